@@ -1,0 +1,91 @@
+import type { LossReason } from './backend/types.ts';
+
+/** The codes a {@link LockError} can carry. Branch on these, never on a message. */
+export type LockErrorCode =
+  /** Still contended when `waitMs` was over. */
+  | 'LOCK_TIMEOUT'
+  /** The lease ended without its holder asking; see `reason`. */
+  | 'LOCK_LOST'
+  /** The lease was already released by its holder. */
+  | 'LOCK_NOT_HELD'
+  /** A re-entry that could never get in: it would wait for itself, or upgrade a shared hold. */
+  | 'LOCK_REENTRANT'
+  /** Two users of one resource contradict each other, for example in a semaphore's limit. */
+  | 'LOCK_CONFLICT'
+  /** The backend does not have what was asked for. */
+  | 'LOCK_UNSUPPORTED'
+  /** The store failed or did not answer; `cause` is its error. */
+  | 'LOCK_BACKEND'
+  /** A bad name, option or backend object; nothing was sent. */
+  | 'LOCK_INVALID_ARGUMENT'
+  /** The lock manager was closed. */
+  | 'LOCK_CLOSED';
+
+export interface LockErrorDetails {
+  /** The name of the lock. */
+  readonly resource?: string;
+  /** The `name` of the backend. */
+  readonly backend?: string;
+  readonly cause?: unknown;
+  /** With `LOCK_LOST`: why. */
+  readonly reason?: LossReason;
+}
+
+// A registered symbol: two copies of core in one process recognise each other's errors.
+const brand = Symbol.for('@locks/core/LockError');
+
+/**
+ * The one error class of `@locks/*`.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await lock.run(work, { waitMs: 500 });
+ * } catch (error) {
+ *   if (!isLockError(error, 'LOCK_TIMEOUT')) throw error;
+ *   // busy: come back later
+ * }
+ * ```
+ */
+export class LockError extends Error {
+  override readonly name = 'LockError';
+  readonly code: LockErrorCode;
+  readonly resource: string | undefined;
+  readonly backend: string | undefined;
+  readonly reason: LossReason | undefined;
+  /** With `LOCK_LOST` from `run`: what the work had returned, when it had succeeded. */
+  declare readonly result?: unknown;
+
+  constructor(code: LockErrorCode, message: string, details: LockErrorDetails = {}) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined);
+    this.code = code;
+    this.resource = details.resource;
+    this.backend = details.backend;
+    this.reason = details.reason;
+    Object.defineProperty(this, brand, { value: true });
+  }
+}
+
+/**
+ * Whether `error` is a {@link LockError}, of any copy of core, and, if `code` is given, has that code.
+ */
+export function isLockError(error: unknown, code?: LockErrorCode): error is LockError {
+  if (typeof error !== 'object' || error === null || !(brand in error)) return false;
+  return code === undefined || (error as { code?: unknown }).code === code;
+}
+
+/** The same loss, told with what the work had returned. */
+export function lostWithResult(lost: LockError, result: unknown): LockError {
+  const error = new LockError('LOCK_LOST', lost.message, {
+    resource: lost.resource,
+    backend: lost.backend,
+    reason: lost.reason,
+    cause: lost.cause,
+  });
+  Object.defineProperty(error, 'result', { value: result, enumerable: true });
+  return error;
+}
+
+export function invalidArgument(message: string, details?: LockErrorDetails): LockError {
+  return new LockError('LOCK_INVALID_ARGUMENT', message, details);
+}
