@@ -1,0 +1,64 @@
+import { spawn } from 'node:child_process';
+import { root } from '../launcher/root.mjs';
+
+export interface CommandOptions {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** @defaultValue ten minutes */
+  readonly limitMs?: number;
+}
+
+export interface CommandResult {
+  readonly ok: boolean;
+  /** Both streams, as they came. */
+  readonly output: string;
+  /** The standard output alone. */
+  readonly stdout: string;
+}
+
+/** Runs a command to its end and keeps what it says. Never rejects: a command that cannot be run is a failed one. */
+export function runCommand(
+  command: string,
+  args: readonly string[],
+  { cwd = root, env = process.env, limitMs = 600_000 }: CommandOptions = {},
+): Promise<CommandResult> {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...env, NO_COLOR: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const both: Buffer[] = [];
+    const stdout: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => {
+      both.push(chunk);
+      stdout.push(chunk);
+    });
+    child.stderr.on('data', (chunk: Buffer) => both.push(chunk));
+
+    const giveUp = setTimeout(() => {
+      both.push(Buffer.from(`\ngiven up after ${limitMs / 1_000} s: ${[command, ...args].join(' ')}\n`));
+      child.kill('SIGKILL');
+    }, limitMs);
+    const settle = (ok: boolean) => {
+      clearTimeout(giveUp);
+      resolve({ ok, output: Buffer.concat(both).toString(), stdout: Buffer.concat(stdout).toString() });
+    };
+    child.once('error', (error) => {
+      both.push(Buffer.from(error.message));
+      settle(false);
+    });
+    child.once('close', (code) => settle(code === 0));
+  });
+}
+
+/** As a check: `undefined` when the command succeeded, else what it said. */
+export async function problemOf(
+  command: string,
+  args: readonly string[],
+  options?: CommandOptions,
+): Promise<string | undefined> {
+  const { ok, output } = await runCommand(command, args, options);
+  if (ok) return undefined;
+  return output.trim() === '' ? `${[command, ...args].join(' ')} failed without a word` : output.trim();
+}

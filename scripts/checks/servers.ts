@@ -1,0 +1,46 @@
+import { join } from 'node:path';
+import { root } from '../launcher/root.mjs';
+import type { ServerName } from '../launcher/servers.mjs';
+import { urlVariables } from '../launcher/servers.mjs';
+import { runCommand } from './command.ts';
+import type { Step, StepReport } from './step.ts';
+
+/**
+ * Installs the servers that the steps need. What cannot be had fails the run, unless the user has said beforehand that
+ * he can do without (`LOCKS_ALLOW_MISSING=redis`), which CI may not say.
+ */
+export async function installServers(steps: readonly Step[]): Promise<StepReport[]> {
+  const names = new Set(steps.flatMap((step) => step.needs ?? []));
+  const allowed = process.env['CI'] ? [] : (process.env['LOCKS_ALLOW_MISSING'] ?? '').split(',');
+  const reports: StepReport[] = [];
+  for (const name of names) {
+    const start = performance.now();
+    const { ok, output } = await runCommand(process.execPath, [join(root, 'test-servers/install.mjs'), name]);
+    const seconds = (performance.now() - start) / 1_000;
+    const step = `servers:${name}`;
+    if (ok) {
+      reports.push({ name: step, seconds, outcome: 'ok', passed: 1, failed: 0, output });
+    } else if (allowed.includes(name)) {
+      reports.push({ name: step, seconds, outcome: 'not run', passed: 0, failed: 0, output });
+    } else {
+      const advice = `Install it, or set ${urlVariables[name]} to a running server, or (not in CI) set LOCKS_ALLOW_MISSING=${name} to do without.`;
+      reports.push({
+        name: step,
+        seconds,
+        outcome: 'failed',
+        passed: 0,
+        failed: 1,
+        output: `${output}\n${advice}`,
+      });
+    }
+  }
+  return reports;
+}
+
+/** The servers that could not be had. */
+export function missingServers(reports: readonly StepReport[]): Set<ServerName> {
+  const absent = reports.filter((report) => report.outcome !== 'ok').map((report) => report.name);
+  return new Set(
+    (Object.keys(urlVariables) as ServerName[]).filter((name) => absent.includes(`servers:${name}`)),
+  );
+}

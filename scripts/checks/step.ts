@@ -1,0 +1,49 @@
+import type { ServerName } from '../launcher/servers.mjs';
+
+/** One line of the summary of `npm test`. */
+export interface Step {
+  /** `group` or `group:part`; `npm test -- group` runs all of a group. */
+  readonly name: string;
+  readonly about: string;
+  /** `static` steps share the machine with each other, `timed` ones have it for themselves. */
+  readonly kind: 'static' | 'timed';
+  readonly needs?: readonly ServerName[];
+  run(context: StepContext): Promise<StepResult>;
+}
+
+export interface StepContext {
+  /** The servers that cannot be started on this machine. */
+  readonly missing: ReadonlySet<ServerName>;
+  /** What the user gave after a second `--`; passed to vitest. */
+  readonly testArguments: readonly string[];
+}
+
+export interface StepResult {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped?: number;
+  /** Shown when something failed. */
+  readonly output: string;
+  /** Shown always, below the step's line: a measured figure, for example. */
+  readonly notes?: readonly string[];
+}
+
+export interface StepReport extends StepResult {
+  readonly name: string;
+  readonly seconds: number;
+  readonly outcome: 'ok' | 'failed' | 'not run';
+}
+
+/** The result of several checks that each passed or said why not. */
+export function resultOf(
+  checks: readonly { readonly name: string; readonly problem?: string | undefined }[],
+  notes: readonly string[] = [],
+): StepResult {
+  const problems = checks.filter((check) => check.problem !== undefined);
+  return {
+    passed: checks.length - problems.length,
+    failed: problems.length,
+    output: problems.map(({ name, problem }) => `${name}:\n${problem}`).join('\n\n'),
+    notes,
+  };
+}

@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../../launcher/root.mjs';
+import type { ServerName } from '../../launcher/servers.mjs';
+import { serversOf, urlVariables } from '../../launcher/servers.mjs';
+import { problemOf } from '../command.ts';
+import type { Step, StepContext } from '../step.ts';
+import { resultOf } from '../step.ts';
+import { runVitest } from '../vitest-run.ts';
+import type { WorkspacePackage } from '../workspace.ts';
+import { hasTests, workspacePackages } from '../workspace.ts';
+
+const matrixGenerator = join(root, 'contract-tests/src/render-matrix.ts');
+
+/** Everything that vitest runs, and what is rendered from its reports. */
+export const testSteps: readonly Step[] = [
+  {
+    name: 'launcher',
+    about: 'the commands themselves: exit codes, Ctrl-C, nothing left behind',
+    kind: 'timed',
+    run: ({ testArguments }) => runVitest(join(root, 'scripts'), testArguments),
+  },
+  ...workspacePackages
+    .filter((one) => one.shortName !== 'contract-tests' && one.shortName !== 'examples')
+    .filter((one) => hasTests(one) || one.path.startsWith('packages/'))
+    .map(unitStep),
+  {
+    name: 'contract',
+    about: 'the conformance suite on every backend and topology; the mutants',
+    kind: 'timed',
+    needs: [],
+    run: (context) => runVitest(join(root, 'contract-tests'), ...withoutMissing(context)),
+  },
+  {
+    name: 'matrix',
+    about: 'docs/compatibility.md agrees with the reports of the conformance suite',
+    kind: 'timed',
+    async run() {
+      const problem = existsSync(matrixGenerator)
+        ? await problemOf('node', [matrixGenerator, '--check'])
+        : undefined;
+      return resultOf([{ name: 'render-matrix', problem }]);
+    },
+  },
+  {
+    name: 'examples',
+    about: 'every example runs and does what it says',
+    kind: 'timed',
+    run: (context) => runVitest(join(root, 'examples'), ...withoutMissing(context)),
+  },
+];
+
+function unitStep(one: WorkspacePackage): Step {
+  const needs = one.shortName === 'test-servers' ? allServers() : serversOf(one.shortName);
+  return {
+    name: `unit:${one.shortName}`,
+    about: `the tests of ${one.path}`,
+    kind: 'timed',
+    needs,
+    run: ({ testArguments }) => runVitest(one.folder, testArguments),
+  };
+}
+
+// Files named after a server that is missing cannot run; the step "servers" has failed for them or said why not.
+function withoutMissing({ missing, testArguments }: StepContext): [string[], NodeJS.ProcessEnv] {
+  const excluded = [...missing].map((name) => `--exclude=**/*${name}*`);
+  return [[...excluded, ...testArguments], { LOCKS_MISSING_SERVERS: [...missing].join(',') }];
+}
+
+function allServers(): ServerName[] {
+  return Object.keys(urlVariables) as ServerName[];
+}

@@ -1,0 +1,50 @@
+import type { StepReport } from './step.ts';
+
+const shownLines = 250;
+
+/** What is said when a step ends: its line and notes, and, when it failed, what the tools said. */
+export function describe(report: StepReport): string {
+  const lines = [lineOf(report), ...(report.notes ?? []).map((note) => `    ${note}`)];
+  if (report.outcome !== 'ok' && report.output.trim() !== '')
+    lines.push(indent(lastLines(report.output.trim())));
+  return lines.join('\n');
+}
+
+/** The table at the end, and the line `N passed, N failed`. */
+export function summarise(reports: readonly StepReport[], seconds: number): string {
+  const passed = sum(reports.map((report) => report.passed));
+  const failed = sum(reports.map((report) => report.failed));
+  const skipped = sum(reports.map((report) => report.skipped ?? 0));
+  const notRun = reports.filter((report) => report.outcome === 'not run').map((report) => report.name);
+  return [
+    '',
+    ...reports.map(lineOf),
+    '',
+    `${reports.length} steps in ${seconds.toFixed(0)} s; ${skipped} tests skipped`,
+    ...(notRun.length > 0 ? [`not run: ${notRun.join(', ')}`] : []),
+    `${passed} passed, ${failed} failed`,
+  ].join('\n');
+}
+
+function lineOf({ name, seconds, outcome, passed, failed, skipped }: StepReport): string {
+  const counts = [
+    `${passed} passed`,
+    ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(skipped ? [`${skipped} skipped`] : []),
+  ];
+  return `${outcome.padEnd(8)} ${name.padEnd(22)} ${seconds.toFixed(1).padStart(6)} s  ${counts.join(', ')}`;
+}
+
+function lastLines(text: string): string {
+  const lines = text.split('\n');
+  if (lines.length <= shownLines) return text;
+  return [`(${lines.length - shownLines} lines before)`, ...lines.slice(-shownLines)].join('\n');
+}
+
+function indent(text: string): string {
+  return text.replaceAll(/^/gm, '    ');
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

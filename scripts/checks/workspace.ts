@@ -1,0 +1,45 @@
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../launcher/root.mjs';
+
+export interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly private?: boolean;
+  readonly exports?: Readonly<Record<string, string | { readonly types?: string; readonly default: string }>>;
+  readonly scripts?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+}
+
+export interface WorkspacePackage {
+  /** The folder, relative to the root: `packages/core`. */
+  readonly path: string;
+  readonly folder: string;
+  /** `core` */
+  readonly shortName: string;
+  readonly manifest: Manifest;
+}
+
+/** Every package of the workspace, published ones first. */
+export const workspacePackages: readonly WorkspacePackage[] = [
+  ...readdirSync(join(root, 'packages')).map((name) => `packages/${name}`),
+  'test-servers',
+  'contract-tests',
+  'benchmarks',
+  'examples',
+]
+  .filter((path) => existsSync(join(root, path, 'package.json')))
+  .map(readPackage);
+
+/** The packages that go to the registry. */
+export const publishedPackages = workspacePackages.filter(({ manifest }) => !manifest.private);
+
+export function hasTests({ folder }: WorkspacePackage): boolean {
+  return globSync(['src/**/*.test.ts', 'test/**/*.test.ts'], { cwd: folder }).length > 0;
+}
+
+function readPackage(path: string): WorkspacePackage {
+  const folder = join(root, path);
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+  return { path, folder, shortName: manifest.name.replace(/^@locks\//, ''), manifest };
+}

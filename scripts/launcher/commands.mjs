@@ -1,0 +1,89 @@
+import { join } from 'node:path';
+import { build } from './build.mjs';
+import { leavingNothingBehind } from './left-behind.mjs';
+import { prepare } from './prepare.mjs';
+import { root } from './root.mjs';
+import { runChild } from './run-child.mjs';
+import { requireServers, serversOf } from './servers.mjs';
+
+export const usage = `usage: node scripts/run.mjs <command> [args…]
+  demo         the main job: processes sell one stock, without and with a lock (--backend, --workers, --sales, --json)
+  test         every check (names of steps run only those; --list shows them)
+  bench        the benchmarks: bench redis [--json FILE]
+  conformance  the conformance suite on one backend: conformance <backend>
+  build        all packages
+  lint         formatting and lint; --fix repairs what can be repaired
+  exec         any command with the workspace's tools on the PATH: exec vitest run packages/core`;
+
+/** @type {Record<string, (args: string[]) => Promise<number>>} */
+export const commands = {
+  async demo(args) {
+    const { node, env } = await prepare();
+    await requireServers(serversOf(optionValue(args, '--backend')), node, env);
+    await build(['@locks/examples^...'], env);
+    return runTask(node, 'examples/src/demo/main.ts', args, env);
+  },
+
+  async test(args) {
+    const { node, env } = await prepare();
+    return runTask(node, 'scripts/checks/main.ts', args, env);
+  },
+
+  async bench(args) {
+    const { node, env } = await prepare();
+    await requireServers(serversOf(args[0]), node, env);
+    await build(['@locks/benchmarks^...'], env);
+    return runTask(node, 'benchmarks/src/main.ts', args, env);
+  },
+
+  async conformance(args) {
+    const { node, env } = await prepare();
+    await requireServers(serversOf(args[0]), node, env);
+    await build(['@locks/contract-tests^...'], env);
+    return runTask(node, 'contract-tests/src/main.ts', args, env);
+  },
+
+  async build(args) {
+    const { env } = await prepare();
+    await build(args, env);
+    return 0;
+  },
+
+  async lint(args) {
+    const { node, env } = await prepare();
+    if (!args.includes('--fix')) return runTask(node, 'scripts/checks/main.ts', ['format', 'lint'], env);
+    const format = await runChild('biome', ['format', '--write', '.'], { env });
+    const lint = await runChild('oxlint', ['--type-aware', '--fix'], { env });
+    return format.exitCode || lint.exitCode;
+  },
+
+  async exec([command = 'node', ...args]) {
+    const { env } = await prepare();
+    const { exitCode } = await runChild(command, args, { env, cwd: process.cwd() });
+    return exitCode;
+  },
+};
+
+/**
+ * @param {string} node
+ * @param {string} file
+ * @param {readonly string[]} args
+ * @param {NodeJS.ProcessEnv} env
+ */
+function runTask(node, file, args, env) {
+  return leavingNothingBehind(env, async (taskEnv) => {
+    const { exitCode } = await runChild(node, [join(root, file), ...args], { env: taskEnv });
+    return exitCode;
+  });
+}
+
+/**
+ * The value of `--name value` or `--name=value`.
+ * @param {readonly string[]} args
+ * @param {string} name
+ */
+function optionValue(args, name) {
+  const index = args.indexOf(name);
+  if (index >= 0) return args[index + 1];
+  return args.find((argument) => argument.startsWith(`${name}=`))?.slice(name.length + 1);
+}

@@ -1,0 +1,37 @@
+import { join } from 'node:path';
+import { root } from './root.mjs';
+import { runChild } from './run-child.mjs';
+import { StepFailed } from './step-failed.mjs';
+
+/** The variable by which the user offers a server of his own, for each kind of server. */
+export const urlVariables = /** @type {const} */ ({ redis: 'REDIS_URL' });
+
+/** @typedef {keyof typeof urlVariables} ServerName */
+
+/**
+ * The server that a backend needs; none for the embedded ones.
+ * @param {string | undefined} backend
+ * @returns {ServerName[]}
+ */
+export function serversOf(backend) {
+  const names = /** @type {ServerName[]} */ (Object.keys(urlVariables));
+  return names.filter((name) => backend === name || backend?.startsWith(`${name}-`));
+}
+
+/**
+ * Sees to it that the programs of these servers are installed, or that the user has named servers of his own.
+ * @param {readonly ServerName[]} names
+ * @param {string} node
+ * @param {NodeJS.ProcessEnv} env
+ */
+export async function requireServers(names, node, env) {
+  for (const name of names) {
+    if (env[urlVariables[name]]) continue;
+    const installer = join(root, 'test-servers/install.mjs');
+    const { exitCode } = await runChild(node, [installer, name], { env, output: 'to-stderr' });
+    if (exitCode === 0) continue;
+    throw new StepFailed(
+      `No ${name} server can be started here. Install it as said above, or set ${urlVariables[name]} to the URL of a running one.`,
+    );
+  }
+}

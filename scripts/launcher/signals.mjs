@@ -1,0 +1,75 @@
+import { constants } from 'node:os';
+
+const passedOn = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
+// npm passes a Ctrl-C on to us although the terminal has sent it too: twice in a moment is still one Ctrl-C.
+const onePressMs = 1_000;
+const graceMs = 10_000;
+
+/** @type {{ signal: NodeJS.Signals, at: number } | undefined} */
+let received;
+/** @type {import('node:child_process').ChildProcess | undefined} */
+let current;
+
+/** Thrown between two children once a signal has come. */
+export class Interrupted extends Error {
+  /** @param {NodeJS.Signals} signal */
+  constructor(signal) {
+    super(`stopped by ${signal}`);
+    this.exitCode = 128 + constants.signals[signal];
+  }
+}
+
+export function listenForSignals() {
+  for (const signal of passedOn) process.on(signal, () => receive(signal));
+}
+
+export function throwIfInterrupted() {
+  if (received) throw new Interrupted(received.signal);
+}
+
+/**
+ * From now on signals go to this child and its group; one that came before the child was there is sent at once.
+ * @param {import('node:child_process').ChildProcess} child
+ */
+export function passSignalsTo(child) {
+  current = child;
+  if (received) passOn(child, received.signal);
+  child.once('exit', () => {
+    if (current === child) current = undefined;
+  });
+}
+
+/** @param {NodeJS.Signals} signal */
+function receive(signal) {
+  const now = Date.now();
+  if (!received) {
+    received = { signal, at: now };
+    if (current) passOn(current, signal);
+  } else if (now - received.at > onePressMs && current) {
+    signalGroup(current, 'SIGKILL');
+  }
+}
+
+/**
+ * @param {import('node:child_process').ChildProcess} child
+ * @param {NodeJS.Signals} signal
+ */
+function passOn(child, signal) {
+  signalGroup(child, signal);
+  const giveUp = setTimeout(() => signalGroup(child, 'SIGKILL'), graceMs);
+  child.once('exit', () => clearTimeout(giveUp));
+}
+
+/**
+ * @param {import('node:child_process').ChildProcess} child
+ * @param {NodeJS.Signals} signal
+ */
+function signalGroup(child, signal) {
+  if (child.pid === undefined) return;
+  try {
+    if (process.platform === 'win32') child.kill(signal);
+    else process.kill(-child.pid, signal);
+  } catch {
+    // The group is gone already.
+  }
+}
