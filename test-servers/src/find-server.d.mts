@@ -1,0 +1,14 @@
+export interface ServerKind {
+  readonly binaries: string[];
+  readonly apt: string[];
+  readonly brew: string[];
+  readonly urlVariable: string;
+}
+export declare const serverKinds: Record<string, ServerKind>;
+/** Directories to look in, best first. `LOCKS_SERVER_PATH`, if set, stands for all of them. */
+export declare function searchPath(env?: NodeJS.ProcessEnv): string[];
+export declare function lookForServer(binary: string, directories?: readonly string[]): string | undefined;
+export declare function serverKind(kind: string): ServerKind;
+export declare function howToInstall(kind: string): string;
+/** The path of a server's program; throws an error that says what to install or which variable to set. */
+export declare function findServer(binary: string, directories?: readonly string[]): string;

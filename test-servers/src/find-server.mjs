@@ -1,0 +1,94 @@
+// Plain JavaScript: install.mjs uses it on a machine that has nothing but Node 20.
+import { accessSync, constants, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+
+/** @typedef {{ binaries: string[], apt: string[], brew: string[], urlVariable: string }} ServerKind */
+
+/** @type {Record<string, ServerKind>} */
+export const serverKinds = {
+  redis: {
+    binaries: ['redis-server'],
+    apt: ['redis-server', 'redis-sentinel'],
+    brew: ['redis'],
+    urlVariable: 'REDIS_URL',
+  },
+};
+
+const usualPlaces = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin'];
+
+/**
+ * Directories to look in, best first. `LOCKS_SERVER_PATH`, if set, stands for all of them.
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {string[]}
+ */
+export function searchPath(env = process.env) {
+  const only = env['LOCKS_SERVER_PATH'];
+  if (only !== undefined) return only.split(path.delimiter).filter(Boolean);
+  return [...(env['PATH'] ?? '').split(path.delimiter).filter(Boolean), ...usualPlaces, ...postgresPlaces()];
+}
+
+/** @returns {string[]} newest version first */
+function postgresPlaces() {
+  const root = '/usr/lib/postgresql';
+  try {
+    const versions = readdirSync(root).sort((a, b) => Number(b) - Number(a));
+    return versions.map((version) => path.join(root, version, 'bin'));
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * @param {string} binary
+ * @param {readonly string[]} [directories]
+ * @returns {string | undefined}
+ */
+export function lookForServer(binary, directories = searchPath()) {
+  return directories.map((directory) => path.join(directory, binary)).find(isExecutable);
+}
+
+/** @param {string} file */
+function isExecutable(file) {
+  try {
+    accessSync(file, constants.X_OK);
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * @param {string} kind
+ * @returns {ServerKind}
+ */
+export function serverKind(kind) {
+  const found = serverKinds[kind];
+  if (found) return found;
+  throw new Error(`No server is called "${kind}" here; known are: ${Object.keys(serverKinds).join(', ')}.`);
+}
+
+/**
+ * What to do about a server that is not there.
+ * @param {string} kind
+ * @returns {string}
+ */
+export function howToInstall(kind) {
+  const { apt, brew, urlVariable } = serverKind(kind);
+  return (
+    `Install it with "apt-get install -y --no-install-recommends ${apt.join(' ')}" (Debian, Ubuntu) or ` +
+    `"brew install ${brew.join(' ')}" (macOS), or set ${urlVariable} to the URL of a server that may be used for tests.`
+  );
+}
+
+/**
+ * The path of a server's program.
+ * @param {string} binary
+ * @param {readonly string[]} [directories]
+ * @returns {string}
+ */
+export function findServer(binary, directories = searchPath()) {
+  const found = lookForServer(binary, directories);
+  if (found) return found;
+  const kind = Object.keys(serverKinds).find((name) => binary.startsWith(name)) ?? 'redis';
+  throw new Error(`${binary} was not found in ${directories.join(path.delimiter)}. ${howToInstall(kind)}`);
+}

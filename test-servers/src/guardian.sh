@@ -1,0 +1,37 @@
+# Outlives the process that starts servers, just long enough to clean up after it, however it ended (kill -9 included).
+# usage:  sh guardian.sh TMPDIR        stdin: a pipe whose other end only the guarded process holds
+# stdout: first the directory for all servers' data, then one line for every `guard` that took effect
+# stdin:  `guard PID` and `release PID`, where PID leads a process group; end of input: kill the groups, delete the directory
+base=$(mktemp -d "$1/locks-servers-XXXXXX") || exit 1
+# Servers that run as another user must be able to reach their own directory.
+chmod 711 "$base"
+printf '%s\n' "$base"
+
+pids=''
+while read -r verb pid; do
+  case $verb in
+    guard)
+      pids="$pids $pid"
+      printf '%s\n' "$pid"
+      ;;
+    release)
+      rest=''
+      for other in $pids; do
+        [ "$other" = "$pid" ] || rest="$rest $other"
+      done
+      pids=$rest
+      ;;
+  esac
+done
+
+# SIGKILL also ends stopped processes.
+for pid in $pids; do
+  kill -9 "-$pid" 2>/dev/null
+done
+# A dying server may still create a file: try until the directory is gone.
+tries=0
+until rm -rf -- "$base" 2>/dev/null && [ ! -e "$base" ]; do
+  tries=$((tries + 1))
+  [ "$tries" -ge 100 ] && exit 1
+  sleep 0.05
+done
