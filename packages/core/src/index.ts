@@ -1,2 +1,7 @@
-export { LockError, isLockError, type LockErrorCode, type LockErrorDetails } from './errors.ts';
+export { createLocks, type LockManager } from './create-locks.ts';
+export { isLockError, LockError, type LockErrorCode, type LockErrorDetails } from './errors.ts';
+export type { LockEvent, LockEvents } from './events.ts';
+export type { AnyLease, BaseLease, Lease } from './lease.ts';
+export type { Lock } from './lock.ts';
+export type { AcquireOptions, LockOptions } from './options.ts';
 export type * from './backend/types.ts';

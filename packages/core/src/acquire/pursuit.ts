@@ -1,0 +1,276 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AcquireRequest, Attempt, Grant, LockMode } from '../backend/types.ts';
+import type { Engine } from '../engine.ts';
+import { acquiredIsWatched, publish } from '../events.ts';
+import type { ResolvedOptions } from '../options.ts';
+import { Hold } from '../tenure/hold.ts';
+import { freshAcquisitionId } from './acquisition-id.ts';
+import { INTERRUPTED, Patience } from './patience.ts';
+import { timeoutError } from './timeout-error.ts';
+
+/** A single attempt has no `waitMs` to end it: it is given up after the ttl, or this. */
+const SINGLE_ATTEMPT_MS = 10_000;
+/** For a backend that says neither when to retry nor when it is our turn. */
+const DEFAULT_RETRY_MS = 50;
+const FIRST_BACKOFF_MS = 20;
+const LONGEST_BACKOFF_MS = 1_000;
+/** Hints that come faster than this without a grant are slowed down: no store is polled in a tight loop. */
+const HINT_PAUSE_MS = 2;
+
+type Turn = { readonly status: 'look-again' } | { readonly status: 'granted'; readonly grant: Grant } | { readonly status: 'interrupted' };
+
+/** One acquire: attempt → wait → attempt …, ended by a grant, or by abandoning the id. The only wait loop there is. */
+export class Pursuit {
+  readonly #engine: Engine;
+  readonly #options: ResolvedOptions;
+  readonly #enqueue: boolean;
+  readonly #startedAt: number;
+  readonly #patience: Patience;
+  #request: AcquireRequest;
+  #contended = false;
+  #lastError: unknown;
+  #failures = 0;
+  #hints = 0;
+
+  constructor(engine: Engine, resource: string, mode: LockMode, options: ResolvedOptions, single: boolean) {
+    this.#engine = engine;
+    this.#options = options;
+    this.#enqueue = !single && options.waitMs > 0;
+    this.#startedAt = engine.now();
+    const waitMs = this.#enqueue ? options.waitMs : Math.min(options.ttlMs, SINGLE_ATTEMPT_MS);
+    this.#patience = new Patience(engine, this.#startedAt + waitMs, options.signal);
+    this.#request = {
+      resource,
+      acquisitionId: freshAcquisitionId(),
+      label: options.label,
+      mode,
+      ttlMs: options.ttlMs,
+    };
+  }
+
+  /**
+   * The hold, or `undefined` when a single attempt found the resource contended.
+   *
+   * @throws LockError `LOCK_TIMEOUT`, `LOCK_BACKEND`, `LOCK_CLOSED`, or the reason of the caller's signal
+   */
+  async run(): Promise<Hold | undefined> {
+    try {
+      for (;;) {
+        const attempt = await this.#attempt();
+        if (attempt === INTERRUPTED) throw await this.#giveUp();
+        if (attempt !== undefined) {
+          const hold = this.#accept(attempt.status === 'granted' ? attempt.grant : undefined, attempt);
+          if (hold !== undefined) return hold;
+        }
+        if (!this.#enqueue) return undefined;
+        // A failed attempt is followed by a pause, a contended one by a wait for our turn.
+        const turn = attempt?.status === 'contended' ? await this.#awaitTurn(attempt.retryAfterMs) : await this.#backOff();
+        if (turn.status === 'interrupted') throw await this.#giveUp();
+        if (turn.status === 'granted') {
+          const hold = this.#accept(turn.grant);
+          if (hold !== undefined) return hold;
+        }
+      }
+    } finally {
+      this.#patience.done();
+    }
+  }
+
+  /** `undefined`: it failed, and may be repeated. */
+  async #attempt(): Promise<Attempt | typeof INTERRUPTED | undefined> {
+    const request = this.#request;
+    try {
+      const attempt = await this.#patience.guard(
+        this.#engine.backend.attempt(request, this.#enqueue, this.#patience),
+        (late) => {
+          // The id was abandoned already, perhaps before this attempt reached the store (docs/spec.md §2.2).
+          if (late.status === 'granted' || this.#enqueue) this.#engine.abandon(request);
+        },
+      );
+      // A grant and an interruption in one turn: the caller was told to stop, so it does not hold.
+      return this.#patience.interruption === undefined ? attempt : INTERRUPTED;
+    } catch (error) {
+      this.#failed(error);
+      return undefined;
+    }
+  }
+
+  #accept(grant: Grant | undefined, attempt?: Attempt): Hold | undefined {
+    const engine = this.#engine;
+    if (grant === undefined) {
+      if (attempt?.status !== 'contended') this.#protocolError(`an attempt answered ${JSON.stringify(attempt)}`);
+      this.#lastError = undefined;
+      this.#failures = 0;
+      if (!this.#contended) publish('locks:contended', this.#identity());
+      this.#contended = true;
+      return undefined;
+    }
+    this.#checkGrant(grant);
+    const now = engine.now();
+    const { ttlMs, autoRenew, maxHoldMs, minRemainingMs } = this.#options;
+    const hold = new Hold(engine, grant, ttlMs, autoRenew, maxHoldMs, now);
+    if (hold.deadline - now <= minRemainingMs) {
+      this.#giveBack();
+      return undefined;
+    }
+    engine.keeper.add(hold);
+    if (grant.lost !== undefined) this.#followLoss(hold, grant.lost);
+    if (acquiredIsWatched()) {
+      const { fencingToken } = grant;
+      publish('locks:acquired', { ...this.#identity(), waitedMs: now - this.#startedAt, fencingToken });
+    }
+    return hold;
+  }
+
+  /** The grant came too late to be of use: an expired lease is never handed out (docs/spec.md §1.4). */
+  #giveBack(): void {
+    this.#engine.abandon(this.#request);
+    this.#lastError = new Error('the grant arrived with too little of its ttl left');
+    this.#failures += 1;
+    if (!this.#enqueue) throw this.#engine.backendError('acquire', this.#request.resource, this.#lastError);
+    // An id that was given up is never used again.
+    this.#request = { ...this.#request, acquisitionId: freshAcquisitionId() };
+  }
+
+  async #awaitTurn(retryAfterMs: number | undefined): Promise<Turn> {
+    const { backend, keepAlive } = this.#engine;
+    keepAlive.enter();
+    try {
+      if (backend.awaitTurn === undefined) return await this.#pause(jittered(retryAfterMs ?? DEFAULT_RETRY_MS));
+      const now = this.#engine.now();
+      const retryAt = retryAfterMs === undefined ? Number.POSITIVE_INFINITY : now + jittered(retryAfterMs);
+      return await this.#hintOrGrant(retryAt, now);
+    } finally {
+      keepAlive.leave();
+    }
+  }
+
+  async #hintOrGrant(retryAt: number, startedAt: number): Promise<Turn> {
+    const request = this.#request;
+    // A patience of its own: the backend must stop listening when only the fallback check is due.
+    const turn = new Patience(this.#engine, Math.min(this.#patience.dueAt, retryAt), this.#options.signal);
+    try {
+      const pushed = await turn.guard(
+        Promise.resolve(this.#engine.backend.awaitTurn?.(request, turn)),
+        (late) => this.#grantTooLate(request, late),
+      );
+      if (this.#patience.interruption !== undefined) {
+        if (pushed !== INTERRUPTED) this.#grantTooLate(request, pushed);
+        return { status: 'interrupted' };
+      }
+      if (pushed === INTERRUPTED) {
+        return turn.interruption === 'deadline' && retryAt < this.#patience.dueAt
+          ? { status: 'look-again' }
+          : await this.#interrupted(turn);
+      }
+      if (pushed !== undefined) return { status: 'granted', grant: pushed };
+      return await this.#hinted(startedAt);
+    } catch (error) {
+      this.#failed(error);
+      return await this.#backOff();
+    } finally {
+      turn.done();
+    }
+  }
+
+  /** The two patiences end in the same moment, in either order. */
+  async #interrupted(turn: Patience): Promise<Turn> {
+    if (turn.interruption !== undefined) this.#patience.interrupt(turn.interruption);
+    return { status: 'interrupted' };
+  }
+
+  #grantTooLate(request: AcquireRequest, grant: Grant | undefined): void {
+    // Nobody waits for this id any more: it must not hold (docs/spec.md §2.3).
+    if (grant !== undefined && (this.#patience.interruption !== undefined || request !== this.#request)) {
+      this.#engine.abandon(request);
+    }
+  }
+
+  async #hinted(startedAt: number): Promise<Turn> {
+    this.#hints = this.#engine.now() - startedAt < HINT_PAUSE_MS ? this.#hints + 1 : 0;
+    return this.#hints <= 2 ? { status: 'look-again' } : await this.#pause(Math.min(this.#hints, 2 * DEFAULT_RETRY_MS));
+  }
+
+  #backOff(): Promise<Turn> {
+    return this.#pause(jittered(Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(this.#failures - 1, 10), LONGEST_BACKOFF_MS)));
+  }
+
+  async #pause(ms: number): Promise<Turn> {
+    const cancel = new AbortController();
+    const slept = delay(ms, true, { signal: cancel.signal });
+    slept.catch(() => {});
+    const outcome = await this.#patience.guard(slept);
+    cancel.abort();
+    return { status: outcome === INTERRUPTED ? 'interrupted' : 'look-again' };
+  }
+
+  /** Rethrows what cannot be repeated. */
+  #failed(error: unknown): void {
+    if (this.#patience.interruption !== undefined) return;
+    this.#lastError = error;
+    this.#failures += 1;
+    if (this.#enqueue && this.#engine.isRetryable(error)) return;
+    // The command may have run all the same (docs/spec.md §2.2).
+    this.#engine.abandon(this.#request);
+    throw this.#engine.backendError('acquire', this.#request.resource, error);
+  }
+
+  /** Leaves nothing behind, and gives what the caller is told. */
+  async #giveUp(): Promise<unknown> {
+    const { resource } = this.#request;
+    this.#engine.abandon(this.#request);
+    const error = await this.#reason(resource);
+    publish('locks:gave-up', { ...this.#identity(), waitedMs: this.#engine.now() - this.#startedAt, error });
+    return error;
+  }
+
+  async #reason(resource: string): Promise<unknown> {
+    const waitedMs = this.#engine.now() - this.#startedAt;
+    switch (this.#patience.interruption) {
+      case 'aborted':
+        return this.#options.signal?.reason;
+      case 'closed':
+        return this.#engine.error('LOCK_CLOSED', 'The lock manager was closed while it waited.', { resource });
+      default:
+        if (this.#contended && this.#lastError === undefined) return timeoutError(this.#engine, resource, waitedMs);
+        return this.#engine.backendError(
+          'acquire',
+          resource,
+          this.#lastError ?? new Error(`no answer within ${Math.round(waitedMs)} ms`),
+        );
+    }
+  }
+
+  #followLoss(hold: Hold, lost: AbortSignal): void {
+    const tell = (): void => hold.lose((lost.reason as { reason?: never } | undefined)?.reason ?? 'session-lost');
+    if (lost.aborted) return tell();
+    lost.addEventListener('abort', tell, { once: true });
+    hold.unfollow = () => lost.removeEventListener('abort', tell);
+  }
+
+  #checkGrant(grant: Grant): void {
+    const granted = grant.request.acquisitionId;
+    if (granted !== this.#request.acquisitionId) {
+      this.#protocolError(`it granted ${granted} where ${this.#request.acquisitionId} had asked`);
+    }
+    if (this.#engine.backend.capabilities.fencing !== 'none' && typeof grant.fencingToken !== 'bigint') {
+      this.#protocolError('it promised a fencing token and granted without one');
+    }
+  }
+
+  #protocolError(what: string): never {
+    this.#engine.abandon(this.#request);
+    throw this.#engine.backendError('acquire', this.#request.resource, new Error(`the backend broke its contract: ${what}`));
+  }
+
+  #identity(): { resource: string; backend: string; acquisitionId: string } {
+    const { resource, acquisitionId } = this.#request;
+    return { resource, backend: this.#engine.backendName, acquisitionId };
+  }
+}
+
+/** Up to a fifth less: processes that were refused together do not come back together. */
+function jittered(ms: number): number {
+  return ms * (1 - Math.random() / 5);
+}
+

@@ -1,0 +1,45 @@
+import type { Holder } from '../backend/types.ts';
+import type { Engine } from '../engine.ts';
+import type { LockError } from '../errors.ts';
+import { INTERRUPTED, Patience } from './patience.ts';
+
+/** The holder is looked up for the message alone: not for long. */
+const LOOK_UP_MS = 100;
+
+/** `LOCK_TIMEOUT`, saying who holds and, when it is this process, what nesting needs. */
+export async function timeoutError(engine: Engine, resource: string, waitedMs: number): Promise<LockError> {
+  const holders = await lookUp(engine, resource);
+  const waited = waitedMs < 1 ? 'at once' : `after ${Math.round(waitedMs)} ms`;
+  const parts = [`Gave up on ${JSON.stringify(resource)} ${waited}: ${sayHolders(holders)}.`];
+  if ([...engine.keeper.holds].some((hold) => hold.grant.request.resource === resource)) {
+    parts.push(
+      'This process holds it itself. If the waiting code runs inside the holding code, it waits for itself: ' +
+        'pass { within: lease }, or make the lock with { reentrant: true } and use run inside run.',
+    );
+  }
+  return engine.error('LOCK_TIMEOUT', parts.join(' '), { resource });
+}
+
+function sayHolders(holders: readonly Holder[] | undefined): string {
+  if (holders === undefined) return 'it is contended';
+  if (holders.length === 0) return 'it was contended until the end';
+  return `held by ${holders.slice(0, 3).map(sayHolder).join(', ')}${holders.length > 3 ? ', …' : ''}`;
+}
+
+function sayHolder({ label, acquisitionId, heldForMs, expiresInMs }: Holder): string {
+  const since = heldForMs === undefined ? '' : ` for ${Math.round(heldForMs)} ms`;
+  const until = expiresInMs === undefined ? '' : ` (ends in ${Math.round(expiresInMs)} ms unless renewed)`;
+  return `${label ?? acquisitionId}${since}${until}`;
+}
+
+async function lookUp(engine: Engine, resource: string): Promise<readonly Holder[] | undefined> {
+  const patience = new Patience(engine, engine.now() + LOOK_UP_MS);
+  try {
+    const state = await patience.guard(engine.backend.inspect(resource, patience));
+    return state === INTERRUPTED ? undefined : state.holders;
+  } catch {
+    return undefined;
+  } finally {
+    patience.done();
+  }
+}

@@ -1,0 +1,114 @@
+import { Pursuit } from './acquire/pursuit.ts';
+import { timeoutError } from './acquire/timeout-error.ts';
+import type { BackendCapabilities, LockMode, ResourceState } from './backend/types.ts';
+import type { Engine } from './engine.ts';
+import { invalidArgument } from './errors.ts';
+import { type Lease, LeaseHandle } from './lease.ts';
+import { describe } from './names.ts';
+import { type AcquireOptions, type ResolvedOptions, resolveAcquireOptions } from './options.ts';
+import { inspectResource } from './inspect.ts';
+import { holdAndWork } from './run.ts';
+import { enclosingScope } from './scope/context.ts';
+import { enterScope } from './scope/enter.ts';
+
+/**
+ * A resource in one mode. Making one costs nothing and reserves nothing.
+ *
+ * @example
+ * ```ts
+ * await locks.lock('sku:42').run(async (lease) => {
+ *   await deduct(lease.fencingToken);
+ * });
+ * ```
+ */
+export interface Lock<C extends BackendCapabilities = BackendCapabilities> {
+  readonly name: string;
+  readonly mode: LockMode;
+  /**
+   * Waits for the lock.
+   * @throws LockError `LOCK_TIMEOUT` after `waitMs`, `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`,
+   * `LOCK_REENTRANT` with `within`; the reason of `signal` when it aborts
+   */
+  acquire(options?: AcquireOptions): Promise<Lease<C>>;
+  /**
+   * Makes exactly one attempt; `undefined` when contended. It never queues and never overtakes those who wait.
+   * @throws LockError as `acquire`, but no `LOCK_TIMEOUT`
+   */
+  tryAcquire(options?: AcquireOptions): Promise<Lease<C> | undefined>;
+  /**
+   * Acquires, works, releases whatever happens, and gives what the work returned.
+   * @throws LockError as `acquire`; `LOCK_LOST` if the lease was lost before the work ended, with `result` if it had
+   * succeeded; what the work threw, unless that was the loss itself
+   */
+  run<T>(work: (lease: Lease<C>) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
+  /** Who holds and who waits. */
+  inspect(): Promise<ResourceState>;
+}
+
+/** The `Lock` of every mode and backend. */
+export class ResourceLock implements Lock {
+  readonly name: string;
+  readonly mode: LockMode;
+  readonly #engine: Engine;
+  readonly #options: ResolvedOptions;
+
+  constructor(engine: Engine, name: string, mode: LockMode, options: ResolvedOptions) {
+    this.#engine = engine;
+    this.name = name;
+    this.mode = mode;
+    this.#options = options;
+  }
+
+  async acquire(options?: AcquireOptions): Promise<Lease> {
+    const resolved = this.#begin(options);
+    return await this.#acquire(resolved);
+  }
+
+  async tryAcquire(options?: AcquireOptions): Promise<Lease | undefined> {
+    const resolved = this.#begin(options);
+    if (resolved.within !== undefined) return enterScope(this.#engine, this.name, this.mode, resolved, true);
+    const hold = await new Pursuit(this.#engine, this.name, this.mode, resolved, true).run();
+    return hold === undefined ? undefined : new LeaseHandle(this.#engine, hold);
+  }
+
+  async run<T>(work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T> {
+    if (typeof work !== 'function') {
+      throw invalidArgument(`run() takes a function that does the work, not ${describe(work)}.`);
+    }
+    const resolved = this.#begin(options);
+    const lease = (await this.#reenter(resolved)) ?? (await this.#acquire(resolved));
+    return await holdAndWork(lease, work, this.#options.reentrant);
+  }
+
+  inspect(): Promise<ResourceState> {
+    return inspectResource(this.#engine, this.name);
+  }
+
+  #begin(options: AcquireOptions | undefined): ResolvedOptions {
+    const resolved = resolveAcquireOptions(this.#options, options, this.#engine.backend.capabilities.ttl);
+    resolved.signal?.throwIfAborted();
+    this.#engine.assertOpen(this.name);
+    return resolved;
+  }
+
+  async #acquire(resolved: ResolvedOptions): Promise<LeaseHandle> {
+    if (resolved.within !== undefined) {
+      const entered = await enterScope(this.#engine, this.name, this.mode, resolved, false);
+      if (entered !== undefined) return entered;
+    }
+    const startedAt = this.#engine.now();
+    const hold = await new Pursuit(this.#engine, this.name, this.mode, resolved, false).run();
+    if (hold !== undefined) return new LeaseHandle(this.#engine, hold);
+    throw await timeoutError(this.#engine, this.name, this.#engine.now() - startedAt);
+  }
+
+  /** Implicit re-entry: only where the lock asks for it, and only of `run` inside `run` (docs/spec.md §5.2). */
+  async #reenter(resolved: ResolvedOptions): Promise<LeaseHandle | undefined> {
+    if (!this.#options.reentrant || resolved.within !== undefined) return undefined;
+    const scope = enclosingScope(
+      (candidate) => candidate.hold.owner === this.#engine && candidate.hold.grant.request.resource === this.name,
+    );
+    if (scope === undefined) return undefined;
+    return enterScope(this.#engine, this.name, this.mode, resolved, false, scope);
+  }
+}

@@ -1,0 +1,196 @@
+import { hostname } from 'node:os';
+import type { BackendCapabilities } from './backend/types.ts';
+import { invalidArgument } from './errors.ts';
+import type { AnyLease } from './lease.ts';
+import { checkLabel, describe } from './names.ts';
+
+/** Options of a manager or a lock. All times are milliseconds. */
+export interface LockOptions {
+  /**
+   * How long the store keeps an abandoned lease. A whole number from the backend's floor to one year; rounded up to the
+   * backend's step.
+   * @defaultValue 30 000
+   */
+  readonly ttlMs?: number | undefined;
+  /**
+   * How long to wait for a contended lock; it covers the calls to the store too. 0 makes exactly one attempt; `Infinity`
+   * waits until `signal` aborts.
+   * @defaultValue 10 000
+   */
+  readonly waitMs?: number | undefined;
+  /**
+   * `auto` renews the lease every third of its ttl until it is released; `manual` leaves it to `lease.renew()`.
+   * @defaultValue 'auto'
+   */
+  readonly renewal?: 'auto' | 'manual' | undefined;
+  /**
+   * Automatic renewal stops this long after the grant. Without it, a hold past 2 × ttl is reported once on
+   * `locks:slow-hold`.
+   * @defaultValue none
+   */
+  readonly maxHoldMs?: number | undefined;
+  /**
+   * A grant that arrives with this much left or less is given back and tried again. Less than `ttlMs`.
+   * @defaultValue 0
+   */
+  readonly minRemainingMs?: number | undefined;
+  /**
+   * What an operator sees beside the acquisition id: at most 256 UTF-8 bytes, no control characters.
+   * @defaultValue `host:pid`
+   */
+  readonly label?: string | undefined;
+  /**
+   * Lets `run` inside `run` of the same resource re-enter through `AsyncLocalStorage`.
+   * @defaultValue false
+   */
+  readonly reentrant?: boolean | undefined;
+}
+
+/** Options of one acquire. */
+export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
+  /** Ends the wait: the call rejects with `signal.reason`, and nothing stays behind in the store. */
+  readonly signal?: AbortSignal | undefined;
+  /** Re-enters this lease, taking turns with its other children. */
+  readonly within?: AnyLease | undefined;
+}
+
+/** Options with every default filled in and every value checked. */
+export interface ResolvedOptions {
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly autoRenew: boolean;
+  readonly maxHoldMs: number;
+  readonly minRemainingMs: number;
+  readonly label: string;
+  readonly reentrant: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly within: AnyLease | undefined;
+}
+
+/** One year: above it a ttl is a mistake, and far below it every store's arithmetic is exact. */
+export const MAX_TTL_MS = 31_536_000_000;
+
+const LOCK_KEYS = ['ttlMs', 'waitMs', 'renewal', 'maxHoldMs', 'minRemainingMs', 'label', 'reentrant'] as const;
+const ACQUIRE_KEYS = [...LOCK_KEYS.filter((key) => key !== 'reentrant'), 'signal', 'within'] as const;
+
+export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOptions {
+  return {
+    ttlMs: roundUp(Math.max(30_000, ttl.minMs), ttl.stepMs),
+    waitMs: 10_000,
+    autoRenew: true,
+    maxHoldMs: Number.POSITIVE_INFINITY,
+    minRemainingMs: 0,
+    label: defaultLabel(),
+    reentrant: false,
+    signal: undefined,
+    within: undefined,
+  };
+}
+
+/** @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed. */
+export function resolveLockOptions(
+  base: ResolvedOptions,
+  options: LockOptions | undefined,
+  ttl: BackendCapabilities['ttl'],
+): ResolvedOptions {
+  return resolve(base, options, ttl, LOCK_KEYS);
+}
+
+/** @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed. */
+export function resolveAcquireOptions(
+  base: ResolvedOptions,
+  options: AcquireOptions | undefined,
+  ttl: BackendCapabilities['ttl'],
+): ResolvedOptions {
+  return options === undefined ? base : resolve(base, options, ttl, ACQUIRE_KEYS);
+}
+
+function resolve(
+  base: ResolvedOptions,
+  options: (LockOptions & AcquireOptions) | undefined,
+  ttl: BackendCapabilities['ttl'],
+  known: readonly string[],
+): ResolvedOptions {
+  if (options === undefined) return base;
+  if (typeof options !== 'object' || options === null) {
+    throw invalidArgument(`Options must be an object, not ${describe(options)}.`);
+  }
+  refuseUnknown(options, known);
+  const ttlMs = options.ttlMs === undefined ? base.ttlMs : checkTtl(options.ttlMs, ttl);
+  // An inherited minRemainingMs that a shorter ttl cannot satisfy is a contradiction too.
+  const minRemainingMs = checkDuration('minRemainingMs', options.minRemainingMs ?? base.minRemainingMs, 0, ttlMs);
+  return {
+    ttlMs,
+    waitMs:
+      options.waitMs === undefined ? base.waitMs : checkDuration('waitMs', options.waitMs, 0, Number.POSITIVE_INFINITY),
+    autoRenew: options.renewal === undefined ? base.autoRenew : checkRenewal(options.renewal) === 'auto',
+    maxHoldMs:
+      options.maxHoldMs === undefined
+        ? base.maxHoldMs
+        : checkDuration('maxHoldMs', options.maxHoldMs, 1, Number.POSITIVE_INFINITY),
+    minRemainingMs,
+    label: options.label === undefined ? base.label : checkLabel(options.label),
+    reentrant: options.reentrant === undefined ? base.reentrant : checkBoolean('reentrant', options.reentrant),
+    signal: options.signal === undefined ? undefined : checkSignal(options.signal),
+    within: options.within,
+  };
+}
+
+/** Checks a ttl and rounds it up to the backend's step. */
+export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl']): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < ttl.minMs || value > MAX_TTL_MS) {
+    throw invalidArgument(
+      `ttlMs must be a whole number of milliseconds from ${ttl.minMs} (this backend's floor) to ${MAX_TTL_MS} ` +
+        `(one year), not ${describe(value)}.`,
+    );
+  }
+  return roundUp(value, ttl.stepMs);
+}
+
+function checkDuration(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value !== 'number' || Number.isNaN(value) || value < min || value > max || (value === max && max < Infinity)) {
+    const upper = max === Infinity ? 'up to Infinity' : `less than ttlMs (${max})`;
+    throw invalidArgument(`${name} must be a number of milliseconds from ${min}, ${upper}, not ${describe(value)}.`);
+  }
+  return value;
+}
+
+function checkRenewal(value: unknown): 'auto' | 'manual' {
+  if (value !== 'auto' && value !== 'manual') {
+    throw invalidArgument(`renewal must be 'auto' or 'manual', not ${describe(value)}.`);
+  }
+  return value;
+}
+
+function checkBoolean(name: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw invalidArgument(`${name} must be true or false, not ${describe(value)}.`);
+  return value;
+}
+
+function checkSignal(value: unknown): AbortSignal {
+  const signal = value as Partial<AbortSignal> | null;
+  if (typeof signal?.aborted !== 'boolean' || typeof signal.addEventListener !== 'function') {
+    throw invalidArgument(`signal must be an AbortSignal, not ${describe(value)}. Pass controller.signal.`);
+  }
+  return value as AbortSignal;
+}
+
+function refuseUnknown(options: object, known: readonly string[]): void {
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue;
+    const meant = known.find((name) => name.toLowerCase() === `${key}ms`.toLowerCase());
+    const hint = key === 'reentrant' ? ' Say it in lock(name, { reentrant: true }).' : '';
+    throw invalidArgument(
+      `There is no option ${JSON.stringify(key)}.${meant ? ` Did you mean ${meant}?` : hint} Known: ${known.join(', ')}.`,
+    );
+  }
+}
+
+function roundUp(value: number, step: number): number {
+  return step <= 1 ? value : Math.ceil(value / step) * step;
+}
+
+function defaultLabel(): string {
+  // A host name is the machine's, not ours: it may have anything in it, and must not make every lock fail.
+  return `${hostname().replace(/[^\x20-\x7e]/g, '?').slice(0, 200)}:${process.pid}`;
+}

@@ -1,0 +1,144 @@
+import type { Grant, LossReason } from '../backend/types.ts';
+import { LockError } from '../errors.ts';
+import type { Scope } from '../scope/scope.ts';
+
+/** What a hold needs of the manager that made it. */
+export interface HoldOwner {
+  readonly backendName: string;
+  now(): number;
+  /** Told once, when a hold is lost. */
+  holdLost(hold: Hold, reason: LossReason): void;
+}
+
+/**
+ * How much sooner than the store a holder ends its lease: clocks may run apart by 1 %, plus 2 ms for rounding
+ * (the drift of the Redlock algorithm; `docs/spec.md` §1.2).
+ */
+export function driftMargin(validForMs: number): number {
+  return validForMs * 0.01 + 2;
+}
+
+/** One grant as the holder knows it: until when it is valid, and whether it was released or lost. Handles share it. */
+export class Hold {
+  readonly owner: HoldOwner;
+  readonly grant: Grant;
+  readonly autoRenew: boolean;
+  readonly grantedAt: number;
+  /** Automatic renewal stops here. */
+  readonly renewUntil: number;
+  /** The ttl of the next renewal. */
+  ttlMs: number;
+  /** When the keeper renews next; `Infinity` for never. */
+  renewAt: number;
+  /** When the keeper reports a slow hold; `Infinity` for never. */
+  slowAt: number;
+  /** How many handles are not released yet. */
+  count = 1;
+  released = false;
+  /** A renewal was sent and has no clear answer yet: a loss by time is then `unconfirmed`, not `expired`. */
+  unconfirmed = false;
+  scope: Scope | undefined;
+  /** Stops listening to a loss that the store may push. */
+  unfollow: (() => void) | undefined;
+  /** Rises with every renewal that the holder asks for: replies to earlier ones no longer say how long it is valid. */
+  #renewals = 0;
+  #deadline: number;
+  #lost: LockError | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(owner: HoldOwner, grant: Grant, ttlMs: number, autoRenew: boolean, maxHoldMs: number, now: number) {
+    this.owner = owner;
+    this.grant = grant;
+    this.ttlMs = ttlMs;
+    this.autoRenew = autoRenew;
+    this.grantedAt = now;
+    this.renewUntil = now + maxHoldMs;
+    this.slowAt = maxHoldMs === Number.POSITIVE_INFINITY ? now + 2 * ttlMs : Number.POSITIVE_INFINITY;
+    const validForMs = grant.validForMs ?? ttlMs;
+    // Counted from before sending: the store may have started the lease at any later moment (docs/spec.md §1.2).
+    this.#deadline = grant.countedFrom + validForMs - driftMargin(validForMs);
+    // A grant shorter than its ttl (a hand-off) is topped up once even where renewal is manual.
+    const provisional = validForMs < ttlMs;
+    if (provisional) this.renewAt = now + (this.#deadline - now) / 3;
+    else this.renewAt = autoRenew ? grant.countedFrom + ttlMs / 3 : Number.POSITIVE_INFINITY;
+  }
+
+  /** On the owner's clock: nobody else can hold before it. */
+  get deadline(): number {
+    const session = this.grant.session;
+    return session === undefined ? this.#deadline : session.validUntil();
+  }
+
+  /** The loss, told by the clock if by nothing else yet: right after a stall, before any timer ran. */
+  get lost(): LockError | undefined {
+    if (this.#lost === undefined && !this.released && this.owner.now() >= this.deadline) this.loseByTime();
+    return this.#lost;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#lost !== undefined) this.#controller.abort(this.#lost);
+    }
+    void this.lost;
+    return this.#controller.signal;
+  }
+
+  loseByTime(): void {
+    if (this.grant.session !== undefined) this.lose('session-lost');
+    else this.lose(this.unconfirmed ? 'unconfirmed' : 'expired');
+  }
+
+  lose(reason: LossReason): void {
+    if (this.#lost === undefined && !this.released) this.foundLost(reason);
+  }
+
+  /** The loss, also when it comes out only at the release. */
+  foundLost(reason: LossReason): LockError {
+    const name = this.grant.request.resource;
+    this.#lost = new LockError('LOCK_LOST', `The lease on ${JSON.stringify(name)} was lost: ${explain(reason)}`, {
+      resource: name,
+      backend: this.owner.backendName,
+      reason,
+    });
+    this.#controller?.abort(this.#lost);
+    this.owner.holdLost(this, reason);
+    return this.#lost;
+  }
+
+  /** Before sending a renewal: gives what its reply needs to be counted by. */
+  renewalSent(ttlMs: number, now: number, asked: boolean): number {
+    if (!asked) return this.#renewals;
+    // The store may shorten the lease at any moment from now, whether or not we hear of it.
+    this.#deadline = Math.min(this.#deadline, now + ttlMs - driftMargin(ttlMs));
+    this.#renewals += 1;
+    return this.#renewals;
+  }
+
+  /** The store confirmed a renewal that was sent at `sentAt`. A stale reply moves nothing. */
+  renewed(ticket: number, sentAt: number, ttlMs: number, validForMs = ttlMs): void {
+    if (ticket !== this.#renewals || this.released || this.#lost !== undefined) return;
+    this.unconfirmed = false;
+    this.#deadline = Math.max(this.#deadline, sentAt + validForMs - driftMargin(validForMs));
+    this.renewAt = this.autoRenew ? sentAt + validForMs / 3 : Number.POSITIVE_INFINITY;
+  }
+}
+
+function explain(reason: LossReason): string {
+  switch (reason) {
+    case 'expired':
+      return 'its time ran out before it was renewed or released. Is the event loop blocked, or the ttl too short?';
+    case 'unconfirmed':
+      return 'its time ran out while the store did not confirm its renewal.';
+    case 'taken-over':
+      return 'another acquisition holds it now.';
+    case 'force-released':
+      return 'the store no longer has it: it was released by force, its key was deleted, or data was lost.';
+    case 'session-lost':
+      return 'the session with the store ended.';
+    case 'closed':
+      return 'its lock manager was closed.';
+    default:
+      return reason satisfies never;
+  }
+}

@@ -1,0 +1,129 @@
+import type { LockBackend, LossReason, Standing } from '../backend/types.ts';
+import { publish } from '../events.ts';
+import type { Clock } from './clock.ts';
+import type { Hold } from './hold.ts';
+import { Timer } from './timer.ts';
+
+/** Leases due within this part of their renewal period are renewed with those that are due now. */
+const BATCH_WINDOW = 1 / 4;
+/** A failed renewal is not repeated sooner than this. */
+const MIN_RETRY_MS = 5;
+
+/** The watchdog: keeps all leases of a manager alive and tells their loss in time, with one timer and one call a round. */
+export class Keeper {
+  readonly #backend: LockBackend;
+  readonly #clock: Clock;
+  readonly #timer: Timer;
+  readonly #holds = new Set<Hold>();
+
+  constructor(backend: LockBackend, clock: Clock) {
+    this.#backend = backend;
+    this.#clock = clock;
+    this.#timer = new Timer(clock, (now) => this.#round(now));
+  }
+
+  get holds(): ReadonlySet<Hold> {
+    return this.#holds;
+  }
+
+  add(hold: Hold): void {
+    this.#holds.add(hold);
+    this.#timer.noLaterThan(nextEvent(hold));
+  }
+
+  /** From here on nothing renews the hold (docs/spec.md §4.1). */
+  remove(hold: Hold): void {
+    this.#holds.delete(hold);
+  }
+
+  /** The hold's times moved. */
+  reschedule(hold: Hold): void {
+    if (this.#holds.has(hold)) this.#timer.noLaterThan(nextEvent(hold));
+  }
+
+  stop(): void {
+    this.#timer.stop();
+  }
+
+  /** Loses what is past its end, renews what is due, and gives the time of the next round. */
+  #round(now: number): number {
+    const due: Hold[] = [];
+    let next = Number.POSITIVE_INFINITY;
+    for (const hold of this.#holds) {
+      if (now >= hold.deadline) {
+        hold.loseByTime();
+        continue;
+      }
+      if (now >= hold.slowAt) reportSlow(hold, now);
+      if (now >= hold.renewUntil) hold.renewAt = Number.POSITIVE_INFINITY;
+      else if (now >= hold.renewAt - (hold.ttlMs / 3) * BATCH_WINDOW) due.push(hold);
+    }
+    for (const hold of due) {
+      // Repeated at a third of what is left, until the store answers or the lease ends.
+      hold.renewAt = now + Math.max((hold.deadline - now) / 3, MIN_RETRY_MS);
+      hold.unconfirmed = true;
+    }
+    if (due.length > 0) void this.#renew(due, now);
+    for (const hold of this.#holds) next = Math.min(next, nextEvent(hold));
+    return next;
+  }
+
+  async #renew(holds: readonly Hold[], sentAt: number): Promise<void> {
+    const items = holds.map((hold) => ({ grant: hold.grant, ttlMs: hold.ttlMs }));
+    const tickets = holds.map((hold) => hold.renewalSent(hold.ttlMs, sentAt, false));
+    const deadline = holds.reduce((latest, hold) => Math.max(latest, hold.deadline), sentAt);
+    let standings: readonly Standing[];
+    try {
+      standings = await this.#backend.renew(items, { now: () => this.#clock.now(), deadline });
+    } catch (error) {
+      // An exception means that nothing is known, not that anything is lost (docs/spec.md §1.5).
+      standings = holds.map(() => ({ status: 'unknown', error }));
+    }
+    holds.forEach((hold, index) => {
+      const standing = standings[index] ?? { status: 'unknown', error: new Error('The backend gave no answer for it.') };
+      this.#settle(hold, standing, tickets[index] as number, sentAt, (items[index] as { ttlMs: number }).ttlMs);
+    });
+  }
+
+  #settle(hold: Hold, standing: Standing, ticket: number, sentAt: number, ttlMs: number): void {
+    if (hold.released) return;
+    switch (standing.status) {
+      case 'held':
+        hold.renewed(ticket, sentAt, ttlMs, standing.validForMs);
+        this.reschedule(hold);
+        return;
+      case 'lost':
+        hold.lose(standing.reason);
+        return;
+      case 'unknown':
+        publish('locks:renewal-failed', {
+          ...identity(hold),
+          remainingMs: hold.deadline - this.#clock.now(),
+          error: standing.error,
+        });
+        return;
+      default:
+        return standing satisfies never;
+    }
+  }
+}
+
+/** What every event says of a hold. */
+export function identity(hold: Hold): { resource: string; backend: string; acquisitionId: string } {
+  const { resource, acquisitionId } = hold.grant.request;
+  return { resource, backend: hold.owner.backendName, acquisitionId };
+}
+
+/** Tells the loss on the diagnostics channel. */
+export function publishLoss(hold: Hold, reason: LossReason, now: number): void {
+  publish('locks:lost', { ...identity(hold), heldMs: now - hold.grantedAt, reason });
+}
+
+function nextEvent(hold: Hold): number {
+  return Math.min(hold.renewAt, hold.deadline, hold.slowAt);
+}
+
+function reportSlow(hold: Hold, now: number): void {
+  hold.slowAt = Number.POSITIVE_INFINITY;
+  publish('locks:slow-hold', { ...identity(hold), heldMs: now - hold.grantedAt, ttlMs: hold.ttlMs });
+}

@@ -1,0 +1,34 @@
+import type { Engine } from '../engine.ts';
+import { checkTtl } from '../options.ts';
+import type { Hold } from './hold.ts';
+
+/** A renewal that the holder asks for. */
+export async function renewNow(engine: Engine, hold: Hold, ttlMs: number | undefined): Promise<void> {
+  const { backend } = engine;
+  const resource = hold.grant.request.resource;
+  const ttl = ttlMs === undefined ? hold.ttlMs : checkTtl(ttlMs, backend.capabilities.ttl);
+  const sentAt = engine.now();
+  const limitMs = hold.deadline - sentAt;
+  hold.ttlMs = ttl;
+  const ticket = hold.renewalSent(ttl, sentAt, true);
+  engine.keeper.reschedule(hold);
+  const standings = await engine.ask('renew', resource, limitMs, (call) =>
+    backend.renew([{ grant: hold.grant, ttlMs: ttl }], call),
+  );
+  const standing = standings[0] ?? { status: 'unknown', error: new Error('the backend gave no answer') };
+  switch (standing.status) {
+    case 'held':
+      hold.renewed(ticket, sentAt, ttl, standing.validForMs);
+      engine.keeper.reschedule(hold);
+      if (hold.lost !== undefined) throw hold.lost;
+      return;
+    case 'lost':
+      hold.lose(standing.reason);
+      if (hold.lost !== undefined) throw hold.lost;
+      return;
+    case 'unknown':
+      throw engine.backendError('renew', resource, standing.error);
+    default:
+      return standing satisfies never;
+  }
+}
