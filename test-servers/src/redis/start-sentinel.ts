@@ -1,0 +1,151 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { waitUntil } from '../wait-until.ts';
+import { launchRedis, type RedisServer } from './redis-server.ts';
+import type { Reply } from './resp.ts';
+import { type RedisAddress, sendCommand } from './send-command.ts';
+import { startAll, startReplicated } from './start-redis.ts';
+
+export interface SentinelOptions {
+  /** @defaultValue 2 */
+  readonly replicas?: number;
+  /** @defaultValue 3 */
+  readonly sentinels?: number;
+  /** How long a master must be silent before a sentinel calls it down. @defaultValue 1 000 */
+  readonly downAfterMs?: number;
+  /** More arguments of every data node. */
+  readonly args?: readonly string[];
+}
+
+/** A master with replicas, watched by sentinels. A failover happens when the master is killed or paused. */
+export class SentinelDeployment implements AsyncDisposable {
+  /** The name under which sentinels know the master. */
+  readonly name = 'locks';
+  readonly downAfterMs: number;
+  /** The first master and its replicas; who is master now is for {@link SentinelDeployment.master} to say. */
+  readonly nodes: readonly RedisServer[];
+  readonly sentinels: readonly RedisServer[];
+
+  constructor(nodes: readonly RedisServer[], sentinels: readonly RedisServer[], downAfterMs: number) {
+    this.nodes = nodes;
+    this.sentinels = sentinels;
+    this.downAfterMs = downAfterMs;
+  }
+
+  /** The master that the sentinels tell clients of now. Rejects when they do not agree within 10 s. */
+  async master(): Promise<RedisServer> {
+    return await waitUntil(() => this.#agreedMaster(), { what: 'the sentinels to agree on a master' });
+  }
+
+  /** Resolves when all sentinels that answer name one other master than `oldPort`, and that one takes itself for one. */
+  async waitForNewMaster(oldPort: number, timeoutMs = this.downAfterMs * 2 + 30_000): Promise<RedisServer> {
+    const promoted = async () => {
+      const master = await this.#agreedMaster();
+      if (!master || master.port === oldPort) return undefined;
+      return (await master.info('replication'))['role'] === 'master' ? master : undefined;
+    };
+    return await waitUntil(promoted, { what: `a master other than port ${oldPort}`, timeoutMs, everyMs: 25 });
+  }
+
+  /** Resolves when every sentinel sees a live master, all other sentinels, and all replicas up. */
+  async waitUntilReady(timeoutMs = 30_000): Promise<void> {
+    const ready = async () => {
+      const views = await Promise.all(this.sentinels.map((sentinel) => this.#view(sentinel)));
+      return views.every(Boolean);
+    };
+    await waitUntil(ready, { what: `${this.sentinels.length} sentinels to see each other`, timeoutMs, everyMs: 25 });
+  }
+
+  async stop(): Promise<void> {
+    // Sentinels first: they must not start a failover of what is being stopped.
+    await Promise.all(this.sentinels.map((sentinel) => sentinel.stop()));
+    await Promise.all(this.nodes.map((node) => node.stop()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #agreedMaster(): Promise<RedisServer | undefined> {
+    const running = this.sentinels.filter((sentinel) => sentinel.running);
+    const asked = running.map((sentinel) => ask(sentinel, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.name));
+    const answers = (await Promise.allSettled(asked))
+      .filter((result) => result.status === 'fulfilled')
+      .map(({ value }) => (Array.isArray(value) ? Number(value[1]) : Number.NaN));
+    const ports = new Set(answers);
+    return ports.size === 1 ? this.nodes.find(({ port }) => ports.has(port)) : undefined;
+  }
+
+  async #view(sentinel: RedisServer): Promise<boolean> {
+    const master = fields(await ask(sentinel, 'SENTINEL', 'MASTER', this.name));
+    const replicas = (await ask(sentinel, 'SENTINEL', 'REPLICAS', this.name)) as Reply[];
+    return (
+      master['flags'] === 'master' &&
+      Number(master['num-other-sentinels']) === this.sentinels.length - 1 &&
+      replicas.length === this.nodes.length - 1 &&
+      replicas.map(fields).every(({ flags, ...rest }) => flags === 'slave' && rest['master-link-status'] === 'ok')
+    );
+  }
+}
+
+/** Starts a master, its replicas and then its sentinels; ready when a failover could happen. */
+export async function startSentinel(options: SentinelOptions = {}): Promise<SentinelDeployment> {
+  const { replicas = 2, sentinels: count = 3, downAfterMs = 1_000, args = [] } = options;
+  const data = await startReplicated({ replicas, args });
+  const sentinels: RedisServer[] = [];
+  const deployment = new SentinelDeployment([data.master, ...data.replicas], sentinels, downAfterMs);
+  try {
+    const quorum = Math.floor(count / 2) + 1;
+    const monitored = { name: deployment.name, master: data.master, quorum, downAfterMs };
+    await startAll(sentinels, count, () => launchSentinel(monitored));
+    await deployment.waitUntilReady();
+    return deployment;
+  } catch (error) {
+    await deployment.stop();
+    throw error;
+  }
+}
+
+interface Monitored {
+  readonly name: string;
+  readonly master: RedisAddress;
+  readonly quorum: number;
+  readonly downAfterMs: number;
+}
+
+async function launchSentinel(monitored: Monitored): Promise<RedisServer> {
+  let writtenFor: number | undefined;
+  return await launchRedis({
+    label: 'sentinel',
+    async argv({ port, dir }) {
+      const file = path.join(dir, 'sentinel.conf');
+      // A sentinel keeps its identity and what it has learned in this file: written once, kept at a restart.
+      if (writtenFor !== port) await writeFile(file, configuration(monitored, port, dir));
+      writtenFor = port;
+      return [file, '--sentinel'];
+    },
+  });
+}
+
+function configuration({ name, master, quorum, downAfterMs }: Monitored, port: number, dir: string): string {
+  return [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `dir ${JSON.stringify(dir)}`,
+    `sentinel monitor ${name} ${master.host} ${master.port} ${quorum}`,
+    `sentinel down-after-milliseconds ${name} ${downAfterMs}`,
+    // How long an attempt may take, and half of the pause before the next: short, so that a lost vote costs little.
+    `sentinel failover-timeout ${name} ${Math.max(3_000, downAfterMs * 3)}`,
+    `sentinel parallel-syncs ${name} 10`,
+    '',
+  ].join('\n');
+}
+
+async function ask(sentinel: RedisServer, ...command: string[]): Promise<Reply> {
+  return await sendCommand(sentinel, command, { timeoutMs: 1_000 });
+}
+
+function fields(reply: Reply): Record<string, string> {
+  const flat = Array.isArray(reply) ? reply.map(String) : [];
+  return Object.fromEntries(flat.flatMap((key, index) => (index % 2 === 0 ? [[key, flat[index + 1] ?? '']] : [])));
+}
