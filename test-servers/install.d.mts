@@ -1,0 +1,14 @@
+export interface EnsureOptions {
+  /** Where to look. Default: PATH and the usual places, or `LOCKS_SERVER_PATH`. */
+  readonly searchPath?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  /** Default: standard error. */
+  readonly log?: (line: string) => void;
+  /** `false` only looks. */
+  readonly install?: boolean;
+}
+/** Makes sure that servers of these kinds can be started here; installs them where it may, else says what to do. */
+export declare function ensureServers(
+  kinds: readonly string[],
+  options?: EnsureOptions,
+): { installed: string[]; missing: string[] };
