@@ -1,0 +1,3 @@
+export { SqliteFileError, type SqliteFileErrorCode } from './file-error.ts';
+export type { SqliteBackendOptions } from './options.ts';
+export { type SqliteCapabilities, sqliteBackend } from './sqlite-backend.ts';

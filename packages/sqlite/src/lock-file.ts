@@ -1,0 +1,187 @@
+import { type BigIntStats, statSync } from 'node:fs';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { needsRollback, SqliteFileError } from './file-error.ts';
+import { sql } from './generated/sql.ts';
+import type { SqliteModule } from './load-sqlite.ts';
+import type { MachineClock } from './machine-clock.ts';
+import type { CheckedOptions } from './options.ts';
+
+/** "LOCK" in ASCII: tells our files from other applications'. */
+const applicationId = 0x4c4f434b;
+const schemaVersion = 1;
+/** Clocks of one boot agree to far less than this. */
+const clockSlackMicros = 1_000_000;
+
+export type Statements = Record<keyof typeof sql, StatementSync> & {
+  readonly begin: StatementSync;
+  readonly beginRead: StatementSync;
+  readonly commit: StatementSync;
+  readonly rollback: StatementSync;
+  readonly dataVersion: StatementSync;
+};
+
+/** The open file of one backend object: a connection and its prepared statements. */
+export interface LockFile {
+  readonly path: string;
+  readonly clock: MachineClock;
+  readonly statements: Statements;
+  /** Whether the path still names the file that is open: someone may have deleted or replaced it. */
+  isInPlace(): boolean;
+  close(): void;
+}
+
+/**
+ * Opens the file, makes it where it is missing, and refuses what is not ours. Every step may find the file busy and
+ * throw so: the caller calls again later, from the start.
+ */
+export function openLockFile(sqlite: SqliteModule, options: CheckedOptions, clock: MachineClock): LockFile {
+  const { path } = options;
+  refuseForeignFile(sqlite, path);
+  const db = new sqlite.DatabaseSync(path, { timeout: 0 });
+  try {
+    // Never wait inside SQLite: it would block the event loop.
+    db.exec('PRAGMA busy_timeout = 0; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY');
+    createSchema(db, path);
+    useWriteAheadLog(db, path);
+    db.exec(`PRAGMA synchronous = ${options.synchronous}; PRAGMA journal_size_limit = 4194304`);
+    adoptBoot(db, clock);
+    const opened = statSync(path, { bigint: true });
+    return {
+      path,
+      clock,
+      statements: prepareAll(db),
+      isInPlace: () => isSameFile(path, opened),
+      close: () => db.close(),
+    };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/**
+ * Looks at an existing file through a read-only connection, so that what is not ours is not even recovered or
+ * checkpointed. (Never with `fs`: closing any descriptor of the file would drop this process's SQLite locks on it.)
+ */
+function refuseForeignFile(sqlite: SqliteModule, path: string): void {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || stats.size === 0) return;
+  if (!stats.isFile()) {
+    throw new SqliteFileError(
+      'CANNOT_OPEN',
+      `lock file ${path}: this is not a file. Name a file inside a folder`,
+    );
+  }
+  const db = new sqlite.DatabaseSync(path, { readOnly: true, timeout: 0 });
+  try {
+    checkIdentity(db, path);
+  } catch (error) {
+    // Its last user was killed in the middle of a commit: only a writer can tell what it is, after rolling back.
+    if (!needsRollback(error)) throw error;
+  } finally {
+    db.close();
+  }
+}
+
+/** Gives whether the file is empty and so may become ours. */
+function checkIdentity(db: DatabaseSync, path: string): 'ours' | 'empty' {
+  const id = readPragma(db, 'application_id');
+  const version = readPragma(db, 'user_version');
+  if (id === applicationId) {
+    if (version === schemaVersion) return 'ours';
+    throw new SqliteFileError(
+      'NEWER_SCHEMA',
+      `lock file ${path}: its schema is version ${version}, this package knows ${schemaVersion}. ` +
+        'Upgrade @locks/sqlite in this process, or choose another path',
+    );
+  }
+  const tables = db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n;
+  if (id === 0 && version === 0 && tables === 0) return 'empty';
+  throw new SqliteFileError(
+    'FOREIGN_FILE',
+    `lock file ${path}: it is the database of another application (application_id ${id}, user_version ${version}, ` +
+      `${tables} schema entries). Choose another path; the file was not touched`,
+  );
+}
+
+// Before the switch to WAL, so that the main file's header says whose it is from the first commit on.
+function createSchema(db: DatabaseSync, path: string): void {
+  if (checkIdentity(db, path) === 'ours') return;
+  inTransaction(db, () => {
+    // Again, under the lock: another process may have made it meanwhile.
+    if (checkIdentity(db, path) === 'ours') return;
+    db.exec(sql.schema1);
+    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`);
+  });
+}
+
+function useWriteAheadLog(db: DatabaseSync, path: string): void {
+  const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
+  if (mode === 'wal') return;
+  throw new SqliteFileError(
+    'CANNOT_OPEN',
+    `lock file ${path}: SQLite cannot use write-ahead logging here (journal mode ${mode}). Use a local disk`,
+  );
+}
+
+/** Rows of an earlier boot are dead: their processes ended with the machine. */
+function adoptBoot(db: DatabaseSync, clock: MachineClock): void {
+  const readBoot = db.prepare('SELECT boot FROM state');
+  if (readBoot.get()?.boot === clock.boot && clock.bootIsExact) return;
+  inTransaction(db, () => {
+    const boot = readBoot.get()?.boot;
+    if (boot !== clock.boot) {
+      db.exec('DELETE FROM holds; DELETE FROM waiters; DELETE FROM clients');
+      db.prepare(sql.adoptState).run(clock.boot);
+    } else if (!clock.bootIsExact) {
+      const now = clock.nowMicros();
+      db.prepare(sql.dropImpossibleHolds).run(now, clockSlackMicros);
+      db.prepare(sql.dropImpossibleClients).run(now + 10 * clockSlackMicros);
+      db.prepare(sql.dropOrphanWaiters).run();
+    }
+  });
+}
+
+function inTransaction(db: DatabaseSync, work: () => void): void {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    work();
+    db.exec('COMMIT');
+  } catch (error) {
+    rollBack(() => db.exec('ROLLBACK'));
+    throw error;
+  }
+}
+
+/** Some failures (a full disk) have rolled back already: then there is nothing to do. */
+export function rollBack(rollback: () => unknown): void {
+  try {
+    rollback();
+  } catch {
+    // Not in a transaction any more.
+  }
+}
+
+function readPragma(db: DatabaseSync, name: string): number {
+  return Number(db.prepare(`PRAGMA ${name}`).get()?.[name]);
+}
+
+function isSameFile(path: string, opened: BigIntStats): boolean {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats !== undefined && stats.ino === opened.ino && stats.dev === opened.dev;
+}
+
+function prepareAll(db: DatabaseSync): Statements {
+  const { schema1: _schema, ...texts } = sql;
+  const all = {
+    ...texts,
+    begin: 'BEGIN IMMEDIATE',
+    beginRead: 'BEGIN',
+    commit: 'COMMIT',
+    rollback: 'ROLLBACK',
+    dataVersion: 'PRAGMA data_version',
+  };
+  return Object.fromEntries(
+    Object.entries(all).map(([name, text]) => [name, db.prepare(text)]),
+  ) as unknown as Statements;
+}

@@ -1,0 +1,44 @@
+-- The whole schema, version 1. Run once, in the transaction that also sets application_id and user_version.
+-- Times are microseconds of the machine's monotonic clock, good for one boot only. Names are UTF-8 bytes.
+-- A hold or waiter has a kind (0 exclusive, 1 shared, 2 permit) and a weight, so that the other modes need no new schema.
+
+CREATE TABLE state (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  boot TEXT NOT NULL,                       -- the boot of the machine whose clock the other rows are told in
+  token INTEGER NOT NULL                    -- the last fencing token: one counter for all resources, never set back
+);
+
+CREATE TABLE holds (
+  resource BLOB NOT NULL,
+  acquisition_id TEXT NOT NULL,
+  kind INTEGER NOT NULL,
+  weight INTEGER NOT NULL,
+  permits INTEGER NOT NULL,                 -- the limit of a permit's resource; 1 for the other kinds
+  token INTEGER NOT NULL,
+  granted_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  ttl INTEGER NOT NULL,                     -- of the grant or its last renewal: nothing can expire later than now + ttl
+  label TEXT,
+  PRIMARY KEY (resource, acquisition_id)
+) WITHOUT ROWID;
+
+-- A backend object of some process, while it has waiters. One row keeps all its waiters alive.
+CREATE TABLE clients (
+  client INTEGER PRIMARY KEY,
+  alive_until INTEGER NOT NULL
+);
+
+CREATE TABLE waiters (
+  resource BLOB NOT NULL,
+  ticket INTEGER NOT NULL,                  -- the order of service within a resource
+  client INTEGER NOT NULL,
+  acquisition_id TEXT NOT NULL,
+  kind INTEGER NOT NULL,
+  weight INTEGER NOT NULL,
+  permits INTEGER NOT NULL,
+  enqueued_at INTEGER NOT NULL,
+  label TEXT,
+  PRIMARY KEY (resource, ticket)
+) WITHOUT ROWID;
+
+CREATE UNIQUE INDEX waiters_of_client ON waiters (client, acquisition_id);

@@ -1,0 +1,162 @@
+import { LockError } from '@locks/core';
+import type {
+  AcquireRequest,
+  Attempt,
+  BackendCapabilities,
+  Call,
+  Grant,
+  Holder,
+  LockBackend,
+  RenewItem,
+  ResourceState,
+  Standing,
+} from '@locks/core/backend';
+import { isRetryableFileError } from './file-error.ts';
+import { loadSqlite } from './load-sqlite.ts';
+import { openLockFile } from './lock-file.ts';
+import { type MachineClock, machineClock } from './machine-clock.ts';
+import { type CheckedOptions, checkOptions, type SqliteBackendOptions } from './options.ts';
+import { nameBytes, type Steps } from './steps.ts';
+import { Transactions } from './transactions.ts';
+import { WaitingLine } from './waiting-line.ts';
+
+const capabilities = {
+  tenure: 'lease',
+  reach: 'host',
+  modes: ['exclusive'],
+  order: 'fifo',
+  fencing: 'durable',
+  ttl: { minMs: 20, stepMs: 1 },
+  features: ['list', 'waiters', 'force-release'],
+} as const satisfies BackendCapabilities;
+
+export type SqliteCapabilities = typeof capabilities;
+
+const renewChunk = 256;
+const listPage = 64;
+
+/**
+ * Locks in one SQLite file, shared by all processes of a machine. The file is made and opened at the first call.
+ *
+ * @example
+ * ```ts
+ * const locks = createLocks(sqliteBackend({ path: './locks.db' }));
+ * await locks.lock('nightly-report').run(work);
+ * ```
+ *
+ * @throws LockError `LOCK_UNSUPPORTED` before Node 22.13; `LOCK_INVALID_ARGUMENT` for a bad option.
+ */
+export function sqliteBackend(options: SqliteBackendOptions): LockBackend<SqliteCapabilities> {
+  loadSqlite();
+  return new SqliteBackend(checkOptions(options), machineClock);
+}
+
+/** The backend with its clock given from outside, for tests of other machines' clocks. */
+export class SqliteBackend implements LockBackend<SqliteCapabilities> {
+  readonly spec = 'locks-backend/1';
+  readonly name = 'sqlite';
+  readonly capabilities = capabilities;
+  readonly #transactions: Transactions;
+  readonly #line: WaitingLine;
+
+  constructor(options: CheckedOptions, readClock: () => MachineClock) {
+    let clock: MachineClock | undefined;
+    const open = () => openLockFile(loadSqlite(), options, (clock ??= readClock()));
+    this.#transactions = new Transactions(options.path, open, randomClient());
+    this.#line = new WaitingLine(this.#transactions, options.maxPollMs);
+  }
+
+  async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    refuseOtherModes(request);
+    const outcome = await this.#transactions.write(
+      call,
+      (steps) => steps.attempt(request, enqueue, call),
+      (committed) => this.#line.attempted(request, committed),
+    );
+    return outcome.status === 'granted' ? outcome : { status: 'contended' };
+  }
+
+  awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    return this.#line.awaitTurn(request, call);
+  }
+
+  async abandon(request: AcquireRequest, call: Call): Promise<void> {
+    // First here, whatever becomes of the write: an id that nobody waits for is cleared at the next heartbeat.
+    this.#line.left(request);
+    await this.#freeing(request.resource, call, (steps) => steps.abandon(request));
+  }
+
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+    const chunks: Promise<Standing[]>[] = [];
+    // Handed in together, they share a transaction for as long as that does not hold up the event loop.
+    for (let start = 0; start < items.length; start += renewChunk) {
+      const chunk = items.slice(start, start + renewChunk);
+      chunks.push(
+        this.#transactions.write(call, (steps) => chunk.map(({ grant, ttlMs }) => steps.renew(grant, ttlMs))),
+      );
+    }
+    return (await Promise.all(chunks)).flat();
+  }
+
+  release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
+    return this.#freeing(grant.request.resource, call, (steps) => steps.release(grant));
+  }
+
+  inspect(resource: string, call: Call): Promise<ResourceState> {
+    return this.#transactions.read(call, (steps) => steps.inspect(resource));
+  }
+
+  async *list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
+    const wanted = Buffer.from(nameBytes(prefix));
+    let from: Uint8Array = wanted;
+    for (let inclusive = true; ; inclusive = false) {
+      const page = await this.#transactions.read(call, (steps) => {
+        const names = steps.resourcesAfter(from, inclusive, listPage);
+        return names.map((name) => ({ name, state: steps.inspect(Buffer.from(name).toString('utf8')) }));
+      });
+      for (const { name, state } of page) {
+        if (!wanted.equals(name.subarray(0, wanted.length))) return;
+        if (state.holders.length + state.waiters.length > 0) yield state;
+        from = name;
+      }
+      if (page.length < listPage) return;
+    }
+  }
+
+  forceRelease(resource: string, expectedId: string | undefined, call: Call): Promise<readonly Holder[]> {
+    return this.#freeing(resource, call, (steps) => steps.forceRelease(resource, expectedId));
+  }
+
+  isRetryable(error: unknown): boolean {
+    return isRetryableFileError(error);
+  }
+
+  async close(): Promise<void> {
+    this.#line.close();
+    this.#transactions.close((steps) => steps.leave());
+  }
+
+  /** A step that may free a resource, and in the same transaction the turn of the next one if it waits here. */
+  async #freeing<T>(resource: string, call: Call, step: (steps: Steps) => T): Promise<T> {
+    const { outcome } = await this.#transactions.write(
+      call,
+      (steps) => ({ outcome: step(steps), next: this.#line.serveNext(steps, resource) }),
+      ({ next }) => this.#line.served(resource, next),
+    );
+    return outcome;
+  }
+}
+
+function refuseOtherModes({ mode, resource }: AcquireRequest): void {
+  if (mode.kind === 'exclusive') return;
+  throw new LockError('LOCK_UNSUPPORTED', `the SQLite backend has no ${mode.kind} locks yet`, {
+    backend: 'sqlite',
+    resource,
+  });
+}
+
+/** Tells this object's waiters from all others in the file. */
+function randomClient(): number {
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return (high >>> 12) * 2 ** 32 + low;
+}
