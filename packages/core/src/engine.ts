@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Alarms } from './acquire/alarms.ts';
-import { INTERRUPTED, Patience, type PatienceKeeper } from './acquire/patience.ts';
+import { INTERRUPTED, Patience } from './acquire/patience.ts';
+import { Patiences } from './acquire/patiences.ts';
 import type { AcquireRequest, Call, LockBackend, LossReason } from './backend/types.ts';
 import { LockError } from './errors.ts';
 import { publish, releasedIsWatched } from './events.ts';
@@ -20,12 +20,8 @@ export class Engine implements HoldOwner {
   readonly backend: LockBackend;
   readonly clock: Clock;
   readonly keeper: Keeper;
-  readonly alarms: Alarms;
+  readonly patiences: Patiences;
   readonly keepAlive = new KeepAlive();
-  /** Calls in progress whose callers are waiting. */
-  readonly patiences = new Set<Patience>();
-  /** Calls that go on when the manager is closed: releases and abandons. */
-  readonly #background: PatienceKeeper;
   /** Background work that `close` waits for. */
   readonly #chores = new Set<Promise<void>>();
   #closing: Promise<void> | undefined;
@@ -34,8 +30,7 @@ export class Engine implements HoldOwner {
     this.backend = backend;
     this.clock = clock;
     this.keeper = new Keeper(backend, clock);
-    this.alarms = new Alarms(clock);
-    this.#background = { alarms: this.alarms, patiences: new Set(), now: () => clock.now() };
+    this.patiences = new Patiences(clock);
   }
 
   get backendName(): string {
@@ -88,7 +83,7 @@ export class Engine implements HoldOwner {
   /** One call with a time limit, its failure told as `LOCK_BACKEND`. */
   async ask<T>(doing: string, resource: string | undefined, limitMs: number, call: (call: Call) => Promise<T>): Promise<T> {
     this.assertOpen(resource);
-    const patience = new Patience(this, this.now() + limitMs);
+    const patience = new Patience(this.patiences, this.now() + limitMs);
     try {
       const answer = await patience.guard(call(patience));
       if (answer !== INTERRUPTED) return answer;
@@ -107,15 +102,14 @@ export class Engine implements HoldOwner {
    * @throws LockError `LOCK_LOST` if the store had lost it before, `LOCK_BACKEND` if the store gave no answer
    */
   async release(hold: Hold): Promise<void> {
-    const lost = hold.lost;
+    const now = this.now();
+    const lost = hold.lostAt(now);
     hold.released = true;
     this.#drop(hold);
     if (lost !== undefined) throw lost;
-    const deadline = hold.deadline;
-    const sent = await this.#settle(
-      (call) => this.backend.release(hold.grant, call),
-      Math.min(deadline, this.now() + SETTLE_MS),
-    );
+    const { deadline } = hold;
+    const giveUpAt = Math.min(deadline, now + SETTLE_MS);
+    const sent = await this.#settle((call) => this.backend.release(hold.grant, call), now, giveUpAt);
     if (!sent.answered) throw this.backendError('release', hold.grant.request.resource, sent.error);
     // After an unanswered sending "not held" means that the earlier one released it (docs/spec.md §2.4).
     if (sent.answer === 'not-held' && sent.sendings === 1) {
@@ -126,7 +120,9 @@ export class Engine implements HoldOwner {
 
   /** In the background: afterwards the id neither holds nor waits, or ends by itself within its ttl. */
   abandon(request: AcquireRequest): void {
-    const chore = this.#settle((call) => this.backend.abandon(request, call), this.now() + SETTLE_MS).then((sent) => {
+    const now = this.now();
+    const abandoned = this.#settle((call) => this.backend.abandon(request, call), now, now + SETTLE_MS);
+    const chore = abandoned.then((sent) => {
       this.#chores.delete(chore);
       if (sent.answered) return;
       const { resource, acquisitionId } = request;
@@ -144,7 +140,7 @@ export class Engine implements HoldOwner {
   async #close(): Promise<void> {
     // Assigned before anything is told: who is told must find the manager closed.
     await Promise.resolve();
-    for (const patience of [...this.patiences]) patience.interrupt('closed');
+    this.patiences.interruptCallers('closed');
     for (const hold of [...this.keeper.holds]) {
       hold.lose('closed');
       this.abandon(hold.grant.request);
@@ -153,7 +149,7 @@ export class Engine implements HoldOwner {
     await delay(0);
     await Promise.all(this.#chores);
     this.keeper.stop();
-    this.alarms.stop();
+    this.patiences.stop();
     await this.backend.close();
   }
 
@@ -163,13 +159,14 @@ export class Engine implements HoldOwner {
   }
 
   /** Sends a call that may be repeated until it is answered, or until `giveUpAt`. */
-  async #settle<T>(send: (call: Call) => Promise<T>, giveUpAt: number): Promise<Settled<T>> {
-    for (let sendings = 1; ; sendings += 1) {
-      const patience = new Patience(this.#background, Math.min(giveUpAt, this.now() + RESEND_MS));
-      let error: unknown = new Error('the store did not answer in time');
+  async #settle<T>(send: (call: Call) => Promise<T>, startedAt: number, giveUpAt: number): Promise<Settled<T>> {
+    for (let sendings = 1, now = startedAt; ; sendings += 1, now = this.now()) {
+      const patience = new Patience(this.patiences, Math.min(giveUpAt, now + RESEND_MS), undefined, true);
+      let error: unknown;
       try {
         const answer = await patience.guard(send(patience));
         if (answer !== INTERRUPTED) return { answered: true, answer, sendings };
+        error = new Error('the store did not answer in time');
       } catch (failure) {
         error = failure;
         if (!this.isRetryable(error)) return { answered: false, error };

@@ -168,12 +168,12 @@ export class LeaseHandle implements BaseLease {
     if (lost !== undefined) throw lost;
   }
 
-  async #release(): Promise<void> {
+  #release(): Promise<void> {
     const hold = this.#hold;
     hold.count -= 1;
     if (this.#turn !== undefined) this.#turn.leaveWhenEmpty();
-    else hold.scope?.closeToEntries();
+    else if (hold.scope !== undefined) hold.scope.closeToEntries();
     if (hold.count === 0) return this.#engine.release(hold);
-    if (hold.lost !== undefined) throw hold.lost;
+    return hold.lost === undefined ? Promise.resolve() : Promise.reject(hold.lost);
   }
 }

@@ -60,8 +60,7 @@ export class ResourceLock implements Lock {
   }
 
   async acquire(options?: AcquireOptions): Promise<Lease> {
-    const resolved = this.#begin(options);
-    return await this.#acquire(resolved);
+    return this.#acquire(this.#begin(options));
   }
 
   async tryAcquire(options?: AcquireOptions): Promise<Lease | undefined> {

@@ -1,5 +1,5 @@
 import type { Call } from '../backend/types.ts';
-import type { Alarm, Alarms } from './alarms.ts';
+import type { Patiences } from './patiences.ts';
 
 /** Why a caller stopped waiting. */
 export type Interruption = 'deadline' | 'aborted' | 'closed';
@@ -7,40 +7,34 @@ export type Interruption = 'deadline' | 'aborted' | 'closed';
 /** What {@link Patience.guard} gives when the caller stopped waiting before the work was done. */
 export const INTERRUPTED = Symbol('interrupted');
 
-/** The part of a manager that a patience lives in. */
-export interface PatienceKeeper {
-  readonly alarms: Alarms;
-  readonly patiences: Set<Patience>;
-  now(): number;
-}
-
 /**
  * How long one caller is ready to wait: until a deadline, its abort signal, or the end of the manager. It is also the
  * `Call` that a backend sees, whose signal is made only when somebody looks.
  */
-export class Patience implements Alarm, Call {
-  readonly dueAt: number;
-  readonly #keeper: PatienceKeeper;
+export class Patience implements Call {
+  readonly deadline: number;
+  /** Core's own: not ended by the end of the manager. */
+  readonly background: boolean;
+  readonly #all: Patiences;
   readonly #userSignal: AbortSignal | undefined;
   #interruption: Interruption | undefined;
   #interruptGuard: (() => void) | undefined;
   #controller: AbortController | undefined;
+  #aborted: (() => void) | undefined;
 
-  constructor(keeper: PatienceKeeper, dueAt: number, userSignal?: AbortSignal) {
-    this.#keeper = keeper;
-    this.dueAt = dueAt;
+  constructor(all: Patiences, deadline: number, userSignal?: AbortSignal, background = false) {
+    this.#all = all;
+    this.deadline = deadline;
+    this.background = background;
     this.#userSignal = userSignal;
-    keeper.alarms.add(this);
-    keeper.patiences.add(this);
-    userSignal?.addEventListener('abort', this.#aborted, { once: true });
+    all.add(this);
+    if (userSignal === undefined) return;
+    this.#aborted = () => this.interrupt('aborted');
+    userSignal.addEventListener('abort', this.#aborted, { once: true });
   }
 
   get interruption(): Interruption | undefined {
     return this.#interruption;
-  }
-
-  get deadline(): number {
-    return this.dueAt;
   }
 
   get signal(): AbortSignal {
@@ -52,48 +46,42 @@ export class Patience implements Alarm, Call {
   }
 
   now(): number {
-    return this.#keeper.now();
+    return this.#all.clock.now();
   }
 
-  /** Alarm: the deadline has come. */
-  ring(): void {
-    this.interrupt('deadline');
-  }
-
-  interrupt(why: Interruption): void {
-    if (this.#interruption !== undefined) return;
+  interrupt(why: Interruption | undefined): void {
+    if (this.#interruption !== undefined || why === undefined) return;
     this.#interruption = why;
     this.#controller?.abort();
     this.#interruptGuard?.();
   }
 
   /**
-   * The outcome of `work`, or `INTERRUPTED` as soon as the caller stops waiting. `tooLate` gets a value that comes after
-   * that; an error that comes after it is dropped.
+   * The outcome of `work`, or `INTERRUPTED` as soon as the caller stops waiting. A value that comes after that goes to
+   * `tooLate`, and an error is dropped.
    */
-  guard<T>(work: Promise<T>, tooLate?: (value: T) => void): Promise<T | typeof INTERRUPTED> {
+  guard<T>(
+    work: Promise<T>,
+    failed?: (error: unknown) => T,
+    tooLate?: (value: T) => void,
+  ): Promise<T | typeof INTERRUPTED> {
     return new Promise((resolve, reject) => {
       if (this.#interruption !== undefined) resolve(INTERRUPTED);
       else this.#interruptGuard = () => resolve(INTERRUPTED);
-      work.then((value) => {
-        if (this.#interruption === undefined) resolve(value);
-        else {
-          resolve(INTERRUPTED);
-          tooLate?.(value);
-        }
-      }, reject);
+      work.then(
+        (value) => {
+          resolve(value);
+          if (this.#interruption !== undefined) tooLate?.(value);
+        },
+        failed === undefined ? reject : (error) => resolve(failed(error)),
+      );
     });
   }
 
   /** The waiting is over, one way or the other. */
   done(): void {
     this.#interruptGuard = undefined;
-    this.#keeper.alarms.delete(this);
-    this.#keeper.patiences.delete(this);
-    this.#userSignal?.removeEventListener('abort', this.#aborted);
+    this.#all.delete(this);
+    if (this.#aborted !== undefined) this.#userSignal?.removeEventListener('abort', this.#aborted);
   }
-
-  readonly #aborted = (): void => {
-    this.interrupt('aborted');
-  };
 }

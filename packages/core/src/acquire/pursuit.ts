@@ -17,7 +17,13 @@ const LONGEST_BACKOFF_MS = 1_000;
 /** Hints that come faster than this without a grant are slowed down: no store is polled in a tight loop. */
 const HINT_PAUSE_MS = 2;
 
-type Turn = { readonly status: 'look-again' } | { readonly status: 'granted'; readonly grant: Grant } | { readonly status: 'interrupted' };
+/** A call that threw. */
+interface Failure {
+  readonly status: 'failed';
+  readonly error: unknown;
+}
+
+type Turn = { readonly status: 'look-again' | 'interrupted' } | { readonly status: 'granted'; readonly grant: Grant };
 
 /** One acquire: attempt → wait → attempt …, ended by a grant, or by abandoning the id. The only wait loop there is. */
 export class Pursuit {
@@ -38,7 +44,7 @@ export class Pursuit {
     this.#enqueue = !single && options.waitMs > 0;
     this.#startedAt = engine.now();
     const waitMs = this.#enqueue ? options.waitMs : Math.min(options.ttlMs, SINGLE_ATTEMPT_MS);
-    this.#patience = new Patience(engine, this.#startedAt + waitMs, options.signal);
+    this.#patience = new Patience(engine.patiences, this.#startedAt + waitMs, options.signal);
     this.#request = {
       resource,
       acquisitionId: freshAcquisitionId(),
@@ -57,18 +63,16 @@ export class Pursuit {
     try {
       for (;;) {
         const attempt = await this.#attempt();
-        if (attempt === INTERRUPTED) throw await this.#giveUp();
-        if (attempt !== undefined) {
-          const hold = this.#accept(attempt.status === 'granted' ? attempt.grant : undefined, attempt);
-          if (hold !== undefined) return hold;
-        }
+        // A grant and an interruption in one turn: the caller was told to stop, so it does not hold.
+        if (attempt === INTERRUPTED || this.#patience.interruption !== undefined) throw await this.#giveUp();
+        const hold = this.#judge(attempt);
+        if (hold !== undefined) return hold;
         if (!this.#enqueue) return undefined;
-        // A failed attempt is followed by a pause, a contended one by a wait for our turn.
-        const turn = attempt?.status === 'contended' ? await this.#awaitTurn(attempt.retryAfterMs) : await this.#backOff();
+        const turn = await this.#awaitTurn(attempt);
         if (turn.status === 'interrupted') throw await this.#giveUp();
         if (turn.status === 'granted') {
-          const hold = this.#accept(turn.grant);
-          if (hold !== undefined) return hold;
+          const handed = this.#accept(turn.grant);
+          if (handed !== undefined) return handed;
         }
       }
     } finally {
@@ -76,35 +80,41 @@ export class Pursuit {
     }
   }
 
-  /** `undefined`: it failed, and may be repeated. */
-  async #attempt(): Promise<Attempt | typeof INTERRUPTED | undefined> {
+  #attempt(): Promise<Attempt | Failure | typeof INTERRUPTED> {
     const request = this.#request;
+    const enqueue = this.#enqueue;
+    let sent: Promise<Attempt>;
     try {
-      const attempt = await this.#patience.guard(
-        this.#engine.backend.attempt(request, this.#enqueue, this.#patience),
-        (late) => {
-          // The id was abandoned already, perhaps before this attempt reached the store (docs/spec.md §2.2).
-          if (late.status === 'granted' || this.#enqueue) this.#engine.abandon(request);
-        },
-      );
-      // A grant and an interruption in one turn: the caller was told to stop, so it does not hold.
-      return this.#patience.interruption === undefined ? attempt : INTERRUPTED;
+      sent = Promise.resolve(this.#engine.backend.attempt(request, enqueue, this.#patience));
     } catch (error) {
-      this.#failed(error);
-      return undefined;
+      sent = Promise.reject(error);
+    }
+    return this.#patience.guard<Attempt | Failure>(sent, asFailure, (late) => {
+      // The id was abandoned already, perhaps before this attempt reached the store (docs/spec.md §2.2).
+      if (late.status === 'granted' || enqueue) this.#engine.abandon(request);
+    });
+  }
+
+  #judge(attempt: Attempt | Failure): Hold | undefined {
+    switch (attempt?.status) {
+      case 'granted':
+        return this.#accept(attempt.grant);
+      case 'contended':
+        this.#lastError = undefined;
+        this.#failures = 0;
+        if (!this.#contended) publish('locks:contended', this.#identity());
+        this.#contended = true;
+        return undefined;
+      case 'failed':
+        this.#failed(attempt.error);
+        return undefined;
+      default:
+        return this.#protocolError(`an attempt answered ${JSON.stringify(attempt)}`);
     }
   }
 
-  #accept(grant: Grant | undefined, attempt?: Attempt): Hold | undefined {
+  #accept(grant: Grant): Hold | undefined {
     const engine = this.#engine;
-    if (grant === undefined) {
-      if (attempt?.status !== 'contended') this.#protocolError(`an attempt answered ${JSON.stringify(attempt)}`);
-      this.#lastError = undefined;
-      this.#failures = 0;
-      if (!this.#contended) publish('locks:contended', this.#identity());
-      this.#contended = true;
-      return undefined;
-    }
     this.#checkGrant(grant);
     const now = engine.now();
     const { ttlMs, autoRenew, maxHoldMs, minRemainingMs } = this.#options;
@@ -132,10 +142,13 @@ export class Pursuit {
     this.#request = { ...this.#request, acquisitionId: freshAcquisitionId() };
   }
 
-  async #awaitTurn(retryAfterMs: number | undefined): Promise<Turn> {
+  /** After a contended attempt the wait for our turn; after a failed one, or a grant given back, a pause. */
+  async #awaitTurn(attempt: Attempt | Failure): Promise<Turn> {
     const { backend, keepAlive } = this.#engine;
     keepAlive.enter();
     try {
+      if (attempt.status !== 'contended') return await this.#backOff();
+      const { retryAfterMs } = attempt;
       if (backend.awaitTurn === undefined) return await this.#pause(jittered(retryAfterMs ?? DEFAULT_RETRY_MS));
       const now = this.#engine.now();
       const retryAt = retryAfterMs === undefined ? Number.POSITIVE_INFINITY : now + jittered(retryAfterMs);
@@ -148,40 +161,37 @@ export class Pursuit {
   async #hintOrGrant(retryAt: number, startedAt: number): Promise<Turn> {
     const request = this.#request;
     // A patience of its own: the backend must stop listening when only the fallback check is due.
-    const turn = new Patience(this.#engine, Math.min(this.#patience.dueAt, retryAt), this.#options.signal);
+    const { patiences, backend } = this.#engine;
+    const turn = new Patience(patiences, Math.min(this.#patience.deadline, retryAt), this.#options.signal);
     try {
-      const pushed = await turn.guard(
-        Promise.resolve(this.#engine.backend.awaitTurn?.(request, turn)),
+      const pushed = await turn.guard<Grant | Failure | undefined>(
+        Promise.resolve(backend.awaitTurn?.(request, turn)),
+        asFailure,
         (late) => this.#grantTooLate(request, late),
       );
+      if (pushed === INTERRUPTED) {
+        // Both patiences may end in the same moment, in either order.
+        if (turn.interruption !== 'deadline' || retryAt >= this.#patience.deadline) this.#patience.interrupt(turn.interruption);
+        return { status: this.#patience.interruption === undefined ? 'look-again' : 'interrupted' };
+      }
       if (this.#patience.interruption !== undefined) {
-        if (pushed !== INTERRUPTED) this.#grantTooLate(request, pushed);
+        this.#grantTooLate(request, pushed);
         return { status: 'interrupted' };
       }
-      if (pushed === INTERRUPTED) {
-        return turn.interruption === 'deadline' && retryAt < this.#patience.dueAt
-          ? { status: 'look-again' }
-          : await this.#interrupted(turn);
+      if (pushed === undefined) return await this.#hinted(startedAt);
+      if ('status' in pushed) {
+        this.#failed(pushed.error);
+        return await this.#backOff();
       }
-      if (pushed !== undefined) return { status: 'granted', grant: pushed };
-      return await this.#hinted(startedAt);
-    } catch (error) {
-      this.#failed(error);
-      return await this.#backOff();
+      return { status: 'granted', grant: pushed };
     } finally {
       turn.done();
     }
   }
 
-  /** The two patiences end in the same moment, in either order. */
-  async #interrupted(turn: Patience): Promise<Turn> {
-    if (turn.interruption !== undefined) this.#patience.interrupt(turn.interruption);
-    return { status: 'interrupted' };
-  }
-
-  #grantTooLate(request: AcquireRequest, grant: Grant | undefined): void {
+  #grantTooLate(request: AcquireRequest, late: Grant | Failure | undefined): void {
     // Nobody waits for this id any more: it must not hold (docs/spec.md §2.3).
-    if (grant !== undefined && (this.#patience.interruption !== undefined || request !== this.#request)) {
+    if (late !== undefined && !('status' in late) && (this.#patience.interruption !== undefined || request !== this.#request)) {
       this.#engine.abandon(request);
     }
   }
@@ -198,15 +208,13 @@ export class Pursuit {
   async #pause(ms: number): Promise<Turn> {
     const cancel = new AbortController();
     const slept = delay(ms, true, { signal: cancel.signal });
-    slept.catch(() => {});
-    const outcome = await this.#patience.guard(slept);
+    const outcome = await this.#patience.guard<boolean | Failure>(slept, asFailure);
     cancel.abort();
     return { status: outcome === INTERRUPTED ? 'interrupted' : 'look-again' };
   }
 
   /** Rethrows what cannot be repeated. */
   #failed(error: unknown): void {
-    if (this.#patience.interruption !== undefined) return;
     this.#lastError = error;
     this.#failures += 1;
     if (this.#enqueue && this.#engine.isRetryable(error)) return;
@@ -267,6 +275,10 @@ export class Pursuit {
     const { resource, acquisitionId } = this.#request;
     return { resource, backend: this.#engine.backendName, acquisitionId };
   }
+}
+
+function asFailure(error: unknown): Failure {
+  return { status: 'failed', error };
 }
 
 /** Up to a fifth less: processes that were refused together do not come back together. */

@@ -33,7 +33,7 @@ function sayHolder({ label, acquisitionId, heldForMs, expiresInMs }: Holder): st
 }
 
 async function lookUp(engine: Engine, resource: string): Promise<readonly Holder[] | undefined> {
-  const patience = new Patience(engine, engine.now() + LOOK_UP_MS);
+  const patience = new Patience(engine.patiences, engine.now() + LOOK_UP_MS);
   try {
     const state = await patience.guard(engine.backend.inspect(resource, patience));
     return state === INTERRUPTED ? undefined : state.holders;

@@ -79,11 +79,11 @@ async function waitForTurn(engine: Engine, name: string, options: ResolvedOption
     );
   }
   const startedAt = engine.now();
-  const patience = new Patience(engine, startedAt + options.waitMs, options.signal);
+  const patience = new Patience(engine.patiences, startedAt + options.waitMs, options.signal);
   const { entry, cancel } = scope.queue(caller);
   engine.keepAlive.enter();
   try {
-    const given = await patience.guard(entry, leaveAgain);
+    const given = await patience.guard(entry, undefined, leaveAgain);
     if (given !== INTERRUPTED) return given;
     cancel();
   } finally {

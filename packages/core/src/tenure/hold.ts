@@ -71,7 +71,11 @@ export class Hold {
 
   /** The loss, told by the clock if by nothing else yet: right after a stall, before any timer ran. */
   get lost(): LockError | undefined {
-    if (this.#lost === undefined && !this.released && this.owner.now() >= this.deadline) this.loseByTime();
+    return this.#lost === undefined && !this.released ? this.lostAt(this.owner.now()) : this.#lost;
+  }
+
+  lostAt(now: number): LockError | undefined {
+    if (now >= this.deadline) this.loseByTime();
     return this.#lost;
   }
 
