@@ -1,6 +1,21 @@
 import type { Step } from './step.ts';
+import { apiStep } from './steps/api.ts';
+import { changesetStep } from './steps/changesets.ts';
+import { consumerSteps } from './steps/consumers.ts';
+import { packageSteps } from './steps/packages.ts';
+import { readmeStep } from './steps/readme.ts';
+import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
 import { testSteps } from './steps/tests.ts';
 
 /** Every step of `npm test`, in the order of the summary. */
-export const steps: readonly Step[] = [...sourceSteps, ...testSteps];
+export const steps: readonly Step[] = [
+  ...sourceSteps,
+  ...packageSteps,
+  apiStep,
+  sizeStep,
+  ...consumerSteps,
+  readmeStep,
+  changesetStep,
+  ...testSteps,
+];

@@ -13,6 +13,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   conformance  the conformance suite on one backend: conformance <backend>
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
+  update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
   exec         any command with the workspace's tools on the PATH: exec vitest run packages/core`;
 
 /** @type {Record<string, (args: string[]) => Promise<number>>} */
@@ -55,6 +56,11 @@ export const commands = {
     const format = await runChild('biome', ['format', '--write', '.'], { env });
     const lint = await runChild('oxlint', ['--type-aware', '--fix'], { env });
     return format.exitCode || lint.exitCode;
+  },
+
+  async update() {
+    const { node, env } = await prepare();
+    return runTask(node, 'scripts/checks/update.ts', [], env);
   },
 
   async exec([command = 'node', ...args]) {

@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../launcher/root.mjs';
 import { problemOf } from '../command.ts';
+import { generators } from '../generators.ts';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
 import { workspacePackages } from '../workspace.ts';
@@ -45,13 +45,8 @@ export const sourceSteps: readonly Step[] = [
     kind: 'static',
     async run() {
       const checks = [];
-      for (const { path, folder } of workspacePackages) {
-        const generator = join(folder, 'generate.mjs');
-        if (!existsSync(generator)) continue;
-        checks.push({
-          name: path,
-          problem: await problemOf('node', [generator, '--check'], { cwd: folder }),
-        });
+      for (const { name, file } of generators) {
+        checks.push({ name, problem: await problemOf('node', [file, '--check']) });
       }
       return resultOf(checks);
     },

@@ -4,13 +4,12 @@ import { root } from '../../launcher/root.mjs';
 import type { ServerName } from '../../launcher/servers.mjs';
 import { serversOf, urlVariables } from '../../launcher/servers.mjs';
 import { problemOf } from '../command.ts';
+import { matrixGenerator } from '../generators.ts';
 import type { Step, StepContext } from '../step.ts';
 import { resultOf } from '../step.ts';
 import { runVitest } from '../vitest-run.ts';
 import type { WorkspacePackage } from '../workspace.ts';
 import { hasTests, workspacePackages } from '../workspace.ts';
-
-const matrixGenerator = join(root, 'contract-tests/src/render-matrix.ts');
 
 /** Everything that vitest runs, and what is rendered from its reports. */
 export const testSteps: readonly Step[] = [
@@ -36,10 +35,11 @@ export const testSteps: readonly Step[] = [
     about: 'docs/compatibility.md agrees with the reports of the conformance suite',
     kind: 'timed',
     async run() {
-      const problem = existsSync(matrixGenerator)
-        ? await problemOf('node', [matrixGenerator, '--check'])
-        : undefined;
-      return resultOf([{ name: 'render-matrix', problem }]);
+      const { name, file } = matrixGenerator;
+      const problem = existsSync(file)
+        ? await problemOf('node', [file, '--check'])
+        : `${file} does not exist`;
+      return resultOf([{ name, problem }]);
     },
   },
   {

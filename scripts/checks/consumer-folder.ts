@@ -1,0 +1,39 @@
+import { cpSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { hostPath } from '../launcher/environment.mjs';
+import { root } from '../launcher/root.mjs';
+import { runCommand } from './command.ts';
+import { packedPackages } from './packed.ts';
+
+let made: Promise<string> | undefined;
+
+/**
+ * An application outside of the workspace that has installed the packed packages with npm, as a user would.
+ * Made once in a run; the files of scripts/consumer/ are in it.
+ */
+export function consumerFolder(): Promise<string> {
+  made ??= makeConsumer();
+  return made;
+}
+
+async function makeConsumer(): Promise<string> {
+  const packages = await packedPackages();
+  const folder = mkdtempSync(join(tmpdir(), 'consumer-'));
+  cpSync(join(root, 'scripts/consumer'), folder, { recursive: true });
+  const clients = packages.flatMap((one) => Object.entries(one.manifest.peerDependencies ?? {}));
+  const dependencies = {
+    ...Object.fromEntries(clients.filter(([name]) => name !== 'vitest')),
+    '@types/node': '^24.0.0',
+    ...Object.fromEntries(packages.map((one) => [one.manifest.name, `file:${one.tarball}`])),
+  };
+  const manifest = { name: 'consumer', private: true, type: 'module', dependencies };
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
+  const { ok, output } = await runCommand(
+    'npm',
+    ['install', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'],
+    { cwd: folder, env: { ...process.env, PATH: hostPath() }, limitMs: 120_000 },
+  );
+  if (!ok) throw new Error(`npm could not install the packed packages in an empty folder:\n${output}`);
+  return folder;
+}

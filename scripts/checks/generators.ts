@@ -1,0 +1,21 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../launcher/root.mjs';
+import { workspacePackages } from './workspace.ts';
+
+export interface Generator {
+  readonly name: string;
+  /** Run with `--check` it compares, without it writes. */
+  readonly file: string;
+}
+
+/** The programs that embed the `.lua` and `.sql` files of packages into their source. */
+export const generators: readonly Generator[] = workspacePackages
+  .map(({ path, folder }) => ({ name: path, file: join(folder, 'generate.mjs') }))
+  .filter(({ file }) => existsSync(file));
+
+/** Renders docs/compatibility.md from the reports of the conformance suite. */
+export const matrixGenerator: Generator = {
+  name: 'docs/compatibility.md',
+  file: join(root, 'contract-tests/src/render-matrix.ts'),
+};

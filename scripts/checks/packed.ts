@@ -1,0 +1,30 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runCommand } from './command.ts';
+import type { WorkspacePackage } from './workspace.ts';
+import { publishedPackages } from './workspace.ts';
+
+export interface PackedPackage extends WorkspacePackage {
+  readonly tarball: string;
+}
+
+let packed: Promise<readonly PackedPackage[]> | undefined;
+
+/** The published packages as the registry would get them: `workspace:` ranges resolved. Made once in a run. */
+export function packedPackages(): Promise<readonly PackedPackage[]> {
+  packed ??= packAll();
+  return packed;
+}
+
+async function packAll(): Promise<readonly PackedPackage[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'packed-'));
+  const result: PackedPackage[] = [];
+  for (const one of publishedPackages) {
+    const tarball = join(folder, `${one.shortName}.tgz`);
+    const { ok, output } = await runCommand('pnpm', ['pack', '--out', tarball], { cwd: one.folder });
+    if (!ok) throw new Error(`${one.path} cannot be packed:\n${output}`);
+    result.push({ ...one, tarball });
+  }
+  return result;
+}

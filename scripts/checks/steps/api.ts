@@ -1,0 +1,126 @@
+import type { ExtractorMessage } from '@microsoft/api-extractor';
+import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { root } from '../../launcher/root.mjs';
+import type { Step } from '../step.ts';
+import { resultOf } from '../step.ts';
+import type { WorkspacePackage } from '../workspace.ts';
+import { publishedPackages } from '../workspace.ts';
+
+const reportFolder = join(root, 'etc/api');
+
+interface EntryPoint {
+  readonly package: WorkspacePackage;
+  /** `core.api.md`, `core.backend.api.md` */
+  readonly reportFile: string;
+  readonly typesFile: string;
+}
+
+// Remarks stand in the report itself, where a review sees a new one.
+const inReport = { logLevel: 'warning' as ExtractorLogLevel, addToApiReportFile: true };
+
+/** The public interface of every entry point, in `etc/api/`: a change of it is seen in review. */
+export const apiStep: Step = {
+  name: 'api',
+  about: 'etc/api/*.api.md agree with the packages; `npm run update` renews them',
+  kind: 'static',
+  async run() {
+    const entries = entryPoints();
+    const checks = entries.map((entry) => ({
+      name: entry.reportFile,
+      problem: problemOfReport(entry, false),
+    }));
+    const stale = readdirSync(reportFolder).filter(
+      (file) => !entries.some((entry) => entry.reportFile === file),
+    );
+    return resultOf([
+      ...checks,
+      ...stale.map((name) => ({ name, problem: 'no such entry point any more: remove it' })),
+    ]);
+  },
+};
+
+/** Writes all reports anew, and gives what is wrong with the interfaces themselves. */
+export function updateReports(): string[] {
+  rmSync(reportFolder, { recursive: true, force: true });
+  return entryPoints().flatMap((entry) => problemOfReport(entry, true) ?? []);
+}
+
+function entryPoints(): EntryPoint[] {
+  return publishedPackages.flatMap((one) =>
+    Object.entries(one.manifest.exports ?? {}).flatMap(([path, target]) => {
+      if (typeof target === 'string' || !target.types) return [];
+      const name = [one.shortName, ...path.split('/').slice(1)].join('.');
+      return [{ package: one, reportFile: `${name}.api.md`, typesFile: join(one.folder, target.types) }];
+    }),
+  );
+}
+
+function problemOfReport(entry: EntryPoint, update: boolean): string | undefined {
+  if (!existsSync(entry.typesFile)) return `${relative(root, entry.typesFile)} was not built`;
+  mkdirSync(reportFolder, { recursive: true });
+  const config = configOf(entry);
+  const problems: string[] = [];
+  const result = Extractor.invoke(config, {
+    localBuild: update,
+    compilerState: CompilerState.create(config),
+    messageCallback: (message: ExtractorMessage) => {
+      message.handled = true;
+      const told =
+        message.logLevel === ExtractorLogLevel.Error || message.logLevel === ExtractorLogLevel.Warning;
+      // In an update the report is expected to differ.
+      if (told && !(update && message.messageId.startsWith('console-api-report')))
+        problems.push(message.text);
+    },
+  });
+  if (problems.length > 0) return problems.join('\n');
+  if (!update && result.apiReportChanged) {
+    return `the public interface has changed. If it was meant: npm run update`;
+  }
+  return undefined;
+}
+
+function configOf({ package: { folder }, reportFile, typesFile }: EntryPoint): ExtractorConfig {
+  return ExtractorConfig.prepare({
+    configObjectFullPath: undefined,
+    packageJsonFullPath: join(folder, 'package.json'),
+    configObject: {
+      projectFolder: folder,
+      mainEntryPointFilePath: typesFile,
+      compiler: {
+        overrideTsconfig: {
+          compilerOptions: {
+            target: 'es2022',
+            lib: ['es2023', 'esnext.disposable'],
+            module: 'nodenext',
+            types: ['node'],
+            strict: true,
+            skipLibCheck: true,
+          },
+          include: [typesFile],
+        },
+      },
+      apiReport: {
+        enabled: true,
+        reportFolder,
+        reportTempFolder: join(tmpdir(), 'api'),
+        reportFileName: reportFile,
+      },
+      docModel: { enabled: false },
+      dtsRollup: { enabled: false },
+      tsdocMetadata: { enabled: false },
+      messages: {
+        extractorMessageReporting: {
+          default: inReport,
+          // The packages are one product: everything exported is public, without a tag on each.
+          'ae-missing-release-tag': { logLevel: 'none' as ExtractorLogLevel },
+          'ae-undocumented': { logLevel: 'none' as ExtractorLogLevel },
+        },
+        tsdocMessageReporting: { default: inReport },
+        compilerMessageReporting: { default: { logLevel: 'warning' as ExtractorLogLevel } },
+      },
+    },
+  });
+}

@@ -1,0 +1,82 @@
+import { writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { runCommand } from '../command.ts';
+import { consumerFolder } from '../consumer-folder.ts';
+import { nodesOfUsers } from '../nodes.ts';
+import type { Step } from '../step.ts';
+import { resultOf } from '../step.ts';
+
+const expected = { secondWasRefused: true, tokenRose: true, timeoutIsTold: true, modulesWithoutExports: [] };
+const compilers = ['typescript-5.4', 'typescript-5.9', 'typescript'];
+const resolutions = ['nodenext', 'bundler'] as const;
+
+/** The packed packages in an application outside of the workspace. */
+export const consumerSteps: readonly Step[] = [
+  {
+    name: 'consumers:run',
+    about: 'import and require of the packed packages on Node 20, 22, 24 and 26',
+    kind: 'static',
+    async run() {
+      const folder = await consumerFolder();
+      const checks = [];
+      const nodes = await nodesOfUsers();
+      for (const { version, executable } of nodes) {
+        for (const file of ['use.mjs', 'use.cjs']) {
+          checks.push({
+            name: `${file} on Node ${version}`,
+            problem: await problemOfUse(executable, folder, file),
+          });
+        }
+      }
+      return resultOf(checks, [`Node ${nodes.map((node) => node.version).join(', ')}`]);
+    },
+  },
+  {
+    name: 'consumers:types',
+    about: 'the packed packages compile under --strict with older TypeScript, nodenext and bundler',
+    kind: 'static',
+    async run() {
+      const folder = await consumerFolder();
+      const checks = [];
+      for (const compiler of compilers) {
+        for (const resolution of resolutions) {
+          const problem = await problemOfTypes(compiler, folder, resolution);
+          checks.push({ name: `${compiler}, ${resolution}`, problem });
+        }
+      }
+      return resultOf(checks);
+    },
+  },
+];
+
+async function problemOfUse(node: string, folder: string, file: string): Promise<string | undefined> {
+  const { ok, output, stdout } = await runCommand(node, [join(folder, file)], {
+    cwd: folder,
+    limitMs: 60_000,
+  });
+  if (!ok) return output;
+  return stdout.trim() === JSON.stringify(expected) ? undefined : `printed ${stdout.trim()}`;
+}
+
+async function problemOfTypes(compiler: string, folder: string, resolution: 'nodenext' | 'bundler') {
+  const config = join(folder, `tsconfig.${compiler}.${resolution}.json`);
+  const compilerOptions = {
+    target: 'es2022',
+    lib: ['es2022', 'esnext.disposable'],
+    module: resolution === 'nodenext' ? 'nodenext' : 'esnext',
+    moduleResolution: resolution,
+    types: ['node'],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noEmit: true,
+  };
+  writeFileSync(config, JSON.stringify({ compilerOptions, files: ['use.ts'] }));
+  const { ok, output } = await runCommand(process.execPath, [tscOf(compiler), '-p', config], { cwd: folder });
+  return ok ? undefined : output;
+}
+
+function tscOf(compiler: string): string {
+  const manifest = createRequire(import.meta.url).resolve(`${compiler}/package.json`);
+  return join(dirname(manifest), 'bin/tsc');
+}
