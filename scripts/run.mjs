@@ -6,7 +6,9 @@ import { Interrupted, listenForSignals } from './launcher/signals.mjs';
 import { say } from './launcher/say.mjs';
 import { StepFailed } from './launcher/step-failed.mjs';
 
-const [name = '', ...args] = process.argv.slice(2);
+const [name = '', ...given] = process.argv.slice(2);
+// `pnpm test -- types` hands the `--` on to us, `npm test -- types` does not.
+const args = given[0] === '--' ? given.slice(1) : given;
 const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
 
 if (!command) {

@@ -108,6 +108,7 @@ function configOf({ package: { folder }, reportFile, typesFile }: EntryPoint): E
         reportTempFolder: join(tmpdir(), 'api'),
         reportFileName: reportFile,
       },
+      newlineKind: 'lf',
       docModel: { enabled: false },
       dtsRollup: { enabled: false },
       tsdocMetadata: { enabled: false },
