@@ -1,0 +1,73 @@
+import { invalidArgument } from '@locks/redis-protocol';
+import type { Cluster, Redis } from 'ioredis';
+
+/** What `@locks/redis-ioredis` takes. */
+export type IoredisClient = Redis | Redis<'resp3'> | Cluster | Cluster<'resp3'>;
+
+interface Options {
+  readonly scaleReads?: unknown;
+  readonly redisOptions?: { readonly readOnly?: unknown };
+  readonly readOnly?: unknown;
+  readonly role?: unknown;
+}
+
+type Shape = Partial<
+  Record<'sendCommand' | 'duplicate' | 'defineCommand' | 'status' | 'isOpen' | 'mode', unknown>
+>;
+
+/** Refuses what could never lock: no ioredis client, one that reads from replicas, one that is in another use. */
+export function checkClient(client: unknown): asserts client is IoredisClient {
+  if (typeof client === 'string' || client instanceof URL) {
+    throw invalidArgument(
+      `the client is the address ${describe(client)}: pass a client, new Redis('redis://…') of ioredis`,
+    );
+  }
+  if (typeof client !== 'object' || client === null) {
+    throw invalidArgument(`the client is ${describe(client)}: pass a Redis or Cluster of ioredis`);
+  }
+  const shape = client as Shape;
+  if (typeof shape.isOpen === 'boolean') {
+    throw invalidArgument(
+      'the client is one of the package redis (node-redis): use @locks/redis-node for it',
+    );
+  }
+  const isClient = [shape.sendCommand, shape.duplicate, shape.defineCommand].every(
+    (method) => typeof method === 'function',
+  );
+  if (!isClient || typeof shape.status !== 'string') {
+    throw invalidArgument(`the client is ${describe(client)}: pass a Redis or Cluster of ioredis`);
+  }
+  const known = client as Redis | Cluster;
+  checkEnded(known);
+  const options = known.options as Options;
+  if (options.scaleReads !== undefined && known.isCluster && options.scaleReads !== 'master') {
+    throw invalidArgument(
+      "the cluster client reads from replicas (scaleReads): locks need one with scaleReads: 'master'",
+    );
+  }
+  if (options.readOnly === true || options.redisOptions?.readOnly === true) {
+    throw invalidArgument('the client is read-only (readOnly: true): locks must write, pass another client');
+  }
+  if (options.role === 'slave') {
+    throw invalidArgument("the client asks Sentinel for a replica (role: 'slave'): locks need the master");
+  }
+  if (shape.mode === 'subscriber' || shape.mode === 'monitor') {
+    throw invalidArgument(
+      `the client is in ${shape.mode} mode: pass one for ordinary commands, for example client.duplicate()`,
+    );
+  }
+}
+
+export function checkEnded(client: Redis | Cluster): void {
+  if (client.status !== 'end') return;
+  throw invalidArgument(
+    'the ioredis client has ended (quit or disconnect was called): pass one that is in use',
+  );
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'object' && value !== null)
+    return `an object with the keys ${Object.keys(value).slice(0, 8).join(', ') || '(none)'}`;
+  return String(value);
+}

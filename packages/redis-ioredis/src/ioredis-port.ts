@@ -1,0 +1,99 @@
+import type { RedisCommand, RedisPort, SideConnection, SubscriptionEvents } from '@locks/redis-protocol';
+import { type Cluster, Command, type Redis } from 'ioredis';
+import { checkEnded } from './check-client.ts';
+import { openSubscriber } from './subscriber.ts';
+
+/** The mapping of replies is of no matter here: none of ours is a map or a double. */
+type Client = Redis | Cluster;
+
+const reply = { replyEncoding: 'utf8' } as const;
+
+/** ioredis as the protocol sees it. */
+export class IoredisPort implements RedisPort {
+  readonly name = 'redis-ioredis';
+  readonly cluster: boolean;
+  readonly keyPrefix: string;
+  reconnects = 0;
+  readonly #client: Client;
+  readonly #opened = new Set<() => void>();
+  readonly #onLost = (): void => {
+    this.reconnects++;
+  };
+  readonly #onNode = (node: Redis): void => {
+    node.on('close', this.#onLost);
+  };
+
+  constructor(client: Client) {
+    this.#client = client;
+    this.cluster = client.isCluster;
+    this.keyPrefix = client.options.keyPrefix ?? '';
+    client.on('close', this.#onLost);
+    if (!isCluster(client)) return;
+    client.on('+node', this.#onNode);
+    for (const node of client.nodes()) this.#onNode(node);
+  }
+
+  assertUsable(): void {
+    if (this.#client.status === 'end') checkEnded(this.#client);
+  }
+
+  // The client's own methods do the same behind option objects and wrappers. The prefix is in the keys already.
+  send(_key: string, command: RedisCommand): Promise<unknown> {
+    return this.#client.sendCommand(new Command(command[0], command.slice(1), reply)) as Promise<unknown>;
+  }
+
+  masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
+    const nodes: readonly Client[] = isCluster(this.#client) ? this.#client.nodes('master') : [this.#client];
+    return nodes.map(
+      (node) => (command) =>
+        node.sendCommand(new Command(command[0], command.slice(1), reply)) as Promise<unknown>,
+    );
+  }
+
+  async subscribe(channel: string, events: SubscriptionEvents): Promise<void> {
+    const subscriber = openSubscriber(this.#client, channel, events);
+    this.#opened.add(subscriber.close);
+    try {
+      await subscriber.ready;
+    } catch (error) {
+      this.#opened.delete(subscriber.close);
+      subscriber.close();
+      throw error;
+    }
+  }
+
+  openSide(): Promise<SideConnection> {
+    if (isCluster(this.#client)) return Promise.reject(new TypeError('a cluster has no side connection'));
+    const side = this.#client.duplicate({
+      enableOfflineQueue: true,
+      autoResubscribe: false,
+      lazyConnect: false,
+    });
+    side.on('error', () => undefined); // Each command of it rejects by itself.
+    const close = (): void => side.disconnect();
+    this.#opened.add(close);
+    return Promise.resolve({
+      send: (command) =>
+        side.sendCommand(new Command(command[0], command.slice(1), reply)) as Promise<unknown>,
+      close: () => {
+        this.#opened.delete(close);
+        close();
+      },
+    });
+  }
+
+  close(): Promise<void> {
+    for (const close of this.#opened) close();
+    this.#opened.clear();
+    this.#client.off('close', this.#onLost);
+    if (isCluster(this.#client)) {
+      this.#client.off('+node', this.#onNode);
+      for (const node of this.#client.nodes()) node.off('close', this.#onLost);
+    }
+    return Promise.resolve();
+  }
+}
+
+function isCluster(client: Client): client is Cluster {
+  return client.isCluster;
+}

@@ -1,0 +1,51 @@
+import type { SubscriptionEvents } from '@locks/redis-protocol';
+import type { Cluster, Redis } from 'ioredis';
+
+export interface Subscriber {
+  /** When the channel is listened to for the first time. */
+  readonly ready: Promise<void>;
+  readonly close: () => void;
+}
+
+const longestPauseMs = 2000;
+
+/** A connection of our own that listens to one channel, whatever happens to it, until closed. */
+export function openSubscriber(
+  client: Redis | Cluster,
+  channel: string,
+  events: SubscriptionEvents,
+): Subscriber {
+  const retry = (times: number): number => Math.min(longestPauseMs, 50 * 2 ** Math.min(times, 10));
+  const connection =
+    'nodes' in client
+      ? client.duplicate([], { lazyConnect: true, clusterRetryStrategy: retry, enableOfflineQueue: true })
+      : client.duplicate({
+          lazyConnect: true,
+          retryStrategy: retry,
+          reconnectOnError: null,
+          autoResubscribe: false,
+          maxRetriesPerRequest: null,
+          enableOfflineQueue: true,
+          commandTimeout: undefined,
+        });
+  connection.on('error', () => undefined); // It connects again by itself; until then waiters live by their checks.
+  connection.on('message', (from: string, text: string) => {
+    if (from === channel) events.message(text);
+  });
+  let listening = false;
+  const ready = new Promise<void>((resolve, reject) => {
+    const listen = (): void => {
+      connection.subscribe(channel).then(() => {
+        if (listening) events.restored();
+        listening = true;
+        resolve();
+      }, reject);
+    };
+    connection.on('ready', listen);
+    // A cluster client moves its subscriptions to another node by itself.
+    if ('nodes' in client) connection.on('+subscriber', () => listening && events.restored());
+    connection.on('end', () => reject(new Error('the subscriber connection has ended')));
+  });
+  connection.connect().catch(() => undefined); // Told by `ready`, or tried again.
+  return { ready, close: () => connection.disconnect() };
+}

@@ -1,0 +1,127 @@
+import { scripts } from './generated/scripts.ts';
+import type { Settings } from './options.ts';
+import type { RedisPort } from './port.ts';
+import { isRetryableRedisError } from './retryable.ts';
+import { runScript } from './run-script.ts';
+import type { Waiter, WaitingRoom } from './waiting-room.ts';
+
+const waitersPerCommand = 200;
+/** In a cluster a command serves one slot: more slots than this are looked after in turns. */
+const commandsPerRound = 64;
+
+interface Batch {
+  readonly notify: string;
+  readonly resources: Waiter[][];
+  count: number;
+}
+
+/** The look after all waiters of a process: see `check.lua`. */
+export class CheckRound {
+  readonly #port: RedisPort;
+  readonly #settings: Settings;
+  readonly #room: WaitingRoom;
+  #busySince: number | undefined;
+  #turns = 1;
+  #turn = 0;
+
+  constructor(port: RedisPort, settings: Settings, room: WaitingRoom) {
+    this.#port = port;
+    this.#settings = settings;
+    this.#room = room;
+  }
+
+  /** For how long a process that sends nothing counts as alive: three checks and a claim. */
+  get aliveMs(): number {
+    return this.#settings.claimMs + 3 * this.#settings.checkIntervalMs * this.#turns;
+  }
+
+  /** The regular look, over the budgeted part of them. */
+  runInTurn(waiters: Iterable<Waiter>): void {
+    const now = performance.now();
+    // A look that never ends (an offline queue) must not end them for good.
+    if (this.#busySince !== undefined && now - this.#busySince < 3 * this.#settings.checkIntervalMs) return;
+    this.#busySince = now;
+    void Promise.allSettled(this.#inTurn(this.#batches(waiters)).map((batch) => this.#check(batch))).then(
+      () => {
+        if (this.#busySince === now) this.#busySince = undefined;
+      },
+    );
+  }
+
+  /** At once, and all of them. */
+  run(waiters: Iterable<Waiter>): void {
+    void Promise.allSettled(this.#batches(waiters).map((batch) => this.#check(batch)));
+  }
+
+  #batches(waiters: Iterable<Waiter>): Batch[] {
+    const resources = new Map<string, Waiter[]>();
+    for (const waiter of waiters) {
+      if (!this.#room.isWaiting(waiter)) continue;
+      const key = waiter.notify + waiter.keys.lock;
+      const together = resources.get(key);
+      if (together) together.push(waiter);
+      else resources.set(key, [waiter]);
+    }
+    const open = new Map<string, Batch>();
+    const batches: Batch[] = [];
+    for (const together of resources.values()) {
+      for (let at = 0; at < together.length; at += waitersPerCommand) {
+        const part = together.slice(at, at + waitersPerCommand);
+        const { notify, keys } = part[0] as Waiter;
+        const group = this.#port.cluster ? `${keys.slot}${notify}` : notify;
+        let batch = open.get(group);
+        if (batch === undefined || batch.count + part.length > waitersPerCommand) {
+          batch = { notify, resources: [], count: 0 };
+          batches.push(batch);
+          open.set(group, batch);
+        }
+        batch.resources.push(part);
+        batch.count += part.length;
+      }
+    }
+    return batches;
+  }
+
+  #inTurn(batches: Batch[]): Batch[] {
+    this.#turns = Math.max(1, Math.ceil(batches.length / commandsPerRound));
+    this.#turn = (this.#turn + 1) % this.#turns;
+    return this.#turns === 1 ? batches : batches.filter((_, index) => index % this.#turns === this.#turn);
+  }
+
+  async #check(batch: Batch): Promise<void> {
+    const keys: string[] = [];
+    const args: string[] = [`${this.aliveMs}|${this.#settings.claimMs}|${batch.notify}`];
+    for (const waiters of batch.resources) {
+      const { lock, token, queue } = (waiters[0] as Waiter).keys;
+      keys.push(lock, token, queue);
+      args.push(String(waiters.length));
+      for (const { member, place } of waiters) args.push(member, String(place));
+    }
+    const sentAt = batch.resources.map((waiters) => waiters.map(({ call }) => call.now()));
+    let replies: unknown[];
+    try {
+      replies = (await runScript(
+        this.#port,
+        scripts.check,
+        keys as [string, ...string[]],
+        args,
+      )) as unknown[];
+    } catch (error) {
+      if (!isRetryableRedisError(error)) for (const waiter of batch.resources.flat()) this.#room.hint(waiter);
+      return;
+    }
+    for (const [at, waiters] of batch.resources.entries())
+      this.#apply(waiters, sentAt[at] as number[], replies[at]);
+  }
+
+  #apply(waiters: readonly Waiter[], sentAt: readonly number[], reply: unknown): void {
+    const [last, id, token, validForMs] = Array.isArray(reply) ? (reply as unknown[]) : [reply];
+    const floor = Number(last);
+    for (const [at, waiter] of waiters.entries()) {
+      if (Number.isNaN(floor)) this.#room.hint(waiter);
+      else if (waiter.request.acquisitionId === id)
+        this.#room.deliver(waiter, Number(token), sentAt[at] as number, Number(validForMs));
+      else this.#room.stillWaiting(waiter, sentAt[at] as number, floor);
+    }
+  }
+}

@@ -1,0 +1,4 @@
+export { createRedisBackend, type RedisCapabilities } from './backend.ts';
+export { type RedisBackendOptions } from './options.ts';
+export type { RedisCommand, RedisPort, SideConnection, SubscriptionEvents } from './port.ts';
+export { invalidArgument } from './invalid-argument.ts';

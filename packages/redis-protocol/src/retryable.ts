@@ -1,0 +1,26 @@
+// Replies that a healthy deployment gives for a moment: start, failover, migration, a script that runs long.
+const passingReply =
+  /^(?:LOADING|CLUSTERDOWN|TRYAGAIN|READONLY|MASTERDOWN|NOREPLICAS|NOMASTERLINK|BUSY|MOVED|ASK|UNBLOCKED)\b/;
+const passingCode =
+  /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|NR_CLOSED)$/;
+const passingName =
+  /^(?:MaxRetriesPerRequestError|ClusterAllFailedError|SocketClosedUnexpectedlyError|SocketTimeoutError|SocketTimeoutDuringMaintenanceError|ConnectionTimeoutError|CommandTimeoutDuringMaintenanceError|ClientOfflineError|DisconnectsClientError|TimeoutError|RootNodesUnavailableError)$/;
+const passingMessage =
+  /^(?:Connection is closed\.|Command timed out|Stream isn't writeable|Socket timeout|Socket closed|Too many Cluster redirections|Failed to refresh slots cache|All sentinels are unreachable|None of the sentinels|Connection timeout|Cluster isn't ready)/;
+
+/** Whether the same command may succeed if repeated. What is not known is not repeated. */
+export function isRetryableRedisError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as { code?: unknown };
+  return (
+    passingReply.test(error.message) ||
+    passingMessage.test(error.message) ||
+    (typeof code === 'string' && passingCode.test(code)) ||
+    passingName.test(error.name) ||
+    passingName.test(error.constructor.name)
+  );
+}
+
+export function isReply(error: unknown, code: 'NOSCRIPT' | 'TRYAGAIN'): boolean {
+  return error instanceof Error && error.message.startsWith(code);
+}

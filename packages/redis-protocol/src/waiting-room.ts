@@ -1,0 +1,313 @@
+import type { AcquireRequest, Call } from '@locks/core/backend';
+import { CheckRound } from './check-round.ts';
+import { claim } from './claim.ts';
+import { scripts } from './generated/scripts.ts';
+import { RedisGrant } from './grant.ts';
+import { keysOfLock, type ResourceKeys } from './keys.ts';
+import type { Settings } from './options.ts';
+import type { RedisPort } from './port.ts';
+import { runScript } from './run-script.ts';
+import { Subscription } from './subscription.ts';
+import { formatMember, parseMessage } from './value.ts';
+
+const longestTimer = 2 ** 31 - 1;
+
+/** One acquisition in the queue of a resource. */
+export interface Waiter {
+  readonly request: AcquireRequest;
+  readonly keys: ResourceKeys;
+  readonly call: Call;
+  readonly notify: string;
+  readonly member: string;
+  /** Its place in the queue, as Redis keeps it: it goes back there whatever happens to the queue. */
+  readonly place: number;
+  /** On core's clock: before the last request that was answered with "still waiting". */
+  confirmedAt: number;
+  /** The token counter at that answer: a message with a token up to it speaks of an older hand-over that lapsed. */
+  floor: number;
+  /** Arrived while nobody was in `awaitTurn`. */
+  grant: RedisGrant | undefined;
+  /** Ends `awaitTurn`, while somebody is in it. */
+  wake: ((grant: RedisGrant | undefined) => void) | undefined;
+}
+
+interface EarlyMessage {
+  readonly token: number;
+  readonly keys: ResourceKeys;
+}
+
+/** Everybody of this process who waits for a lock, and how a grant finds its waiter. */
+export class WaitingRoom {
+  readonly subscription: Subscription;
+  readonly #port: RedisPort;
+  readonly #settings: Settings;
+  readonly #waiters = new Map<string, Waiter>();
+  /** Granted after waiting, and until when at least: a message that comes late for one of these is no stray. */
+  readonly #granted = new Map<string, number>();
+  /** Messages that overtook the reply of their own enqueue. */
+  readonly #early = new Map<string, EarlyMessage>();
+  readonly #round: CheckRound;
+  readonly #claims: { readonly waiter: Waiter; readonly token: number }[] = [];
+  #entering = 0;
+  #sweepAt = 256;
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(port: RedisPort, settings: Settings) {
+    this.#port = port;
+    this.#settings = settings;
+    this.#round = new CheckRound(port, settings, this);
+    this.subscription = new Subscription(port, settings.prefix, {
+      message: (text) => this.#hear(text),
+      restored: () => this.#round.run(this.#waiters.values()),
+    });
+  }
+
+  /** Before an enqueue is sent: the argument that asks for it. Every call is followed by one of {@link left}. */
+  enter(id: string): string {
+    this.#entering++;
+    const notify = this.#waiters.get(id)?.notify ?? this.subscription.notify;
+    return `${this.#round.aliveMs}|${this.#settings.claimMs}|${notify}`;
+  }
+
+  /** After an enqueue was answered, or failed. */
+  left(): void {
+    this.#entering--;
+    if (this.#entering > 0 || this.#early.size === 0) return;
+    for (const [id, early] of this.#early) this.giveBack(id, early.keys, '');
+    this.#early.clear();
+  }
+
+  /** The enqueue was answered with "waiting". */
+  admit(
+    request: AcquireRequest,
+    keys: ResourceKeys,
+    call: Call,
+    sentAt: number,
+    queue: string,
+    reply: readonly unknown[],
+  ): void {
+    const notify = queue.slice(queue.indexOf('|', queue.indexOf('|') + 1) + 1);
+    const id = request.acquisitionId;
+    const known = this.#waiters.get(id);
+    const waiter: Waiter = {
+      request,
+      keys,
+      call,
+      notify,
+      member: this.memberOf(request, notify),
+      place: -Number(reply[0]),
+      confirmedAt: sentAt,
+      floor: Number(reply[1]),
+      grant: undefined,
+      wake: known?.wake,
+    };
+    this.#waiters.set(id, waiter);
+    const early = this.#early.get(id);
+    if (early !== undefined) {
+      this.#early.delete(id);
+      this.#heard(waiter, early.token);
+    }
+    if (reply.length > 2) this.handLocally(reply.slice(2), keys, call.now() - sentAt);
+    this.#schedule();
+  }
+
+  memberOf(
+    request: AcquireRequest,
+    notify = this.#waiters.get(request.acquisitionId)?.notify ?? this.subscription.notify,
+  ): string {
+    const px = Math.min(request.ttlMs, this.#settings.claimMs);
+    return formatMember(request.acquisitionId, px, notify, request.label ?? '');
+  }
+
+  /** The id holds now, by a reply to itself. */
+  settle(id: string, validForMs: number): void {
+    this.#waiters.delete(id);
+    this.#early.delete(id);
+    this.#noteGranted(id, validForMs);
+  }
+
+  extend(id: string, validForMs: number): void {
+    if (this.#granted.size > 0 && this.#granted.has(id)) this.#noteGranted(id, validForMs);
+  }
+
+  /** The id neither waits nor holds any more, as far as this process is concerned. */
+  forget(id: string): void {
+    if (this.#granted.size > 0) this.#granted.delete(id);
+    if (this.#waiters.size === 0 && this.#early.size === 0) return;
+    this.#early.delete(id);
+    const waiter = this.#waiters.get(id);
+    this.#waiters.delete(id);
+    waiter?.wake?.(undefined);
+    if (this.#waiters.size === 0) this.#stop();
+  }
+
+  awaitTurn(request: AcquireRequest, call: Call): Promise<RedisGrant | undefined> {
+    const waiter = this.#waiters.get(request.acquisitionId);
+    if (waiter === undefined) return Promise.resolve(undefined);
+    if (waiter.grant !== undefined) {
+      this.#waiters.delete(request.acquisitionId);
+      return Promise.resolve(waiter.grant);
+    }
+    return new Promise((resolve) => {
+      const { signal } = call;
+      let timer: NodeJS.Timeout | undefined;
+      const end = (grant: RedisGrant | undefined): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', hint);
+        const now = this.#waiters.get(request.acquisitionId);
+        if (now?.wake === end) now.wake = undefined;
+        resolve(grant);
+      };
+      const hint = (): void => end(undefined);
+      const left = call.deadline - call.now();
+      if (left <= 0 || signal?.aborted) return resolve(undefined);
+      if (left < longestTimer) timer = setTimeout(hint, Math.ceil(left));
+      signal?.addEventListener('abort', hint, { once: true });
+      waiter.wake = end;
+    });
+  }
+
+  /**
+   * A reply `[id, token]` to a request of this process says that its waiter was handed the lock by that very request,
+   * sent `agoMs` ago: from there the lease is counted, on the waiter's own clock.
+   */
+  handLocally(reply: readonly unknown[], keys: ResourceKeys, agoMs: number): void {
+    const id = String(reply[0]);
+    const token = Number(reply[1]);
+    const waiter = this.#waiters.get(id);
+    if (waiter === undefined) return this.#unknown(id, token, keys);
+    this.deliver(
+      waiter,
+      token,
+      waiter.call.now() - agoMs,
+      Math.min(waiter.request.ttlMs, this.#settings.claimMs),
+    );
+  }
+
+  /** Grants, or first makes sure of the lock where too little of the claim time is left to rely on. */
+  deliver(waiter: Waiter, token: number, countedFrom: number, validForMs: number): void {
+    const id = waiter.request.acquisitionId;
+    if (this.#waiters.get(id) !== waiter || waiter.grant !== undefined) return;
+    const left = countedFrom + validForMs - waiter.call.now();
+    if (left >= Math.min(waiter.request.ttlMs, this.#settings.claimMs) / 2) {
+      return this.#grant(waiter, token, countedFrom, validForMs);
+    }
+    this.#claims.push({ waiter, token });
+    if (this.#claims.length === 1) setImmediate(() => void this.#claim());
+  }
+
+  stillWaiting(waiter: Waiter, sentAt: number, floor: number): void {
+    waiter.confirmedAt = Math.max(waiter.confirmedAt, sentAt);
+    waiter.floor = Math.max(waiter.floor, floor);
+  }
+
+  /** Makes the waiter's `awaitTurn` end without a grant: the attempt that follows shows what is wrong. */
+  hint(waiter: Waiter): void {
+    waiter.wake?.(undefined);
+  }
+
+  isWaiting(waiter: Waiter): boolean {
+    return this.#waiters.get(waiter.request.acquisitionId) === waiter && waiter.grant === undefined;
+  }
+
+  /** Frees what was granted to an id that nobody here knows, so that it does not last its claim time. */
+  giveBack(id: string, keys: ResourceKeys, member: string): void {
+    const sentAt = performance.now();
+    runScript(
+      this.#port,
+      scripts.abandon,
+      [keys.lock, keys.token, keys.queue],
+      [id, this.subscription.notify, member],
+    ).then(
+      (reply) => {
+        if (Array.isArray(reply)) this.handLocally(reply, keys, performance.now() - sentAt);
+      },
+      () => undefined, // It lapses by itself after the claim time.
+    );
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#stop();
+    for (const waiter of this.#waiters.values()) waiter.wake?.(undefined);
+    this.#waiters.clear();
+    this.#granted.clear();
+    this.#early.clear();
+  }
+
+  #grant(waiter: Waiter, token: number, countedFrom: number, validForMs: number): void {
+    const id = waiter.request.acquisitionId;
+    const grant = new RedisGrant(waiter.request, waiter.keys, BigInt(token), countedFrom, validForMs);
+    this.#noteGranted(id, validForMs);
+    if (waiter.wake === undefined) {
+      waiter.grant = grant;
+      return;
+    }
+    this.#waiters.delete(id);
+    if (this.#waiters.size === 0) this.#stop();
+    waiter.wake(grant);
+  }
+
+  async #claim(): Promise<void> {
+    const claims = this.#claims.splice(0);
+    const outcomes = await claim(
+      this.#port,
+      claims.map(({ waiter }) => waiter),
+    );
+    const lost: Waiter[] = [];
+    for (const [index, { waiter }] of claims.entries()) {
+      const outcome = outcomes[index];
+      if (!this.isWaiting(waiter)) continue;
+      if (typeof outcome === 'object')
+        this.#grant(waiter, outcome.token, outcome.sentAt, waiter.request.ttlMs);
+      else if (outcome === 'lost') lost.push(waiter);
+      // Unknown: the next check tells whether it holds.
+    }
+    if (lost.length > 0) this.#round.run(lost);
+  }
+
+  #hear(text: string): void {
+    const message = parseMessage(text);
+    if (message === undefined || this.#closed) return;
+    const waiter = this.#waiters.get(message.id);
+    if (waiter !== undefined) return this.#heard(waiter, message.token);
+    this.#unknown(message.id, message.token, keysOfLock(message.lock));
+  }
+
+  #heard(waiter: Waiter, token: number): void {
+    if (token <= waiter.floor) return;
+    // A message alone proves nothing about time: counted from the last request known to have found it waiting.
+    this.deliver(waiter, token, waiter.confirmedAt, Math.min(waiter.request.ttlMs, this.#settings.claimMs));
+  }
+
+  #unknown(id: string, token: number, keys: ResourceKeys): void {
+    if (this.#granted.has(id)) return;
+    if (this.#entering > 0) this.#early.set(id, { token, keys });
+    else this.giveBack(id, keys, '');
+  }
+
+  #noteGranted(id: string, validForMs: number): void {
+    const now = performance.now();
+    this.#granted.set(id, now + validForMs);
+    if (this.#granted.size < this.#sweepAt) return;
+    for (const [old, until] of this.#granted) if (until < now) this.#granted.delete(old);
+    this.#sweepAt = Math.max(256, 2 * this.#granted.size);
+  }
+
+  // Not unreferenced: a process that waits for a lock has something to do.
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#waiters.size === 0) return;
+      if (!this.subscription.live) void this.subscription.open();
+      this.#round.runInTurn(this.#waiters.values());
+      this.#schedule();
+    }, this.#settings.checkIntervalMs);
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}
