@@ -38,6 +38,7 @@ export class WaitingLine {
   readonly #claiming = new Set<string>();
   #waits = 0;
   #pollMs = shortestPollMs;
+  #lookMs = 0;
   #version: number | undefined;
   /** When a hold or a silent process runs out, which no version tells either. */
   #nextEventAt = 0;
@@ -166,8 +167,10 @@ export class WaitingLine {
       for (const place of this.#places.values()) place.wait?.end(undefined);
     }
     const after = performance.now();
+    // Follows upwards slowly: one look that the system interrupted says nothing about the next.
+    this.#lookMs = Math.min(after - now, this.#lookMs * 1.5 + 0.01);
     const untilEvent = Math.max(shortestPollMs, this.#nextEventAt - after);
-    this.#schedule(Math.max(Math.min(this.#pollMs, untilEvent), (after - now) * pausePerLook));
+    this.#schedule(Math.max(Math.min(this.#pollMs, untilEvent), this.#lookMs * pausePerLook));
   }
 
   #look(steps: Steps, version: number, now: number): void {

@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AcquireRequest, Call, Grant, LockBackend } from '@locks/core/backend';
+import { onTestFinished } from 'vitest';
+import { type SqliteBackendOptions, sqliteBackend } from '../src/index.ts';
+
+export const call: Call = { now: () => performance.now(), deadline: Infinity };
+
+export function callFor(ms: number): Call {
+  return { now: call.now, deadline: performance.now() + ms };
+}
+
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'locks-sqlite-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A backend on a file of its own, or on the given one; closed when the test ends. */
+export function open(path = join(temporaryFolder(), 'locks.db'), options: Partial<SqliteBackendOptions> = {}) {
+  const backend = sqliteBackend({ path, ...options });
+  onTestFinished(() => backend.close());
+  return { backend, path };
+}
+
+let count = 0;
+
+export function request(resource: string, ttlMs = 10_000, label?: string): AcquireRequest {
+  count += 1;
+  const acquisitionId = `${process.pid}-${count}`;
+  return { resource, acquisitionId, mode: { kind: 'exclusive' }, ttlMs, ...(label && { label }) };
+}
+
+/** One attempt that must succeed. */
+export async function take(backend: LockBackend, wanted: AcquireRequest): Promise<Grant> {
+  const attempt = await backend.attempt(wanted, false, call);
+  if (attempt.status !== 'granted') throw new Error(`${wanted.resource} is contended`);
+  return attempt.grant;
+}
+
+/** What core does: attempt, wait, attempt again. */
+export async function acquire(backend: LockBackend, wanted: AcquireRequest, within: Call = call): Promise<Grant> {
+  for (;;) {
+    const attempt = await backend.attempt(wanted, true, within);
+    if (attempt.status === 'granted') return attempt.grant;
+    const grant = await backend.awaitTurn?.(wanted, within);
+    if (grant !== undefined) return grant;
+    if (within.now() >= within.deadline) throw new Error(`${wanted.acquisitionId} waited in vain`);
+  }
+}
+
+/** Polls until `check` gives something true. */
+export async function until<T>(check: () => T | Promise<T>, withinMs = 10_000): Promise<NonNullable<T>> {
+  const end = performance.now() + withinMs;
+  for (;;) {
+    const result = await check();
+    if (result) return result;
+    if (performance.now() > end) throw new Error(`not so within ${withinMs} ms: ${check}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { sqliteBackend } from '../src/index.ts';
+import { call, open, request, take, temporaryFolder } from './fixture.ts';
+
+const run = promisify(execFile);
+const entry = new URL('../src/index.ts', import.meta.url).href;
+
+test.for([
+  undefined,
+  null,
+  'locks.db',
+  {},
+  { path: '' },
+  { path: ':memory:' },
+  { path: 'file:locks.db' },
+  { path: 'a\0b' },
+  { path: 7 },
+  { path: 'a', synchronous: 'off' },
+  { path: 'a', maxPollMs: 0 },
+  { path: 'a', maxPollMs: Number.NaN },
+  { path: 'a', maxPollMs: 1001 },
+  { path: 'a', pollMs: 5 },
+])('%j is refused at once', (options) => {
+  expect(() => sqliteBackend(options as never)).toThrow(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
+});
+
+test('constructing touches no file; the first call makes it', async () => {
+  const path = join(temporaryFolder(), 'locks.db');
+  const { backend } = open(path);
+  expect(existsSync(path)).toBe(false);
+  await take(backend, request('a'));
+  expect(existsSync(path)).toBe(true);
+});
+
+test('with synchronous full the lock works as well', async () => {
+  const { backend } = open(undefined, { synchronous: 'full' });
+  const grant = await take(backend, request('a'));
+  expect(await backend.release(grant, call)).toBe('released');
+});
+
+test('without node:sqlite the package can be imported, and says what it needs when used', async () => {
+  const program = `
+    const { sqliteBackend } = await import(${JSON.stringify(entry)});
+    try { sqliteBackend({ path: 'locks.db' }); } catch (error) { console.log(error.code, error.message); }`;
+  const { stdout } = await run(process.execPath, ['--no-experimental-sqlite', '--input-type=module', '-e', program]);
+  expect(stdout).toMatch(/^LOCK_UNSUPPORTED .*22\.13/);
+});
+
+test('loading SQLite prints nothing and leaves process.emitWarning as it was', async () => {
+  const program = `
+    const before = process.emitWarning;
+    const { sqliteBackend } = await import(${JSON.stringify(entry)});
+    sqliteBackend({ path: 'locks.db' });
+    if (process.emitWarning !== before) throw new Error('changed');`;
+  const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', program]);
+  expect(stdout + stderr).toBe('');
+});
+
+test('nothing keeps the process alive while nobody waits', async () => {
+  const program = `
+    const { sqliteBackend } = await import(${JSON.stringify(entry)});
+    const backend = sqliteBackend({ path: process.argv[1] });
+    const call = { now: () => performance.now(), deadline: Infinity };
+    const request = (acquisitionId) => ({ resource: 'a', acquisitionId, mode: { kind: 'exclusive' }, ttlMs: 60000 });
+    console.log((await backend.attempt(request('1'), true, call)).status);
+    console.log((await backend.attempt(request('2'), true, call)).status);`;
+  const path = join(temporaryFolder(), 'locks.db');
+  const args = ['--input-type=module', '-e', program, path];
+  const { stdout } = await run(process.execPath, args, { timeout: 20_000 });
+  expect(stdout).toBe('granted\ncontended\n');
+});

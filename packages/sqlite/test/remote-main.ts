@@ -1,0 +1,50 @@
+import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
+import { sqliteBackend } from '../src/index.ts';
+
+// The program of a RemoteProcess: does what it is told on its own backend.
+const backend = sqliteBackend({ path: process.argv[2] ?? '' });
+const call: Call = { now: () => performance.now(), deadline: Infinity };
+const held = new Map<bigint, Grant>();
+const attempted = new Map<string, PromiseWithResolvers<void>>();
+
+function attemptOf(key: string): PromiseWithResolvers<void> {
+  const known = attempted.get(key) ?? Promise.withResolvers<void>();
+  attempted.set(key, known);
+  return known;
+}
+
+async function acquire(resource: string, ttlMs: number, key: string): Promise<bigint> {
+  const acquisitionId = `${process.pid}-${key}`;
+  const request: AcquireRequest = { resource, acquisitionId, mode: { kind: 'exclusive' }, ttlMs };
+  for (;;) {
+    const attempt = await backend.attempt(request, true, call);
+    attemptOf(key).resolve();
+    const grant = attempt.status === 'granted' ? attempt.grant : await backend.awaitTurn?.(request, call);
+    if (grant === undefined) continue;
+    const token = grant.fencingToken ?? 0n;
+    held.set(token, grant);
+    return token;
+  }
+}
+
+async function release(token: bigint): Promise<string> {
+  const grant = held.get(token);
+  if (grant === undefined) return 'never held';
+  return backend.release(grant, call);
+}
+
+const methods: Record<string, (...args: never[]) => unknown> = {
+  ready: () => true,
+  acquire,
+  release,
+  attempted: (key: string) => attemptOf(key).promise,
+};
+
+process.on('message', async ({ seq, method, args }: { seq: number; method: string; args: never[] }) => {
+  try {
+    process.send?.({ seq, value: await methods[method]?.(...args) });
+  } catch (error) {
+    process.send?.({ seq, error: String(error) });
+  }
+});
+process.on('disconnect', () => process.exit());

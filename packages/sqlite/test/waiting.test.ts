@@ -1,0 +1,179 @@
+import type { Grant } from '@locks/core/backend';
+import { expect, test } from 'vitest';
+import { acquire, call, callFor, open, request, take, until } from './fixture.ts';
+import { RemoteProcess } from './remote-process.ts';
+
+async function waiters(backend: ReturnType<typeof open>['backend'], resource: string): Promise<number> {
+  return (await backend.inspect(resource, call)).waiters.length;
+}
+
+test('first come, first served in one process, in the transaction of the release', async () => {
+  const { backend } = open();
+  let held: Grant = await take(backend, request('a'));
+  const order: number[] = [];
+  const all: Promise<void>[] = [];
+  for (let n = 0; n < 20; n += 1) {
+    const wanted = request('a');
+    expect((await backend.attempt(wanted, true, call)).status).toBe('contended');
+    all.push(
+      acquire(backend, wanted).then(async (grant) => {
+        order.push(n);
+        held = grant;
+      }),
+    );
+  }
+  for (let n = 0; n < 20; n += 1) {
+    await backend.release(held, call);
+    await until(() => order.length === n + 1);
+  }
+  await Promise.all(all);
+  expect(order).toEqual(Array.from({ length: 20 }, (_, n) => n));
+});
+
+test('one attempt never overtakes a live line', async () => {
+  const { backend, path } = open();
+  const other = open(path).backend;
+  const grant = await take(backend, request('a'));
+  const queued = request('a');
+  await other.attempt(queued, true, call);
+  await backend.release(grant, call);
+  expect((await backend.attempt(request('a'), false, call)).status).toBe('contended');
+  expect(await waiters(backend, 'a')).toBe(1);
+  expect((await other.attempt(queued, true, call)).status).toBe('granted');
+});
+
+test('first come, first served over three processes', async () => {
+  const { backend, path } = open();
+  const remotes = [new RemoteProcess(path), new RemoteProcess(path), new RemoteProcess(path)];
+  await Promise.all(remotes.map((remote) => remote.ready()));
+  const first = await take(backend, request('a'));
+  const order: number[] = [];
+  const done: Promise<unknown>[] = [];
+  for (let n = 0; n < 9; n += 1) {
+    const remote = remotes[n % 3] as RemoteProcess;
+    const { granted } = await remote.wait('a');
+    done.push(
+      granted.then((token) => {
+        order.push(n);
+        return remote.release(token);
+      }),
+    );
+  }
+  await backend.release(first, call);
+  expect(await Promise.all(done)).toEqual(Array(9).fill('released'));
+  expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
+test('a wait ends at its deadline and at its abort, and leaves nothing once abandoned', async () => {
+  const { backend } = open();
+  const grant = await take(backend, request('a'));
+  const late = request('a');
+  await backend.attempt(late, true, call);
+  expect(await backend.awaitTurn?.(late, callFor(30))).toBeUndefined();
+  await backend.abandon(late, call);
+  const aborted = request('a');
+  const controller = new AbortController();
+  await backend.attempt(aborted, true, call);
+  const wait = backend.awaitTurn?.(aborted, { ...call, signal: controller.signal });
+  controller.abort();
+  expect(await wait).toBeUndefined();
+  await backend.abandon(aborted, call);
+  expect(await waiters(backend, 'a')).toBe(0);
+  await backend.release(grant, call);
+  await take(backend, request('a'));
+});
+
+test('an entry that core went away from without a word does not block the line', async () => {
+  const { backend } = open();
+  const grant = await take(backend, request('a'));
+  await backend.attempt(request('a'), true, call);
+  const next = acquire(backend, request('a'), callFor(10_000));
+  await until(async () => (await waiters(backend, 'a')) === 2);
+  await backend.release(grant, call);
+  await next;
+});
+
+test('the expiry of a dead holder is noticed without anybody telling', async () => {
+  const { backend, path } = open();
+  const remote = new RemoteProcess(path);
+  await remote.acquire('a', 300);
+  remote.child.kill('SIGKILL');
+  const before = performance.now();
+  await acquire(backend, request('a'), callFor(10_000));
+  expect(performance.now() - before).toBeLessThan(2_000);
+});
+
+test.for(['SIGKILL', 'SIGSTOP'] as const)('a waiter ended by %s in the line is passed over', async (signal) => {
+  const { backend, path } = open();
+  const grant = await take(backend, request('a', 60_000));
+  const remote = new RemoteProcess(path);
+  await remote.wait('a');
+  const next = acquire(backend, request('a'), callFor(20_000));
+  await until(async () => (await waiters(backend, 'a')) === 2);
+  remote.child.kill(signal);
+  await backend.release(grant, call);
+  const before = performance.now();
+  await next;
+  // The bound that the documentation gives: 2 s of silence and one poll; the rest is for a busy machine.
+  expect(performance.now() - before).toBeLessThan(4_000);
+});
+
+test('a process that stood still longer than its place lasts waits again and is served', async () => {
+  const { backend, path } = open();
+  const grant = await take(backend, request('a', 60_000));
+  const remote = new RemoteProcess(path);
+  const { granted } = await remote.wait('a');
+  remote.child.kill('SIGSTOP');
+  await until(async () => (await waiters(backend, 'a')) === 0);
+  const overtaker = acquire(backend, request('a'));
+  await until(async () => (await waiters(backend, 'a')) === 1);
+  await backend.release(grant, call);
+  const second = await overtaker;
+  remote.child.kill('SIGCONT');
+  await until(async () => (await waiters(backend, 'a')) === 1);
+  await backend.release(second, call);
+  expect(await granted).toBeGreaterThan(second.fencingToken ?? 0n);
+});
+
+test('no wake-up is lost over 2000 hand-offs between two backends of eight waiters each', async () => {
+  const { backend, path } = open();
+  const other = open(path).backend;
+  let inside = 0;
+  let last = 0n;
+  await Promise.all(
+    Array.from({ length: 16 }, async (_, n) => {
+      const mine = n % 2 === 0 ? backend : other;
+      for (let turn = 0; turn < 125; turn += 1) {
+        const grant = await acquire(mine, request('a'), callFor(60_000));
+        inside += 1;
+        expect(inside).toBe(1);
+        expect(grant.fencingToken).toBeGreaterThan(last);
+        last = grant.fencingToken ?? 0n;
+        inside -= 1;
+        expect(await mine.release(grant, call)).toBe('released');
+      }
+    }),
+  );
+  expect(await backend.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
+}, 60_000);
+
+test('close ends waits and refuses what comes after', async () => {
+  const { backend } = open();
+  await take(backend, request('a'));
+  const queued = request('a');
+  await backend.attempt(queued, true, call);
+  const wait = backend.awaitTurn?.(queued, call);
+  await backend.close();
+  expect(await wait).toBeUndefined();
+  await expect(backend.attempt(request('a'), false, call)).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
+});
+
+test('closing leaves no waiter in the file', async () => {
+  const { backend, path } = open();
+  const other = open(path).backend;
+  await take(backend, request('a'));
+  await other.attempt(request('a'), true, call);
+  expect(await waiters(backend, 'a')).toBe(1);
+  await other.close();
+  expect(await waiters(backend, 'a')).toBe(0);
+});
