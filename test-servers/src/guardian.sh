@@ -2,6 +2,10 @@
 # usage:  sh guardian.sh TMPDIR        stdin: a pipe whose other end only the guarded process holds
 # stdout: first the directory for all servers' data, then one line for every `guard` that took effect
 # stdin:  `guard PID` and `release PID`, where PID leads a process group; end of input: kill the groups, delete the directory
+
+# An answer to a process that has just died must not end this one before its work.
+trap '' PIPE HUP INT TERM
+
 base=$(mktemp -d "$1/locks-servers-XXXXXX") || exit 1
 # Servers that run as another user must be able to reach their own directory.
 chmod 711 "$base"

@@ -35,9 +35,14 @@ function optionArguments({ args = [], replicaOf, password }: RedisOptions): stri
 /** What every private data node is started with. */
 export async function baseArguments({ port, dir }: { port: number; dir: string }): Promise<string[]> {
   const common = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no'];
-  // Redis 7 has DEBUG (SLEEP and others) off by default.
-  const debug = (await redisMajor()) >= 7 ? ['--enable-debug-command', 'local'] : [];
-  return [...common, '--repl-diskless-sync-delay', '0', ...debug];
+  return [...common, '--repl-diskless-sync-delay', '0', ...(await modernArguments())];
+}
+
+/** Arguments that older versions would refuse. */
+export async function modernArguments(): Promise<string[]> {
+  if ((await redisMajor()) < 7) return [];
+  // DEBUG (SLEEP and others) is off by default; a process that renames itself hides from `ps` whose it is.
+  return ['--enable-debug-command', 'local', '--set-proc-title', 'no'];
 }
 
 export interface ReplicatedRedis extends AsyncDisposable {

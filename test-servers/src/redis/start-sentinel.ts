@@ -4,7 +4,7 @@ import { waitUntil } from '../wait-until.ts';
 import { launchRedis, type RedisServer } from './redis-server.ts';
 import type { Reply } from './resp.ts';
 import { type RedisAddress, sendCommand } from './send-command.ts';
-import { startAll, startReplicated } from './start-redis.ts';
+import { modernArguments, startAll, startReplicated } from './start-redis.ts';
 
 export interface SentinelOptions {
   /** @defaultValue 2 */
@@ -122,7 +122,7 @@ async function launchSentinel(monitored: Monitored): Promise<RedisServer> {
       // A sentinel keeps its identity and what it has learned in this file: written once, kept at a restart.
       if (writtenFor !== port) await writeFile(file, configuration(monitored, port, dir));
       writtenFor = port;
-      return [file, '--sentinel'];
+      return [file, '--sentinel', ...(await modernArguments())];
     },
   });
 }
