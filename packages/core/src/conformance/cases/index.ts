@@ -1,0 +1,6 @@
+import type { ConformanceCase } from '../case.ts';
+import { exclusionCases } from './exclusion.ts';
+import { ownershipCases } from './ownership.ts';
+
+/** Every case, in the order of the groups. */
+export const conformanceCases: readonly ConformanceCase[] = [...exclusionCases, ...ownershipCases];

@@ -1,0 +1,83 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { CommandName, Commands, Order, Reply } from './protocol.ts';
+
+const MAIN = fileURLToPath(new URL('./main.js', import.meta.url));
+const START_MS = 15_000;
+
+type Pending = { resolve(value: unknown): void; reject(error: unknown): void };
+
+/** A child process with a lock manager of its own, told over IPC what to do. */
+export class Child {
+  readonly #process: ChildProcess;
+  readonly #pending = new Map<number, Pending>();
+  readonly #exited: Promise<unknown>;
+  #orders = 0;
+
+  private constructor(process: ChildProcess) {
+    this.#process = process;
+    this.#exited = once(process, 'exit').then(() => this.#fail());
+    process.on('message', (reply: Reply) => this.#settle(reply));
+  }
+
+  /** Starts a process that loads the harness `module`. */
+  static async start(module: string): Promise<Child> {
+    const process = fork(MAIN, [module], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const [first] = (await once(process, 'message', { signal: AbortSignal.timeout(START_MS) })) as [unknown];
+    if (first !== 'ready') throw new Error(`The child process did not start: ${JSON.stringify(first)}`);
+    return new Child(process);
+  }
+
+  get pid(): number {
+    return this.#process.pid as number;
+  }
+
+  acquire: Commands['acquire'] = (...args) => this.#tell('acquire', args);
+  tryAcquire: Commands['tryAcquire'] = (...args) => this.#tell('tryAcquire', args);
+  release: Commands['release'] = (...args) => this.#tell('release', args);
+  renew: Commands['renew'] = (...args) => this.#tell('renew', args);
+  read: Commands['read'] = (...args) => this.#tell('read', args);
+  untilAborted: Commands['untilAborted'] = (...args) => this.#tell('untilAborted', args);
+  readAfterBlock: Commands['readAfterBlock'] = (...args) => this.#tell('readAfterBlock', args);
+  abortedAfterBlock: Commands['abortedAfterBlock'] = (...args) => this.#tell('abortedAfterBlock', args);
+  contend: Commands['contend'] = (...args) => this.#tell('contend', args);
+  unhandled: Commands['unhandled'] = (...args) => this.#tell('unhandled', args);
+
+  /** Freezes the process (SIGSTOP). */
+  freeze(): void {
+    this.#process.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#process.kill('SIGCONT');
+  }
+
+  /** Kills the process (SIGKILL), frozen or not, and waits for its end. */
+  async kill(): Promise<void> {
+    this.#process.kill('SIGKILL');
+    await this.#exited;
+  }
+
+  #tell<Name extends CommandName>(command: Name, args: Parameters<Commands[Name]>): ReturnType<Commands[Name]> {
+    this.#orders += 1;
+    const order: Order = { order: this.#orders, command, args };
+    const answer = new Promise<unknown>((resolve, reject) => {
+      this.#pending.set(order.order, { resolve, reject });
+      this.#process.send(order, (error) => error && reject(error));
+    });
+    return answer as ReturnType<Commands[Name]>;
+  }
+
+  #settle(reply: Reply): void {
+    const pending = this.#pending.get(reply.order);
+    this.#pending.delete(reply.order);
+    if ('error' in reply) pending?.reject(Object.assign(new Error(reply.error.message), reply.error));
+    else pending?.resolve(reply.value);
+  }
+
+  #fail(): void {
+    for (const pending of this.#pending.values()) pending.reject(new Error('The child process ended.'));
+    this.#pending.clear();
+  }
+}

@@ -1,0 +1,31 @@
+/** The main module of a child process: loads a harness and does as it is told over IPC. */
+import { harnessIn } from '../harness.ts';
+import { RemoteClient } from './remote-client.ts';
+import type { Order, Reply } from './protocol.ts';
+
+const send = (message: Reply | 'ready'): void => {
+  process.send?.(message);
+};
+
+const unhandled: string[] = [];
+process.on('unhandledRejection', (error) => unhandled.push(String(error)));
+process.on('uncaughtException', (error) => unhandled.push(String(error)));
+process.on('disconnect', () => process.exit());
+
+const module = process.argv[2] as string;
+const harness = harnessIn((await import(module)) as object);
+if (harness === undefined) throw new Error(`${module} exports no harness: export what defineHarness() gives.`);
+
+const client = new RemoteClient(harness.createLocks(await harness.createBackend()), unhandled);
+
+process.on('message', ({ order, command, args }: Order) => {
+  const run = client[command] as (...given: unknown[]) => Promise<unknown>;
+  run.apply(client, [...args]).then(
+    (value) => send({ order, value }),
+    (error: Error & { code?: string; reason?: string }) => {
+      const { message, code, reason } = error;
+      send({ order, error: { message, ...(code && { code }), ...(reason && { reason }) } });
+    },
+  );
+});
+send('ready');

@@ -1,0 +1,60 @@
+import type { AcquireOptions } from '../../options.ts';
+import type { Stay } from '../history.ts';
+
+/** What a lease in a child process looks like from outside. */
+export interface RemoteLease {
+  readonly id: number;
+  readonly acquisitionId: string;
+  readonly token?: string | undefined;
+  readonly acquiredAt: number;
+}
+
+/** What a child reads from one of its leases, in one synchronous go. */
+export interface Reading {
+  readonly validForMs: number;
+  readonly holdCount: number;
+  /** The code that `assertValid()` threw with. */
+  readonly assertion?: string | undefined;
+  readonly aborted: boolean;
+  readonly reason?: string | undefined;
+}
+
+/** Options that can be sent. */
+export type RemoteOptions = Omit<AcquireOptions, 'signal' | 'within'>;
+
+export interface ContendOptions extends RemoteOptions {
+  readonly rounds: number;
+  /** How long each stay lasts, in milliseconds; 0: one turn of the event loop. */
+  readonly stayMs?: number;
+}
+
+/** What a child can be told. Times are on the machine's monotonic clock. */
+export interface Commands {
+  acquire(name: string, options?: RemoteOptions): Promise<RemoteLease>;
+  tryAcquire(name: string, options?: RemoteOptions): Promise<RemoteLease | undefined>;
+  release(id: number): Promise<void>;
+  renew(id: number, ttlMs?: number): Promise<void>;
+  read(id: number): Promise<Reading>;
+  /** When the stored signal of a lease aborted, and why; waits for it. */
+  untilAborted(id: number): Promise<{ readonly at: number; readonly reason: string }>;
+  /** Blocks the event loop for `ms`, and reads the lease in the same synchronous go, before any timer runs. */
+  readAfterBlock(id: number, ms: number): Promise<Reading>;
+  /** Blocks the event loop for `ms`; whether a signal stored before it has aborted in the timer phase that follows. */
+  abortedAfterBlock(id: number, ms: number): Promise<boolean>;
+  /** Takes the lock again and again. */
+  contend(name: string, who: string, options: ContendOptions): Promise<readonly Stay[]>;
+  /** Errors that no one handled since the start. */
+  unhandled(): Promise<readonly string[]>;
+}
+
+export type CommandName = keyof Commands;
+
+export interface Order {
+  readonly order: number;
+  readonly command: CommandName;
+  readonly args: readonly unknown[];
+}
+
+export type Reply =
+  | { readonly order: number; readonly value: unknown }
+  | { readonly order: number; readonly error: { readonly message: string; readonly code?: string; readonly reason?: string } };

@@ -1,0 +1,111 @@
+import type { LockManager } from '../../create-locks.ts';
+import { isLockError } from '../../errors.ts';
+import type { Lease } from '../../lease.ts';
+import { machineNow, type Stay } from '../history.ts';
+import type { Commands, ContendOptions, Reading, RemoteLease, RemoteOptions } from './protocol.ts';
+
+/** Does in a child process what the parent says. */
+export class RemoteClient implements Commands {
+  readonly #locks: LockManager;
+  readonly #unhandled: readonly string[];
+  readonly #leases = new Map<number, Lease>();
+  #count = 0;
+
+  constructor(locks: LockManager, unhandled: readonly string[]) {
+    this.#locks = locks;
+    this.#unhandled = unhandled;
+  }
+
+  async acquire(name: string, options?: RemoteOptions): Promise<RemoteLease> {
+    return this.#keep(await this.#locks.lock(name).acquire(options));
+  }
+
+  async tryAcquire(name: string, options?: RemoteOptions): Promise<RemoteLease | undefined> {
+    const lease = await this.#locks.lock(name).tryAcquire(options);
+    return lease && this.#keep(lease);
+  }
+
+  async release(id: number): Promise<void> {
+    await this.#lease(id).release();
+  }
+
+  async renew(id: number, ttlMs?: number): Promise<void> {
+    await this.#lease(id).renew(ttlMs);
+  }
+
+  async read(id: number): Promise<Reading> {
+    return reading(this.#lease(id));
+  }
+
+  async untilAborted(id: number): Promise<{ at: number; reason: string }> {
+    const { signal } = this.#lease(id);
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    return { at: machineNow(), reason: reasonOf(signal) };
+  }
+
+  async readAfterBlock(id: number, ms: number): Promise<Reading> {
+    const lease = this.#lease(id);
+    block(ms);
+    return reading(lease);
+  }
+
+  async abortedAfterBlock(id: number, ms: number): Promise<boolean> {
+    const { signal } = this.#lease(id);
+    block(ms);
+    // A timer made now is due after those that fell due during the stall; nothing of the lease is read before it.
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    return signal.aborted;
+  }
+
+  async contend(name: string, who: string, { rounds, stayMs = 0, ...options }: ContendOptions): Promise<Stay[]> {
+    const lock = this.#locks.lock(name);
+    const stays: Stay[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      const lease = await lock.acquire(options);
+      const enteredAt = machineNow();
+      await new Promise((resolve) => (stayMs === 0 ? setImmediate(resolve) : setTimeout(resolve, stayMs)));
+      const leftAt = machineNow();
+      stays.push({ who: `${who} #${round}`, enteredAt, leftAt, token: lease.fencingToken?.toString() });
+      await lease.release();
+    }
+    return stays;
+  }
+
+  async unhandled(): Promise<readonly string[]> {
+    return this.#unhandled;
+  }
+
+  #keep(lease: Lease): RemoteLease {
+    this.#count += 1;
+    this.#leases.set(this.#count, lease);
+    const { acquisitionId, fencingToken } = lease;
+    return { id: this.#count, acquisitionId, token: fencingToken?.toString(), acquiredAt: machineNow() };
+  }
+
+  #lease(id: number): Lease {
+    const lease = this.#leases.get(id);
+    if (lease === undefined) throw new Error(`No lease ${id} here.`);
+    return lease;
+  }
+}
+
+/** Holds the event loop. */
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+function reading(lease: Lease): Reading {
+  let assertion: string | undefined;
+  try {
+    lease.assertValid();
+  } catch (error) {
+    assertion = isLockError(error) ? error.code : String(error);
+  }
+  const { validForMs, holdCount, signal } = lease;
+  return { validForMs, holdCount, assertion, aborted: signal.aborted, reason: signal.aborted ? reasonOf(signal) : undefined };
+}
+
+function reasonOf(signal: AbortSignal): string {
+  return isLockError(signal.reason) ? (signal.reason.reason ?? signal.reason.code) : String(signal.reason);
+}

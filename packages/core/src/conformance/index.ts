@@ -1,0 +1,15 @@
+export type { ConformanceCase, Group, Missing } from './case.ts';
+export { conformanceCases } from './cases/index.ts';
+export {
+  defineHarness,
+  type Faults,
+  type Harness,
+  type HarnessDefinition,
+  harnessIn,
+  type Timing,
+  type Waiver,
+} from './harness.ts';
+export type { CaseResult, ConformanceReport, Outcome } from './outcome.ts';
+export { runCase } from './run-case.ts';
+export { freshSeed, reportOf, runConformance, startHarness, type SuiteOptions } from './run-suite.ts';
+export type { Client, ClientOptions, Stage } from './stage.ts';

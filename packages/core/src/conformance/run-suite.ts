@@ -1,0 +1,75 @@
+import type { ConformanceCase } from './case.ts';
+import { conformanceCases } from './cases/index.ts';
+import type { Harness } from './harness.ts';
+import type { CaseResult, ConformanceReport } from './outcome.ts';
+import { runCase } from './run-case.ts';
+
+export interface SuiteOptions {
+  /** Only cases whose id is listed. @defaultValue all */
+  readonly only?: readonly string[] | undefined;
+  /** How many cases run at a time. @defaultValue 8 */
+  readonly concurrency?: number | undefined;
+  /** @defaultValue a random one, which the report names */
+  readonly seed?: number | undefined;
+  /** For the report. @defaultValue 'none' */
+  readonly runner?: string | undefined;
+  readonly onResult?: ((result: CaseResult) => void) | undefined;
+}
+
+/** Runs the suite without any test runner. Starts what `harness.setup` starts, and stops it. */
+export async function runConformance(harness: Harness, options: SuiteOptions = {}): Promise<ConformanceReport> {
+  const started = await startHarness(harness);
+  try {
+    const seed = options.seed ?? freshSeed();
+    const { only } = options;
+    const cases = conformanceCases.filter(({ id }) => only === undefined || only.includes(id));
+    const results = await runAll(cases, harness, seed, options);
+    return await reportOf(harness, results, seed, options.runner ?? 'none');
+  } finally {
+    await started.teardown();
+  }
+}
+
+export function freshSeed(): number {
+  return Math.floor(Math.random() * 2 ** 31);
+}
+
+/** Runs `harness.setup` and puts its environment in place. */
+export async function startHarness(harness: Harness): Promise<{ teardown(): Promise<void> }> {
+  const started = await harness.setup?.();
+  Object.assign(process.env, started?.env);
+  return { teardown: async () => started?.teardown() };
+}
+
+export async function reportOf(
+  harness: Harness,
+  results: readonly CaseResult[],
+  seed: number,
+  runner: string,
+): Promise<ConformanceReport> {
+  const backend = await harness.createBackend();
+  const { name, capabilities } = backend;
+  await backend.close();
+  const cases = results.map(({ error: _, ...result }) => result).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const { server = name, topology = 'standalone' } = harness;
+  return { schema: 1, backend: harness.name ?? name, server, topology, runner, capabilities, seed, cases };
+}
+
+async function runAll(
+  cases: readonly ConformanceCase[],
+  harness: Harness,
+  seed: number,
+  { concurrency = 8, onResult }: SuiteOptions,
+): Promise<CaseResult[]> {
+  const queue = [...cases];
+  const results: CaseResult[] = [];
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const result = await runCase(next, harness, seed);
+      results.push(result);
+      onResult?.(result);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  return results;
+}

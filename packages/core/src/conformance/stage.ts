@@ -1,0 +1,96 @@
+import type { LockBackend } from '../backend/types.ts';
+import type { LockManager } from '../create-locks.ts';
+import type { LockOptions } from '../options.ts';
+import { Child } from './child/child.ts';
+import { type Harness, type Timing, timingOf } from './harness.ts';
+import { Random } from './random.ts';
+
+export interface Client {
+  readonly backend: LockBackend;
+  readonly locks: LockManager;
+}
+
+export interface ClientOptions extends LockOptions {
+  /** Puts something between core and the backend: loses replies, delays calls, counts them. */
+  readonly wrap?: (backend: LockBackend) => LockBackend;
+}
+
+let resources = 0;
+
+/** What a case works with. Everything it opens is closed when the case ends. */
+export class Stage {
+  readonly harness: Harness;
+  readonly timing: Timing;
+  readonly random: Random;
+  readonly seed: number;
+  readonly #prefix: string;
+  readonly #cleanups: (() => Promise<void>)[] = [];
+
+  constructor(harness: Harness, backend: LockBackend, caseId: string, seed: number) {
+    this.harness = harness;
+    this.timing = timingOf(harness, backend);
+    this.seed = seed;
+    this.random = new Random(seed);
+    this.#prefix = `conformance ${process.pid}-${Date.now().toString(36)} ${caseId}`;
+  }
+
+  /** The name of a resource that nobody ever used. */
+  name(suffix = ''): string {
+    resources += 1;
+    return `${this.#prefix} ${resources}${suffix === '' ? '' : ` ${suffix}`}`;
+  }
+
+  /** A client of its own, as another machine would have. */
+  async client({ wrap = (backend) => backend, ...options }: ClientOptions = {}): Promise<Client> {
+    const backend = wrap(await this.harness.createBackend());
+    const locks = this.harness.createLocks(backend, options);
+    this.onEnd(() => locks.close());
+    return { backend, locks };
+  }
+
+  /** A bare backend, for what core hides. */
+  async backend(): Promise<LockBackend> {
+    const backend = await this.harness.createBackend();
+    this.onEnd(() => backend.close());
+    return backend;
+  }
+
+  /** A process of its own that loads the same harness and does as it is told. */
+  async child(): Promise<Child> {
+    const child = await Child.start(this.harness.module);
+    this.onEnd(() => child.kill());
+    return child;
+  }
+
+  onEnd(cleanup: () => Promise<void>): void {
+    this.#cleanups.push(cleanup);
+  }
+
+  async sleep(ms: number): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+  }
+
+  /**
+   * Waits until `holds`, asking every few milliseconds.
+   * @throws Error naming `what` when it does not hold within `withinMs`
+   */
+  async until(what: string, holds: () => boolean | Promise<boolean>, withinMs = this.timing.slackMs * 5): Promise<void> {
+    const giveUpAt = performance.now() + withinMs;
+    while (!(await holds())) {
+      if (performance.now() > giveUpAt) throw new Error(`Within ${withinMs} ms it never came true that ${what}.`);
+      await this.sleep(3);
+    }
+  }
+
+  /** Waits until `count` acquisitions wait for `name`: needs the feature `waiters`. */
+  async untilWaiting(locks: LockManager, name: string, count: number): Promise<void> {
+    await this.until(`${count} wait for ${name}`, async () => (await locks.inspect(name)).waiters.length === count);
+  }
+
+  async end(): Promise<void> {
+    const results = await Promise.allSettled(this.#cleanups.splice(0).reverse().map((cleanup) => cleanup()));
+    for (const result of results) {
+      if (result.status === 'rejected') throw result.reason;
+    }
+  }
+}
