@@ -1,0 +1,114 @@
+import type { AcquireOptions, Lease, Lock, LockBackend, LockManager, LockOptions } from '@locks/core';
+
+/** The leases behind changed ones: core re-enters only its own. */
+const originals = new WeakMap<object, Lease>();
+
+/** A backend that is `backend` but for `overrides`. A proxy would not do: real backends have private fields. */
+export function delegate(backend: LockBackend, overrides: Partial<LockBackend>): LockBackend {
+  return {
+    spec: backend.spec,
+    name: backend.name,
+    capabilities: backend.capabilities,
+    attempt: (request, enqueue, call) => backend.attempt(request, enqueue, call),
+    abandon: (request, call) => backend.abandon(request, call),
+    renew: (items, call) => backend.renew(items, call),
+    release: (grant, call) => backend.release(grant, call),
+    inspect: (resource, call) => backend.inspect(resource, call),
+    isRetryable: (error) => backend.isRetryable(error),
+    close: () => backend.close(),
+    ...(backend.attemptMany && { attemptMany: backend.attemptMany.bind(backend) }),
+    ...(backend.awaitTurn && { awaitTurn: backend.awaitTurn.bind(backend) }),
+    ...(backend.list && { list: backend.list.bind(backend) }),
+    ...(backend.forceRelease && { forceRelease: backend.forceRelease.bind(backend) }),
+    ...overrides,
+  };
+}
+
+/** A manager that is `locks` but for `overrides`. */
+export function delegateLocks(locks: LockManager, overrides: Partial<LockManager>): LockManager {
+  return {
+    capabilities: locks.capabilities,
+    lock: (name: string, options?: LockOptions) => locks.lock(name, options),
+    inspect: (name) => locks.inspect(name),
+    list: (prefix) => locks.list(prefix),
+    forceRelease: (name, options) => locks.forceRelease(name, options),
+    detached: (work) => locks.detached(work),
+    close: () => locks.close(),
+    [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose](),
+    ...overrides,
+  };
+}
+
+/** A manager whose locks are changed by `overrides`. */
+export function overLocks(locks: LockManager, overrides: (lock: Lock, name: string) => Partial<Lock>): LockManager {
+  return delegateLocks(locks, {
+    lock: (name, options) => {
+      const lock = locks.lock(name, options);
+      return delegateLock(lock, overrides(lock, name));
+    },
+  });
+}
+
+/** A lock that is `lock` but for `overrides`. */
+export function delegateLock(lock: Lock, overrides: Partial<Lock>): Lock {
+  return {
+    name: lock.name,
+    mode: lock.mode,
+    acquire: (options) => lock.acquire(withOriginal(options)),
+    tryAcquire: (options) => lock.tryAcquire(withOriginal(options)),
+    run: (work, options) => lock.run(work, withOriginal(options)),
+    inspect: () => lock.inspect(),
+    ...overrides,
+  };
+}
+
+/** A lease that is `lease` but for `overrides`, whose getters stay getters. */
+export function delegateLease(lease: Lease, overrides: Partial<Lease>): Lease {
+  const broken = {
+    get name() {
+      return lease.name;
+    },
+    get mode() {
+      return lease.mode;
+    },
+    get acquisitionId() {
+      return lease.acquisitionId;
+    },
+    get holdCount() {
+      return lease.holdCount;
+    },
+    get fencingToken() {
+      return lease.fencingToken;
+    },
+    get validForMs() {
+      return lease.validForMs;
+    },
+    get signal() {
+      return lease.signal;
+    },
+    assertValid: (minRemainingMs?: number) => lease.assertValid(minRemainingMs),
+    renew: (ttlMs?: number) => lease.renew(ttlMs),
+    release: () => lease.release(),
+    [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose](),
+  };
+  const changed = Object.defineProperties(broken, Object.getOwnPropertyDescriptors(overrides));
+  originals.set(changed, originals.get(lease) ?? lease);
+  return changed;
+}
+
+/** A manager whose leases, from `acquire`, `tryAcquire` and in `run`, are changed by `change`. */
+export function overLeases(locks: LockManager, change: (lease: Lease) => Lease): LockManager {
+  return overLocks(locks, (lock) => ({
+    acquire: async (options) => change(await lock.acquire(withOriginal(options))),
+    tryAcquire: async (options) => {
+      const lease = await lock.tryAcquire(withOriginal(options));
+      return lease && change(lease);
+    },
+    run: (work, options) => lock.run((lease) => work(change(lease)), withOriginal(options)),
+  }));
+}
+
+function withOriginal(options: AcquireOptions | undefined): AcquireOptions | undefined {
+  if (options?.within === undefined) return options;
+  return { ...options, within: originals.get(options.within) ?? options.within };
+}
