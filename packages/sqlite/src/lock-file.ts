@@ -1,4 +1,4 @@
-import { type BigIntStats, statSync } from 'node:fs';
+import { accessSync, type BigIntStats, constants, statSync } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { needsRollback, SqliteFileError } from './file-error.ts';
 import { sql } from './generated/sql.ts';
@@ -72,6 +72,7 @@ function refuseForeignFile(sqlite: SqliteModule, path: string): void {
       `lock file ${path}: this is not a file. Name a file inside a folder`,
     );
   }
+  refuseReadOnlyFile(path);
   const db = new sqlite.DatabaseSync(path, { readOnly: true, timeout: 0 });
   try {
     checkIdentity(db, path);
@@ -80,6 +81,19 @@ function refuseForeignFile(sqlite: SqliteModule, path: string): void {
     if (!needsRollback(error)) throw error;
   } finally {
     db.close();
+  }
+}
+
+// SQLite itself would find out only when the first lock is granted.
+function refuseReadOnlyFile(path: string): void {
+  try {
+    accessSync(path, constants.W_OK);
+  } catch (cause) {
+    throw new SqliteFileError(
+      'READ_ONLY',
+      `lock file ${path}: it cannot be written: check the permissions of the file and of its folder`,
+      { cause },
+    );
   }
 }
 

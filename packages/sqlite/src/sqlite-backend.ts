@@ -11,12 +11,13 @@ import type {
   ResourceState,
   Standing,
 } from '@locks/core/backend';
+import { type Client, thisClient } from './client.ts';
 import { isRetryableFileError } from './file-error.ts';
 import { loadSqlite } from './load-sqlite.ts';
 import { openLockFile } from './lock-file.ts';
 import { type MachineClock, machineClock } from './machine-clock.ts';
 import { type CheckedOptions, checkOptions, type SqliteBackendOptions } from './options.ts';
-import { nameBytes, type Steps } from './steps.ts';
+import { nameBytes, Steps } from './steps.ts';
 import { Transactions } from './transactions.ts';
 import { WaitingLine } from './waiting-line.ts';
 
@@ -61,8 +62,13 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
 
   constructor(options: CheckedOptions, readClock: () => MachineClock) {
     let clock: MachineClock | undefined;
-    const open = () => openLockFile(loadSqlite(), options, (clock ??= readClock()));
-    this.#transactions = new Transactions(options.path, open, randomClient());
+    let client: Client | undefined;
+    this.#transactions = new Transactions(options.path, () => {
+      clock ??= readClock();
+      client ??= thisClient();
+      const file = openLockFile(loadSqlite(), options, clock);
+      return { file, steps: new Steps(file, client) };
+    });
     this.#line = new WaitingLine(this.#transactions, options.maxPollMs);
   }
 
@@ -153,10 +159,4 @@ function refuseOtherModes({ mode, resource }: AcquireRequest): void {
     backend: 'sqlite',
     resource,
   });
-}
-
-/** Tells this object's waiters from all others in the file. */
-function randomClient(): number {
-  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
-  return (high >>> 12) * 2 ** 32 + low;
 }

@@ -8,6 +8,8 @@ import type {
   Standing,
   Waiter,
 } from '@locks/core/backend';
+import type { Client } from './client.ts';
+import { processHasEnded } from './client.ts';
 import { SqliteFileError } from './file-error.ts';
 import type { LockFile } from './lock-file.ts';
 
@@ -25,16 +27,21 @@ export type AttemptStep =
 
 export type Turn =
   | { readonly status: 'held'; readonly by: string; readonly forMs: number }
-  | { readonly status: 'free'; readonly next: string; readonly aliveForMs: number }
+  | {
+      readonly status: 'free';
+      readonly next: string;
+      readonly nextHasEnded: boolean;
+      readonly aliveForMs: number;
+    }
   | { readonly status: 'nobody-waits' };
 
 /** The steps of the protocol. Each runs inside a transaction that the caller has begun, at once and to its end. */
 export class Steps {
   readonly #file: LockFile;
-  readonly #client: number;
+  readonly #client: Client;
   #sweptUpTo: readonly [resource: Uint8Array, acquisitionId: string] = beforeAll;
 
-  constructor(file: LockFile, client: number) {
+  constructor(file: LockFile, client: Client) {
     this.#file = file;
     this.#client = client;
   }
@@ -50,7 +57,7 @@ export class Steps {
       return { status: 'granted', grant: { request, fencingToken: tokenOf(held), countedFrom, validForMs } };
     }
     if (held === undefined) {
-      const first = statements.firstInLine.get(resource, now)?.acquisition_id;
+      const first = this.#firstInLine(resource, now)?.acquisition_id;
       if (first === undefined || first === request.acquisitionId) {
         return { status: 'granted', grant: this.#grant(request, resource, call, first !== undefined) };
       }
@@ -81,17 +88,33 @@ export class Steps {
       toMicros(ttlMs),
       label ?? null,
     );
-    if (waited) statements.dequeue.run(this.#client, acquisitionId);
+    if (waited) statements.dequeue.run(this.#client.id, acquisitionId);
     return { request, fencingToken: tokenOf(minted), countedFrom };
+  }
+
+  /** The first whose process lives. Those known to have ended are taken out, which spares the others their silence. */
+  #firstInLine(resource: Uint8Array, now: number): Row | undefined {
+    const { statements } = this.#file;
+    for (;;) {
+      const first = statements.firstInLine.get(resource, now);
+      if (first === undefined || !processHasEnded(first, this.#client)) return first;
+      statements.leaveLine.run(Number(first.client));
+      statements.dropClient.run(Number(first.client));
+    }
+  }
+
+  #keepClient(now: number): void {
+    const { id, pid, pidSpace } = this.#client;
+    this.#file.statements.keepClient.run(id, now + toMicros(clientAliveMs), pid, pidSpace);
   }
 
   #enqueue(request: AcquireRequest, resource: Uint8Array, now: number): void {
     const { statements } = this.#file;
     const [kind, weight, permits] = modeColumns(request.mode);
-    statements.keepClient.run(this.#client, now + toMicros(clientAliveMs));
+    this.#keepClient(now);
     statements.enqueue.run(
       resource,
-      this.#client,
+      this.#client.id,
       request.acquisitionId,
       kind,
       weight,
@@ -110,7 +133,7 @@ export class Steps {
     const bytes = nameBytes(resource);
     const now = clock.nowMicros();
     if (statements.liveHold.get(bytes, now) !== undefined) return undefined;
-    const first = statements.firstInLine.get(bytes, now)?.acquisition_id;
+    const first = this.#firstInLine(bytes, now)?.acquisition_id;
     const waiter = typeof first === 'string' ? find(first) : undefined;
     return waiter === undefined ? undefined : this.#grant(waiter.request, bytes, waiter.call, true);
   }
@@ -118,7 +141,7 @@ export class Steps {
   abandon(request: AcquireRequest): void {
     const { statements } = this.#file;
     statements.dropHold.run(nameBytes(request.resource), request.acquisitionId);
-    statements.dequeue.run(this.#client, request.acquisitionId);
+    statements.dequeue.run(this.#client.id, request.acquisitionId);
   }
 
   renew(grant: Grant, ttlMs: number): Standing {
@@ -184,17 +207,18 @@ export class Steps {
     const first = statements.firstInLine.get(bytes, now);
     if (first === undefined) return { status: 'nobody-waits' };
     const aliveForMs = (Number(first.alive_until) - now) / 1000;
-    return { status: 'free', next: String(first.acquisition_id), aliveForMs };
+    const nextHasEnded = processHasEnded(first, this.#client);
+    return { status: 'free', next: String(first.acquisition_id), nextHasEnded, aliveForMs };
   }
 
   /** Keeps this client's waiters alive, clears those of dead ones, and gives the ids that the file has for this client. */
   heartbeat(): Set<string> {
     const { statements, clock } = this.#file;
     const now = clock.nowMicros();
-    statements.keepClient.run(this.#client, now + toMicros(clientAliveMs));
+    this.#keepClient(now);
     statements.dropDeadWaiters.run(now);
     statements.dropDeadClients.run(now);
-    return new Set(statements.ownWaiters.all(this.#client).map((row) => String(row.acquisition_id)));
+    return new Set(statements.ownWaiters.all(this.#client.id).map((row) => String(row.acquisition_id)));
   }
 
   /** Clears a few of the holds that ran out on names that nobody asks for any more. */
@@ -210,12 +234,12 @@ export class Steps {
   }
 
   dequeue(acquisitionId: string): void {
-    this.#file.statements.dequeue.run(this.#client, acquisitionId);
+    this.#file.statements.dequeue.run(this.#client.id, acquisitionId);
   }
 
   leave(): void {
-    this.#file.statements.leaveLine.run(this.#client);
-    this.#file.statements.dropClient.run(this.#client);
+    this.#file.statements.leaveLine.run(this.#client.id);
+    this.#file.statements.dropClient.run(this.#client.id);
   }
 
   #twoMachines(): SqliteFileError {

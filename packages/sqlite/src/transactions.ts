@@ -2,7 +2,7 @@ import type { Call } from '@locks/core/backend';
 import { LockError } from '@locks/core';
 import { explainFailure, isBusy, SqliteFileError } from './file-error.ts';
 import { type LockFile, rollBack } from './lock-file.ts';
-import { Steps } from './steps.ts';
+import type { Steps } from './steps.ts';
 
 /** What one step leaves to do once its transaction is committed. */
 export type AfterCommit = () => void;
@@ -26,8 +26,7 @@ const sweepEvery = 256;
  */
 export class Transactions {
   readonly #path: string;
-  readonly #open: () => LockFile;
-  readonly #client: number;
+  readonly #open: () => { readonly file: LockFile; readonly steps: Steps };
   #file: LockFile | undefined;
   #steps: Steps | undefined;
   #pending: Operation[] = [];
@@ -38,10 +37,9 @@ export class Transactions {
   #sinceSweep = sweepEvery;
   #closed = false;
 
-  constructor(path: string, open: () => LockFile, client: number) {
+  constructor(path: string, open: () => { readonly file: LockFile; readonly steps: Steps }) {
     this.#path = path;
     this.#open = open;
-    this.#client = client;
   }
 
   /** Runs `step` in a write transaction; `settle` sees its result right after the commit. */
@@ -172,8 +170,9 @@ export class Transactions {
       if (!this.#file.isInPlace()) this.#dropFile();
     }
     if (this.#file === undefined || this.#steps === undefined) {
-      this.#file = this.#open();
-      this.#steps = new Steps(this.#file, this.#client);
+      const opened = this.#open();
+      this.#file = opened.file;
+      this.#steps = opened.steps;
       this.#identityCheckedAt = now;
     }
     return this.#steps;

@@ -194,7 +194,7 @@ export class WaitingLine {
       case 'free':
         this.#nextEventAt = Math.min(this.#nextEventAt, now + turn.aliveForMs);
         seen = turn.next;
-        if (this.#places.get(turn.next)?.wait !== undefined) this.#claim(resource);
+        if (turn.nextHasEnded || this.#places.get(turn.next)?.wait !== undefined) this.#claim(resource);
         break;
       case 'nobody-waits':
         // Passed over while this process stood still: attempt again.

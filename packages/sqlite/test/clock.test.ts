@@ -57,7 +57,9 @@ test('where boots cannot be told apart, a live lease stays', async () => {
   const path = join(temporaryFolder(), 'locks.db');
   const clock = clockOf('any', 9e9, false);
   await take(openWithClock(path, clock), request('a', 60_000));
-  expect(await openWithClock(path, clock).attempt(request('a'), false, call)).toEqual({ status: 'contended' });
+  expect(await openWithClock(path, clock).attempt(request('a'), false, call)).toEqual({
+    status: 'contended',
+  });
 });
 
 test('a step of the wall clock grants nothing twice and never sets the token back', async () => {

@@ -18,7 +18,10 @@ export function temporaryFolder(): string {
 }
 
 /** A backend on a file of its own, or on the given one; closed when the test ends. */
-export function open(path = join(temporaryFolder(), 'locks.db'), options: Partial<SqliteBackendOptions> = {}) {
+export function open(
+  path = join(temporaryFolder(), 'locks.db'),
+  options: Partial<SqliteBackendOptions> = {},
+) {
   const backend = sqliteBackend({ path, ...options });
   onTestFinished(() => backend.close());
   return { backend, path };
@@ -40,7 +43,11 @@ export async function take(backend: LockBackend, wanted: AcquireRequest): Promis
 }
 
 /** What core does: attempt, wait, attempt again. */
-export async function acquire(backend: LockBackend, wanted: AcquireRequest, within: Call = call): Promise<Grant> {
+export async function acquire(
+  backend: LockBackend,
+  wanted: AcquireRequest,
+  within: Call = call,
+): Promise<Grant> {
   for (;;) {
     const attempt = await backend.attempt(wanted, true, within);
     if (attempt.status === 'granted') return attempt.grant;

@@ -25,7 +25,9 @@ test.for([
   { path: 'a', maxPollMs: 1001 },
   { path: 'a', pollMs: 5 },
 ])('%j is refused at once', (options) => {
-  expect(() => sqliteBackend(options as never)).toThrow(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
+  expect(() => sqliteBackend(options as never)).toThrow(
+    expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
+  );
 });
 
 test('constructing touches no file; the first call makes it', async () => {
@@ -46,7 +48,12 @@ test('without node:sqlite the package can be imported, and says what it needs wh
   const program = `
     const { sqliteBackend } = await import(${JSON.stringify(entry)});
     try { sqliteBackend({ path: 'locks.db' }); } catch (error) { console.log(error.code, error.message); }`;
-  const { stdout } = await run(process.execPath, ['--no-experimental-sqlite', '--input-type=module', '-e', program]);
+  const { stdout } = await run(process.execPath, [
+    '--no-experimental-sqlite',
+    '--input-type=module',
+    '-e',
+    program,
+  ]);
   expect(stdout).toMatch(/^LOCK_UNSUPPORTED .*22\.13/);
 });
 

@@ -5,12 +5,17 @@ import { sqliteBackend } from '../src/index.ts';
 const backend = sqliteBackend({ path: process.argv[2] ?? '' });
 const call: Call = { now: () => performance.now(), deadline: Infinity };
 const held = new Map<bigint, Grant>();
-const attempted = new Map<string, PromiseWithResolvers<void>>();
+const attempted = new Map<string, { readonly promise: Promise<void>; readonly resolve: () => void }>();
 
-function attemptOf(key: string): PromiseWithResolvers<void> {
-  const known = attempted.get(key) ?? Promise.withResolvers<void>();
-  attempted.set(key, known);
-  return known;
+function attemptOf(key: string): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  const known = attempted.get(key);
+  if (known !== undefined) return known;
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  attempted.set(key, { promise, resolve });
+  return { promise, resolve };
 }
 
 async function acquire(resource: string, ttlMs: number, key: string): Promise<bigint> {

@@ -36,9 +36,13 @@ test('an expired hold is not renewed, not released, and gives way', async () => 
   const { backend } = open();
   const grant = await take(backend, request('a', 20));
   await until(async () => (await backend.inspect('a', call)).holders.length === 0);
-  expect(await backend.renew([{ grant, ttlMs: 1_000 }], call)).toEqual([{ status: 'lost', reason: 'expired' }]);
+  expect(await backend.renew([{ grant, ttlMs: 1_000 }], call)).toEqual([
+    { status: 'lost', reason: 'expired' },
+  ]);
   const next = await take(backend, request('a'));
-  expect(await backend.renew([{ grant, ttlMs: 1_000 }], call)).toEqual([{ status: 'lost', reason: 'taken-over' }]);
+  expect(await backend.renew([{ grant, ttlMs: 1_000 }], call)).toEqual([
+    { status: 'lost', reason: 'taken-over' },
+  ]);
   expect(await backend.release(grant, call)).toBe('not-held');
   expect(next.fencingToken).toBeGreaterThan(grant.fencingToken ?? 0n);
   expect((await backend.inspect('a', call)).holders[0]?.acquisitionId).toBe(next.request.acquisitionId);
@@ -105,7 +109,23 @@ test('tokens rise over resources that leave nothing behind', async () => {
 
 test('a name is its bytes: nasty names do not collide and come back as they were', async () => {
   const { backend } = open();
-  const names = ['a', 'A', 'a ', ' a', 'a\0', 'a\0b', '\n', 'é', 'e\u0301', '{a}', "'", '"', '%', '😀', 'x'.repeat(512)];
+  const names = [
+    'a',
+    'A',
+    'a ',
+    ' a',
+    'a\0',
+    'a\0b',
+    '\n',
+    'é',
+    'e\u0301',
+    '{a}',
+    "'",
+    '"',
+    '%',
+    '😀',
+    'x'.repeat(512),
+  ];
   for (const name of names) await take(backend, request(name));
   const listed: ResourceState[] = [];
   for await (const state of backend.list?.('', call) ?? []) listed.push(state);
@@ -130,7 +150,11 @@ test('inspect tells holders and waiters with labels, in the order of service', a
   await backend.attempt(request('a', 5_000, 'second'), true, call);
   const { holders, waiters } = await backend.inspect('a', call);
   expect(holders).toHaveLength(1);
-  expect(holders[0]).toMatchObject({ label: 'holder', fencingToken: grant.fencingToken, mode: { kind: 'exclusive' } });
+  expect(holders[0]).toMatchObject({
+    label: 'holder',
+    fencingToken: grant.fencingToken,
+    mode: { kind: 'exclusive' },
+  });
   expect(holders[0]?.heldForMs).toBeGreaterThanOrEqual(0);
   expect(holders[0]?.expiresInMs).toBeLessThanOrEqual(5_000);
   expect(waiters.map(({ label }) => label)).toEqual(['first', 'second']);
@@ -143,7 +167,9 @@ test('forceRelease ends the hold it names, tells it, and serves the next', async
   const next = acquire(backend, request('a'));
   await until(async () => (await backend.inspect('a', call)).waiters.length === 1);
   const ended = await backend.forceRelease?.('a', grant.request.acquisitionId, call);
-  expect(ended).toMatchObject([{ acquisitionId: grant.request.acquisitionId, fencingToken: grant.fencingToken }]);
+  expect(ended).toMatchObject([
+    { acquisitionId: grant.request.acquisitionId, fencingToken: grant.fencingToken },
+  ]);
   await next;
   expect(await backend.release(grant, call)).toBe('not-held');
 });

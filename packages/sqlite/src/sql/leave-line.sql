@@ -1,3 +1,3 @@
--- At close: this client waits for nothing any more.
+-- A client waits for nothing any more: it closes, or its process ended.
 -- ?1 client
 DELETE FROM waiters WHERE client = ?1;

@@ -25,7 +25,9 @@ CREATE TABLE holds (
 -- A backend object of some process, while it has waiters. One row keeps all its waiters alive.
 CREATE TABLE clients (
   client INTEGER PRIMARY KEY,
-  alive_until INTEGER NOT NULL
+  alive_until INTEGER NOT NULL,
+  pid INTEGER NOT NULL,
+  pid_space TEXT NOT NULL                   -- where that pid means something: a pid namespace
 );
 
 CREATE TABLE waiters (

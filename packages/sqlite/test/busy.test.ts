@@ -1,0 +1,91 @@
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { call, callFor, open, request, take, temporaryFolder } from './fixture.ts';
+import { RemoteProcess } from './remote-process.ts';
+
+/** Takes the write lock of the file, as a process does that is stopped in the middle of a transaction. */
+function occupy(path: string): DatabaseSync {
+  const db = new DatabaseSync(path);
+  db.exec('BEGIN IMMEDIATE');
+  onTestFinished(() => {
+    if (db.isOpen) db.close();
+  });
+  return db;
+}
+
+test('a busy file never blocks the event loop, and the call succeeds once it is free', async () => {
+  const { backend, path } = open();
+  await take(backend, request('first'));
+  const other = occupy(path);
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  const waiting = Promise.all([take(backend, request('a')), take(backend, request('b'))]);
+  let ticks = 0;
+  for (const end = performance.now() + 300; performance.now() < end; ticks += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  delay.disable();
+  expect(ticks).toBeGreaterThan(50);
+  expect(delay.percentile(50) / 1e6).toBeLessThan(20);
+  other.exec('ROLLBACK');
+  const [a, b] = await waiting;
+  expect(a.fencingToken).not.toBe(b.fencingToken);
+});
+
+test('a file that stays busy fails the call at its deadline, retryably, and the call never runs later', async () => {
+  const { backend, path } = open();
+  await take(backend, request('first'));
+  const other = occupy(path);
+  const error = await backend.attempt(request('a'), true, callFor(50)).catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ code: 'BUSY' });
+  expect(backend.isRetryable(error)).toBe(true);
+  other.exec('ROLLBACK');
+  expect(await backend.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
+});
+
+test('an abort ends a call that waits for a busy file', async () => {
+  const { backend, path } = open();
+  await take(backend, request('first'));
+  const other = occupy(path);
+  const controller = new AbortController();
+  const attempt = backend.attempt(request('a'), true, { ...call, signal: controller.signal });
+  controller.abort(new Error('enough'));
+  await expect(attempt).rejects.toThrow('enough');
+  other.exec('ROLLBACK');
+  expect((await backend.inspect('a', call)).waiters).toEqual([]);
+});
+
+test('a file that is busy when it is first opened is waited for as well', async () => {
+  const path = join(temporaryFolder(), 'locks.db');
+  const other = occupy(path);
+  const { backend } = open(path);
+  const waiting = take(backend, request('a'));
+  const late = backend.attempt(request('b'), false, callFor(30));
+  await expect(late).rejects.toMatchObject({ code: 'BUSY' });
+  other.exec('ROLLBACK');
+  other.close();
+  await waiting;
+});
+
+test('many processes make one file at once', async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const path = join(temporaryFolder(), 'locks.db');
+    const remotes = Array.from({ length: 8 }, () => new RemoteProcess(path));
+    await Promise.all(remotes.map((remote) => remote.ready()));
+    const tokens = await Promise.all(remotes.map((remote, n) => remote.acquire(`own ${n}`)));
+    expect(new Set(tokens).size).toBe(8);
+    for (const remote of remotes) remote.child.kill('SIGKILL');
+  }
+}, 60_000);
+
+test('closing while the file is busy does not wait for it', async () => {
+  const { backend, path } = open();
+  await take(backend, request('first'));
+  occupy(path);
+  const attempt = backend.attempt(request('a'), true, call);
+  await new Promise((resolve) => setImmediate(resolve));
+  await backend.close();
+  await expect(attempt).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
+});
