@@ -90,6 +90,8 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     // First here, whatever becomes of the write: an id that nobody waits for is cleared at the next heartbeat.
     this.#line.left(request);
     await this.#freeing(request.resource, call, (steps) => steps.abandon(request));
+    // And after: an attempt that was still on its way may have come in before the write.
+    this.#line.left(request);
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {

@@ -122,21 +122,23 @@ export class Transactions {
     if (this.#busyTries > 0) this.#dropOverdue();
     const batch = this.#pending.splice(0);
     if (batch.length === 0) return;
-    let done: number;
+    let committed: readonly AfterCommit[];
     try {
-      done = this.#transact(batch, batch.length > 1);
+      committed = this.#transact(batch, batch.length > 1);
     } catch (error) {
       this.#afterFailure(batch, error);
       return;
     }
     this.#busyTries = 0;
-    if (done === batch.length) return;
-    this.#pending.unshift(...batch.slice(done));
-    this.#later(() => setImmediate(() => this.#drain()));
+    if (committed.length < batch.length) {
+      this.#pending.unshift(...batch.slice(committed.length));
+      this.#later(() => setImmediate(() => this.#drain()));
+    }
+    for (const settle of committed) settle();
   }
 
-  /** Gives how many operations were committed. Throws when the transaction could not begin or was rolled back. */
-  #transact(batch: readonly Operation[], divisible: boolean): number {
+  /** Commits operations from the first on, as many as time allows. Throws when nothing of them was done. */
+  #transact(batch: readonly Operation[], divisible: boolean): readonly AfterCommit[] {
     const steps = this.#ready();
     const { statements } = this.#file as LockFile;
     const readsOnly = batch.every((operation) => operation.readsOnly);
@@ -158,8 +160,7 @@ export class Transactions {
       rollBack(() => statements.rollback.run());
       throw error;
     }
-    for (const settle of afterCommit) settle();
-    return afterCommit.length;
+    return afterCommit;
   }
 
   #ready(): Steps {
@@ -188,7 +189,7 @@ export class Transactions {
       // One of them cannot be done: it must not take the others with it.
       for (const [index, operation] of batch.entries()) {
         try {
-          this.#transact([operation], false);
+          for (const settle of this.#transact([operation], false)) settle();
         } catch (own) {
           if (isBusy(own)) {
             this.#pending.unshift(...batch.slice(index));

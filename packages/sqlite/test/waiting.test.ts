@@ -103,23 +103,23 @@ test('the expiry of a dead holder is noticed without anybody telling', async () 
   expect(performance.now() - before).toBeLessThan(2_000);
 });
 
-test.for(['SIGKILL', 'SIGSTOP'] as const)(
-  'a waiter ended by %s in the line is passed over',
-  async (signal) => {
-    const { backend, path } = open();
-    const grant = await take(backend, request('a', 60_000));
-    const remote = new RemoteProcess(path);
-    await remote.wait('a');
-    const next = acquire(backend, request('a'), callFor(20_000));
-    await until(async () => (await waiters(backend, 'a')) === 2);
-    remote.child.kill(signal);
-    await backend.release(grant, call);
-    const before = performance.now();
-    await next;
-    // The bound that the documentation gives: 2 s of silence and one poll; the rest is for a busy machine.
-    expect(performance.now() - before).toBeLessThan(4_000);
-  },
-);
+// A process that is no more is seen so at the next look; one that stands still has 2 s to show a sign of life.
+test.for([
+  ['SIGKILL', 1_500],
+  ['SIGSTOP', 4_000],
+] as const)('a waiter ended by %s in the line is passed over within %i ms', async ([signal, boundMs]) => {
+  const { backend, path } = open();
+  const grant = await take(backend, request('a', 60_000));
+  const remote = new RemoteProcess(path);
+  await remote.wait('a');
+  const next = acquire(backend, request('a'), callFor(20_000));
+  await until(async () => (await waiters(backend, 'a')) === 2);
+  remote.child.kill(signal);
+  await backend.release(grant, call);
+  const before = performance.now();
+  await next;
+  expect(performance.now() - before).toBeLessThan(boundMs);
+});
 
 test('a process that stood still longer than its place lasts waits again and is served', async () => {
   const { backend, path } = open();
