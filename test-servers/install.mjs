@@ -24,12 +24,20 @@ export function ensureServers(kinds, options = {}) {
   // With a search path of the caller's own, a package would not end up where it is looked for.
   const ownPath = options.searchPath !== undefined || env['LOCKS_SERVER_PATH'] !== undefined;
   const root = install && !ownPath ? asRoot(env) : undefined;
-  if (root) installPackages(absent.flatMap((kind) => serverKind(kind).apt), root, env, log);
+  if (root)
+    installPackages(
+      absent.flatMap((kind) => serverKind(kind).apt),
+      root,
+      env,
+      log,
+    );
 
   const missing = absent.filter(isMissing);
   for (const kind of missing) {
     const { binaries } = serverKind(kind);
-    log(`Missing for ${kind}: ${binaries.join(', ')} (looked in ${directories.join(':')}). ${howToInstall(kind)}`);
+    log(
+      `Missing for ${kind}: ${binaries.join(', ')} (looked in ${directories.join(':')}). ${howToInstall(kind)}`,
+    );
   }
   return { installed: absent.filter((kind) => !missing.includes(kind)), missing };
 }

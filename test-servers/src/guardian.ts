@@ -30,7 +30,9 @@ export class Guardian {
       this.#holdLoop();
     });
     child.once('exit', () => {
-      this.#gone = new Error('The guardian of the test servers ended before this process: someone killed it.');
+      this.#gone = new Error(
+        'The guardian of the test servers ended before this process: someone killed it.',
+      );
       for (const waiting of this.#pending.splice(0)) waiting.reject(this.#gone);
     });
     // In an orderly exit nothing is left for even a moment.

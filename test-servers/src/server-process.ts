@@ -76,12 +76,16 @@ export async function spawnServer(server: ServerCommand): Promise<ServerProcess>
   const logFile = path.join(server.directory, 'server.log');
   const log = openSync(logFile, 'a');
   // The shell becomes the server only after the guardian knows its pid; it ends by itself if we die before.
-  const child = spawn('sh', ['-c', 'read -r go && exec "$@" </dev/null', 'sh', server.command, ...server.args], {
-    cwd: server.directory,
-    env: server.env ?? process.env,
-    stdio: ['pipe', log, log],
-    detached: true,
-  });
+  const child = spawn(
+    'sh',
+    ['-c', 'read -r go && exec "$@" </dev/null', 'sh', server.command, ...server.args],
+    {
+      cwd: server.directory,
+      env: server.env ?? process.env,
+      stdio: ['pipe', log, log],
+      detached: true,
+    },
+  );
   closeSync(log);
   const exited = once(child, 'exit').then(() => {
     if (child.pid !== undefined) guard.release(child.pid);

@@ -22,7 +22,14 @@ afterAll(async () => {
 describe('a cluster', () => {
   it('serves every slot, with a replica for each master', async () => {
     const views = await cluster.topology();
-    expect(views.map(({ role }) => role).sort()).toEqual(['master', 'master', 'master', 'replica', 'replica', 'replica']);
+    expect(views.map(({ role }) => role).sort()).toEqual([
+      'master',
+      'master',
+      'master',
+      'replica',
+      'replica',
+      'replica',
+    ]);
     for (const master of cluster.nodes.slice(0, 3)) expect(await cluster.replicasOf(master)).toHaveLength(1);
     expect(cluster.roots).toHaveLength(6);
     const owner = await cluster.slotOwner(slotOf('a'));
@@ -46,7 +53,9 @@ describe('a cluster', () => {
         seen.push('between');
         await expect(source.command('GET', '{job}:1')).rejects.toMatchObject({ code: 'ASK' });
         expect(await source.command('GET', '{job}:2')).toBe('2');
-        await expect(source.command('MGET', '{job}:1', '{job}:2')).rejects.toMatchObject({ code: 'TRYAGAIN' });
+        await expect(source.command('MGET', '{job}:1', '{job}:2')).rejects.toMatchObject({
+          code: 'TRYAGAIN',
+        });
       },
       afterKeys: async () => {
         seen.push('after');

@@ -8,7 +8,8 @@ import { ensureServers } from '../install.mjs';
 import { findServer, startRedis } from '../src/index.ts';
 
 const installer = fileURLToPath(new URL('../install.mjs', import.meta.url));
-const advice = /apt-get install -y --no-install-recommends redis-server redis-sentinel.*brew install redis.*REDIS_URL/;
+const advice =
+  /apt-get install -y --no-install-recommends redis-server redis-sentinel.*brew install redis.*REDIS_URL/;
 
 let empty: string;
 
@@ -50,7 +51,10 @@ describe('the installer', () => {
 
   it('names what is missing and what to do about it', () => {
     const log = vi.fn<(line: string) => void>();
-    expect(ensureServers(['redis'], { log, searchPath: [empty] })).toEqual({ installed: [], missing: ['redis'] });
+    expect(ensureServers(['redis'], { log, searchPath: [empty] })).toEqual({
+      installed: [],
+      missing: ['redis'],
+    });
     expect(log.mock.calls).toHaveLength(1);
     expect(log.mock.calls[0]?.[0]).toMatch(advice);
   });

@@ -44,9 +44,11 @@ async function nothingIsLeft(): Promise<void> {
     left = await leftBehind();
     return left.length === 0;
   };
-  await waitUntil(clean, { what: 'every process and file to be gone', timeoutMs: 5_000 }).catch((error: unknown) => {
-    throw new Error(`Left behind: ${left.join('\n')}`, { cause: error });
-  });
+  await waitUntil(clean, { what: 'every process and file to be gone', timeoutMs: 5_000 }).catch(
+    (error: unknown) => {
+      throw new Error(`Left behind: ${left.join('\n')}`, { cause: error });
+    },
+  );
 }
 
 beforeEach(async () => {
@@ -70,7 +72,9 @@ describe('nothing survives the process that started a server', () => {
   it.each(['SIGKILL', 'SIGINT', 'SIGTERM', 'SIGHUP'] as const)('when it gets %s', async (signal) => {
     const held = await hold('wait');
     // That the search would find a survivor, both the server and its directory.
-    expect(await leftBehind()).toEqual(expect.arrayContaining([expect.stringMatching(`${held.pid} .*redis-server`)]));
+    expect(await leftBehind()).toEqual(
+      expect.arrayContaining([expect.stringMatching(`${held.pid} .*redis-server`)]),
+    );
     expect(await readdir(temporary)).toHaveLength(1);
     child?.kill(signal);
     await nothingIsLeft();

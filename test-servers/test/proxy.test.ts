@@ -27,7 +27,9 @@ class Wire {
   }
 
   async receives(text: string): Promise<void> {
-    await waitUntil(() => this.received.includes(text), { what: `${JSON.stringify(text)} in "${this.received}"` });
+    await waitUntil(() => this.received.includes(text), {
+      what: `${JSON.stringify(text)} in "${this.received}"`,
+    });
   }
 
   async isClosed(): Promise<void> {
@@ -155,7 +157,10 @@ describe('the proxy', () => {
 
   it('loses one reply and cuts the connection', async () => {
     const wire = await client();
-    proxy.loseReplies(({ command, args }) => command === 'INCR' && args[0] === 'a', { times: 1, thenCut: true });
+    proxy.loseReplies(({ command, args }) => command === 'INCR' && args[0] === 'a', {
+      times: 1,
+      thenCut: true,
+    });
     wire.send('INCR a');
     await wire.isClosed();
     expect(wire.received).toBe('');

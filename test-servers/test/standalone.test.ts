@@ -23,6 +23,9 @@ describe('a standalone server', () => {
     await using redis = await startRedis({ args: ['--maxmemory', '8mb'], password: 'p@ss word' });
     expect(await redis.command('CONFIG', 'GET', 'maxmemory')).toEqual(['maxmemory', String(8 * 1024 * 1024)]);
     await expect(sendCommand(redis, ['PING'])).rejects.toMatchObject({ code: 'NOAUTH' });
+    await expect(startRedis({ args: ['--requirepass', 'x'] })).rejects.toThrow(
+      'Give it as the option `password`',
+    );
     expect(new URL(redis.url).password).toBe(encodeURIComponent('p@ss word'));
   });
 

@@ -20,7 +20,14 @@ export interface ConnectionContext {
   onClose(connection: ProxyConnection): void;
 }
 
-const SUBSCRIBING = new Set(['SUBSCRIBE', 'PSUBSCRIBE', 'SSUBSCRIBE', 'UNSUBSCRIBE', 'PUNSUBSCRIBE', 'SUNSUBSCRIBE']);
+const SUBSCRIBING = new Set([
+  'SUBSCRIBE',
+  'PSUBSCRIBE',
+  'SSUBSCRIBE',
+  'UNSUBSCRIBE',
+  'PUNSUBSCRIBE',
+  'SUNSUBSCRIBE',
+]);
 const PUSHED = new Set([...SUBSCRIBING, 'MESSAGE', 'PMESSAGE', 'SMESSAGE'].map((name) => name.toLowerCase()));
 
 /** One client's connection through the proxy. */

@@ -19,7 +19,11 @@ export interface MigrationParties {
 }
 
 /** The sequence of https://redis.io/docs/latest/commands/cluster-setslot/ */
-export async function moveSlot(slot: number, parties: MigrationParties, hooks: MigrationHooks): Promise<void> {
+export async function moveSlot(
+  slot: number,
+  parties: MigrationParties,
+  hooks: MigrationHooks,
+): Promise<void> {
   const { from, to, others } = parties;
   await to.server.command('CLUSTER', 'SETSLOT', slot, 'IMPORTING', from.id);
   await from.server.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', to.id);

@@ -87,12 +87,17 @@ export class RedisCluster implements AsyncDisposable {
     const others = views.filter((view) => view.role === 'master' && view !== from && view !== to);
     await moveSlot(slot, { from, to, others: others.map(({ server }) => server) }, hooks);
     const agreed = () => this.#agreeOnOwner(slot, target);
-    await waitUntil(agreed, { what: `every node to know that slot ${slot} moved`, timeoutMs: 20_000, everyMs: 25 });
+    await waitUntil(agreed, {
+      what: `every node to know that slot ${slot} moved`,
+      timeoutMs: 20_000,
+      everyMs: 25,
+    });
   }
 
   /** Resolves when every node takes all slots for served, and every replica is in sync with its master. */
   async waitUntilReady(timeoutMs = 30_000): Promise<void> {
-    const ready = async () => (await Promise.all(this.nodes.map((node) => this.#isReady(node)))).every(Boolean);
+    const ready = async () =>
+      (await Promise.all(this.nodes.map((node) => this.#isReady(node)))).every(Boolean);
     await waitUntil(ready, { what: 'the cluster to be ready', timeoutMs, everyMs: 25 });
   }
 
@@ -121,7 +126,10 @@ export class RedisCluster implements AsyncDisposable {
     const running = this.nodes.filter((node) => node.running);
     const views = await Promise.allSettled(running.map((node) => this.topologySeenBy(node)));
     const answers = views.filter((view) => view.status === 'fulfilled').map(({ value }) => value);
-    return answers.length > 0 && answers.every((view) => view.some((node) => node.server === owner && owns(node, slot)));
+    return (
+      answers.length > 0 &&
+      answers.every((view) => view.some((node) => node.server === owner && owns(node, slot)))
+    );
   }
 
   #parseNode(line: string): ClusterNodeView | undefined {

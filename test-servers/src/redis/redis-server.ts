@@ -7,7 +7,7 @@ import { freePort } from '../free-port.ts';
 import { guardian } from '../guardian.ts';
 import { type ServerProcess, spawnServer } from '../server-process.ts';
 import { GiveUp, waitUntil } from '../wait-until.ts';
-import type { Reply } from './resp.ts';
+import { RedisReplyError, type Reply } from './resp.ts';
 import { parseInfo, type RedisAddress, sendCommand } from './send-command.ts';
 
 /** How to start one process of Redis, as a data node or as a sentinel. */
@@ -158,17 +158,30 @@ async function launchOn(
 async function waitUntilReady(running: ServerProcess, address: RedisAddress, password: string | undefined) {
   const ready = async () => {
     if (!running.running) throw new GiveUp(startFailure(running, address));
-    const info = parseInfo(await sendCommand(address, ['INFO'], { password, timeoutMs: 1_000 }));
+    const reply = await sendCommand(address, ['INFO'], { password, timeoutMs: 1_000 }).catch(
+      (error: unknown) => {
+        const asked =
+          error instanceof RedisReplyError && (error.code === 'NOAUTH' || error.code === 'WRONGPASS');
+        throw asked ? new GiveUp(new Error(`${error.message} Give it as the option \`password\`.`)) : error;
+      },
+    );
+    const info = parseInfo(reply);
     // Whoever answers on this port may be somebody else's server.
-    if (info['process_id'] === undefined || Number(info['process_id']) === running.pid) return info['loading'] !== '1';
+    if (info['process_id'] === undefined || Number(info['process_id']) === running.pid)
+      return info['loading'] !== '1';
     return false;
   };
-  await waitUntil(ready, { what: `redis-server on port ${address.port} to be ready`, timeoutMs: 20_000, everyMs: 5 });
+  await waitUntil(ready, {
+    what: `redis-server on port ${address.port} to be ready`,
+    timeoutMs: 20_000,
+    everyMs: 5,
+  });
 }
 
 function startFailure(running: ServerProcess, { port }: RedisAddress): Error {
   const log = running.logTail();
-  if (/Address already in use|Failed listening on port/i.test(log)) return new PortTakenError(`Port ${port} is taken.`);
+  if (/Address already in use|Failed listening on port/i.test(log))
+    return new PortTakenError(`Port ${port} is taken.`);
   return new Error(`redis-server did not start on port ${port}; it printed:\n${log}`);
 }
 

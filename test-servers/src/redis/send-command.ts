@@ -39,7 +39,8 @@ export async function sendCommands(
     }
     const refusal = replies.find((reply) => reply instanceof RedisReplyError);
     if (refusal) throw refusal;
-    if (replies.length < all.length) throw new Error(`${host}:${port} closed the connection before it answered ${names}.`);
+    if (replies.length < all.length)
+      throw new Error(`${host}:${port} closed the connection before it answered ${names}.`);
     return replies.slice(all.length - commands.length);
   } finally {
     clearTimeout(timer);
@@ -61,5 +62,7 @@ export function parseInfo(info: Reply): Record<string, string> {
   const lines = String(info)
     .split('\r\n')
     .filter((line) => line.includes(':'));
-  return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+  );
 }

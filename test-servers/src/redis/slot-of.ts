@@ -3,7 +3,8 @@ export function slotOf(key: string): number {
   let crc = 0;
   for (const byte of Buffer.from(hashTag(key))) {
     crc ^= byte << 8;
-    for (let bit = 0; bit < 8; bit += 1) crc = ((crc & 0x8000) === 0 ? crc << 1 : (crc << 1) ^ 0x1021) & 0xffff;
+    for (let bit = 0; bit < 8; bit += 1)
+      crc = ((crc & 0x8000) === 0 ? crc << 1 : (crc << 1) ^ 0x1021) & 0xffff;
   }
   return crc % 16_384;
 }

@@ -65,11 +65,15 @@ async function assignSlots(master: RedisServer, index: number, of: number): Prom
 
 /** Every node meets every other at once: quicker than to wait for gossip. */
 async function introduce(nodes: readonly RedisServer[]): Promise<void> {
-  const pairs = nodes.flatMap((node) => nodes.filter((other) => other !== node).map((other) => [node, other] as const));
+  const pairs = nodes.flatMap((node) =>
+    nodes.filter((other) => other !== node).map((other) => [node, other] as const),
+  );
   await Promise.all(pairs.map(([node, other]) => node.command('CLUSTER', 'MEET', other.host, other.port)));
   const acquainted = async () => {
     const views = await Promise.all(nodes.map((node) => node.command('CLUSTER', 'NODES')));
-    const infos = await Promise.all(nodes.map(async (node) => parseInfo(await node.command('CLUSTER', 'INFO'))));
+    const infos = await Promise.all(
+      nodes.map(async (node) => parseInfo(await node.command('CLUSTER', 'INFO'))),
+    );
     const complete = infos.every((info) => Number(info['cluster_known_nodes']) === nodes.length);
     return complete && !views.some((view) => String(view).includes('handshake'));
   };

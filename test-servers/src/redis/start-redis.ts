@@ -34,7 +34,18 @@ function optionArguments({ args = [], replicaOf, password }: RedisOptions): stri
 
 /** What every private data node is started with. */
 export async function baseArguments({ port, dir }: { port: number; dir: string }): Promise<string[]> {
-  const common = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no'];
+  const common = [
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--dir',
+    dir,
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+  ];
   return [...common, '--repl-diskless-sync-delay', '0', ...(await modernArguments())];
 }
 
@@ -56,7 +67,11 @@ export async function startReplicated({
   replicas: count = 1,
   args = [],
   password,
-}: { replicas?: number; args?: readonly string[]; password?: string } = {}): Promise<ReplicatedRedis> {
+}: {
+  replicas?: number;
+  args?: readonly string[];
+  password?: string;
+} = {}): Promise<ReplicatedRedis> {
   const secret = password === undefined ? {} : { password };
   const master = await startRedis({ args, ...secret });
   const started: RedisServer[] = [master];

@@ -53,7 +53,11 @@ export class SentinelDeployment implements AsyncDisposable {
       const views = await Promise.all(this.sentinels.map((sentinel) => this.#view(sentinel)));
       return views.every(Boolean);
     };
-    await waitUntil(ready, { what: `${this.sentinels.length} sentinels to see each other`, timeoutMs, everyMs: 25 });
+    await waitUntil(ready, {
+      what: `${this.sentinels.length} sentinels to see each other`,
+      timeoutMs,
+      everyMs: 25,
+    });
   }
 
   async stop(): Promise<void> {
@@ -83,7 +87,9 @@ export class SentinelDeployment implements AsyncDisposable {
       master['flags'] === 'master' &&
       Number(master['num-other-sentinels']) === this.sentinels.length - 1 &&
       replicas.length === this.nodes.length - 1 &&
-      replicas.map(fields).every(({ flags, ...rest }) => flags === 'slave' && rest['master-link-status'] === 'ok')
+      replicas
+        .map(fields)
+        .every(({ flags, ...rest }) => flags === 'slave' && rest['master-link-status'] === 'ok')
     );
   }
 }
@@ -147,5 +153,7 @@ async function ask(sentinel: RedisServer, ...command: string[]): Promise<Reply> 
 
 function fields(reply: Reply): Record<string, string> {
   const flat = Array.isArray(reply) ? reply.map(String) : [];
-  return Object.fromEntries(flat.flatMap((key, index) => (index % 2 === 0 ? [[key, flat[index + 1] ?? '']] : [])));
+  return Object.fromEntries(
+    flat.flatMap((key, index) => (index % 2 === 0 ? [[key, flat[index + 1] ?? '']] : [])),
+  );
 }
