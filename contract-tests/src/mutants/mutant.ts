@@ -6,12 +6,17 @@ export interface Mutant {
   readonly name: string;
   /** What is broken, in one sentence. */
   readonly says: string;
-  /** Memory hosts most; SQLite those that need several processes. */
-  readonly host: 'memory' | 'sqlite';
+  /** Memory hosts most; SQLite those that need several processes; session-memory those of tenure `session`. */
+  readonly host: 'memory' | 'sqlite' | 'session-memory';
   /** Ids of cases that must fail; others may. */
   readonly expected: readonly string[];
   /** Breaks what a backend does. */
   readonly backend?: (backend: LockBackend) => LockBackend;
-  /** Breaks what core does. */
+  /**
+   * Breaks what core says to a backend, and what it hears: applied in `createLocks`, above whatever a case puts between
+   * core and the backend.
+   */
+  readonly calls?: (backend: LockBackend) => LockBackend;
+  /** Breaks what core does for its users. */
   readonly locks?: (locks: LockManager) => LockManager;
 }
