@@ -2,6 +2,7 @@ import type { BackendCapabilities, Holder, LockBackend, ResourceState } from './
 import { checkBackend } from './backend/validate.ts';
 import { Engine } from './engine.ts';
 import { inspectResource, OPERATOR_CALL_MS } from './inspect.ts';
+import type { BaseLease, Lease, LeaseOf } from './lease.ts';
 import { type Lock, ResourceLock } from './lock.ts';
 import { checkName, describe } from './names.ts';
 import { invalidArgument } from './errors.ts';
@@ -10,14 +11,15 @@ import { runOutside } from './scope/context.ts';
 import type { Clock } from './tenure/clock.ts';
 
 /** The locks of one backend. */
-export interface LockManager<C extends BackendCapabilities = BackendCapabilities> extends AsyncDisposable {
-  readonly capabilities: C;
+export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposable {
+  /** What the backend promises. */
+  readonly capabilities: BackendCapabilities;
   /**
    * The exclusive lock on a resource.
    * @param name - 1 to 512 UTF-8 bytes of well-formed Unicode, case-sensitive
    * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`
    */
-  lock(name: string, options?: LockOptions): Lock<C>;
+  lock(name: string, options?: LockOptions): Lock<L>;
   /** Who holds a resource and who waits for it. */
   inspect(name: string): Promise<ResourceState>;
   /**
@@ -57,9 +59,9 @@ export interface LockManager<C extends BackendCapabilities = BackendCapabilities
 export function createLocks<const C extends BackendCapabilities>(
   backend: LockBackend<C>,
   options?: LockOptions,
-): LockManager<C> {
+): LockManager<LeaseOf<C>> {
   // The types say at compile time what this backend's capabilities say at run time.
-  return new Locks(checkBackend(backend), options) as LockManager as unknown as LockManager<C>;
+  return new Locks(checkBackend(backend), options) as LockManager as unknown as LockManager<LeaseOf<C>>;
 }
 
 /** The one implementation of `LockManager`. */

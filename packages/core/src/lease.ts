@@ -46,16 +46,16 @@ export interface BaseLease extends AsyncDisposable {
  * The right to a resource, until it is released, expired or lost. `fencingToken` rises with every change of holder; where
  * the backend has none, reading it does not compile.
  */
-export type Lease<C extends BackendCapabilities = BackendCapabilities> = BaseLease & FencingOf<C>;
+export interface Lease extends BaseLease {
+  readonly fencingToken?: bigint | undefined;
+}
 
-type FencingOf<C extends BackendCapabilities> = [C['fencing']] extends ['none']
-  ? unknown
+/** The lease that a backend with these capabilities gives. */
+export type LeaseOf<C extends BackendCapabilities> = [C['fencing']] extends ['none']
+  ? BaseLease
   : 'none' extends C['fencing']
-    ? { readonly fencingToken?: bigint | undefined }
-    : { readonly fencingToken: bigint };
-
-/** A lease of any backend. */
-export type AnyLease = BaseLease;
+    ? Lease
+    : BaseLease & { readonly fencingToken: bigint };
 
 /** One handle of a hold: what users get. */
 export class LeaseHandle implements BaseLease {

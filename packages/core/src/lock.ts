@@ -1,9 +1,9 @@
 import { Pursuit } from './acquire/pursuit.ts';
 import { timeoutError } from './acquire/timeout-error.ts';
-import type { BackendCapabilities, LockMode, ResourceState } from './backend/types.ts';
+import type { LockMode, ResourceState } from './backend/types.ts';
 import type { Engine } from './engine.ts';
 import { invalidArgument } from './errors.ts';
-import { type Lease, LeaseHandle } from './lease.ts';
+import { type BaseLease, type Lease, LeaseHandle } from './lease.ts';
 import { describe } from './names.ts';
 import { type AcquireOptions, type ResolvedOptions, resolveAcquireOptions } from './options.ts';
 import { inspectResource } from './inspect.ts';
@@ -21,7 +21,7 @@ import { enterScope } from './scope/enter.ts';
  * });
  * ```
  */
-export interface Lock<C extends BackendCapabilities = BackendCapabilities> {
+export interface Lock<L extends BaseLease = Lease> {
   readonly name: string;
   readonly mode: LockMode;
   /**
@@ -29,18 +29,18 @@ export interface Lock<C extends BackendCapabilities = BackendCapabilities> {
    * @throws LockError `LOCK_TIMEOUT` after `waitMs`, `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`,
    * `LOCK_REENTRANT` with `within`; the reason of `signal` when it aborts
    */
-  acquire(options?: AcquireOptions): Promise<Lease<C>>;
+  acquire(options?: AcquireOptions): Promise<L>;
   /**
    * Makes exactly one attempt; `undefined` when contended. It never queues and never overtakes those who wait.
    * @throws LockError as `acquire`, but no `LOCK_TIMEOUT`
    */
-  tryAcquire(options?: AcquireOptions): Promise<Lease<C> | undefined>;
+  tryAcquire(options?: AcquireOptions): Promise<L | undefined>;
   /**
    * Acquires, works, releases whatever happens, and gives what the work returned.
    * @throws LockError as `acquire`; `LOCK_LOST` if the lease was lost before the work ended, with `result` if it had
    * succeeded; what the work threw, unless that was the loss itself
    */
-  run<T>(work: (lease: Lease<C>) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
+  run<T>(work: (lease: L) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
   /** Who holds and who waits. */
   inspect(): Promise<ResourceState>;
 }

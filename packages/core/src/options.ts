@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { BackendCapabilities } from './backend/types.ts';
 import { invalidArgument } from './errors.ts';
-import type { AnyLease } from './lease.ts';
+import type { BaseLease } from './lease.ts';
 import { checkLabel, describe } from './names.ts';
 
 /** Options of a manager or a lock. All times are milliseconds. */
@@ -51,7 +51,7 @@ export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
   /** Ends the wait: the call rejects with `signal.reason`, and nothing stays behind in the store. */
   readonly signal?: AbortSignal | undefined;
   /** Re-enters this lease, taking turns with its other children. */
-  readonly within?: AnyLease | undefined;
+  readonly within?: BaseLease | undefined;
 }
 
 /** Options with every default filled in and every value checked. */
@@ -64,7 +64,7 @@ export interface ResolvedOptions {
   readonly label: string;
   readonly reentrant: boolean;
   readonly signal: AbortSignal | undefined;
-  readonly within: AnyLease | undefined;
+  readonly within: BaseLease | undefined;
 }
 
 /** One year: above it a ttl is a mistake, and far below it every store's arithmetic is exact. */

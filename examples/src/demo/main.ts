@@ -1,0 +1,67 @@
+/**
+ * The classic job: several workers sell the same stock at once, each reading it, thinking, and writing it back.
+ * Runs first without a lock, then with one, and shows what it costs not to have it.
+ */
+import { parseArgs } from 'node:util';
+import { backendNames, isBackendName, openStore } from './backends.ts';
+import { printReport } from './report.ts';
+import { type Run, runShift } from './shift.ts';
+
+const usage = `usage: npm run demo -- [--backend ${backendNames.join('|')}] [--workers N] [--sales N] [--json]
+
+  --backend  where the lock lives (default sqlite; redis-* take REDIS_URL or start a private server)
+  --workers  how many sell at once (default 4)
+  --sales    how many units are in stock (default 200)
+  --json     the figures as JSON`;
+
+interface Settings {
+  readonly backend: (typeof backendNames)[number];
+  readonly workers: number;
+  readonly sales: number;
+  readonly json: boolean;
+}
+
+function settings(): Settings | string {
+  try {
+    const { values } = parseArgs({
+      options: {
+        backend: { type: 'string', default: 'sqlite' },
+        workers: { type: 'string', default: '4' },
+        sales: { type: 'string', default: '200' },
+        json: { type: 'boolean', default: false },
+      },
+    });
+    const { backend, json } = values;
+    const [workers, sales] = [Number(values.workers), Number(values.sales)];
+    if (!isBackendName(backend)) return `there is no backend ${JSON.stringify(backend)}`;
+    if (!Number.isInteger(workers) || workers < 2 || workers > 64) return '--workers takes a whole number from 2 to 64';
+    if (!Number.isInteger(sales) || sales < workers || sales > 100_000) {
+      return '--sales takes a whole number, from the number of workers to 100000';
+    }
+    return { backend, workers, sales, json };
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** The unlocked run counts only if everybody really sold and nothing was made up: no unit of stock was left. */
+function honest(run: Run, workers: number): boolean {
+  return run.soldBy.length === workers && run.soldBy.every((sold) => sold > 0) && run.left === 0;
+}
+
+async function main(): Promise<number> {
+  const chosen = settings();
+  if (typeof chosen === 'string') {
+    console.error(`${chosen}\n\n${usage}`);
+    return 2;
+  }
+  const { backend, workers, sales } = chosen;
+  await using store = await openStore(backend);
+  const unlocked = await runShift({ store, workers, sales, locked: false });
+  const locked = await runShift({ store, workers, sales, locked: true });
+  const ok = locked.oversold === 0 && locked.left === 0 && honest(unlocked, workers);
+  printReport({ backend, place: store.place, workers, sales, unlocked, locked, ok }, chosen.json);
+  return ok ? 0 : 1;
+}
+
+process.exitCode = await main();
