@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import type { AcquireRequest, Call, Grant, LockBackend } from '@locks/core/backend';
 import { onTestFinished } from 'vitest';
 import { type SqliteBackendOptions, sqliteBackend } from '../src/index.ts';
@@ -55,6 +56,15 @@ export async function acquire(
     if (grant !== undefined) return grant;
     if (within.now() >= within.deadline) throw new Error(`${wanted.acquisitionId} waited in vain`);
   }
+}
+
+/** What really stands in the file, seen or not. */
+export function rowsIn(path: string): { holds: number; waiters: number; clients: number } {
+  const db = new DatabaseSync(path, { readOnly: true });
+  const count = (table: string): number => Number(db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n);
+  const rows = { holds: count('holds'), waiters: count('waiters'), clients: count('clients') };
+  db.close();
+  return rows;
 }
 
 /** Polls until `check` gives something true. */

@@ -4,7 +4,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { call, open, temporaryFolder, until } from './fixture.ts';
+import { call, open, rowsIn, temporaryFolder, until } from './fixture.ts';
 
 interface Note {
   readonly resource: string;
@@ -66,6 +66,7 @@ test('kill -9 at any moment leaves a sound file, exclusion and rising tokens', a
     });
   }
   await backend.close();
+  expect(rowsIn(path)).toMatchObject({ waiters: 0 });
   const db = new DatabaseSync(path);
   expect(db.prepare('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }]);
   db.close();

@@ -1,6 +1,6 @@
 import type { ResourceState } from '@locks/core/backend';
 import { expect, test } from 'vitest';
-import { acquire, call, open, request, take, until } from './fixture.ts';
+import { acquire, call, open, request, rowsIn, take, until } from './fixture.ts';
 
 test('a held resource is contended, and free again after the release', async () => {
   const { backend } = open();
@@ -105,6 +105,20 @@ test('tokens rise over resources that leave nothing behind', async () => {
     last = grant.fencingToken ?? 0n;
     await backend.release(grant, call);
   }
+});
+
+test('names that were given back or ran out leave nothing in the file', async () => {
+  const { backend, path } = open();
+  const grants = await Promise.all(
+    Array.from({ length: 600 }, (_, n) => take(backend, request(`given back ${n}`))),
+  );
+  await Promise.all(grants.map((grant) => backend.release(grant, call)));
+  expect(rowsIn(path)).toEqual({ holds: 0, waiters: 0, clients: 0 });
+  for (let n = 0; n < 600; n += 1) await take(backend, request(`ran out ${n}`, 20));
+  await until(async () => {
+    await backend.release(await take(backend, request('others go on')), call);
+    return rowsIn(path).holds === 0;
+  });
 });
 
 test('a name is its bytes: nasty names do not collide and come back as they were', async () => {

@@ -1,6 +1,6 @@
 import type { Grant } from '@locks/core/backend';
 import { expect, test } from 'vitest';
-import { acquire, call, callFor, open, request, take, until } from './fixture.ts';
+import { acquire, call, callFor, open, request, rowsIn, take, until } from './fixture.ts';
 import { RemoteProcess } from './remote-process.ts';
 
 async function waiters(backend: ReturnType<typeof open>['backend'], resource: string): Promise<number> {
@@ -121,6 +121,17 @@ test.for([
   expect(performance.now() - before).toBeLessThan(boundMs);
 });
 
+test('a single attempt gets past the waiters of a process that stands still', async () => {
+  const { backend, path } = open();
+  const grant = await take(backend, request('a', 60_000));
+  const remote = new RemoteProcess(path);
+  await remote.wait('a');
+  remote.child.kill('SIGSTOP');
+  await backend.release(grant, call);
+  expect(await backend.attempt(request('a'), false, call)).toEqual({ status: 'contended' });
+  await until(async () => (await backend.attempt(request('a'), false, call)).status === 'granted');
+});
+
 test('a process that stood still longer than its place lasts waits again and is served', async () => {
   const { backend, path } = open();
   const grant = await take(backend, request('a', 60_000));
@@ -178,5 +189,5 @@ test('closing leaves no waiter in the file', async () => {
   await other.attempt(request('a'), true, call);
   expect(await waiters(backend, 'a')).toBe(1);
   await other.close();
-  expect(await waiters(backend, 'a')).toBe(0);
+  expect(rowsIn(path)).toEqual({ holds: 1, waiters: 0, clients: 0 });
 });
