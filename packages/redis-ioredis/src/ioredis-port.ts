@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream';
 import type { RedisCommand, RedisPort, SideConnection, SubscriptionEvents } from '@locks/redis-protocol';
 import { type Cluster, Command, type Redis } from 'ioredis';
 import { checkEnded } from './check-client.ts';
@@ -5,6 +6,8 @@ import { openSubscriber } from './subscriber.ts';
 
 /** The mapping of replies is of no matter here: none of ours is a map or a double. */
 type Client = Redis | Cluster;
+
+type Corkable = Pick<Writable, 'cork' | 'uncork'>;
 
 const reply = { replyEncoding: 'utf8' } as const;
 
@@ -18,6 +21,11 @@ export class IoredisPort implements RedisPort {
   readonly #opened = new Set<() => void>();
   readonly #onLost = (): void => {
     this.reconnects++;
+  };
+  #corked: Corkable | undefined;
+  readonly #uncork = (): void => {
+    this.#corked?.uncork();
+    this.#corked = undefined;
   };
   readonly #onNode = (node: Redis): void => {
     node.on('close', this.#onLost);
@@ -39,7 +47,22 @@ export class IoredisPort implements RedisPort {
 
   // The client's own methods do the same behind option objects and wrappers. The prefix is in the keys already.
   send(_key: string, command: RedisCommand): Promise<unknown> {
+    this.#cork();
     return this.#client.sendCommand(new Command(command[0], command.slice(1), reply)) as Promise<unknown>;
+  }
+
+  // The client makes a system call for each command: most of its cost when many locks are taken at once. So what is
+  // sent in one turn of the event loop, while more is under way, leaves together at the end of the turn.
+  #cork(): void {
+    if (this.#corked !== undefined) return;
+    const { stream, commandQueue } = this.#client as unknown as {
+      stream?: Corkable;
+      commandQueue?: { length: number };
+    };
+    if (stream === undefined || commandQueue === undefined || commandQueue.length === 0) return;
+    this.#corked = stream;
+    stream.cork();
+    process.nextTick(this.#uncork);
   }
 
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {

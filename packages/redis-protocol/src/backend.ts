@@ -11,12 +11,14 @@ import type {
   ResourceState,
   Standing,
 } from '@locks/core/backend';
+import { warnOfEviction } from './eviction.ts';
 import { scripts } from './generated/scripts.ts';
 import { RedisGrant } from './grant.ts';
 import { encodeName, keysOfLock, type ResourceKeys } from './keys.ts';
 import { settle, type RedisBackendOptions, type Settings } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
 import { renewAll } from './renewal.ts';
+import { ReplicationError, Replicas } from './replicas.ts';
 import { isReply, isRetryableRedisError } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
 import { holderOf, inspect, list } from './states.ts';
@@ -51,13 +53,18 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   readonly #port: RedisPort;
   readonly #prefix: string;
   readonly #room: WaitingRoom;
+  readonly #replicas: Replicas | undefined;
+  readonly #settings: Settings;
+  #looked = false;
   #closed = false;
 
   constructor(port: RedisPort, settings: Settings) {
     this.name = port.name;
     this.#port = port;
     this.#prefix = settings.prefix;
+    this.#settings = settings;
     this.#room = new WaitingRoom(port, settings);
+    this.#replicas = settings.minReplicas > 0 ? new Replicas(port, settings) : undefined;
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
@@ -79,13 +86,20 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     } finally {
       if (queue !== undefined) this.#room.left();
     }
-    if (attempt.status === 'granted' || !enqueue || queue !== undefined) return attempt;
-    return this.#enqueueFirst(request, keys, call);
+    if (attempt.status === 'contended' && enqueue && queue === undefined) {
+      attempt = await this.#enqueueFirst(request, keys, call);
+    }
+    if (this.#replicas !== undefined && attempt.status === 'granted') {
+      await this.#replicate(this.#replicas, attempt.grant, reconnects, call);
+    }
+    return attempt;
   }
 
   /** The first contention of this process: only now is the channel opened. */
   async #enqueueFirst(request: AcquireRequest, keys: ResourceKeys, call: Call): Promise<Attempt> {
     await this.#room.subscription.open();
+    if (!this.#looked) void warnOfEviction(this.#port);
+    this.#looked = true;
     const sentAt = call.now();
     const queue = this.#room.enter(request.acquisitionId);
     try {
@@ -123,8 +137,27 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     return { status: 'granted', grant };
   }
 
-  awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    return this.#room.awaitTurn(request, call);
+  async awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    const { reconnects } = this.#port;
+    const grant = await this.#room.awaitTurn(request, call);
+    if (this.#replicas !== undefined && grant !== undefined) {
+      await this.#replicate(this.#replicas, grant, reconnects, call);
+    }
+    return grant;
+  }
+
+  /** Gives a grant back and rejects unless enough replicas have it. */
+  async #replicate(replicas: Replicas, grant: Grant, reconnects: number, call: Call): Promise<void> {
+    const { minReplicas, replicaTimeoutMs } = this.#settings;
+    try {
+      const count = await replicas.acknowledged(this.#keysOf(grant).lock, grant.request.acquisitionId);
+      // After a reconnect the server may be another one, which never had the grant.
+      const acknowledged = this.#port.reconnects === reconnects ? count : 0;
+      if (acknowledged < minReplicas) throw new ReplicationError(acknowledged, minReplicas, replicaTimeoutMs);
+    } catch (error) {
+      await this.abandon(grant.request, call);
+      throw error;
+    }
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {

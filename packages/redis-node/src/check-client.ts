@@ -1,0 +1,47 @@
+import { invalidArgument } from '@locks/redis-protocol';
+import type { ClusterClient, Recognised, SentinelClient, StandaloneClient } from './clients.ts';
+
+/** Refuses what could never lock, and tells the three kinds of clients apart. */
+export function checkClient(client: unknown): Recognised {
+  if (typeof client === 'string' || client instanceof URL) {
+    throw invalidArgument(
+      `the client is the address ${describe(client)}: pass a client, createClient({ url }) of the package redis`,
+    );
+  }
+  if (client instanceof Promise) {
+    throw invalidArgument('the client is a promise: await it first, `await createClient().connect()`');
+  }
+  if (typeof client !== 'object' || client === null) {
+    throw invalidArgument(
+      `the client is ${describe(client)}: pass one of createClient, createSentinel or createCluster`,
+    );
+  }
+  if ('defineCommand' in client && 'status' in client) {
+    throw invalidArgument('the client is one of ioredis: use @locks/redis-ioredis for it');
+  }
+  const methods = client as Record<string, unknown>;
+  const isClient = ['sendCommand', 'duplicate', 'connect'].every(
+    (name) => typeof methods[name] === 'function',
+  );
+  if (!isClient || typeof methods['isOpen'] !== 'boolean') {
+    throw invalidArgument(
+      `the client is ${describe(client)}: pass one of createClient, createSentinel or createCluster`,
+    );
+  }
+  if (methods['isPubSubActive'] === true) {
+    throw invalidArgument(
+      'the client is used for subscriptions: pass one for ordinary commands, for example client.duplicate()',
+    );
+  }
+  if ('nodeClient' in client) return { kind: 'cluster', client: client as unknown as ClusterClient };
+  if ('getSentinelNode' in client) return { kind: 'sentinel', client: client as unknown as SentinelClient };
+  return { kind: 'standalone', client: client as unknown as StandaloneClient };
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'object' && value !== null) {
+    return `an object with the keys ${Object.keys(value).slice(0, 8).join(', ') || '(none)'}`;
+  }
+  return String(value);
+}

@@ -1,0 +1,2 @@
+export { redisBackend, type NodeRedisClient } from './redis-backend.ts';
+export type { RedisBackendOptions, RedisCapabilities } from '@locks/redis-protocol';

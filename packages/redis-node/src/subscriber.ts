@@ -1,0 +1,53 @@
+import type { SubscriptionEvents } from '@locks/redis-protocol';
+import type { Recognised } from './clients.ts';
+
+export interface Subscriber {
+  /** When the channel is listened to for the first time. */
+  readonly ready: Promise<void>;
+  readonly close: () => void;
+}
+
+const longestPauseMs = 2000;
+const restoredEvents = {
+  standalone: ['ready'],
+  sentinel: ['ready', 'topology-change'],
+  cluster: ['node-ready'],
+} as const;
+
+/** A connection of our own that listens to one channel, whatever happens to it, until closed. */
+export function openSubscriber(
+  { kind, client }: Recognised,
+  channel: string,
+  events: SubscriptionEvents,
+): Subscriber {
+  const connection = client.duplicate(
+    kind === 'cluster' ? { minimizeConnections: true } : kind === 'sentinel' ? {} : persistent(client),
+  );
+  connection.on('error', () => undefined); // It connects again by itself; until then waiters live by their checks.
+  let closed = false;
+  let listening = false;
+  const listen = async (): Promise<void> => {
+    await connection.connect();
+    await connection.subscribe(channel, (message) => events.message(message));
+    listening = true;
+    if (closed) connection.destroy();
+  };
+  // The client subscribes again by itself; what was published meanwhile is lost.
+  for (const event of restoredEvents[kind]) connection.on(event, () => listening && events.restored());
+  const close = (): void => {
+    closed = true;
+    if (connection.isOpen) connection.destroy();
+  };
+  return { ready: listen(), close };
+}
+
+function persistent(client: object): object {
+  const { options } = client as { options?: { socket?: object } };
+  const reconnectStrategy = (retries: number): number =>
+    Math.min(longestPauseMs, 50 * 2 ** Math.min(retries, 10));
+  return {
+    socket: { ...options?.socket, reconnectStrategy },
+    pingInterval: undefined,
+    disableOfflineQueue: false,
+  };
+}
