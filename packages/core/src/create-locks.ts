@@ -96,7 +96,7 @@ export class Locks implements LockManager {
       throw invalidArgument(`list() takes a well-formed prefix, not ${describe(prefix)}.`);
     }
     if (backend.list === undefined) throw this.#unsupported('list()');
-    return this.#pages(backend.list(prefix, { now: () => this.#engine.now(), deadline: this.#engine.now() + OPERATOR_CALL_MS }));
+    return this.#pages(prefix);
   }
 
   async forceRelease(name: string, options: { readonly acquisitionId?: string | undefined } = {}): Promise<readonly Holder[]> {
@@ -125,9 +125,11 @@ export class Locks implements LockManager {
     await this.close();
   }
 
-  async *#pages(states: AsyncIterable<ResourceState>): AsyncGenerator<ResourceState> {
+  async *#pages(prefix: string): AsyncGenerator<ResourceState> {
+    const engine = this.#engine;
+    const call = { now: () => engine.now(), deadline: engine.now() + OPERATOR_CALL_MS };
     try {
-      yield* states;
+      yield* engine.backend.list?.(prefix, call) ?? [];
     } catch (error) {
       throw this.#engine.backendError('list locks', undefined, error);
     }

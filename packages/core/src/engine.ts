@@ -24,6 +24,9 @@ export class Engine implements HoldOwner {
   readonly keepAlive = new KeepAlive();
   /** Background work that `close` waits for. */
   readonly #chores = new Set<Promise<void>>();
+  /** Releases under way, which it waits for too. Counted: a chore for each would cost every release. */
+  #releasing = 0;
+  #allReleased: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(backend: LockBackend, clock: Clock = new CombinedClock()) {
@@ -109,8 +112,14 @@ export class Engine implements HoldOwner {
     if (lost !== undefined) throw lost;
     const { deadline } = hold;
     const giveUpAt = Math.min(deadline, now + SETTLE_MS);
+    this.#releasing += 1;
     const sent = await this.#settle((call) => this.backend.release(hold.grant, call), now, giveUpAt);
+    this.#releasing -= 1;
+    if (this.#releasing === 0) this.#allReleased?.();
     if (!sent.answered) throw this.backendError('release', hold.grant.request.resource, sent.error);
+    if (sent.answer !== 'released' && sent.answer !== 'not-held' && sent.answer !== 'unknown') {
+      throw this.backendError('release', hold.grant.request.resource, new Error('the backend broke its contract: no answer'));
+    }
     // After an unanswered sending "not held" means that the earlier one released it (docs/spec.md §2.4).
     if (sent.answer === 'not-held' && sent.sendings === 1) {
       throw hold.foundLost(this.now() >= deadline ? 'expired' : 'force-released');
@@ -148,9 +157,14 @@ export class Engine implements HoldOwner {
     // Callers whose waits were interrupted send their abandons in the microtasks that follow.
     await delay(0);
     await Promise.all(this.#chores);
+    if (this.#releasing > 0) await new Promise<void>((resolve) => (this.#allReleased = resolve));
     this.keeper.stop();
     this.patiences.stop();
-    await this.backend.close();
+    try {
+      await this.backend.close();
+    } catch (error) {
+      throw this.backendError('close', undefined, error);
+    }
   }
 
   #drop(hold: Hold): void {

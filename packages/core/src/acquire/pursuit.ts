@@ -83,15 +83,10 @@ export class Pursuit {
   #attempt(): Promise<Attempt | Failure | typeof INTERRUPTED> {
     const request = this.#request;
     const enqueue = this.#enqueue;
-    let sent: Promise<Attempt>;
-    try {
-      sent = Promise.resolve(this.#engine.backend.attempt(request, enqueue, this.#patience));
-    } catch (error) {
-      sent = Promise.reject(error);
-    }
+    const sent = asked(() => this.#engine.backend.attempt(request, enqueue, this.#patience));
     return this.#patience.guard<Attempt | Failure>(sent, asFailure, (late) => {
       // The id was abandoned already, perhaps before this attempt reached the store (docs/spec.md §2.2).
-      if (late.status === 'granted' || enqueue) this.#engine.abandon(request);
+      if (enqueue || late?.status === 'granted') this.#engine.abandon(request);
     });
   }
 
@@ -165,7 +160,7 @@ export class Pursuit {
     const turn = new Patience(patiences, Math.min(this.#patience.deadline, retryAt), this.#options.signal);
     try {
       const pushed = await turn.guard<Grant | Failure | undefined>(
-        Promise.resolve(backend.awaitTurn?.(request, turn)),
+        asked(() => backend.awaitTurn?.(request, turn)),
         asFailure,
         (late) => this.#grantTooLate(request, late),
       );
@@ -179,7 +174,7 @@ export class Pursuit {
         return { status: 'interrupted' };
       }
       if (pushed === undefined) return await this.#hinted(startedAt);
-      if ('status' in pushed) {
+      if (isFailure(pushed)) {
         this.#failed(pushed.error);
         return await this.#backOff();
       }
@@ -191,7 +186,7 @@ export class Pursuit {
 
   #grantTooLate(request: AcquireRequest, late: Grant | Failure | undefined): void {
     // Nobody waits for this id any more: it must not hold (docs/spec.md §2.3).
-    if (late !== undefined && !('status' in late) && (this.#patience.interruption !== undefined || request !== this.#request)) {
+    if (late !== undefined && !isFailure(late) && (this.#patience.interruption !== undefined || request !== this.#request)) {
       this.#engine.abandon(request);
     }
   }
@@ -257,9 +252,13 @@ export class Pursuit {
   }
 
   #checkGrant(grant: Grant): void {
-    const granted = grant.request.acquisitionId;
+    // Whatever came, it is no lease unless it says everything that a lease is judged by (docs/spec.md §13.1).
+    const granted = (grant as Partial<Grant> | null | undefined)?.request?.acquisitionId;
     if (granted !== this.#request.acquisitionId) {
       this.#protocolError(`it granted ${granted} where ${this.#request.acquisitionId} had asked`);
+    }
+    if (!Number.isFinite(grant.countedFrom) || Number.isNaN(grant.validForMs)) {
+      this.#protocolError('it granted without saying since when, or for how long');
     }
     if (this.#engine.backend.capabilities.fencing !== 'none' && typeof grant.fencingToken !== 'bigint') {
       this.#protocolError('it promised a fencing token and granted without one');
@@ -279,6 +278,19 @@ export class Pursuit {
 
 function asFailure(error: unknown): Failure {
   return { status: 'failed', error };
+}
+
+function isFailure(answer: unknown): answer is Failure {
+  return (answer as Partial<Failure> | null | undefined)?.status === 'failed';
+}
+
+/** A backend may throw before it gives a promise, and may give its answer without one. */
+function asked<T>(call: () => T | Promise<T>): Promise<T> {
+  try {
+    return Promise.resolve(call());
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 /** Up to a fifth less: processes that were refused together do not come back together. */

@@ -83,7 +83,7 @@ async function waitForTurn(engine: Engine, name: string, options: ResolvedOption
   const { entry, cancel } = scope.queue(caller);
   engine.keepAlive.enter();
   try {
-    const given = await patience.guard(entry, undefined, leaveAgain);
+    const given = await patience.guard(entry, undefined, (late) => leaveAgain(engine, late));
     if (given !== INTERRUPTED) return given;
     cancel();
   } finally {
@@ -94,10 +94,10 @@ async function waitForTurn(engine: Engine, name: string, options: ResolvedOption
 }
 
 /** The turn came in the moment in which the caller gave up: it goes to the next. */
-function leaveAgain(entry: Entry): void {
+function leaveAgain(engine: Engine, entry: Entry): void {
   if (entry.status !== 'entered') return;
-  entry.scope.hold.count -= 1;
-  entry.scope.leaveWhenEmpty();
+  // By a handle, as all leave: the others may have left already, and then this one gives the lease back.
+  void new LeaseHandle(engine, entry.scope.hold, entry.scope)[Symbol.asyncDispose]();
 }
 
 function interruptedError(

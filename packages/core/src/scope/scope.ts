@@ -27,7 +27,7 @@ export class Scope {
   #tenant: Scope | undefined;
   #queue: LocalWait[] = [];
   #open = true;
-  #whenEmpty: (() => void) | undefined;
+  readonly #whenEmpty: (() => void)[] = [];
   readonly #parent: Scope | undefined;
 
   constructor(hold: Hold, parent?: Scope) {
@@ -86,7 +86,8 @@ export class Scope {
     this.#dismissQueue();
     if (this.#tenant === undefined) return;
     await new Promise<void>((resolve) => {
-      this.#whenEmpty = resolve;
+      // Both the handle's release and the end of its work may wait for it.
+      this.#whenEmpty.push(resolve);
     });
   }
 
@@ -118,7 +119,7 @@ export class Scope {
       next.admit(parent.tryEnter() ?? { status: 'closed' });
       return;
     }
-    if (!parent.#open) parent.#whenEmpty?.();
+    if (!parent.#open) for (const tell of parent.#whenEmpty.splice(0)) tell();
   }
 
   #dismissQueue(): void {

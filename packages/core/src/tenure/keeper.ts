@@ -72,16 +72,15 @@ export class Keeper {
     const items = holds.map((hold) => ({ grant: hold.grant, ttlMs: hold.ttlMs }));
     const tickets = holds.map((hold) => hold.renewalSent(hold.ttlMs, sentAt, false));
     const deadline = holds.reduce((latest, hold) => Math.max(latest, hold.deadline), sentAt);
-    let standings: readonly Standing[];
+    let answer: unknown;
     try {
-      standings = await this.#backend.renew(items, { now: () => this.#clock.now(), deadline });
+      answer = await this.#backend.renew(items, { now: () => this.#clock.now(), deadline });
     } catch (error) {
       // An exception means that nothing is known, not that anything is lost (docs/spec.md §1.5).
-      standings = holds.map(() => ({ status: 'unknown', error }));
+      answer = holds.map(() => ({ status: 'unknown', error }));
     }
     holds.forEach((hold, index) => {
-      const standing = standings[index] ?? { status: 'unknown', error: new Error('The backend gave no answer for it.') };
-      this.#settle(hold, standing, tickets[index] as number, sentAt, (items[index] as { ttlMs: number }).ttlMs);
+      this.#settle(hold, standingOf(answer, index), tickets[index] as number, sentAt, (items[index] as { ttlMs: number }).ttlMs);
     });
   }
 
@@ -106,6 +105,21 @@ export class Keeper {
         return standing satisfies never;
     }
   }
+}
+
+/** What a renewal's answer says of one item. What is no standing at all means that nothing is known. */
+export function standingOf(answer: unknown, index: number): Standing {
+  const standing = Array.isArray(answer) ? (answer[index] as Partial<Standing> | null | undefined) : undefined;
+  switch (standing?.status) {
+    case 'lost':
+    case 'unknown':
+      return standing as Standing;
+    case 'held':
+      if (!Number.isNaN(standing.validForMs)) return standing as Standing;
+      break;
+    default:
+  }
+  return { status: 'unknown', error: new Error('the backend broke its contract: it gave no standing for the lease') };
 }
 
 /** What every event says of a hold. */

@@ -1,6 +1,7 @@
 import type { Engine } from '../engine.ts';
 import { checkTtl } from '../options.ts';
 import type { Hold } from './hold.ts';
+import { standingOf } from './keeper.ts';
 
 /** A renewal that the holder asks for. */
 export async function renewNow(engine: Engine, hold: Hold, ttlMs: number | undefined): Promise<void> {
@@ -12,10 +13,10 @@ export async function renewNow(engine: Engine, hold: Hold, ttlMs: number | undef
   hold.ttlMs = ttl;
   const ticket = hold.renewalSent(ttl, sentAt, true);
   engine.keeper.reschedule(hold);
-  const standings = await engine.ask('renew', resource, limitMs, (call) =>
+  const answer = await engine.ask('renew', resource, limitMs, (call) =>
     backend.renew([{ grant: hold.grant, ttlMs: ttl }], call),
   );
-  const standing = standings[0] ?? { status: 'unknown', error: new Error('the backend gave no answer') };
+  const standing = standingOf(answer, 0);
   switch (standing.status) {
     case 'held':
       hold.renewed(ticket, sentAt, ttl, standing.validForMs);
