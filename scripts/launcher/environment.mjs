@@ -1,4 +1,4 @@
-import { delimiter, join } from 'node:path';
+import { delimiter, join, sep } from 'node:path';
 import { root } from './root.mjs';
 
 // What `npm run` and `pnpm run` set for their scripts. Settings that point npm to other folders or describe another
@@ -28,10 +28,10 @@ export function childEnvironment(firstOnPath) {
   return env;
 }
 
-/** The PATH without the `node_modules/.bin` folders that `npm run` puts first. */
+/** The PATH without what `npm run` and earlier launchers put first: this repository's own folders. */
 export function hostPath() {
   const folders = (process.env['PATH'] ?? '').split(delimiter);
   return folders
-    .filter((folder) => !/[\\/](node_modules[\\/]\.bin|node-gyp-bin)[\\/]?$/.test(folder))
+    .filter((folder) => !folder.startsWith(root + sep) && !folder.endsWith('node-gyp-bin'))
     .join(delimiter);
 }
