@@ -1,28 +1,9 @@
-import type { AcquireOptions, Lease, Lock, LockBackend, LockManager, LockOptions } from '@locks/core';
+import type { AcquireOptions, Lease, Lock, LockManager, LockOptions } from '@locks/core';
+
+export { delegate } from '@locks/core/conformance';
 
 /** The leases behind changed ones: core re-enters only its own. */
 const originals = new WeakMap<object, Lease>();
-
-/** A backend that is `backend` but for `overrides`. A proxy would not do: real backends have private fields. */
-export function delegate(backend: LockBackend, overrides: Partial<LockBackend>): LockBackend {
-  return {
-    spec: backend.spec,
-    name: backend.name,
-    capabilities: backend.capabilities,
-    attempt: (request, enqueue, call) => backend.attempt(request, enqueue, call),
-    abandon: (request, call) => backend.abandon(request, call),
-    renew: (items, call) => backend.renew(items, call),
-    release: (grant, call) => backend.release(grant, call),
-    inspect: (resource, call) => backend.inspect(resource, call),
-    isRetryable: (error) => backend.isRetryable(error),
-    close: () => backend.close(),
-    ...(backend.attemptMany && { attemptMany: backend.attemptMany.bind(backend) }),
-    ...(backend.awaitTurn && { awaitTurn: backend.awaitTurn.bind(backend) }),
-    ...(backend.list && { list: backend.list.bind(backend) }),
-    ...(backend.forceRelease && { forceRelease: backend.forceRelease.bind(backend) }),
-    ...overrides,
-  };
-}
 
 /** A manager that is `locks` but for `overrides`. */
 export function delegateLocks(locks: LockManager, overrides: Partial<LockManager>): LockManager {

@@ -24,16 +24,25 @@ export function aroundCalls(backend: LockBackend, around: Around): LockBackend {
 /** Counts the calls that reach the store. */
 export class Traffic {
   readonly #counts = new Map<Sent, number>();
+  readonly #answers = new Map<Sent, number>();
 
   /** For `stage.client({ wrap: traffic.wrap })`. */
   readonly wrap = (backend: LockBackend): LockBackend =>
     aroundCalls(backend, (sent, send) => {
       this.#counts.set(sent, this.of(sent) + 1);
-      return send();
+      const answer = send();
+      const answered = (): void => void this.#answers.set(sent, this.answersTo(sent) + 1);
+      answer.then(answered, answered);
+      return answer;
     });
 
   of(sent: Sent): number {
     return this.#counts.get(sent) ?? 0;
+  }
+
+  /** How many calls were answered, well or badly. */
+  answersTo(sent: Sent): number {
+    return this.#answers.get(sent) ?? 0;
   }
 
   get total(): number {

@@ -1,4 +1,5 @@
-import type { BackendCapabilities } from '../backend/types.ts';
+import type { BackendCapabilities, BackendFeature } from '../backend/types.ts';
+import { isLockError } from '../errors.ts';
 import type { Harness } from './harness.ts';
 import type { Stage } from './stage.ts';
 
@@ -64,6 +65,100 @@ export function needsFifo(capabilities: BackendCapabilities): Missing | undefine
   return capabilities.order === 'fifo' ? undefined : without('no order is declared');
 }
 
+/** Needs to see who waits. */
+export function needsWaiters({ features }: BackendCapabilities): Missing | undefined {
+  return features.includes('waiters') ? undefined : without('waiters are not shown');
+}
+
+/** The absence of `needsWaiters`: nobody is shown who waits. */
+export async function waitersAreHidden(stage: Stage): Promise<void> {
+  const name = stage.name();
+  const lease = await (await stage.client()).locks.lock(name).acquire();
+  const { locks } = await stage.client();
+  const waiting = locks.lock(name).acquire();
+  waiting.catch(() => {});
+  await stage.sleep(stage.timing.slackMs / 4);
+  const { waiters } = await locks.inspect(name);
+  if (waiters.length > 0) throw new Error('the feature waiters is not declared, but inspect shows waiters');
+  await lease.release();
+  await (await waiting).release();
+}
+
+/** What the backend does not declare, it does not have to keep: there is nothing that could be refused. */
+export async function nothingToRefuse(): Promise<void> {}
+
+/** The first of several needs that is not met. */
+export function needsAll(
+  ...needs: readonly ((capabilities: BackendCapabilities, harness: Harness) => Missing | undefined)[]
+): (capabilities: BackendCapabilities, harness: Harness) => Missing | undefined {
+  return (capabilities, harness) => {
+    for (const need of needs) {
+      const missing = need(capabilities, harness);
+      if (missing !== undefined) return missing;
+    }
+    return undefined;
+  };
+}
+
 export function needsLeaseTenure(capabilities: BackendCapabilities): Missing | undefined {
   return capabilities.tenure === 'lease' ? undefined : without('a session, not a ttl, ends an abandoned hold');
+}
+
+/** The absence of `needsLeaseTenure`: a hold outlives its ttl, renewed or not. */
+export async function ttlEndsNothing(stage: Stage): Promise<void> {
+  const name = stage.name();
+  const [holder, other] = [await stage.client(), await stage.client()];
+  const lease = await holder.locks.lock(name).acquire({ ttlMs: stage.timing.ttlMs, renewal: 'manual' });
+  await stage.sleep(stage.timing.ttlMs + stage.timing.slackMs);
+  const taken = await other.locks.lock(name).tryAcquire();
+  if (taken !== undefined) throw new Error('tenure is declared as a session, but a hold ended by its ttl');
+  await lease.release();
+}
+
+export function needsFencing(capabilities: BackendCapabilities): Missing | undefined {
+  return capabilities.fencing === 'none' ? without('no fencing token is declared') : undefined;
+}
+
+/** The absence of `needsFencing`: a lease has no token. */
+export async function noTokenIsGiven(stage: Stage): Promise<void> {
+  const lease = await (await stage.client()).locks.lock(stage.name()).acquire();
+  if (lease.fencingToken !== undefined) throw new Error(`no token is declared, and the lease has ${lease.fencingToken}`);
+  await lease.release();
+}
+
+export function needsFeature(feature: BackendFeature): NonNullable<ConformanceCase['missing']> {
+  return ({ features }) => (features.includes(feature) ? undefined : without(`the feature ${feature} is not declared`));
+}
+
+/** The absence of `needsFeature('force-release')`: core refuses it. */
+export async function forceReleaseIsRefused(stage: Stage): Promise<void> {
+  const { locks } = await stage.client();
+  await refusesAsUnsupported(() => locks.forceRelease(stage.name()));
+}
+
+/** The absence of `needsFeature('list')`: core refuses it. */
+export async function listIsRefused(stage: Stage): Promise<void> {
+  const { locks } = await stage.client();
+  await refusesAsUnsupported(() => locks.list()[Symbol.asyncIterator]().next());
+}
+
+async function refusesAsUnsupported(ask: () => Promise<unknown>): Promise<void> {
+  try {
+    await ask();
+  } catch (error) {
+    if (isLockError(error, 'LOCK_UNSUPPORTED')) return;
+    throw error;
+  }
+  throw new Error('what is not declared was not refused with LOCK_UNSUPPORTED');
+}
+
+/** The first of several needs that is not met. */
+export function needsAll(...needs: NonNullable<ConformanceCase['missing']>[]): NonNullable<ConformanceCase['missing']> {
+  return (capabilities, harness) => {
+    for (const need of needs) {
+      const missing = need(capabilities, harness);
+      if (missing !== undefined) return missing;
+    }
+    return undefined;
+  };
 }

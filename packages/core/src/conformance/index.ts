@@ -1,5 +1,6 @@
 export type { ConformanceCase, Group, Missing } from './case.ts';
 export { conformanceCases } from './cases/index.ts';
+export { delegate, NoReply } from './delegate.ts';
 export {
   defineHarness,
   type Faults,

@@ -62,6 +62,11 @@ export class Stage {
     return child;
   }
 
+  /** A ttl for leases that must live through pauses of this machine: renewed in time even if one lasts 2 × slackMs. */
+  get livingTtlMs(): number {
+    return this.timing.ttlMs + 3 * this.timing.slackMs;
+  }
+
   onEnd(cleanup: () => Promise<void>): void {
     this.#cleanups.push(cleanup);
   }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { type ConformanceCase, needsProcesses, processesAreApart } from '../case.ts';
-import { assertExclusive } from '../history.ts';
+import { assertExclusive, machineNow, type Stay } from '../history.ts';
+import { grab, openCall, exclusiveRequest } from '../raw.ts';
+import type { Stage } from '../stage.ts';
 
 export const exclusionCases: readonly ConformanceCase[] = [
   {
@@ -35,4 +37,98 @@ export const exclusionCases: readonly ConformanceCase[] = [
       assertExclusive(stays.flat(), stage.seed);
     },
   },
+  {
+    id: 'exclusion/many-clients-never-overlap',
+    clause: '§11.1',
+    title: 'six clients of one process take turns in the critical section',
+    async run(stage) {
+      const name = stage.name();
+      const stays: Stay[] = [];
+      const contend = async (who: string): Promise<void> => {
+        const { locks } = await stage.client({ waitMs: 30_000 });
+        for (let round = 0; round < 8; round += 1) {
+          const lease = await locks.lock(name).acquire();
+          const enteredAt = machineNow();
+          await stage.sleep(stage.random.between(0, 2));
+          stays.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow(), token: lease.fencingToken?.toString() });
+          await lease.release();
+        }
+      };
+      await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map(contend));
+      assert.equal(stays.length, 48);
+      assertExclusive(stays, stage.seed);
+    },
+  },
+  {
+    id: 'exclusion/other-names-are-free',
+    clause: '§11.2',
+    title: 'holding one resource keeps nobody out of another',
+    async run(stage) {
+      const [first, second] = [await stage.client(), await stage.client()];
+      const name = stage.name();
+      const held = await first.locks.lock(name).acquire();
+      for (const other of [stage.name(), `${name}x`, name.slice(0, -1)]) {
+        const lease = await second.locks.lock(other).tryAcquire();
+        assert.ok(lease, `${JSON.stringify(name)} is held, and ${JSON.stringify(other)} was refused`);
+        await lease.release();
+      }
+      await held.release();
+    },
+  },
+  {
+    id: 'exclusion/own-hold-excludes-too',
+    clause: '§11.1',
+    title: 'an attempt inside the own hold is contended, of the same manager and of the same backend',
+    async run(stage) {
+      const name = stage.name();
+      const { backend, locks } = await stage.client();
+      const lease = await locks.lock(name).acquire();
+      assert.equal(await locks.lock(name).tryAcquire(), undefined);
+      const attempt = await backend.attempt(exclusiveRequest(name, 30_000), false, openCall);
+      assert.equal(attempt.status, 'contended');
+      await lease.release();
+    },
+  },
+  {
+    id: 'exclusion/holds-through-renewals',
+    clause: '§11.1',
+    title: 'nobody gets in while a lease is renewed for longer than its ttl',
+    async run(stage) {
+      const name = stage.name();
+      const ttlMs = stage.livingTtlMs;
+      const [holder, other] = [await stage.client({ ttlMs }), await stage.client()];
+      const lease = await holder.locks.lock(name).acquire();
+      const until = performance.now() + 1.5 * ttlMs;
+      while (performance.now() < until) {
+        assert.equal(await other.locks.lock(name).tryAcquire(), undefined);
+        await stage.sleep(ttlMs / 10);
+      }
+      await lease.release();
+      await holdsAlone(stage, name);
+    },
+  },
+  {
+    id: 'exclusion/at-once-one-wins',
+    clause: '§11.1',
+    title: 'of many attempts made at once on a free resource exactly one is granted',
+    async run(stage) {
+      const clients = await Promise.all(Array.from({ length: 5 }, () => stage.client()));
+      for (let round = 0; round < 5; round += 1) {
+        const name = stage.name();
+        const attempts = clients.flatMap(({ locks }) => [1, 2].map(() => locks.lock(name).tryAcquire()));
+        const granted = (await Promise.all(attempts)).filter((lease) => lease !== undefined);
+        assert.equal(granted.length, 1, `${granted.length} of ${attempts.length} were granted`);
+        await granted[0]?.release();
+      }
+    },
+  },
 ];
+
+/** The resource is free, and after it was taken it is not. */
+async function holdsAlone(stage: Stage, name: string): Promise<void> {
+  const backend = await stage.backend();
+  const grant = await grab(backend, name, 30_000);
+  const attempt = await backend.attempt(exclusiveRequest(name, 30_000), false, openCall);
+  assert.equal(attempt.status, 'contended');
+  await backend.release(grant, openCall);
+}

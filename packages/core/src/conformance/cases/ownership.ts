@@ -1,25 +1,118 @@
 import assert from 'node:assert/strict';
-import { type ConformanceCase, needsLeaseTenure } from '../case.ts';
+import { type ConformanceCase, needsLeaseTenure, ttlEndsNothing } from '../case.ts';
+import { exclusiveRequest, grab, holdersOf, openCall } from '../raw.ts';
 
+/** Who may end or move a hold: its own acquisition, and nobody else. */
 export const ownershipCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/stale-holder-cannot-release',
     clause: '§3.1',
     title: 'a holder whose lease expired and was taken by another cannot release it',
     missing: needsLeaseTenure,
+    refused: ttlEndsNothing,
     async run(stage) {
       const name = stage.name();
-      const { ttlMs } = stage.timing;
-      const stale = await stage.backend();
-      const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
-      const request = { resource: name, acquisitionId: 'stale', mode: { kind: 'exclusive' }, ttlMs } as const;
-      const attempt = await stale.attempt(request, false, call);
-      assert.equal(attempt.status, 'granted');
-      const { locks } = await stage.client();
-      const successor = await locks.lock(name).acquire();
-      if (attempt.status === 'granted') assert.equal(await stale.release(attempt.grant, call), 'not-held');
-      assert.equal((await locks.inspect(name)).holders[0]?.acquisitionId, successor.acquisitionId);
+      const backend = await stage.backend();
+      const stale = await grab(backend, name, stage.timing.ttlMs);
+      const successor = await (await stage.client()).locks.lock(name).acquire();
+      assert.notEqual(await backend.release(stale, openCall), 'released');
+      assert.deepEqual(await holdersOf(backend, name), [successor.acquisitionId]);
       await successor.release();
+    },
+  },
+  {
+    id: 'ownership/stale-holder-cannot-renew',
+    clause: '§3.1',
+    title: 'a renewal of a lease that was taken by another is told the loss, and neither moves the other nor names it',
+    missing: needsLeaseTenure,
+    refused: ttlEndsNothing,
+    async run(stage) {
+      const name = stage.name();
+      const backend = await stage.backend();
+      const stale = await grab(backend, name, stage.timing.ttlMs);
+      const successor = await (await stage.client()).locks.lock(name).acquire({ ttlMs: 60_000 });
+      const [standing] = await backend.renew([{ grant: stale, ttlMs: 3_600_000 }], openCall);
+      assert.equal(standing?.status, 'lost');
+      const told = JSON.stringify(standing, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
+      assert.ok(!told.includes(successor.acquisitionId), `it was told of its successor: ${told}`);
+      const { holders } = await backend.inspect(name, openCall);
+      assert.equal(holders[0]?.acquisitionId, successor.acquisitionId);
+      assert.ok((holders[0]?.expiresInMs ?? 0) <= 60_000, 'the successor was renewed by its predecessor');
+      await successor.release();
+    },
+  },
+  {
+    id: 'ownership/stale-lease-learns-nothing',
+    clause: '§3.1',
+    title: 'a lost lease stays lost and its own, whatever its successor does',
+    missing: needsLeaseTenure,
+    refused: ttlEndsNothing,
+    async run(stage) {
+      const name = stage.name();
+      const [first, second] = [await stage.client(), await stage.client()];
+      const stale = await first.locks.lock(name).acquire({ ttlMs: stage.timing.ttlMs, renewal: 'manual' });
+      const { acquisitionId, fencingToken } = stale;
+      const successor = await second.locks.lock(name).acquire();
+      assert.equal(stale.validForMs, 0);
+      assert.equal(stale.acquisitionId, acquisitionId);
+      assert.equal(stale.fencingToken, fencingToken);
+      for (const ask of [() => stale.renew(), () => stale.release()]) {
+        await assert.rejects(ask, (error: Error & { code?: string }) => {
+          assert.equal(error.code, 'LOCK_LOST');
+          assert.ok(!error.message.includes(successor.acquisitionId));
+          return true;
+        });
+      }
+      successor.assertValid();
+      assert.deepEqual(await holdersOf(second.backend, name), [successor.acquisitionId]);
+      await successor.release();
+    },
+  },
+  {
+    id: 'ownership/stranger-cannot-release-or-renew',
+    clause: '§3.1',
+    title: 'an acquisition id that does not hold can neither release nor renew, not even with the holder\'s token',
+    async run(stage) {
+      const name = stage.name();
+      const backend = await stage.backend();
+      const held = await grab(backend, name, 60_000);
+      const forged = { ...held, request: exclusiveRequest(name, 60_000) };
+      assert.notEqual(await backend.release(forged, openCall), 'released');
+      const [standing] = await backend.renew([{ grant: forged, ttlMs: 3_600_000 }], openCall);
+      assert.equal(standing?.status, 'lost');
+      const { holders } = await backend.inspect(name, openCall);
+      assert.equal(holders[0]?.acquisitionId, held.request.acquisitionId);
+      assert.ok((holders[0]?.expiresInMs ?? 0) <= 60_000, 'the holder was renewed by a stranger');
+      assert.equal(await backend.release(held, openCall), 'released');
+    },
+  },
+  {
+    id: 'ownership/stranger-cannot-abandon',
+    clause: '§3.1',
+    title: 'to abandon one acquisition id leaves the hold of another alone',
+    async run(stage) {
+      const name = stage.name();
+      const backend = await stage.backend();
+      const held = await grab(backend, name, 60_000);
+      await backend.abandon(exclusiveRequest(name, 60_000), openCall);
+      assert.deepEqual(await holdersOf(backend, name), [held.request.acquisitionId]);
+      assert.equal(await backend.release(held, openCall), 'released');
+    },
+  },
+  {
+    id: 'ownership/second-release-frees-nobody',
+    clause: '§3.1',
+    title: 'a grant released twice does not free the one who holds by then',
+    async run(stage) {
+      const name = stage.name();
+      const backend = await stage.backend();
+      const held = await grab(backend, name, 60_000);
+      assert.equal(await backend.release(held, openCall), 'released');
+      assert.notEqual(await backend.release(held, openCall), 'released');
+      const successor = await grab(await stage.backend(), name, 60_000);
+      assert.notEqual(await backend.release(held, openCall), 'released');
+      assert.deepEqual(await holdersOf(backend, name), [successor.request.acquisitionId]);
+      assert.equal(await backend.release(successor, openCall), 'released');
     },
   },
 ];

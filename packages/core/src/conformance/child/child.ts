@@ -44,6 +44,14 @@ export class Child {
   contend: Commands['contend'] = (...args) => this.#tell('contend', args);
   unhandled: Commands['unhandled'] = (...args) => this.#tell('unhandled', args);
 
+  timers: Commands['timers'] = (...args) => this.#tell('timers', args);
+  closeAndLinger: Commands['closeAndLinger'] = (...args) => this.#tell('closeAndLinger', args);
+
+  /** The exit code, or `undefined` while the process lives. */
+  get exitCode(): number | undefined {
+    return this.#process.exitCode ?? undefined;
+  }
+
   /** Freezes the process (SIGSTOP). */
   freeze(): void {
     this.#process.kill('SIGSTOP');

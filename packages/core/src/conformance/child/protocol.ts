@@ -43,6 +43,10 @@ export interface Commands {
   abortedAfterBlock(id: number, ms: number): Promise<boolean>;
   /** Takes the lock again and again. */
   contend(name: string, who: string, options: ContendOptions): Promise<readonly Stay[]>;
+  /** How many timers keep the process alive. */
+  timers(): Promise<number>;
+  /** Closes the manager, and no longer waits for orders: what keeps the process alive from now on was left behind. */
+  closeAndLinger(): Promise<void>;
   /** Errors that no one handled since the start. */
   unhandled(): Promise<readonly string[]>;
 }

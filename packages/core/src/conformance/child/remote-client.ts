@@ -71,6 +71,16 @@ export class RemoteClient implements Commands {
     return stays;
   }
 
+  async timers(): Promise<number> {
+    return process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+  }
+
+  async closeAndLinger(): Promise<void> {
+    await this.#locks.close();
+    // Once this reply is on its way.
+    setTimeout(() => process.channel?.unref(), 50).unref();
+  }
+
   async unhandled(): Promise<readonly string[]> {
     return this.#unhandled;
   }
