@@ -11,6 +11,18 @@ import { StepFailed } from './step-failed.mjs';
 
 const execute = promisify(execFile);
 
+// An unreachable registry is told within seconds rather than after minutes of retries.
+const npmOptions = [
+  '--no-save',
+  '--no-package-lock',
+  '--no-audit',
+  '--no-fund',
+  '--no-update-notifier',
+  '--loglevel=error',
+  '--fetch-retry-mintimeout=1000',
+  '--fetch-retry-maxtimeout=3000',
+];
+
 /**
  * Brings the pnpm that package.json names, into `.tools/`, unless the host has it.
  * @returns {Promise<{ version: string, folders: string[] }>} the folders to put on the PATH; none for the host's pnpm
@@ -27,20 +39,11 @@ export async function bringPnpm() {
   say(`bringing pnpm ${version} to .tools/`);
   const { exitCode, output } = await runChild(
     'npm',
-    // prettier-ignore
-    [
-      'install',
-      '--prefix',
-      prefix,
-      '--no-save',
-      '--no-package-lock',
-      '--no-audit',
-      '--no-fund',
-      '--no-update-notifier',
-      '--loglevel=error',
-      `pnpm@${version}`,
-    ],
-    { env: npmEnvironment(), output: 'quiet' },
+    ['install', '--prefix', prefix, ...npmOptions, `pnpm@${version}`],
+    {
+      env: npmEnvironment(),
+      output: 'quiet',
+    },
   );
   if (exitCode !== 0 || (await versionOf(executable)) !== version) {
     throw new StepFailed(
