@@ -151,14 +151,3 @@ async function refusesAsUnsupported(ask: () => Promise<unknown>): Promise<void> 
   }
   throw new Error('what is not declared was not refused with LOCK_UNSUPPORTED');
 }
-
-/** The first of several needs that is not met. */
-export function needsAll(...needs: NonNullable<ConformanceCase['missing']>[]): NonNullable<ConformanceCase['missing']> {
-  return (capabilities, harness) => {
-    for (const need of needs) {
-      const missing = need(capabilities, harness);
-      if (missing !== undefined) return missing;
-    }
-    return undefined;
-  };
-}
