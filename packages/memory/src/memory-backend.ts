@@ -17,7 +17,7 @@ const capabilities = {
   modes: ['exclusive'],
   order: 'fifo',
   fencing: 'volatile',
-  ttl: { minMs: 1, stepMs: 1 },
+  ttl: { minMs: 10, stepMs: 1 },
   features: ['list', 'waiters', 'force-release'],
 } as const;
 

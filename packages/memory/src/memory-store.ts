@@ -22,6 +22,9 @@ interface Resource {
   expiry: NodeJS.Timeout | undefined;
 }
 
+/** A hold that expired and that nobody asked for again is forgotten at most this long after its end. */
+const SWEEP_MS = 60_000;
+
 /**
  * What the backends of one process share. A resource is here only while somebody holds it or waits for it; the fencing
  * token is one counter, so that it rises also for a resource that was forgotten.
@@ -29,6 +32,7 @@ interface Resource {
 export class MemoryStore {
   readonly #resources = new Map<string, Resource>();
   #lastToken = 0n;
+  #sweeper: NodeJS.Timeout | undefined;
 
   now(): number {
     return performance.now();
@@ -51,13 +55,15 @@ export class MemoryStore {
   /** Grants, or queues where asked to, or does nothing. */
   acquire(request: AcquireRequest, enqueue: boolean): HeldEntry | undefined {
     const name = request.resource;
+    // Before the resource is looked up: the end of an expired hold may remove it.
+    const holder = this.holder(name);
     const resource = this.#resources.get(name);
     if (resource === undefined) {
-      const holder = this.#held(request);
-      this.#resources.set(name, { holder, queue: new Map(), expiry: undefined });
-      return holder;
+      const first = this.#held(request);
+      this.#resources.set(name, { holder: first, queue: new Map(), expiry: undefined });
+      this.#sweepLater();
+      return first;
     }
-    const holder = this.#liveHolder(name, resource);
     if (holder?.request.acquisitionId === request.acquisitionId) return holder;
     // First come, first served: the queue is never overtaken, not even when the resource is free.
     if (holder === undefined && resource.queue.size === 0) {
@@ -140,6 +146,16 @@ export class MemoryStore {
       if (this.#liveHolder(name, resource) === holder) this.#watchExpiry(name, resource);
     }, delay);
     resource.expiry.unref();
+  }
+
+  #sweepLater(): void {
+    if (this.#sweeper !== undefined) return;
+    this.#sweeper = setTimeout(() => {
+      this.#sweeper = undefined;
+      for (const [name, resource] of this.#resources) this.#liveHolder(name, resource);
+      if (this.#resources.size > 0) this.#sweepLater();
+    }, SWEEP_MS);
+    this.#sweeper.unref();
   }
 
   #tidy(name: string, resource: Resource): void {
