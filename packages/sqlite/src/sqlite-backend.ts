@@ -12,12 +12,13 @@ import type {
   Standing,
 } from '@locks/core/backend';
 import { type Client, thisClient } from './client.ts';
+import { nameBytes } from './columns.ts';
 import { isRetryableFileError } from './file-error.ts';
 import { loadSqlite } from './load-sqlite.ts';
 import { openLockFile } from './lock-file.ts';
 import { type MachineClock, machineClock } from './machine-clock.ts';
 import { type CheckedOptions, checkOptions, type SqliteBackendOptions } from './options.ts';
-import { nameBytes, Steps } from './steps.ts';
+import { Steps } from './steps.ts';
 import { Transactions } from './transactions.ts';
 import { WaitingLine } from './waiting-line.ts';
 

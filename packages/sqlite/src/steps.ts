@@ -1,15 +1,6 @@
-import type {
-  AcquireRequest,
-  Call,
-  Grant,
-  Holder,
-  LockMode,
-  ResourceState,
-  Standing,
-  Waiter,
-} from '@locks/core/backend';
-import type { Client } from './client.ts';
-import { processHasEnded } from './client.ts';
+import type { AcquireRequest, Call, Grant, Holder, ResourceState, Standing } from '@locks/core/backend';
+import { type Client, processHasEnded } from './client.ts';
+import { modeColumns, nameBytes, type Row, toHolder, toMicros, tokenOf, toWaiter } from './columns.ts';
 import { SqliteFileError } from './file-error.ts';
 import type { LockFile } from './lock-file.ts';
 
@@ -18,8 +9,6 @@ const sweepRows = 256;
 
 /** How long a waiter's process may be silent before its waiters are passed over. */
 export const clientAliveMs = 2_000;
-
-const kinds: readonly LockMode['kind'][] = ['exclusive', 'shared', 'permit'];
 
 export type AttemptStep =
   | { readonly status: 'granted'; readonly grant: Grant }
@@ -249,54 +238,4 @@ export class Steps {
         'this file do not exclude. Keep it on a local disk, or choose a backend that is made for networks',
     );
   }
-}
-
-export function nameBytes(name: string): Uint8Array {
-  return Buffer.from(name, 'utf8');
-}
-
-function toMicros(ms: number): number {
-  // Up to 2^52: what SQLite and JavaScript both hold exactly, added to any clock reading.
-  return Math.min(Math.ceil(ms * 1000), 2 ** 52);
-}
-
-function tokenOf(row: Row): bigint {
-  return BigInt(String(row.token));
-}
-
-function modeColumns(mode: LockMode): [kind: number, weight: number, permits: number] {
-  return mode.kind === 'permit'
-    ? [kinds.indexOf('permit'), mode.weight, mode.limit]
-    : [kinds.indexOf(mode.kind), 1, 1];
-}
-
-type Row = Readonly<Record<string, unknown>>;
-
-function toMode(row: Row): LockMode {
-  const kind = kinds[Number(row.kind)] ?? 'exclusive';
-  return kind === 'permit' ? { kind, weight: Number(row.weight), limit: Number(row.permits) } : { kind };
-}
-
-function labelled(row: Row): { label?: string } {
-  return typeof row.label === 'string' ? { label: row.label } : {};
-}
-
-function toHolder(row: Row, now: number): Holder {
-  return {
-    acquisitionId: String(row.acquisition_id),
-    mode: toMode(row),
-    ...labelled(row),
-    fencingToken: tokenOf(row),
-    heldForMs: Math.max(0, (now - Number(row.granted_at)) / 1000),
-    expiresInMs: (Number(row.expires_at) - now) / 1000,
-  };
-}
-
-function toWaiter(row: Row, now: number): Waiter {
-  return {
-    acquisitionId: String(row.acquisition_id),
-    mode: toMode(row),
-    ...labelled(row),
-    waitingForMs: Math.max(0, (now - Number(row.enqueued_at)) / 1000),
-  };
 }

@@ -1,0 +1,57 @@
+import type { Holder, LockMode, Waiter } from '@locks/core/backend';
+
+// As in schema-1.sql.
+const kinds: readonly LockMode['kind'][] = ['exclusive', 'shared', 'permit'];
+
+/** Bytes, since SQLite's text ends at a NUL for some of its functions. */
+export function nameBytes(name: string): Uint8Array {
+  return Buffer.from(name, 'utf8');
+}
+
+/** Rounded up: a lease in the file never ends before its holder believes. */
+export function toMicros(ms: number): number {
+  // Up to 2^52: what SQLite and JavaScript both hold exactly, added to any clock reading.
+  return Math.min(Math.ceil(ms * 1000), 2 ** 52);
+}
+
+export function tokenOf(row: Row): bigint {
+  return BigInt(String(row.token));
+}
+
+export function modeColumns(mode: LockMode): [kind: number, weight: number, permits: number] {
+  return mode.kind === 'permit'
+    ? [kinds.indexOf('permit'), mode.weight, mode.limit]
+    : [kinds.indexOf(mode.kind), 1, 1];
+}
+
+/** What `node:sqlite` gives. */
+export type Row = Readonly<Record<string, unknown>>;
+
+function toMode(row: Row): LockMode {
+  const kind = kinds[Number(row.kind)] ?? 'exclusive';
+  return kind === 'permit' ? { kind, weight: Number(row.weight), limit: Number(row.permits) } : { kind };
+}
+
+function labelled(row: Row): { label?: string } {
+  return typeof row.label === 'string' ? { label: row.label } : {};
+}
+
+export function toHolder(row: Row, now: number): Holder {
+  return {
+    acquisitionId: String(row.acquisition_id),
+    mode: toMode(row),
+    ...labelled(row),
+    fencingToken: tokenOf(row),
+    heldForMs: Math.max(0, (now - Number(row.granted_at)) / 1000),
+    expiresInMs: (Number(row.expires_at) - now) / 1000,
+  };
+}
+
+export function toWaiter(row: Row, now: number): Waiter {
+  return {
+    acquisitionId: String(row.acquisition_id),
+    mode: toMode(row),
+    ...labelled(row),
+    waitingForMs: Math.max(0, (now - Number(row.enqueued_at)) / 1000),
+  };
+}
