@@ -90,7 +90,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       attempt = await this.#enqueueFirst(request, keys, call);
     }
     if (this.#replicas !== undefined && attempt.status === 'granted') {
-      await this.#replicate(this.#replicas, attempt.grant, reconnects, call);
+      await this.#replicate(this.#replicas, attempt.grant, call);
     }
     return attempt;
   }
@@ -138,21 +138,18 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    const { reconnects } = this.#port;
     const grant = await this.#room.awaitTurn(request, call);
     if (this.#replicas !== undefined && grant !== undefined) {
-      await this.#replicate(this.#replicas, grant, reconnects, call);
+      await this.#replicate(this.#replicas, grant, call);
     }
     return grant;
   }
 
   /** Gives a grant back and rejects unless enough replicas have it. */
-  async #replicate(replicas: Replicas, grant: Grant, reconnects: number, call: Call): Promise<void> {
+  async #replicate(replicas: Replicas, grant: Grant, call: Call): Promise<void> {
     const { minReplicas, replicaTimeoutMs } = this.#settings;
     try {
-      const count = await replicas.acknowledged(this.#keysOf(grant).lock, grant.request.acquisitionId);
-      // After a reconnect the server may be another one, which never had the grant.
-      const acknowledged = this.#port.reconnects === reconnects ? count : 0;
+      const acknowledged = await replicas.acknowledged(this.#keysOf(grant).lock, grant.request.acquisitionId);
       if (acknowledged < minReplicas) throw new ReplicationError(acknowledged, minReplicas, replicaTimeoutMs);
     } catch (error) {
       await this.abandon(grant.request, call);
