@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { conformanceCases, type ConformanceReport } from '@locks/core/conformance';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+const GUIDE = fileURLToPath(new URL('../../docs/guides/write-a-backend.md', import.meta.url));
+// Inside the package, so that `@locks/core` resolves as it would after `npm i`.
+const FOLDER = fileURLToPath(new URL('../.guide', import.meta.url));
+const TSC = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
+const run = promisify(execFile);
+
+function filesOf(guide: string): Map<string, string> {
+  const blocks = guide.matchAll(/^```ts file=(\S+)\n(.*?)^```$/gms);
+  return new Map([...blocks].map(([, name, code]) => [name as string, code as string]));
+}
+
+const files = filesOf(readFileSync(GUIDE, 'utf8'));
+
+beforeAll(() => {
+  rmSync(FOLDER, { recursive: true, force: true });
+  mkdirSync(FOLDER);
+  for (const [name, code] of files) writeFileSync(join(FOLDER, name), code);
+});
+
+afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
+
+it('has the three files, and a backend of less than 150 lines', () => {
+  expect([...files.keys()]).toEqual(['table-backend.ts', 'harness.ts', 'conformance.test.ts']);
+  expect(files.get('table-backend.ts')?.split('\n').length).toBeLessThan(150);
+});
+
+it('compiles under --strict', async () => {
+  const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--types', 'node'];
+  const more = ['--lib', 'es2023,esnext.disposable', '--allowImportingTsExtensions', '--skipLibCheck', '--ignoreConfig'];
+  const sources = [...files.keys()].map((name) => join(FOLDER, name));
+  await run(process.execPath, [TSC, ...options, ...more, ...sources], { cwd: FOLDER });
+}, 60_000);
+
+it('conforms: every case passes or is refused as it should be', async () => {
+  const { stdout } = await run(process.execPath, ['--test', 'conformance.test.ts'], { cwd: FOLDER }).catch(
+    (failure: { stdout: string }) => failure,
+  );
+  expect(stdout).toMatch(/^# fail 0$|ℹ fail 0/m);
+  const text = readFileSync(join(FOLDER, 'conformance-report/table.json'), 'utf8');
+  const report = JSON.parse(text) as ConformanceReport;
+  expect(report.cases).toHaveLength(conformanceCases.length);
+  const outcomes = new Set(report.cases.map(({ outcome }) => outcome));
+  expect([...outcomes].sort()).toEqual(['not-applicable', 'passed']);
+}, 180_000);
