@@ -1,0 +1,76 @@
+import { type NodeRedisClient, redisBackend as nodeRedisBackend } from '@locks/redis-node';
+import {
+  type IoredisClient,
+  type RedisBackendOptions,
+  type RedisCapabilities,
+  redisBackend as ioredisBackend,
+} from '@locks/redis-ioredis';
+import type { LockBackend } from '@locks/core/backend';
+import { Cluster, Redis } from 'ioredis';
+import { createClient, createCluster, createSentinel } from 'redis';
+import type { RedisAddress } from './address.ts';
+
+/** The adapters, by the names of their backends. */
+export const libraries = ['redis-ioredis', 'redis-node'] as const;
+export type Library = (typeof libraries)[number];
+
+/** A client as a user would make it, and what ends it. */
+export interface OpenClient {
+  backend(options?: RedisBackendOptions): LockBackend<RedisCapabilities>;
+  end(): void | Promise<void>;
+}
+
+export async function openClient(library: Library, address: RedisAddress): Promise<OpenClient> {
+  return library === 'redis-ioredis' ? openIoredis(address) : openNodeRedis(address);
+}
+
+function openIoredis(address: RedisAddress): OpenClient {
+  const client = ioredisClient(address);
+  // Every command tells its own failure.
+  client.on('error', () => undefined);
+  return {
+    backend: (options) => ioredisBackend(client as IoredisClient, options),
+    end: () => client.disconnect(),
+  };
+}
+
+export function ioredisClient(address: RedisAddress): Redis | Cluster {
+  switch (address.kind) {
+    case 'standalone':
+      return new Redis(address.url);
+    case 'sentinel':
+      return new Redis({ ...address, sentinels: [...address.sentinels], natMap: address.natMap });
+    case 'cluster':
+      return new Cluster([...address.roots], { natMap: address.natMap });
+  }
+}
+
+async function openNodeRedis(address: RedisAddress): Promise<OpenClient> {
+  const client = nodeRedisClient(address);
+  client.on('error', () => undefined);
+  await client.connect();
+  return {
+    backend: (options) => nodeRedisBackend(client as NodeRedisClient, options),
+    end: async () => {
+      if (client.isOpen) await client.destroy();
+    },
+  };
+}
+
+function nodeRedisClient(address: RedisAddress) {
+  switch (address.kind) {
+    case 'standalone':
+      return createClient({ url: address.url });
+    case 'sentinel':
+      return createSentinel({
+        name: address.name,
+        sentinelRootNodes: [...address.sentinels],
+        ...(address.natMap && { nodeAddressMap: address.natMap }),
+      });
+    case 'cluster':
+      return createCluster({
+        rootNodes: address.roots.map((socket) => ({ socket })),
+        ...(address.natMap && { nodeAddressMap: address.natMap }),
+      });
+  }
+}

@@ -1,0 +1,82 @@
+import { defineHarness, delegate, type Harness } from '@locks/core/conformance';
+import type { Cluster, Redis } from 'ioredis';
+import type { RedisAddress } from './address.ts';
+import { deploy, type Deployment, type Topology } from './deployment.ts';
+import { ioredisClient, type Library, openClient } from './open-client.ts';
+
+const VARIABLE = 'LOCKS_CONFORMANCE_REDIS';
+/** The defaults of the backend: a claim time that lapses, and the look after it. */
+const IDLE_GAP_MS = 3_000;
+
+/** One client library on one topology: this process speaks through proxies, child processes directly. */
+export function redisHarness(module: string, library: Library, topology: Topology): Harness {
+  let deployment: Deployment | undefined;
+  const direct = (): RedisAddress => JSON.parse(process.env[VARIABLE] ?? 'null') as RedisAddress;
+  const harness = defineHarness({
+    module,
+    name: topology === 'standalone' ? library : `${library}-${topology}`,
+    topology,
+    async createBackend() {
+      const client = await openClient(library, deployment?.proxied ?? direct());
+      const backend = client.backend();
+      // A backend never closes the client that it was given; here nobody else will.
+      return delegate(backend, {
+        close: async () => {
+          await backend.close();
+          await client.end();
+        },
+      });
+    },
+    async setup() {
+      const started = await deploy(topology);
+      deployment = started;
+      Object.assign(harness, { server: `Redis ${await versionOf(started.direct)}` });
+      return {
+        env: { [VARIABLE]: JSON.stringify(started.direct) },
+        teardown: async () => {
+          deployment = undefined;
+          await started.stop();
+        },
+      };
+    },
+    faults: {
+      async cut() {
+        const proxies = deployment?.proxies ?? [];
+        for (const proxy of proxies) {
+          proxy.refuse();
+          proxy.cut();
+        }
+        return async () => {
+          await Promise.all(proxies.map((proxy) => proxy.heal()));
+        };
+      },
+      async evict(resource) {
+        await withAdmin(direct(), (admin) => admin.del(lockKey(resource)));
+      },
+    },
+    timing: { idleGapMs: IDLE_GAP_MS },
+  });
+  return harness;
+}
+
+/** As docs/backends/redis.md says. */
+function lockKey(resource: string): string {
+  const encoded = /[{}]|%(?:25|7B|7D)/.test(resource)
+    ? resource.replace(/[%{}]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+    : resource;
+  return `lock:${encoded}`;
+}
+
+async function versionOf(address: RedisAddress): Promise<string> {
+  const info = await withAdmin(address, (admin) => admin.info('server'));
+  return /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'of unknown version';
+}
+
+async function withAdmin<T>(address: RedisAddress, act: (admin: Redis | Cluster) => Promise<T>): Promise<T> {
+  const admin = ioredisClient(address);
+  try {
+    return await act(admin);
+  } finally {
+    admin.disconnect();
+  }
+}
