@@ -1,0 +1,291 @@
+import { type RedisServer, startProxy, startRedis, waitUntil } from '@locks/test-servers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, callFor, party, request } from './setup.ts';
+
+let redis: RedisServer;
+let count = 0;
+const fresh = () => `resource-${++count}`;
+
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+describe('a queue', () => {
+  it('is served in order across processes, with rising tokens', async () => {
+    await using a = party(redis);
+    await using b = party(redis);
+    await using c = party(redis);
+    const name = fresh();
+    const order: number[] = [];
+    let grant = await a.take(name);
+    const parties = [b, a, c, c, a, b, b];
+    const turns = [];
+    for (const [index, who] of parties.entries()) {
+      const { turn } = await who.queue(request(name));
+      turns.push(turn.then((granted) => (order.push(index), granted)));
+    }
+    let holder = a;
+    for (const [index, turn] of turns.entries()) {
+      expect(await holder.backend.release(grant, call)).toBe('released');
+      const next = await turn;
+      if (next === undefined) throw new Error('no grant');
+      expect(next.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
+      grant = next;
+      holder = parties[index] as typeof a;
+    }
+    expect(await holder.backend.release(grant, call)).toBe('released');
+    expect(order).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    expect(await redis.command('KEYS', `*${name}*`)).toEqual([]);
+  });
+
+  it('counts a pushed grant from the last request that found it waiting, for the claim time', async () => {
+    await using a = party(redis);
+    await using b = party(redis);
+    const name = fresh();
+    const grant = await a.take(name);
+    const before = performance.now();
+    const { turn } = await b.queue(request(name));
+    const after = performance.now();
+    await a.backend.release(grant, call);
+    const handed = await turn;
+    expect(handed?.validForMs).toBe(2000);
+    expect(handed?.countedFrom).toBeGreaterThanOrEqual(before);
+    expect(handed?.countedFrom).toBeLessThanOrEqual(after);
+  });
+
+  it('wakes a waiter of the same process before the release is told', async () => {
+    await using a = party(redis);
+    const name = fresh();
+    const grant = await a.take(name);
+    const events: string[] = [];
+    const turn = (await a.queue(request(name))).turn.then(() => events.push('granted'));
+    await a.backend.release(grant, call).then(() => Promise.resolve()).then(() => events.push('released'));
+    await turn;
+    expect(events).toEqual(['granted', 'released']);
+  });
+
+  it('costs one request to enter and one to leave, once the channel is open', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = party(proxy);
+    await using b = party(proxy, { checkIntervalMs: 60_000 });
+    const name = fresh();
+    await a.take(name);
+    await b.queue(request(name)); // Opens the channel.
+    await a.backend.forceRelease?.(name, undefined, call);
+    const other = fresh();
+    let grant = await b.take(other);
+    proxy.resetCounts();
+    const turns = [];
+    for (let i = 0; i < 50; i++) turns.push((await b.queue(request(other))).turn);
+    for (const turn of turns) {
+      await b.backend.release(grant, call);
+      grant = (await turn) as typeof grant;
+    }
+    await b.backend.release(grant, call);
+    expect(proxy.countRequests()).toBe(50 + 51);
+  });
+
+  it('opens no connection and sends nothing more while nobody contends', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = party(proxy);
+    await a.backend.release(await a.take(fresh()), call);
+    proxy.resetCounts();
+    for (let i = 0; i < 100; i++) await a.backend.release(await a.take(fresh()), call);
+    expect(proxy.requestCounts()).toEqual({ EVALSHA: 200 });
+    expect(proxy.connections()).toHaveLength(1);
+  });
+
+  it('first makes sure of a lock when little of the claim time is left', async () => {
+    await using a = party(redis);
+    await using b = party(redis, { claimMs: 200, checkIntervalMs: 60_000 });
+    const name = fresh();
+    const grant = await a.take(name);
+    const { turn } = await b.queue(request(name, 30_000));
+    const waitedFrom = performance.now();
+    await waitUntil(() => performance.now() - waitedFrom > 150, { what: 'an old confirmation' });
+    const before = performance.now();
+    await a.backend.release(grant, call);
+    const handed = await turn;
+    expect(handed?.countedFrom).toBeGreaterThanOrEqual(before);
+    expect(handed?.validForMs).toBe(30_000);
+    expect(Number(await redis.command('PTTL', `lock:${name}`))).toBeGreaterThan(20_000);
+  });
+});
+
+describe('a waiter', () => {
+  it('ends its wait with its deadline or signal, and leaves nothing when abandoned', async () => {
+    await using a = party(redis);
+    const name = fresh();
+    const grant = await a.take(name);
+    const wanted = request(name);
+    await a.backend.attempt(wanted, true, call);
+    expect(await a.backend.awaitTurn?.(wanted, callFor(20))).toBeUndefined();
+    const controller = new AbortController();
+    const turn = a.backend.awaitTurn?.(wanted, { ...call, signal: controller.signal });
+    controller.abort();
+    expect(await turn).toBeUndefined();
+    await a.backend.abandon(wanted, call);
+    expect((await a.backend.inspect(name, call)).waiters).toEqual([]);
+    await a.backend.release(grant, call);
+    expect(await redis.command('KEYS', `*${name}*`)).toEqual([]);
+  });
+
+  it('passes on a lock that it got while it gave up', async () => {
+    await using a = party(redis);
+    await using b = party(redis);
+    const name = fresh();
+    const grant = await a.take(name);
+    const given = request(name);
+    await b.backend.attempt(given, true, call);
+    const { turn: next } = await a.queue(request(name));
+    await a.backend.release(grant, call);
+    await b.backend.abandon(given, call);
+    expect(await next).toBeDefined();
+  });
+
+  it('that died with its process is passed over at once', async () => {
+    await using a = party(redis);
+    const dying = party(redis);
+    const name = fresh();
+    const grant = await a.take(name);
+    await dying.queue(request(name));
+    const { turn: next } = await a.queue(request(name));
+    await dying[Symbol.asyncDispose]();
+    await waitUntil(async () => String(await redis.command('PUBSUB', 'CHANNELS')).split(',').length === 1, {
+      what: 'the end of its channel',
+    });
+    const from = performance.now();
+    await a.backend.release(grant, call);
+    expect(await next).toBeDefined();
+    expect(performance.now() - from).toBeLessThan(1000);
+  });
+
+  it('frozen with its process costs those behind it a claim time and a check', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = party(redis);
+    await using frozen = party(proxy);
+    const name = fresh();
+    const grant = await a.take(name);
+    await frozen.queue(request(name));
+    const { turn: next } = await a.queue(request(name));
+    proxy.stall();
+    const from = performance.now();
+    await a.backend.release(grant, call);
+    expect(await next).toBeDefined();
+    const gap = performance.now() - from;
+    expect(gap).toBeGreaterThan(1500);
+    expect(gap).toBeLessThan(2000 + 1000 + 700);
+  });
+
+  it('is granted without any message by its next check', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = party(redis);
+    await using b = party(proxy);
+    const name = fresh();
+    const grant = await a.take(name);
+    const { turn } = await b.queue(request(name));
+    proxy.blackhole({ direction: 'toClient', only: (connection) => connection.sawSubscribe });
+    const from = performance.now();
+    await a.backend.release(grant, call);
+    expect(await turn).toBeDefined();
+    expect(performance.now() - from).toBeLessThan(1000 + 700);
+  });
+
+  it('is woken by a check after a foreign lock ended', async () => {
+    await using a = party(redis);
+    const name = fresh();
+    await redis.command('SET', `lock:${name}`, 'a-lock-of-python', 'NX', 'PX', 30_000);
+    const wanted = request(name);
+    expect(await a.backend.attempt(wanted, false, call)).toEqual({ status: 'contended' });
+    const { turn } = await a.queue(wanted);
+    await redis.command('DEL', `lock:${name}`);
+    const from = performance.now();
+    const grant = await turn;
+    expect(performance.now() - from).toBeLessThan(1000 + 700);
+    expect(await redis.command('SET', `lock:${name}`, 'a-lock-of-python', 'NX', 'PX', 30_000)).toBeNull();
+    if (grant) await a.backend.release(grant, call);
+  });
+
+  it('is served after its holder expired', async () => {
+    await using a = party(redis);
+    await using b = party(redis);
+    const name = fresh();
+    await a.take(name, 300);
+    const { turn } = await b.queue(request(name));
+    const from = performance.now();
+    expect(await turn).toBeDefined();
+    expect(performance.now() - from).toBeLessThan(300 + 1000 + 700);
+  });
+
+  it('does not take a message of a hand-over that has lapsed for a new one', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = party(redis);
+    await using b = party(proxy, { claimMs: 200, checkIntervalMs: 200 });
+    const name = fresh();
+    const grant = await a.take(name);
+    const { turn } = await b.queue(request(name));
+    // Its message is held back; its checks are too, until the hand-over has lapsed and somebody else holds the lock.
+    proxy.stall();
+    await a.backend.release(grant, call);
+    await waitUntil(async () => (await redis.command('EXISTS', `lock:${name}`)) === 0, { what: 'the lapse' });
+    await redis.command('SET', `lock:${name}`, 'stranger', 'PX', 3000);
+    await proxy.heal();
+    const early = await Promise.race([turn, a.backend.awaitTurn?.(request('none'), callFor(0))]);
+    expect(early).toBeUndefined();
+    const got = await turn;
+    expect(got).toBeDefined();
+    expect(await redis.command('GET', `lock:${name}`)).toMatch(new RegExp(`^${got?.request.acquisitionId}\\|`));
+  });
+
+  it('gives back at once what was granted to an id that nobody waits for', async () => {
+    await using a = party(redis);
+    await using b = party(redis);
+    const name = fresh();
+    const grant = await a.take(name);
+    await b.queue(request(name));
+    // A ghost in the queue: an enqueue that the server got after its abandon.
+    const queue = `{lock:${name}}:q`;
+    const [liveness, member] = (await redis.command('ZRANGE', queue, 0, 1)) as string[];
+    const place = Number(await redis.command('ZSCORE', queue, member as string));
+    const ghost = String(member).replace(/^[^|]+/, 'ghost');
+    await redis.command('ZADD', queue, place - 1, ghost);
+    expect(liveness).toMatch(/^@=/);
+    const from = performance.now();
+    await a.backend.release(grant, call);
+    await waitUntil(async () => String(await redis.command('GET', `lock:${name}`)).startsWith(String(member).split('|')[0] as string), {
+      what: 'the turn of the waiter behind the ghost',
+    });
+    expect(performance.now() - from).toBeLessThan(1500);
+  });
+
+  it('goes on when its channel is cut, and no hand-over is lost', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = party(redis);
+    await using b = party(proxy);
+    const name = fresh();
+    let grant = await a.take(name);
+    for (let round = 0; round < 3; round++) {
+      const { turn } = await b.queue(request(name));
+      proxy.cut((connection) => connection.sawSubscribe);
+      await a.backend.release(grant, call);
+      const got = await turn;
+      if (got === undefined) throw new Error('no grant');
+      await b.backend.release(got, call);
+      grant = await a.take(name);
+    }
+  });
+
+  it('waits by its checks when it may not subscribe', async () => {
+    await redis.command('ACL', 'SETUSER', 'mute', 'on', '>secret', '~*', '+@all', 'resetchannels');
+    await using a = party(redis, {}, { username: 'mute', password: 'secret' });
+    await using b = party(redis, {}, { username: 'mute', password: 'secret' });
+    const name = fresh();
+    const grant = await a.take(name);
+    const { turn } = await b.queue(request(name));
+    const from = performance.now();
+    await a.backend.release(grant, call);
+    expect(await turn).toBeDefined();
+    expect(performance.now() - from).toBeLessThan(1000 + 700);
+  });
+});

@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto';
+import type { AcquireRequest, Attempt, Call, Grant, LockBackend } from '@locks/core/backend';
+import type { RedisBackendOptions } from '@locks/redis-protocol';
+import { Redis, type RedisOptions } from 'ioredis';
+import { redisBackend } from '../src/index.ts';
+
+export const call: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+
+export function callFor(ms: number): Call {
+  return { now: call.now, deadline: performance.now() + ms };
+}
+
+export function request(resource: string, ttlMs = 30_000): AcquireRequest {
+  return { resource, acquisitionId: randomUUID(), label: 'test', mode: { kind: 'exclusive' }, ttlMs };
+}
+
+export function granted(attempt: Attempt): Grant {
+  if (attempt.status !== 'granted') throw new Error('contended');
+  return attempt.grant;
+}
+
+export interface Party extends AsyncDisposable {
+  readonly client: Redis;
+  readonly backend: LockBackend;
+  take(resource: string, ttlMs?: number): Promise<Grant>;
+  /** Enqueues, and gives the turn to come. */
+  queue(wanted: AcquireRequest): Promise<{ readonly turn: Promise<Grant | undefined> }>;
+}
+
+/** A client of its own, as another process would have. */
+export function party(
+  { port }: { readonly port: number },
+  options: RedisBackendOptions = {},
+  clientOptions: RedisOptions = {},
+): Party {
+  const client = new Redis({ port, host: '127.0.0.1', ...clientOptions });
+  client.on('error', () => undefined);
+  const backend = redisBackend(client, options);
+  return {
+    client,
+    backend,
+    take: async (resource, ttlMs) => granted(await backend.attempt(request(resource, ttlMs), true, call)),
+    queue: async (wanted) => {
+      const attempt = await backend.attempt(wanted, true, call);
+      if (attempt.status === 'granted') throw new Error('not contended');
+      const turn = backend.awaitTurn?.(wanted, call);
+      if (turn === undefined) throw new Error('no awaitTurn');
+      turn.catch(() => undefined);
+      return { turn };
+    },
+    async [Symbol.asyncDispose]() {
+      await backend.close();
+      client.disconnect();
+    },
+  };
+}
