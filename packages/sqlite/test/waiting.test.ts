@@ -161,6 +161,7 @@ test('a process that stood still longer than its place lasts waits again and is 
   remote.child.kill('SIGSTOP');
   await until(async () => (await waiters(backend, 'a')) === 0);
   const overtaker = acquire(backend, request('a'));
+  await until(async () => (await waiters(backend, 'a')) === 1);
   // Taken out by the other one's heartbeat.
   await until(() => rowsIn(path).waiters === 1);
   await backend.release(grant, call);
