@@ -1,5 +1,6 @@
 import type { ExtractorMessage } from '@microsoft/api-extractor';
 import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -70,16 +71,19 @@ function problemOfReport(entry: EntryPoint, update: boolean): string | undefined
       message.handled = true;
       const told =
         message.logLevel === ExtractorLogLevel.Error || message.logLevel === ExtractorLogLevel.Warning;
-      // In an update the report is expected to differ.
-      if (told && !(update && message.messageId.startsWith('console-api-report')))
-        problems.push(message.text);
+      // A report that differs is told below, with the difference.
+      if (told && !message.messageId.startsWith('console-api-report')) problems.push(message.text);
     },
   });
   if (problems.length > 0) return problems.join('\n');
-  if (!update && result.apiReportChanged) {
-    return `the public interface has changed. If it was meant: npm run update`;
-  }
+  if (!update && result.apiReportChanged) return `${differenceTo(config)}\nIf this was meant: npm run update`;
   return undefined;
+}
+
+function differenceTo({ reportFilePath, reportTempFilePath }: ExtractorConfig): string {
+  if (!existsSync(reportFilePath)) return `${relative(root, reportFilePath)} does not exist.`;
+  const args = ['diff', '--no-index', '--no-color', reportFilePath, reportTempFilePath];
+  return spawnSync('git', args, { encoding: 'utf8' }).stdout;
 }
 
 function configOf({ package: { folder }, reportFile, typesFile }: EntryPoint): ExtractorConfig {

@@ -1,4 +1,4 @@
-import { build } from 'esbuild';
+import { analyzeMetafile, build } from 'esbuild';
 import { gzipSync } from 'node:zlib';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
@@ -27,34 +27,44 @@ export const sizeStep: Step = {
     const notes = [];
     for (const { shortName, folder, manifest } of publishedPackages) {
       const budget = budgets[shortName] ?? { limitBytes: Infinity, external: ['@locks/core'] };
-      const bytes = await bundledBytes(folder, manifest.name, budget.external).catch((error: unknown) =>
-        String(error),
-      );
-      if (typeof bytes === 'string') {
-        checks.push({ name: manifest.name, problem: bytes });
+      const { bytes, parts, error } = await bundle(folder, manifest.name, budget.external);
+      if (error !== undefined) {
+        checks.push({ name: manifest.name, problem: error });
         continue;
       }
       const figure = `${manifest.name}: ${bytes} B`;
       notes.push(Number.isFinite(budget.limitBytes) ? `${figure} of ${budget.limitBytes} B` : figure);
-      const problem = bytes > budget.limitBytes ? `${figure}, more than ${budget.limitBytes} B` : undefined;
+      const problem = bytes > budget.limitBytes ? `more than ${budget.limitBytes} B\n${parts}` : undefined;
       checks.push({ name: manifest.name, problem });
     }
     return resultOf(checks, notes);
   },
 };
 
-async function bundledBytes(folder: string, name: string, external: readonly string[]): Promise<number> {
-  const result = await build({
-    stdin: { contents: `export * from '${name}'`, resolveDir: folder },
-    bundle: true,
-    minify: true,
-    write: false,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    external: external.flatMap((one) => (one.includes('*') ? [one] : [one, `${one}/*`])),
-    logLevel: 'silent',
-  });
-  const [file] = result.outputFiles;
-  return gzipSync(file?.contents ?? '', { level: 9 }).byteLength;
+interface Bundled {
+  readonly bytes: number;
+  /** Which files take how much of it, before gzip. */
+  readonly parts: string;
+  readonly error?: string;
+}
+
+async function bundle(folder: string, name: string, external: readonly string[]): Promise<Bundled> {
+  try {
+    const { outputFiles, metafile } = await build({
+      stdin: { contents: `export * from '${name}'`, resolveDir: folder },
+      bundle: true,
+      minify: true,
+      write: false,
+      metafile: true,
+      format: 'esm',
+      platform: 'node',
+      target: 'node20',
+      external: external.flatMap((one) => (one.includes('*') ? [one] : [one, `${one}/*`])),
+      logLevel: 'silent',
+    });
+    const bytes = gzipSync(outputFiles[0]?.contents ?? '', { level: 9 }).byteLength;
+    return { bytes, parts: await analyzeMetafile(metafile) };
+  } catch (error) {
+    return { bytes: 0, parts: '', error: String(error) };
+  }
 }
