@@ -22,11 +22,9 @@ export class Engine implements HoldOwner {
   readonly keeper: Keeper;
   readonly patiences: Patiences;
   readonly keepAlive = new KeepAlive();
-  /** Background work that `close` waits for. */
-  readonly #chores = new Set<Promise<void>>();
-  /** Releases under way, which it waits for too. Counted: a chore for each would cost every release. */
-  #releasing = 0;
-  #allReleased: (() => void) | undefined;
+  /** Releases and abandons under way: `close` waits for them. */
+  #settling = 0;
+  #allSettled: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(backend: LockBackend, clock: Clock = new CombinedClock()) {
@@ -100,44 +98,38 @@ export class Engine implements HoldOwner {
   }
 
   /**
-   * Gives a hold back to the store. From the first, synchronous line on nothing renews it.
+   * Gives a hold back to the store. Nothing renews it from here on: that ends before this returns (docs/spec.md §4.1).
    *
    * @throws LockError `LOCK_LOST` if the store had lost it before, `LOCK_BACKEND` if the store gave no answer
    */
-  async release(hold: Hold): Promise<void> {
+  release(hold: Hold): Promise<void> {
     const now = this.now();
     const lost = hold.lostAt(now);
     hold.released = true;
     this.#drop(hold);
-    if (lost !== undefined) throw lost;
-    const { deadline } = hold;
-    const giveUpAt = Math.min(deadline, now + SETTLE_MS);
-    this.#releasing += 1;
-    const sent = await this.#settle((call) => this.backend.release(hold.grant, call), now, giveUpAt);
-    this.#releasing -= 1;
-    if (this.#releasing === 0) this.#allReleased?.();
-    if (!sent.answered) throw this.backendError('release', hold.grant.request.resource, sent.error);
-    if (sent.answer !== 'released' && sent.answer !== 'not-held' && sent.answer !== 'unknown') {
-      throw this.backendError('release', hold.grant.request.resource, new Error('the backend broke its contract: no answer'));
-    }
-    // After an unanswered sending "not held" means that the earlier one released it (docs/spec.md §2.4).
-    if (sent.answer === 'not-held' && sent.sendings === 1) {
-      throw hold.foundLost(this.now() >= deadline ? 'expired' : 'force-released');
-    }
-    if (releasedIsWatched()) publish('locks:released', { ...identity(hold), heldMs: this.now() - hold.grantedAt });
+    if (lost !== undefined) return Promise.reject(lost);
+    const giveUpAt = Math.min(hold.deadline, now + SETTLE_MS);
+    return this.#settle(
+      (call) => this.backend.release(hold.grant, call),
+      now,
+      giveUpAt,
+      (sent) => this.#released(hold, sent),
+    );
   }
 
   /** In the background: afterwards the id neither holds nor waits, or ends by itself within its ttl. */
   abandon(request: AcquireRequest): void {
     const now = this.now();
-    const abandoned = this.#settle((call) => this.backend.abandon(request, call), now, now + SETTLE_MS);
-    const chore = abandoned.then((sent) => {
-      this.#chores.delete(chore);
-      if (sent.answered) return;
-      const { resource, acquisitionId } = request;
-      publish('locks:abandon-failed', { resource, backend: this.backendName, acquisitionId, error: sent.error });
-    });
-    this.#chores.add(chore);
+    void this.#settle(
+      (call) => this.backend.abandon(request, call),
+      now,
+      now + SETTLE_MS,
+      (sent) => {
+        if (sent.answered) return;
+        const { resource, acquisitionId } = request;
+        publish('locks:abandon-failed', { resource, backend: this.backendName, acquisitionId, error: sent.error });
+      },
+    );
   }
 
   /** Ends waits, gives back what is held, tells its holders, and closes the backend. */
@@ -156,8 +148,7 @@ export class Engine implements HoldOwner {
     }
     // Callers whose waits were interrupted send their abandons in the microtasks that follow.
     await delay(0);
-    await Promise.all(this.#chores);
-    if (this.#releasing > 0) await new Promise<void>((resolve) => (this.#allReleased = resolve));
+    if (this.#settling > 0) await new Promise<void>((resolve) => (this.#allSettled = resolve));
     this.keeper.stop();
     this.patiences.stop();
     try {
@@ -172,22 +163,50 @@ export class Engine implements HoldOwner {
     hold.unfollow?.();
   }
 
-  /** Sends a call that may be repeated until it is answered, or until `giveUpAt`. */
-  async #settle<T>(send: (call: Call) => Promise<T>, startedAt: number, giveUpAt: number): Promise<Settled<T>> {
+  #released(hold: Hold, sent: Settled<'released' | 'not-held' | 'unknown'>): void {
+    const { resource } = hold.grant.request;
+    if (!sent.answered) throw this.backendError('release', resource, sent.error);
+    switch (sent.answer) {
+      case 'not-held':
+        // After an unanswered sending it means that the earlier one released it (docs/spec.md §2.4).
+        if (sent.sendings === 1) throw hold.foundLost(this.now() >= hold.deadline ? 'expired' : 'force-released');
+        break;
+      case 'released':
+      case 'unknown':
+        break;
+      default:
+        sent.answer satisfies never;
+        throw this.backendError('release', resource, new Error('the backend broke its contract: no answer'));
+    }
+    if (releasedIsWatched()) publish('locks:released', { ...identity(hold), heldMs: this.now() - hold.grantedAt });
+  }
+
+  /** Sends a call until it is answered, or until `giveUpAt`; `conclude` decides what came of it. */
+  async #settle<T>(
+    send: (call: Call) => Promise<T>,
+    startedAt: number,
+    giveUpAt: number,
+    conclude: (sent: Settled<T>) => void,
+  ): Promise<void> {
+    this.#settling += 1;
     for (let sendings = 1, now = startedAt; ; sendings += 1, now = this.now()) {
       const patience = new Patience(this.patiences, Math.min(giveUpAt, now + RESEND_MS), undefined, true);
-      let error: unknown;
+      let sent: Settled<T>;
+      let repeatable = true;
       try {
         const answer = await patience.guard(send(patience));
-        if (answer !== INTERRUPTED) return { answered: true, answer, sendings };
-        error = new Error('the store did not answer in time');
-      } catch (failure) {
-        error = failure;
-        if (!this.isRetryable(error)) return { answered: false, error };
-      } finally {
-        patience.done();
+        if (answer === INTERRUPTED) sent = { answered: false, error: new Error('the store did not answer in time') };
+        else sent = { answered: true, answer, sendings };
+      } catch (error) {
+        sent = { answered: false, error };
+        repeatable = this.isRetryable(error);
       }
-      if (this.now() + BACKOFF_MS >= giveUpAt) return { answered: false, error };
+      patience.done();
+      if (sent.answered || !repeatable || this.now() + BACKOFF_MS >= giveUpAt) {
+        this.#settling -= 1;
+        if (this.#settling === 0) this.#allSettled?.();
+        return conclude(sent);
+      }
       await delay(BACKOFF_MS * sendings);
     }
   }

@@ -59,14 +59,15 @@ export class ResourceLock implements Lock {
     this.#options = options;
   }
 
-  async acquire(options?: AcquireOptions): Promise<Lease> {
-    return this.#acquire(this.#begin(options));
+  acquire(options?: AcquireOptions): Promise<Lease> {
+    return this.#acquire(options, false);
   }
 
   async tryAcquire(options?: AcquireOptions): Promise<Lease | undefined> {
     const resolved = this.#begin(options);
     if (resolved.within !== undefined) return enterScope(this.#engine, this.name, this.mode, resolved, true);
-    const hold = await new Pursuit(this.#engine, this.name, this.mode, resolved, true).run();
+    const single = { ...resolved, waitMs: 0 };
+    const hold = await new Pursuit(this.#engine, this.name, this.mode, single, this.#engine.now()).run();
     return hold === undefined ? undefined : new LeaseHandle(this.#engine, hold);
   }
 
@@ -74,8 +75,7 @@ export class ResourceLock implements Lock {
     if (typeof work !== 'function') {
       throw invalidArgument(`run() takes a function that does the work, not ${describe(work)}.`);
     }
-    const resolved = this.#begin(options);
-    const lease = (await this.#reenter(resolved)) ?? (await this.#acquire(resolved));
+    const lease = await this.#acquire(options, this.#options.reentrant);
     return await holdAndWork(lease, work, this.#options.reentrant);
   }
 
@@ -90,20 +90,21 @@ export class ResourceLock implements Lock {
     return resolved;
   }
 
-  async #acquire(resolved: ResolvedOptions): Promise<LeaseHandle> {
-    if (resolved.within !== undefined) {
-      const entered = await enterScope(this.#engine, this.name, this.mode, resolved, false);
+  async #acquire(options: AcquireOptions | undefined, implicit: boolean): Promise<LeaseHandle> {
+    const resolved = this.#begin(options);
+    if (implicit || resolved.within !== undefined) {
+      const entered = await this.#reenter(resolved);
       if (entered !== undefined) return entered;
     }
     const startedAt = this.#engine.now();
-    const hold = await new Pursuit(this.#engine, this.name, this.mode, resolved, false).run();
+    const hold = await new Pursuit(this.#engine, this.name, this.mode, resolved, startedAt).run();
     if (hold !== undefined) return new LeaseHandle(this.#engine, hold);
     throw await timeoutError(this.#engine, this.name, this.#engine.now() - startedAt);
   }
 
-  /** Implicit re-entry: only where the lock asks for it, and only of `run` inside `run` (docs/spec.md §5.2). */
+  /** Re-entry is explicit, or of `run` inside `run` where the lock asks for it (docs/spec.md §5.2). */
   async #reenter(resolved: ResolvedOptions): Promise<LeaseHandle | undefined> {
-    if (!this.#options.reentrant || resolved.within !== undefined) return undefined;
+    if (resolved.within !== undefined) return enterScope(this.#engine, this.name, this.mode, resolved, false);
     const scope = enclosingScope(
       (candidate) => candidate.hold.owner === this.#engine && candidate.hold.grant.request.resource === this.name,
     );

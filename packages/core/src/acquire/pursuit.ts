@@ -38,13 +38,13 @@ export class Pursuit {
   #failures = 0;
   #hints = 0;
 
-  constructor(engine: Engine, resource: string, mode: LockMode, options: ResolvedOptions, single: boolean) {
+  constructor(engine: Engine, resource: string, mode: LockMode, options: ResolvedOptions, startedAt: number) {
     this.#engine = engine;
     this.#options = options;
-    this.#enqueue = !single && options.waitMs > 0;
-    this.#startedAt = engine.now();
+    this.#enqueue = options.waitMs > 0;
+    this.#startedAt = startedAt;
     const waitMs = this.#enqueue ? options.waitMs : Math.min(options.ttlMs, SINGLE_ATTEMPT_MS);
-    this.#patience = new Patience(engine.patiences, this.#startedAt + waitMs, options.signal);
+    this.#patience = new Patience(engine.patiences, startedAt + waitMs, options.signal);
     this.#request = {
       resource,
       acquisitionId: freshAcquisitionId(),
