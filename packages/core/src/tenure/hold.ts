@@ -18,6 +18,11 @@ export function driftMargin(validForMs: number): number {
   return validForMs * 0.01 + 2;
 }
 
+/** A renewal may go along with others in this last part of the wait for it. */
+const BATCH_WINDOW = 1 / 4;
+/** A renewal is not repeated sooner than this. */
+const MIN_RENEWAL_MS = 5;
+
 /** One grant as the holder knows it: until when it is valid, and whether it was released or lost. Handles share it. */
 export class Hold {
   readonly owner: HoldOwner;
@@ -28,8 +33,10 @@ export class Hold {
   readonly renewUntil: number;
   /** The ttl of the next renewal. */
   ttlMs: number;
-  /** When the keeper renews next; `Infinity` for never. */
-  renewAt: number;
+  /** When the keeper renews at the latest; `Infinity` for never. */
+  renewAt = Number.POSITIVE_INFINITY;
+  /** From when it does, if a round for others comes by. */
+  renewFrom = Number.POSITIVE_INFINITY;
   /** When the keeper reports a slow hold; `Infinity` for never. */
   slowAt: number;
   /** How many handles are not released yet. */
@@ -46,7 +53,14 @@ export class Hold {
   #lost: LockError | undefined;
   #controller: AbortController | undefined;
 
-  constructor(owner: HoldOwner, grant: Grant, ttlMs: number, autoRenew: boolean, maxHoldMs: number, now: number) {
+  constructor(
+    owner: HoldOwner,
+    grant: Grant,
+    ttlMs: number,
+    autoRenew: boolean,
+    maxHoldMs: number,
+    now: number,
+  ) {
     this.owner = owner;
     this.grant = grant;
     this.ttlMs = ttlMs;
@@ -59,8 +73,8 @@ export class Hold {
     this.#deadline = grant.countedFrom + validForMs - driftMargin(validForMs);
     // A grant shorter than its ttl (a hand-off) is topped up once even where renewal is manual.
     const provisional = validForMs < ttlMs;
-    if (provisional) this.renewAt = now + (this.#deadline - now) / 3;
-    else this.renewAt = autoRenew ? grant.countedFrom + ttlMs / 3 : Number.POSITIVE_INFINITY;
+    if (provisional) this.renewIn((this.#deadline - now) / 3, now);
+    else if (autoRenew) this.renewIn(ttlMs / 3, grant.countedFrom);
   }
 
   /** On the owner's clock: nobody else can hold before it. */
@@ -100,22 +114,35 @@ export class Hold {
   /** The loss, also when it comes out only at the release. */
   foundLost(reason: LossReason): LockError {
     const name = this.grant.request.resource;
-    this.#lost = new LockError('LOCK_LOST', `The lease on ${JSON.stringify(name)} was lost: ${explain(reason)}`, {
-      resource: name,
-      backend: this.owner.backendName,
-      reason,
-    });
+    this.#lost = new LockError(
+      'LOCK_LOST',
+      `The lease on ${JSON.stringify(name)} was lost: ${explain(reason)}`,
+      {
+        resource: name,
+        backend: this.owner.backendName,
+        reason,
+      },
+    );
     this.#controller?.abort(this.#lost);
     this.owner.holdLost(this, reason);
     return this.#lost;
   }
 
+  /** Plans the next automatic renewal; `Infinity` for none. */
+  renewIn(ms: number, from: number): void {
+    const wait = Math.max(ms, MIN_RENEWAL_MS);
+    this.renewAt = from + wait;
+    this.renewFrom = from + wait * (1 - BATCH_WINDOW);
+  }
+
   /** Before sending a renewal: gives what its reply needs to be counted by. */
   renewalSent(ttlMs: number, now: number, asked: boolean): number {
+    this.unconfirmed = true;
     if (!asked) return this.#renewals;
     // The store may shorten the lease at any moment from now, whether or not we hear of it.
     this.#deadline = Math.min(this.#deadline, now + ttlMs - driftMargin(ttlMs));
     this.#renewals += 1;
+    this.unconfirmed = true;
     return this.#renewals;
   }
 
@@ -124,7 +151,7 @@ export class Hold {
     if (ticket !== this.#renewals || this.released || this.#lost !== undefined) return;
     this.unconfirmed = false;
     this.#deadline = Math.max(this.#deadline, sentAt + validForMs - driftMargin(validForMs));
-    this.renewAt = this.autoRenew ? sentAt + validForMs / 3 : Number.POSITIVE_INFINITY;
+    this.renewIn(this.autoRenew ? validForMs / 3 : Number.POSITIVE_INFINITY, sentAt);
   }
 }
 

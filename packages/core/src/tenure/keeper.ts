@@ -4,11 +4,6 @@ import type { Clock } from './clock.ts';
 import type { Hold } from './hold.ts';
 import { Timer } from './timer.ts';
 
-/** Leases due within this part of their renewal period are renewed with those that are due now. */
-const BATCH_WINDOW = 1 / 4;
-/** A failed renewal is not repeated sooner than this. */
-const MIN_RETRY_MS = 5;
-
 /** The watchdog: keeps all leases of a manager alive and tells their loss in time, with one timer and one call a round. */
 export class Keeper {
   readonly #backend: LockBackend;
@@ -47,22 +42,21 @@ export class Keeper {
 
   /** Loses what is past its end, renews what is due, and gives the time of the next round. */
   #round(now: number): number {
-    const due: Hold[] = [];
-    let next = Number.POSITIVE_INFINITY;
     for (const hold of this.#holds) {
-      if (now >= hold.deadline) {
-        hold.loseByTime();
-        continue;
-      }
-      if (now >= hold.slowAt) reportSlow(hold, now);
-      if (now >= hold.renewUntil) hold.renewAt = Number.POSITIVE_INFINITY;
-      else if (now >= hold.renewAt - (hold.ttlMs / 3) * BATCH_WINDOW) due.push(hold);
+      if (now >= hold.deadline) hold.loseByTime();
+      else if (now >= hold.slowAt) reportSlow(hold, now);
+    }
+    // Only then: whoever is told of a loss may release others, and those are not renewed (docs/spec.md §4.1).
+    const due: Hold[] = [];
+    for (const hold of this.#holds) {
+      if (now >= hold.renewUntil) hold.renewIn(Number.POSITIVE_INFINITY, now);
+      else if (now >= hold.renewFrom) due.push(hold);
     }
     for (const hold of due) {
       // Repeated at a third of what is left, until the store answers or the lease ends.
-      hold.renewAt = now + Math.max((hold.deadline - now) / 3, MIN_RETRY_MS);
-      hold.unconfirmed = true;
+      hold.renewIn(Math.min(hold.deadline - now, hold.ttlMs) / 3, now);
     }
+    let next = Number.POSITIVE_INFINITY;
     if (due.length > 0) void this.#renew(due, now);
     for (const hold of this.#holds) next = Math.min(next, nextEvent(hold));
     return next;
@@ -80,7 +74,13 @@ export class Keeper {
       answer = holds.map(() => ({ status: 'unknown', error }));
     }
     holds.forEach((hold, index) => {
-      this.#settle(hold, standingOf(answer, index), tickets[index] as number, sentAt, (items[index] as { ttlMs: number }).ttlMs);
+      this.#settle(
+        hold,
+        standingOf(answer, index),
+        tickets[index] as number,
+        sentAt,
+        (items[index] as { ttlMs: number }).ttlMs,
+      );
     });
   }
 
@@ -107,19 +107,29 @@ export class Keeper {
   }
 }
 
+/** Whether a backend's `validForMs` can be reckoned with: absent, or a number. */
+export function isDuration(value: unknown): boolean {
+  return value === undefined || (typeof value === 'number' && !Number.isNaN(value));
+}
+
 /** What a renewal's answer says of one item. What is no standing at all means that nothing is known. */
 export function standingOf(answer: unknown, index: number): Standing {
-  const standing = Array.isArray(answer) ? (answer[index] as Partial<Standing> | null | undefined) : undefined;
+  const standing = Array.isArray(answer)
+    ? (answer[index] as Partial<Standing> | null | undefined)
+    : undefined;
   switch (standing?.status) {
     case 'lost':
     case 'unknown':
       return standing as Standing;
     case 'held':
-      if (!Number.isNaN(standing.validForMs)) return standing as Standing;
+      if (isDuration(standing.validForMs)) return standing as Standing;
       break;
     default:
   }
-  return { status: 'unknown', error: new Error('the backend broke its contract: it gave no standing for the lease') };
+  return {
+    status: 'unknown',
+    error: new Error('the backend broke its contract: it gave no standing for the lease'),
+  };
 }
 
 /** What every event says of a hold. */

@@ -9,9 +9,9 @@ export async function renewNow(engine: Engine, hold: Hold, ttlMs: number | undef
   const resource = hold.grant.request.resource;
   const ttl = ttlMs === undefined ? hold.ttlMs : checkTtl(ttlMs, backend.capabilities.ttl);
   const sentAt = engine.now();
-  const limitMs = hold.deadline - sentAt;
   hold.ttlMs = ttl;
   const ticket = hold.renewalSent(ttl, sentAt, true);
+  const limitMs = hold.deadline - sentAt;
   engine.keeper.reschedule(hold);
   const answer = await engine.ask('renew', resource, limitMs, (call) =>
     backend.renew([{ grant: hold.grant, ttlMs: ttl }], call),

@@ -1,0 +1,73 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { onTestFinished, vi } from 'vitest';
+import type { LockBackend } from '../src/backend/types.ts';
+import { Locks } from '../src/create-locks.ts';
+import { isLockError, type LockErrorCode } from '../src/errors.ts';
+import type { LockEvents } from '../src/events.ts';
+import type { LockOptions } from '../src/options.ts';
+
+/** Timers, wall and monotonic clock all stand still until the test moves them. */
+export function useFakeClock(): void {
+  vi.useFakeTimers({
+    toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'],
+  });
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    vi.useRealTimers();
+  });
+}
+
+/** Lets `ms` pass, with everything that is due on the way. */
+export async function pass(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+}
+
+/** Time passes as it does for a blocked event loop or a stopped process: clocks go on, no timer runs. */
+export function stall(ms: number): void {
+  const before = performance.now();
+  vi.spyOn(performance, 'now').mockImplementation(() => before + ms);
+}
+
+/** Lets whatever was resolved reach those who await it. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+export function locksOn(backend: LockBackend, options?: LockOptions): Locks {
+  return new Locks(backend, options);
+}
+
+/** The messages of a channel while the test runs. */
+export function listenTo<Name extends keyof LockEvents>(name: Name): LockEvents[Name][] {
+  const messages: LockEvents[Name][] = [];
+  const listener = (message: unknown): void => {
+    messages.push(message as LockEvents[Name]);
+  };
+  subscribe(name, listener);
+  onTestFinished(() => {
+    unsubscribe(name, listener);
+  });
+  return messages;
+}
+
+/** The code with which something is refused at once. */
+export function codeOf(work: () => unknown): LockErrorCode | 'nothing thrown' {
+  try {
+    work();
+  } catch (error) {
+    if (isLockError(error)) return error.code;
+    throw error;
+  }
+  return 'nothing thrown';
+}
+
+/** The code with which a promise rejects. */
+export async function rejectionOf(work: Promise<unknown>): Promise<LockErrorCode | 'fulfilled'> {
+  try {
+    await work;
+  } catch (error) {
+    if (isLockError(error)) return error.code;
+    throw error;
+  }
+  return 'fulfilled';
+}
