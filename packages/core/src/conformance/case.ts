@@ -84,22 +84,6 @@ export async function waitersAreHidden(stage: Stage): Promise<void> {
   await (await waiting).release();
 }
 
-/** What the backend does not declare, it does not have to keep: there is nothing that could be refused. */
-export async function nothingToRefuse(): Promise<void> {}
-
-/** The first of several needs that is not met. */
-export function needsAll(
-  ...needs: readonly ((capabilities: BackendCapabilities, harness: Harness) => Missing | undefined)[]
-): (capabilities: BackendCapabilities, harness: Harness) => Missing | undefined {
-  return (capabilities, harness) => {
-    for (const need of needs) {
-      const missing = need(capabilities, harness);
-      if (missing !== undefined) return missing;
-    }
-    return undefined;
-  };
-}
-
 export function needsLeaseTenure(capabilities: BackendCapabilities): Missing | undefined {
   return capabilities.tenure === 'lease' ? undefined : without('a session, not a ttl, ends an abandoned hold');
 }
