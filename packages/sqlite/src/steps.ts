@@ -92,6 +92,11 @@ export class Steps {
     }
   }
 
+  #dropDeadClients(now: number): void {
+    this.#file.statements.dropDeadWaiters.run(now);
+    this.#file.statements.dropDeadClients.run(now);
+  }
+
   #keepClient(now: number): void {
     const { id, pid, pidSpace } = this.#client;
     this.#file.statements.keepClient.run(id, now + toMicros(clientAliveMs), pid, pidSpace);
@@ -205,15 +210,16 @@ export class Steps {
     const { statements, clock } = this.#file;
     const now = clock.nowMicros();
     this.#keepClient(now);
-    statements.dropDeadWaiters.run(now);
-    statements.dropDeadClients.run(now);
+    this.#dropDeadClients(now);
     return new Set(statements.ownWaiters.all(this.#client.id).map((row) => String(row.acquisition_id)));
   }
 
-  /** Clears a few of the holds that ran out on names that nobody asks for any more. */
+  /** Clears what dead processes left: their waiters, and a few of the holds on names that nobody asks for any more. */
   sweep(): void {
     const { statements, clock } = this.#file;
-    const rows = statements.sweepHolds.all(...this.#sweptUpTo, clock.nowMicros(), sweepRows);
+    const now = clock.nowMicros();
+    this.#dropDeadClients(now);
+    const rows = statements.sweepHolds.all(...this.#sweptUpTo, now, sweepRows);
     for (const row of rows) {
       if (row.dead) statements.dropHold.run(row.resource as Uint8Array, String(row.acquisition_id));
     }
