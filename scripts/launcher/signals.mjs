@@ -4,6 +4,7 @@ const passedOn = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
 // npm passes a Ctrl-C on to us although the terminal has sent it too: twice in a moment is still one Ctrl-C.
 const onePressMs = 1_000;
 const graceMs = 10_000;
+const parentLookMs = 250;
 
 /** @type {{ signal: NodeJS.Signals, at: number } | undefined} */
 let received;
@@ -21,6 +22,18 @@ export class Interrupted extends Error {
 
 export function listenForSignals() {
   for (const signal of passedOn) process.on(signal, () => receive(signal));
+  // A killed npm takes its shell along but does not tell us (tried: npm 11, SIGTERM).
+  if (process.env['npm_lifecycle_event'] !== undefined) stopWithParent(process.ppid);
+}
+
+/** @param {number} parent */
+function stopWithParent(parent) {
+  const look = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(look);
+    receive('SIGTERM');
+  }, parentLookMs);
+  look.unref();
 }
 
 export function throwIfInterrupted() {
