@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { INTERRUPTED, Patience } from './acquire/patience.ts';
 import { Patiences } from './acquire/patiences.ts';
 import type { AcquireRequest, Call, LockBackend, LossReason } from './backend/types.ts';
-import { LockError } from './errors.ts';
+import { isLockError, LockError } from './errors.ts';
 import { publish, releasedIsWatched } from './events.ts';
 import { CombinedClock, type Clock } from './tenure/clock.ts';
 import type { Hold, HoldOwner } from './tenure/hold.ts';
@@ -43,7 +43,8 @@ export class Engine implements HoldOwner {
   }
 
   assertOpen(resource?: string): void {
-    if (this.#closing !== undefined) throw this.error('LOCK_CLOSED', 'The lock manager is closed.', { resource });
+    if (this.#closing !== undefined)
+      throw this.error('LOCK_CLOSED', 'The lock manager is closed.', { resource });
   }
 
   error(
@@ -61,10 +62,14 @@ export class Engine implements HoldOwner {
 
   /** An error of the store as users see it. */
   backendError(doing: string, resource: string | undefined, cause: unknown): LockError {
-    if (cause instanceof LockError) return cause;
+    // Of any copy of core: the backend may have been built on another one.
+    if (isLockError(cause)) return cause;
     const what = cause instanceof Error ? cause.message : String(cause);
     const on = resource === undefined ? '' : ` ${JSON.stringify(resource)}`;
-    return this.error('LOCK_BACKEND', `Could not ${doing}${on} on ${this.backend.name}: ${what}`, { resource, cause });
+    return this.error('LOCK_BACKEND', `Could not ${doing}${on} on ${this.backend.name}: ${what}`, {
+      resource,
+      cause,
+    });
   }
 
   isRetryable(error: unknown): boolean {
@@ -82,7 +87,12 @@ export class Engine implements HoldOwner {
   }
 
   /** One call with a time limit, its failure told as `LOCK_BACKEND`. */
-  async ask<T>(doing: string, resource: string | undefined, limitMs: number, call: (call: Call) => Promise<T>): Promise<T> {
+  async ask<T>(
+    doing: string,
+    resource: string | undefined,
+    limitMs: number,
+    call: (call: Call) => Promise<T>,
+  ): Promise<T> {
     this.assertOpen(resource);
     const patience = new Patience(this.patiences, this.now() + limitMs);
     try {
@@ -94,7 +104,7 @@ export class Engine implements HoldOwner {
       patience.done();
     }
     this.assertOpen(resource);
-    throw this.backendError(doing, resource, new Error(`no answer within ${limitMs} ms`));
+    throw this.backendError(doing, resource, new Error(`no answer within ${Math.round(limitMs)} ms`));
   }
 
   /**
@@ -127,7 +137,12 @@ export class Engine implements HoldOwner {
       (sent) => {
         if (sent.answered) return;
         const { resource, acquisitionId } = request;
-        publish('locks:abandon-failed', { resource, backend: this.backendName, acquisitionId, error: sent.error });
+        publish('locks:abandon-failed', {
+          resource,
+          backend: this.backendName,
+          acquisitionId,
+          error: sent.error,
+        });
       },
     );
   }
@@ -169,7 +184,8 @@ export class Engine implements HoldOwner {
     switch (sent.answer) {
       case 'not-held':
         // After an unanswered sending it means that the earlier one released it (docs/spec.md §2.4).
-        if (sent.sendings === 1) throw hold.foundLost(this.now() >= hold.deadline ? 'expired' : 'force-released');
+        if (sent.sendings === 1)
+          throw hold.foundLost(this.now() >= hold.deadline ? 'expired' : 'force-released');
         break;
       case 'released':
       case 'unknown':
@@ -178,7 +194,8 @@ export class Engine implements HoldOwner {
         sent.answer satisfies never;
         throw this.backendError('release', resource, new Error('the backend broke its contract: no answer'));
     }
-    if (releasedIsWatched()) publish('locks:released', { ...identity(hold), heldMs: this.now() - hold.grantedAt });
+    if (releasedIsWatched())
+      publish('locks:released', { ...identity(hold), heldMs: this.now() - hold.grantedAt });
   }
 
   /** Sends a call until it is answered, or until `giveUpAt`; `conclude` decides what came of it. */
@@ -195,19 +212,21 @@ export class Engine implements HoldOwner {
       let repeatable = true;
       try {
         const answer = await patience.guard(send(patience));
-        if (answer === INTERRUPTED) sent = { answered: false, error: new Error('the store did not answer in time') };
+        if (answer === INTERRUPTED)
+          sent = { answered: false, error: new Error('the store did not answer in time') };
         else sent = { answered: true, answer, sendings };
       } catch (error) {
         sent = { answered: false, error };
         repeatable = this.isRetryable(error);
       }
       patience.done();
-      if (sent.answered || !repeatable || this.now() + BACKOFF_MS >= giveUpAt) {
+      const pauseMs = BACKOFF_MS * sendings;
+      if (sent.answered || !repeatable || this.now() + pauseMs >= giveUpAt) {
         this.#settling -= 1;
         if (this.#settling === 0) this.#allSettled?.();
         return conclude(sent);
       }
-      await delay(BACKOFF_MS * sendings);
+      await delay(pauseMs);
     }
   }
 }

@@ -63,6 +63,7 @@ export class LeaseHandle implements BaseLease {
   readonly #hold: Hold;
   /** Present in a re-entry: the turn that it has among its siblings. */
   readonly #turn: Scope | undefined;
+  #released = false;
   #releasing: Promise<void> | undefined;
 
   constructor(engine: Engine, hold: Hold, turn?: Scope) {
@@ -90,7 +91,7 @@ export class LeaseHandle implements BaseLease {
   }
 
   get isReleased(): boolean {
-    return this.#releasing !== undefined;
+    return this.#released;
   }
 
   get name(): string {
@@ -145,8 +146,12 @@ export class LeaseHandle implements BaseLease {
   }
 
   release(): Promise<void> {
-    this.#releasing ??= this.#release();
-    return this.#releasing;
+    if (!this.#released) {
+      this.#released = true;
+      this.#releasing = this.#release();
+    }
+    // Not there yet: the loss comes out at this very release, and its listener releases too.
+    return this.#releasing ?? Promise.reject(this.#hold.lost);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

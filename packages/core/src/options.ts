@@ -3,6 +3,7 @@ import type { BackendCapabilities } from './backend/types.ts';
 import { invalidArgument } from './errors.ts';
 import type { BaseLease } from './lease.ts';
 import { checkLabel, describe } from './names.ts';
+import { driftMargin } from './tenure/hold.ts';
 
 /** Options of a manager or a lock. All times are milliseconds. */
 export interface LockOptions {
@@ -30,7 +31,7 @@ export interface LockOptions {
    */
   readonly maxHoldMs?: number | undefined;
   /**
-   * A grant that arrives with this much left or less is given back and tried again. Less than `ttlMs`.
+   * A grant that arrives with this much left or less is given back and tried again. Less than `ttlMs` leaves of itself.
    * @defaultValue 0
    */
   readonly minRemainingMs?: number | undefined;
@@ -67,11 +68,27 @@ export interface ResolvedOptions {
   readonly within: BaseLease | undefined;
 }
 
+/** Core's own floor: of less the drift margin leaves no lease. */
+const MIN_TTL_MS = 10;
 /** One year: above it a ttl is a mistake, and far below it every store's arithmetic is exact. */
 export const MAX_TTL_MS = 31_536_000_000;
 
-const LOCK_KEYS = ['ttlMs', 'waitMs', 'renewal', 'maxHoldMs', 'minRemainingMs', 'label', 'reentrant'] as const;
+const LOCK_KEYS = [
+  'ttlMs',
+  'waitMs',
+  'renewal',
+  'maxHoldMs',
+  'minRemainingMs',
+  'label',
+  'reentrant',
+] as const;
 const ACQUIRE_KEYS = [...LOCK_KEYS.filter((key) => key !== 'reentrant'), 'signal', 'within'] as const;
+
+const HINTS = new Map([
+  ['reentrant', ' Say it in lock(name, { reentrant: true }).'],
+  ['signal', ' Say it in acquire({ signal }) or run(work, { signal }).'],
+  ['within', ' Say it in acquire({ within }) or run(work, { within }).'],
+]);
 
 export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOptions {
   return {
@@ -117,12 +134,15 @@ function resolve(
   }
   refuseUnknown(options, known);
   const ttlMs = options.ttlMs === undefined ? base.ttlMs : checkTtl(options.ttlMs, ttl);
+  const given = options.minRemainingMs === undefined ? base.minRemainingMs : options.minRemainingMs;
   // An inherited minRemainingMs that a shorter ttl cannot satisfy is a contradiction too.
-  const minRemainingMs = checkDuration('minRemainingMs', options.minRemainingMs ?? base.minRemainingMs, 0, ttlMs);
+  const minRemainingMs = checkDuration('minRemainingMs', given, 0, ttlMs - driftMargin(ttlMs));
   return {
     ttlMs,
     waitMs:
-      options.waitMs === undefined ? base.waitMs : checkDuration('waitMs', options.waitMs, 0, Number.POSITIVE_INFINITY),
+      options.waitMs === undefined
+        ? base.waitMs
+        : checkDuration('waitMs', options.waitMs, 0, Number.POSITIVE_INFINITY),
     autoRenew: options.renewal === undefined ? base.autoRenew : checkRenewal(options.renewal) === 'auto',
     maxHoldMs:
       options.maxHoldMs === undefined
@@ -130,7 +150,8 @@ function resolve(
         : checkDuration('maxHoldMs', options.maxHoldMs, 1, Number.POSITIVE_INFINITY),
     minRemainingMs,
     label: options.label === undefined ? base.label : checkLabel(options.label),
-    reentrant: options.reentrant === undefined ? base.reentrant : checkBoolean('reentrant', options.reentrant),
+    reentrant:
+      options.reentrant === undefined ? base.reentrant : checkBoolean('reentrant', options.reentrant),
     signal: options.signal === undefined ? undefined : checkSignal(options.signal),
     within: options.within,
   };
@@ -138,9 +159,10 @@ function resolve(
 
 /** Checks a ttl and rounds it up to the backend's step. */
 export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl']): number {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < ttl.minMs || value > MAX_TTL_MS) {
+  const floor = Math.max(ttl.minMs, MIN_TTL_MS);
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < floor || value > MAX_TTL_MS) {
     throw invalidArgument(
-      `ttlMs must be a whole number of milliseconds from ${ttl.minMs} (this backend's floor) to ${MAX_TTL_MS} ` +
+      `ttlMs must be a whole number of milliseconds from ${floor} (this backend's floor) to ${MAX_TTL_MS} ` +
         `(one year), not ${describe(value)}.`,
     );
   }
@@ -148,9 +170,17 @@ export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl']): numbe
 }
 
 function checkDuration(name: string, value: unknown, min: number, max: number): number {
-  if (typeof value !== 'number' || Number.isNaN(value) || value < min || value > max || (value === max && max < Infinity)) {
-    const upper = max === Infinity ? 'up to Infinity' : `less than ttlMs (${max})`;
-    throw invalidArgument(`${name} must be a number of milliseconds from ${min}, ${upper}, not ${describe(value)}.`);
+  if (
+    typeof value !== 'number' ||
+    Number.isNaN(value) ||
+    value < min ||
+    value > max ||
+    (value === max && max < Infinity)
+  ) {
+    const upper = max === Infinity ? 'up to Infinity' : `less than ${max} (ttlMs less the drift margin)`;
+    throw invalidArgument(
+      `${name} must be a number of milliseconds from ${min}, ${upper}, not ${describe(value)}.`,
+    );
   }
   return value;
 }
@@ -163,7 +193,8 @@ function checkRenewal(value: unknown): 'auto' | 'manual' {
 }
 
 function checkBoolean(name: string, value: unknown): boolean {
-  if (typeof value !== 'boolean') throw invalidArgument(`${name} must be true or false, not ${describe(value)}.`);
+  if (typeof value !== 'boolean')
+    throw invalidArgument(`${name} must be true or false, not ${describe(value)}.`);
   return value;
 }
 
@@ -179,7 +210,7 @@ function refuseUnknown(options: object, known: readonly string[]): void {
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
     const meant = known.find((name) => name.toLowerCase() === `${key}ms`.toLowerCase());
-    const hint = key === 'reentrant' ? ' Say it in lock(name, { reentrant: true }).' : '';
+    const hint = HINTS.get(key) ?? '';
     throw invalidArgument(
       `There is no option ${JSON.stringify(key)}.${meant ? ` Did you mean ${meant}?` : hint} Known: ${known.join(', ')}.`,
     );
@@ -192,5 +223,7 @@ function roundUp(value: number, step: number): number {
 
 function defaultLabel(): string {
   // A host name is the machine's, not ours: it may have anything in it, and must not make every lock fail.
-  return `${hostname().replace(/[^\x20-\x7e]/g, '?').slice(0, 200)}:${process.pid}`;
+  return `${hostname()
+    .replace(/[^\x20-\x7e]/g, '?')
+    .slice(0, 200)}:${process.pid}`;
 }

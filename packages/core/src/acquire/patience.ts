@@ -29,6 +29,7 @@ export class Patience implements Call {
     this.#userSignal = userSignal;
     all.add(this);
     if (userSignal === undefined) return;
+    if (userSignal.aborted) this.interrupt('aborted');
     this.#aborted = () => this.interrupt('aborted');
     userSignal.addEventListener('abort', this.#aborted, { once: true });
   }

@@ -7,6 +7,7 @@ export class Patiences {
   readonly clock: Clock;
   readonly #timer: Timer;
   readonly #members = new Set<Patience>();
+  #interruption: Interruption | undefined;
 
   constructor(clock: Clock) {
     this.clock = clock;
@@ -14,6 +15,7 @@ export class Patiences {
   }
 
   add(patience: Patience): void {
+    if (!patience.background) patience.interrupt(this.#interruption);
     this.#members.add(patience);
     this.#timer.noLaterThan(patience.deadline);
   }
@@ -22,8 +24,9 @@ export class Patiences {
     this.#members.delete(patience);
   }
 
-  /** Interrupts all callers; what core settles in the background goes on. */
+  /** Interrupts all callers, also those still to come; what core settles in the background goes on. */
   interruptCallers(why: Interruption): void {
+    this.#interruption = why;
     for (const patience of this.#members) {
       if (!patience.background) patience.interrupt(why);
     }

@@ -3,7 +3,9 @@ import type { AcquireRequest, Attempt, Grant, LockMode } from '../backend/types.
 import type { Engine } from '../engine.ts';
 import { acquiredIsWatched, publish } from '../events.ts';
 import type { ResolvedOptions } from '../options.ts';
-import { Hold } from '../tenure/hold.ts';
+import { describe } from '../names.ts';
+import { Hold, isLossReason } from '../tenure/hold.ts';
+import { isDuration } from '../tenure/keeper.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
 import { INTERRUPTED, Patience } from './patience.ts';
 import { timeoutError } from './timeout-error.ts';
@@ -23,7 +25,9 @@ interface Failure {
   readonly error: unknown;
 }
 
-type Turn = { readonly status: 'look-again' | 'interrupted' } | { readonly status: 'granted'; readonly grant: Grant };
+type Turn =
+  | { readonly status: 'look-again' | 'interrupted' }
+  | { readonly status: 'granted'; readonly grant: Grant };
 
 /** One acquire: attempt → wait → attempt …, ended by a grant, or by abandoning the id. The only wait loop there is. */
 export class Pursuit {
@@ -61,6 +65,8 @@ export class Pursuit {
    */
   async run(): Promise<Hold | undefined> {
     try {
+      // Since the call it may have queued for a turn: the caller, or the manager, may have ended meanwhile.
+      if (this.#patience.interruption !== undefined) throw await this.#reason(this.#request.resource);
       for (;;) {
         const attempt = await this.#attempt();
         // A grant and an interruption in one turn: the caller was told to stop, so it does not hold.
@@ -104,7 +110,9 @@ export class Pursuit {
         this.#failed(attempt.error);
         return undefined;
       default:
-        return this.#protocolError(`an attempt answered ${JSON.stringify(attempt)}`);
+        return this.#protocolError(
+          `an attempt answered ${describe((attempt as Partial<Attempt> | null | undefined)?.status)}`,
+        );
     }
   }
 
@@ -144,9 +152,13 @@ export class Pursuit {
     try {
       if (attempt.status !== 'contended') return await this.#backOff();
       const { retryAfterMs } = attempt;
-      if (backend.awaitTurn === undefined) return await this.#pause(jittered(retryAfterMs ?? DEFAULT_RETRY_MS));
+      if (backend.awaitTurn === undefined)
+        return await this.#pause(jittered(Math.max(retryAfterMs ?? DEFAULT_RETRY_MS, HINT_PAUSE_MS)));
       const now = this.#engine.now();
-      const retryAt = retryAfterMs === undefined ? Number.POSITIVE_INFINITY : now + jittered(retryAfterMs);
+      const retryAt =
+        retryAfterMs === undefined
+          ? Number.POSITIVE_INFINITY
+          : now + jittered(Math.max(retryAfterMs, HINT_PAUSE_MS));
       return await this.#hintOrGrant(retryAt, now);
     } finally {
       keepAlive.leave();
@@ -166,7 +178,8 @@ export class Pursuit {
       );
       if (pushed === INTERRUPTED) {
         // Both patiences may end in the same moment, in either order.
-        if (turn.interruption !== 'deadline' || retryAt >= this.#patience.deadline) this.#patience.interrupt(turn.interruption);
+        if (turn.interruption !== 'deadline' || retryAt >= this.#patience.deadline)
+          this.#patience.interrupt(turn.interruption);
         return { status: this.#patience.interruption === undefined ? 'look-again' : 'interrupted' };
       }
       if (this.#patience.interruption !== undefined) {
@@ -186,18 +199,26 @@ export class Pursuit {
 
   #grantTooLate(request: AcquireRequest, late: Grant | Failure | undefined): void {
     // Nobody waits for this id any more: it must not hold (docs/spec.md §2.3).
-    if (late !== undefined && !isFailure(late) && (this.#patience.interruption !== undefined || request !== this.#request)) {
+    if (
+      late !== undefined &&
+      !isFailure(late) &&
+      (this.#patience.interruption !== undefined || request !== this.#request)
+    ) {
       this.#engine.abandon(request);
     }
   }
 
   async #hinted(startedAt: number): Promise<Turn> {
     this.#hints = this.#engine.now() - startedAt < HINT_PAUSE_MS ? this.#hints + 1 : 0;
-    return this.#hints <= 2 ? { status: 'look-again' } : await this.#pause(Math.min(this.#hints, 2 * DEFAULT_RETRY_MS));
+    return this.#hints <= 2
+      ? { status: 'look-again' }
+      : await this.#pause(Math.min(this.#hints, 2 * DEFAULT_RETRY_MS));
   }
 
   #backOff(): Promise<Turn> {
-    return this.#pause(jittered(Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(this.#failures - 1, 10), LONGEST_BACKOFF_MS)));
+    return this.#pause(
+      jittered(Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(this.#failures - 1, 10), LONGEST_BACKOFF_MS)),
+    );
   }
 
   async #pause(ms: number): Promise<Turn> {
@@ -233,9 +254,12 @@ export class Pursuit {
       case 'aborted':
         return this.#options.signal?.reason;
       case 'closed':
-        return this.#engine.error('LOCK_CLOSED', 'The lock manager was closed while it waited.', { resource });
+        return this.#engine.error('LOCK_CLOSED', 'The lock manager was closed while it waited.', {
+          resource,
+        });
       default:
-        if (this.#contended && this.#lastError === undefined) return timeoutError(this.#engine, resource, waitedMs);
+        if (this.#contended && this.#lastError === undefined)
+          return timeoutError(this.#engine, resource, waitedMs);
         return this.#engine.backendError(
           'acquire',
           resource,
@@ -245,7 +269,7 @@ export class Pursuit {
   }
 
   #followLoss(hold: Hold, lost: AbortSignal): void {
-    const tell = (): void => hold.lose((lost.reason as { reason?: never } | undefined)?.reason ?? 'session-lost');
+    const tell = (): void => hold.lose(isLossReason(lost.reason) ? lost.reason : 'session-lost');
     if (lost.aborted) return tell();
     lost.addEventListener('abort', tell, { once: true });
     hold.unfollow = () => lost.removeEventListener('abort', tell);
@@ -257,9 +281,12 @@ export class Pursuit {
     if (granted !== this.#request.acquisitionId) {
       this.#protocolError(`it granted ${granted} where ${this.#request.acquisitionId} had asked`);
     }
-    if (!Number.isFinite(grant.countedFrom) || Number.isNaN(grant.validForMs)) {
+    if (!Number.isFinite(grant.countedFrom) || !isDuration(grant.validForMs)) {
       this.#protocolError('it granted without saying since when, or for how long');
     }
+    // On another clock than core's, most likely: such a lease would never end.
+    if (grant.countedFrom > this.#engine.now())
+      this.#protocolError('it granted from a moment that is still to come');
     if (this.#engine.backend.capabilities.fencing !== 'none' && typeof grant.fencingToken !== 'bigint') {
       this.#protocolError('it promised a fencing token and granted without one');
     }
@@ -267,7 +294,11 @@ export class Pursuit {
 
   #protocolError(what: string): never {
     this.#engine.abandon(this.#request);
-    throw this.#engine.backendError('acquire', this.#request.resource, new Error(`the backend broke its contract: ${what}`));
+    throw this.#engine.backendError(
+      'acquire',
+      this.#request.resource,
+      new Error(`the backend broke its contract: ${what}`),
+    );
   }
 
   #identity(): { resource: string; backend: string; acquisitionId: string } {
@@ -297,4 +328,3 @@ function asked<T>(call: () => T | Promise<T>): Promise<T> {
 function jittered(ms: number): number {
   return ms * (1 - Math.random() / 5);
 }
-

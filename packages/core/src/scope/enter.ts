@@ -26,6 +26,8 @@ export async function enterScope(
 ): Promise<LeaseHandle | undefined> {
   const scope = implicit ?? scopeOf(engine, name, options.within);
   refuseUpgrade(engine, name, mode, scope);
+  // A hold that is over by the clock closes its scopes, also before any timer ran.
+  void scope.hold.lost;
   const entry = scope.tryEnter() ?? (single ? undefined : await waitForTurn(engine, name, options, scope));
   if (entry === undefined) return undefined;
   if (entry.status === 'entered') return new LeaseHandle(engine, scope.hold, entry.scope);
@@ -38,7 +40,8 @@ function scopeOf(engine: Engine, name: string, within: unknown): Scope {
   if (lease === undefined) {
     throw invalidArgument(`within must be a lease of this copy of @locks/core, not ${describe(within)}.`);
   }
-  if (lease.engine !== engine) throw invalidArgument('within is a lease of another lock manager.', { resource: name });
+  if (lease.engine !== engine)
+    throw invalidArgument('within is a lease of another lock manager.', { resource: name });
   if (lease.name !== name) {
     throw invalidArgument(
       `within is a lease on ${JSON.stringify(lease.name)}; it cannot be re-entered for ${JSON.stringify(name)}.`,
@@ -51,9 +54,13 @@ function scopeOf(engine: Engine, name: string, within: unknown): Scope {
 }
 
 function notHeld(engine: Engine, name: string): Error {
-  return engine.error('LOCK_NOT_HELD', `The lease on ${JSON.stringify(name)} that within names was released.`, {
-    resource: name,
-  });
+  return engine.error(
+    'LOCK_NOT_HELD',
+    `The lease on ${JSON.stringify(name)} that within names was released.`,
+    {
+      resource: name,
+    },
+  );
 }
 
 /** Two readers that both wait to write would wait for each other for ever. */
@@ -68,7 +75,12 @@ function refuseUpgrade(engine: Engine, name: string, mode: LockMode, scope: Scop
   );
 }
 
-async function waitForTurn(engine: Engine, name: string, options: ResolvedOptions, scope: Scope): Promise<Entry> {
+async function waitForTurn(
+  engine: Engine,
+  name: string,
+  options: ResolvedOptions,
+  scope: Scope,
+): Promise<Entry> {
   const caller = currentCaller();
   if (scope.wouldDeadlock(caller)) {
     throw engine.error(
@@ -84,8 +96,10 @@ async function waitForTurn(engine: Engine, name: string, options: ResolvedOption
   engine.keepAlive.enter();
   try {
     const given = await patience.guard(entry, undefined, (late) => leaveAgain(engine, late));
-    if (given !== INTERRUPTED) return given;
-    cancel();
+    if (given === INTERRUPTED) cancel();
+    else if (patience.interruption === undefined) return given;
+    // The turn and the interruption in one moment: the caller was told to stop.
+    else leaveAgain(engine, given);
   } finally {
     engine.keepAlive.leave();
     patience.done();

@@ -116,7 +116,7 @@ export class Hold {
     const name = this.grant.request.resource;
     this.#lost = new LockError(
       'LOCK_LOST',
-      `The lease on ${JSON.stringify(name)} was lost: ${explain(reason)}`,
+      `The lease on ${JSON.stringify(name)} was lost: ${EXPLANATIONS[reason]}`,
       {
         resource: name,
         backend: this.owner.backendName,
@@ -142,7 +142,6 @@ export class Hold {
     // The store may shorten the lease at any moment from now, whether or not we hear of it.
     this.#deadline = Math.min(this.#deadline, now + ttlMs - driftMargin(ttlMs));
     this.#renewals += 1;
-    this.unconfirmed = true;
     return this.#renewals;
   }
 
@@ -155,21 +154,17 @@ export class Hold {
   }
 }
 
-function explain(reason: LossReason): string {
-  switch (reason) {
-    case 'expired':
-      return 'its time ran out before it was renewed or released. Is the event loop blocked, or the ttl too short?';
-    case 'unconfirmed':
-      return 'its time ran out while the store did not confirm its renewal.';
-    case 'taken-over':
-      return 'another acquisition holds it now.';
-    case 'force-released':
-      return 'the store no longer has it: it was released by force, its key was deleted, or data was lost.';
-    case 'session-lost':
-      return 'the session with the store ended.';
-    case 'closed':
-      return 'its lock manager was closed.';
-    default:
-      return reason satisfies never;
-  }
+const EXPLANATIONS: Readonly<Record<LossReason, string>> = {
+  expired:
+    'its time ran out before it was renewed or released. Is the event loop blocked, or the ttl too short?',
+  unconfirmed: 'its time ran out while the store did not confirm its renewal.',
+  'taken-over': 'another acquisition holds it now.',
+  'force-released':
+    'the store no longer has it: it was released by force, its key was deleted, or data was lost.',
+  'session-lost': 'the session with the store ended.',
+  closed: 'its lock manager was closed.',
+};
+
+export function isLossReason(value: unknown): value is LossReason {
+  return typeof value === 'string' && Object.hasOwn(EXPLANATIONS, value);
 }

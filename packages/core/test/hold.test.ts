@@ -1,0 +1,215 @@
+import { expect, test, vi } from 'vitest';
+import type { Grant } from '../src/backend/types.ts';
+import { driftMargin, Hold } from '../src/tenure/hold.ts';
+import { listenTo, locksOn, pass, settled, useFakeClock } from './fixture.ts';
+import { answerLater, granted, held, noAnswer, scriptedBackend } from './scripted-backend.ts';
+
+const request = { resource: 'a', acquisitionId: 'id', mode: { kind: 'exclusive' }, ttlMs: 10_000 } as const;
+
+/** A hold on a clock that the test sets. */
+function holdAt(clock: { now: number }, grant: Partial<Grant> = {}, autoRenew = true): Hold {
+  const owner = { backendName: 'none', now: () => clock.now, holdLost: () => {} };
+  return new Hold(
+    owner,
+    { request, countedFrom: 0, ...grant },
+    10_000,
+    autoRenew,
+    Number.POSITIVE_INFINITY,
+    clock.now,
+  );
+}
+
+test('a lease is valid until its ttl, counted from before its request was sent, less the drift margin', () => {
+  const clock = { now: 700 };
+  expect(driftMargin(10_000)).toBe(102);
+  const hold = holdAt(clock, { countedFrom: 500 });
+  expect(hold.deadline).toBe(500 + 10_000 - 102);
+  clock.now = hold.deadline - 1;
+  expect(hold.lost).toBeUndefined();
+  clock.now = hold.deadline;
+  expect(hold.lost).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+});
+
+test('a renewal counts from when it was sent, not from when it was answered', async () => {
+  useFakeClock();
+  const { answer, give } = answerLater<void>();
+  const backend = scriptedBackend({ renew: (items) => answer.then(() => held(items)) });
+  const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
+  await pass(10_000);
+  await pass(3_000);
+  give();
+  await settled();
+  expect(lease.validForMs).toBe(30_000 - 302 - 3_000);
+});
+
+test('a grant counts from when the backend says that its request was sent', async () => {
+  useFakeClock();
+  const { answer, give } = answerLater<void>();
+  const backend = scriptedBackend({
+    attempt: async (asked, _enqueue, call) => {
+      const countedFrom = call.now();
+      await answer;
+      return granted(asked, call, { countedFrom });
+    },
+  });
+  const acquiring = locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
+  await pass(4_000);
+  give();
+  expect((await acquiring).validForMs).toBe(30_000 - 302 - 4_000);
+});
+
+test('a shorter renewal counts from its sending, whether or not it is answered', async () => {
+  useFakeClock();
+  const lease = await locksOn(scriptedBackend({ renew: noAnswer }), { ttlMs: 30_000, renewal: 'manual' })
+    .lock('a')
+    .acquire();
+  const { signal } = lease;
+  const renewing = lease.renew(1_000).catch((error: unknown) => error);
+  expect(lease.validForMs).toBe(1_000 - 12);
+  await pass(988);
+  expect(signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'unconfirmed' });
+  expect(await renewing).toMatchObject({ backend: 'scripted' });
+});
+
+test('the late answer to a renewal before the shorter one does not extend the lease', async () => {
+  useFakeClock();
+  const { answer, give } = answerLater<void>();
+  let renewals = 0;
+  const backend = scriptedBackend({
+    renew: (items) => {
+      renewals += 1;
+      return renewals === 1 ? answer.then(() => held(items)) : Promise.resolve(held(items));
+    },
+  });
+  const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
+  await pass(10_000);
+  await lease.renew(2_000);
+  expect(lease.validForMs).toBe(2_000 - 22);
+  give();
+  await settled();
+  expect(lease.validForMs).toBe(2_000 - 22);
+});
+
+test('a renewal with another ttl also holds for the automatic ones after it', async () => {
+  useFakeClock();
+  const backend = scriptedBackend();
+  const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
+  await lease.renew(6_000);
+  expect(lease.validForMs).toBe(6_000 - 62);
+  await pass(2_000);
+  expect(backend.of('renew').map((sent) => sent.ttlMs)).toEqual([6_000, 6_000]);
+  await lease.renew(60_000);
+  expect(lease.validForMs).toBe(60_000 - 602);
+});
+
+test('a renewal that is refused as lost ends the lease and is told as its loss', async () => {
+  useFakeClock();
+  const backend = scriptedBackend({
+    renew: () => Promise.resolve([{ status: 'lost', reason: 'taken-over' }]),
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  await expect(lease.renew()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
+  expect(lease.signal.aborted).toBe(true);
+});
+
+test('a renewal without a clear answer is told, and the lease stays as it was', async () => {
+  useFakeClock();
+  const error = new Error('cut');
+  const backend = scriptedBackend({ renew: () => Promise.resolve([{ status: 'unknown', error }]) });
+  const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
+  await pass(1_000);
+  await expect(lease.renew()).rejects.toMatchObject({ code: 'LOCK_BACKEND', cause: error });
+  expect(lease.validForMs).toBe(28_698);
+});
+
+test('a ttl that is none is refused by renew, and nothing is sent', async () => {
+  const backend = scriptedBackend();
+  const lease = await locksOn(backend).lock('a').acquire();
+  await expect(lease.renew(Number.NaN)).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+  expect(backend.of('renew')).toEqual([]);
+  await lease.release();
+});
+
+test('a session’s lease is valid for as long as the session is known to live', async () => {
+  useFakeClock();
+  const session = { until: 5_000 };
+  const backend = scriptedBackend({
+    attempt: (asked, _enqueue, call) =>
+      Promise.resolve(granted(asked, call, { session: { validUntil: () => session.until } })),
+  });
+  const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
+  const { signal } = lease;
+  expect(lease.validForMs).toBe(5_000 - performance.now());
+  session.until = 45_000;
+  await pass(31_000);
+  expect(signal.aborted).toBe(false);
+  await pass(14_000);
+  expect(signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'session-lost' });
+});
+
+test('a loss that the store pushes is told at once, with its reason', async () => {
+  useFakeClock();
+  const pushed = new AbortController();
+  const lost = listenTo('locks:lost');
+  const backend = scriptedBackend({
+    attempt: (asked, _enqueue, call) => Promise.resolve(granted(asked, call, { lost: pushed.signal })),
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const { signal } = lease;
+  pushed.abort('force-released');
+  expect(signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'force-released' });
+  expect(lost).toMatchObject([{ reason: 'force-released' }]);
+  await expect(lease.release()).rejects.toMatchObject({ code: 'LOCK_LOST' });
+  expect(backend.of('release')).toEqual([]);
+});
+
+test.each([
+  ['its reason', 'taken-over', 'taken-over'],
+  ['no reason', undefined, 'session-lost'],
+  ['an error', new Error('connection closed'), 'session-lost'],
+])('a loss that is pushed with %s is told as %s', async (_what, given, reason) => {
+  const pushed = new AbortController();
+  const backend = scriptedBackend({
+    attempt: (asked, _enqueue, call) => Promise.resolve(granted(asked, call, { lost: pushed.signal })),
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  pushed.abort(given);
+  expect(lease.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason });
+});
+
+test('a loss that was pushed before the grant arrived makes a lost lease', async () => {
+  const backend = scriptedBackend({
+    attempt: (asked, _enqueue, call) =>
+      Promise.resolve(granted(asked, call, { lost: AbortSignal.abort('taken-over') })),
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  expect(lease.validForMs).toBe(0);
+  expect(lease.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
+});
+
+test('nobody listens to the store’s loss signal once the lease is over', async () => {
+  const pushed = new AbortController();
+  const added = vi.spyOn(pushed.signal, 'addEventListener');
+  const removed = vi.spyOn(pushed.signal, 'removeEventListener');
+  const lost = listenTo('locks:lost');
+  const backend = scriptedBackend({
+    attempt: (asked, _enqueue, call) => Promise.resolve(granted(asked, call, { lost: pushed.signal })),
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const { signal } = lease;
+  await lease.release();
+  expect(removed.mock.calls.map(([, listener]) => listener)).toEqual(
+    added.mock.calls.map(([, listener]) => listener),
+  );
+  pushed.abort('session-lost');
+  expect(signal.aborted).toBe(false);
+  expect(lost).toEqual([]);
+});
+
+test('an acquire without a look at the signal makes no AbortController', async () => {
+  const made = vi.spyOn(globalThis, 'AbortController');
+  const lease = await locksOn(scriptedBackend()).lock('a').acquire();
+  await lease.release();
+  expect(made).not.toHaveBeenCalled();
+  made.mockRestore();
+});
