@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { build } from './build.mjs';
+import { childEnvironment } from './environment.mjs';
 import { leavingNothingBehind } from './left-behind.mjs';
+import { bringPnpm } from './pnpm.mjs';
 import { prepare } from './prepare.mjs';
 import { root } from './root.mjs';
 import { runChild } from './run-child.mjs';
@@ -64,7 +66,8 @@ export const commands = {
   },
 
   async exec([command = 'node', ...args]) {
-    const { env } = await prepare();
+    // `pnpm install` is what mends a lockfile that does not fit, so it cannot wait for a good one.
+    const env = command === 'pnpm' ? childEnvironment((await bringPnpm()).folders) : (await prepare()).env;
     const { exitCode } = await runChild(command, args, { env, cwd: process.cwd() });
     return exitCode;
   },
