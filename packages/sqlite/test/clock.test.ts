@@ -92,5 +92,5 @@ test('all processes read one clock, also from a time namespace of their own', as
     expect(Number(micros)).toBeGreaterThanOrEqual(before);
     expect(Number(micros)).toBeLessThanOrEqual(clock.nowMicros());
   }
-  context.annotate(variants.length === 2 ? 'with a time namespace' : 'without: needs Linux and root');
+  await context.annotate(variants.length === 2 ? 'with a time namespace' : 'without: needs Linux and root');
 });

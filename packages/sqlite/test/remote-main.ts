@@ -45,11 +45,19 @@ const methods: Record<string, (...args: never[]) => unknown> = {
   attempted: (key: string) => attemptOf(key).promise,
 };
 
-process.on('message', async ({ seq, method, args }: { seq: number; method: string; args: never[] }) => {
+interface Order {
+  readonly seq: number;
+  readonly method: string;
+  readonly args: never[];
+}
+
+async function obey({ seq, method, args }: Order): Promise<void> {
   try {
     process.send?.({ seq, value: await methods[method]?.(...args) });
   } catch (error) {
     process.send?.({ seq, error: String(error) });
   }
-});
+}
+
+process.on('message', (order: Order) => void obey(order));
 process.on('disconnect', () => process.exit());
