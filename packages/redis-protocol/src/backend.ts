@@ -71,23 +71,24 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     this.#assertUsable(request.resource);
     const keys = keysOfLock(this.#prefix + encodeName(request.resource));
     const sentAt = call.now();
-    const queue =
-      enqueue && this.#room.subscription.live ? this.#room.enter(request.acquisitionId) : undefined;
-    const command = acquireCommand(request, keys, queue);
+    const id = request.acquisitionId;
+    if (enqueue) this.#room.enter(id);
+    const queue = enqueue && this.#room.subscription.live ? this.#room.queueArgument(id) : undefined;
     let attempt: Attempt;
     try {
+      const command = acquireCommand(request, keys, queue);
       let reply: unknown;
       try {
         reply = await this.#port.send(keys.lock, command);
       } catch (error) {
-        reply = await recover(this.#port, scripts.acquire, keys.lock, command, error);
+        reply = await this.#recoverAttempt(keys, call, command, error);
       }
       attempt = this.#readAttempt(request, keys, call, sentAt, queue, reply);
+      if (attempt.status === 'contended' && enqueue && queue === undefined) {
+        attempt = await this.#enqueueFirst(request, keys, call);
+      }
     } finally {
-      if (queue !== undefined) this.#room.left();
-    }
-    if (attempt.status === 'contended' && enqueue && queue === undefined) {
-      attempt = await this.#enqueueFirst(request, keys, call);
+      if (enqueue) this.#room.left(id);
     }
     if (this.#replicas !== undefined && attempt.status === 'granted') {
       await this.#replicate(this.#replicas, attempt.grant, call);
@@ -97,20 +98,25 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
 
   /** The first contention of this process: only now is the channel opened. */
   async #enqueueFirst(request: AcquireRequest, keys: ResourceKeys, call: Call): Promise<Attempt> {
-    await this.#room.subscription.open();
+    // Half of the time that is left: without the channel there is still a place in the queue to be had.
+    await this.#room.subscription.open((call.deadline - call.now()) / 2);
     if (!this.#looked) void warnOfEviction(this.#port);
     this.#looked = true;
+    // Given up meanwhile: what is sent now would come after its abandon.
+    if (this.#closed || !this.#room.isEntering(request.acquisitionId)) return contended;
     const sentAt = call.now();
-    const queue = this.#room.enter(request.acquisitionId);
-    try {
-      const command = acquireCommand(request, keys, queue);
-      const reply = await this.#port
-        .send(keys.lock, command)
-        .catch((error: unknown) => recover(this.#port, scripts.acquire, keys.lock, command, error));
-      return this.#readAttempt(request, keys, call, sentAt, queue, reply);
-    } finally {
-      this.#room.left();
-    }
+    const queue = this.#room.queueArgument(request.acquisitionId);
+    const command = acquireCommand(request, keys, queue);
+    const reply = await this.#port
+      .send(keys.lock, command)
+      .catch((error: unknown) => this.#recoverAttempt(keys, call, command, error));
+    return this.#readAttempt(request, keys, call, sentAt, queue, reply);
+  }
+
+  #recoverAttempt(keys: ResourceKeys, call: Call, command: RedisCommand, error: unknown): Promise<unknown> {
+    // Given up meanwhile: see above.
+    if (call.signal?.aborted || call.now() > call.deadline) throw error;
+    return recover(this.#port, scripts.acquire, keys.lock, command, error);
   }
 
   #readAttempt(
@@ -127,7 +133,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         this.#room.admit(request, keys, call, sentAt, queue ?? '', reply);
         return contended;
       }
-      const validForMs = Number(reply[1]);
+      // PTTL rounds up.
+      const validForMs = Number(reply[1]) - 1;
       this.#room.settle(request.acquisitionId, validForMs);
       return { status: 'granted', grant: new RedisGrant(request, keys, BigInt(first), sentAt, validForMs) };
     }

@@ -120,7 +120,7 @@ export class CheckRound {
     for (const [at, waiter] of waiters.entries()) {
       if (Number.isNaN(floor)) this.#room.hint(waiter);
       else if (waiter.request.acquisitionId === id)
-        this.#room.deliver(waiter, Number(token), sentAt[at] as number, Number(validForMs));
+        this.#room.deliver(waiter, Number(token), sentAt[at] as number, Number(validForMs) - 1);
       else this.#room.stillWaiting(waiter, sentAt[at] as number, floor);
     }
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RedisPort, SubscriptionEvents } from './port.ts';
 
-const patienceMs = 1000;
+const longestPatienceMs = 1000;
 const retryMs = 5000;
 
 /**
@@ -35,8 +35,8 @@ export class Subscription {
     return this.#live;
   }
 
-  /** Ends when the channel is listened to, cannot be had, or takes too long. */
-  async open(): Promise<void> {
+  /** Ends when the channel is listened to, cannot be had, or takes longer than `patienceMs`. */
+  async open(patienceMs = longestPatienceMs): Promise<void> {
     if (this.#live) return;
     if (this.#opening === undefined) {
       if (performance.now() < this.#retryAt) return;
@@ -52,7 +52,7 @@ export class Subscription {
     }
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, patienceMs);
+      timer = setTimeout(resolve, Math.max(0, Math.min(patienceMs, longestPatienceMs)));
     });
     await Promise.race([this.#opening, patience]);
     clearTimeout(timer);

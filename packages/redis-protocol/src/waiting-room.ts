@@ -44,11 +44,12 @@ export class WaitingRoom {
   readonly #waiters = new Map<string, Waiter>();
   /** Granted after waiting, and until when at least: a message that comes late for one of these is no stray. */
   readonly #granted = new Map<string, number>();
+  /** Enqueues under way. One that is abandoned meanwhile is taken out: its answer must not admit it. */
+  readonly #entering = new Set<string>();
   /** Messages that overtook the reply of their own enqueue. */
   readonly #early = new Map<string, EarlyMessage>();
   readonly #round: CheckRound;
   readonly #claims: { readonly waiter: Waiter; readonly token: number }[] = [];
-  #entering = 0;
   #sweepAt = 256;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -63,18 +64,26 @@ export class WaitingRoom {
     });
   }
 
-  /** Before an enqueue is sent: the argument that asks for it. Every call is followed by one of {@link left}. */
-  enter(id: string): string {
-    this.#entering++;
+  /** Before an enqueue is sent. Every call is followed by one of {@link left}. */
+  enter(id: string): void {
+    this.#entering.add(id);
+  }
+
+  isEntering(id: string): boolean {
+    return this.#entering.has(id);
+  }
+
+  /** The argument of an attempt that asks for a place in the queue. */
+  queueArgument(id: string): string {
     const notify = this.#waiters.get(id)?.notify ?? this.subscription.notify;
     return `${this.#round.aliveMs}|${this.#settings.claimMs}|${notify}`;
   }
 
   /** After an enqueue was answered, or failed. */
-  left(): void {
-    this.#entering--;
-    if (this.#entering > 0 || this.#early.size === 0) return;
-    for (const [id, early] of this.#early) this.giveBack(id, early.keys, '');
+  left(id: string): void {
+    this.#entering.delete(id);
+    if (this.#entering.size > 0 || this.#early.size === 0) return;
+    for (const [other, early] of this.#early) this.giveBack(other, early.keys, '');
     this.#early.clear();
   }
 
@@ -89,6 +98,7 @@ export class WaitingRoom {
   ): void {
     const notify = queue.slice(queue.indexOf('|', queue.indexOf('|') + 1) + 1);
     const id = request.acquisitionId;
+    if (!this.#entering.has(id)) return;
     const known = this.#waiters.get(id);
     const waiter: Waiter = {
       request,
@@ -134,6 +144,7 @@ export class WaitingRoom {
   /** The id neither waits nor holds any more, as far as this process is concerned. */
   forget(id: string): void {
     if (this.#granted.size > 0) this.#granted.delete(id);
+    if (this.#entering.size > 0) this.#entering.delete(id);
     if (this.#waiters.size === 0 && this.#early.size === 0) return;
     this.#early.delete(id);
     const waiter = this.#waiters.get(id);
@@ -283,7 +294,7 @@ export class WaitingRoom {
 
   #unknown(id: string, token: number, keys: ResourceKeys): void {
     if (this.#granted.has(id)) return;
-    if (this.#entering > 0) this.#early.set(id, { token, keys });
+    if (this.#entering.size > 0) this.#early.set(id, { token, keys });
     else this.giveBack(id, keys, '');
   }
 
