@@ -1,0 +1,186 @@
+import { createLocks, type LockBackend } from '@locks/core';
+import { redisBackend as ioredisBackend } from '@locks/redis-ioredis';
+import { redisBackend as nodeRedisBackend } from '@locks/redis-node';
+import { type RedisServer, sendCommands, startReplicated, waitUntil } from '@locks/test-servers';
+import { Redis } from 'ioredis';
+import { createClient } from 'redis';
+import { describe, expect, it } from 'vitest';
+import { type Library, libraries } from '../src/redis/open-client.ts';
+import { failure, Lab, untilWaiting } from './lab.ts';
+
+const SLACK_MS = 700;
+
+/** Every command of ours, and no channel: what a user has by default since Redis 7. */
+const NO_CHANNELS = ['on', '>secret', '~*', 'resetchannels', '+@all'];
+
+async function urlOfUser(redis: RedisServer, name: string, rules: readonly string[]): Promise<string> {
+  await redis.command('ACL', 'SETUSER', name, ...rules);
+  return `redis://${name}:secret@${redis.host}:${redis.port}`;
+}
+
+describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout: 40_000 }, (library) => {
+  it('out of memory: an acquire says so; renewal, hand-off and release still work', async () => {
+    await using lab = new Lab();
+    const redis = await lab.redis({ args: ['--maxmemory-policy', 'noeviction'] });
+    const [holder, waiter] = [await lab.locks(library, redis), await lab.locks(library, redis)];
+    const [handed, single] = [await holder.lock('handed').acquire(), await holder.lock('single').acquire()];
+    const entered = waiter.lock('handed').acquire({ ttlMs: 20_000 });
+    await untilWaiting(waiter, 'handed');
+    // Whatever it uses is too much now.
+    await redis.command('CONFIG', 'SET', 'maxmemory', 1);
+    const refused = await failure(holder.lock('b').acquire({ waitMs: 5_000 }));
+    expect(refused).toMatchObject({ code: 'LOCK_BACKEND', resource: 'b', cause: expect.objectContaining({ message: expect.stringMatching(/^OOM/) }) });
+    expect(await failure(holder.lock('b').tryAcquire())).toMatchObject({ code: 'LOCK_BACKEND' });
+    await handed.renew(25_000);
+    expect(Number(await redis.command('PTTL', 'lock:handed'))).toBeGreaterThan(20_000);
+    const releasedAt = performance.now();
+    await handed.release();
+    const next = await entered;
+    expect(performance.now() - releasedAt).toBeLessThan(SLACK_MS);
+    await next.renew();
+    await next.release();
+    await single.release();
+    expect(await redis.command('EXISTS', 'lock:handed', 'lock:single', 'lock:b')).toBe(0);
+  });
+
+  it('a read-only replica as the client: LOCK_BACKEND with READONLY, and no lease', async () => {
+    await using lab = new Lab();
+    const { replicas, stop } = await startReplicated();
+    lab.onEnd(stop);
+    const [replica] = replicas as [RedisServer];
+    const locks = await lab.locks(library, replica);
+    const cause = expect.objectContaining({ message: expect.stringMatching(/READONLY/) });
+    expect(await failure(locks.lock('a').tryAcquire())).toMatchObject({ code: 'LOCK_BACKEND', cause });
+    const startedAt = performance.now();
+    expect(await failure(locks.lock('a').acquire({ waitMs: 600 }))).toMatchObject({ code: 'LOCK_BACKEND', cause });
+    expect(performance.now() - startedAt).toBeLessThan(600 + SLACK_MS);
+    expect(await replica.command('DBSIZE')).toBe(0);
+  });
+
+  it('a key of another type where the lock would be: LOCK_BACKEND, and the key is untouched', async () => {
+    await using lab = new Lab();
+    const redis = await lab.redis();
+    const locks = await lab.locks(library, redis);
+    await redis.command('RPUSH', 'lock:a', 'one', 'two');
+    const cause = expect.objectContaining({ message: expect.stringMatching(/WRONGTYPE/) });
+    expect(await failure(locks.lock('a').acquire())).toMatchObject({ code: 'LOCK_BACKEND', cause });
+    expect(await failure(locks.lock('a').tryAcquire())).toMatchObject({ code: 'LOCK_BACKEND', cause });
+    expect(await failure(locks.inspect('a'))).toMatchObject({ code: 'LOCK_BACKEND', cause });
+    expect(await failure(locks.forceRelease('a'))).toMatchObject({ code: 'LOCK_BACKEND', cause });
+    expect(await redis.command('LRANGE', 'lock:a', 0, -1)).toEqual(['one', 'two']);
+    expect(await redis.command('PTTL', 'lock:a')).toBe(-1);
+  });
+
+  it('a key that became another type under a lease: told lost at the renewal, and untouched', async () => {
+    await using lab = new Lab();
+    const redis = await lab.redis();
+    const locks = await lab.locks(library, redis);
+    const lease = await locks.lock('a').acquire();
+    await redis.command('DEL', 'lock:a');
+    await redis.command('RPUSH', 'lock:a', 'one');
+    expect(await failure(lease.renew())).toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
+    expect(lease.signal.aborted).toBe(true);
+    expect(await failure(lease.release())).toMatchObject({ code: 'LOCK_LOST' });
+    expect(await redis.command('LRANGE', 'lock:a', 0, -1)).toEqual(['one']);
+  });
+
+  it('a user without the right to the keys: LOCK_BACKEND with NOPERM at once', async () => {
+    await using lab = new Lab();
+    const redis = await lab.redis();
+    const url = await urlOfUser(redis, 'other', ['on', '>secret', '~other:*', '&*', '+@all']);
+    const locks = await lab.locks(library, { url });
+    const startedAt = performance.now();
+    const refused = await failure(locks.lock('a').acquire({ waitMs: 10_000 }));
+    expect(refused).toMatchObject({ code: 'LOCK_BACKEND', cause: expect.objectContaining({ message: expect.stringMatching(/NOPERM|permission/i) }) });
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(await redis.command('DBSIZE')).toBe(0);
+  });
+
+  it('a user without the right to any channel still hands over and still waits, at the pace of the checks', async () => {
+    await using lab = new Lab();
+    const redis = await lab.redis();
+    const url = await urlOfUser(redis, 'mute', NO_CHANNELS);
+    const [mute, other] = [await lab.locks(library, { url }), await lab.locks(library, redis)];
+    // It may not publish: the waiter hears nothing and finds its grant by its check.
+    const held = await mute.lock('a').acquire();
+    const entered = other.lock('a').acquire();
+    await untilWaiting(other, 'a');
+    await held.release();
+    const next = await entered;
+    // It may not subscribe: it waits all the same, served by its own checks.
+    const back = mute.lock('a').acquire();
+    await untilWaiting(other, 'a');
+    await next.release();
+    const releasedAt = performance.now();
+    const last = await back;
+    expect(performance.now() - releasedAt).toBeLessThan(1_000 + SLACK_MS);
+    expect(last.fencingToken).toBeGreaterThan(next.fencingToken as bigint);
+    await last.release();
+    expect(await redis.command('EXISTS', 'lock:a')).toBe(0);
+  });
+
+  it('replicas that do not follow: fails, leaves nothing, and works again when they do', async () => {
+    await using lab = new Lab();
+    const { master, replicas, stop } = await startReplicated();
+    lab.onEnd(stop);
+    const [replica] = replicas as [RedisServer];
+    const locks = await lab.locks(library, master, { backend: { minReplicas: 1, replicaTimeoutMs: 300 } });
+    const plain = await lab.locks(library, master);
+    await untilFollowing(master);
+    const first = await locks.lock('a').acquire({ waitMs: 2_000 });
+    expect(await replica.command('EXISTS', 'lock:a')).toBe(1);
+    await first.release();
+    await replica.pause();
+    lab.onEnd(() => replica.resume());
+    const refused = await failure(locks.lock('a').tryAcquire());
+    expect(refused).toMatchObject({ code: 'LOCK_BACKEND', cause: expect.objectContaining({ name: 'ReplicationError' }) });
+    expect(await master.command('EXISTS', 'lock:a')).toBe(0);
+    // A hand-off is no exception.
+    const held = await plain.lock('b').acquire();
+    const handed = locks.lock('b').acquire({ waitMs: 1_500 });
+    await untilWaiting(plain, 'b');
+    await held.release();
+    expect(await failure(handed)).toMatchObject({ code: 'LOCK_BACKEND' });
+    await waitUntil(async () => (await master.command('EXISTS', 'lock:b')) === 0, { what: 'nothing to be left' });
+    replica.resume();
+    await untilFollowing(master);
+    const again = await locks.lock('a').acquire({ waitMs: 5_000 });
+    expect(await replica.command('EXISTS', 'lock:a')).toBe(1);
+    await again.release();
+  });
+});
+
+describe.concurrent.each(libraries)('a wrong password, with %s', (library) => {
+  it('is LOCK_BACKEND within the wait, and names the refusal', async () => {
+    await using lab = new Lab();
+    const redis = await lab.redis({ password: 'right' });
+    const locks = createLocks(backendWithPassword(lab, library, `redis://:wrong@${redis.host}:${redis.port}`));
+    lab.use(locks);
+    const startedAt = performance.now();
+    const error = await failure(locks.lock('a').acquire({ waitMs: 3_000 }));
+    expect(performance.now() - startedAt).toBeLessThan(3_000 + SLACK_MS);
+    const message = expect.stringMatching(/NOAUTH|WRONGPASS/);
+    expect(error).toMatchObject({ code: 'LOCK_BACKEND', message, cause: expect.any(Error) });
+    expect(await redis.command('DBSIZE')).toBe(0);
+  });
+});
+
+/** Clients that connect in the background, as in an application that does not wait for it. */
+function backendWithPassword(lab: Lab, library: Library, url: string): LockBackend {
+  if (library === 'redis-ioredis') {
+    const client = new Redis(url);
+    client.on('error', () => undefined);
+    lab.onEnd(() => client.disconnect());
+    return ioredisBackend(client);
+  }
+  const client = createClient({ url }).on('error', () => undefined);
+  client.connect().catch(() => undefined);
+  lab.onEnd(() => client.destroy());
+  return nodeRedisBackend(client);
+}
+
+/** Resolves when a replica acknowledges: after a full synchronisation it takes its time with the first one. */
+async function untilFollowing(master: RedisServer): Promise<void> {
+  const acknowledged = async () => (await sendCommands(master, [['SET', 'probe', 1], ['WAIT', 1, 500]]))[1] === 1;
+  await waitUntil(acknowledged, { what: 'a replica that follows' });
+}

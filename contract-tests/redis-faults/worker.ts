@@ -1,0 +1,100 @@
+/** The main module of a worker process. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLocks, isLockError, type Lease } from '@locks/core';
+import { openClient } from '../src/redis/open-client.ts';
+import type { Answer, LoadOptions, Order, Orders, Stay, WorkerSetup } from './worker-orders.ts';
+import { machineNow } from './worker-orders.ts';
+
+const setup = JSON.parse(process.argv[2] as string) as WorkerSetup;
+const { library, address, backend, ...lockOptions } = setup;
+const client = await openClient(library, address);
+const locks = createLocks(client.backend(backend), lockOptions);
+
+const unhandled: string[] = [];
+process.on('unhandledRejection', (error) => unhandled.push(String(error)));
+process.on('uncaughtException', (error) => unhandled.push(String(error)));
+process.on('disconnect', () => process.exit());
+
+const leases: Lease[] = [];
+const stays: Stay[] = [];
+const failures: { at: number; what: string }[] = [];
+let loading: Promise<unknown> | undefined;
+let stopping = false;
+
+const orders: Orders = {
+  async acquire(name, options) {
+    const lease = await locks.lock(name).acquire(options);
+    const { acquisitionId, fencingToken } = lease;
+    // Made now, so that a loss is told without anybody asking.
+    void lease.signal;
+    return { id: leases.push(lease) - 1, acquisitionId, token: String(fencingToken), at: machineNow() };
+  },
+  async release(id) {
+    await leaseOf(id).release();
+  },
+  async state(id) {
+    const { validForMs, signal } = leaseOf(id);
+    return { validForMs, aborted: signal.aborted, reason: reasonOf(signal) };
+  },
+  async startLoad(options) {
+    stopping = false;
+    loading = Promise.all(Array.from({ length: options.loops }, (_, loop) => run(loop, options)));
+  },
+  async stopLoad() {
+    stopping = true;
+    await loading;
+    return { stays: stays.splice(0), failures: failures.splice(0), unhandled: unhandled.splice(0) };
+  },
+};
+
+async function run(loop: number, { resources, holdMs, waitMs }: LoadOptions): Promise<void> {
+  for (let round = loop; !stopping; round += 1) {
+    const resource = resources[round % resources.length] as string;
+    const askedAt = machineNow();
+    try {
+      const lease = await locks.lock(resource).acquire({ waitMs });
+      await stay(resource, `${library} ${process.pid} loop ${loop}`, askedAt, lease, holdMs);
+      await lease.release();
+    } catch (error) {
+      failures.push({ at: machineNow(), what: isLockError(error) ? `${error.code} ${error.reason ?? error.message}` : String(error) });
+      // Whoever fails fast must not do so thousands of times.
+      await sleep(20);
+    }
+  }
+}
+
+async function stay(resource: string, who: string, askedAt: number, lease: Lease, holdMs: number): Promise<void> {
+  const enteredAt = machineNow();
+  let lostAt: number | undefined;
+  lease.signal.addEventListener('abort', () => {
+    lostAt = machineNow();
+  });
+  await sleep(holdMs * Math.random() * 2);
+  const lost = lease.signal.aborted ? reasonOf(lease.signal) : undefined;
+  const endedAt = Math.min(lostAt ?? Number.POSITIVE_INFINITY, machineNow());
+  stays.push({ resource, who, token: String(lease.fencingToken), askedAt, enteredAt, endedAt, lost });
+}
+
+function leaseOf(id: number): Lease {
+  const lease = leases[id];
+  if (lease === undefined) throw new Error(`There is no lease ${id} here.`);
+  return lease;
+}
+
+function reasonOf(signal: AbortSignal): string | undefined {
+  return isLockError(signal.reason) ? (signal.reason.reason ?? signal.reason.code) : undefined;
+}
+
+const send = (answer: Answer | 'ready'): void => {
+  process.send?.(answer);
+};
+
+process.on('message', ({ order, name, args }: Order) => {
+  const obey = orders[name] as (...given: readonly unknown[]) => Promise<unknown>;
+  obey(...args).then(
+    (value) => send({ order, value }),
+    (error: Error & { code?: string }) =>
+      send({ order, error: { message: error.message, ...(error.code !== undefined && { code: error.code }) } }),
+  );
+});
+send('ready');
