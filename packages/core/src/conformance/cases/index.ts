@@ -1,8 +1,28 @@
 import type { ConformanceCase } from '../case.ts';
+import { abortCases } from './abort.ts';
 import { exclusionCases } from './exclusion.ts';
+import { expiryCases } from './expiry.ts';
+import { fencingCases } from './fencing.ts';
+import { idempotenceCases } from './idempotence.ts';
+import { lostReplyCases } from './idempotence-lost-replies.ts';
+import { lossCases } from './loss.ts';
+import { namesCases } from './names.ts';
+import { renewalAnswerCases } from './renewal-answers.ts';
+import { renewalCases } from './renewal.ts';
 import { ownershipCases } from './ownership.ts';
 import { ownershipLeaseCases } from './ownership-lease.ts';
 import { ownershipOperatorCases } from './ownership-operator.ts';
+import { closeCases } from './close.ts';
+import { fairnessCases } from './fairness.ts';
+import { faultCases } from './faults.ts';
+import { refusalCases } from './refusals.ts';
+import { sessionCases } from './session.ts';
+import { reentrancyCases } from './reentrancy.ts';
+import { reentrancyHandleCases } from './reentrancy-handles.ts';
+import { reentrancyStrangerCases } from './reentrancy-strangers.ts';
+import { waitingCases } from './waiting.ts';
+import { waitingDeathCases } from './waiting-deaths.ts';
+import { waitingHintCases } from './waiting-hints.ts';
 
 /** Every case, in the order of the groups. */
 export const conformanceCases: readonly ConformanceCase[] = [
@@ -10,4 +30,24 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...ownershipCases,
   ...ownershipLeaseCases,
   ...ownershipOperatorCases,
+  ...expiryCases,
+  ...renewalCases,
+  ...renewalAnswerCases,
+  ...lossCases,
+  ...fencingCases,
+  ...waitingCases,
+  ...waitingHintCases,
+  ...waitingDeathCases,
+  ...fairnessCases,
+  ...reentrancyCases,
+  ...reentrancyHandleCases,
+  ...reentrancyStrangerCases,
+  ...abortCases,
+  ...sessionCases,
+  ...closeCases,
+  ...faultCases,
+  ...refusalCases,
+  ...namesCases,
+  ...idempotenceCases,
+  ...lostReplyCases,
 ];

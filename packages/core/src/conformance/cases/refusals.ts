@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { channel } from 'node:diagnostics_channel';
+import type { LockBackend } from '../../backend/types.ts';
+import type { LockEvents } from '../../events.ts';
+import type { AcquireOptions, LockOptions } from '../../options.ts';
+import { Traffic } from '../around-calls.ts';
+import type { ConformanceCase } from '../case.ts';
+import { delegate } from '../delegate.ts';
+
+const invalid = { code: 'LOCK_INVALID_ARGUMENT' };
+
+/** What no acquire takes. */
+const BAD_OPTIONS: readonly (readonly [option: string, ...values: readonly unknown[]])[] = [
+  ['ttlMs', 0, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 1.5, '5', null, 31_536_000_001],
+  ['waitMs', -1, Number.NaN, '5', null, Number.NEGATIVE_INFINITY],
+  ['maxHoldMs', 0, -1, Number.NaN, '5'],
+  ['minRemainingMs', -1, Number.NaN, 30_000_000_000_000, '5'],
+  ['renewal', 'sometimes', true, 1],
+  ['label', 5, 'x'.repeat(257), '\ud800', 'a\nb'],
+  ['signal', {}, 'abort', null],
+  ['within', {}, 5],
+  ['ttl', 1_000],
+  ['timeout', 1_000],
+];
+
+export const refusalCases: readonly ConformanceCase[] = [
+  {
+    id: 'faults/bad-options-are-refused',
+    clause: '§13.3',
+    title: 'a bad option is refused at once with LOCK_INVALID_ARGUMENT that names it, and nothing is sent',
+    async run(stage) {
+      const traffic = new Traffic();
+      const { locks, backend } = await stage.client({ wrap: traffic.wrap });
+      const lock = locks.lock(stage.name());
+      const { minMs } = backend.capabilities.ttl;
+      const table = [...BAD_OPTIONS, ...(minMs > 1 ? [['ttlMs', minMs - 1] as const] : [])];
+      for (const [option, ...values] of table) {
+        for (const value of values) {
+          const options = { [option]: value } as AcquireOptions;
+          const what = `${option}: ${String(value)}`;
+          const isTold = (error: { code?: string; message: string }): boolean => {
+            assert.equal(error.code, 'LOCK_INVALID_ARGUMENT', what);
+            assert.ok(error.message.includes(option), `${what} is refused without naming it: ${error.message}`);
+            return true;
+          };
+          await assert.rejects(lock.acquire(options), isTold, what);
+          await assert.rejects(lock.tryAcquire(options), isTold, what);
+          await assert.rejects(lock.run(() => assert.fail('it worked'), options), isTold, what);
+          assert.throws(() => locks.lock(lock.name, options as LockOptions), isTold, what);
+          assert.throws(() => stage.harness.createLocks(backend, options as LockOptions), isTold, what);
+        }
+      }
+      await assert.rejects(lock.run('work' as never), invalid);
+      await assert.rejects(lock.acquire({ reentrant: true } as AcquireOptions), invalid);
+      assert.throws(() => locks.lock(lock.name, { reentrant: 1 } as never), invalid);
+      assert.equal(traffic.total, 0);
+    },
+  },
+  {
+    id: 'faults/bad-backends-are-refused',
+    clause: '§13.3',
+    title: 'a backend with missing methods, or with capabilities that contradict them, is refused at once',
+    async run(stage) {
+      const backend = await stage.backend();
+      const { capabilities } = backend;
+      const whole = delegate(backend, {});
+      const { attempt: _, ...lame } = whole;
+      const { list: __, ...mute } = whole;
+      const bad: readonly unknown[] = [
+        undefined,
+        {},
+        { ...whole, spec: 'locks-backend/0' },
+        lame,
+        { ...whole, name: '' },
+        { ...whole, capabilities: undefined },
+        { ...whole, capabilities: { ...capabilities, order: 'random' } },
+        { ...whole, capabilities: { ...capabilities, ttl: { minMs: 0, stepMs: 1 } } },
+        { ...mute, capabilities: { ...capabilities, features: ['list'] } },
+        { ...whole, list: whole.list ?? (() => {}), capabilities: { ...capabilities, features: [] } },
+        { ...whole, awaitTurn: 5 },
+      ];
+      for (const value of bad) assert.throws(() => stage.harness.createLocks(value as LockBackend), invalid);
+    },
+  },
+  {
+    id: 'faults/unsupported-is-refused',
+    clause: '§13.4',
+    title: 'what a backend does not declare is refused with LOCK_UNSUPPORTED, before anything is sent',
+    async run(stage) {
+      const traffic = new Traffic();
+      const bare = (backend: LockBackend): LockBackend => {
+        const { list: _, forceRelease: __, ...rest } = delegate(backend, {});
+        return { ...rest, capabilities: { ...backend.capabilities, features: [] } };
+      };
+      const { locks } = await stage.client({ wrap: (backend) => traffic.wrap(bare(backend)) });
+      const unsupported = { code: 'LOCK_UNSUPPORTED' };
+      await assert.rejects(locks.forceRelease(stage.name()), unsupported);
+      await assert.rejects(async () => {
+        for await (const _ of locks.list()) assert.fail('it listed');
+      }, unsupported);
+      const { locks: shared } = await stage.client({
+        wrap: (backend) =>
+          traffic.wrap(delegate(backend, { capabilities: { ...backend.capabilities, modes: ['shared'] } })),
+      });
+      assert.throws(() => shared.lock(stage.name()), unsupported);
+      assert.equal(traffic.total, 0);
+    },
+  },
+  {
+    id: 'faults/events-are-told',
+    clause: '§13.1',
+    title: 'what happens to a lock is told on the diagnostics channel, once each',
+    async run(stage) {
+      const name = stage.name();
+      const events: string[] = [];
+      const messages: { acquisitionId: string; backend: string }[] = [];
+      const names: readonly (keyof LockEvents)[] = ['locks:acquired', 'locks:contended', 'locks:gave-up', 'locks:released'];
+      const listeners = names.map((event) => {
+        const listener = (message: unknown): void => {
+          const told = message as { resource: string; acquisitionId: string; backend: string };
+          if (told.resource !== name) return;
+          events.push(event);
+          messages.push(told);
+        };
+        channel(event).subscribe(listener);
+        return () => channel(event).unsubscribe(listener);
+      });
+      try {
+        const { locks, backend } = await stage.client();
+        const lease = await locks.lock(name).acquire();
+        await assert.rejects(locks.lock(name).acquire({ waitMs: stage.timing.slackMs / 8 }), { code: 'LOCK_TIMEOUT' });
+        await lease.release();
+        assert.deepEqual(events, ['locks:acquired', 'locks:contended', 'locks:gave-up', 'locks:released']);
+        const ids = messages.map(({ acquisitionId }) => acquisitionId === lease.acquisitionId);
+        assert.deepEqual(ids, [true, false, false, true]);
+        assert.deepEqual(new Set(messages.map((message) => message.backend)), new Set([backend.name]));
+      } finally {
+        for (const unsubscribe of listeners) unsubscribe();
+      }
+    },
+  },
+];
