@@ -10,7 +10,7 @@ import type { Step, StepReport } from './step.ts';
  * he can do without (`LOCKS_ALLOW_MISSING=redis`), which CI may not say.
  */
 export async function installServers(steps: readonly Step[]): Promise<StepReport[]> {
-  const names = new Set(steps.flatMap((step) => step.needs ?? []));
+  const names = new Set(steps.flatMap((step) => [...(step.needs ?? []), ...(step.uses ?? [])]));
   const allowed = process.env['CI'] ? [] : (process.env['LOCKS_ALLOW_MISSING'] ?? '').split(',');
   const reports: StepReport[] = [];
   for (const name of names) {

@@ -7,7 +7,10 @@ export interface Step {
   readonly about: string;
   /** `static` steps share the machine with each other, `timed` ones have it for themselves. */
   readonly kind: 'static' | 'timed';
+  /** Without these it cannot run at all. */
   readonly needs?: readonly ServerName[];
+  /** Without these it leaves a part out, and says so. */
+  readonly uses?: readonly ServerName[];
   run(context: StepContext): Promise<StepResult>;
 }
 
