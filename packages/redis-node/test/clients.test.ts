@@ -1,0 +1,163 @@
+import { type RedisServer, startProxy, startRedis } from '@locks/test-servers';
+import { createClient } from 'redis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type NodeRedisClient, redisBackend } from '../src/index.ts';
+import { call, granted, ioredisParty, nodeRedisParty, Party, request } from './setup.ts';
+
+let redis: RedisServer;
+let count = 0;
+const fresh = () => `resource-${++count}`;
+
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
+
+describe('what is not a usable client', () => {
+  it.each([
+    ['undefined', undefined, /undefined/],
+    ['null', null, /null/],
+    ['an address', 'redis://localhost', /redis:\/\/localhost/],
+    ['a promise of one', Promise.resolve({}), /await/],
+    ['a plain object', { host: 'localhost' }, /host/],
+    ['a client of ioredis', { status: 'ready', defineCommand() {}, sendCommand() {} }, /@locks\/redis-ioredis/],
+  ])('is refused at once: %s', (_, client, message) => {
+    expect(() => redisBackend(client as unknown as NodeRedisClient)).toThrow(invalid);
+    expect(() => redisBackend(client as unknown as NodeRedisClient)).toThrow(message);
+  });
+
+  it('is refused at the call while it is not connected', async () => {
+    const backend = redisBackend(createClient());
+    for (const attempt of [
+      backend.attempt(request('x'), true, call),
+      backend.abandon(request('x'), call),
+      Promise.resolve().then(() => backend.inspect('x', call)),
+    ]) {
+      await expect(attempt).rejects.toEqual(invalid);
+      await expect(attempt).rejects.toThrow(/await client.connect\(\)/);
+    }
+    await backend.close();
+  });
+
+  it('is refused when it serves subscriptions', async () => {
+    const client = await createClient({ url: redis.url }).connect();
+    await client.subscribe('x', () => undefined);
+    expect(() => redisBackend(client)).toThrow(/subscriptions/);
+    client.destroy();
+  });
+});
+
+describe('options of the client', () => {
+  it.each([
+    ['RESP2', { RESP: 2 as const }],
+    ['mapped types', { commandOptions: { typeMapping: { 36: Buffer, 58: String } } }],
+    ['a database', { database: 2 }],
+    ['no offline queue', { disableOfflineQueue: true }],
+  ])('works with %s', async (title, options) => {
+    const client = await createClient({ url: redis.url, ...options } as object).connect();
+    await using a = new Party(redisBackend(client), () => client.destroy());
+    const grant = await a.take(title);
+    const { turn } = await a.queue(request(title));
+    expect(await a.backend.renew([{ grant, ttlMs: 20_000 }], call)).toEqual([{ status: 'held' }]);
+    await a.backend.release(grant, call);
+    const next = await turn;
+    expect(next?.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
+    if (next) expect(await a.backend.release(next, call)).toBe('released');
+  });
+
+  it('puts keys and channel behind its key prefix', async () => {
+    const client = await createClient({ url: redis.url, keyPrefix: 'app:' }).connect();
+    await using a = new Party(redisBackend(client), () => client.destroy());
+    await using plain = await ioredisParty(redis, { prefix: 'app:lock:' });
+    const grant = await a.take('prefixed');
+    expect(await redis.command('EXISTS', 'app:lock:prefixed')).toBe(1);
+    const { turn } = await plain.queue(request('prefixed'));
+    await a.backend.release(grant, call);
+    expect(await turn).toBeDefined();
+  });
+});
+
+describe('requests', () => {
+  it('are two for a lock nobody else wants', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = await nodeRedisParty(proxy);
+    await a.backend.release(await a.take(fresh()), call);
+    proxy.resetCounts();
+    for (let i = 0; i < 50; i++) await a.backend.release(await a.take(fresh()), call);
+    expect(proxy.requestCounts()).toEqual({ EVALSHA: 100 });
+    expect(proxy.connections()).toHaveLength(1);
+  });
+
+  it('that got no answer end with the connection, and the same attempt then has the grant', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = await nodeRedisParty(proxy);
+    await a.backend.release(await a.take(fresh()), call);
+    proxy.loseReplies(({ command }) => command === 'EVALSHA', { times: 1, thenCut: true });
+    const wanted = request(fresh());
+    const error: unknown = await a.backend.attempt(wanted, true, call).catch((reason: unknown) => reason);
+    expect(a.backend.isRetryable(error)).toBe(true);
+    granted(await a.backend.attempt(wanted, true, call));
+  });
+});
+
+describe('both clients', () => {
+  it('share one queue, in order, and exclude each other', async () => {
+    await using a = await nodeRedisParty(redis);
+    await using b = await ioredisParty(redis);
+    const name = fresh();
+    let grant = await a.take(name);
+    let holder = a;
+    expect(await b.backend.attempt(request(name), false, call)).toEqual({ status: 'contended' });
+    const order: number[] = [];
+    const turns = [];
+    for (let index = 0; index < 20; index++) {
+      const who = index % 3 === 0 ? a : b;
+      const { turn } = await who.queue(request(name));
+      turns.push({ who, turn: turn.then((got) => (order.push(index), got)) });
+    }
+    for (const { who, turn } of turns) {
+      expect(await holder.backend.release(grant, call)).toBe('released');
+      const next = await turn;
+      if (next === undefined) throw new Error('no grant');
+      expect(next.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
+      [grant, holder] = [next, who];
+    }
+    expect(await holder.backend.release(grant, call)).toBe('released');
+    expect(order).toEqual(turns.map((_, index) => index));
+  });
+
+  it('see each other in inspect', async () => {
+    await using a = await nodeRedisParty(redis);
+    await using b = await ioredisParty(redis);
+    const name = fresh();
+    await a.take(name);
+    const wanted = request(name);
+    await b.queue(wanted);
+    expect(await a.backend.inspect(name, call)).toEqual({
+      ...(await b.backend.inspect(name, call)),
+      holders: [expect.objectContaining({ label: 'test' })],
+      waiters: [expect.objectContaining({ acquisitionId: wanted.acquisitionId, label: 'test' })],
+    });
+  });
+});
+
+describe('a channel', () => {
+  it('that is cut listens again, and no hand-over is lost', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = await ioredisParty(redis);
+    await using b = await nodeRedisParty(proxy);
+    const name = fresh();
+    let grant = await a.take(name);
+    for (let round = 0; round < 3; round++) {
+      const { turn } = await b.queue(request(name));
+      proxy.cut((connection) => connection.sawSubscribe);
+      await a.backend.release(grant, call);
+      const got = await turn;
+      if (got === undefined) throw new Error('no grant');
+      await b.backend.release(got, call);
+      grant = await a.take(name);
+    }
+  });
+});
