@@ -71,7 +71,9 @@ describe('faults', () => {
     await using own = await startRedis();
     await using a = party(own);
     await own.command(command[0], ...command.slice(1));
-    const error: unknown = await a.backend.attempt(request('typed'), true, call).catch((reason: unknown) => reason);
+    const error: unknown = await a.backend
+      .attempt(request('typed'), true, call)
+      .catch((reason: unknown) => reason);
     expect(String(error)).toMatch(message);
     expect(a.backend.isRetryable(error)).toBe(retryable);
   });
@@ -79,11 +81,15 @@ describe('faults', () => {
   it('tells a wrong password and missing rights, and does not repeat the call', async () => {
     await using own = await startRedis({ password: 'secret' });
     await using stranger = party(own, {}, { retryStrategy: () => null });
-    const error: unknown = await stranger.backend.attempt(request('x'), true, call).catch((reason: unknown) => reason);
+    const error: unknown = await stranger.backend
+      .attempt(request('x'), true, call)
+      .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(Error);
     await own.command('ACL', 'SETUSER', 'reader', 'on', '>secret', '~*', '+@read', '+@connection', '+info');
     await using reader = party(own, {}, { username: 'reader', password: 'secret' });
-    const denied: unknown = await reader.backend.attempt(request('x'), true, call).catch((reason: unknown) => reason);
+    const denied: unknown = await reader.backend
+      .attempt(request('x'), true, call)
+      .catch((reason: unknown) => reason);
     expect(String(denied)).toMatch(/NOPERM/);
     expect(reader.backend.isRetryable(denied)).toBe(false);
   });
@@ -91,7 +97,9 @@ describe('faults', () => {
   it('tells a read-only replica, which passes', async () => {
     await using replicated = await startReplicated();
     await using a = party(replicated.replicas[0] as RedisServer);
-    const error: unknown = await a.backend.attempt(request('x'), true, call).catch((reason: unknown) => reason);
+    const error: unknown = await a.backend
+      .attempt(request('x'), true, call)
+      .catch((reason: unknown) => reason);
     expect(String(error)).toMatch(/READONLY/);
     expect(a.backend.isRetryable(error)).toBe(true);
   });
@@ -145,7 +153,9 @@ describe('what operators see', () => {
   });
 
   it('warns once of an eviction policy that may take locks away', async () => {
-    await using own = await startRedis({ args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'] });
+    await using own = await startRedis({
+      args: ['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'],
+    });
     const warnings: Error[] = [];
     const note = (warning: Error) => void warnings.push(warning);
     process.on('warning', note);

@@ -60,7 +60,10 @@ describe('a queue', () => {
     const grant = await a.take(name);
     const events: string[] = [];
     const turn = (await a.queue(request(name))).turn.then(() => events.push('granted'));
-    await a.backend.release(grant, call).then(() => Promise.resolve()).then(() => events.push('released'));
+    await a.backend
+      .release(grant, call)
+      .then(() => Promise.resolve())
+      .then(() => events.push('released'));
     await turn;
     expect(events).toEqual(['granted', 'released']);
   });
@@ -235,7 +238,9 @@ describe('a waiter', () => {
     expect(early).toBeUndefined();
     const got = await turn;
     expect(got).toBeDefined();
-    expect(await redis.command('GET', `lock:${name}`)).toMatch(new RegExp(`^${got?.request.acquisitionId}\\|`));
+    expect(await redis.command('GET', `lock:${name}`)).toMatch(
+      new RegExp(`^${got?.request.acquisitionId}\\|`),
+    );
   });
 
   it('gives back at once what was granted to an id that nobody waits for', async () => {
@@ -253,9 +258,13 @@ describe('a waiter', () => {
     expect(liveness).toMatch(/^@=/);
     const from = performance.now();
     await a.backend.release(grant, call);
-    await waitUntil(async () => String(await redis.command('GET', `lock:${name}`)).startsWith(String(member).split('|')[0] as string), {
-      what: 'the turn of the waiter behind the ghost',
-    });
+    await waitUntil(
+      async () =>
+        String(await redis.command('GET', `lock:${name}`)).startsWith(String(member).split('|')[0] as string),
+      {
+        what: 'the turn of the waiter behind the ghost',
+      },
+    );
     expect(performance.now() - from).toBeLessThan(1500);
   });
 

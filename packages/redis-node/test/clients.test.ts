@@ -22,7 +22,11 @@ describe('what is not a usable client', () => {
     ['an address', 'redis://localhost', /redis:\/\/localhost/],
     ['a promise of one', Promise.resolve({}), /await/],
     ['a plain object', { host: 'localhost' }, /host/],
-    ['a client of ioredis', { status: 'ready', defineCommand() {}, sendCommand() {} }, /@locks\/redis-ioredis/],
+    [
+      'a client of ioredis',
+      { status: 'ready', defineCommand() {}, sendCommand() {} },
+      /@locks\/redis-ioredis/,
+    ],
   ])('is refused at once: %s', (_, client, message) => {
     expect(() => redisBackend(client as unknown as NodeRedisClient)).toThrow(invalid);
     expect(() => redisBackend(client as unknown as NodeRedisClient)).toThrow(message);

@@ -65,7 +65,9 @@ export function ioredisParty({ port }: Address, options?: RedisBackendOptions): 
 }
 
 export async function nodeRedisClusterParty(roots: readonly Address[]): Promise<Party> {
-  const client = createCluster({ rootNodes: roots.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` })) });
+  const client = createCluster({
+    rootNodes: roots.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` })),
+  });
   client.on('error', quiet);
   await client.connect();
   return new Party(redisBackend(client), () => client.destroy());

@@ -42,7 +42,10 @@ describe.each([
   it('locks, renews, lists and hands over on every node', async () => {
     const names = Array.from({ length: 30 }, fresh);
     const grants = await Promise.all(names.map((name) => a.take(name)));
-    const standings = await a.backend.renew(grants.map((grant) => ({ grant, ttlMs: 30_000 })), call);
+    const standings = await a.backend.renew(
+      grants.map((grant) => ({ grant, ttlMs: 30_000 })),
+      call,
+    );
     expect(standings).toEqual(names.map(() => ({ status: 'held' })));
     const listed = [];
     for await (const { resource } of a.backend.list?.('resource-', call) ?? []) listed.push(resource);

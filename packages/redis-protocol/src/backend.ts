@@ -19,7 +19,7 @@ import { settle, type RedisBackendOptions, type Settings } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
 import { renewAll } from './renewal.ts';
 import { ReplicationError, Replicas } from './replicas.ts';
-import { isReply, isRetryableRedisError } from './retryable.ts';
+import { isRetryableRedisError, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
 import { holderOf, inspect, list } from './states.ts';
 import { WaitingRoom } from './waiting-room.ts';
@@ -180,7 +180,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       if (Array.isArray(reply)) this.#room.handLocally(reply, keys, call.now() - sentAt);
     } catch (error) {
       // A slot on the move: its hold ends now; an entry in the queue is given back when its turn comes.
-      if (!isReply(error, 'TRYAGAIN')) throw error;
+      if (!isSplitSlot(error)) throw error;
       await runScript(this.#port, scripts.releaseKey, [keys.lock], [request.acquisitionId]);
     }
   }
@@ -214,7 +214,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     try {
       reply = await this.#port.send(keys.lock, command);
     } catch (error) {
-      reply = isReply(error, 'TRYAGAIN')
+      reply = isSplitSlot(error)
         ? await runScript(this.#port, scripts.releaseKey, [keys.lock], [acquisitionId])
         : await recover(this.#port, scripts.release, keys.lock, command, error);
     }

@@ -2,7 +2,7 @@ import type { Call, RenewItem, Standing } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
 import type { ResourceKeys } from './keys.ts';
 import type { RedisPort } from './port.ts';
-import { isReply } from './retryable.ts';
+import { isSplitSlot } from './retryable.ts';
 import { runScript } from './run-script.ts';
 
 const leasesPerCommand = 200;
@@ -85,7 +85,7 @@ async function renewChunk(
     for (const [at, index] of chunk.entries()) standings[index] = standingOf(replies[at]);
   } catch (error) {
     // A slot on the move: some of its keys are here, others there. One key at a time works.
-    if (isReply(error, 'TRYAGAIN') && chunk.length > 1) {
+    if (isSplitSlot(error) && chunk.length > 1) {
       await Promise.all(chunk.map((index) => renewChunk(port, items, [index], keysOf, standings)));
       return;
     }

@@ -4,7 +4,7 @@ const passingReply =
 const passingCode =
   /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|NR_CLOSED)$/;
 const passingName =
-  /^(?:MaxRetriesPerRequestError|ClusterAllFailedError|SocketClosedUnexpectedlyError|SocketTimeoutError|SocketTimeoutDuringMaintenanceError|ConnectionTimeoutError|CommandTimeoutDuringMaintenanceError|ClientOfflineError|DisconnectsClientError|TimeoutError|RootNodesUnavailableError)$/;
+  /^(?:MaxRetriesPerRequestError|ClusterAllFailedError|SocketClosedUnexpectedlyError|SocketTimeoutError|SocketTimeoutDuringMaintenanceError|ConnectionTimeoutError|CommandTimeoutDuringMaintenanceError|ClientOfflineError|DisconnectsClientError|TimeoutError|RootNodesUnavailableError|MaxCommandRedirectionsError)$/;
 const passingMessage =
   /^(?:Connection is closed\.|Command timed out|Stream isn't writeable|Socket timeout|Socket closed|Too many Cluster redirections|Failed to refresh slots cache|All sentinels are unreachable|None of the sentinels|Connection timeout|Cluster isn't ready)/;
 
@@ -21,6 +21,20 @@ export function isRetryableRedisError(error: unknown): boolean {
   );
 }
 
-export function isReply(error: unknown, code: 'NOSCRIPT' | 'TRYAGAIN'): boolean {
-  return error instanceof Error && error.message.startsWith(code);
+/** The server does not know a script. */
+export function isUnknownScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOSCRIPT');
+}
+
+/**
+ * A slot is on its way to another node, with some keys of the command here and some there. Clients try such a command
+ * again on one node after another, and then say that they were sent around too often.
+ */
+export function isSplitSlot(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return (
+    error.message.startsWith('TRYAGAIN') ||
+    error.message.startsWith('Too many Cluster redirections') ||
+    error.constructor.name === 'MaxCommandRedirectionsError'
+  );
 }

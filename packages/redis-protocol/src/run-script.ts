@@ -1,6 +1,6 @@
 import type { RedisCommand, RedisPort } from './port.ts';
 import type { Script } from './generated/scripts.ts';
-import { isReply } from './retryable.ts';
+import { isUnknownScript } from './retryable.ts';
 
 /**
  * The second try of an `EVALSHA` that failed: a server that does not know the script (new, restarted, flushed, a new
@@ -13,7 +13,7 @@ export function recover(
   command: RedisCommand,
   error: unknown,
 ): Promise<unknown> {
-  if (!isReply(error, 'NOSCRIPT')) throw error;
+  if (!isUnknownScript(error)) throw error;
   return port.send(key, ['EVAL', script.source, ...command.slice(2)]);
 }
 
