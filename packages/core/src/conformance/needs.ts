@@ -34,7 +34,7 @@ export const fifo: Need = { missing: needsFifo, refused: everybodyGetsIn };
 async function everybodyGetsIn(stage: Stage): Promise<void> {
   const name = stage.name();
   const holder = await (await stage.client()).locks.lock(name).acquire();
-  const waitMs = 40 * stage.timing.slackMs;
+  const waitMs = 20 * stage.timing.slackMs;
   const all = await Promise.all([1, 2, 3].map(() => startWaiting(stage, name, { waitMs })));
   await holder.release();
   await Promise.all(all.map(async ({ lease }) => (await lease).release()));

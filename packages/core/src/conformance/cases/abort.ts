@@ -60,7 +60,7 @@ export const abortCases: readonly ConformanceCase[] = [
       const name = stage.name();
       const holder = await (await stage.client()).locks.lock(name).acquire();
       const controller = new AbortController();
-      const waitMs = 40 * stage.timing.slackMs;
+      const waitMs = 20 * stage.timing.slackMs;
       const aborted = await startWaiting(stage, name, { signal: controller.signal, waitMs });
       const behind = await startWaiting(stage, name, { waitMs });
       await stage.sleep(stage.timing.slackMs / 4);
@@ -87,8 +87,8 @@ export const abortCases: readonly ConformanceCase[] = [
         const name = stage.name();
         const holder = await (await stage.client()).locks.lock(name).acquire();
         const controller = new AbortController();
-        const first = await startWaiting(stage, name, { signal: controller.signal, waitMs: 40 * slackMs });
-        const second = await startWaiting(stage, name, { waitMs: 40 * slackMs });
+        const first = await startWaiting(stage, name, { signal: controller.signal, waitMs: 20 * slackMs });
+        const second = await startWaiting(stage, name, { waitMs: 20 * slackMs });
         // Around the moment of the hand-off: turns of the event loop, from before the release to after its reply.
         const turns = stage.random.between(0, 6);
         const released = turns === 0 ? stage.sleep(0).then(() => holder.release()) : holder.release();
@@ -170,7 +170,7 @@ export const abortCases: readonly ConformanceCase[] = [
       await assert.rejects(lock.acquire({ within: holder, signal, waitMs: 20 }), { code: 'LOCK_TIMEOUT' });
       assert.equal(listeners(), 0, 'after a local wait');
       await child.release();
-      const waiting = lock.acquire({ signal, waitMs: 40 * stage.timing.slackMs });
+      const waiting = lock.acquire({ signal, waitMs: 20 * stage.timing.slackMs });
       watch(waiting);
       await stage.until('it listens while it waits', () => listeners() > 0);
       await holder.release();
@@ -206,7 +206,7 @@ async function acquireWithAbortAt(stage: Stage, target: Target | undefined): Pro
   const { locks: others } = await stage.client();
   const holder = await others.lock(name).acquire();
   const { locks } = await stage.client({ wrap });
-  const waiting = locks.lock(name).acquire({ signal: controller.signal, waitMs: 40 * slackMs });
+  const waiting = locks.lock(name).acquire({ signal: controller.signal, waitMs: 20 * slackMs });
   const waits = watch(waiting);
   await stage.until('it waits, or was aborted', () => waits.settled || calls.includes('awaitTurn') || calls.length > 1);
   await holder.release();

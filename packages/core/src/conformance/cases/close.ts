@@ -45,7 +45,7 @@ export const closeCases: readonly ConformanceCase[] = [
       const local = waiter.locks.lock(stage.name());
       const parent = await local.acquire();
       watch(local.acquire({ within: parent }));
-      const sibling = local.acquire({ within: parent, waitMs: 40 * slackMs });
+      const sibling = local.acquire({ within: parent, waitMs: 20 * slackMs });
       const siblingWaits = watch(sibling);
       await stage.sleep(slackMs / 8);
       await waiter.locks.close();
@@ -143,7 +143,7 @@ export const closeCases: readonly ConformanceCase[] = [
       const holder = await others.lock(name).acquire();
       const released = await locks.lock(stage.name()).acquire();
       const controller = new AbortController();
-      const waiting = locks.lock(name).acquire({ signal: controller.signal, waitMs: 40 * stage.timing.slackMs });
+      const waiting = locks.lock(name).acquire({ signal: controller.signal, waitMs: 20 * stage.timing.slackMs });
       watch(waiting);
       await stage.sleep(stage.timing.slackMs / 8);
       controller.abort();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { type ConformanceCase, needsProcesses, processesAreApart } from '../case.ts';
+import type { ConformanceCase } from '../case.ts';
 import { assertExclusive, machineNow, type Stay } from '../history.ts';
+import { needs, processes } from '../needs.ts';
 import { grab, openCall, exclusiveRequest } from '../raw.ts';
 import type { Stage } from '../stage.ts';
 
@@ -25,8 +26,7 @@ export const exclusionCases: readonly ConformanceCase[] = [
     id: 'exclusion/three-processes-never-overlap',
     clause: '§11.1',
     title: 'three processes take turns in the critical section',
-    missing: needsProcesses,
-    refused: processesAreApart,
+    ...needs(processes),
     async run(stage) {
       const name = stage.name();
       const children = await Promise.all([stage.child(), stage.child(), stage.child()]);

@@ -16,7 +16,7 @@ export const fairnessCases: readonly ConformanceCase[] = [
       const served: number[] = [];
       const all: Promise<void>[] = [];
       for (let place = 0; place < 8; place += 1) {
-        const { lease } = await startWaiting(stage, name, { waitMs: 40 * stage.timing.slackMs });
+        const { lease } = await startWaiting(stage, name, { waitMs: 20 * stage.timing.slackMs });
         const turn = lease.then((granted) => {
           served.push(place);
           return granted.release();
@@ -41,7 +41,7 @@ export const fairnessCases: readonly ConformanceCase[] = [
       const children = await Promise.all([stage.child(), stage.child(), stage.child()]);
       const turns: Promise<readonly Stay[]>[] = [];
       for (const [place, child] of [...children, ...children].entries()) {
-        const options = { rounds: 1, stayMs: 2, waitMs: 40 * stage.timing.slackMs };
+        const options = { rounds: 1, stayMs: 2, waitMs: 20 * stage.timing.slackMs };
         const turn = child.contend(name, `place ${place}`, options);
         watch(turn);
         turns.push(turn);
@@ -63,7 +63,7 @@ export const fairnessCases: readonly ConformanceCase[] = [
       const newcomer = (await stage.client()).locks.lock(name);
       for (let round = 0; round < 6; round += 1) {
         const holder = await (await stage.client()).locks.lock(name).acquire();
-        const waiter = await startWaiting(stage, name, { waitMs: 40 * stage.timing.slackMs });
+        const waiter = await startWaiting(stage, name, { waitMs: 20 * stage.timing.slackMs });
         const order: string[] = [];
         let leave: () => void = () => {};
         const triesAreOver = new Promise<void>((resolve) => (leave = resolve));
@@ -75,7 +75,7 @@ export const fairnessCases: readonly ConformanceCase[] = [
         watch(waited);
         const released = holder.release();
         let tried = newcomer.tryAcquire();
-        const came = newcomer.acquire({ waitMs: 40 * stage.timing.slackMs }).then(async (lease) => {
+        const came = newcomer.acquire({ waitMs: 20 * stage.timing.slackMs }).then(async (lease) => {
           order.push('newcomer');
           await lease.release();
         });
@@ -104,10 +104,10 @@ export const fairnessCases: readonly ConformanceCase[] = [
       const stays: Stay[] = [];
       const contenders = [];
       for (let who = 0; who < 6; who += 1) {
-        const first = await startWaiting(stage, name, { waitMs: 40 * stage.timing.slackMs });
+        const first = await startWaiting(stage, name, { waitMs: 20 * stage.timing.slackMs });
         const contend = async (): Promise<void> => {
           const lock = first.locks.lock(name);
-          for (let round = 0, lease = await first.lease; ; lease = await lock.acquire({ waitMs: 40 * stage.timing.slackMs })) {
+          for (let round = 0, lease = await first.lease; ; lease = await lock.acquire({ waitMs: 20 * stage.timing.slackMs })) {
             const enteredAt = machineNow();
             await stage.sleep(2);
             stays.push({ who: `${who}`, enteredAt, leftAt: machineNow(), token: lease.fencingToken?.toString() });

@@ -244,7 +244,7 @@ export const faultCases: readonly ConformanceCase[] = [
             }),
           ),
       });
-      const waiting = locks.lock(name).acquire({ waitMs: 40 * slackMs + 4 * idleGapMs });
+      const waiting = locks.lock(name).acquire({ waitMs: 20 * slackMs + 4 * idleGapMs });
       const waits = watch(waiting);
       await stage.until('it waits', () => traffic.answersTo('attempt') > 0);
       away = true;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { type ConformanceCase, needsLeaseTenure, ttlEndsNothing } from '../case.ts';
+import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
+import { leaseTenure, needs } from '../needs.ts';
 import type { Stage } from '../stage.ts';
 
 /** A client whose next release the store answers with "not held": as after a loss that nobody told. */
@@ -48,8 +49,7 @@ export const ownershipLeaseCases: readonly ConformanceCase[] = [
     id: 'ownership/release-after-loss-tells',
     clause: '§3.2',
     title: 'the release of a lease that was lost rejects with LOCK_LOST, whether it was known or comes out only then',
-    missing: needsLeaseTenure,
-    refused: ttlEndsNothing,
+    ...needs(leaseTenure),
     async run(stage) {
       const { ttlMs } = stage.timing;
       const { locks } = await stage.client();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { type ConformanceCase, forceReleaseIsRefused, listIsRefused, needsFeature } from '../case.ts';
+import type { ConformanceCase } from '../case.ts';
+import { forceRelease, list, needs } from '../needs.ts';
 import { holdersOf } from '../raw.ts';
 
 /** What an operator sees and does. */
@@ -28,8 +29,7 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
     id: 'ownership/list-shows-the-live',
     clause: '§14.2',
     title: 'list gives exactly the resources with the prefix that are held or waited for',
-    missing: needsFeature('list'),
-    refused: listIsRefused,
+    ...needs(list),
     async run(stage) {
       const prefix = `${stage.name()}%_*?[é`;
       const { locks } = await stage.client();
@@ -53,8 +53,7 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
     id: 'ownership/force-release-frees',
     clause: '§14.3',
     title: 'forceRelease ends a hold whoever has it, and tells whose it was',
-    missing: needsFeature('force-release'),
-    refused: forceReleaseIsRefused,
+    ...needs(forceRelease),
     async run(stage) {
       const name = stage.name();
       const [first, second] = [await stage.client(), await stage.client()];
@@ -72,8 +71,7 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
     id: 'ownership/force-release-of-one-acquisition',
     clause: '§14.3',
     title: 'forceRelease with an acquisition id ends only that acquisition',
-    missing: needsFeature('force-release'),
-    refused: forceReleaseIsRefused,
+    ...needs(forceRelease),
     async run(stage) {
       const name = stage.name();
       const { backend, locks } = await stage.client();

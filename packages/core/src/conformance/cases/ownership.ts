@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { type ConformanceCase, needsLeaseTenure, ttlEndsNothing } from '../case.ts';
+import type { ConformanceCase } from '../case.ts';
+import { leaseTenure, needs } from '../needs.ts';
 import { exclusiveRequest, grab, holdersOf, openCall } from '../raw.ts';
 
 /** Who may end or move a hold: its own acquisition, and nobody else. */
@@ -8,8 +9,7 @@ export const ownershipCases: readonly ConformanceCase[] = [
     id: 'ownership/stale-holder-cannot-release',
     clause: '§3.1',
     title: 'a holder whose lease expired and was taken by another cannot release it',
-    missing: needsLeaseTenure,
-    refused: ttlEndsNothing,
+    ...needs(leaseTenure),
     async run(stage) {
       const name = stage.name();
       const backend = await stage.backend();
@@ -24,8 +24,7 @@ export const ownershipCases: readonly ConformanceCase[] = [
     id: 'ownership/stale-holder-cannot-renew',
     clause: '§3.1',
     title: 'a renewal of a lease that was taken by another is told the loss, and neither moves the other nor names it',
-    missing: needsLeaseTenure,
-    refused: ttlEndsNothing,
+    ...needs(leaseTenure),
     async run(stage) {
       const name = stage.name();
       const backend = await stage.backend();
@@ -45,8 +44,7 @@ export const ownershipCases: readonly ConformanceCase[] = [
     id: 'ownership/stale-lease-learns-nothing',
     clause: '§3.1',
     title: 'a lost lease stays lost and its own, whatever its successor does',
-    missing: needsLeaseTenure,
-    refused: ttlEndsNothing,
+    ...needs(leaseTenure),
     async run(stage) {
       const name = stage.name();
       const [first, second] = [await stage.client(), await stage.client()];

@@ -67,7 +67,7 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
     clause: '§5.7',
     title: 'work in locks.detached is a stranger, whatever scope it is called in',
     async run(stage) {
-      const { locks } = await stage.client({ reentrant: true });
+      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const lock = locks.lock(stage.name());
       await lock.run(async (lease) => {
         const work = () => lock.run(() => assert.fail('a stranger got in'), { waitMs: stage.timing.slackMs / 8 });
@@ -82,7 +82,7 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
     clause: '§5.2',
     title: 'a handle acquired inside run without within waits like a stranger, and its timeout says why',
     async run(stage) {
-      const { locks } = await stage.client({ reentrant: true });
+      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const lock = locks.lock(stage.name());
       const waitMs = stage.timing.slackMs / 8;
       await lock.run(async () => {
@@ -96,7 +96,7 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
     clause: '§5.2',
     title: 'a scope of one manager lets in neither another manager nor another resource',
     async run(stage) {
-      const [one, two] = [await stage.client({ reentrant: true }), await stage.client({ reentrant: true })];
+      const [one, two] = [await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs }), await stage.client({ reentrant: true })];
       const name = stage.name();
       await one.locks.lock(name).run(async (lease) => {
         const nested = two.locks.lock(name).run(() => assert.fail('it got in'), { waitMs: stage.timing.slackMs / 8 });

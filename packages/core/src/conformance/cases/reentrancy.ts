@@ -28,7 +28,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     title: 'with reentrant, run inside run re-enters: hold count 2, same token and id, no call to the store',
     async run(stage) {
       const traffic = new Traffic();
-      const { locks } = await stage.client({ wrap: traffic.wrap, reentrant: true });
+      const { locks } = await stage.client({ wrap: traffic.wrap, reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const name = stage.name();
       const other = await (await stage.client()).locks.lock(name);
       await locks.lock(name).run(async (outer) => {
@@ -57,7 +57,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     clause: '§5.3',
     title: 'branches of one scope exclude each other, and not the code of their parent',
     async run(stage) {
-      const { locks } = await stage.client({ reentrant: true });
+      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const lock = locks.lock(stage.name());
       const stays: Stay[] = [];
       let parentWorks: () => void = () => {};
@@ -86,7 +86,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     clause: '§5.2',
     title: 'a hold count follows three levels in and out, with siblings one after the other',
     async run(stage) {
-      const { locks } = await stage.client({ reentrant: true });
+      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const name = stage.name();
       const lock = locks.lock(name);
       const counts: number[] = [];
@@ -112,7 +112,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     clause: '§5.4',
     title: 'a child that nobody awaits keeps the lock until it has left, and does not hang its parent',
     async run(stage) {
-      const { locks } = await stage.client({ reentrant: true });
+      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const name = stage.name();
       const stranger = (await stage.client()).locks.lock(name);
       const lock = locks.lock(name);
@@ -145,7 +145,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     clause: '§5.4',
     title: 'a child that still queues when the scope closes acquires as a stranger, on a lease of its own',
     async run(stage) {
-      const { locks } = await stage.client({ reentrant: true });
+      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const lock = locks.lock(stage.name());
       const ids: string[] = [];
       let leave: () => void = () => {};
@@ -176,7 +176,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     clause: '§5.4',
     title: 'a handle given back inside its own run, with a child still in, strands neither siblings nor parent',
     async run(stage) {
-      const { locks } = await stage.client({ reentrant: true });
+      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const lock = locks.lock(stage.name());
       let leave: () => void = () => {};
       const parent = lock.run(async () => {

@@ -24,8 +24,13 @@ export class Child {
   /** Starts a process that loads the harness `module`. */
   static async start(module: string): Promise<Child> {
     const process = fork(MAIN, [module], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-    const [first] = (await once(process, 'message', { signal: AbortSignal.timeout(START_MS) })) as [unknown];
-    if (first !== 'ready') throw new Error(`The child process did not start: ${JSON.stringify(first)}`);
+    try {
+      const [first] = (await once(process, 'message', { signal: AbortSignal.timeout(START_MS) })) as [unknown];
+      if (first !== 'ready') throw new Error(`The child process did not start: ${JSON.stringify(first)}`);
+    } catch (error) {
+      process.kill('SIGKILL');
+      throw error;
+    }
     return new Child(process);
   }
 

@@ -12,11 +12,11 @@ process.on('unhandledRejection', (error) => unhandled.push(String(error)));
 process.on('uncaughtException', (error) => unhandled.push(String(error)));
 process.on('disconnect', () => process.exit());
 
-const module = process.argv[2] as string;
-const harness = harnessIn((await import(module)) as object);
-if (harness === undefined) throw new Error(`${module} exports no harness: export what defineHarness() gives.`);
-
-const client = new RemoteClient(harness.createLocks(await harness.createBackend()), unhandled);
+const client = await start(process.argv[2] as string).catch((error: unknown) => {
+  // The listeners above would keep a process alive that can do nothing.
+  process.send?.({ failed: String(error) }, () => process.exit(1));
+  return new Promise<never>(() => {});
+});
 
 process.on('message', ({ order, command, args }: Order) => {
   const run = client[command] as (...given: unknown[]) => Promise<unknown>;
@@ -29,3 +29,9 @@ process.on('message', ({ order, command, args }: Order) => {
   );
 });
 send('ready');
+
+async function start(module: string): Promise<RemoteClient> {
+  const harness = harnessIn((await import(module)) as object);
+  if (harness === undefined) throw new Error(`${module} exports no harness: export what defineHarness() gives.`);
+  return new RemoteClient(harness.createLocks(await harness.createBackend()), unhandled);
+}

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { ConformanceCase } from '../case.ts';
+import { leaseTenure, needs } from '../needs.ts';
+import { holdersOf } from '../raw.ts';
+import { RenewalLog } from '../renewal-log.ts';
+import { startWaiting } from '../waiter.ts';
+
+/** What renews a lease, how often, and until when. */
+export const renewalCases: readonly ConformanceCase[] = [
+  {
+    id: 'renewal/keeps-a-lease-alive',
+    clause: '§4.2',
+    title: 'a lease is kept for several ttls though others wait for it',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const name = stage.name();
+      const ttlMs = stage.livingTtlMs;
+      const log = new RenewalLog();
+      const { backend, locks } = await stage.client({ ttlMs, wrap: log.wrap });
+      const lease = await locks.lock(name).acquire();
+      const waiter = await startWaiting(stage, name, { waitMs: 30_000 });
+      await stage.until('it was renewed five times', () => log.of(lease.acquisitionId).length >= 5, 4 * ttlMs);
+      lease.assertValid();
+      assert.equal(lease.signal.aborted, false);
+      assert.deepEqual(await holdersOf(backend, name), [lease.acquisitionId]);
+      assert.equal(waiter.settled(), undefined);
+      await lease.release();
+      await (await waiter.lease).release();
+    },
+  },
+  {
+    id: 'renewal/manual-is-left-alone',
+    clause: '§4.3',
+    title: 'with renewal manual nothing but lease.renew() renews, and the lease runs out',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const { ttlMs } = stage.timing;
+      const log = new RenewalLog();
+      const { locks } = await stage.client({ ttlMs, renewal: 'manual', wrap: log.wrap });
+      const lease = await locks.lock(stage.name()).acquire();
+      await stage.until('the lease is lost', () => lease.validForMs === 0);
+      assert.equal(log.of(lease.acquisitionId).length, 0);
+      await assert.rejects(lease.renew(), { code: 'LOCK_LOST', reason: 'expired' });
+      assert.equal(log.of(lease.acquisitionId).length, 0, 'a lost lease was renewed');
+    },
+  },
+  {
+    id: 'renewal/renew-pushes-the-end',
+    clause: '§1.7',
+    title: 'lease.renew() pushes the end to its ttl from now, in the holder and in the store',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const name = stage.name();
+      const { locks } = await stage.client({ renewal: 'manual' });
+      const lease = await locks.lock(name).acquire({ ttlMs: 20_000 });
+      const other = await stage.client();
+      const expect = async (least: number, most: number): Promise<void> => {
+        assert.ok(lease.validForMs > least && lease.validForMs <= most, `it believes in ${lease.validForMs} ms`);
+        const [holder] = (await other.locks.inspect(name)).holders;
+        const left = holder?.expiresInMs ?? most;
+        assert.ok(left > least && left <= most, `the store has ${left} ms`);
+      };
+      await expect(0, 20_000);
+      await lease.renew(60_000);
+      await expect(30_000, 60_000);
+      await lease.renew();
+      await expect(30_000, 60_000);
+      await lease.renew(20_000);
+      await expect(0, 20_000);
+      await lease.release();
+    },
+  },
+  {
+    id: 'renewal/new-ttl-stays',
+    clause: '§1.7',
+    title: 'a ttl given to lease.renew() also holds for the automatic renewals after it',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const ttlMs = stage.livingTtlMs;
+      const log = new RenewalLog();
+      const { locks } = await stage.client({ ttlMs: 60_000, wrap: log.wrap });
+      const lease = await locks.lock(stage.name()).acquire();
+      await lease.renew(ttlMs);
+      await stage.until('it was renewed twice more', () => log.of(lease.acquisitionId).length >= 3, 3 * ttlMs);
+      const { stepMs } = locks.capabilities.ttl;
+      for (const { item } of log.of(lease.acquisitionId)) {
+        assert.ok(item.ttlMs >= ttlMs && item.ttlMs < ttlMs + stepMs, `renewed by ${item.ttlMs} ms`);
+      }
+      await lease.release();
+    },
+  },
+  {
+    id: 'renewal/one-call-for-many',
+    clause: '§4.4',
+    title: 'one call renews many leases',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const ttlMs = stage.livingTtlMs * 1.5;
+      const log = new RenewalLog();
+      const { locks } = await stage.client({ ttlMs: Math.ceil(ttlMs), wrap: log.wrap });
+      const leases = await Promise.all(Array.from({ length: 24 }, () => locks.lock(stage.name()).acquire()));
+      const renewed = (): boolean => leases.every((lease) => log.of(lease.acquisitionId).length >= 1);
+      await stage.until('each was renewed', renewed, ttlMs);
+      const largest = Math.max(...log.calls.map(({ items }) => items.length));
+      assert.ok(largest >= 8, `${log.calls.length} calls renewed 24 leases, at most ${largest} at once`);
+      await Promise.all(leases.map((lease) => lease.release()));
+    },
+  },
+  {
+    id: 'renewal/ends-at-max-hold',
+    clause: '§4.2',
+    title: 'automatic renewal stops after maxHoldMs, and the lease runs out',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const { slackMs } = stage.timing;
+      const ttlMs = stage.livingTtlMs;
+      const log = new RenewalLog();
+      const { locks } = await stage.client({ ttlMs, maxHoldMs: ttlMs, wrap: log.wrap });
+      const lease = await locks.lock(stage.name()).acquire();
+      const heldAt = performance.now();
+      await stage.until('the lease is lost', () => lease.validForMs === 0, 2 * ttlMs + slackMs);
+      const renewals = log.of(lease.acquisitionId);
+      assert.ok(renewals.length >= 1, 'it was never renewed');
+      const last = Math.max(...renewals.map(({ sentAt }) => sentAt - heldAt));
+      assert.ok(last <= ttlMs + slackMs, `renewed ${last} ms after the grant, maxHoldMs is ${ttlMs}`);
+      await assert.rejects(lease.release(), { code: 'LOCK_LOST', reason: 'expired' });
+    },
+  },
+  {
+    id: 'renewal/slow-hold-is-told-once',
+    clause: '§4.6',
+    title: 'a hold past twice its ttl is told once on locks:slow-hold, and never with maxHoldMs',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const ttlMs = stage.livingTtlMs;
+      const { locks } = await stage.client({ ttlMs });
+      const [slow, limited] = [stage.name(), stage.name()];
+      const told: { readonly resource: string; readonly heldMs: number; readonly ttlMs: number }[] = [];
+      const listen = (message: unknown): void => {
+        const event = message as (typeof told)[number];
+        if (event.resource === slow || event.resource === limited) told.push(event);
+      };
+      subscribe('locks:slow-hold', listen);
+      try {
+        const leases = [await locks.lock(slow).acquire(), await locks.lock(limited).acquire({ maxHoldMs: 60_000 })];
+        await stage.until('the slow hold is told', () => told.length > 0, 2 * ttlMs + stage.timing.slackMs * 2);
+        await stage.sleep(ttlMs / 2);
+        assert.deepEqual(told.map(({ resource }) => resource), [slow]);
+        assert.ok((told[0]?.heldMs ?? 0) >= 2 * ttlMs);
+        await Promise.all(leases.map((lease) => lease.release()));
+      } finally {
+        unsubscribe('locks:slow-hold', listen);
+      }
+    },
+  },
+];
