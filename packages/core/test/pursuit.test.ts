@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { freshAcquisitionId } from '../src/acquire/acquisition-id.ts';
-import type { AcquireRequest, Attempt, Grant } from '../src/backend/types.ts';
+import type { AcquireRequest } from '../src/backend/types.ts';
 import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
-import { capabilities, contended, grant, granted, noAnswer, scriptedBackend } from './scripted-backend.ts';
+import { capabilities, contended, granted, noAnswer, scriptedBackend } from './scripted-backend.ts';
 
 const cut = new Error('connection cut');
 
@@ -120,59 +120,6 @@ test('an expired grant is never handed out', async () => {
   expect(await rejectionOf(lock.tryAcquire())).toBe('LOCK_BACKEND');
   expect(await rejectionOf(lock.acquire({ waitMs: 100 }))).toBe('LOCK_BACKEND');
   expect(backend.of('abandon').length).toBeGreaterThanOrEqual(backend.of('attempt').length);
-});
-
-const broken: [string, (request: AcquireRequest) => unknown][] = [
-  ['nothing', () => undefined],
-  ['an unknown word', () => ({ status: 'maybe', token: 1n })],
-  ['a grant that is missing', () => ({ status: 'granted' })],
-  [
-    'a grant to another id',
-    (request) => ({
-      status: 'granted',
-      grant: { ...full(request), request: { ...request, acquisitionId: 'other' } },
-    }),
-  ],
-  [
-    'a grant without a token',
-    (request) => ({ status: 'granted', grant: { ...full(request), fencingToken: undefined } }),
-  ],
-  [
-    'a token that is no bigint',
-    (request) => ({ status: 'granted', grant: { ...full(request), fencingToken: '7' } }),
-  ],
-  [
-    'a grant that does not say since when',
-    (request) => ({ status: 'granted', grant: { ...full(request), countedFrom: undefined } }),
-  ],
-  [
-    'a grant on the wall clock',
-    (request) => ({ status: 'granted', grant: { ...full(request), countedFrom: Date.now() } }),
-  ],
-  [
-    'a duration that is no number',
-    (request) => ({ status: 'granted', grant: { ...full(request), validForMs: '30000' } }),
-  ],
-];
-
-function full(request: AcquireRequest): Grant {
-  return { request, fencingToken: 7n, countedFrom: 0 };
-}
-
-test.each(broken)('a backend that answers an attempt with %s gives no lease', async (_what, answer) => {
-  const backend = scriptedBackend({ attempt: (request) => Promise.resolve(answer(request) as Attempt) });
-  expect(await rejectionOf(locksOn(backend).lock('a').acquire())).toBe('LOCK_BACKEND');
-  expect(backend.of('attempt')).toHaveLength(1);
-  expect(backend.of('abandon')[0]?.ids).toEqual(backend.of('attempt')[0]?.ids);
-});
-
-test('a grant that is handed over to another id is a broken contract too', async () => {
-  const backend = scriptedBackend({
-    attempt: () => Promise.resolve(contended),
-    awaitTurn: (request, call) => Promise.resolve(grant({ ...request, acquisitionId: 'other' }, call)),
-  });
-  expect(await rejectionOf(locksOn(backend).lock('a').acquire())).toBe('LOCK_BACKEND');
-  expect(backend.of('abandon')[0]?.ids).toEqual(backend.of('attempt')[0]?.ids);
 });
 
 test('where no token is promised none is asked for, and none is there', async () => {

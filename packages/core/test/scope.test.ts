@@ -1,0 +1,245 @@
+import { expect, test } from 'vitest';
+import { Locks } from '../src/create-locks.ts';
+import { Engine } from '../src/engine.ts';
+import { LeaseHandle } from '../src/lease.ts';
+import { ResourceLock } from '../src/lock.ts';
+import { builtInDefaults } from '../src/options.ts';
+import { enterScope } from '../src/scope/enter.ts';
+import { locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
+import { answerLater, capabilities, scriptedBackend } from './scripted-backend.ts';
+
+const reason = new Error('the user went away');
+
+/** Work that writes down who is inside, and leaves some turns later. */
+function crowd(): { work: () => Promise<void>; most: () => number } {
+  let inside = 0;
+  let most = 0;
+  const work = async (): Promise<void> => {
+    inside += 1;
+    most = Math.max(most, inside);
+    await settled();
+    inside -= 1;
+  };
+  return { work, most: () => most };
+}
+
+test('children of one scope exclude each other, and enter in the order in which they came', async () => {
+  const lock = locksOn(scriptedBackend()).lock('a', { reentrant: true });
+  const { work, most } = crowd();
+  const order: number[] = [];
+  await lock.run(() =>
+    Promise.all(
+      [1, 2, 3, 4].map((number) =>
+        lock.run(async () => {
+          order.push(number);
+          await work();
+        }),
+      ),
+    ),
+  );
+  expect(most()).toBe(1);
+  expect(order).toEqual([1, 2, 3, 4]);
+});
+
+test('children do not exclude the parent’s own code', async () => {
+  const lock = locksOn(scriptedBackend()).lock('a', { reentrant: true });
+  const { answer, give } = answerLater<void>();
+  await lock.run(async (lease) => {
+    const child = lock.run(() => answer);
+    await settled();
+    expect(lease.holdCount).toBe(2);
+    lease.assertValid();
+    give();
+    await child;
+  });
+});
+
+test('grandchildren keep their parent’s turn until they have left', async () => {
+  const lock = locksOn(scriptedBackend()).lock('a', { reentrant: true });
+  const { work, most } = crowd();
+  const nested = (): Promise<void> => lock.run(() => lock.run(work));
+  await lock.run(() => Promise.all([nested(), nested(), lock.run(work)]));
+  expect(most()).toBe(1);
+});
+
+test('handles within one lease take turns too, and a single attempt does not wait for its turn', async () => {
+  const lock = locksOn(scriptedBackend()).lock('a');
+  const root = await lock.acquire();
+  const first = await lock.acquire({ within: root });
+  expect(await lock.tryAcquire({ within: root })).toBeUndefined();
+  const second = lock.acquire({ within: root });
+  await settled();
+  expect(root.holdCount).toBe(2);
+  await first.release();
+  await (await second).release();
+  const third = await lock.tryAcquire({ within: root });
+  expect(third?.holdCount).toBe(2);
+});
+
+test('the wait for a turn obeys waitMs', async () => {
+  useFakeClock();
+  const lock = locksOn(scriptedBackend()).lock('a');
+  const root = await lock.acquire();
+  const first = await lock.acquire({ within: root });
+  const second = rejectionOf(lock.acquire({ within: root, waitMs: 500 }));
+  await pass(499);
+  expect(root.holdCount).toBe(2);
+  await pass(1);
+  expect(await second).toBe('LOCK_TIMEOUT');
+  await first.release();
+  expect(root.holdCount).toBe(1);
+  expect(await lock.tryAcquire({ within: root })).toBeDefined();
+});
+
+test('the wait for a turn obeys the signal, and the next in line is not held up', async () => {
+  const lock = locksOn(scriptedBackend()).lock('a');
+  const root = await lock.acquire();
+  const first = await lock.acquire({ within: root });
+  const controller = new AbortController();
+  const second = lock.acquire({ within: root, signal: controller.signal }).catch((error: unknown) => error);
+  const third = lock.acquire({ within: root });
+  await settled();
+  controller.abort(reason);
+  expect(await second).toBe(reason);
+  await first.release();
+  expect((await third).holdCount).toBe(2);
+});
+
+test.each(['before', 'after'])(
+  'a turn that is given in the moment of the abort (%s it) goes to the next',
+  async (when) => {
+    const backend = scriptedBackend();
+    const lock = locksOn(backend).lock('a');
+    const root = await lock.acquire();
+    const first = await lock.acquire({ within: root });
+    const controller = new AbortController();
+    const second = lock.acquire({ within: root, signal: controller.signal }).catch((error: unknown) => error);
+    const third = lock.acquire({ within: root });
+    await settled();
+    if (when === 'after') controller.abort(reason);
+    const left = first.release();
+    if (when === 'before') controller.abort(reason);
+    await left;
+    expect(await second).toBe(reason);
+    const entered = await third;
+    await entered.release();
+    await root.release();
+    expect(backend.of('release')).toHaveLength(1);
+  },
+);
+
+test('a turn given in the moment of the abort and of the parent’s release still gives the lease back', async () => {
+  const backend = scriptedBackend();
+  const lock = locksOn(backend).lock('a');
+  const root = await lock.acquire();
+  const first = await lock.acquire({ within: root });
+  const controller = new AbortController();
+  const second = lock.acquire({ within: root, signal: controller.signal }).catch((error: unknown) => error);
+  await settled();
+  void first.release();
+  controller.abort(reason);
+  void root.release();
+  expect(await second).toBe(reason);
+  await settled();
+  expect(backend.of('release')).toHaveLength(1);
+});
+
+test('close ends the wait for a turn', async () => {
+  const locks = locksOn(scriptedBackend());
+  const lock = locks.lock('a');
+  const root = await lock.acquire();
+  await lock.acquire({ within: root });
+  const queued = rejectionOf(lock.acquire({ within: root }));
+  await settled();
+  await locks.close();
+  expect(await queued).toBe('LOCK_CLOSED');
+});
+
+test('a caller whose signal aborts while it becomes a stranger is told so, and sends nothing', async () => {
+  let unsent = 0;
+  for (let turns = 0; turns < 12; turns += 1) {
+    const backend = scriptedBackend();
+    const lock = locksOn(backend).lock('a', { reentrant: true });
+    const controller = new AbortController();
+    const { answer, give } = answerLater<void>();
+    let [first, queued]: Promise<unknown>[] = [];
+    const running = lock.run(async () => {
+      first = lock.run(() => answer);
+      queued = lock.run(() => 'ran', { signal: controller.signal }).catch((error: unknown) => error);
+      await settled();
+    });
+    await settled();
+    // The work has settled here, and the scope closes in one of the turns that follow.
+    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+    const sentBefore = backend.of('attempt').length;
+    controller.abort(reason);
+    give();
+    await Promise.all([running, first]);
+    const outcome = await queued;
+    if (sentBefore > 1) continue;
+    unsent += 1;
+    expect(outcome).toBe(reason);
+    expect(backend.of('attempt')).toHaveLength(1);
+  }
+  expect(unsent).toBeGreaterThan(2);
+});
+
+test('a branch that enters its own parent’s scope again would wait for itself, and is refused', async () => {
+  const lock = locksOn(scriptedBackend()).lock('a', { reentrant: true });
+  await lock.run(async (root) => {
+    await lock.run(async () => {
+      expect(await rejectionOf(lock.acquire({ within: root }))).toBe('LOCK_REENTRANT');
+      expect(await rejectionOf(lock.run(() => {}, { within: root }))).toBe('LOCK_REENTRANT');
+    });
+    await (await lock.acquire({ within: root })).release();
+  });
+});
+
+test('two branches that wait for each other’s turns are told, instead of waiting for ever', async () => {
+  const locks = locksOn(scriptedBackend(), { reentrant: true });
+  const [a, b] = [locks.lock('a'), locks.lock('b')];
+  const outcomes = await a.run(() =>
+    b.run(() =>
+      Promise.all([
+        a.run(async () => {
+          await settled();
+          return rejectionOf(b.run(() => 'done'));
+        }),
+        b.run(async () => {
+          await settled();
+          return rejectionOf(a.run(() => 'done'));
+        }),
+      ]),
+    ),
+  );
+  expect(outcomes.toSorted()).toEqual(['LOCK_REENTRANT', 'fulfilled']);
+});
+
+test('a shared hold is not upgraded: neither by within nor by run inside run', async () => {
+  const backend = scriptedBackend({ capabilities: { ...capabilities, modes: ['exclusive', 'shared'] } });
+  const engine = new Engine(backend);
+  const options = { ...builtInDefaults(capabilities.ttl), reentrant: true };
+  const shared = new ResourceLock(engine, 'a', { kind: 'shared' }, options);
+  const exclusive = new ResourceLock(engine, 'a', { kind: 'exclusive' }, options);
+  await shared.run(async (lease) => {
+    expect(await rejectionOf(exclusive.acquire({ within: lease }))).toBe('LOCK_REENTRANT');
+    expect(await rejectionOf(exclusive.tryAcquire({ within: lease }))).toBe('LOCK_REENTRANT');
+    expect(await rejectionOf(exclusive.run(() => 'ran'))).toBe('LOCK_REENTRANT');
+    expect(await shared.run((inner) => inner.holdCount)).toBe(2);
+  });
+  // The other way round the holder has more than it asks for.
+  await exclusive.run(async (lease) => {
+    const read = await enterScope(engine, 'a', { kind: 'shared' }, { ...options, within: lease }, true);
+    expect(read?.mode.kind).toBe('exclusive');
+    await read?.release();
+  });
+  expect(backend.of('attempt')).toHaveLength(2);
+  await engine.close();
+});
+
+test('a handle knows its own kind only', async () => {
+  const lease = await new Locks(scriptedBackend()).lock('a').acquire();
+  expect(LeaseHandle.of(lease)).toBe(lease);
+  expect(LeaseHandle.of({ ...lease })).toBeUndefined();
+  expect(LeaseHandle.of(undefined)).toBeUndefined();
+});

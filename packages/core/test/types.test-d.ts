@@ -1,0 +1,94 @@
+import { assertType, expectTypeOf } from 'vitest';
+import type {
+  BackendCapabilities,
+  BaseLease,
+  Lease,
+  LeaseOf,
+  Lock,
+  LockBackend,
+  LockManager,
+} from '../src/index.ts';
+import { createLocks, isLockError, type LockError, type LockErrorCode } from '../src/index.ts';
+
+// Compiled by `tsc`, never run: what users may write, and what must not compile for them.
+
+interface Base {
+  readonly tenure: 'lease';
+  readonly reach: 'network';
+  readonly modes: readonly ['exclusive'];
+  readonly order: 'fifo';
+  readonly ttl: { readonly minMs: 50; readonly stepMs: 1 };
+  readonly features: readonly [];
+}
+type Durable = Base & { readonly fencing: 'durable' };
+type Volatile = Base & { readonly fencing: 'volatile' };
+type Unfenced = Base & { readonly fencing: 'none' };
+type Either = Base & { readonly fencing: 'durable' | 'none' };
+
+declare const durable: LockBackend<Durable>;
+declare const unfenced: LockBackend<Unfenced>;
+declare const unknown: LockBackend;
+
+export async function tokens(): Promise<void> {
+  // A backend with tokens: a bigint. Without: no such property. Not known: perhaps.
+  const fenced = await createLocks(durable).lock('a').acquire();
+  expectTypeOf(fenced.fencingToken).toEqualTypeOf<bigint>();
+  const bare = await createLocks(unfenced).lock('a').acquire();
+  expectTypeOf(bare).not.toHaveProperty('fencingToken');
+  const any = await createLocks(unknown).lock('a').acquire();
+  expectTypeOf(any.fencingToken).toEqualTypeOf<bigint | undefined>();
+}
+
+expectTypeOf<LeaseOf<Volatile>['fencingToken']>().toEqualTypeOf<bigint>();
+expectTypeOf<LeaseOf<Either>['fencingToken']>().toEqualTypeOf<bigint | undefined>();
+expectTypeOf<LeaseOf<BackendCapabilities>>().toEqualTypeOf<Lease>();
+expectTypeOf<
+  'fencingToken' extends keyof LeaseOf<Unfenced> ? 'there' : 'not there'
+>().toEqualTypeOf<'not there'>();
+
+export async function leases(): Promise<void> {
+  const lock = createLocks(durable).lock('a');
+  expectTypeOf(await lock.tryAcquire()).toEqualTypeOf<LeaseOf<Durable> | undefined>();
+  expectTypeOf(await lock.run((lease) => lease.fencingToken)).toEqualTypeOf<bigint>();
+  expectTypeOf(await lock.run(async () => 'later')).toEqualTypeOf<string>();
+  await using lease = await lock.acquire({ waitMs: 5, signal: new AbortController().signal });
+  await using child = await lock.acquire({ within: lease });
+  expectTypeOf(child.signal).toEqualTypeOf<AbortSignal>();
+}
+
+// What is made on a known backend goes where any is asked for.
+expectTypeOf<Lock<LeaseOf<Durable>>>().toExtend<Lock>();
+expectTypeOf<Lock<LeaseOf<Unfenced>>>().toExtend<Lock>();
+expectTypeOf<Lock<LeaseOf<Unfenced>>>().toExtend<Lock<BaseLease>>();
+expectTypeOf<LeaseOf<Durable>>().toExtend<Lease>();
+expectTypeOf<LeaseOf<Durable>>().toExtend<BaseLease>();
+expectTypeOf<LockBackend<Durable>>().toExtend<LockBackend>();
+// And not the other way round: who needs a token does not get a lease without.
+expectTypeOf<Lease>().not.toExtend<LeaseOf<Durable>>();
+expectTypeOf<LeaseOf<Unfenced>>().not.toExtend<LeaseOf<Durable>>();
+expectTypeOf<BaseLease>().not.toExtend<LeaseOf<Durable>>();
+
+export function managers(): void {
+  const locks = createLocks(durable, { ttlMs: 30_000, waitMs: Number.POSITIVE_INFINITY, renewal: 'manual' });
+  expectTypeOf(locks.capabilities).toEqualTypeOf<BackendCapabilities>();
+  assertType<LockManager>(locks);
+  const takesAny = (manager: LockManager): Promise<void> => manager.close();
+  void takesAny(locks);
+  void takesAny(createLocks(unfenced));
+}
+
+// Options belong where they belong.
+type LockOptions = NonNullable<Parameters<LockManager['lock']>[1]>;
+type AcquireOptions = NonNullable<Parameters<Lock['acquire']>[0]>;
+expectTypeOf<LockOptions>().toHaveProperty('reentrant');
+expectTypeOf<LockOptions>().not.toHaveProperty('signal');
+expectTypeOf<LockOptions>().not.toHaveProperty('within');
+expectTypeOf<AcquireOptions>().toHaveProperty('signal');
+expectTypeOf<AcquireOptions>().not.toHaveProperty('reentrant');
+expectTypeOf<{ renewal: 'never' }>().not.toExtend<AcquireOptions>();
+
+export function errors(error: unknown): void {
+  if (isLockError(error, 'LOCK_TIMEOUT')) expectTypeOf(error).toEqualTypeOf<LockError>();
+  expectTypeOf<LockError['code']>().toEqualTypeOf<LockErrorCode>();
+  expectTypeOf<'LOCK_GONE'>().not.toExtend<LockErrorCode>();
+}
