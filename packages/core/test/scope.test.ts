@@ -162,7 +162,8 @@ test('a caller whose signal aborts while it becomes a stranger is told so, and s
     const lock = locksOn(backend).lock('a', { reentrant: true });
     const controller = new AbortController();
     const { answer, give } = answerLater<void>();
-    let [first, queued]: Promise<unknown>[] = [];
+    let first: Promise<unknown> = Promise.resolve();
+    let queued: Promise<unknown> = Promise.resolve();
     const running = lock.run(async () => {
       first = lock.run(() => answer);
       queued = lock.run(() => 'ran', { signal: controller.signal }).catch((error: unknown) => error);

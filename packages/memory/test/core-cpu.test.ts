@@ -1,0 +1,18 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const script = fileURLToPath(new URL('core-cpu.ts', import.meta.url));
+
+test('core’s own work on an uncontended acquire and release is a few microseconds', {
+  timeout: 60_000,
+}, async () => {
+  // In a process of its own: a test runner’s transforms and hooks are not what is measured.
+  const { stdout } = await run(process.execPath, [script], { env: { ...process.env, ROUNDS: '7' } });
+  const { coreMicros } = JSON.parse(stdout) as { coreMicros: number };
+  expect(coreMicros).toBeGreaterThan(0);
+  // Loose: the machine may be busy. Alone it takes about 1.5.
+  expect(coreMicros).toBeLessThan(6);
+});
