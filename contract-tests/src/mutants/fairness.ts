@@ -1,0 +1,120 @@
+import type { AcquireRequest, Attempt, Call, Grant, LockBackend } from '@locks/core';
+import { delegate } from './delegate.ts';
+import type { Mutant } from './mutant.ts';
+import { pause } from './on-calls.ts';
+
+/** Those who wait for a resource, the last one first, over all backends of the process. */
+const stacks = new Map<string, string[]>();
+
+/** No queue in the store, and whoever came last is served first. */
+function lastComeFirstServed(backend: LockBackend): LockBackend {
+  const leave = ({ resource, acquisitionId }: AcquireRequest): void => {
+    const stack = stacks.get(resource)?.filter((id) => id !== acquisitionId) ?? [];
+    if (stack.length === 0) stacks.delete(resource);
+    else stacks.set(resource, stack);
+  };
+  return delegate(backend, {
+    async attempt(request, enqueue, call) {
+      const { resource, acquisitionId } = request;
+      const attempt = await backend.attempt(request, false, call);
+      if (attempt.status === 'granted') leave(request);
+      else if (enqueue && !stacks.get(resource)?.includes(acquisitionId)) {
+        stacks.set(resource, [acquisitionId, ...(stacks.get(resource) ?? [])]);
+      }
+      return attempt;
+    },
+    async awaitTurn({ resource, acquisitionId }, { signal }) {
+      do await pause(1);
+      while (stacks.get(resource)?.[0] !== acquisitionId && !signal?.aborted);
+      return undefined;
+    },
+    abandon(request, call) {
+      leave(request);
+      return backend.abandon(request, call);
+    },
+  });
+}
+
+/** The first one in a process whose turn comes goes to the end of the queue again. */
+function stepsBack(backend: LockBackend): LockBackend {
+  const waited = new Set<string>();
+  let stepped = false;
+  const judge = async (request: AcquireRequest, grant: Grant, call: Call): Promise<Grant | undefined> => {
+    if (stepped || !waited.has(request.acquisitionId)) return grant;
+    stepped = true;
+    await backend.release(grant, call);
+    const again = await backend.attempt(request, true, call);
+    return again.status === 'granted' ? again.grant : undefined;
+  };
+  return delegate(backend, {
+    async attempt(request, enqueue, call): Promise<Attempt> {
+      const attempt = await backend.attempt(request, enqueue, call);
+      if (attempt.status === 'contended') {
+        if (enqueue) waited.add(request.acquisitionId);
+        return attempt;
+      }
+      const grant = await judge(request, attempt.grant, call);
+      return grant === undefined ? { status: 'contended' } : { status: 'granted', grant };
+    },
+    async awaitTurn(request, call) {
+      const grant = await backend.awaitTurn?.(request, call);
+      return grant && (await judge(request, grant, call));
+    },
+  });
+}
+
+/** A waiter watches only the one before it, and takes its death for one more wait. */
+function waitsForTheOneBefore(backend: LockBackend): LockBackend {
+  const before = new Map<string, { readonly id: string | undefined; held: boolean }>();
+  return delegate(backend, {
+    async awaitTurn({ resource, acquisitionId }, call) {
+      for (;;) {
+        const { holders, waiters } = await backend.inspect(resource, call);
+        const holder = holders[0]?.acquisitionId;
+        let watched = before.get(acquisitionId);
+        if (watched === undefined) {
+          const place = waiters.findIndex((waiter) => waiter.acquisitionId === acquisitionId);
+          watched = { id: waiters[place - 1]?.acquisitionId ?? holder, held: false };
+          before.set(acquisitionId, watched);
+        }
+        if (watched.id === undefined || holder === acquisitionId || (watched.held && holder !== watched.id)) return undefined;
+        watched.held ||= holder === watched.id;
+        if (call.signal?.aborted) return undefined;
+        await pause(5);
+      }
+    },
+  });
+}
+
+export const fairnessMutants: readonly Mutant[] = [
+  {
+    name: 'last-come-first-served',
+    says: 'waiters are a stack, and whoever comes when the lock is free takes it',
+    host: 'memory',
+    expected: [
+      'fairness/first-come-first-served',
+      'fairness/newcomers-do-not-overtake',
+      'fairness/turns-are-shared',
+      'waiting/waiters-are-shown-in-order',
+    ],
+    backend: lastComeFirstServed,
+  },
+  {
+    name: 'steps-back',
+    says: 'the first waiter of a process goes to the end of the queue when its turn comes',
+    host: 'sqlite',
+    expected: ['fairness/order-over-three-processes'],
+    backend: stepsBack,
+  },
+  {
+    name: 'waits-for-the-dead',
+    says: 'a waiter waits until the one before it has had its turn, dead or alive',
+    host: 'sqlite',
+    expected: [
+      'waiting/killed-waiter-is-passed-over',
+      'waiting/frozen-waiter-is-passed-over',
+      'waiting/dead-between-hand-off-and-claim',
+    ],
+    backend: waitsForTheOneBefore,
+  },
+];

@@ -1,0 +1,77 @@
+import type { Grant, LockBackend } from '@locks/core';
+import { delegate } from './delegate.ts';
+import type { Mutant } from './mutant.ts';
+
+/** A backend of which every grant is changed. */
+function overGrants(backend: LockBackend, change: (grant: Grant) => Grant): LockBackend {
+  return delegate(backend, {
+    async attempt(...args) {
+      const attempt = await backend.attempt(...args);
+      return attempt.status === 'granted' ? { status: 'granted', grant: change(attempt.grant) } : attempt;
+    },
+    async awaitTurn(...args) {
+      const grant = await backend.awaitTurn?.(...args);
+      return grant && change(grant);
+    },
+  });
+}
+
+let everybodyIsLost = new AbortController();
+
+export const sessionMutants: readonly Mutant[] = [
+  {
+    name: 'session-end-is-silent',
+    says: 'nobody is told of the end of a session',
+    host: 'session-memory',
+    expected: ['session/end-loses-all-its-leases', 'session/end-frees-its-resources', 'session/others-are-unaffected'],
+    backend: (backend) =>
+      overGrants(backend, ({ lost: _, ...grant }) => ({ ...grant, session: { validUntil: () => performance.now() + 300 } })),
+  },
+  {
+    name: 'session-never-seems-to-end',
+    says: 'a session is said to be valid whenever one asks',
+    host: 'session-memory',
+    expected: ['session/stall-tells-the-loss'],
+    backend: (backend) =>
+      overGrants(backend, (grant) => ({ ...grant, session: { validUntil: () => performance.now() + 300 } })),
+  },
+  {
+    name: 'session-ends-by-ttl',
+    says: 'a lease ends by its ttl, though its session lives',
+    host: 'session-memory',
+    expected: ['session/outlives-the-ttl'],
+    backend: (backend) =>
+      overGrants(backend, (grant) => {
+        const end = grant.countedFrom + grant.request.ttlMs;
+        return { ...grant, session: { validUntil: () => Math.min(end, grant.session?.validUntil() ?? end) } };
+      }),
+  },
+  {
+    name: 'one-session-for-all',
+    says: 'the end of one session is told to the leases of all',
+    host: 'session-memory',
+    expected: ['session/others-are-unaffected'],
+    backend: (backend) =>
+      overGrants(backend, (grant) => {
+        grant.lost?.addEventListener('abort', () => {
+          everybodyIsLost.abort({ reason: 'session-lost' });
+          everybodyIsLost = new AbortController();
+        });
+        return { ...grant, lost: everybodyIsLost.signal };
+      }),
+  },
+  {
+    name: 'lease-with-a-session',
+    says: 'tenure is declared as a lease, and grants have a session',
+    host: 'memory',
+    expected: [
+      'session/end-loses-all-its-leases',
+      'session/end-frees-its-resources',
+      'session/others-are-unaffected',
+      'session/outlives-the-ttl',
+      'session/stall-tells-the-loss',
+    ],
+    backend: (backend) =>
+      overGrants(backend, (grant) => ({ ...grant, session: { validUntil: () => grant.countedFrom + grant.request.ttlMs } })),
+  },
+];
