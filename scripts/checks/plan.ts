@@ -6,6 +6,7 @@ import { packageSteps } from './steps/packages.ts';
 import { readmeStep } from './steps/readme.ts';
 import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
+import { suiteOnNodesStep } from './steps/suite-on-nodes.ts';
 import { testSteps } from './steps/tests.ts';
 
 /** Every step of `npm test`, in the order of the summary. */
@@ -17,5 +18,6 @@ export const steps: readonly Step[] = [
   ...consumerSteps,
   readmeStep,
   changesetStep,
+  suiteOnNodesStep,
   ...testSteps,
 ];

@@ -1,0 +1,59 @@
+import { join } from 'node:path';
+import { runCommand } from '../command.ts';
+import { consumerFolder } from '../consumer-folder.ts';
+import { nodesOfUsers } from '../nodes.ts';
+import type { Step } from '../step.ts';
+
+/** The conformance suite as a third party runs it: from the registry's packages, with `node --test`, on every Node. */
+export const suiteOnNodesStep: Step = {
+  name: 'suite-on-nodes',
+  about:
+    'the conformance suite of the packed packages through node:test, import and require, on Node 20, 22, 24 and 26',
+  // Its cases are about time.
+  kind: 'timed',
+  async run() {
+    const folder = await consumerFolder();
+    const runs = [];
+    for (const node of await nodesOfUsers()) {
+      // Two at a time: the suite waits more than it works.
+      const files = ['suite.test.mjs', 'suite.test.cjs'];
+      runs.push(...(await Promise.all(files.map((file) => runSuite(node, folder, file)))));
+    }
+    return {
+      passed: sum(runs.map((run) => run.passed)),
+      failed: sum(runs.map((run) => run.failed)),
+      skipped: sum(runs.map((run) => run.skipped)),
+      output: runs.flatMap((run) => (run.failed > 0 ? [`${run.name}:\n${run.output}`] : [])).join('\n\n'),
+      notes: runs.map(
+        (run) => `${run.name}: ${run.passed} passed, ${run.failed} failed, ${run.skipped} skipped`,
+      ),
+    };
+  },
+};
+
+async function runSuite(
+  { version, executable }: { version: string; executable: string },
+  folder: string,
+  file: string,
+) {
+  const args = ['--test', '--test-reporter=tap', join(folder, file)];
+  const { ok, output } = await runCommand(executable, args, { cwd: folder, limitMs: 180_000 });
+  const count = (what: string) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(output)?.[1] ?? 0);
+  const failed = count('fail') + count('cancelled');
+  // A suite that registers nothing, or a file that cannot be loaded, is no success.
+  const sound = ok && count('pass') > 0;
+  return {
+    name: `${file} on Node ${version}`,
+    passed: count('pass'),
+    failed: sound ? failed : Math.max(1, failed),
+    skipped: count('skipped'),
+    output: output
+      .split('\n')
+      .filter((line) => !/^\s*(ok |# |duration_ms|type:|---|\.\.\.|1\.\.)/.test(line))
+      .join('\n'),
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
