@@ -9,5 +9,11 @@ export default defineHarness({
   name: 'memory',
   server: 'none (in process)',
   createBackend: () => memoryBackend(store),
+  faults: {
+    async evict(resource) {
+      const holder = store.holder(resource);
+      if (holder !== undefined) store.forget(resource, holder.request.acquisitionId);
+    },
+  },
   timing: { ttlMs: 150, slackMs: 150, idleGapMs: 100 },
 });

@@ -1,8 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { defineHarness } from '@locks/core/conformance';
 import { sqliteBackend } from '@locks/sqlite';
+
+const PATH_VARIABLE = 'LOCKS_SQLITE_PATH';
+const BUSY_MS = 5_000;
 
 /** One file in a folder of its own, which child processes find by the environment. */
 export default defineHarness({
@@ -12,11 +16,36 @@ export default defineHarness({
   async setup() {
     const folder = await mkdtemp(join(tmpdir(), 'locks-sqlite-'));
     return {
-      env: { LOCKS_SQLITE_PATH: join(folder, 'locks.db') },
+      env: { [PATH_VARIABLE]: join(folder, 'locks.db') },
       teardown: () => rm(folder, { recursive: true, force: true }),
     };
   },
-  createBackend: () => sqliteBackend({ path: process.env['LOCKS_SQLITE_PATH'] as string }),
+  createBackend: () => sqliteBackend({ path: path() }),
+  faults: {
+    // Another program keeps the file to itself.
+    async cut() {
+      const db = open();
+      db.exec('BEGIN IMMEDIATE');
+      return async () => {
+        db.exec('ROLLBACK');
+        db.close();
+      };
+    },
+    async evict(resource) {
+      const db = open();
+      db.prepare('DELETE FROM holds WHERE resource = ?').run(Buffer.from(resource));
+      db.close();
+    },
+  },
   // A process that stands still is passed over after two seconds.
   timing: { ttlMs: 300, slackMs: 300, idleGapMs: 2_100 },
 });
+
+function path(): string {
+  return process.env[PATH_VARIABLE] as string;
+}
+
+/** As an administrator would: a connection of its own. */
+function open(): DatabaseSync {
+  return new DatabaseSync(path(), { timeout: BUSY_MS });
+}

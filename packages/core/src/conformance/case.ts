@@ -40,6 +40,8 @@ export interface ConformanceCase {
   readonly missing?: (capabilities: BackendCapabilities, harness: Harness) => Missing | undefined;
   /** With `missing: 'capability'`: asserts that asking for it is refused, or truly absent. */
   readonly refused?: (stage: Stage) => Promise<void>;
+  /** It hurts the whole store: no other case runs beside it. */
+  readonly alone?: true;
   readonly run: (stage: Stage) => Promise<void>;
 }
 

@@ -10,6 +10,7 @@ export {
   type Timing,
   type Waiver,
 } from './harness.ts';
+export { writeReport } from './bindings/report-file.ts';
 export type { CaseResult, ConformanceReport, Outcome } from './outcome.ts';
 export { runCase } from './run-case.ts';
 export { freshSeed, reportOf, runConformance, startHarness, type SuiteOptions } from './run-suite.ts';

@@ -7,9 +7,14 @@ import { Stage } from './stage.ts';
 const CASE_MS = 60_000;
 
 /** Runs one case and tells which of the five outcomes it has. */
-export async function runCase(testCase: ConformanceCase, harness: Harness, seed: number): Promise<CaseResult> {
+export async function runCase(
+  testCase: ConformanceCase,
+  harness: Harness,
+  seed: number,
+  limitMs: number = CASE_MS,
+): Promise<CaseResult> {
   const startedAt = performance.now();
-  const result = await outcomeOf(testCase, harness, seed);
+  const result = await outcomeOf(testCase, harness, seed, limitMs);
   return { id: testCase.id, ...result, ms: Math.round(performance.now() - startedAt) };
 }
 
@@ -17,6 +22,7 @@ async function outcomeOf(
   testCase: ConformanceCase,
   harness: Harness,
   seed: number,
+  limitMs: number,
 ): Promise<Pick<CaseResult, 'outcome' | 'reason' | 'error'>> {
   const waiver = harness.waivers?.[testCase.id];
   if (waiver !== undefined) return { outcome: 'waived', reason: `${waiver.reason} (${waiver.link})` };
@@ -30,10 +36,10 @@ async function outcomeOf(
       if (testCase.refused === undefined) {
         return { outcome: 'untested', reason: `${missing.reason}, and nothing asserts that it is refused` };
       }
-      await withLimit(testCase.refused(stage));
+      await withLimit(testCase.refused(stage), limitMs);
       return { outcome: 'not-applicable', reason: missing.reason };
     }
-    await withLimit(testCase.run(stage));
+    await withLimit(testCase.run(stage), limitMs);
     return { outcome: 'passed' };
   } catch (error) {
     return { outcome: 'failed', reason: reasonOf(error, seed), error };
@@ -43,10 +49,10 @@ async function outcomeOf(
   }
 }
 
-async function withLimit(work: Promise<void>): Promise<void> {
+async function withLimit(work: Promise<void>, limitMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`The case did not end within ${CASE_MS} ms.`)), CASE_MS);
+    timer = setTimeout(() => reject(new Error(`The case did not end within ${limitMs} ms.`)), limitMs);
   });
   try {
     await Promise.race([work, limit]);

@@ -61,15 +61,21 @@ async function runAll(
   seed: number,
   { concurrency = 8, onResult }: SuiteOptions,
 ): Promise<CaseResult[]> {
-  const queue = [...cases];
   const results: CaseResult[] = [];
-  const work = async (): Promise<void> => {
+  await runSome(cases.filter(({ alone }) => !alone), concurrency);
+  await runSome(cases.filter(({ alone }) => alone), 1);
+  return results;
+
+  async function runSome(some: readonly ConformanceCase[], atOnce: number): Promise<void> {
+    const queue = [...some];
+    await Promise.all(Array.from({ length: atOnce }, () => work(queue)));
+  }
+
+  async function work(queue: ConformanceCase[]): Promise<void> {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const result = await runCase(next, harness, seed);
       results.push(result);
       onResult?.(result);
     }
-  };
-  await Promise.all(Array.from({ length: concurrency }, work));
-  return results;
+  }
 }

@@ -1,5 +1,5 @@
 import { after, before, describe, it } from 'node:test';
-import { GROUPS } from '../case.ts';
+import { type ConformanceCase, GROUPS } from '../case.ts';
 import { conformanceCases } from '../cases/index.ts';
 import type { Harness } from '../harness.ts';
 import type { CaseResult } from '../outcome.ts';
@@ -31,19 +31,23 @@ export function testLockConformance(harness: Harness, options: BindingOptions = 
       await started?.teardown();
     });
     for (const group of GROUPS) {
-      const cases = conformanceCases.filter(({ id }) => id.startsWith(`${group}/`));
-      if (cases.length === 0) continue;
-      describe(group, { concurrency: 8 }, () => {
-        for (const testCase of cases) {
-          it(`${testCase.title} (${testCase.id}, ${testCase.clause})`, async (context) => {
-            const result = await runCase(testCase, harness, seed);
-            results.push(result);
-            if (result.outcome === 'failed') throw result.error;
-            if (result.outcome === 'untested') throw new Error(`untested: ${result.reason}`);
-            if (result.outcome !== 'passed') context.skip(`${result.outcome}: ${result.reason}`);
-          });
-        }
-      });
+      const cases = conformanceCases.filter(({ id, alone }) => id.startsWith(`${group}/`) && !alone);
+      if (cases.length > 0) describe(group, { concurrency: 8 }, () => register(cases, harness, seed, results));
     }
+    // After the others: these hurt the whole store.
+    const alone = conformanceCases.filter((testCase) => testCase.alone);
+    describe('alone', () => register(alone, harness, seed, results));
   });
+}
+
+function register(cases: readonly ConformanceCase[], harness: Harness, seed: number, results: CaseResult[]): void {
+  for (const testCase of cases) {
+    it(`${testCase.title} (${testCase.id}, ${testCase.clause})`, async (context) => {
+      const result = await runCase(testCase, harness, seed);
+      results.push(result);
+      if (result.outcome === 'failed') throw result.error;
+      if (result.outcome === 'untested') throw new Error(`untested: ${result.reason}`);
+      if (result.outcome !== 'passed') context.skip(`${result.outcome}: ${result.reason}`);
+    });
+  }
 }

@@ -193,6 +193,7 @@ export const faultCases: readonly ConformanceCase[] = [
     id: 'faults/store-away-while-held',
     clause: '§8.2',
     title: 'while the store is away a lease is lost by its deadline, and told; afterwards it can be had again',
+    alone: true,
     ...needs(leaseTenure),
     async run(stage) {
       const name = stage.name();

@@ -1,0 +1,62 @@
+/** `npm run conformance -- <backend>`: runs the suite on one backend, prints the outcomes and writes the report. */
+import { readdirSync } from 'node:fs';
+import {
+  type CaseResult,
+  conformanceCases,
+  type Harness,
+  harnessIn,
+  type Outcome,
+  runConformance,
+  writeReport,
+} from '@locks/core/conformance';
+import { reportDirectory } from './report-directory.ts';
+
+const harnesses = new URL('./harnesses/', import.meta.url);
+const backends = readdirSync(harnesses)
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => file.slice(0, -'.ts'.length))
+  .sort();
+
+const given = process.argv.slice(2);
+const backend = given[0];
+if (given.includes('--list')) {
+  console.log(backends.join('\n'));
+} else if (backend === undefined || !backends.includes(backend)) {
+  const problem = backend === undefined ? 'Which backend?' : `There is no backend ${JSON.stringify(backend)}.`;
+  console.error(`${problem} There are: ${backends.join(', ')}.`);
+  process.exitCode = 2;
+} else {
+  const harness = harnessIn((await import(new URL(`${backend}.ts`, harnesses).href)) as object);
+  if (harness === undefined) throw new Error(`src/harnesses/${backend}.ts exports no harness.`);
+  process.exitCode = await run(harness);
+}
+
+async function run(harness: Harness): Promise<number> {
+  const startedAt = performance.now();
+  const results = new Map<string, CaseResult>();
+  const report = await runConformance(harness, {
+    runner: 'npm run conformance',
+    onResult: (result) => results.set(result.id, result),
+  });
+  let group = '';
+  for (const { id } of conformanceCases) {
+    const result = results.get(id);
+    if (result === undefined) continue;
+    const [of = '', what = id] = id.split('/');
+    if (of !== group) console.log(`\n${of}`);
+    group = of;
+    console.log(`  ${result.outcome.padEnd(14)} ${what.padEnd(44)} ${String(result.ms).padStart(6)} ms`);
+    if (result.reason !== undefined) console.log(indent(result.reason));
+  }
+  const file = writeReport(report, reportDirectory);
+  const counts = new Map<Outcome, number>();
+  for (const { outcome } of report.cases) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  const summary = [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(', ');
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+  console.log(`\n${report.backend}: ${summary}, in ${seconds} s with seed ${report.seed}\n${file}`);
+  return counts.has('failed') || counts.has('untested') ? 1 : 0;
+}
+
+function indent(text: string): string {
+  return text.replaceAll(/^/gm, '      ');
+}
