@@ -14,5 +14,5 @@ export const harness = defineHarness({
       if (holder !== undefined) store.forget(resource, holder.request.acquisitionId);
     },
   },
-  timing: { ttlMs: 300, slackMs: 400, idleGapMs: 500 },
+  timing: { ttlMs: 500, slackMs: 500, idleGapMs: 500 },
 });
