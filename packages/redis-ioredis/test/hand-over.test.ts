@@ -42,6 +42,7 @@ describe('a queue', () => {
   it('counts a pushed grant from the last request that found it waiting, for the claim time', async () => {
     await using a = party(redis);
     await using b = party(redis);
+    await b.openChannel();
     const name = fresh();
     const grant = await a.take(name);
     const before = performance.now();
@@ -70,12 +71,8 @@ describe('a queue', () => {
 
   it('costs one request to enter and one to leave, once the channel is open', async () => {
     await using proxy = await startProxy(redis);
-    await using a = party(proxy);
     await using b = party(proxy, { checkIntervalMs: 60_000 });
-    const name = fresh();
-    await a.take(name);
-    await b.queue(request(name)); // Opens the channel.
-    await a.backend.forceRelease?.(name, undefined, call);
+    await b.openChannel();
     const other = fresh();
     let grant = await b.take(other);
     proxy.resetCounts();
@@ -102,6 +99,7 @@ describe('a queue', () => {
   it('first makes sure of a lock when little of the claim time is left', async () => {
     await using a = party(redis);
     await using b = party(redis, { claimMs: 200, checkIntervalMs: 60_000 });
+    await b.openChannel();
     const name = fresh();
     const grant = await a.take(name);
     const { turn } = await b.queue(request(name, 30_000));
@@ -117,6 +115,38 @@ describe('a queue', () => {
 });
 
 describe('a waiter', () => {
+  it('is told on a channel that was opened while it waited already', async () => {
+    await using a = party(redis);
+    await using b = party(redis, { checkIntervalMs: 60_000 });
+    const name = fresh();
+    const grant = await a.take(name);
+    const { turn } = await b.queue(request(name));
+    const queue = `{lock:${name}}:q`;
+    await waitUntil(
+      async () => String(await redis.command('ZRANGEBYSCORE', queue, 0, '+inf')).includes('|='),
+      {
+        what: 'the channel in the queue',
+      },
+    );
+    expect(await redis.command('ZCOUNT', queue, 0, '+inf')).toBe(1);
+    await a.backend.release(grant, call);
+    expect(await turn).toBeDefined();
+  });
+
+  it('gets a lock that was handed over while its channel was being opened', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = party(redis);
+    await using b = party(proxy, { checkIntervalMs: 60_000, claimMs: 10_000 });
+    await b.client.ping();
+    const name = fresh();
+    const grant = await a.take(name);
+    proxy.stall({ only: (connection) => connection !== proxy.connections()[0] });
+    const { turn } = await b.queue(request(name));
+    await a.backend.release(grant, call);
+    await proxy.heal();
+    expect(await turn).toBeDefined();
+  });
+
   it('ends its wait with its deadline or signal, and leaves nothing when abandoned', async () => {
     await using a = party(redis);
     const name = fresh();
@@ -150,6 +180,7 @@ describe('a waiter', () => {
   it('that died with its process is passed over at once', async () => {
     await using a = party(redis);
     const dying = party(redis);
+    await dying.openChannel();
     const name = fresh();
     const grant = await a.take(name);
     await dying.queue(request(name));
@@ -168,6 +199,7 @@ describe('a waiter', () => {
     await using proxy = await startProxy(redis);
     await using a = party(redis);
     await using frozen = party(proxy);
+    await frozen.openChannel();
     const name = fresh();
     const grant = await a.take(name);
     await frozen.queue(request(name));
@@ -185,6 +217,7 @@ describe('a waiter', () => {
     await using proxy = await startProxy(redis);
     await using a = party(redis);
     await using b = party(proxy);
+    await b.openChannel();
     const name = fresh();
     const grant = await a.take(name);
     const { turn } = await b.queue(request(name));
@@ -225,6 +258,7 @@ describe('a waiter', () => {
     await using proxy = await startProxy(redis);
     await using a = party(redis);
     await using b = party(proxy, { claimMs: 200, checkIntervalMs: 200 });
+    await b.openChannel();
     const name = fresh();
     const grant = await a.take(name);
     const { turn } = await b.queue(request(name));
@@ -246,6 +280,7 @@ describe('a waiter', () => {
   it('gives back at once what was granted to an id that nobody waits for', async () => {
     await using a = party(redis);
     await using b = party(redis);
+    await b.openChannel();
     const name = fresh();
     const grant = await a.take(name);
     await b.queue(request(name));
@@ -272,6 +307,7 @@ describe('a waiter', () => {
     await using proxy = await startProxy(redis);
     await using a = party(redis);
     await using b = party(proxy);
+    await b.openChannel();
     const name = fresh();
     let grant = await a.take(name);
     for (let round = 0; round < 3; round++) {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AcquireRequest, Attempt, Call, Grant, LockBackend } from '@locks/core/backend';
 import type { RedisBackendOptions } from '@locks/redis-protocol';
+import { waitUntil } from '@locks/test-servers';
 import { Redis, type RedisOptions } from 'ioredis';
 import { redisBackend } from '../src/index.ts';
 
@@ -24,6 +25,8 @@ export interface Party extends AsyncDisposable {
   readonly backend: LockBackend;
   take(resource: string, ttlMs?: number): Promise<Grant>;
   /** Enqueues, and gives the turn to come. */
+  /** Makes it wait once, and until it is told of its grants on its channel. */
+  openChannel(): Promise<void>;
   queue(wanted: AcquireRequest): Promise<{ readonly turn: Promise<Grant | undefined> }>;
 }
 
@@ -36,9 +39,22 @@ export function party(
   const client = new Redis({ port, host: '127.0.0.1', ...clientOptions });
   client.on('error', () => undefined);
   const backend = redisBackend(client, options);
+  const openChannel = async (): Promise<void> => {
+    const name = randomUUID();
+    const held = granted(await backend.attempt(request(name), true, call));
+    const waiter = request(name);
+    await backend.attempt(waiter, true, call);
+    const members = () => client.zrangebyscore(`{lock:${name}}:q`, 0, '+inf');
+    await waitUntil(async () => (await members())[0]?.includes('|=lock:ch:'), {
+      what: 'its channel in the queue',
+    });
+    await backend.abandon(waiter, call);
+    await backend.release(held, call);
+  };
   return {
     client,
     backend,
+    openChannel,
     take: async (resource, ttlMs) => granted(await backend.attempt(request(resource, ttlMs), true, call)),
     queue: async (wanted) => {
       const attempt = await backend.attempt(wanted, true, call);

@@ -73,7 +73,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const sentAt = call.now();
     const id = request.acquisitionId;
     if (enqueue) this.#room.enter(id);
-    const queue = enqueue && this.#room.subscription.live ? this.#room.queueArgument(id) : undefined;
+    const queue = enqueue ? this.#room.queueArgument(id) : undefined;
     let attempt: Attempt;
     try {
       const command = acquireCommand(request, keys, queue);
@@ -84,9 +84,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         reply = await this.#recoverAttempt(keys, call, command, error);
       }
       attempt = this.#readAttempt(request, keys, call, sentAt, queue, reply);
-      if (attempt.status === 'contended' && enqueue && queue === undefined) {
-        attempt = await this.#enqueueFirst(request, keys, call);
-      }
     } finally {
       if (enqueue) this.#room.left(id);
     }
@@ -96,25 +93,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     return attempt;
   }
 
-  /** The first contention of this process: only now is the channel opened. */
-  async #enqueueFirst(request: AcquireRequest, keys: ResourceKeys, call: Call): Promise<Attempt> {
-    // Half of the time that is left: without the channel there is still a place in the queue to be had.
-    await this.#room.subscription.open((call.deadline - call.now()) / 2);
-    if (!this.#looked) void warnOfEviction(this.#port);
-    this.#looked = true;
-    // Given up meanwhile: what is sent now would come after its abandon.
-    if (this.#closed || !this.#room.isEntering(request.acquisitionId)) return contended;
-    const sentAt = call.now();
-    const queue = this.#room.queueArgument(request.acquisitionId);
-    const command = acquireCommand(request, keys, queue);
-    const reply = await this.#port
-      .send(keys.lock, command)
-      .catch((error: unknown) => this.#recoverAttempt(keys, call, command, error));
-    return this.#readAttempt(request, keys, call, sentAt, queue, reply);
-  }
-
   #recoverAttempt(keys: ResourceKeys, call: Call, command: RedisCommand, error: unknown): Promise<unknown> {
-    // Given up meanwhile: see above.
+    // Given up meanwhile: what is sent now would come after its abandon.
     if (call.signal?.aborted || call.now() > call.deadline) throw error;
     return recover(this.#port, scripts.acquire, keys.lock, command, error);
   }
@@ -131,6 +111,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       const first = Number(reply[0]);
       if (first < 0) {
         this.#room.admit(request, keys, call, sentAt, queue ?? '', reply);
+        if (!this.#looked) void warnOfEviction(this.#port);
+        this.#looked = true;
         return contended;
       }
       // PTTL rounds up.
@@ -167,7 +149,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     this.#assertUsable(request.resource);
     const keys = keysOfLock(this.#prefix + encodeName(request.resource));
-    const member = this.#room.memberOf(request);
+    const members = this.#room.membersOf(request);
     this.#room.forget(request.acquisitionId);
     const sentAt = call.now();
     try {
@@ -175,7 +157,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         this.#port,
         scripts.abandon,
         [keys.lock, keys.token, keys.queue],
-        [request.acquisitionId, this.#room.subscription.notify, member],
+        [request.acquisitionId, this.#room.subscription.notify, ...members],
       );
       if (Array.isArray(reply)) this.#room.handLocally(reply, keys, call.now() - sentAt);
     } catch (error) {

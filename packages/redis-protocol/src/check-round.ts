@@ -56,7 +56,7 @@ export class CheckRound {
   #batches(waiters: Iterable<Waiter>): Batch[] {
     const resources = new Map<string, Waiter[]>();
     for (const waiter of waiters) {
-      if (!this.#room.isWaiting(waiter)) continue;
+      if (!this.#room.isWaiting(waiter) || waiter.moving) continue;
       const key = waiter.notify + waiter.keys.lock;
       const together = resources.get(key);
       if (together) together.push(waiter);
@@ -90,14 +90,20 @@ export class CheckRound {
 
   async #check(batch: Batch): Promise<void> {
     const keys: string[] = [];
-    const args: string[] = [`${this.aliveMs}|${this.#settings.claimMs}|${batch.notify}`];
-    for (const waiters of batch.resources) {
-      const { lock, token, queue } = (waiters[0] as Waiter).keys;
+    const waiters = batch.resources.flat();
+    // The channel is open by now: waiters that entered before are to be told there.
+    const { notify } = this.#room.subscription;
+    const former = batch.notify === notify ? '' : batch.notify.charAt(0);
+    const args: string[] = [`${this.aliveMs}|${former}|${notify}`];
+    for (const together of batch.resources) {
+      const { lock, token, queue } = (together[0] as Waiter).keys;
       keys.push(lock, token, queue);
-      args.push(String(waiters.length));
-      for (const { member, place } of waiters) args.push(member, String(place));
+      args.push(String(together.length));
+      for (const { request, place } of together)
+        args.push(this.#room.memberOf(request, notify), String(place));
     }
-    const sentAt = batch.resources.map((waiters) => waiters.map(({ call }) => call.now()));
+    if (former !== '') for (const waiter of waiters) waiter.moving = true;
+    const sentAt = batch.resources.map((together) => together.map(({ call }) => call.now()));
     let replies: unknown[];
     try {
       replies = (await runScript(
@@ -107,9 +113,12 @@ export class CheckRound {
         args,
       )) as unknown[];
     } catch (error) {
-      if (!isRetryableRedisError(error)) for (const waiter of batch.resources.flat()) this.#room.hint(waiter);
+      if (!isRetryableRedisError(error)) for (const waiter of waiters) this.#room.hint(waiter);
       return;
+    } finally {
+      for (const waiter of waiters) waiter.moving = false;
     }
+    for (const waiter of waiters) waiter.notify = notify;
     for (const [at, waiters] of batch.resources.entries())
       this.#apply(waiters, sentAt[at] as number[], replies[at]);
   }

@@ -42,7 +42,7 @@ export async function inspect(port: RedisPort, keys: ResourceKeys, resource: str
   };
 }
 
-/** Every resource below `prefix`, found by two scans of each master: lock keys, and queues of locks that are free. */
+/** Every resource below `prefix`, found by two scans of each master: queues, some of locks that are free, and lock keys. */
 export async function* list(
   port: RedisPort,
   keyPrefix: string,
@@ -51,9 +51,10 @@ export async function* list(
   // Up to the first character that may stand encoded; the rest is compared after decoding.
   const plain = escapeGlob(keyPrefix + (/^[^{}%]*/.exec(prefix)?.[0] ?? ''));
   const seen = new Set<string>();
+  // Queues first: a lock that is handed over meanwhile is then found by its key.
   for (const [pattern, ends] of [
-    [`${plain}*`, ['', '']],
     [`{${plain}*}:q`, ['{', '}:q']],
+    [`${plain}*`, ['', '']],
   ] as const) {
     for (const send of port.masters()) {
       let cursor = '0';

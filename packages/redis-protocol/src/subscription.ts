@@ -1,8 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { RedisPort, SubscriptionEvents } from './port.ts';
+import type { RedisPort } from './port.ts';
 
-const longestPatienceMs = 1000;
 const retryMs = 5000;
+
+export interface ChannelEvents {
+  message(text: string): void;
+  /** It listens now, for the first time or again. */
+  listening(): void;
+}
 
 /**
  * The one channel of a backend, opened at the first contention. Waiting works without it, at the pace of the checks:
@@ -10,14 +15,17 @@ const retryMs = 5000;
  */
 export class Subscription {
   readonly channel: string;
+  /** The `notify` of waiters that cannot be told: see {@link notify}. */
+  readonly silent: string;
   readonly #port: RedisPort;
-  readonly #events: SubscriptionEvents;
-  #opening: Promise<void> | undefined;
+  readonly #events: ChannelEvents;
+  #opening = false;
   #live = false;
   #retryAt = 0;
 
-  constructor(port: RedisPort, prefix: string, events: SubscriptionEvents) {
+  constructor(port: RedisPort, prefix: string, events: ChannelEvents) {
     this.channel = `${prefix}ch:${randomUUID().replaceAll('-', '')}`;
+    this.silent = `!${this.channel}`;
     this.#port = port;
     this.#events = events;
   }
@@ -27,7 +35,7 @@ export class Subscription {
    * `~` publish, but the number of listeners means nothing (in a cluster it is local); `!` do not publish.
    */
   get notify(): string {
-    if (!this.#live) return `!${this.channel}`;
+    if (!this.#live) return this.silent;
     return this.#port.cluster ? `~${this.channel}` : `=${this.channel}`;
   }
 
@@ -35,26 +43,20 @@ export class Subscription {
     return this.#live;
   }
 
-  /** Ends when the channel is listened to, cannot be had, or takes longer than `patienceMs`. */
-  async open(patienceMs = longestPatienceMs): Promise<void> {
-    if (this.#live) return;
-    if (this.#opening === undefined) {
-      if (performance.now() < this.#retryAt) return;
-      this.#opening = this.#port.subscribe(this.channel, this.#events).then(
-        () => {
-          this.#live = true;
-        },
-        () => {
-          this.#opening = undefined;
-          this.#retryAt = performance.now() + retryMs;
-        },
-      );
-    }
-    let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, Math.max(0, Math.min(patienceMs, longestPatienceMs)));
-    });
-    await Promise.race([this.#opening, patience]);
-    clearTimeout(timer);
+  open(): void {
+    if (this.#live || this.#opening || performance.now() < this.#retryAt) return;
+    this.#opening = true;
+    const { message, listening } = this.#events;
+    this.#port.subscribe(this.channel, { message, restored: listening }).then(
+      () => {
+        this.#live = true;
+        this.#opening = false;
+        listening();
+      },
+      () => {
+        this.#opening = false;
+        this.#retryAt = performance.now() + retryMs;
+      },
+    );
   }
 }

@@ -17,8 +17,10 @@ export interface Waiter {
   readonly request: AcquireRequest;
   readonly keys: ResourceKeys;
   readonly call: Call;
-  readonly notify: string;
-  readonly member: string;
+  /** How Redis knows that this process is told of its grant. */
+  notify: string;
+  /** A check is under way that changes `notify`. */
+  moving: boolean;
   /** Its place in the queue, as Redis keeps it: it goes back there whatever happens to the queue. */
   readonly place: number;
   /** On core's clock: before the last request that was answered with "still waiting". */
@@ -60,17 +62,14 @@ export class WaitingRoom {
     this.#round = new CheckRound(port, settings, this);
     this.subscription = new Subscription(port, settings.prefix, {
       message: (text) => this.#hear(text),
-      restored: () => this.#round.run(this.#waiters.values()),
+      // What was published before is lost; waiters that entered before are not told there yet.
+      listening: () => this.#round.run(this.#waiters.values()),
     });
   }
 
   /** Before an enqueue is sent. Every call is followed by one of {@link left}. */
   enter(id: string): void {
     this.#entering.add(id);
-  }
-
-  isEntering(id: string): boolean {
-    return this.#entering.has(id);
   }
 
   /** The argument of an attempt that asks for a place in the queue. */
@@ -83,7 +82,7 @@ export class WaitingRoom {
   left(id: string): void {
     this.#entering.delete(id);
     if (this.#entering.size > 0 || this.#early.size === 0) return;
-    for (const [other, early] of this.#early) this.giveBack(other, early.keys, '');
+    for (const [other, early] of this.#early) this.giveBack(other, early.keys);
     this.#early.clear();
   }
 
@@ -105,7 +104,7 @@ export class WaitingRoom {
       keys,
       call,
       notify,
-      member: this.memberOf(request, notify),
+      moving: false,
       place: -Number(reply[0]),
       confirmedAt: sentAt,
       floor: Number(reply[1]),
@@ -119,15 +118,21 @@ export class WaitingRoom {
       this.#heard(waiter, early.token);
     }
     if (reply.length > 2) this.handLocally(reply.slice(2), keys, call.now() - sentAt);
+    if (!this.subscription.live) this.subscription.open();
     this.#schedule();
   }
 
-  memberOf(
-    request: AcquireRequest,
-    notify = this.#waiters.get(request.acquisitionId)?.notify ?? this.subscription.notify,
-  ): string {
+  /** What the queue holds for it. */
+  memberOf(request: AcquireRequest, notify: string): string {
     const px = Math.min(request.ttlMs, this.#settings.claimMs);
     return formatMember(request.acquisitionId, px, notify, request.label ?? '');
+  }
+
+  /** All that the queue may hold for it: an enqueue without an answer, or a change under way, leaves open which. */
+  membersOf(request: AcquireRequest): string[] {
+    const { notify, silent } = this.subscription;
+    const silently = this.memberOf(request, silent);
+    return notify === silent ? [silently] : [this.memberOf(request, notify), silently];
   }
 
   /** The id holds now, by a reply to itself. */
@@ -223,13 +228,13 @@ export class WaitingRoom {
   }
 
   /** Frees what was granted to an id that nobody here knows, so that it does not last its claim time. */
-  giveBack(id: string, keys: ResourceKeys, member: string): void {
+  giveBack(id: string, keys: ResourceKeys): void {
     const sentAt = performance.now();
     runScript(
       this.#port,
       scripts.abandon,
       [keys.lock, keys.token, keys.queue],
-      [id, this.subscription.notify, member],
+      [id, this.subscription.notify, ''],
     ).then(
       (reply) => {
         if (Array.isArray(reply)) this.handLocally(reply, keys, performance.now() - sentAt);
@@ -295,7 +300,7 @@ export class WaitingRoom {
   #unknown(id: string, token: number, keys: ResourceKeys): void {
     if (this.#granted.has(id)) return;
     if (this.#entering.size > 0) this.#early.set(id, { token, keys });
-    else this.giveBack(id, keys, '');
+    else this.giveBack(id, keys);
   }
 
   #noteGranted(id: string, validForMs: number): void {
@@ -311,7 +316,7 @@ export class WaitingRoom {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       if (this.#waiters.size === 0) return;
-      if (!this.subscription.live) void this.subscription.open();
+      if (!this.subscription.live) this.subscription.open();
       this.#round.runInTurn(this.#waiters.values());
       this.#schedule();
     }, this.#settings.checkIntervalMs);

@@ -31,14 +31,11 @@ export class ScriptClient {
     name: string,
     notify: string,
     waiters: readonly (readonly [id: string, place: number])[],
-    aliveMs = 5000,
+    { aliveMs = 5000, former = '' } = {},
   ) {
     const members = waiters.flatMap(([id, place]) => [`${id}|2000|${notify}|label`, place]);
-    return this.run(scripts.check, this.keys(name), [
-      `${aliveMs}|2000|${notify}`,
-      waiters.length,
-      ...members,
-    ]);
+    const args = [`${aliveMs}|${former}|${notify}`, waiters.length, ...members];
+    return this.run(scripts.check, this.keys(name), args);
   }
 
   renew(...leases: readonly (readonly [name: string, id: string, ttlMs: number])[]) {

@@ -155,6 +155,11 @@ describe('tokens', () => {
     }
     for (let at = 1; at < tokens.length; at++) expect(tokens[at]).toBeGreaterThan(tokens[at - 1] as bigint);
     expect(tokens[3]).toBe(ahead + 3n);
+    await client.acquire(name, 'd');
+    const place = -first(await client.acquire(name, 'e', { notify: '=me' }));
+    const [, handed] = (await client.release(name, 'd')) as [string, number];
+    expect(BigInt(place)).toBe(ahead + 5n);
+    expect(BigInt(handed)).toBe(ahead + 6n);
   });
 
   it('heal a token key that cannot be read', async () => {
@@ -206,7 +211,9 @@ describe('release', () => {
       expect(reply[0]).toBe(to);
       expect(Number(reply[1])).toBeGreaterThan(last);
       last = Number(reply[1]);
-      expect(Number(await redis.command('PTTL', client.lock(name)))).toBeLessThanOrEqual(2000);
+      const left = Number(await redis.command('PTTL', client.lock(name)));
+      expect(left).toBeGreaterThan(0);
+      expect(left).toBeLessThanOrEqual(2000);
     }
     expect(await client.release(name, 'd')).toBe(1);
     expect(await redis.command('EXISTS', client.lock(name), client.keys(name)[2])).toBe(0);
@@ -322,6 +329,23 @@ describe('check', () => {
     expect(await redis.command('ZRANGE', client.keys(name)[2], 0, -1)).toEqual(['@!x', 'b|2000|!x|label']);
   });
 
+  it('lets waiters be told that could not be told so far, at their place', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    const places = [];
+    for (const [id, notify] of [
+      ['b', '!me'],
+      ['c', '!x'],
+    ] as const) {
+      places.push(-first(await client.acquire(name, id, { notify })));
+    }
+    await client.check(name, '=me', [['b', places[0] as number]], { former: '!' });
+    expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
+      'b|2000|=me|label',
+      'c|2000|!x|label',
+    ]);
+  });
+
   it('marks a holder that does not know of the queue', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
@@ -336,7 +360,7 @@ describe('check', () => {
     const replies = (await client.run(
       scripts.check,
       [...client.keys(bad), ...client.keys(good)],
-      ['5000|2000|!x', 1, 'b|2000|!x|', 1, 1, 'c|2000|!x|', 2],
+      ['5000||!x', 1, 'b|2000|!x|', 1, 1, 'c|2000|!x|', 2],
     )) as unknown[];
     expect(replies[0]).toMatch(/WRONGTYPE/);
     expect(Number(replies[1])).toBeGreaterThan(0);
@@ -345,7 +369,7 @@ describe('check', () => {
   it('lets a queue die with its last process', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.check(name, '!x', [['b', 5]], 60);
+    await client.check(name, '!x', [['b', 5]], { aliveMs: 60 });
     await waitUntil(async () => (await redis.command('EXISTS', client.keys(name)[2])) === 0, {
       what: 'the end of the queue',
     });

@@ -1,7 +1,8 @@
 -- Once a second for the waiters of one process: keeps them in the queue and alive, moves on a queue whose lock is
 -- free (expired, deleted, released by a stranger), and tells the grants of which no message came.
 -- KEYS  for each resource: lock, token of the slot, queue
--- ARGV  1 `<aliveMs>|<claimMs>|<notify>` · then for each resource: n, and n times: member, place
+-- ARGV  1 `<aliveMs>|<former>|<notify>` · then for each resource: n, and n times: member, place
+--       former: the first character of the notify under which these waiters stand in the queue so far, or nothing
 -- Reply for each resource: a string: the error of this key
 --       last                      all wait; a grant to come has a token above this number
 --       {last, id, token, pttl}   this waiter of the caller holds it, the others wait
@@ -9,7 +10,7 @@
 @include token
 @include hand-over
 @include enqueue
-local alive_ms, notify = string.match(ARGV[1], '^(%d+)|%d+|(.*)$')
+local alive_ms, former, notify = string.match(ARGV[1], '^(%d+)|(.?)|(.*)$')
 local function check(lock, token, queue, from, to)
   local held = redis.pcall('GET', lock)
   if type(held) == 'table' then return held.err end
@@ -18,6 +19,7 @@ local function check(lock, token, queue, from, to)
   local reply = last
   local waiting = {}
   for i = from, to, 2 do
+    if former ~= '' then redis.call('ZREM', queue, (string.gsub(ARGV[i], '^([^|]*|%d+|).', '%1' .. former))) end
     if holder and string.sub(ARGV[i], 1, #holder + 1) == holder .. '|' then
       reply = { last, holder, tonumber(string.match(held, '^[^|]*|[+-]|(%d+)|')), redis.call('PTTL', lock) }
     else

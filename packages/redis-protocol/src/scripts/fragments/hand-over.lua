@@ -1,9 +1,11 @@
 -- Gives a lock that is absent to the first live waiter, in this very step; needs clock and token.
--- Gives `{id, token}` when the new holder belongs to the caller's own process (`notify`), which then needs no message;
+-- Gives `{id, token}` when the new holder belongs to the caller's own process (the channel of `notify`), which then needs
+-- no message;
 -- `true` when somebody else got it; `false` when nobody waits.
 local function hand_over(lock, token, queue, notify)
   local last, horizon = read_token(token)
   local handed = false
+  local own = string.sub(notify, 2)
   while true do
     local head = redis.call('ZRANGEBYSCORE', queue, '0', '+inf', 'LIMIT', 0, 2)
     if not head[1] then
@@ -11,9 +13,10 @@ local function hand_over(lock, token, queue, notify)
       break
     end
     local id, px, to, label = string.match(head[1], '^([^|]*)|(%d+)|([^|]*)|(.*)$')
+    local channel = string.sub(to, 2)
     local alive = redis.call('ZSCORE', queue, '@' .. to)
     redis.call('ZREM', queue, head[1])
-    if to == notify or (alive and -alive * 1000 >= now) then
+    if channel == own or (alive and -alive * 1000 >= now) then
       last = math.max(last + 1, now)
       local minted = string.format('%.0f', last)
       local flag = head[2] and '+' or '-'
@@ -21,13 +24,13 @@ local function hand_over(lock, token, queue, notify)
       redis.call('SET', lock, id .. '|' .. flag .. '|' .. minted .. '|' .. label, 'PX', px)
       handed = true
       if not head[2] then redis.call('DEL', queue) end
-      if to == notify then
+      if channel == own then
         handed = { id, last }
         break
       end
       local mode = string.sub(to, 1, 1)
       -- pcall: a user without the right to publish must not leave the hand-over half done.
-      if mode == '!' or redis.pcall('PUBLISH', string.sub(to, 2), 'granted ' .. id .. ' ' .. minted .. ' ' .. lock) ~= 0 or mode == '~' then
+      if mode == '!' or redis.pcall('PUBLISH', channel, 'granted ' .. id .. ' ' .. minted .. ' ' .. lock) ~= 0 or mode == '~' then
         break
       end
       -- Nobody listens there: its process is gone, or its subscription is cut and its next check puts it back.
