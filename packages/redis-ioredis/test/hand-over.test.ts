@@ -133,6 +133,33 @@ describe('a waiter', () => {
     expect(await turn).toBeDefined();
   });
 
+  it('is told on a channel that opened while its enqueue was under way', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = party(redis);
+    await using b = party(proxy, { checkIntervalMs: 60_000 });
+    const [name, other] = [fresh(), fresh()];
+    const grant = await a.take(name);
+    await a.take(other);
+    await b.client.ping();
+    const [commands] = proxy.connections();
+    await b.queue(request(other)); // Opens the channel.
+    proxy.stall({ direction: 'toClient', only: (connection) => connection === commands });
+    const queued = b.queue(request(name));
+    const queue = `{lock:${name}}:q`;
+    await waitUntil(async () => (await redis.command('EXISTS', queue)) === 1, { what: 'the enqueue' });
+    await waitUntil(() => proxy.countRequests('SUBSCRIBE') === 1, { what: 'the subscription' });
+    await proxy.heal();
+    const { turn } = await queued;
+    await waitUntil(
+      async () => String(await redis.command('ZRANGEBYSCORE', queue, 0, '+inf')).includes('|='),
+      {
+        what: 'the channel in the queue',
+      },
+    );
+    await a.backend.release(grant, call);
+    expect(await turn).toBeDefined();
+  });
+
   it('gets a lock that was handed over while its channel was being opened', async () => {
     await using proxy = await startProxy(redis);
     await using a = party(redis);

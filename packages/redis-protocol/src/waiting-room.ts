@@ -54,6 +54,7 @@ export class WaitingRoom {
   readonly #claims: { readonly waiter: Waiter; readonly token: number }[] = [];
   #sweepAt = 256;
   #timer: NodeJS.Timeout | undefined;
+  #move: NodeJS.Immediate | undefined;
   #closed = false;
 
   constructor(port: RedisPort, settings: Settings) {
@@ -119,6 +120,8 @@ export class WaitingRoom {
     }
     if (reply.length > 2) this.handLocally(reply.slice(2), keys, call.now() - sentAt);
     if (!this.subscription.live) this.subscription.open();
+    // The channel was opened while the enqueue was under way.
+    else if (notify === this.subscription.silent) this.#moveSoon();
     this.#schedule();
   }
 
@@ -309,6 +312,15 @@ export class WaitingRoom {
     if (this.#granted.size < this.#sweepAt) return;
     for (const [old, until] of this.#granted) if (until < now) this.#granted.delete(old);
     this.#sweepAt = Math.max(256, 2 * this.#granted.size);
+  }
+
+  /** Has waiters told on the channel that entered before it was open; those of one turn of the event loop together. */
+  #moveSoon(): void {
+    this.#move ??= setImmediate(() => {
+      this.#move = undefined;
+      const { silent } = this.subscription;
+      this.#round.run([...this.#waiters.values()].filter(({ notify }) => notify === silent));
+    });
   }
 
   // Not unreferenced: a process that waits for a lock has something to do.
