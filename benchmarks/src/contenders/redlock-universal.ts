@@ -1,0 +1,25 @@
+import { createLock, IoredisAdapter } from 'redlock-universal';
+import { connectIoredis } from './connect.ts';
+import { type Contender, TTL_MS } from './contender.ts';
+
+/** Its default is a look every 100 ms. */
+export const redlockUniversal: Contender = {
+  name: 'redlock-universal',
+  kind: 'peer',
+  floor: 'raw ioredis',
+  packages: ['redlock-universal', 'ioredis'],
+  async open(url) {
+    const client = await connectIoredis(url);
+    const adapter = new IoredisAdapter(client);
+    return {
+      async acquire(name) {
+        // By default it gives up after 3 attempts: enough of them that every waiter is served in the end.
+        const lock = createLock({ adapter, key: name, ttl: TTL_MS, retryAttempts: 1_000_000 });
+        const handle = await lock.acquire();
+        return () => lock.release(handle);
+      },
+      ping: () => client.ping(),
+      close: async () => client.disconnect(),
+    };
+  },
+};

@@ -1,0 +1,36 @@
+import Redlock, { type Settings } from 'redlock';
+import { connectIoredis5 } from './connect.ts';
+import { type Contender, POLL_MS, TTL_MS } from './contender.ts';
+
+// By default it gives up after 10 attempts: without end, so that every waiter is served in the end.
+const patient = { retryCount: -1 };
+
+/** As it comes: a look every 200 ± 100 ms. */
+export const redlockDefault = redlock('redlock', patient);
+
+export const redlockFast = redlock(`redlock ${POLL_MS} ms`, {
+  ...patient,
+  retryDelay: POLL_MS,
+  retryJitter: 0,
+});
+
+function redlock(name: string, settings: Partial<Settings>): Contender {
+  return {
+    name,
+    kind: 'peer',
+    floor: 'raw ioredis 5',
+    packages: ['redlock', 'ioredis5'],
+    async open(url) {
+      const client = await connectIoredis5(url);
+      const library = new Redlock([client], settings);
+      return {
+        async acquire(resource) {
+          const lock = await library.acquire([resource], TTL_MS);
+          return () => lock.release();
+        },
+        ping: () => client.ping(),
+        close: async () => client.disconnect(),
+      };
+    },
+  };
+}

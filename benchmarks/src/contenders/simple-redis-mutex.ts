@@ -1,0 +1,19 @@
+import { lock } from 'simple-redis-mutex';
+import { connectNodeRedis } from './connect.ts';
+import { type Contender, TTL_MS } from './contender.ts';
+
+/** Wakes all waiters by one global channel; it has a fencing token, of a separate `INCR`. */
+export const simpleRedisMutex: Contender = {
+  name: 'simple-redis-mutex',
+  kind: 'peer',
+  floor: 'raw node-redis',
+  packages: ['simple-redis-mutex', 'redis'],
+  async open(url) {
+    const client = await connectNodeRedis(url);
+    return {
+      acquire: (name) => lock(client, name, { timeout: TTL_MS }),
+      ping: () => client.ping(),
+      close: async () => client.destroy(),
+    };
+  },
+};

@@ -1,0 +1,19 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Milliseconds on the machine's monotonic clock, the same in all its processes. */
+export function machineNow(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+/** At least `ms`, and little more: a timer may fire a fraction early or late of its whole milliseconds. */
+export async function dwell(ms: number): Promise<void> {
+  const end = machineNow() + ms;
+  await delay(ms);
+  while (machineNow() < end) await new Promise((resolve) => setImmediate(resolve));
+}
+
+export async function sleepUntil(at: number): Promise<void> {
+  const left = at - machineNow();
+  if (left > 2) await delay(left - 2);
+  while (machineNow() < at) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs';
+import { createRequire, findPackageJSON } from 'node:module';
+import { cpus, platform, release, totalmem } from 'node:os';
+
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGb: number;
+  readonly kernel: string;
+}
+
+export function describeMachine(): Machine {
+  const all = cpus();
+  return {
+    cpu: all[0]?.model.trim() ?? 'unknown',
+    cores: all.length,
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    kernel: `${platform()} ${release()}`,
+  };
+}
+
+/** The installed versions of packages, by the names under which this package depends on them. */
+export function versionsOf(packages: Iterable<string>): Record<string, string> {
+  const require = createRequire(import.meta.url);
+  return Object.fromEntries(
+    [...new Set(packages)].sort().map((name) => {
+      const file = findPackageJSON(name, import.meta.url) ?? require.resolve(`${name}/package.json`);
+      return [name, (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version];
+    }),
+  );
+}

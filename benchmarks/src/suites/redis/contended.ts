@@ -1,0 +1,96 @@
+import type { Contender } from '../../contenders/contender.ts';
+import type { Stage } from '../../conduct/stage.ts';
+import { readServerTimes, spentOn } from '../../measure/command-stats.ts';
+import { countRequests } from '../../measure/monitor-tap.ts';
+import { median, quantile } from '../../measure/quantiles.ts';
+import { type Burst, type Contention, runBurst } from './burst.ts';
+import { countedOf } from './counted.ts';
+import type { Comparison, ContenderResult, CountedRequests, Round } from './result.ts';
+import type { Settings } from './settings.ts';
+
+interface Entry {
+  readonly contender: Contender;
+  readonly counted: CountedRequests;
+  readonly rounds: Round[];
+}
+
+const PINGS = 40;
+
+/** Waiters that all want one lock at once. */
+export async function compareContended(
+  stage: Stage,
+  contenders: readonly Contender[],
+  settings: Settings,
+  contention: Contention,
+): Promise<Comparison> {
+  const entries: Entry[] = [];
+  for (const contender of contenders) entries.push(await prepare(stage, contender, settings, contention));
+  for (let round = 0; round < settings.rounds; round += 1) {
+    for (const entry of round % 2 === 0 ? entries : entries.toReversed()) {
+      entry.rounds.push(await timedBlock(stage, entry, settings, contention));
+    }
+  }
+  return {
+    id: contention.id,
+    title: contention.title,
+    contended: true,
+    processes: contention.processes,
+    contenders: entries.map(({ contender: { name, kind, floor }, rounds, counted }): ContenderResult => {
+      return { name, kind, floor, rounds, counted };
+    }),
+  };
+}
+
+async function prepare(
+  stage: Stage,
+  contender: Contender,
+  settings: Settings,
+  contention: Contention,
+): Promise<Entry> {
+  const limitMs = limitOf(settings, contention);
+  await runBurst(stage, contender, contention, settings.sectionMs, limitMs);
+  // The processes are there before the counting starts: what they send to connect is not of the locks.
+  await stage.crew(contender.name, contention.processes);
+  const [requests, { holds, elapsedMs }] = await countRequests(stage.control, () =>
+    runBurst(stage, contender, contention, settings.sectionMs, limitMs),
+  );
+  return { contender, counted: countedOf(requests, holds.length, elapsedMs), rounds: [] };
+}
+
+async function timedBlock(
+  stage: Stage,
+  { contender, counted }: Entry,
+  settings: Settings,
+  contention: Contention,
+): Promise<Round> {
+  const [first] = await stage.crew(contender.name, contention.processes);
+  const pings = await first?.call('ping', PINGS, settings.sectionMs);
+  const before = await readServerTimes(stage.control);
+  const bursts: Burst[] = [];
+  const until = performance.now() + settings.burstsMs;
+  do
+    bursts.push(
+      await runBurst(stage, contender, contention, settings.sectionMs, limitOf(settings, contention)),
+    );
+  while (performance.now() < until);
+  const after = await readServerTimes(stage.control);
+  const waits = bursts.flatMap((burst) => burst.waits);
+  const holds = bursts.reduce((sum, burst) => sum + burst.holds.length, 0);
+  const served = bursts.reduce((sum, burst) => sum + burst.served, 0);
+  const elapsedMs = bursts.reduce((sum, burst) => sum + burst.elapsedMs, 0);
+  return {
+    perSecond: (1000 * served) / elapsedMs,
+    waitP50Ms: quantile(waits, 0.5),
+    waitP99Ms: quantile(waits, 0.99),
+    gapMs: median(bursts.flatMap(({ gaps }) => gaps)),
+    ...(pings === undefined ? undefined : { pingMs: pings.busyMs, restedPingMs: pings.restedMs }),
+    serverMicros: spentOn(Object.keys(counted.byCommand), before, after) / holds,
+    serverCpuMicros: (after.cpu - before.cpu) / holds,
+    overlaps: bursts.reduce((sum, burst) => sum + burst.overlaps, 0),
+    cut: bursts.some((burst) => burst.cut),
+  };
+}
+
+function limitOf(settings: Settings, { turns }: Contention): number {
+  return turns === 1 ? settings.burstLimitMs : settings.turnsLimitMs;
+}

@@ -1,0 +1,63 @@
+/** How long and how often things are measured. */
+export interface Settings {
+  readonly quick: boolean;
+  readonly rounds: number;
+  readonly warmUpMs: number;
+  /** Of an uncontended block; each contender has two in a round. */
+  readonly blockMs: number;
+  /** Bursts of a contended block are repeated for this long. */
+  readonly burstsMs: number;
+  /** A burst is cut short after this: some peers serve four waiters a second. */
+  readonly burstLimitMs: number;
+  readonly turnsLimitMs: number;
+  readonly sectionMs: number;
+  readonly leases: number;
+  readonly renewalTtlMs: number;
+  readonly renewalWatchMs: number;
+  readonly waiters: number;
+  readonly waitingMs: number;
+  readonly names: number;
+  readonly corePairs: number;
+}
+
+const full: Settings = {
+  quick: false,
+  rounds: 5,
+  warmUpMs: 400,
+  blockMs: 150,
+  burstsMs: 500,
+  burstLimitMs: 1_200,
+  turnsLimitMs: 2_000,
+  sectionMs: 1,
+  leases: 10_000,
+  renewalTtlMs: 6_000,
+  renewalWatchMs: 7_000,
+  waiters: 1_000,
+  waitingMs: 10_000,
+  names: 1_000_000,
+  corePairs: 200_000,
+};
+
+const quick: Settings = {
+  ...full,
+  quick: true,
+  rounds: 2,
+  warmUpMs: 250,
+  blockMs: 80,
+  burstsMs: 150,
+  burstLimitMs: 600,
+  turnsLimitMs: 1_200,
+  renewalTtlMs: 3_000,
+  renewalWatchMs: 3_500,
+  waitingMs: 3_000,
+  names: 100_000,
+  corePairs: 50_000,
+};
+
+export function settingsFor(options: {
+  readonly quick: boolean;
+  readonly rounds: number | undefined;
+}): Settings {
+  const base = options.quick ? quick : full;
+  return options.rounds === undefined ? base : { ...base, rounds: options.rounds };
+}

@@ -1,0 +1,32 @@
+import type { Session } from '../contenders/contender.ts';
+import { dwell, machineNow, sleepUntil } from '../measure/clock.ts';
+import type { Hold } from '../measure/history.ts';
+import type { Contended, ContendTask } from './methods.ts';
+
+/** For those who are inside at the end to leave and give the lock back. */
+const GRACE_MS = 30;
+
+/** Waiters that all want one lock at once, each for a short critical section, once or several times. */
+export async function contend(session: Session, task: ContendTask): Promise<Contended> {
+  const { name, waiters, turns, sectionMs, startAt, stopAt } = task;
+  const holds: Hold[] = [];
+  const waitingSince = new Map<number, number>();
+  const waiter = async (index: number): Promise<void> => {
+    for (let turn = 0; turn < turns && (turn === 0 || machineNow() < stopAt); turn += 1) {
+      const askedAt = machineNow();
+      waitingSince.set(index, askedAt);
+      const release = await session.acquire(name);
+      const enteredAt = machineNow();
+      waitingSince.delete(index);
+      const late = enteredAt >= stopAt;
+      if (!late) await dwell(sectionMs);
+      holds.push({ askedAt, enteredAt, leftAt: machineNow(), late });
+      await release();
+    }
+  };
+  await sleepUntil(startAt);
+  const all = Promise.all(Array.from({ length: waiters }, (_, index) => waiter(index)));
+  // Most peers cannot cancel a wait: who is not served in time waits on, and the conductor ends this process.
+  await Promise.race([all, sleepUntil(stopAt + GRACE_MS)]);
+  return { holds: [...holds], unservedSince: [...waitingSince.values()] };
+}

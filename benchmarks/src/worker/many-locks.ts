@@ -1,0 +1,109 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BaseLease, LockManager } from '@locks/core';
+import { countLiveTimers } from './live-timers.ts';
+import type { Watched } from './methods.ts';
+
+const LANES = 64;
+const WAIT_MS = 1_000;
+/** Milliseconds between two looks at the event loop. */
+const LOOK_MS = 1;
+
+/** Many leases or many waiters of one lock manager. */
+export class ManyLocks {
+  readonly #locks: LockManager;
+  readonly #leases: BaseLease[] = [];
+  readonly #leaving = new AbortController();
+  readonly #waits: Promise<void>[] = [];
+
+  constructor(locks: LockManager) {
+    this.#locks = locks;
+  }
+
+  async holdAll(names: readonly string[]): Promise<number> {
+    return await countLiveTimers(async () => {
+      await inLanes(names, async (name) => {
+        this.#leases.push(await this.#locks.lock(name).acquire({ waitMs: WAIT_MS }));
+      });
+      // The one timer of all waits stays armed until the last of them would have ended.
+      await delay(WAIT_MS);
+    });
+  }
+
+  async watch(ms: number): Promise<Watched> {
+    const histogram = monitorEventLoopDelay({ resolution: LOOK_MS });
+    histogram.enable();
+    await delay(ms);
+    histogram.disable();
+    // It records the time from one look to the next: the delay is what exceeds the time it meant to sleep.
+    const beyond = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e6 - LOOK_MS);
+    return {
+      delayP99Ms: beyond(histogram.percentile(99)),
+      delayMaxMs: beyond(histogram.max),
+      valid: this.#leases.filter((lease) => lease.validForMs > 0).length,
+    };
+  }
+
+  async queueUp(names: readonly string[]): Promise<void> {
+    let queued = 0;
+    const count = (): void => {
+      queued += 1;
+    };
+    subscribe('locks:contended', count);
+    const options = { waitMs: Number.POSITIVE_INFINITY, signal: this.#leaving.signal };
+    for (const name of names) {
+      const wait = this.#locks.lock(name).acquire(options);
+      this.#waits.push(
+        wait.then(
+          () => {
+            throw new Error(`${name} was not held`);
+          },
+          () => undefined,
+        ),
+      );
+    }
+    while (queued < names.length) await delay(5);
+    unsubscribe('locks:contended', count);
+  }
+
+  async letGo(): Promise<void> {
+    this.#leaving.abort();
+    await Promise.all(this.#waits.splice(0));
+    await inLanes(this.#leases.splice(0), (lease) => lease.release());
+  }
+
+  async churn(count: number, lanes: number): Promise<{ before: number; after: number }> {
+    const take = async (name: string): Promise<void> => {
+      const lease = await this.#locks.lock(name).acquire();
+      await lease.release();
+    };
+    // What is made once, and the code that becomes hot, is not the memory of a name.
+    await inLanes(numbered('warm-up', 20_000), take, lanes);
+    const before = heapInUse();
+    await inLanes(numbered('name', count), take, lanes);
+    return { before, after: heapInUse() };
+  }
+}
+
+function* numbered(prefix: string, count: number): Generator<string> {
+  for (let index = 0; index < count; index += 1) yield `${prefix}:${index}`;
+}
+
+function heapInUse(): number {
+  if (globalThis.gc === undefined) throw new Error('Start this process with --expose-gc.');
+  for (let pass = 0; pass < 4; pass += 1) globalThis.gc();
+  return process.memoryUsage().heapUsed;
+}
+
+async function inLanes<T>(
+  items: Iterable<T>,
+  each: (item: T) => Promise<unknown>,
+  lanes = LANES,
+): Promise<void> {
+  const shared = items[Symbol.iterator]();
+  const lane = async (): Promise<void> => {
+    for (let next = shared.next(); next.done !== true; next = shared.next()) await each(next.value);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}

@@ -1,0 +1,77 @@
+import type { Hold } from '../measure/history.ts';
+
+/** What a worker process can be asked to do. */
+export interface WorkerMethods {
+  /** Opens the session of a contender; the loops and contentions after it run on that session. */
+  open(contender: string, url: string): Promise<void>;
+  loop(task: LoopTask): Promise<LoopResult>;
+  contend(task: ContendTask): Promise<Contended>;
+  ping(count: number, restMs: number): Promise<Pings>;
+
+  /** Opens a lock manager of ours; the methods below work on it. */
+  openLocks(contender: string, url: string, ttlMs: number): Promise<void>;
+  /** Acquires these locks and keeps them; tells how many timers that made. */
+  holdAll(names: readonly string[]): Promise<number>;
+  /** Holds on for `ms` and tells what that did to the event loop. */
+  watch(ms: number): Promise<Watched>;
+  /** Waits for these held locks; resolves when all of them queue. */
+  queueUp(names: readonly string[]): Promise<void>;
+  /** Gives everything back, and ends all waits. */
+  letGo(): Promise<void>;
+  /** Acquires and releases each of `count` distinct names; tells the heap in use before and after, in bytes. */
+  churn(count: number, lanes: number): Promise<{ readonly before: number; readonly after: number }>;
+  coreCost(pairs: number): Promise<CoreCost>;
+}
+
+export interface LoopTask {
+  /** One lane for each: it acquires and releases its name again and again. */
+  readonly names: readonly string[];
+  readonly forMs: number;
+}
+
+export interface LoopResult {
+  readonly pairs: number;
+  readonly elapsedMs: number;
+  /** Processor time of the client's thread, in microseconds. */
+  readonly cpuMicros: number;
+  /** How long each acquire took, in milliseconds. */
+  readonly waits: Float64Array;
+}
+
+export interface ContendTask {
+  readonly name: string;
+  readonly waiters: number;
+  /** How many times each waiter takes the lock. */
+  readonly turns: number;
+  readonly sectionMs: number;
+  /** On the machine's clock: when all waiters ask at once, and after when nobody asks or stays inside any more. */
+  readonly startAt: number;
+  readonly stopAt: number;
+}
+
+export interface Contended {
+  readonly holds: readonly Hold[];
+  /** Since when those wait who were not served in time; they go on waiting. */
+  readonly unservedSince: readonly number[];
+}
+
+/** Median round trips of `PING`, in milliseconds. */
+export interface Pings {
+  /** One after the other. */
+  readonly busyMs: number;
+  /** Each after a rest, in which client and server fall asleep as they do in a critical section. */
+  readonly restedMs: number;
+}
+
+export interface Watched {
+  readonly delayP99Ms: number;
+  readonly delayMaxMs: number;
+  /** Leases that were still valid at the end. */
+  readonly valid: number;
+}
+
+/** Processor time of the calling thread in microseconds for one acquire and release. */
+export interface CoreCost {
+  readonly withCore: number;
+  readonly bareBackend: number;
+}
