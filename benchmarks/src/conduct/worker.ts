@@ -6,6 +6,11 @@ import type { WorkerMethods } from '../worker/methods.ts';
 
 const script = fileURLToPath(new URL('../worker/main.ts', import.meta.url));
 
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 interface Answer {
   readonly id: number;
   readonly result?: unknown;
@@ -31,10 +36,12 @@ export class Worker {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       serialization: 'advanced',
     });
+    running.add(this.#child);
     this.#child.on('message', (message) => this.#settle(message as Answer));
-    this.#child.once('exit', (code, signal) =>
-      this.#failAll(new Error(`A client process ended: ${signal ?? code}.`)),
-    );
+    this.#child.once('exit', (code, signal) => {
+      running.delete(this.#child);
+      this.#failAll(new Error(`A client process ended: ${signal ?? code}.`));
+    });
     this.#child.once('error', (error) => this.#failAll(error));
   }
 
