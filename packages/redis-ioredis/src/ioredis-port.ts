@@ -48,7 +48,14 @@ export class IoredisPort implements RedisPort {
   // The client's own methods do the same behind option objects and wrappers. The prefix is in the keys already.
   send(_key: string, command: RedisCommand): Promise<unknown> {
     this.#cork();
-    return this.#client.sendCommand(new Command(command[0], command.slice(1), reply)) as Promise<unknown>;
+    const sent = new Command(command[0], command.slice(1), reply);
+    if (!this.cluster) return this.#client.sendCommand(sent) as Promise<unknown>;
+    const { reject } = sent;
+    const answer = this.#client.sendCommand(sent) as Promise<unknown>;
+    // Of a slot on the move the client tells only after 16 tries, 100 ms apart: a release cannot wait for that.
+    const redirect = sent.reject;
+    sent.reject = (error) => (error.message.startsWith('TRYAGAIN') ? reject : redirect).call(sent, error);
+    return answer;
   }
 
   // The client makes a system call for each command: most of its cost when many locks are taken at once. So what is

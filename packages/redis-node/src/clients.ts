@@ -29,6 +29,7 @@ interface Connectable extends Emitter {
   readonly _keyPrefix?: unknown;
   connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
+  /** A promise, with Sentinel. */
   destroy(): unknown;
 }
 
@@ -58,3 +59,12 @@ export type Recognised =
   | { readonly kind: 'standalone'; readonly client: StandaloneClient }
   | { readonly kind: 'sentinel'; readonly client: SentinelClient }
   | { readonly kind: 'cluster'; readonly client: ClusterClient };
+
+/** Ends a client of ours, in whatever state it is. */
+export async function end(client: Pick<Connectable, 'isOpen' | 'destroy'>): Promise<void> {
+  try {
+    if (client.isOpen) await client.destroy();
+  } catch {
+    // It has ended by itself.
+  }
+}

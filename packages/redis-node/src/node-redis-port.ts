@@ -5,7 +5,7 @@ import {
   type SideConnection,
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
-import { plainReplies, type Recognised } from './clients.ts';
+import { end, plainReplies, type Recognised } from './clients.ts';
 import { openSubscriber } from './subscriber.ts';
 
 const lostEvents = {
@@ -80,7 +80,7 @@ export class NodeRedisPort implements RedisPort {
     side.client.on('error', () => undefined); // Each command of it rejects by itself.
     const close = (): void => {
       this.#opened.delete(close);
-      if (side.client.isOpen) side.client.destroy();
+      void end(side.client);
     };
     this.#opened.add(close);
     await side.client.connect();

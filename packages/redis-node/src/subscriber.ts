@@ -1,5 +1,5 @@
 import type { SubscriptionEvents } from '@locks/redis-protocol';
-import type { Recognised } from './clients.ts';
+import { end, type Recognised } from './clients.ts';
 
 export interface Subscriber {
   /** When the channel is listened to for the first time. */
@@ -30,13 +30,13 @@ export function openSubscriber(
     await connection.connect();
     await connection.subscribe(channel, (message) => events.message(message));
     listening = true;
-    if (closed) connection.destroy();
+    if (closed) await end(connection);
   };
   // The client subscribes again by itself; what was published meanwhile is lost.
   for (const event of restoredEvents[kind]) connection.on(event, () => listening && events.restored());
   const close = (): void => {
     closed = true;
-    if (connection.isOpen) connection.destroy();
+    void end(connection);
   };
   return { ready: listen(), close };
 }

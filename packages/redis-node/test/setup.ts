@@ -19,9 +19,9 @@ export function granted(attempt: Attempt): Grant {
 
 export class Party implements AsyncDisposable {
   readonly backend: LockBackend;
-  readonly #end: () => void;
+  readonly #end: () => unknown;
 
-  constructor(backend: LockBackend, end: () => void) {
+  constructor(backend: LockBackend, end: () => unknown) {
     this.backend = backend;
     this.#end = end;
   }
@@ -41,7 +41,7 @@ export class Party implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.backend.close();
-    this.#end();
+    await this.#end();
   }
 }
 

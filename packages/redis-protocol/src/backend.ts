@@ -19,7 +19,7 @@ import { settle, type RedisBackendOptions, type Settings } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
 import { renewAll } from './renewal.ts';
 import { ReplicationError, Replicas } from './replicas.ts';
-import { isRetryableRedisError, isSplitSlot } from './retryable.ts';
+import { isHalfDone, isRetryableRedisError, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
 import { holderOf, inspect, list } from './states.ts';
 import { WaitingRoom } from './waiting-room.ts';
@@ -196,9 +196,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     try {
       reply = await this.#port.send(keys.lock, command);
     } catch (error) {
-      reply = isSplitSlot(error)
-        ? await runScript(this.#port, scripts.releaseKey, [keys.lock], [acquisitionId])
-        : await recover(this.#port, scripts.release, keys.lock, command, error);
+      reply = await this.#recoverRelease(keys.lock, acquisitionId, command, error);
     }
     if (Array.isArray(reply)) {
       // Before the release is told: a waiter of this process gets the lock in the same turn of the event loop.
@@ -206,8 +204,24 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       return 'released';
     }
     if (Number(reply) === 1) return 'released';
+    if (reply === 'half-done') return 'unknown';
     // Clients send again what was unanswered when a connection broke: then it may have been this very call that released.
     return this.#port.reconnects === reconnects ? 'not-held' : 'unknown';
+  }
+
+  /** In a slot on the move the lock key alone is freed; waiters are served by their next check. */
+  async #recoverRelease(lock: string, id: string, command: RedisCommand, error: unknown): Promise<unknown> {
+    let failure = error;
+    if (!isSplitSlot(error)) {
+      try {
+        return await recover(this.#port, scripts.release, lock, command, error);
+      } catch (again) {
+        failure = again;
+      }
+    }
+    if (!isSplitSlot(failure)) throw failure;
+    const reply = await runScript(this.#port, scripts.releaseKey, [lock], [id]);
+    return Number(reply) === 0 && isHalfDone(failure) ? 'half-done' : reply;
   }
 
   inspect(resource: string): Promise<ResourceState> {

@@ -13,6 +13,7 @@ export function isRetryableRedisError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as { code?: unknown };
   return (
+    isHalfDone(error) ||
     passingReply.test(error.message) ||
     passingMessage.test(error.message) ||
     (typeof code === 'string' && passingCode.test(code)) ||
@@ -26,6 +27,11 @@ export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }
 
+/** A script deleted a key of a slot on the move and may not write it again here: it stopped there, half done. */
+export function isHalfDone(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('attempted to access a non local key');
+}
+
 /**
  * A slot is on its way to another node, with some keys of the command here and some there. Clients try such a command
  * again on one node after another, and then say that they were sent around too often.
@@ -33,6 +39,7 @@ export function isUnknownScript(error: unknown): boolean {
 export function isSplitSlot(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return (
+    isHalfDone(error) ||
     error.message.startsWith('TRYAGAIN') ||
     error.message.startsWith('Too many Cluster redirections') ||
     error.constructor.name === 'MaxCommandRedirectionsError'

@@ -140,7 +140,7 @@ export class WaitingRoom {
 
   /** The id holds now, by a reply to itself. */
   settle(id: string, validForMs: number): void {
-    this.#waiters.delete(id);
+    this.#remove(id);
     this.#early.delete(id);
     this.#noteGranted(id, validForMs);
   }
@@ -156,16 +156,15 @@ export class WaitingRoom {
     if (this.#waiters.size === 0 && this.#early.size === 0) return;
     this.#early.delete(id);
     const waiter = this.#waiters.get(id);
-    this.#waiters.delete(id);
+    this.#remove(id);
     waiter?.wake?.(undefined);
-    if (this.#waiters.size === 0) this.#stop();
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<RedisGrant | undefined> {
     const waiter = this.#waiters.get(request.acquisitionId);
     if (waiter === undefined) return Promise.resolve(undefined);
     if (waiter.grant !== undefined) {
-      this.#waiters.delete(request.acquisitionId);
+      this.#remove(request.acquisitionId);
       return Promise.resolve(waiter.grant);
     }
     return new Promise((resolve) => {
@@ -263,8 +262,7 @@ export class WaitingRoom {
       waiter.grant = grant;
       return;
     }
-    this.#waiters.delete(id);
-    if (this.#waiters.size === 0) this.#stop();
+    this.#remove(id);
     waiter.wake(grant);
   }
 
@@ -334,8 +332,14 @@ export class WaitingRoom {
     }, this.#settings.checkIntervalMs);
   }
 
+  #remove(id: string): void {
+    if (this.#waiters.delete(id) && this.#waiters.size === 0) this.#stop();
+  }
+
   #stop(): void {
     clearTimeout(this.#timer);
+    clearImmediate(this.#move);
     this.#timer = undefined;
+    this.#move = undefined;
   }
 }

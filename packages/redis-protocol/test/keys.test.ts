@@ -45,7 +45,7 @@ describe('names in keys', () => {
     const alphabet = ['%', '{', '}', '2', '5', '7', 'B', 'D'];
     const seen = new Map<string, string>();
     for (let n = 0; n < 8 ** 5; n++) {
-      const name = [...n.toString(8)].map((digit) => alphabet[Number(digit)]).join('');
+      const name = n.toString(8).replace(/./g, (digit) => alphabet[Number(digit)] as string);
       const key = encodeName(name);
       expect(seen.get(key) ?? name).toBe(name);
       seen.set(key, name);
