@@ -56,7 +56,7 @@ async function run(loop: number, { resources, holdMs, waitMs }: LoadOptions): Pr
       await stay(resource, `${library} ${process.pid} loop ${loop}`, askedAt, lease, holdMs);
       await lease.release();
     } catch (error) {
-      failures.push({ at: machineNow(), what: isLockError(error) ? `${error.code} ${error.reason ?? error.message}` : String(error) });
+      failures.push({ at: machineNow(), what: describe(error, askedAt) });
       // Whoever fails fast must not do so thousands of times.
       await sleep(20);
     }
@@ -73,6 +73,11 @@ async function stay(resource: string, who: string, askedAt: number, lease: Lease
   const lost = lease.signal.aborted ? reasonOf(lease.signal) : undefined;
   const endedAt = Math.min(lostAt ?? Number.POSITIVE_INFINITY, machineNow());
   stays.push({ resource, who, token: String(lease.fencingToken), askedAt, enteredAt, endedAt, lost });
+}
+
+function describe(error: unknown, askedAt: number): string {
+  const what = isLockError(error) ? `${error.code} ${error.reason ?? error.message}` : String(error);
+  return `${what} (${library} ${process.pid}, ${Math.round(machineNow() - askedAt)} ms after the call)`;
 }
 
 function leaseOf(id: number): Lease {

@@ -39,7 +39,14 @@ export function ioredisClient(address: RedisAddress): Redis | Cluster {
     case 'standalone':
       return new Redis(address.url);
     case 'sentinel':
-      return new Redis({ ...address, sentinels: [...address.sentinels], natMap: address.natMap });
+      return new Redis({
+        name: address.name,
+        sentinels: [...address.sentinels],
+        natMap: address.natMap,
+        // Without it the client stays with a master that is frozen for as long as TCP does. (`failoverDetector` would
+        // do too, but a switch that it hears of while the client reconnects ends the client for good.)
+        socketTimeout: 1_000,
+      });
     case 'cluster':
       return new Cluster([...address.roots], { natMap: address.natMap });
   }

@@ -1,0 +1,217 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RedisCluster, type RedisServer, slotOf, startCluster, waitUntil } from '@locks/test-servers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RedisAddress } from '../src/redis/address.ts';
+import { libraries } from '../src/redis/open-client.ts';
+import { assertTokensRise, overlapsIn, recoveryMs, together } from './judge.ts';
+import { figure, Lab, lossOf, untilWaiting } from './lab.ts';
+import { machineNow } from './worker-orders.ts';
+
+const CLAIM_MS = 2_000;
+const CHECK_MS = 1_000;
+const NODE_TIMEOUT_MS = 2_000;
+/** A node is called down after one to two node timeouts, and its replica elected within another second. */
+const FAILOVER_MS = 2 * NODE_TIMEOUT_MS + 1_000;
+const SLACK_MS = 1_000;
+/** Grants this young may not have reached a replica when the master fails. */
+const UNREPLICATED_MS = 500;
+/** Until clients have found the new owner of a slot. */
+const TTL_MS = 4_000;
+
+let cluster: RedisCluster;
+let address: RedisAddress;
+
+beforeAll(async () => {
+  cluster = await startCluster({ nodeTimeoutMs: NODE_TIMEOUT_MS });
+  address = { kind: 'cluster', roots: cluster.roots };
+}, 60_000);
+
+afterAll(async () => cluster.stop());
+
+/** Names of locks in one slot, which is not easy to arrange: braces in names are no hash tags. */
+function namesInOneSlot(count: number, tag: string): string[] {
+  const bySlot = new Map<number, string[]>();
+  for (let tried = 0; ; tried += 1) {
+    const name = `${tag} ${tried}`;
+    const slot = slotOf(`lock:${name}`);
+    const names = [...(bySlot.get(slot) ?? []), name];
+    if (names.length === count) return names;
+    bySlot.set(slot, names);
+  }
+}
+
+async function anotherMaster(than: RedisServer): Promise<RedisServer> {
+  const masters = (await cluster.topology()).filter(({ role, failed }) => role === 'master' && !failed);
+  const other = masters.find(({ server }) => server !== than);
+  if (other === undefined) throw new Error('The cluster has one master only.');
+  return other.server;
+}
+
+describe.concurrent.each(libraries)('a slot on its way to another master, with %s', { timeout: 60_000 }, (library) => {
+  it.each([
+    // Which keys have moved while the test looks: both sides of every split.
+    ['the lock key first', (key: string, lock: string) => key === lock],
+    ['the lock key last', (key: string, lock: string) => key !== lock],
+  ])('keeps leases: renewals, releases, hand-offs and waiters work half-way (%s)', async (_, movesFirst) => {
+    await using lab = new Lab();
+    const [holder, waiter] = [await lab.locks(library, address, { ttlMs: TTL_MS }), await lab.locks(library, address, { ttlMs: TTL_MS })];
+    const [kept, renewed, released, handed, fresh] = namesInOneSlot(5, `migrating ${library}`) as [string, string, string, string, string];
+    const slot = slotOf(`lock:${kept}`);
+    const keptLease = await holder.lock(kept).acquire();
+    const renewedLease = await holder.lock(renewed).acquire();
+    const releasedLease = await holder.lock(released).acquire();
+    const handedLease = await holder.lock(handed).acquire();
+    const entered = waiter.lock(handed).acquire({ waitMs: 20_000 });
+    await untilWaiting(waiter, handed);
+    const source = await cluster.slotOwner(slot);
+    const target = await anotherMaster(source);
+    const startedAt = performance.now();
+    await cluster.migrateSlot(slot, target, {
+      first: (key) => movesFirst(key, `lock:${handed}`),
+      between: async () => {
+        await Promise.all([renewedLease.renew(), keptLease.renew()]);
+        await releasedLease.release();
+        await handedLease.release();
+        await sleep(300);
+      },
+      afterKeys: async () => {
+        await renewedLease.renew();
+      },
+    });
+    const migratedAt = performance.now();
+    const next = await entered;
+    figure(`${library}: waiter of a migrating slot in after the end of the migration`, performance.now() - migratedAt);
+    expect(performance.now() - migratedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
+    expect(next.fencingToken).toBeGreaterThan(handedLease.fencingToken as bigint);
+    // Past their ttl, renewed all the while.
+    await waitUntil(() => performance.now() > startedAt + TTL_MS + 200, { what: 'the ttl' });
+    for (const lease of [keptLease, renewedLease]) {
+      expect(lease.signal.aborted).toBe(false);
+      expect(await target.command('GET', `lock:${lease.name}`)).toContain(lease.acquisitionId);
+      await lease.release();
+    }
+    await next.release();
+    await (await waiter.lock(fresh).acquire({ waitMs: 2_000 })).release();
+    for (const name of [kept, renewed, released, handed, fresh]) expect(await target.command('EXISTS', `lock:${name}`), name).toBe(0);
+  });
+
+  it('hands over within the claim time and a check when the next in line was killed: nobody counts the listeners', async () => {
+    await using lab = new Lab();
+    const name = `killed next ${library}`;
+    const [holder, last] = [await lab.locks(library, address), await lab.locks(library, address)];
+    const next = await lab.worker(library, address);
+    const lease = await holder.lock(name).acquire();
+    next.acquire(name).catch(() => undefined);
+    await untilWaiting(holder, name);
+    const entered = last.lock(name).acquire();
+    await untilWaiting(holder, name, 2);
+    await next.kill();
+    await lease.release();
+    const releasedAt = performance.now();
+    const after = await entered;
+    figure(`${library} on a cluster, next in line killed`, performance.now() - releasedAt);
+    expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
+    await after.release();
+  });
+});
+
+describe('a cluster under load', { timeout: 90_000 }, () => {
+  it('keeps exclusion and every lease while slots migrate to and fro', async () => {
+    await using lab = new Lab();
+    const workers = await Promise.all(libraries.map((library) => lab.worker(library, address, { ttlMs: TTL_MS })));
+    const resources = namesInOneSlot(3, 'load');
+    const slot = slotOf(`lock:${resources[0]}`);
+    const names = namesInOneSlot(2, `load ${slot}`);
+    const held = await Promise.all(workers.map(async (worker, index) => ({ worker, lease: await worker.acquire(names[index] as string) })));
+    await Promise.all(workers.map((worker) => worker.startLoad({ resources, loops: 3, holdMs: 5, waitMs: 20_000 })));
+    await sleep(300);
+    const startedAt = machineNow();
+    for (const each of [slot, slotOf(`lock:${names[0]}`), slot]) {
+      await cluster.migrateSlot(each, await anotherMaster(await cluster.slotOwner(each)), {
+        beforeKeys: () => sleep(100),
+        between: () => sleep(400),
+        afterKeys: () => sleep(100),
+      });
+    }
+    const endedAt = machineNow();
+    await sleep(CLAIM_MS + CHECK_MS);
+    const { stays, failures, unhandled } = together(await Promise.all(workers.map((worker) => worker.stopLoad())));
+    const during = stays.filter(({ enteredAt }) => enteredAt > startedAt && enteredAt < endedAt).length;
+    process.stdout.write(`    migrations: ${stays.length} stays, ${during} of them in ${Math.round(endedAt - startedAt)} ms of migrations\n`);
+    expect(unhandled).toEqual([]);
+    expect(failures).toEqual([]);
+    expect(overlapsIn(stays)).toEqual([]);
+    assertTokensRise(stays);
+    expect(stays.filter(({ lost }) => lost)).toEqual([]);
+    expect(recoveryMs(stays, endedAt)).toBeLessThan(CLAIM_MS + CHECK_MS);
+    for (const { worker, lease } of held) {
+      expect(await worker.state(lease.id)).toMatchObject({ aborted: false });
+      await worker.release(lease.id);
+    }
+  });
+
+  it('a failover: leases survive or are told lost, waiters get on', async () => {
+    await using lab = new Lab();
+    const resources = ['r0', 'r1', 'r2', 'r3', 'r4', 'r5'].map((name) => `failover ${name}`);
+    const old = await cluster.slotOwner(slotOf(`lock:${resources[0]}`));
+    const workers = await Promise.all(
+      [...libraries, ...libraries].map((library) => lab.worker(library, address, { ttlMs: TTL_MS })),
+    );
+    const names = await namesOwnedBy(old, 2 * workers.length);
+    const held = await Promise.all(
+      workers.flatMap((worker, index) =>
+        [TTL_MS, 20_000].map(async (ttlMs, at) => {
+          const name = names[2 * index + at] as string;
+          return { worker, name, ttlMs, lease: await worker.acquire(name, { ttlMs }) };
+        }),
+      ),
+    );
+    const lossAtHome = lossOf(await (await lab.locks('redis-ioredis', address)).lock('failover elsewhere').acquire());
+    await Promise.all(workers.map((worker) => worker.startLoad({ resources, loops: 3, holdMs: 8, waitMs: 25_000 })));
+    await sleep(500);
+    const failedAt = machineNow();
+    await old.kill();
+    const slot = slotOf(`lock:${resources[0]}`);
+    const owner = await cluster.waitForNewOwner(slot, old.port);
+    figure('cluster: new master after', machineNow() - failedAt);
+    await sleep(failedAt + FAILOVER_MS + TTL_MS + SLACK_MS - machineNow());
+    const { stays, failures, unhandled } = together(await Promise.all(workers.map((worker) => worker.stopLoad())));
+    const overlaps = overlapsIn(stays);
+    process.stdout.write(`    failover: ${stays.length} stays, ${overlaps.length} overlaps, ${failures.length} failures\n`);
+    expect(unhandled).toEqual([]);
+    assertTokensRise(stays);
+    for (const { earlier, later } of overlaps) {
+      expect(Math.abs(earlier.enteredAt - failedAt), JSON.stringify({ earlier, later })).toBeLessThan(UNREPLICATED_MS);
+      expect(BigInt(later.token)).toBeGreaterThan(BigInt(earlier.token));
+    }
+    for (const { what } of failures) expect(what).toMatch(/^LOCK_(LOST|BACKEND) /);
+    for (const library of libraries) {
+      const recovered = recoveryMs(stays, failedAt, library);
+      figure(`cluster: ${library} has taken every lock again after`, recovered);
+      expect(recovered).toBeLessThan(FAILOVER_MS + TTL_MS + SLACK_MS);
+    }
+    let survived = 0;
+    for (const { worker, name, ttlMs, lease } of held) {
+      const { aborted, reason, validForMs } = await worker.state(lease.id);
+      if (aborted) {
+        expect(ttlMs, `${name} was lost: ${reason}`).toBe(TTL_MS);
+        continue;
+      }
+      survived += 1;
+      expect(validForMs).toBeGreaterThan(0);
+      expect(await owner.command('GET', `lock:${name}`)).toContain(lease.acquisitionId);
+      await worker.release(lease.id);
+      expect(await owner.command('EXISTS', `lock:${name}`)).toBe(0);
+    }
+    process.stdout.write(`    ${survived} of ${held.length} held leases survived, the others were told lost\n`);
+    // The slots of other masters never noticed.
+    expect(await Promise.race([lossAtHome, 'still held'])).toBe('still held');
+  });
+});
+
+async function namesOwnedBy(master: RedisServer, count: number): Promise<string[]> {
+  const view = (await cluster.topology()).find(({ server }) => server === master);
+  const owns = (slot: number) => view?.slots.some(([from, to]) => slot >= from && slot <= to) ?? false;
+  const names = Array.from({ length: 20 * count }, (_, index) => `failover held ${index}`);
+  return names.filter((name) => owns(slotOf(`lock:${name}`))).slice(0, count);
+}

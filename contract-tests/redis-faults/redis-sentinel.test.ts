@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RedisServer, startSentinel } from '@locks/test-servers';
+import { describe, expect, it } from 'vitest';
+import type { RedisAddress } from '../src/redis/address.ts';
+import { libraries } from '../src/redis/open-client.ts';
+import { assertTokensRise, overlapsIn, recoveryMs, together } from './judge.ts';
+import { figure, Lab } from './lab.ts';
+import { type LeaseView, type LoadResult, machineNow } from './worker-orders.ts';
+import type { WorkerProcess } from './worker-process.ts';
+
+const TTL_MS = 4_000;
+/** Of leases that outlive the failover: what replicas have is not lost. */
+const LONG_TTL_MS = 15_000;
+const DOWN_AFTER_MS = 1_000;
+/** What the machine may add to the promised recovery, 2 × down-after + ttl. */
+const SLACK_MS = 1_000;
+/** Grants this young may not have reached a replica when the master fails. */
+const UNREPLICATED_MS = 500;
+const RESOURCES = ['r0', 'r1', 'r2', 'r3'];
+
+interface Held {
+  readonly worker: WorkerProcess;
+  readonly name: string;
+  readonly ttlMs: number;
+  readonly lease: LeaseView;
+}
+
+interface Failover extends LoadResult {
+  readonly held: readonly Held[];
+  readonly failedAt: number;
+  readonly master: RedisServer;
+}
+
+/** Two processes of each client contend for a few locks and hold two each throughout, while `fail` happens. */
+async function failover(lab: Lab, how: string, fail: (master: RedisServer) => Promise<void>): Promise<Failover> {
+  const deployment = lab.use(await startSentinel({ downAfterMs: DOWN_AFTER_MS }));
+  const sentinels = deployment.sentinels.map(({ host, port }) => ({ host, port }));
+  const address: RedisAddress = { kind: 'sentinel', name: deployment.name, sentinels };
+  const workers = await Promise.all(
+    [...libraries, ...libraries].map((library) => lab.worker(library, address, { ttlMs: TTL_MS })),
+  );
+  const hold = async (worker: WorkerProcess, name: string, ttlMs: number): Promise<Held> => {
+    return { worker, name, ttlMs, lease: await worker.acquire(name, { ttlMs }) };
+  };
+  const held = await Promise.all(
+    workers.flatMap((worker, index) => [
+      hold(worker, `held ${index}`, TTL_MS),
+      hold(worker, `held for long ${index}`, LONG_TTL_MS),
+    ]),
+  );
+  await Promise.all(workers.map((worker) => worker.startLoad({ resources: RESOURCES, loops: 4, holdMs: 8, waitMs: 25_000 })));
+  await sleep(1_000);
+  const old = await deployment.master();
+  const failedAt = machineNow();
+  await fail(old);
+  const master = await deployment.waitForNewMaster(old.port);
+  figure(`master ${how}: new master after`, machineNow() - failedAt);
+  await sleep(failedAt + 2 * DOWN_AFTER_MS + TTL_MS + SLACK_MS - machineNow());
+  const result = together(await Promise.all(workers.map((worker) => worker.stopLoad())));
+  return { ...result, held, failedAt, master };
+}
+
+describe('a failover of Sentinel under load', { timeout: 60_000 }, () => {
+  it.each([
+    ['killed', (master: RedisServer) => master.kill()],
+    ['frozen', (master: RedisServer) => master.pause()],
+  ])('with the master %s: leases survive or are told lost, waiters get on in time', async (how, fail) => {
+    await using lab = new Lab();
+    const { stays, failures, unhandled, held, failedAt, master } = await failover(lab, how, fail);
+    expect(unhandled).toEqual([]);
+    expect(stays.filter(({ enteredAt }) => enteredAt < failedAt).length).toBeGreaterThan(50);
+    assertTokensRise(stays);
+    // Replication is asynchronous: a grant may be lost with the old master. Nothing else excuses an overlap.
+    const overlaps = overlapsIn(stays);
+    process.stdout.write(`    ${how}: ${stays.length} stays, ${overlaps.length} overlaps, ${failures.length} failures\n`);
+    for (const { earlier, later } of overlaps) {
+      expect(Math.abs(earlier.enteredAt - failedAt), JSON.stringify({ earlier, later })).toBeLessThan(UNREPLICATED_MS);
+      expect(BigInt(later.token)).toBeGreaterThan(BigInt(earlier.token));
+    }
+    // While nobody answers a release may fail and a lease may be lost, but no wait of 25 s runs out.
+    for (const { what } of failures) expect(what).toMatch(/^LOCK_(LOST|BACKEND) /);
+    for (const library of libraries) {
+      const recovered = recoveryMs(stays, failedAt, library);
+      figure(`master ${how}: ${library} has taken every lock again after`, recovered);
+      expect(recovered).toBeLessThan(2 * DOWN_AFTER_MS + TTL_MS + SLACK_MS);
+    }
+    await assertSurvivedOrTold(held, master);
+  });
+});
+
+/** Whoever was not told of a loss has the lock, on the new master too. */
+async function assertSurvivedOrTold(held: readonly Held[], master: RedisServer): Promise<void> {
+  let survived = 0;
+  for (const { worker, name, ttlMs, lease } of held) {
+    const { aborted, reason, validForMs } = await worker.state(lease.id);
+    if (aborted) {
+      expect(ttlMs, `${name} was lost: ${reason}`).toBe(TTL_MS);
+      expect(reason).toMatch(/^(unconfirmed|expired|force-released|taken-over)$/);
+      continue;
+    }
+    survived += 1;
+    expect(validForMs).toBeGreaterThan(0);
+    expect(await master.command('GET', `lock:${name}`)).toContain(lease.acquisitionId);
+    await worker.release(lease.id);
+    expect(await master.command('EXISTS', `lock:${name}`)).toBe(0);
+  }
+  process.stdout.write(`    ${survived} of ${held.length} held leases survived, the others were told lost\n`);
+}
