@@ -20,6 +20,7 @@ export function useFakeClock(): void {
 /** Lets `ms` pass, with everything that is due on the way. */
 export async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
+  await settled();
 }
 
 /** Time passes as it does for a blocked event loop or a stopped process: clocks go on, no timer runs. */

@@ -1,34 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import type { Grant } from '../src/backend/types.ts';
-import { driftMargin, Hold } from '../src/tenure/hold.ts';
 import { listenTo, locksOn, pass, settled, useFakeClock } from './fixture.ts';
 import { answerLater, granted, held, noAnswer, scriptedBackend } from './scripted-backend.ts';
-
-const request = { resource: 'a', acquisitionId: 'id', mode: { kind: 'exclusive' }, ttlMs: 10_000 } as const;
-
-/** A hold on a clock that the test sets. */
-function holdAt(clock: { now: number }, grant: Partial<Grant> = {}, autoRenew = true): Hold {
-  const owner = { backendName: 'none', now: () => clock.now, holdLost: () => {} };
-  return new Hold(
-    owner,
-    { request, countedFrom: 0, ...grant },
-    10_000,
-    autoRenew,
-    Number.POSITIVE_INFINITY,
-    clock.now,
-  );
-}
-
-test('a lease is valid until its ttl, counted from before its request was sent, less the drift margin', () => {
-  const clock = { now: 700 };
-  expect(driftMargin(10_000)).toBe(102);
-  const hold = holdAt(clock, { countedFrom: 500 });
-  expect(hold.deadline).toBe(500 + 10_000 - 102);
-  clock.now = hold.deadline - 1;
-  expect(hold.lost).toBeUndefined();
-  clock.now = hold.deadline;
-  expect(hold.lost).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
-});
 
 test('a renewal counts from when it was sent, not from when it was answered', async () => {
   useFakeClock();

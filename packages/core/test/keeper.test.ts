@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest';
+import type { Standing } from '../src/backend/types.ts';
 import type { Lease } from '../src/lease.ts';
 import { listenTo, locksOn, pass, settled, stall, useFakeClock } from './fixture.ts';
 import { answerLater, granted, held, noAnswer, scriptedBackend } from './scripted-backend.ts';
@@ -73,19 +74,23 @@ test('nothing is renewed after the release', async () => {
   expect(backend.of('renew')).toEqual([]);
 });
 
-test('the answer to a renewal that was under way at the release changes nothing', async () => {
+test.each<Standing>([
+  { status: 'lost', reason: 'force-released' },
+  { status: 'unknown', error: new Error('cut') },
+  { status: 'held' },
+])('the answer $status to a renewal that was under way at the release changes nothing', async (standing) => {
   useFakeClock();
-  const lost = listenTo('locks:lost');
-  const { answer, give } = answerLater<readonly [{ status: 'lost'; reason: 'force-released' }]>();
+  const [lost, failed] = [listenTo('locks:lost'), listenTo('locks:renewal-failed')];
+  const { answer, give } = answerLater<readonly Standing[]>();
   const backend = scriptedBackend({ renew: () => answer });
   const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
   const { signal } = lease;
   await pass(10_000);
   await lease.release();
-  give([{ status: 'lost', reason: 'force-released' }]);
+  give([standing]);
   await pass(60_000);
   expect(signal.aborted).toBe(false);
-  expect(lost).toEqual([]);
+  expect([...lost, ...failed]).toEqual([]);
   expect(backend.of('renew')).toHaveLength(1);
 });
 

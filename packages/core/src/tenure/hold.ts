@@ -49,6 +49,8 @@ export class Hold {
   unfollow: (() => void) | undefined;
   /** Rises with every renewal that the holder asks for: replies to earlier ones no longer say how long it is valid. */
   #renewals = 0;
+  /** When the last confirmed renewal was sent. */
+  #confirmedAt = Number.NEGATIVE_INFINITY;
   #deadline: number;
   #lost: LockError | undefined;
   #controller: AbortController | undefined;
@@ -148,8 +150,11 @@ export class Hold {
   /** The store confirmed a renewal that was sent at `sentAt`. A stale reply moves nothing. */
   renewed(ticket: number, sentAt: number, ttlMs: number, validForMs = ttlMs): void {
     if (ticket !== this.#renewals || this.released || this.#lost !== undefined) return;
+    // The reply to an earlier renewal, come late: the store's end is what the later one set.
+    if (sentAt < this.#confirmedAt) return;
+    this.#confirmedAt = sentAt;
     this.unconfirmed = false;
-    this.#deadline = Math.max(this.#deadline, sentAt + validForMs - driftMargin(validForMs));
+    this.#deadline = sentAt + validForMs - driftMargin(validForMs);
     this.renewIn(this.autoRenew ? validForMs / 3 : Number.POSITIVE_INFINITY, sentAt);
   }
 }
