@@ -213,4 +213,31 @@ describe.concurrent.each(libraries)('what happens to the network, with %s', { ti
     await next.release();
     await proxy.heal();
   });
+
+  it('a subscription that is dead without knowing it does not starve its waiter among others who are told', async () => {
+    await using lab = new Lab();
+    const { redis, proxy, far, near } = await place(lab, library);
+    const busy = [near, await lab.locks(library, redis)];
+    await far.lock('warm').run(() => far.lock('warm').acquire({ waitMs: 50 }).catch(() => undefined));
+    await waitUntil(() => proxy.connections().some(subscriptions), { what: 'the subscription' });
+    // The server ends it, and the end never arrives: a firewall forgot the connection, or a failover left it behind.
+    proxy.blackhole({ only: subscriptions });
+    await redis.command('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    let stopping = false;
+    const loops = [0, 1, 2, 3].map(async (index) => {
+      while (!stopping) await (busy[index % 2] as LockManager).lock('a').run(() => new Promise((resolve) => setTimeout(resolve, 5)));
+    });
+    await untilWaiting(near, 'a', 3);
+    const startedAt = performance.now();
+    const entered = far.lock('a').acquire({ waitMs: 8_000 });
+    try {
+      const lease = await entered;
+      figure(`${library}, a subscription that is dead without knowing it: in after`, performance.now() - startedAt);
+      await lease.release();
+    } finally {
+      stopping = true;
+      await Promise.all(loops);
+      await proxy.heal();
+    }
+  });
 });

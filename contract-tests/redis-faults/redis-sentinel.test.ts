@@ -53,11 +53,12 @@ async function failover(lab: Lab, how: string, fail: (master: RedisServer) => Pr
   const old = await deployment.master();
   const failedAt = machineNow();
   await fail(old);
-  const master = await deployment.waitForNewMaster(old.port);
+  await deployment.waitForNewMaster(old.port);
   figure(`master ${how}: new master after`, machineNow() - failedAt);
   await sleep(failedAt + 2 * DOWN_AFTER_MS + TTL_MS + SLACK_MS - machineNow());
   const result = together(await Promise.all(workers.map((worker) => worker.stopLoad())));
-  return { ...result, held, failedAt, master };
+  // Asked at the end: sentinels that are short of time may have promoted one replica after the other.
+  return { ...result, held, failedAt, master: await deployment.master() };
 }
 
 describe('a failover of Sentinel under load', { timeout: 60_000 }, () => {
