@@ -1,6 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  // Real processes, on a machine that may be busy; each is ended within seconds.
-  test: { testTimeout: 60_000 },
+  test: {
+    include: ['test/**/*.test.ts'],
+    // Real processes, on a machine that may be busy; each is ended within seconds.
+    testTimeout: 60_000,
+  },
 });
