@@ -54,7 +54,16 @@ export function needsProcesses(capabilities: BackendCapabilities): Missing | und
 }
 
 /** The absence of `needsProcesses`: another process has another store. */
-export async function processesAreApart(stage: Stage): Promise<void> {
+export function processesAreApart(stage: Stage): Promise<void> {
+  const known = apart.get(stage.harness) ?? provedApart(stage);
+  apart.set(stage.harness, known);
+  return known;
+}
+
+/** It is the same for all cases of a run, and takes a process. */
+const apart = new WeakMap<Harness, Promise<void>>();
+
+async function provedApart(stage: Stage): Promise<void> {
   const name = stage.name();
   const mine = await (await stage.client()).locks.lock(name).acquire();
   const child = await stage.child();

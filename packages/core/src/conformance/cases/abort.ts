@@ -69,7 +69,7 @@ export const abortCases: readonly ConformanceCase[] = [
       controller.abort(reason);
       await assert.rejects(aborted.lease, (error) => error === reason);
       const tookMs = performance.now() - startedAt;
-      assert.ok(tookMs < stage.timing.slackMs, `it rejected ${tookMs} ms after the abort`);
+      assert.ok(tookMs < 3 * stage.timing.slackMs, `it rejected ${tookMs} ms after the abort`);
       await stage.until('the abandon is answered', () => aborted.traffic.answersTo('abandon') > 0);
       await holder.release();
       await stage.until('the next waiter is granted', () => behind.settled() !== undefined, stage.timing.slackMs);

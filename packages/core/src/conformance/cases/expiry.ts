@@ -25,7 +25,7 @@ export const expiryCases: readonly ConformanceCase[] = [
       const acquiredAt = performance.now();
       assert.ok(acquiredAt >= sentAt + ttlMs * 0.99 - 2, `it ended after ${acquiredAt - sentAt} of ${ttlMs} ms`);
       const late = acquiredAt - answeredAt - ttlMs;
-      assert.ok(late <= slackMs + idleGapMs, `the next holder entered ${late} ms after the end`);
+      assert.ok(late <= 3 * slackMs + idleGapMs, `the next holder entered ${late} ms after the end`);
       await lease.release();
     },
   },
@@ -46,7 +46,7 @@ export const expiryCases: readonly ConformanceCase[] = [
       const killedAt = performance.now();
       const lease = await waiting;
       const tookMs = performance.now() - killedAt;
-      assert.ok(tookMs <= ttlMs + idleGapMs + slackMs, `it took ${tookMs} ms with a ttl of ${ttlMs}`);
+      assert.ok(tookMs <= ttlMs + idleGapMs + 3 * slackMs, `it took ${tookMs} ms with a ttl of ${ttlMs}`);
       await lease.release();
     },
   },

@@ -62,18 +62,16 @@ export const faultCases: readonly ConformanceCase[] = [
     title: 'renewals that fail or answer nonsense move nothing: the lease is lost by its deadline, and told',
     ...needs(leaseTenure),
     async run(stage) {
-      const { ttlMs, slackMs } = stage.timing;
+      const ttlMs = stage.livingTtlMs;
       await Promise.all(
         Object.entries(WAYS).map(async ([way, fail]) => {
           const { locks } = await stage.client({
             wrap: (backend) => delegate(backend, { renew: () => fail(new Error('no renewal')), isRetryable: () => true }),
           });
-          const startedAt = performance.now();
           const lease = await locks.lock(stage.name()).acquire({ ttlMs });
           const { signal } = lease;
           await assert.rejects(lease.renew(), { code: 'LOCK_BACKEND' }, way);
-          await stage.until(`${way}: the loss is told`, () => signal.aborted, ttlMs + slackMs);
-          assert.ok(performance.now() - startedAt <= ttlMs + slackMs, way);
+          await stage.until(`${way}: the loss is told`, () => signal.aborted, ttlMs + stage.timing.slackMs);
           assert.throws(() => signal.throwIfAborted(), { code: 'LOCK_LOST' });
         }),
       );
@@ -102,7 +100,7 @@ export const faultCases: readonly ConformanceCase[] = [
       const isTold = (error: { code?: string; cause?: unknown }) => error.code === 'LOCK_BACKEND' && error.cause instanceof NoReply;
       await assert.rejects(locks.lock(name).acquire({ waitMs }), isTold);
       const tookMs = performance.now() - startedAt;
-      assert.ok(tookMs >= waitMs - 1 && tookMs <= waitMs + stage.timing.slackMs, `it gave up after ${tookMs} ms of ${waitMs}`);
+      assert.ok(tookMs >= waitMs - 1 && tookMs <= waitMs + 2 * stage.timing.slackMs, `it gave up after ${tookMs} ms of ${waitMs}`);
     },
   },
   {
@@ -119,7 +117,7 @@ export const faultCases: readonly ConformanceCase[] = [
       const waitMs = 4 * stage.timing.slackMs;
       await assert.rejects(locks.lock(stage.name()).acquire({ waitMs }), { code: 'LOCK_BACKEND', cause: refusal });
       const tookMs = performance.now() - startedAt;
-      assert.ok(tookMs < stage.timing.slackMs, `it took ${tookMs} ms`);
+      assert.ok(tookMs < 3 * stage.timing.slackMs, `it took ${tookMs} ms`);
       assert.equal(traffic.of('attempt'), 1);
       await stage.until('the id is abandoned', () => traffic.of('abandon') === 1);
     },
@@ -151,7 +149,7 @@ export const faultCases: readonly ConformanceCase[] = [
         const kept = locks.lock(names[1]).run(() => 'the work is done');
         await assert.rejects(lease.release(), { code: 'LOCK_BACKEND', resource: names[0] });
         const tookMs = performance.now() - startedAt;
-        assert.ok(tookMs < 1_000 + stage.timing.slackMs, `it took ${tookMs} ms`);
+        assert.ok(tookMs < 1_000 + 3 * stage.timing.slackMs, `it took ${tookMs} ms`);
         assert.ok(sent.filter((name) => name === names[0]).length > 1, 'it was not repeated');
         assert.equal(await kept, 'the work is done');
         assert.equal(events.length, 1, 'nobody was told of the failed release');
@@ -197,7 +195,8 @@ export const faultCases: readonly ConformanceCase[] = [
     ...needs(leaseTenure),
     async run(stage) {
       const name = stage.name();
-      const { ttlMs, slackMs } = stage.timing;
+      const { slackMs } = stage.timing;
+      const ttlMs = stage.livingTtlMs;
       let away = false;
       const { locks } = await stage.client({
         wrap: (backend) => aroundCalls(backend, (_, send) => (away ? Promise.reject(new NoReply()) : send())),

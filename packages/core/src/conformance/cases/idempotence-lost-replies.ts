@@ -103,7 +103,7 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       const deliveredAt = performance.now();
       const lease = await other.locks.lock(name).acquire();
       const tookMs = performance.now() - deliveredAt;
-      assert.ok(tookMs <= ttlMs + slackMs + idleGapMs, `the ghost lived for ${tookMs} ms with a ttl of ${ttlMs}`);
+      assert.ok(tookMs <= ttlMs + 3 * slackMs + idleGapMs, `the ghost lived for ${tookMs} ms with a ttl of ${ttlMs}`);
       await lease.release();
     },
   },
@@ -125,7 +125,7 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       const releasedAt = performance.now();
       const lease = await waiting;
       const tookMs = performance.now() - releasedAt;
-      assert.ok(tookMs <= ttlMs + slackMs + idleGapMs, `the ghost kept it for ${tookMs} ms with a ttl of ${ttlMs}`);
+      assert.ok(tookMs <= ttlMs + 3 * slackMs + idleGapMs, `the ghost kept it for ${tookMs} ms with a ttl of ${ttlMs}`);
       await lease.release();
     },
   },
@@ -196,7 +196,7 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       await assert.rejects(lease.release(), { code: 'LOCK_BACKEND' });
       const tookMs = performance.now() - startedAt;
       assert.ok(sendings >= 2, 'it was sent once');
-      assert.ok(tookMs <= 1_000 + stage.timing.slackMs, `it took ${tookMs} ms`);
+      assert.ok(tookMs <= 1_000 + 3 * stage.timing.slackMs, `it took ${tookMs} ms`);
     },
   },
   {

@@ -51,7 +51,7 @@ export const idempotenceCases: readonly ConformanceCase[] = [
           const [other] = await holdersOf(backend, name);
           assert.ok(other === undefined || other === request.acquisitionId, 'another was served before it');
           return false;
-        }, stage.timing.idleGapMs + stage.timing.slackMs);
+        }, stage.timing.idleGapMs + 3 * stage.timing.slackMs);
         if (request === early) {
           assert.equal((await backend.attempt(late, true, openCall)).status, 'contended');
         }

@@ -12,14 +12,12 @@ export const lossCases: readonly ConformanceCase[] = [
     ...needs(forceRelease),
     async run(stage) {
       const name = stage.name();
-      const ttlMs = stage.livingTtlMs;
+      const ttlMs = stage.livingTtlMs * 2;
       const [holder, operator] = [await stage.client({ ttlMs }), await stage.client()];
       const lease = await holder.locks.lock(name).acquire();
       const { signal } = lease;
       await operator.locks.forceRelease(name);
-      const forcedAt = performance.now();
-      await stage.until('the holder is told', () => signal.aborted, ttlMs / 3 + stage.timing.slackMs);
-      assert.ok(performance.now() - forcedAt <= ttlMs / 3 + stage.timing.slackMs);
+      await stage.until('the holder is told', () => signal.aborted, ttlMs / 3 + 3 * stage.timing.slackMs);
       assert.equal(signal.reason.code, 'LOCK_LOST');
       assert.equal(signal.reason.reason, 'force-released');
       assert.equal(lease.validForMs, 0);
@@ -34,13 +32,14 @@ export const lossCases: readonly ConformanceCase[] = [
     missing: (_, harness) => (harness.faults?.evict === undefined ? noHook('faults.evict') : undefined),
     async run(stage) {
       const name = stage.name();
-      const ttlMs = stage.livingTtlMs;
+      const ttlMs = stage.livingTtlMs * 2;
       const { backend, locks } = await stage.client({ ttlMs });
       const lease = await locks.lock(name).acquire();
       const { signal } = lease;
       await stage.harness.faults?.evict?.(name);
-      await stage.until('the holder is told', () => signal.aborted, ttlMs / 3 + stage.timing.slackMs);
+      await stage.until('the holder is told', () => signal.aborted, ttlMs / 3 + 3 * stage.timing.slackMs);
       assert.equal(signal.reason.code, 'LOCK_LOST');
+      assert.ok(!['expired', 'unconfirmed'].includes(signal.reason.reason), `the reason is ${signal.reason.reason}`);
       assert.deepEqual(await holdersOf(backend, name), [], 'it was renewed into being');
       const next = await (await stage.client()).locks.lock(name).acquire();
       await assert.rejects(lease.release(), { code: 'LOCK_LOST' });

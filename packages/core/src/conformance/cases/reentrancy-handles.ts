@@ -84,7 +84,7 @@ export const reentrancyHandleCases: readonly ConformanceCase[] = [
       const startedAt = performance.now();
       await assert.rejects(lock.acquire({ within: parent, waitMs: slackMs / 8 }), { code: 'LOCK_TIMEOUT' });
       const waitedMs = performance.now() - startedAt;
-      assert.ok(waitedMs >= slackMs / 8 - 1 && waitedMs < 2 * slackMs, `it waited for ${waitedMs} ms`);
+      assert.ok(waitedMs >= slackMs / 8 - 1 && waitedMs < 4 * slackMs, `it waited for ${waitedMs} ms`);
       const controller = new AbortController();
       const reason = new Error('enough');
       const aborted = lock.acquire({ within: parent, signal: controller.signal });

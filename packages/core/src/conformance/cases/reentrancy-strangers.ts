@@ -126,19 +126,20 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
         });
       });
       // Two branches, each in the scope that the other asks for.
-      const outcomes = await a.run(() =>
-        b.run(() => {
+      const outer = a.run(() =>
+        b.run(async () => {
           const branch = (first: typeof a, second: typeof a) =>
             first.run(async () => {
               await stage.sleep(2);
               await second.run(async () => {});
             });
           const branches = [branch(a, b), branch(b, a)];
-          for (const each of branches) watch(each);
           return Promise.allSettled(branches);
         }),
       );
-      const refused = outcomes.filter(({ status }) => status === 'rejected');
+      const settled = watch(outer);
+      await stage.until('both branches are settled', () => settled.settled, 12 * stage.timing.slackMs);
+      const refused = (await outer).filter(({ status }) => status === 'rejected');
       assert.equal(refused.length, 1, 'one of the two must be refused, and then the other gets in');
       assert.equal((refused[0] as PromiseRejectedResult).reason.code, 'LOCK_REENTRANT');
     },

@@ -205,7 +205,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     async run(stage) {
       const { locks } = await stage.client({
         reentrant: true,
-        ttlMs: stage.timing.ttlMs,
+        ttlMs: stage.livingTtlMs,
         wrap: (backend) =>
           delegate(backend, { renew: async (items) => items.map(() => ({ status: 'lost', reason: 'taken-over' })) }),
       });
@@ -213,7 +213,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
       const lost = { code: 'LOCK_LOST', reason: 'taken-over' };
       const outer = lock.run(async (first) => {
         const inner = lock.run(async (second) => {
-          await stage.until('the inner level is told', () => second.signal.aborted, stage.timing.ttlMs + stage.timing.slackMs);
+          await stage.until('the inner level is told', () => second.signal.aborted, stage.livingTtlMs);
           assert.equal(first.signal.aborted, true);
           assert.throws(() => first.assertValid(), lost);
           assert.throws(() => second.assertValid(), lost);

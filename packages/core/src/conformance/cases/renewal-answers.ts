@@ -93,11 +93,11 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
         const heldAt = performance.now();
         let abortedAt: number | undefined;
         lease.signal.addEventListener('abort', () => (abortedAt = performance.now()), { once: true });
-        await stage.until('the lease is lost', () => abortedAt !== undefined, ttlMs + slackMs);
+        await stage.until('the lease is lost', () => abortedAt !== undefined, ttlMs + 3 * slackMs);
         assert.ok(log.of(lease.acquisitionId).length >= 2, 'it was not tried again');
         const early = (abortedAt ?? 0) - sentAt;
         assert.ok(early >= ttlMs * 0.9 - 10, `it was lost after ${early} of ${ttlMs} ms`);
-        assert.ok((abortedAt ?? 0) - heldAt <= ttlMs + slackMs);
+        assert.ok((abortedAt ?? 0) - heldAt <= ttlMs + 3 * slackMs);
         assert.equal(lease.signal.reason.reason, 'unconfirmed');
       };
       await Promise.all([loses(silent), loses(vague)]);
@@ -149,7 +149,7 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
       const renewing = lease.renew(ttlMs);
       assert.ok(lease.validForMs <= ttlMs * 0.99, `it believes in ${lease.validForMs} ms`);
       await assert.rejects(renewing, ({ code }) => code === 'LOCK_BACKEND' || code === 'LOCK_LOST');
-      await stage.until('the lease is lost', () => signal.aborted, ttlMs + slackMs);
+      await stage.until('the lease is lost', () => signal.aborted, ttlMs + 3 * slackMs);
       assert.equal(signal.reason.reason, 'unconfirmed');
     },
   },

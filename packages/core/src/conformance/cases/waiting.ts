@@ -9,6 +9,7 @@ import { startWaiting, watch } from '../waiter.ts';
 
 /** How many hand-offs the case about lost wake-ups makes. */
 const HANDOFFS = 2_000;
+const TICK_MS = 3;
 /** Core looks the holder up for the message of a timeout: not longer than this. */
 const LOOK_UP_MS = 100;
 
@@ -36,27 +37,34 @@ export const waitingCases: readonly ConformanceCase[] = [
       const { slackMs } = stage.timing;
       const clients = await Promise.all([stage.client(), stage.client(), stage.client(), stage.client()]);
       const stays: Stay[] = [];
+      // What this process itself was late by: while it stood still, nobody could enter.
+      let ticks = 0;
+      const ticker = setInterval(() => (ticks += 1), TICK_MS);
+      stage.onEnd(async () => clearInterval(ticker));
+      const late: number[] = [];
+      let leftAtTick = 0;
       let begun = 0;
       const contend = async (who: number): Promise<void> => {
         const lock = clients[who % clients.length]?.locks.lock(name);
         while (lock !== undefined && begun < HANDOFFS) {
           begun += 1;
-          const lease = await lock.acquire({ waitMs: 10 * slackMs });
+          const lease = await lock.acquire({ waitMs: 20 * slackMs });
           const enteredAt = machineNow();
+          const previous = stays.at(-1);
+          if (previous !== undefined && enteredAt - previous.leftAt > slackMs && ticks - leftAtTick > slackMs / (4 * TICK_MS)) {
+            late.push(enteredAt - previous.leftAt);
+          }
           // Every second stay lasts a turn of the event loop, in which more of the others come to wait.
           if (begun % 2 === 0) await new Promise(setImmediate);
           const token = lease.fencingToken?.toString();
           stays.push({ who: `waiter ${who}`, enteredAt, leftAt: machineNow(), token });
+          leftAtTick = ticks;
           await lease.release();
         }
       };
       await Promise.all(Array.from({ length: 16 }, (_, who) => contend(who)));
       assertExclusive(stays, stage.seed);
-      const late = stays.findIndex(({ enteredAt }, index) => {
-        const before = stays[index - 1];
-        return before !== undefined && enteredAt - before.leftAt > slackMs;
-      });
-      assert.equal(late, -1, `hand-off ${late} of ${stays.length} came more than ${slackMs} ms after the release (seed ${stage.seed})`);
+      assert.deepEqual(late, [], `hand-offs that came more than ${slackMs} ms after the release`);
     },
   },
   {
@@ -71,7 +79,7 @@ export const waitingCases: readonly ConformanceCase[] = [
       await assert.rejects(waiter.lease, { code: 'LOCK_TIMEOUT', resource: name, message: /the one who holds/ });
       const waitedMs = waiter.settled() ?? Number.NaN;
       assert.ok(waitedMs >= waitMs - 1, `it gave up after ${waitedMs} ms of ${waitMs}`);
-      assert.ok(waitedMs <= waitMs + LOOK_UP_MS + slackMs, `it gave up only after ${waitedMs} ms of ${waitMs}`);
+      assert.ok(waitedMs <= waitMs + LOOK_UP_MS + 2 * slackMs, `it gave up only after ${waitedMs} ms of ${waitMs}`);
       await holder.release();
     },
   },
@@ -179,7 +187,7 @@ export const waitingCases: readonly ConformanceCase[] = [
     title: 'a waiting acquire keeps its process alive; a lease, though renewed, does not',
     async run(stage) {
       const name = stage.name();
-      const { ttlMs, slackMs } = stage.timing;
+      const { slackMs } = stage.timing;
       const child = await stage.child();
       // The first acquire may open what the backend needs for good.
       const first = await child.acquire(stage.name());
@@ -189,7 +197,7 @@ export const waitingCases: readonly ConformanceCase[] = [
         await stage.sleep(slackMs / 20);
         idle = Math.min(idle, await child.timers());
       }
-      const lease = await child.acquire(name, { ttlMs });
+      const lease = await child.acquire(name, { ttlMs: stage.livingTtlMs });
       await stage.until('no timer of the lease keeps the process alive', async () => (await child.timers()) <= idle, slackMs);
       const waiting = child.acquire(name, { waitMs: 20 * slackMs });
       const waits = watch(waiting);

@@ -1,0 +1,37 @@
+import { abortMutants } from './abort.ts';
+import { closeMutants } from './close.ts';
+import { exclusionMutants } from './exclusion.ts';
+import { expiryMutants } from './expiry.ts';
+import { fairnessMutants } from './fairness.ts';
+import { faultMutants } from './faults.ts';
+import { fencingMutants } from './fencing.ts';
+import { idempotenceMutants } from './idempotence.ts';
+import { lossMutants } from './loss.ts';
+import type { Mutant } from './mutant.ts';
+import { namesMutants } from './names.ts';
+import { operatorMutants } from './operator.ts';
+import { ownershipMutants } from './ownership.ts';
+import { reentrancyMutants } from './reentrancy.ts';
+import { renewalMutants } from './renewal.ts';
+import { sessionMutants } from './session.ts';
+import { waitingMutants } from './waiting.ts';
+
+/** Every mutant, in the order of the groups that they break. */
+export const mutants: readonly Mutant[] = [
+  ...exclusionMutants,
+  ...ownershipMutants,
+  ...operatorMutants,
+  ...expiryMutants,
+  ...renewalMutants,
+  ...lossMutants,
+  ...fencingMutants,
+  ...waitingMutants,
+  ...fairnessMutants,
+  ...reentrancyMutants,
+  ...abortMutants,
+  ...sessionMutants,
+  ...namesMutants,
+  ...idempotenceMutants,
+  ...closeMutants,
+  ...faultMutants,
+];

@@ -1,0 +1,55 @@
+import { delegateLocks } from './delegate.ts';
+import type { Mutant } from './mutant.ts';
+import { onNames } from './on-grants.ts';
+
+/** The ways in which stores narrow names. */
+const narrowings: Readonly<Record<string, readonly [says: string, narrow: (name: string) => string]>> = {
+  'names-are-trimmed': ['blanks at the ends are dropped', (name) => name.trim()],
+  'names-are-cut-off': ['what comes after 256 characters is dropped', (name) => name.slice(0, 256)],
+  'names-end-at-nul': ['what comes after a NUL is dropped', (name) => name.split('\0')[0] || name],
+  'names-ignore-case': ['upper and lower case are one', (name) => name.toLowerCase()],
+  'names-are-normalised': ['what looks the same is the same', (name) => name.normalize('NFC')],
+  'names-are-hash-tags': ['only what stands in braces counts', (name) => /\{([^}]+)\}/.exec(name)?.[1] ?? name],
+  'names-are-decoded': ['percent encodings are resolved', decoded],
+};
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+let clients = 0;
+
+export const namesMutants: readonly Mutant[] = [
+  ...Object.entries(narrowings).map(([name, [says, narrow]]): Mutant => ({
+    name,
+    says: `${says} in a name`,
+    host: 'memory',
+    expected: ['names/never-collide'],
+    backend: (backend) => onNames(backend, narrow),
+  })),
+  {
+    name: 'nul-names-are-private',
+    says: 'a name with a NUL is another one for every client',
+    host: 'memory',
+    expected: ['names/exclude-as-written'],
+    backend(backend) {
+      clients += 1;
+      const own = clients;
+      return onNames(backend, (name) => (name.includes('\0') ? `${name} of client ${own}` : name));
+    },
+  },
+  {
+    name: 'bad-names-are-mended',
+    says: 'a lone surrogate in a name is replaced',
+    host: 'memory',
+    expected: ['names/bad-ones-are-refused'],
+    locks: (locks) =>
+      delegateLocks(locks, {
+        lock: (name, options) => locks.lock(typeof name === 'string' ? name.toWellFormed() : name, options),
+      }),
+  },
+];

@@ -1,0 +1,61 @@
+import { delegate } from './delegate.ts';
+import type { Mutant } from './mutant.ts';
+
+export const operatorMutants: readonly Mutant[] = [
+  {
+    name: 'inspect-forgets-labels',
+    says: 'inspect shows holders without their labels',
+    host: 'memory',
+    expected: ['ownership/inspect-shows-the-holder'],
+    backend: (backend) =>
+      delegate(backend, {
+        async inspect(resource, call) {
+          const state = await backend.inspect(resource, call);
+          return { ...state, holders: state.holders.map(({ label: _, ...holder }) => holder) };
+        },
+      }),
+  },
+  {
+    name: 'list-ignores-the-prefix',
+    says: 'list gives every resource',
+    host: 'memory',
+    expected: ['ownership/list-shows-the-live', 'names/are-given-back'],
+    backend: (backend) => delegate(backend, { ...(backend.list && { list: (_, call) => backend.list!('', call) }) }),
+  },
+  {
+    name: 'list-stops-early',
+    says: 'list gives the first three resources',
+    host: 'memory',
+    expected: ['ownership/list-shows-the-live', 'names/are-given-back'],
+    backend: (backend) =>
+      delegate(backend, {
+        async *list(prefix, call) {
+          let count = 0;
+          for await (const state of backend.list?.(prefix, call) ?? []) if (++count <= 3) yield state;
+        },
+      }),
+  },
+  {
+    name: 'force-release-ignores-the-id',
+    says: 'forceRelease with an acquisition id ends whatever hold there is',
+    host: 'memory',
+    expected: ['ownership/force-release-of-one-acquisition'],
+    backend: (backend) =>
+      delegate(backend, {
+        forceRelease: async (resource, _, call) => (await backend.forceRelease?.(resource, undefined, call)) ?? [],
+      }),
+  },
+  {
+    name: 'force-release-tells-nothing',
+    says: 'forceRelease does not say whose holds it ended',
+    host: 'memory',
+    expected: ['ownership/force-release-frees', 'ownership/force-release-of-one-acquisition'],
+    backend: (backend) =>
+      delegate(backend, {
+        async forceRelease(resource, id, call) {
+          await backend.forceRelease?.(resource, id, call);
+          return [];
+        },
+      }),
+  },
+];

@@ -1,0 +1,235 @@
+import { channel, subscribe } from 'node:diagnostics_channel';
+import type { Grant, LockBackend, Standing } from '@locks/core';
+import { delegate, delegateLease, overLeases, overLocks } from './delegate.ts';
+import type { Mutant } from './mutant.ts';
+import { onCalls, pause } from './on-calls.ts';
+
+const unanswered: Standing = { status: 'unknown', error: new Error('the mutant did not ask') };
+
+/** Changes what core hears of each renewal. */
+function onStandings(backend: LockBackend, change: (standing: Standing) => Standing): LockBackend {
+  return delegate(backend, {
+    renew: async (items, call) => (await backend.renew(items, call)).map(change),
+  });
+}
+
+export const renewalMutants: readonly Mutant[] = [
+  {
+    name: 'renewal-is-a-lie',
+    says: 'the store says held and moves nothing',
+    host: 'memory',
+    expected: ['exclusion/holds-through-renewals', 'renewal/keeps-a-lease-alive', 'renewal/renew-pushes-the-end'],
+    backend: (backend) => delegate(backend, { renew: async (items) => items.map(() => ({ status: 'held' })) }),
+  },
+  {
+    name: 'renews-nothing',
+    says: 'core sends no renewals',
+    host: 'memory',
+    expected: [
+      'exclusion/holds-through-renewals',
+      'renewal/keeps-a-lease-alive',
+      'renewal/new-ttl-stays',
+      'renewal/one-call-for-many',
+      'renewal/failure-is-tried-again',
+      'renewal/lost-answer-ends-at-once',
+    ],
+    calls: onCalls((backend) => delegate(backend, { renew: async (items) => items.map(() => unanswered) })),
+  },
+  {
+    name: 'manual-is-automatic',
+    says: 'a lease with renewal manual is renewed all the same',
+    host: 'memory',
+    expected: ['renewal/manual-is-left-alone', 'expiry/told-before-the-next-holds'],
+    locks: (locks) =>
+      overLocks(locks, (lock) => ({ acquire: (options) => lock.acquire({ ...options, renewal: 'auto' }) })),
+  },
+  {
+    name: 'renew-ignores-its-ttl',
+    says: 'lease.renew(ttlMs) renews by the ttl so far',
+    host: 'memory',
+    expected: ['renewal/renew-pushes-the-end', 'renewal/new-ttl-stays', 'renewal/shorter-ttl-counts-from-sending'],
+    locks: (locks) => overLeases(locks, (lease) => delegateLease(lease, { renew: () => lease.renew() })),
+  },
+  {
+    name: 'new-ttl-is-forgotten',
+    says: 'automatic renewals go back to the first ttl',
+    host: 'memory',
+    expected: ['renewal/new-ttl-stays'],
+    calls: onCalls((backend) =>
+      delegate(backend, {
+        renew(items, call) {
+          // What lease.renew() sends can be given up; what the watchdog sends cannot.
+          const asked = 'signal' in call;
+          return backend.renew(asked ? items : items.map(({ grant }) => ({ grant, ttlMs: grant.request.ttlMs })), call);
+        },
+      }),
+    ),
+  },
+  {
+    name: 'one-call-per-lease',
+    says: 'every lease is renewed by a call of its own',
+    host: 'memory',
+    expected: ['renewal/one-call-for-many'],
+    calls: onCalls((backend) =>
+      delegate(backend, {
+        renew: async (items, call) => (await Promise.all(items.map((item) => backend.renew([item], call)))).flat(),
+      }),
+    ),
+  },
+  {
+    name: 'max-hold-is-ignored',
+    says: 'a lease is renewed for ever',
+    host: 'memory',
+    expected: ['renewal/ends-at-max-hold', 'renewal/slow-hold-is-told-once'],
+    locks: (locks) =>
+      overLocks(locks, (lock) => ({ acquire: (options) => lock.acquire({ ...options, maxHoldMs: undefined }) })),
+  },
+  {
+    name: 'slow-hold-is-told-twice',
+    says: 'a slow hold is reported again',
+    host: 'memory',
+    expected: ['renewal/slow-hold-is-told-once'],
+    locks(locks) {
+      tellSlowHoldsTwice();
+      return locks;
+    },
+  },
+  {
+    name: 'renews-what-was-released',
+    says: 'a renewal is sent after the release',
+    host: 'memory',
+    expected: ['renewal/released-lease-is-not-renewed'],
+    calls: onCalls((backend) =>
+      delegate(backend, {
+        async release(grant, call) {
+          const answer = await backend.release(grant, call);
+          renewLater(backend, grant);
+          return answer;
+        },
+      }),
+    ),
+  },
+  {
+    name: 'renewal-recreates',
+    says: 'a renewal takes the resource if nobody has it',
+    host: 'memory',
+    expected: ['renewal/recreates-nothing', 'loss/force-release-is-told', 'loss/eviction-is-told'],
+    backend: (backend) =>
+      delegate(backend, {
+        async renew(items, call) {
+          const standings = await backend.renew(items, call);
+          return Promise.all(
+            standings.map(async (standing, index): Promise<Standing> => {
+              const item = items[index];
+              if (standing.status !== 'lost' || item === undefined) return standing;
+              const attempt = await backend.attempt({ ...item.grant.request, ttlMs: item.ttlMs }, false, call);
+              return attempt.status === 'granted' ? { status: 'held' } : standing;
+            }),
+          );
+        },
+      }),
+  },
+  {
+    name: 'answers-out-of-order',
+    says: 'the answers to a renewal come in another order',
+    host: 'memory',
+    expected: ['renewal/answers-in-order'],
+    backend: (backend) =>
+      delegate(backend, { renew: async (items, call) => (await backend.renew(items, call)).toReversed() }),
+  },
+  {
+    name: 'unknown-is-taken-for-held',
+    says: 'a renewal without a clear answer counts as a success',
+    host: 'memory',
+    expected: ['renewal/unknown-moves-nothing', 'renewal/unanswered-renew-leaves-the-lease'],
+    calls: onCalls((backend) =>
+      delegate(backend, {
+        async renew(items, call) {
+          const standings = await backend.renew(items, call).catch(() => items.map(() => unanswered));
+          return standings.map((standing) => (standing.status === 'unknown' ? { status: 'held' } : standing));
+        },
+      }),
+    ),
+  },
+  {
+    name: 'unknown-is-taken-for-lost',
+    says: 'a renewal without a clear answer counts as a loss',
+    host: 'memory',
+    expected: [
+      'renewal/unknown-moves-nothing',
+      'renewal/failure-is-tried-again',
+      'renewal/unanswered-renew-leaves-the-lease',
+    ],
+    calls: onCalls((backend) =>
+      delegate(backend, {
+        renew: (items, call) =>
+          backend.renew(items, call).catch(() => items.map(() => ({ status: 'lost', reason: 'unconfirmed' }))),
+      }),
+    ),
+  },
+  {
+    name: 'renewal-is-tried-once',
+    says: 'after a failed renewal none is sent any more',
+    host: 'memory',
+    expected: ['renewal/failure-is-tried-again'],
+    calls: onCalls((backend) => {
+      let failed = false;
+      return delegate(backend, {
+        async renew(items, call) {
+          if (failed) return items.map(() => unanswered);
+          try {
+            return await backend.renew(items, call);
+          } catch (error) {
+            failed = true;
+            throw error;
+          }
+        },
+      });
+    }),
+  },
+  {
+    name: 'lost-is-taken-for-unknown',
+    says: 'a lease that the store reports as lost goes on to its deadline',
+    host: 'memory',
+    expected: ['renewal/lost-answer-ends-at-once', 'loss/force-release-is-told', 'loss/eviction-is-told'],
+    calls: onCalls((backend) => onStandings(backend, (standing) => (standing.status === 'lost' ? unanswered : standing))),
+  },
+  {
+    name: 'renewal-works-once',
+    says: 'of two renewals of one lease in one call, the second is told a loss',
+    host: 'memory',
+    expected: ['idempotence/renewal-sent-twice'],
+    backend: (backend) =>
+      delegate(backend, {
+        async renew(items, call) {
+          const standings = await backend.renew(items, call);
+          const seen = new Set<string>();
+          return standings.map((standing, index) => {
+            const id = items[index]?.grant.request.acquisitionId ?? '';
+            if (seen.has(id)) return { status: 'lost', reason: 'taken-over' };
+            seen.add(id);
+            return standing;
+          });
+        },
+      }),
+  },
+];
+
+function renewLater(backend: LockBackend, grant: Grant): void {
+  const now = (): number => performance.now();
+  pause(20)
+    .then(() => backend.renew([{ grant, ttlMs: grant.request.ttlMs }], { now, deadline: now() + 1_000 }))
+    .catch(() => {});
+}
+
+let telling = false;
+
+function tellSlowHoldsTwice(): void {
+  if (telling) return;
+  telling = true;
+  const slow = channel('locks:slow-hold');
+  subscribe('locks:slow-hold', (message) => {
+    const event = message as { again?: true };
+    if (event.again === undefined) setTimeout(() => slow.publish({ ...event, again: true }), 10);
+  });
+}

@@ -1,0 +1,153 @@
+/** Tests the conformance suite: every mutant must fail its cases, the same over three seeds, and every case kill one. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { conformanceCases } from '@locks/core/conformance';
+import { reportDirectory } from '../report-directory.ts';
+import { mutants } from './index.ts';
+import type { Mutant } from './mutant.ts';
+import { Judge } from './judge.ts';
+import type { CaseVerdict } from './mutant-process.ts';
+
+export interface MutantResult {
+  readonly name: string;
+  readonly says: string;
+  readonly host: Mutant['host'];
+  readonly expected: readonly string[];
+  /** Cases that failed with every seed. */
+  readonly killedBy: readonly string[];
+  /** Cases that failed, with any seed, and are not expected to. */
+  readonly unexpected: readonly string[];
+}
+
+export interface MutantsReport {
+  readonly mutants: readonly MutantResult[];
+  readonly casesWithoutMutant: readonly string[];
+  /** What is wrong with the suite or the mutants; empty when all is well. */
+  readonly problems: readonly string[];
+}
+
+const SEEDS: readonly number[] = [1, 20_261, 987_654_321];
+const MUTANTS_AT_ONCE = 9;
+const LEAST_MUTANTS = 30;
+/** Longer than any case takes on a sound backend; a case that a mutant makes hang is failed then. */
+const LIMIT_MS: Readonly<Record<Mutant['host'], number>> = { memory: 4_000, 'session-memory': 4_000, sqlite: 9_000 };
+
+/** A case that takes longer, or that starts processes, is run only on the mutants that it is expected to kill. */
+const COSTLY_MS = 1_200;
+
+/** Which cases a host passes, and which of them cost much. */
+interface Baseline {
+  readonly passed: readonly string[];
+  readonly costly: ReadonlySet<string>;
+  readonly problems: readonly string[];
+}
+
+/** Runs every mutant and writes `conformance-report/mutants.json`. `only`: names of mutants. */
+export async function runMutants(only?: readonly string[]): Promise<MutantsReport> {
+  const chosen = mutants.filter(({ name }) => only === undefined || only.includes(name));
+  const baselines = new Map<Mutant['host'], Baseline>();
+  for (const host of new Set(chosen.map((mutant) => mutant.host))) {
+    baselines.set(host, await baselineOf(host, chosen.filter((mutant) => mutant.host === host)));
+  }
+  const queue = [...chosen];
+  const results: MutantResult[] = [];
+  const problems = [...baselines.values()].flatMap((baseline) => baseline.problems);
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const judged = await judgeMutant(next, baselines.get(next.host) as Baseline);
+      results.push(judged.result);
+      problems.push(...judged.problems);
+    }
+  };
+  await Promise.all(Array.from({ length: MUTANTS_AT_ONCE }, work));
+  const order = new Map(chosen.map(({ name }, index) => [name, index]));
+  results.sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
+  const killing = new Set(results.flatMap(({ killedBy }) => killedBy));
+  const casesWithoutMutant = conformanceCases.map(({ id }) => id).filter((id) => !killing.has(id));
+  if (only === undefined) {
+    problems.push(...casesWithoutMutant.map((id) => `${id} kills no mutant`));
+    problems.push(...unknownNames(), ...(mutants.length < LEAST_MUTANTS ? [`there are only ${mutants.length} mutants`] : []));
+  }
+  const report: MutantsReport = { mutants: results, casesWithoutMutant, problems: problems.sort() };
+  if (only === undefined) {
+    mkdirSync(reportDirectory, { recursive: true });
+    writeFileSync(join(reportDirectory, 'mutants.json'), `${JSON.stringify(report, undefined, 2)}\n`);
+  }
+  return report;
+}
+
+/** The host as it is, on what its mutants will be judged by: it must pass. */
+async function baselineOf(host: Mutant['host'], hosted: readonly Mutant[]): Promise<Baseline> {
+  const expected = new Set(hosted.flatMap((mutant) => mutant.expected));
+  const cases = conformanceCases.map(({ id }) => id).filter((id) => isGeneral(id, host) || expected.has(id));
+  const judge = new Judge(host);
+  const verdicts = await judge.run({ cases, seeds: SEEDS.slice(0, 1), limitMs: 3 * LIMIT_MS[host] });
+  await judge.end();
+  return {
+    passed: verdicts.filter(({ outcome }) => outcome === 'passed').map(({ id }) => id),
+    costly: new Set(verdicts.filter(({ forked, ms }) => forked || ms > COSTLY_MS).map(({ id }) => id)),
+    problems: verdicts
+      .filter(({ outcome }) => outcome === 'failed' || outcome === 'untested')
+      .map(({ id, outcome, reason }) => `${id} is ${outcome} on ${host} itself: ${reason}`),
+  };
+}
+
+async function judgeMutant(mutant: Mutant, baseline: Baseline): Promise<{ result: MutantResult; problems: string[] }> {
+  const { name, says, host, expected } = mutant;
+  const judge = new Judge(name);
+  const [first, ...others] = SEEDS;
+  try {
+    const order = { cases: casesFor(mutant, baseline), seeds: [first as number], limitMs: LIMIT_MS[host] };
+    const failed = failures(await judge.run(order));
+    // With the other seeds only what has failed, and what ought to have.
+    const again = [...new Set([...expected, ...failed.keys()])];
+    const killedBy = failures(await judge.run({ ...order, cases: again, seeds: others }));
+    for (const [id, count] of failed) killedBy.set(id, (killedBy.get(id) ?? 0) + count);
+    const kills = [...killedBy].filter(([, count]) => count === SEEDS.length).map(([id]) => id);
+    const problems = expected
+      .filter((id) => !kills.includes(id))
+      .map((id) => `${name} survives ${id} with ${SEEDS.length - (killedBy.get(id) ?? 0)} of ${SEEDS.length} seeds`);
+    const unexpected = [...killedBy.keys()].filter((id) => !expected.includes(id));
+    return { result: { name, says, host, expected, killedBy: kills.sort(), unexpected: unexpected.sort() }, problems };
+  } finally {
+    await judge.end();
+  }
+}
+
+function failures(verdicts: readonly CaseVerdict[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { id, outcome } of verdicts) if (outcome === 'failed') counts.set(id, (counts.get(id) ?? 0) + 1);
+  return counts;
+}
+
+/** On memory every case that costs little; elsewhere what memory cannot show. What is expected is always among them. */
+function casesFor({ host, expected }: Mutant, { passed, costly }: Baseline): string[] {
+  const chosen = passed.filter((id) => isGeneral(id, host) && !costly.has(id));
+  return [...new Set([...chosen, ...expected])];
+}
+
+function isGeneral(id: string, host: Mutant['host']): boolean {
+  return host === 'memory' || (host === 'session-memory' && id.startsWith('session/'));
+}
+
+function unknownNames(): string[] {
+  const ids = new Set<string>(conformanceCases.map(({ id }) => id));
+  const twice = mutants.filter(({ name }, index) => mutants.findIndex((other) => other.name === name) !== index);
+  return [
+    ...mutants.flatMap(({ name, expected }) => expected.filter((id) => !ids.has(id)).map((id) => `${name} expects ${id}, no case`)),
+    ...twice.map(({ name }) => `there are two mutants ${name}`),
+  ];
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const only = process.argv.slice(2);
+  const startedAt = performance.now();
+  const report = await runMutants(only.length === 0 ? undefined : only);
+  for (const { name, expected, killedBy, unexpected } of report.mutants) {
+    console.log(`${name}: ${killedBy.length} kills, ${expected.length} expected${unexpected.length > 0 ? `; also ${unexpected.join(', ')}` : ''}`);
+  }
+  for (const problem of report.problems) console.error(`problem: ${problem}`);
+  console.log(`${report.mutants.length} mutants in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
+  process.exitCode = report.problems.length > 0 ? 1 : 0;
+}
