@@ -147,7 +147,10 @@ describe('a waiter', () => {
     const queued = b.queue(request(name));
     const queue = `{lock:${name}}:q`;
     await waitUntil(async () => (await redis.command('EXISTS', queue)) === 1, { what: 'the enqueue' });
-    await waitUntil(() => proxy.countRequests('SUBSCRIBE') === 1, { what: 'the subscription' });
+    await waitUntil(
+      async () => String(await redis.command('ZRANGEBYSCORE', `{lock:${other}}:q`, 0, '+inf')).includes('|='),
+      { what: 'the open channel' },
+    );
     await proxy.heal();
     const { turn } = await queued;
     await waitUntil(
@@ -189,6 +192,26 @@ describe('a waiter', () => {
     expect((await a.backend.inspect(name, call)).waiters).toEqual([]);
     await a.backend.release(grant, call);
     expect(await redis.command('KEYS', `*${name}*`)).toEqual([]);
+  });
+
+  it('that gave up before its enqueue was answered is not kept in the queue', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = party(redis);
+    await using b = party(proxy, { checkIntervalMs: 50 });
+    await b.openChannel();
+    const name = fresh();
+    await a.take(name);
+    const wanted = request(name);
+    proxy.stall({ direction: 'toClient' });
+    const attempt = b.backend.attempt(wanted, true, call);
+    const abandoned = b.backend.abandon(wanted, call);
+    await proxy.heal();
+    await Promise.all([attempt, abandoned]);
+    proxy.resetCounts();
+    const from = performance.now();
+    await waitUntil(() => performance.now() - from > 300, { what: 'several checks' });
+    expect(proxy.countRequests()).toBe(0);
+    expect((await a.backend.inspect(name, call)).waiters).toEqual([]);
   });
 
   it('passes on a lock that it got while it gave up', async () => {
@@ -284,24 +307,29 @@ describe('a waiter', () => {
   it('does not take a message of a hand-over that has lapsed for a new one', async () => {
     await using proxy = await startProxy(redis);
     await using a = party(redis);
-    await using b = party(proxy, { claimMs: 200, checkIntervalMs: 200 });
+    await using b = party(proxy, { claimMs: 400, checkIntervalMs: 1200 });
     await b.openChannel();
     const name = fresh();
     const grant = await a.take(name);
     const { turn } = await b.queue(request(name));
-    // Its message is held back; its checks are too, until the hand-over has lapsed and somebody else holds the lock.
-    proxy.stall();
+    let settled = false;
+    void turn.then(() => (settled = true));
+    // The message is held back until the hand-over has lapsed, a stranger holds the lock, and a check was told so.
+    proxy.stall({ only: (connection) => connection.sawSubscribe });
     await a.backend.release(grant, call);
-    await waitUntil(async () => (await redis.command('EXISTS', `lock:${name}`)) === 0, { what: 'the lapse' });
-    await redis.command('SET', `lock:${name}`, 'stranger', 'PX', 3000);
+    await waitUntil(() => a.client.set(`lock:${name}`, 'stranger', 'PX', 5000, 'NX'), { what: 'the lapse' });
+    const queue = `{lock:${name}}:q`;
+    await waitUntil(async () => (await a.client.zcount(queue, 0, '+inf')) === 1, {
+      what: 'the check',
+      everyMs: 2,
+    });
     await proxy.heal();
-    const early = await Promise.race([turn, a.backend.awaitTurn?.(request('none'), callFor(0))]);
-    expect(early).toBeUndefined();
+    const healed = performance.now();
+    await waitUntil(() => performance.now() - healed > 300, { what: 'the late message' });
+    expect(settled).toBe(false);
+    await a.client.del(`lock:${name}`);
     const got = await turn;
-    expect(got).toBeDefined();
-    expect(await redis.command('GET', `lock:${name}`)).toMatch(
-      new RegExp(`^${got?.request.acquisitionId}\\|`),
-    );
+    expect(await a.client.get(`lock:${name}`)).toMatch(new RegExp(`^${got?.request.acquisitionId}\\|`));
   });
 
   it('gives back at once what was granted to an id that nobody waits for', async () => {

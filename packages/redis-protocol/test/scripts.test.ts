@@ -160,6 +160,7 @@ describe('tokens', () => {
     const [, handed] = (await client.release(name, 'd')) as [string, number];
     expect(BigInt(place)).toBe(ahead + 5n);
     expect(BigInt(handed)).toBe(ahead + 6n);
+    expect(await redis.command('GET', client.keys(name)[1])).toMatch(new RegExp(`^${handed}(;|$)`));
   });
 
   it('heal a token key that cannot be read', async () => {

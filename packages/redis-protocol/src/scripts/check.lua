@@ -11,6 +11,12 @@
 @include hand-over
 @include enqueue
 local alive_ms, former, notify = string.match(ARGV[1], '^(%d+)|(.?)|(.*)$')
+local mode, channel = string.sub(notify, 1, 1), string.sub(notify, 2)
+-- It counts on being told, and nobody listens there: its connection is dead without knowing it. It would be passed over
+-- at every hand-over; so until it listens again it waits silently, served by its checks.
+local deaf = mode == '=' and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+if deaf then notify = '!' .. channel end
+if mode == '=' then former = deaf and '=' or '!' end
 local function check(lock, token, queue, from, to)
   local held = redis.pcall('GET', lock)
   if type(held) == 'table' then return held.err end
@@ -19,13 +25,15 @@ local function check(lock, token, queue, from, to)
   local reply = last
   local waiting = {}
   for i = from, to, 2 do
-    if former ~= '' then redis.call('ZREM', queue, (string.gsub(ARGV[i], '^([^|]*|%d+|).', '%1' .. former))) end
+    local member = ARGV[i]
+    if deaf then member = string.gsub(member, '^([^|]*|%d+|).', '%1!') end
+    if former ~= '' then redis.call('ZREM', queue, (string.gsub(member, '^([^|]*|%d+|).', '%1' .. former))) end
     if holder and string.sub(ARGV[i], 1, #holder + 1) == holder .. '|' then
       reply = { last, holder, tonumber(string.match(held, '^[^|]*|[+-]|(%d+)|')), redis.call('PTTL', lock) }
     else
       -- With its old place: a queue that was lost (restart, failover, a waiter passed over) forms again in order.
       waiting[#waiting + 1] = ARGV[i + 1]
-      waiting[#waiting + 1] = ARGV[i]
+      waiting[#waiting + 1] = member
     end
   end
   if not waiting[1] then return reply end
