@@ -340,11 +340,24 @@ describe('check', () => {
     ] as const) {
       places.push(-first(await client.acquire(name, id, { notify })));
     }
-    await client.check(name, '=me', [['b', places[0] as number]], { former: '!' });
+    await client.check(name, '~me', [['b', places[0] as number]], { former: '!' });
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
-      'b|2000|=me|label',
+      'b|2000|~me|label',
       'c|2000|!x|label',
     ]);
+  });
+
+  it('lets waiters wait silently while nobody listens to their channel', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    const place = -first(await client.acquire(name, 'b', { notify: '=gone' }));
+    await client.check(name, '=gone', [['b', place]]);
+    expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
+      'b|2000|!gone|label',
+    ]);
+    expect(Number(await redis.command('ZSCORE', client.keys(name)[2], 'b|2000|!gone|label'))).toBe(place);
+    await client.release(name, 'a');
+    expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|/);
   });
 
   it('marks a holder that does not know of the queue', async () => {
