@@ -11,6 +11,8 @@ import { runVitest } from '../vitest-run.ts';
 import type { WorkspacePackage } from '../workspace.ts';
 import { hasTests, workspacePackages } from '../workspace.ts';
 
+const contractTests = join(root, 'contract-tests');
+
 /** Everything that vitest runs, and what is rendered from its reports. */
 export const testSteps: readonly Step[] = [
   {
@@ -24,11 +26,24 @@ export const testSteps: readonly Step[] = [
     .filter((one) => hasTests(one) || one.path.startsWith('packages/'))
     .map(unitStep),
   {
-    name: 'contract',
-    about: 'the conformance suite on every backend and topology; the mutants',
+    name: 'contract:conformance',
+    about: 'the conformance suite on every backend and topology',
     kind: 'timed',
     uses: allServers(),
-    run: (context) => runWithoutMissing(join(root, 'contract-tests'), context),
+    run: (context) => runWithoutMissing(contractTests, context, ['--dir=test', '--exclude=**/mutants*']),
+  },
+  {
+    name: 'contract:mutants',
+    about: 'the conformance suite catches broken backends',
+    kind: 'timed',
+    run: ({ testArguments }) => runVitest(contractTests, ['--dir=test', 'mutants', ...testArguments]),
+  },
+  {
+    name: 'contract:faults',
+    about: 'what users see when Redis fails, in each way that is documented',
+    kind: 'timed',
+    needs: ['redis'],
+    run: ({ testArguments }) => runVitest(contractTests, ['--dir=redis-faults', ...testArguments]),
   },
   {
     name: 'matrix',
@@ -66,10 +81,11 @@ function unitStep(one: WorkspacePackage): Step {
 async function runWithoutMissing(
   folder: string,
   { missing, testArguments }: StepContext,
+  selection: readonly string[] = [],
 ): Promise<StepResult> {
   const excluded = [...missing].map((name) => `--exclude=**/*${name}*`);
   const env = { LOCKS_MISSING_SERVERS: [...missing].join(',') };
-  const result = await runVitest(folder, [...excluded, ...testArguments], env);
+  const result = await runVitest(folder, [...selection, ...excluded, ...testArguments], env);
   return missing.size === 0
     ? result
     : { ...result, notes: [`without the files of ${[...missing].join(', ')}`] };
