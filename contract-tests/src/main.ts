@@ -22,7 +22,8 @@ const backend = given[0];
 if (given.includes('--list')) {
   console.log(backends.join('\n'));
 } else if (backend === undefined || !backends.includes(backend)) {
-  const problem = backend === undefined ? 'Which backend?' : `There is no backend ${JSON.stringify(backend)}.`;
+  const problem =
+    backend === undefined ? 'Which backend?' : `There is no backend ${JSON.stringify(backend)}.`;
   console.error(`${problem} There are: ${backends.join(', ')}.`);
   process.exitCode = 2;
 } else {

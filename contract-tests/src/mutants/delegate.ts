@@ -21,7 +21,10 @@ export function delegateLocks(locks: LockManager, overrides: Partial<LockManager
 }
 
 /** A manager whose locks are changed by `overrides`. */
-export function overLocks(locks: LockManager, overrides: (lock: Lock, name: string) => Partial<Lock>): LockManager {
+export function overLocks(
+  locks: LockManager,
+  overrides: (lock: Lock, name: string) => Partial<Lock>,
+): LockManager {
   return delegateLocks(locks, {
     lock: (name, options) => {
       const lock = locks.lock(name, options);

@@ -44,7 +44,7 @@ export const exclusionMutants: readonly Mutant[] = [
   },
   {
     name: 'locks-per-process',
-    says: 'processes do not see each other\'s holds',
+    says: "processes do not see each other's holds",
     host: 'sqlite',
     expected: ['exclusion/three-processes-never-overlap'],
     backend: (backend) => onNames(backend, (name) => `${process.pid} ${name}`),

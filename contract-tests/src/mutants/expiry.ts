@@ -32,7 +32,8 @@ export const expiryMutants: readonly Mutant[] = [
       'expiry/holder-ends-before-the-store',
       'expiry/told-before-the-next-holds',
     ],
-    backend: (backend) => onRequests(backend, (request) => ({ ...request, ttlMs: Math.ceil(request.ttlMs / 2) })),
+    backend: (backend) =>
+      onRequests(backend, (request) => ({ ...request, ttlMs: Math.ceil(request.ttlMs / 2) })),
   },
   {
     name: 'no-drift-margin',
@@ -40,7 +41,10 @@ export const expiryMutants: readonly Mutant[] = [
     host: 'memory',
     expected: ['expiry/holder-ends-before-the-store'],
     calls: onCalls((backend) =>
-      onGrants(backend, (grant, { ttlMs }) => ({ ...grant, countedFrom: grant.countedFrom + ttlMs * 0.01 + 2 })),
+      onGrants(backend, (grant, { ttlMs }) => ({
+        ...grant,
+        countedFrom: grant.countedFrom + ttlMs * 0.01 + 2,
+      })),
     ),
   },
   {
@@ -48,7 +52,9 @@ export const expiryMutants: readonly Mutant[] = [
     says: 'a lease counts from the moment its reply came',
     host: 'memory',
     expected: ['expiry/slow-reply-costs-validity', 'expiry/late-grant-is-never-handed-out'],
-    calls: onCalls((backend) => onGrants(backend, (grant, _, call) => ({ ...grant, countedFrom: call.now() }))),
+    calls: onCalls((backend) =>
+      onGrants(backend, (grant, _, call) => ({ ...grant, countedFrom: call.now() })),
+    ),
   },
   {
     name: 'min-remaining-is-ignored',

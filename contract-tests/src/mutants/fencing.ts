@@ -30,7 +30,11 @@ export const fencingMutants: readonly Mutant[] = [
     name: 'tokens-count-per-client',
     says: 'every client counts its own tokens',
     host: 'sqlite',
-    expected: ['fencing/rises-over-processes', 'fencing/rises-after-kill', 'exclusion/three-processes-never-overlap'],
+    expected: [
+      'fencing/rises-over-processes',
+      'fencing/rises-after-kill',
+      'exclusion/three-processes-never-overlap',
+    ],
     backend(backend) {
       let token = 0n;
       return onGrants(backend, (grant) => ({ ...grant, fencingToken: ++token }));
@@ -38,7 +42,7 @@ export const fencingMutants: readonly Mutant[] = [
   },
   {
     name: 'hand-off-keeps-the-token',
-    says: 'who gets the resource from its holder gets the holder\'s token too',
+    says: "who gets the resource from its holder gets the holder's token too",
     host: 'memory',
     expected: ['fencing/rises-on-hand-off'],
     backend: (backend) =>

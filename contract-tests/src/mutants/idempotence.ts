@@ -28,7 +28,10 @@ export const idempotenceMutants: readonly Mutant[] = [
     host: 'memory',
     expected: ['idempotence/repeated-attempt'],
     backend: (backend) =>
-      onGrants(backend, ({ request, fencingToken, countedFrom }) => ({ request, fencingToken, countedFrom }) as Grant),
+      onGrants(
+        backend,
+        ({ request, fencingToken, countedFrom }) => ({ request, fencingToken, countedFrom }) as Grant,
+      ),
   },
   {
     name: 'repeated-attempt-loses-its-place',

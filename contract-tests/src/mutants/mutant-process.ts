@@ -1,5 +1,11 @@
 /** The process of one mutant: runs the cases that it is sent, and answers which of them failed. */
-import { type ConformanceCase, conformanceCases, type Outcome, runCase, startHarness } from '@locks/core/conformance';
+import {
+  type ConformanceCase,
+  conformanceCases,
+  type Outcome,
+  runCase,
+  startHarness,
+} from '@locks/core/conformance';
 import harness from './mutant-harness.ts';
 
 export interface MutantOrder {

@@ -9,7 +9,10 @@ const narrowings: Readonly<Record<string, readonly [says: string, narrow: (name:
   'names-end-at-nul': ['what comes after a NUL is dropped', (name) => name.split('\0')[0] || name],
   'names-ignore-case': ['upper and lower case are one', (name) => name.toLowerCase()],
   'names-are-normalised': ['what looks the same is the same', (name) => name.normalize('NFC')],
-  'names-are-hash-tags': ['only what stands in braces counts', (name) => /\{([^}]+)\}/.exec(name)?.[1] ?? name],
+  'names-are-hash-tags': [
+    'only what stands in braces counts',
+    (name) => /\{([^}]+)\}/.exec(name)?.[1] ?? name,
+  ],
   'names-are-decoded': ['percent encodings are resolved', decoded],
 };
 
@@ -24,13 +27,15 @@ function decoded(name: string): string {
 let clients = 0;
 
 export const namesMutants: readonly Mutant[] = [
-  ...Object.entries(narrowings).map(([name, [says, narrow]]): Mutant => ({
-    name,
-    says: `${says} in a name`,
-    host: 'memory',
-    expected: ['names/never-collide'],
-    backend: (backend) => onNames(backend, narrow),
-  })),
+  ...Object.entries(narrowings).map(
+    ([name, [says, narrow]]): Mutant => ({
+      name,
+      says: `${says} in a name`,
+      host: 'memory',
+      expected: ['names/never-collide'],
+      backend: (backend) => onNames(backend, narrow),
+    }),
+  ),
   {
     name: 'nul-names-are-private',
     says: 'a name with a NUL is another one for every client',

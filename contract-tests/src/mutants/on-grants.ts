@@ -9,7 +9,9 @@ export function onGrants(backend: LockBackend, change: ChangeGrant): LockBackend
   return delegate(backend, {
     async attempt(request, enqueue, call) {
       const attempt = await backend.attempt(request, enqueue, call);
-      return attempt.status === 'granted' ? { status: 'granted', grant: change(attempt.grant, request, call) } : attempt;
+      return attempt.status === 'granted'
+        ? { status: 'granted', grant: change(attempt.grant, request, call) }
+        : attempt;
     },
     ...(awaitTurn && {
       async awaitTurn(request, call) {
@@ -21,14 +23,20 @@ export function onGrants(backend: LockBackend, change: ChangeGrant): LockBackend
 }
 
 /** What the store gets is asked for by `change`; core does not notice. */
-export function onRequests(backend: LockBackend, change: (request: AcquireRequest) => AcquireRequest): LockBackend {
+export function onRequests(
+  backend: LockBackend,
+  change: (request: AcquireRequest) => AcquireRequest,
+): LockBackend {
   const { awaitTurn } = backend;
   const disguised = delegate(backend, {
     attempt: (request, enqueue, call) => backend.attempt(change(request), enqueue, call),
     abandon: (request, call) => backend.abandon(change(request), call),
     release: (grant, call) => backend.release({ ...grant, request: change(grant.request) }, call),
     renew: (items, call) =>
-      backend.renew(items.map(({ grant, ttlMs }) => ({ grant: { ...grant, request: change(grant.request) }, ttlMs })), call),
+      backend.renew(
+        items.map(({ grant, ttlMs }) => ({ grant: { ...grant, request: change(grant.request) }, ttlMs })),
+        call,
+      ),
     ...(awaitTurn && { awaitTurn: (request, call) => awaitTurn.call(backend, change(request), call) }),
   });
   return onGrants(disguised, (grant, request) => ({ ...grant, request }));
@@ -40,6 +48,8 @@ export function onNames(backend: LockBackend, rename: (name: string) => string):
   const { forceRelease } = backend;
   return delegate(renamed, {
     inspect: async (resource, call) => ({ ...(await backend.inspect(rename(resource), call)), resource }),
-    ...(forceRelease && { forceRelease: (resource, id, call) => forceRelease.call(backend, rename(resource), id, call) }),
+    ...(forceRelease && {
+      forceRelease: (resource, id, call) => forceRelease.call(backend, rename(resource), id, call),
+    }),
   });
 }

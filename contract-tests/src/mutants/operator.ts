@@ -1,3 +1,4 @@
+import type { ResourceState } from '@locks/core';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 
@@ -11,7 +12,10 @@ export const operatorMutants: readonly Mutant[] = [
       delegate(backend, {
         async inspect(resource, call) {
           const state = await backend.inspect(resource, call);
-          return { ...state, holders: state.holders.map(({ label: _, ...holder }) => holder) };
+          return {
+            ...state,
+            holders: state.holders.map((holder) => ({ ...holder, label: undefined })),
+          } as ResourceState;
         },
       }),
   },
@@ -20,7 +24,8 @@ export const operatorMutants: readonly Mutant[] = [
     says: 'list gives every resource',
     host: 'memory',
     expected: ['ownership/list-shows-the-live', 'names/are-given-back'],
-    backend: (backend) => delegate(backend, { ...(backend.list && { list: (_, call) => backend.list!('', call) }) }),
+    backend: (backend) =>
+      delegate(backend, { ...(backend.list && { list: (_, call) => backend.list!('', call) }) }),
   },
   {
     name: 'list-stops-early',
@@ -42,7 +47,8 @@ export const operatorMutants: readonly Mutant[] = [
     expected: ['ownership/force-release-of-one-acquisition'],
     backend: (backend) =>
       delegate(backend, {
-        forceRelease: async (resource, _, call) => (await backend.forceRelease?.(resource, undefined, call)) ?? [],
+        forceRelease: async (resource, _, call) =>
+          (await backend.forceRelease?.(resource, undefined, call)) ?? [],
       }),
   },
   {

@@ -49,7 +49,9 @@ export const ownershipMutants: readonly Mutant[] = [
       delegate(backend, {
         async renew(items, call) {
           const standings = await backend.renew(items, call);
-          const states = await Promise.all(items.map(({ grant }) => backend.inspect(grant.request.resource, call)));
+          const states = await Promise.all(
+            items.map(({ grant }) => backend.inspect(grant.request.resource, call)),
+          );
           return standings.map((standing, index) => ({ ...standing, holders: states[index]?.holders }));
         },
       }),
@@ -100,7 +102,8 @@ export const ownershipMutants: readonly Mutant[] = [
       'loss/force-release-is-told',
       'loss/eviction-is-told',
     ],
-    locks: (locks) => overLeases(locks, (lease) => delegateLease(lease, { release: () => ignoringLoss(lease.release()) })),
+    locks: (locks) =>
+      overLeases(locks, (lease) => delegateLease(lease, { release: () => ignoringLoss(lease.release()) })),
   },
   {
     name: 'released-lease-looks-valid',

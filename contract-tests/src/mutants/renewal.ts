@@ -18,8 +18,13 @@ export const renewalMutants: readonly Mutant[] = [
     name: 'renewal-is-a-lie',
     says: 'the store says held and moves nothing',
     host: 'memory',
-    expected: ['exclusion/holds-through-renewals', 'renewal/keeps-a-lease-alive', 'renewal/renew-pushes-the-end'],
-    backend: (backend) => delegate(backend, { renew: async (items) => items.map(() => ({ status: 'held' })) }),
+    expected: [
+      'exclusion/holds-through-renewals',
+      'renewal/keeps-a-lease-alive',
+      'renewal/renew-pushes-the-end',
+    ],
+    backend: (backend) =>
+      delegate(backend, { renew: async (items) => items.map(() => ({ status: 'held' })) }),
   },
   {
     name: 'renews-nothing',
@@ -47,7 +52,11 @@ export const renewalMutants: readonly Mutant[] = [
     name: 'renew-ignores-its-ttl',
     says: 'lease.renew(ttlMs) renews by the ttl so far',
     host: 'memory',
-    expected: ['renewal/renew-pushes-the-end', 'renewal/new-ttl-stays', 'renewal/shorter-ttl-counts-from-sending'],
+    expected: [
+      'renewal/renew-pushes-the-end',
+      'renewal/new-ttl-stays',
+      'renewal/shorter-ttl-counts-from-sending',
+    ],
     locks: (locks) => overLeases(locks, (lease) => delegateLease(lease, { renew: () => lease.renew() })),
   },
   {
@@ -60,7 +69,10 @@ export const renewalMutants: readonly Mutant[] = [
         renew(items, call) {
           // What lease.renew() sends can be given up; what the watchdog sends cannot.
           const asked = 'signal' in call;
-          return backend.renew(asked ? items : items.map(({ grant }) => ({ grant, ttlMs: grant.request.ttlMs })), call);
+          return backend.renew(
+            asked ? items : items.map(({ grant }) => ({ grant, ttlMs: grant.request.ttlMs })),
+            call,
+          );
         },
       }),
     ),
@@ -72,7 +84,8 @@ export const renewalMutants: readonly Mutant[] = [
     expected: ['renewal/one-call-for-many'],
     calls: onCalls((backend) =>
       delegate(backend, {
-        renew: async (items, call) => (await Promise.all(items.map((item) => backend.renew([item], call)))).flat(),
+        renew: async (items, call) =>
+          (await Promise.all(items.map((item) => backend.renew([item], call)))).flat(),
       }),
     ),
   },
@@ -82,7 +95,9 @@ export const renewalMutants: readonly Mutant[] = [
     host: 'memory',
     expected: ['renewal/ends-at-max-hold', 'renewal/slow-hold-is-told-once'],
     locks: (locks) =>
-      overLocks(locks, (lock) => ({ acquire: (options) => lock.acquire({ ...options, maxHoldMs: undefined }) })),
+      overLocks(locks, (lock) => ({
+        acquire: (options) => lock.acquire({ ...options, maxHoldMs: undefined }),
+      })),
   },
   {
     name: 'slow-hold-is-told-twice',
@@ -122,7 +137,11 @@ export const renewalMutants: readonly Mutant[] = [
             standings.map(async (standing, index): Promise<Standing> => {
               const item = items[index];
               if (standing.status !== 'lost' || item === undefined) return standing;
-              const attempt = await backend.attempt({ ...item.grant.request, ttlMs: item.ttlMs }, false, call);
+              const attempt = await backend.attempt(
+                { ...item.grant.request, ttlMs: item.ttlMs },
+                false,
+                call,
+              );
               return attempt.status === 'granted' ? { status: 'held' } : standing;
             }),
           );
@@ -163,7 +182,9 @@ export const renewalMutants: readonly Mutant[] = [
     calls: onCalls((backend) =>
       delegate(backend, {
         renew: (items, call) =>
-          backend.renew(items, call).catch(() => items.map(() => ({ status: 'lost', reason: 'unconfirmed' }))),
+          backend
+            .renew(items, call)
+            .catch(() => items.map(() => ({ status: 'lost', reason: 'unconfirmed' }))),
       }),
     ),
   },
@@ -192,7 +213,9 @@ export const renewalMutants: readonly Mutant[] = [
     says: 'a lease that the store reports as lost goes on to its deadline',
     host: 'memory',
     expected: ['renewal/lost-answer-ends-at-once', 'loss/force-release-is-told', 'loss/eviction-is-told'],
-    calls: onCalls((backend) => onStandings(backend, (standing) => (standing.status === 'lost' ? unanswered : standing))),
+    calls: onCalls((backend) =>
+      onStandings(backend, (standing) => (standing.status === 'lost' ? unanswered : standing)),
+    ),
   },
   {
     name: 'renewal-works-once',

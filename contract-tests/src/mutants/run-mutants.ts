@@ -16,7 +16,7 @@ export interface MutantResult {
   readonly expected: readonly string[];
   /** Cases that failed with every seed. */
   readonly killedBy: readonly string[];
-  /** Cases that failed, with any seed, and are not expected to. */
+  /** Those of them that nobody had named. */
   readonly unexpected: readonly string[];
 }
 
@@ -31,7 +31,11 @@ const SEEDS: readonly number[] = [1, 20_261, 987_654_321];
 const MUTANTS_AT_ONCE = 9;
 const LEAST_MUTANTS = 30;
 /** Longer than any case takes on a sound backend; a case that a mutant makes hang is failed then. */
-const LIMIT_MS: Readonly<Record<Mutant['host'], number>> = { memory: 4_000, 'session-memory': 4_000, sqlite: 9_000 };
+const LIMIT_MS: Readonly<Record<Mutant['host'], number>> = {
+  memory: 4_000,
+  'session-memory': 4_000,
+  sqlite: 9_000,
+};
 
 /** A case that takes longer, or that starts processes, is run only on the mutants that it is expected to kill. */
 const COSTLY_MS = 1_200;
@@ -48,7 +52,13 @@ export async function runMutants(only?: readonly string[]): Promise<MutantsRepor
   const chosen = mutants.filter(({ name }) => only === undefined || only.includes(name));
   const baselines = new Map<Mutant['host'], Baseline>();
   for (const host of new Set(chosen.map((mutant) => mutant.host))) {
-    baselines.set(host, await baselineOf(host, chosen.filter((mutant) => mutant.host === host)));
+    baselines.set(
+      host,
+      await baselineOf(
+        host,
+        chosen.filter((mutant) => mutant.host === host),
+      ),
+    );
   }
   const queue = [...chosen];
   const results: MutantResult[] = [];
@@ -67,7 +77,10 @@ export async function runMutants(only?: readonly string[]): Promise<MutantsRepor
   const casesWithoutMutant = conformanceCases.map(({ id }) => id).filter((id) => !killing.has(id));
   if (only === undefined) {
     problems.push(...casesWithoutMutant.map((id) => `${id} kills no mutant`));
-    problems.push(...unknownNames(), ...(mutants.length < LEAST_MUTANTS ? [`there are only ${mutants.length} mutants`] : []));
+    problems.push(
+      ...unknownNames(),
+      ...(mutants.length < LEAST_MUTANTS ? [`there are only ${mutants.length} mutants`] : []),
+    );
   }
   const report: MutantsReport = { mutants: results, casesWithoutMutant, problems: problems.sort() };
   if (only === undefined) {
@@ -93,7 +106,10 @@ async function baselineOf(host: Mutant['host'], hosted: readonly Mutant[]): Prom
   };
 }
 
-async function judgeMutant(mutant: Mutant, baseline: Baseline): Promise<{ result: MutantResult; problems: string[] }> {
+async function judgeMutant(
+  mutant: Mutant,
+  baseline: Baseline,
+): Promise<{ result: MutantResult; problems: string[] }> {
   const { name, says, host, expected } = mutant;
   const judge = new Judge(name);
   const [first, ...others] = SEEDS;
@@ -107,9 +123,15 @@ async function judgeMutant(mutant: Mutant, baseline: Baseline): Promise<{ result
     const kills = [...killedBy].filter(([, count]) => count === SEEDS.length).map(([id]) => id);
     const problems = expected
       .filter((id) => !kills.includes(id))
-      .map((id) => `${name} survives ${id} with ${SEEDS.length - (killedBy.get(id) ?? 0)} of ${SEEDS.length} seeds`);
-    const unexpected = [...killedBy.keys()].filter((id) => !expected.includes(id));
-    return { result: { name, says, host, expected, killedBy: kills.sort(), unexpected: unexpected.sort() }, problems };
+      .map(
+        (id) =>
+          `${name} survives ${id} with ${SEEDS.length - (killedBy.get(id) ?? 0)} of ${SEEDS.length} seeds`,
+      );
+    const unexpected = kills.filter((id) => !expected.includes(id));
+    return {
+      result: { name, says, host, expected, killedBy: kills.sort(), unexpected: unexpected.sort() },
+      problems,
+    };
   } finally {
     await judge.end();
   }
@@ -133,9 +155,13 @@ function isGeneral(id: string, host: Mutant['host']): boolean {
 
 function unknownNames(): string[] {
   const ids = new Set<string>(conformanceCases.map(({ id }) => id));
-  const twice = mutants.filter(({ name }, index) => mutants.findIndex((other) => other.name === name) !== index);
+  const twice = mutants.filter(
+    ({ name }, index) => mutants.findIndex((other) => other.name === name) !== index,
+  );
   return [
-    ...mutants.flatMap(({ name, expected }) => expected.filter((id) => !ids.has(id)).map((id) => `${name} expects ${id}, no case`)),
+    ...mutants.flatMap(({ name, expected }) =>
+      expected.filter((id) => !ids.has(id)).map((id) => `${name} expects ${id}, no case`),
+    ),
     ...twice.map(({ name }) => `there are two mutants ${name}`),
   ];
 }
@@ -145,9 +171,13 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const startedAt = performance.now();
   const report = await runMutants(only.length === 0 ? undefined : only);
   for (const { name, expected, killedBy, unexpected } of report.mutants) {
-    console.log(`${name}: ${killedBy.length} kills, ${expected.length} expected${unexpected.length > 0 ? `; also ${unexpected.join(', ')}` : ''}`);
+    console.log(
+      `${name}: ${killedBy.length} kills, ${expected.length} expected${unexpected.length > 0 ? `; also ${unexpected.join(', ')}` : ''}`,
+    );
   }
   for (const problem of report.problems) console.error(`problem: ${problem}`);
-  console.log(`${report.mutants.length} mutants in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
+  console.log(
+    `${report.mutants.length} mutants in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`,
+  );
   process.exitCode = report.problems.length > 0 ? 1 : 0;
 }

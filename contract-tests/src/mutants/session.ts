@@ -1,20 +1,5 @@
-import type { Grant, LockBackend } from '@locks/core';
-import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
-
-/** A backend of which every grant is changed. */
-function overGrants(backend: LockBackend, change: (grant: Grant) => Grant): LockBackend {
-  return delegate(backend, {
-    async attempt(...args) {
-      const attempt = await backend.attempt(...args);
-      return attempt.status === 'granted' ? { status: 'granted', grant: change(attempt.grant) } : attempt;
-    },
-    async awaitTurn(...args) {
-      const grant = await backend.awaitTurn?.(...args);
-      return grant && change(grant);
-    },
-  });
-}
+import { onGrants } from './on-grants.ts';
 
 let everybodyIsLost = new AbortController();
 
@@ -25,7 +10,7 @@ export const sessionMutants: readonly Mutant[] = [
     host: 'session-memory',
     expected: ['session/end-loses-all-its-leases', 'session/end-frees-its-resources', 'session/others-are-unaffected'],
     backend: (backend) =>
-      overGrants(backend, ({ lost: _, ...grant }) => ({ ...grant, session: { validUntil: () => performance.now() + 300 } })),
+      onGrants(backend, ({ lost: _, ...grant }) => ({ ...grant, session: { validUntil: () => performance.now() + 300 } })),
   },
   {
     name: 'session-never-seems-to-end',
@@ -33,7 +18,7 @@ export const sessionMutants: readonly Mutant[] = [
     host: 'session-memory',
     expected: ['session/stall-tells-the-loss'],
     backend: (backend) =>
-      overGrants(backend, (grant) => ({ ...grant, session: { validUntil: () => performance.now() + 300 } })),
+      onGrants(backend, (grant) => ({ ...grant, session: { validUntil: () => performance.now() + 300 } })),
   },
   {
     name: 'session-ends-by-ttl',
@@ -41,7 +26,7 @@ export const sessionMutants: readonly Mutant[] = [
     host: 'session-memory',
     expected: ['session/outlives-the-ttl'],
     backend: (backend) =>
-      overGrants(backend, (grant) => {
+      onGrants(backend, (grant) => {
         const end = grant.countedFrom + grant.request.ttlMs;
         return { ...grant, session: { validUntil: () => Math.min(end, grant.session?.validUntil() ?? end) } };
       }),
@@ -52,7 +37,7 @@ export const sessionMutants: readonly Mutant[] = [
     host: 'session-memory',
     expected: ['session/others-are-unaffected'],
     backend: (backend) =>
-      overGrants(backend, (grant) => {
+      onGrants(backend, (grant) => {
         grant.lost?.addEventListener('abort', () => {
           everybodyIsLost.abort({ reason: 'session-lost' });
           everybodyIsLost = new AbortController();
@@ -72,6 +57,6 @@ export const sessionMutants: readonly Mutant[] = [
       'session/stall-tells-the-loss',
     ],
     backend: (backend) =>
-      overGrants(backend, (grant) => ({ ...grant, session: { validUntil: () => grant.countedFrom + grant.request.ttlMs } })),
+      onGrants(backend, (grant) => ({ ...grant, session: { validUntil: () => grant.countedFrom + grant.request.ttlMs } })),
   },
 ];

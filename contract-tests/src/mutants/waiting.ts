@@ -1,15 +1,16 @@
 import { LockError, isLockError, type AcquireOptions, type Lease } from '@locks/core';
 import { delegate, delegateLease, overLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
-import { onCalls, untilGivenUp } from './on-calls.ts';
+import { onCalls, pause, untilGivenUp } from './on-calls.ts';
 
 export const waitingMutants: readonly Mutant[] = [
   {
-    name: 'deaf-waiter',
-    says: 'a waiter never hears of its turn',
+    name: 'hears-late',
+    says: 'a waiter hears of its turn more than a second late',
     host: 'memory',
     expected: ['waiting/granted-after-release', 'waiting/infinity-waits-until-released', 'waiting/waiters-are-shown-in-order'],
-    backend: (backend) => delegate(backend, { awaitTurn: (_, call) => untilGivenUp(call) }),
+    backend: (backend) =>
+      delegate(backend, { awaitTurn: (_, call) => Promise.race([untilGivenUp(call), pause(1_200).then(() => undefined)]) }),
   },
   {
     name: 'loses-a-wake-up-now-and-then',
@@ -229,10 +230,11 @@ export const waitingMutants: readonly Mutant[] = [
     locks: (locks) =>
       overLocks(locks, (lock) => ({
         async acquire(options: AcquireOptions = {}): Promise<Lease> {
-          for (let left = options.waitMs ?? 10_000; ; left -= 2) {
-            const lease = await lock.tryAcquire({ ...options, waitMs: 0 });
+          const end = performance.now() + (options.waitMs ?? 10_000);
+          for (;;) {
+            const lease = await lock.tryAcquire(options);
             if (lease !== undefined) return lease;
-            if (left <= 0) return lock.acquire({ ...options, waitMs: 0 });
+            if (performance.now() >= end) return lock.acquire({ ...options, waitMs: 0 });
             await new Promise((resolve) => setTimeout(resolve, 2).unref());
           }
         },

@@ -40,7 +40,7 @@ export interface ConformanceCase {
   readonly missing?: (capabilities: BackendCapabilities, harness: Harness) => Missing | undefined;
   /** With `missing: 'capability'`: asserts that asking for it is refused, or truly absent. */
   readonly refused?: (stage: Stage) => Promise<void>;
-  /** It hurts the whole store: no other case runs beside it. */
+  /** It hurts the whole store, or keeps it busy without a pause: no other case runs beside it. */
   readonly alone?: true;
   readonly run: (stage: Stage) => Promise<void>;
 }

@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer';
 const LONGEST = 512;
 
 /** What stores trip over, put after the base. */
+// biome-ignore format: one of them per line would be three pages.
 const SUFFIXES = [
   '', ' ', '  ', '\t', '\n', '\r', '\r\n', '\0', '\0\0', '\0a', 'a\0', '\u0001', '\u007f', '\u0085', '\u00a0', '\u2028', '\ufeff',
   '\ufffd', '\uffff', 'A', 'a', 'ß', 'SS', 'ss', 'ẞ', 'İ', 'i', 'I', 'ı', 'é', 'e\u0301', 'É', 'e', 'Å', 'Å', 'A\u030a', 'ﬁ', 'fi',
@@ -14,6 +15,7 @@ const SUFFIXES = [
 ];
 
 /** Put around the base: what looks like a key of another name, or like its hash tag. */
+// biome-ignore format: as above.
 const AROUND: readonly (readonly [string, string])[] = [
   ['{', '}'], ['{', '}:q'], ['{', '}:w'], ['{', '}:waiters'], ['{', ':q}'], ['{{', '}}'], ['lock:', ''], ['lock:{', '}'], ['locks:', ''],
   [' ', ''], ['\0', ''], ['/', ''], ['%7B', '%7D'], ['"', '"'], ["'", "'"], ['__proto__', ''], ['\ufeff', ''], ['A', ''], ['a', ''],

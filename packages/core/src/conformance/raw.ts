@@ -13,7 +13,8 @@ export function exclusiveRequest(resource: string, ttlMs: number, label = 'raw')
 /** Takes a resource that must be free, without core: nothing renews it. */
 export async function grab(backend: LockBackend, resource: string, ttlMs: number): Promise<Grant> {
   const attempt = await backend.attempt(exclusiveRequest(resource, ttlMs), false, openCall);
-  if (attempt.status !== 'granted') assert.fail(`${resource} is free, and an attempt answered ${attempt.status}`);
+  if (attempt.status !== 'granted')
+    assert.fail(`${resource} is free, and an attempt answered ${attempt.status}`);
   return attempt.grant;
 }
 

@@ -34,7 +34,9 @@ export class RenewalLog {
   /** The renewals of one acquisition. */
   of(acquisitionId: string): { readonly sentAt: number; readonly item: RenewItem }[] {
     return this.calls.flatMap(({ sentAt, items }) =>
-      items.filter(({ grant }) => grant.request.acquisitionId === acquisitionId).map((item) => ({ sentAt, item })),
+      items
+        .filter(({ grant }) => grant.request.acquisitionId === acquisitionId)
+        .map((item) => ({ sentAt, item })),
     );
   }
 }

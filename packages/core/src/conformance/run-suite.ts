@@ -17,7 +17,10 @@ export interface SuiteOptions {
 }
 
 /** Runs the suite without any test runner. Starts what `harness.setup` starts, and stops it. */
-export async function runConformance(harness: Harness, options: SuiteOptions = {}): Promise<ConformanceReport> {
+export async function runConformance(
+  harness: Harness,
+  options: SuiteOptions = {},
+): Promise<ConformanceReport> {
   const started = await startHarness(harness);
   try {
     const seed = options.seed ?? freshSeed();
@@ -50,7 +53,9 @@ export async function reportOf(
   const backend = await harness.createBackend();
   const { name, capabilities } = backend;
   await backend.close();
-  const cases = results.map(({ error: _, ...result }) => result).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const cases = results
+    .map(({ id, outcome, reason, ms }) => ({ id, outcome, ...(reason !== undefined && { reason }), ms }))
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
   const { server = name, topology = 'standalone' } = harness;
   return { schema: 1, backend: harness.name ?? name, server, topology, runner, capabilities, seed, cases };
 }
@@ -62,8 +67,14 @@ async function runAll(
   { concurrency = 8, onResult }: SuiteOptions,
 ): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
-  await runSome(cases.filter(({ alone }) => !alone), concurrency);
-  await runSome(cases.filter(({ alone }) => alone), 1);
+  await runSome(
+    cases.filter(({ alone }) => !alone),
+    concurrency,
+  );
+  await runSome(
+    cases.filter(({ alone }) => alone),
+    1,
+  );
   return results;
 
   async function runSome(some: readonly ConformanceCase[], atOnce: number): Promise<void> {

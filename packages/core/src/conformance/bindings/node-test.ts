@@ -27,20 +27,29 @@ export function testLockConformance(harness: Harness, options: BindingOptions = 
       started = await startHarness(harness);
     });
     after(async () => {
-      writeReport(await reportOf(harness, results, seed, 'node:test'), options.reportDirectory ?? 'conformance-report');
+      writeReport(
+        await reportOf(harness, results, seed, 'node:test'),
+        options.reportDirectory ?? 'conformance-report',
+      );
       await started?.teardown();
     });
     for (const group of GROUPS) {
       const cases = conformanceCases.filter(({ id, alone }) => id.startsWith(`${group}/`) && !alone);
-      if (cases.length > 0) describe(group, { concurrency: 8 }, () => register(cases, harness, seed, results));
+      if (cases.length > 0)
+        describe(group, { concurrency: 8 }, () => register(cases, harness, seed, results));
     }
-    // After the others: these hurt the whole store.
+    // After the others, which these would disturb.
     const alone = conformanceCases.filter((testCase) => testCase.alone);
     describe('alone', () => register(alone, harness, seed, results));
   });
 }
 
-function register(cases: readonly ConformanceCase[], harness: Harness, seed: number, results: CaseResult[]): void {
+function register(
+  cases: readonly ConformanceCase[],
+  harness: Harness,
+  seed: number,
+  results: CaseResult[],
+): void {
   for (const testCase of cases) {
     it(`${testCase.title} (${testCase.id}, ${testCase.clause})`, async (context) => {
       const result = await runCase(testCase, harness, seed);

@@ -37,20 +37,28 @@ export function testLockConformance(harness: Harness, options: BindingOptions = 
       started = await startHarness(harness);
     }, SETUP_MS);
     afterAll(async () => {
-      writeReport(await reportOf(harness, results, seed, 'vitest'), options.reportDirectory ?? 'conformance-report');
+      writeReport(
+        await reportOf(harness, results, seed, 'vitest'),
+        options.reportDirectory ?? 'conformance-report',
+      );
       await started?.teardown();
     }, SETUP_MS);
     for (const group of GROUPS) {
       const cases = conformanceCases.filter(({ id, alone }) => id.startsWith(`${group}/`) && !alone);
       if (cases.length > 0) describe.concurrent(group, () => register(cases, harness, seed, results));
     }
-    // After the others: these hurt the whole store.
+    // After the others, which these would disturb.
     const alone = conformanceCases.filter((testCase) => testCase.alone);
     describe('alone', () => register(alone, harness, seed, results));
   });
 }
 
-function register(cases: readonly ConformanceCase[], harness: Harness, seed: number, results: CaseResult[]): void {
+function register(
+  cases: readonly ConformanceCase[],
+  harness: Harness,
+  seed: number,
+  results: CaseResult[],
+): void {
   for (const testCase of cases) {
     it(`${testCase.title} (${testCase.id}, ${testCase.clause})`, { timeout: TEST_MS }, async ({ skip }) => {
       const result = await runCase(testCase, harness, seed);

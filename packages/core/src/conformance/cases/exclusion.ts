@@ -31,7 +31,9 @@ export const exclusionCases: readonly ConformanceCase[] = [
       const name = stage.name();
       const children = await Promise.all([stage.child(), stage.child(), stage.child()]);
       const stays = await Promise.all(
-        children.map((child, index) => child.contend(name, `process ${index}`, { rounds: 30, stayMs: 1, waitMs: 30_000 })),
+        children.map((child, index) =>
+          child.contend(name, `process ${index}`, { rounds: 30, stayMs: 1, waitMs: 30_000 }),
+        ),
       );
       assert.equal(stays.flat().length, 90);
       assertExclusive(stays.flat(), stage.seed);
@@ -50,7 +52,12 @@ export const exclusionCases: readonly ConformanceCase[] = [
           const lease = await locks.lock(name).acquire();
           const enteredAt = machineNow();
           await stage.sleep(stage.random.between(0, 2));
-          stays.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow(), token: lease.fencingToken?.toString() });
+          stays.push({
+            who: `${who} #${round}`,
+            enteredAt,
+            leftAt: machineNow(),
+            token: lease.fencingToken?.toString(),
+          });
           await lease.release();
         }
       };

@@ -23,7 +23,10 @@ export const expiryCases: readonly ConformanceCase[] = [
       const answeredAt = performance.now();
       const lease = await locks.lock(name).acquire();
       const acquiredAt = performance.now();
-      assert.ok(acquiredAt >= sentAt + ttlMs * 0.99 - 2, `it ended after ${acquiredAt - sentAt} of ${ttlMs} ms`);
+      assert.ok(
+        acquiredAt >= sentAt + ttlMs * 0.99 - 2,
+        `it ended after ${acquiredAt - sentAt} of ${ttlMs} ms`,
+      );
       const late = acquiredAt - answeredAt - ttlMs;
       assert.ok(late <= 3 * slackMs + idleGapMs, `the next holder entered ${late} ms after the end`);
       await lease.release();
@@ -53,7 +56,8 @@ export const expiryCases: readonly ConformanceCase[] = [
   {
     id: 'expiry/holder-ends-before-the-store',
     clause: '§1.2',
-    title: 'a holder believes in less time than the store has left, by 1 % of the ttl, after a grant and after a renewal',
+    title:
+      'a holder believes in less time than the store has left, by 1 % of the ttl, after a grant and after a renewal',
     ...needs(leaseTenure),
     async run(stage) {
       const name = stage.name();
@@ -123,9 +127,15 @@ export const expiryCases: readonly ConformanceCase[] = [
       });
       const most = ttlMs * 0.99 - (delayMs - 2);
       const lease = await locks.lock(stage.name()).acquire();
-      assert.ok(lease.validForMs <= most, `${lease.validForMs} ms after a reply that took ${delayMs} ms of ${ttlMs}`);
+      assert.ok(
+        lease.validForMs <= most,
+        `${lease.validForMs} ms after a reply that took ${delayMs} ms of ${ttlMs}`,
+      );
       await lease.renew();
-      assert.ok(lease.validForMs <= most, `${lease.validForMs} ms after a renewal that took ${delayMs} ms of ${ttlMs}`);
+      assert.ok(
+        lease.validForMs <= most,
+        `${lease.validForMs} ms after a renewal that took ${delayMs} ms of ${ttlMs}`,
+      );
       await lease.release();
     },
   },

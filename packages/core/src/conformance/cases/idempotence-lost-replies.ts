@@ -23,7 +23,11 @@ async function losingOneReply(stage: Stage, asked: AcquireRequest[]): Promise<Cl
 }
 
 /** The attempts of this client reach the store only when `deliver` is called. */
-async function delayed(stage: Stage, ttlMs: number, answers: boolean): Promise<Client & { deliver(): Promise<Attempt> }> {
+async function delayed(
+  stage: Stage,
+  ttlMs: number,
+  answers: boolean,
+): Promise<Client & { deliver(): Promise<Attempt> }> {
   let deliver: (() => Promise<Attempt>) | undefined;
   const client = await stage.client({
     ttlMs,
@@ -103,14 +107,18 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       const deliveredAt = performance.now();
       const lease = await other.locks.lock(name).acquire();
       const tookMs = performance.now() - deliveredAt;
-      assert.ok(tookMs <= ttlMs + 3 * slackMs + idleGapMs, `the ghost lived for ${tookMs} ms with a ttl of ${ttlMs}`);
+      assert.ok(
+        tookMs <= ttlMs + 3 * slackMs + idleGapMs,
+        `the ghost lived for ${tookMs} ms with a ttl of ${ttlMs}`,
+      );
       await lease.release();
     },
   },
   {
     id: 'idempotence/queued-ghost-is-passed-over',
     clause: '§2.2',
-    title: 'a request that reaches the queue after its abandon keeps nobody out for longer than a ttl and the idle gap',
+    title:
+      'a request that reaches the queue after its abandon keeps nobody out for longer than a ttl and the idle gap',
     ...needs(fifo, leaseTenure),
     async run(stage) {
       const name = stage.name();
@@ -125,7 +133,10 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       const releasedAt = performance.now();
       const lease = await waiting;
       const tookMs = performance.now() - releasedAt;
-      assert.ok(tookMs <= ttlMs + 3 * slackMs + idleGapMs, `the ghost kept it for ${tookMs} ms with a ttl of ${ttlMs}`);
+      assert.ok(
+        tookMs <= ttlMs + 3 * slackMs + idleGapMs,
+        `the ghost kept it for ${tookMs} ms with a ttl of ${ttlMs}`,
+      );
       await lease.release();
     },
   },
@@ -208,8 +219,14 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       const backend = await stage.backend();
       const held = await grab(backend, name, 60_000);
       const item = { grant: held, ttlMs: 60_000 };
-      const standings = [...(await backend.renew([item, item], openCall)), ...(await backend.renew([item], openCall))];
-      assert.deepEqual(standings.map(({ status }) => status), ['held', 'held', 'held']);
+      const standings = [
+        ...(await backend.renew([item, item], openCall)),
+        ...(await backend.renew([item], openCall)),
+      ];
+      assert.deepEqual(
+        standings.map(({ status }) => status),
+        ['held', 'held', 'held'],
+      );
       const attempt = await backend.attempt(exclusiveRequest(name, 60_000), false, openCall);
       assert.equal(attempt.status, 'contended');
       assert.equal(await backend.release(held, openCall), 'released');

@@ -8,7 +8,8 @@ export const idempotenceCases: readonly ConformanceCase[] = [
   {
     id: 'idempotence/repeated-attempt',
     clause: '§2.1',
-    title: 'an attempt repeated with its id gives the same grant and token, and no more time than the store has',
+    title:
+      'an attempt repeated with its id gives the same grant and token, and no more time than the store has',
     async run(stage) {
       const name = stage.name();
       const backend = await stage.backend();
@@ -22,8 +23,12 @@ export const idempotenceCases: readonly ConformanceCase[] = [
         assert.equal(again.grant.fencingToken, first.grant.fencingToken);
         assert.equal(again.grant.request.acquisitionId, request.acquisitionId);
         const { holders } = await backend.inspect(name, openCall);
-        const believes = again.grant.countedFrom + (again.grant.validForMs ?? request.ttlMs) - performance.now();
-        assert.ok(believes <= (holders[0]?.expiresInMs ?? Number.POSITIVE_INFINITY), 'it grants more than is left');
+        const believes =
+          again.grant.countedFrom + (again.grant.validForMs ?? request.ttlMs) - performance.now();
+        assert.ok(
+          believes <= (holders[0]?.expiresInMs ?? Number.POSITIVE_INFINITY),
+          'it grants more than is left',
+        );
       }
       assert.deepEqual(await holdersOf(backend, name), [request.acquisitionId]);
       assert.equal(await backend.release(first.grant, openCall), 'released');
@@ -45,13 +50,17 @@ export const idempotenceCases: readonly ConformanceCase[] = [
       }
       assert.equal(await holder.release(held, openCall), 'released');
       for (const request of [early, late]) {
-        await stage.until('the first in the queue is granted', async () => {
-          const attempt = await backend.attempt(request, true, openCall);
-          if (attempt.status === 'granted') return true;
-          const [other] = await holdersOf(backend, name);
-          assert.ok(other === undefined || other === request.acquisitionId, 'another was served before it');
-          return false;
-        }, stage.timing.idleGapMs + 3 * stage.timing.slackMs);
+        await stage.until(
+          'the first in the queue is granted',
+          async () => {
+            const attempt = await backend.attempt(request, true, openCall);
+            if (attempt.status === 'granted') return true;
+            const [other] = await holdersOf(backend, name);
+            assert.ok(other === undefined || other === request.acquisitionId, 'another was served before it');
+            return false;
+          },
+          stage.timing.idleGapMs + 3 * stage.timing.slackMs,
+        );
         if (request === early) {
           assert.equal((await backend.attempt(late, true, openCall)).status, 'contended');
         }

@@ -28,7 +28,8 @@ export const lossCases: readonly ConformanceCase[] = [
   {
     id: 'loss/eviction-is-told',
     clause: '§8.3',
-    title: 'a holder whose hold was deleted from the store is told within one renewal, and nothing recreates it',
+    title:
+      'a holder whose hold was deleted from the store is told within one renewal, and nothing recreates it',
     missing: (_, harness) => (harness.faults?.evict === undefined ? noHook('faults.evict') : undefined),
     async run(stage) {
       const name = stage.name();
@@ -39,7 +40,10 @@ export const lossCases: readonly ConformanceCase[] = [
       await stage.harness.faults?.evict?.(name);
       await stage.until('the holder is told', () => signal.aborted, ttlMs / 3 + 3 * stage.timing.slackMs);
       assert.equal(signal.reason.code, 'LOCK_LOST');
-      assert.ok(!['expired', 'unconfirmed'].includes(signal.reason.reason), `the reason is ${signal.reason.reason}`);
+      assert.ok(
+        !['expired', 'unconfirmed'].includes(signal.reason.reason),
+        `the reason is ${signal.reason.reason}`,
+      );
       assert.deepEqual(await holdersOf(backend, name), [], 'it was renewed into being');
       const next = await (await stage.client()).locks.lock(name).acquire();
       await assert.rejects(lease.release(), { code: 'LOCK_LOST' });
@@ -91,7 +95,8 @@ export const lossCases: readonly ConformanceCase[] = [
   {
     id: 'loss/blocked-loop-reads-the-loss',
     clause: '§1.3',
-    title: 'whatever is read after an event loop was blocked for longer than the ttl says lost, before any timer ran',
+    title:
+      'whatever is read after an event loop was blocked for longer than the ttl says lost, before any timer ran',
     ...needs(leaseTenure),
     async run(stage) {
       const { ttlMs } = stage.timing;
@@ -100,9 +105,18 @@ export const lossCases: readonly ConformanceCase[] = [
       const reading = await child.readAfterBlock(id, ttlMs + 50);
       assert.deepEqual(
         { ...reading, holdCount: undefined },
-        { validForMs: 0, holdCount: undefined, assertion: 'LOCK_LOST', aborted: true, reason: reading.reason },
+        {
+          validForMs: 0,
+          holdCount: undefined,
+          assertion: 'LOCK_LOST',
+          aborted: true,
+          reason: reading.reason,
+        },
       );
-      assert.ok(reading.reason === 'expired' || reading.reason === 'unconfirmed', `the reason is ${reading.reason}`);
+      assert.ok(
+        reading.reason === 'expired' || reading.reason === 'unconfirmed',
+        `the reason is ${reading.reason}`,
+      );
     },
   },
   {

@@ -48,7 +48,8 @@ export const ownershipLeaseCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/release-after-loss-tells',
     clause: '§3.2',
-    title: 'the release of a lease that was lost rejects with LOCK_LOST, whether it was known or comes out only then',
+    title:
+      'the release of a lease that was lost rejects with LOCK_LOST, whether it was known or comes out only then',
     ...needs(leaseTenure),
     async run(stage) {
       const { ttlMs } = stage.timing;
@@ -105,7 +106,10 @@ export const ownershipLeaseCases: readonly ConformanceCase[] = [
     title: 'run rejects with LOCK_LOST and the result when the lease was lost before the work had ended',
     async run(stage) {
       const { locks } = await withLosses(stage);
-      await assert.rejects(locks.lock(stage.name()).run(async () => 'sold'), { code: 'LOCK_LOST', result: 'sold' });
+      await assert.rejects(
+        locks.lock(stage.name()).run(async () => 'sold'),
+        { code: 'LOCK_LOST', result: 'sold' },
+      );
     },
   },
   {

@@ -59,7 +59,10 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
       const [first, second] = [await stage.client(), await stage.client()];
       const lease = await first.locks.lock(name).acquire();
       const ended = await second.locks.forceRelease(name);
-      assert.deepEqual(ended.map(({ acquisitionId }) => acquisitionId), [lease.acquisitionId]);
+      assert.deepEqual(
+        ended.map(({ acquisitionId }) => acquisitionId),
+        [lease.acquisitionId],
+      );
       assert.deepEqual(await second.locks.forceRelease(name), []);
       const next = await second.locks.lock(name).acquire();
       await assert.rejects(lease.release(), { code: 'LOCK_LOST' });
@@ -79,7 +82,10 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
       assert.deepEqual(await locks.forceRelease(name, { acquisitionId: 'somebody-else' }), []);
       assert.deepEqual(await holdersOf(backend, name), [lease.acquisitionId]);
       const ended = await locks.forceRelease(name, { acquisitionId: lease.acquisitionId });
-      assert.deepEqual(ended.map(({ acquisitionId }) => acquisitionId), [lease.acquisitionId]);
+      assert.deepEqual(
+        ended.map(({ acquisitionId }) => acquisitionId),
+        [lease.acquisitionId],
+      );
       assert.deepEqual(await holdersOf(backend, name), []);
     },
   },

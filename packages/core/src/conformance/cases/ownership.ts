@@ -23,7 +23,8 @@ export const ownershipCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/stale-holder-cannot-renew',
     clause: '§3.1',
-    title: 'a renewal of a lease that was taken by another is told the loss, and neither moves the other nor names it',
+    title:
+      'a renewal of a lease that was taken by another is told the loss, and neither moves the other nor names it',
     ...needs(leaseTenure),
     async run(stage) {
       const name = stage.name();
@@ -69,7 +70,8 @@ export const ownershipCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/stranger-cannot-release-or-renew',
     clause: '§3.1',
-    title: 'an acquisition id that does not hold can neither release nor renew, not even with the holder\'s token',
+    title:
+      "an acquisition id that does not hold can neither release nor renew, not even with the holder's token",
     async run(stage) {
       const name = stage.name();
       const backend = await stage.backend();

@@ -122,7 +122,9 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
       // A branch that has the turn asks its parent for a turn.
       await a.run(async (parent) => {
         await a.run(async () => {
-          await assert.rejects(a.acquire({ within: parent }), { code: 'LOCK_REENTRANT' });
+          const entry = a.acquire({ within: parent });
+          watch(entry.then((lease) => lease.release()));
+          await assert.rejects(entry, { code: 'LOCK_REENTRANT' });
         });
       });
       // Two branches, each in the scope that the other asks for.

@@ -42,11 +42,20 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
     async run(stage) {
       const [released, expired] = [stage.name(), stage.name()];
       const backend = await stage.backend();
-      const grants = [await grab(backend, released, 60_000), await grab(backend, expired, stage.timing.ttlMs)];
+      const grants = [
+        await grab(backend, released, 60_000),
+        await grab(backend, expired, stage.timing.ttlMs),
+      ];
       if (grants[0] !== undefined) await backend.release(grants[0], openCall);
       await stage.until('the other ran out', async () => (await holdersOf(backend, expired)).length === 0);
-      const standings = await backend.renew(grants.map((grant) => ({ grant, ttlMs: 60_000 })), openCall);
-      assert.deepEqual(standings.map(({ status }) => status), ['lost', 'lost']);
+      const standings = await backend.renew(
+        grants.map((grant) => ({ grant, ttlMs: 60_000 })),
+        openCall,
+      );
+      assert.deepEqual(
+        standings.map(({ status }) => status),
+        ['lost', 'lost'],
+      );
       const { locks } = await stage.client();
       for (const name of [released, expired]) {
         assert.deepEqual(await holdersOf(backend, name), []);
@@ -71,7 +80,10 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
       }
       const standings = await backend.renew(items, openCall);
       const expected = items.map((_, index) => (index % 3 === 1 ? 'lost' : 'held'));
-      assert.deepEqual(standings.map(({ status }) => status), expected);
+      assert.deepEqual(
+        standings.map(({ status }) => status),
+        expected,
+      );
       assert.deepEqual(await backend.renew([], openCall), []);
     },
   },
@@ -110,7 +122,9 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
     ...needs(leaseTenure),
     async run(stage) {
       const ttlMs = stage.livingTtlMs;
-      const log = new RenewalLog((_, send, index) => (index % 2 === 0 ? Promise.reject(new NoReply('renewal')) : send()));
+      const log = new RenewalLog((_, send, index) =>
+        index % 2 === 0 ? Promise.reject(new NoReply('renewal')) : send(),
+      );
       const { locks } = await stage.client({ ttlMs, wrap: log.wrap });
       const lease = await locks.lock(stage.name()).acquire();
       await stage.until('it was renewed twice', () => log.of(lease.acquisitionId).length >= 4, 3 * ttlMs);
@@ -160,7 +174,9 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
     ...needs(leaseTenure),
     async run(stage) {
       const ttlMs = stage.livingTtlMs;
-      const log = new RenewalLog(async (items) => items.map(() => ({ status: 'lost', reason: 'taken-over' })));
+      const log = new RenewalLog(async (items) =>
+        items.map(() => ({ status: 'lost', reason: 'taken-over' })),
+      );
       const { locks } = await stage.client({ ttlMs, wrap: log.wrap });
       const lease = await locks.lock(stage.name()).acquire();
       const { signal } = lease;

@@ -20,7 +20,11 @@ export const renewalCases: readonly ConformanceCase[] = [
       const { backend, locks } = await stage.client({ ttlMs, wrap: log.wrap });
       const lease = await locks.lock(name).acquire();
       const waiter = await startWaiting(stage, name, { waitMs: 30_000 });
-      await stage.until('it was renewed five times', () => log.of(lease.acquisitionId).length >= 5, 4 * ttlMs);
+      await stage.until(
+        'it was renewed five times',
+        () => log.of(lease.acquisitionId).length >= 5,
+        4 * ttlMs,
+      );
       lease.assertValid();
       assert.equal(lease.signal.aborted, false);
       assert.deepEqual(await holdersOf(backend, name), [lease.acquisitionId]);
@@ -56,7 +60,10 @@ export const renewalCases: readonly ConformanceCase[] = [
       const lease = await locks.lock(name).acquire({ ttlMs: 20_000 });
       const other = await stage.client();
       const expect = async (least: number, most: number): Promise<void> => {
-        assert.ok(lease.validForMs > least && lease.validForMs <= most, `it believes in ${lease.validForMs} ms`);
+        assert.ok(
+          lease.validForMs > least && lease.validForMs <= most,
+          `it believes in ${lease.validForMs} ms`,
+        );
         const [holder] = (await other.locks.inspect(name)).holders;
         const left = holder?.expiresInMs ?? most;
         assert.ok(left > least && left <= most, `the store has ${left} ms`);
@@ -82,7 +89,11 @@ export const renewalCases: readonly ConformanceCase[] = [
       const { locks } = await stage.client({ ttlMs: 60_000, wrap: log.wrap });
       const lease = await locks.lock(stage.name()).acquire();
       await lease.renew(ttlMs);
-      await stage.until('it was renewed twice more', () => log.of(lease.acquisitionId).length >= 3, 3 * ttlMs);
+      await stage.until(
+        'it was renewed twice more',
+        () => log.of(lease.acquisitionId).length >= 3,
+        3 * ttlMs,
+      );
       const { stepMs } = locks.capabilities.ttl;
       for (const { item } of log.of(lease.acquisitionId)) {
         assert.ok(item.ttlMs >= ttlMs && item.ttlMs < ttlMs + stepMs, `renewed by ${item.ttlMs} ms`);
@@ -143,10 +154,20 @@ export const renewalCases: readonly ConformanceCase[] = [
       };
       subscribe('locks:slow-hold', listen);
       try {
-        const leases = [await locks.lock(slow).acquire(), await locks.lock(limited).acquire({ maxHoldMs: 60_000 })];
-        await stage.until('the slow hold is told', () => told.length > 0, 2 * ttlMs + 3 * stage.timing.slackMs);
+        const leases = [
+          await locks.lock(slow).acquire(),
+          await locks.lock(limited).acquire({ maxHoldMs: 60_000 }),
+        ];
+        await stage.until(
+          'the slow hold is told',
+          () => told.length > 0,
+          2 * ttlMs + 3 * stage.timing.slackMs,
+        );
         await stage.sleep(ttlMs / 2);
-        assert.deepEqual(told.map(({ resource }) => resource), [slow]);
+        assert.deepEqual(
+          told.map(({ resource }) => resource),
+          [slow],
+        );
         assert.ok((told[0]?.heldMs ?? 0) >= 2 * ttlMs);
         await Promise.all(leases.map((lease) => lease.release()));
       } finally {

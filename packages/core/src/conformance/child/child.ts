@@ -25,7 +25,9 @@ export class Child {
   static async start(module: string): Promise<Child> {
     const process = fork(MAIN, [module], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     try {
-      const [first] = (await once(process, 'message', { signal: AbortSignal.timeout(START_MS) })) as [unknown];
+      const [first] = (await once(process, 'message', { signal: AbortSignal.timeout(START_MS) })) as [
+        unknown,
+      ];
       if (first !== 'ready') throw new Error(`The child process did not start: ${JSON.stringify(first)}`);
     } catch (error) {
       process.kill('SIGKILL');
@@ -72,7 +74,10 @@ export class Child {
     await this.#exited;
   }
 
-  #tell<Name extends CommandName>(command: Name, args: Parameters<Commands[Name]>): ReturnType<Commands[Name]> {
+  #tell<Name extends CommandName>(
+    command: Name,
+    args: Parameters<Commands[Name]>,
+  ): ReturnType<Commands[Name]> {
     this.#orders += 1;
     const order: Order = { order: this.#orders, command, args };
     const answer = new Promise<unknown>((resolve, reject) => {

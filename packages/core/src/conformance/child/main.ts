@@ -32,6 +32,7 @@ send('ready');
 
 async function start(module: string): Promise<RemoteClient> {
   const harness = harnessIn((await import(module)) as object);
-  if (harness === undefined) throw new Error(`${module} exports no harness: export what defineHarness() gives.`);
+  if (harness === undefined)
+    throw new Error(`${module} exports no harness: export what defineHarness() gives.`);
   return new RemoteClient(harness.createLocks(await harness.createBackend()), unhandled);
 }
