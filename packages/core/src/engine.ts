@@ -220,14 +220,20 @@ export class Engine implements HoldOwner {
         repeatable = this.isRetryable(error);
       }
       patience.done();
-      const pauseMs = BACKOFF_MS * sendings;
-      if (sent.answered || !repeatable || this.now() + pauseMs >= giveUpAt) {
+      const again = !sent.answered && repeatable && (await this.#pause(BACKOFF_MS * sendings, giveUpAt));
+      if (!again) {
         this.#settling -= 1;
         if (this.#settling === 0) this.#allSettled?.();
         return conclude(sent);
       }
-      await delay(pauseMs);
     }
+  }
+
+  /** Whether there is still time after a pause: a stalled loop may come back from it too late. */
+  async #pause(ms: number, giveUpAt: number): Promise<boolean> {
+    if (this.now() + ms >= giveUpAt) return false;
+    await delay(ms);
+    return this.now() < giveUpAt;
   }
 }
 

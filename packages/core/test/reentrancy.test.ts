@@ -106,6 +106,29 @@ test('a lease that was released lets nobody in any more', async () => {
   expect(backend.of('attempt')).toHaveLength(1);
 });
 
+test('nobody gets in by a lease that is over and was never re-entered before', async () => {
+  useFakeClock();
+  const backend = scriptedBackend();
+  const lock = locksOn(backend, { ttlMs: 1_000, renewal: 'manual' }).lock('a');
+  const [released, lost] = [await lock.acquire(), await lock.acquire()];
+  await released.release();
+  expect(await rejectionOf(lock.acquire({ within: released }))).toBe('LOCK_NOT_HELD');
+  await pass(1_000);
+  expect(await rejectionOf(lock.acquire({ within: lost }))).toBe('LOCK_LOST');
+  expect(backend.of('attempt')).toHaveLength(2);
+});
+
+test('a signal that has aborted and a manager that was closed let nobody in either', async () => {
+  const locks = locksOn(scriptedBackend());
+  const lock = locks.lock('a');
+  const root = await lock.acquire();
+  const reason = new Error('the user went away');
+  await expect(lock.acquire({ within: root, signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  expect(root.holdCount).toBe(1);
+  await locks.close();
+  expect(await rejectionOf(lock.acquire({ within: root }))).toBe('LOCK_CLOSED');
+});
+
 test('a lease that was lost lets nobody in any more, and those who queue are told', async () => {
   useFakeClock();
   const lock = locksOn(scriptedBackend(), { ttlMs: 1_000, renewal: 'manual' }).lock('a');

@@ -16,6 +16,7 @@ function recorded(next: (now: number) => number = () => NEVER): {
   const firedAt: number[] = [];
   const timer = new Timer(clock, (now) => {
     firedAt.push(now - start);
+    if (firedAt.length > 100) throw new Error('it fires without end');
     return next(now);
   });
   return { timer, firedAt, in: (ms) => start + ms };
