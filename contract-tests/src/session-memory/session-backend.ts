@@ -2,7 +2,7 @@ import type { AcquireRequest, Attempt, Call, Grant, Holder, LockBackend, RenewIt
 import { memoryBackend, MemoryStore } from '@locks/memory';
 
 /** How long the store keeps a session whose heart stopped. */
-const SESSION_MS = 600;
+const SESSION_MS = 1_000;
 const BEAT_MS = SESSION_MS / 10;
 /** The client stops believing in its session this much before the store does. */
 const MARGIN_MS = SESSION_MS / 10;

@@ -96,11 +96,12 @@ export const faultCases: readonly ConformanceCase[] = [
       await lease.release();
       failures = Number.POSITIVE_INFINITY;
       const startedAt = performance.now();
+      const elapsed = stage.stopwatch();
       const waitMs = stage.timing.slackMs / 2;
       const isTold = (error: { code?: string; cause?: unknown }) => error.code === 'LOCK_BACKEND' && error.cause instanceof NoReply;
       await assert.rejects(locks.lock(name).acquire({ waitMs }), isTold);
       const tookMs = performance.now() - startedAt;
-      assert.ok(tookMs >= waitMs - 1 && tookMs <= waitMs + 2 * stage.timing.slackMs, `it gave up after ${tookMs} ms of ${waitMs}`);
+      assert.ok(tookMs >= waitMs - 1 && elapsed() <= waitMs + 2 * stage.timing.slackMs, `it gave up after ${tookMs} ms of ${waitMs}`);
     },
   },
   {
@@ -113,10 +114,10 @@ export const faultCases: readonly ConformanceCase[] = [
       const { locks } = await stage.client({
         wrap: (backend) => traffic.wrap(delegate(backend, { attempt: () => Promise.reject(refusal), isRetryable: () => false })),
       });
-      const startedAt = performance.now();
+      const elapsed = stage.stopwatch();
       const waitMs = 4 * stage.timing.slackMs;
       await assert.rejects(locks.lock(stage.name()).acquire({ waitMs }), { code: 'LOCK_BACKEND', cause: refusal });
-      const tookMs = performance.now() - startedAt;
+      const tookMs = elapsed();
       assert.ok(tookMs < 3 * stage.timing.slackMs, `it took ${tookMs} ms`);
       assert.equal(traffic.of('attempt'), 1);
       await stage.until('the id is abandoned', () => traffic.of('abandon') === 1);
@@ -144,11 +145,11 @@ export const faultCases: readonly ConformanceCase[] = [
       };
       subscribe('locks:release-failed', listen);
       try {
-        const startedAt = performance.now();
+        const elapsed = stage.stopwatch();
         const lease = await locks.lock(names[0]).acquire();
         const kept = locks.lock(names[1]).run(() => 'the work is done');
         await assert.rejects(lease.release(), { code: 'LOCK_BACKEND', resource: names[0] });
-        const tookMs = performance.now() - startedAt;
+        const tookMs = elapsed();
         assert.ok(tookMs < 1_000 + 3 * stage.timing.slackMs, `it took ${tookMs} ms`);
         assert.ok(sent.filter((name) => name === names[0]).length > 1, 'it was not repeated');
         assert.equal(await kept, 'the work is done');
@@ -191,6 +192,7 @@ export const faultCases: readonly ConformanceCase[] = [
     id: 'faults/store-away-while-held',
     clause: '§8.2',
     title: 'while the store is away a lease is lost by its deadline, and told; afterwards it can be had again',
+    // It may take the store away from everybody.
     alone: true,
     ...needs(leaseTenure),
     async run(stage) {

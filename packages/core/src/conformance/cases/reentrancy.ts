@@ -126,9 +126,9 @@ export const reentrancyCases: readonly ConformanceCase[] = [
           lease.assertValid();
         });
         watch(child);
-        await stage.until('the child is in', () => childIsIn);
       });
       const parentRun = watch(parent);
+      await stage.until('the child is in', () => childIsIn);
       await stage.sleep(stage.timing.slackMs / 8);
       assert.equal(parentRun.settled, false, 'run settled while a child was inside');
       assert.equal(await stranger.tryAcquire(), undefined, 'a stranger got in beside the child');
@@ -160,9 +160,11 @@ export const reentrancyCases: readonly ConformanceCase[] = [
         );
         children.push(lock.run(async (second) => void ids.push(second.acquisitionId)));
         for (const child of children) watch(child);
-        await stage.until('the first child is in', () => ids.length === 2);
+        // Long enough for both to come and ask.
+        await stage.sleep(1);
       });
       watch(parent);
+      await stage.until('the first child is in', () => ids.length === 2);
       await stage.sleep(stage.timing.slackMs / 8);
       assert.equal(ids.length, 2, 'two children of one scope were in at a time');
       leave();
