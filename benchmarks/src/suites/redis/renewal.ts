@@ -1,12 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Contender } from '../../contenders/contender.ts';
 import type { Stage } from '../../conduct/stage.ts';
 import { countRequests } from '../../measure/monitor-tap.ts';
 import type { RenewalResult } from './result.ts';
 import type { Settings } from './settings.ts';
-
-/** Requests that are further apart than this belong to different rounds of renewal. */
-const PAUSE_MS = 300;
 
 /** Many leases, kept alive by automatic renewal over several rounds. */
 export async function measureRenewal(
@@ -20,26 +16,25 @@ export async function measureRenewal(
     await worker.call('openLocks', ours.name, stage.url, ttlMs);
     const names = Array.from({ length: leases }, (_, index) => `bench:renewal:${ours.name}:${index}`);
     const timers = await worker.call('holdAll', names);
-    const [{ times }, watched] = await countRequests(stage.control, async () => {
-      const seen = await worker.call('watch', renewalWatchMs);
-      // A round that has begun is counted to its end.
-      await delay(PAUSE_MS);
-      return seen;
-    });
+    const [{ times }, watched] = await countRequests(stage.control, () =>
+      worker.call('watch', renewalWatchMs),
+    );
     await worker.call('letGo');
-    return { contender: ours.name, leases, ttlMs, timers, requestsByRound: roundsOf(times), ...watched };
+    const requestsByRound = roundsOf(times, ttlMs / 3);
+    return { contender: ours.name, leases, ttlMs, timers, requestsByRound, ...watched };
   } finally {
     await stage.dismiss(worker);
   }
 }
 
-function roundsOf(times: readonly number[]): number[] {
+/** Every lease is renewed once in a third of its ttl: the requests in each of them, counted from the first request. */
+function roundsOf(times: readonly number[], periodMs: number): number[] {
+  const [first = 0] = times;
   const rounds: number[] = [];
-  let last = Number.NEGATIVE_INFINITY;
   for (const time of times) {
-    if (time - last > PAUSE_MS) rounds.push(0);
-    rounds.push((rounds.pop() ?? 0) + 1);
-    last = time;
+    const round = Math.floor((time - first) / periodMs);
+    rounds[round] = (rounds[round] ?? 0) + 1;
   }
-  return rounds;
+  // The last one was cut off by the end of the watch.
+  return Array.from(rounds.slice(0, -1), (count = 0) => count);
 }
