@@ -25,7 +25,7 @@ export const expiryMutants: readonly Mutant[] = [
   },
   {
     name: 'leases-end-early',
-    says: 'the store ends a lease at half its ttl',
+    says: 'the store ends a lease at a fifth of its ttl',
     host: 'memory',
     expected: [
       'expiry/abandoned-lease-ends-in-time',
@@ -33,7 +33,7 @@ export const expiryMutants: readonly Mutant[] = [
       'expiry/told-before-the-next-holds',
     ],
     backend: (backend) =>
-      onRequests(backend, (request) => ({ ...request, ttlMs: Math.ceil(request.ttlMs / 2) })),
+      onRequests(backend, (request) => ({ ...request, ttlMs: Math.ceil(request.ttlMs / 5) })),
   },
   {
     name: 'no-drift-margin',
