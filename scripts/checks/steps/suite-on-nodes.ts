@@ -36,11 +36,15 @@ export const suiteOnNodesStep: Step = {
   },
 };
 
-async function runSuite(
-  { version, executable }: { version: string; executable: string },
-  folder: string,
-  file: string,
-) {
+interface Run {
+  readonly name: string;
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly output: string;
+}
+
+async function runSuite({ version, executable }: NodeVersion, folder: string, file: string): Promise<Run> {
   const args = ['--test', '--test-reporter=tap', join(folder, file)];
   const { ok, output } = await runCommand(executable, args, { cwd: folder, limitMs: 180_000 });
   const count = (what: string) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(output)?.[1] ?? 0);
