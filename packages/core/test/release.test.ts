@@ -106,6 +106,16 @@ test('a release is not repeated past the end of the lease', async () => {
   for (const sent of backend.of('release')) expect(sent.at - start).toBeLessThan(160);
 });
 
+test('a release whose pause takes longer than the lease, on a blocked loop, is not sent again', async () => {
+  const backend = scriptedBackend({ release: () => Promise.reject(new Error('cut')) });
+  const lease = await locksOn(backend, { ttlMs: 200 }).lock('a').acquire();
+  const releasing = rejectionOf(lease.release());
+  await settled();
+  for (const end = performance.now() + 250; performance.now() < end; );
+  expect(await releasing).toBe('LOCK_BACKEND');
+  expect(backend.of('release')).toHaveLength(1);
+});
+
 test('a release is not repeated where the backend says that it makes no sense', async () => {
   const cause = new Error('wrong password');
   const backend = scriptedBackend({ release: () => Promise.reject(cause), isRetryable: () => false });

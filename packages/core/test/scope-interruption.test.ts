@@ -36,8 +36,8 @@ test('the wait for a turn obeys the signal, and the next in line is not held up'
   expect((await third).holdCount).toBe(2);
 });
 
-test.each(['before', 'after'])(
-  'a turn that is given in the moment of the abort (%s it) goes to the next',
+test.each(['before', 'after', 'as it is taken'])(
+  'a turn that is given in the moment of the abort (%s) goes to the next',
   async (when) => {
     const backend = scriptedBackend();
     const lock = locksOn(backend).lock('a');
@@ -50,6 +50,8 @@ test.each(['before', 'after'])(
     if (when === 'after') controller.abort(reason);
     const left = first.release();
     if (when === 'before') controller.abort(reason);
+    // After core has been given the turn, and before it goes on with it.
+    if (when === 'as it is taken') queueMicrotask(() => controller.abort(reason));
     await left;
     expect(await second).toBe(reason);
     const entered = await third;
