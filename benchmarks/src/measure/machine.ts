@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { createRequire, findPackageJSON } from 'node:module';
-import { cpus, platform, release, totalmem } from 'node:os';
+import { cpus, loadavg, platform, release, totalmem } from 'node:os';
 
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
   readonly memoryGb: number;
   readonly kernel: string;
+  /** Processes that wanted to run during the last minute: above a half, something else is running. */
+  readonly load: number;
 }
 
 export function describeMachine(): Machine {
@@ -16,6 +18,7 @@ export function describeMachine(): Machine {
     cores: all.length,
     memoryGb: Math.round(totalmem() / 2 ** 30),
     kernel: `${platform()} ${release()}`,
+    load: loadavg()[0] ?? Number.NaN,
   };
 }
 

@@ -30,11 +30,11 @@ export async function measureRenewal(
 /** Every lease is renewed once in a third of its ttl: the requests in each of them, counted from the first request. */
 function roundsOf(times: readonly number[], periodMs: number): number[] {
   const [first = 0] = times;
-  const rounds: number[] = [];
-  for (const time of times) {
-    const round = Math.floor((time - first) / periodMs);
-    rounds[round] = (rounds[round] ?? 0) + 1;
-  }
-  // The last one was cut off by the end of the watch.
-  return Array.from(rounds.slice(0, -1), (count = 0) => count);
+  const roundOf = (time: number): number => Math.floor((time - first) / periodMs);
+  // The last one is left out: the end of the watch cut it off.
+  const complete = roundOf(times.at(-1) ?? first);
+  return Array.from(
+    { length: complete },
+    (_, round) => times.filter((time) => roundOf(time) === round).length,
+  );
 }

@@ -44,6 +44,7 @@ export async function measureRedis(
   selection: Selection,
   say: (text: string) => void,
 ): Promise<Report> {
+  const machine = describeMachine();
   await using stage = await openStage();
   say(stage.placement);
   const started = performance.now();
@@ -56,7 +57,7 @@ export async function measureRedis(
     schema: 1,
     suite: 'redis',
     date: new Date().toISOString(),
-    machine: describeMachine(),
+    machine,
     placement: stage.placement,
     pinned: stage.pinning !== undefined,
     versions: await versions(stage, selection.contenders),
