@@ -40,12 +40,12 @@ export const waitingMutants: readonly Mutant[] = [
   },
   {
     name: 'waits-too-long',
-    says: 'a wait lasts half a second longer than it may',
+    says: 'a wait lasts two seconds longer than it may',
     host: 'memory',
     expected: ['waiting/ends-within-wait-ms', 'waiting/silent-store-is-bounded', 'faults/transient-failure-is-retried'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
-        acquire: (options) => lock.acquire(options?.waitMs ? { ...options, waitMs: options.waitMs + 500 } : options),
+        acquire: (options) => lock.acquire(options?.waitMs ? { ...options, waitMs: options.waitMs + 2_000 } : options),
       })),
   },
   {
