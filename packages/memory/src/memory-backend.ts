@@ -85,7 +85,9 @@ class InProcessBackend implements MemoryBackend {
 
   release(grant: Grant): Promise<'released' | 'not-held'> {
     const { resource, acquisitionId } = grant.request;
-    return Promise.resolve(this.#store.release(resource, acquisitionId) === undefined ? 'not-held' : 'released');
+    return Promise.resolve(
+      this.#store.release(resource, acquisitionId) === undefined ? 'not-held' : 'released',
+    );
   }
 
   inspect(resource: string): Promise<ResourceState> {

@@ -65,11 +65,7 @@ export class MemoryStore {
       return first;
     }
     if (holder?.request.acquisitionId === request.acquisitionId) return holder;
-    // First come, first served: the queue is never overtaken, not even when the resource is free.
-    if (holder === undefined && resource.queue.size === 0) {
-      resource.holder = this.#held(request);
-      return resource.holder;
-    }
+    // Somebody holds it: what comes free goes to the head of the queue in the same step, so that none is overtaken.
     if (enqueue && !resource.queue.has(request.acquisitionId)) {
       resource.queue.set(request.acquisitionId, { request, since: this.now(), wake: undefined });
     }
