@@ -15,7 +15,7 @@ export const expiryCases: readonly ConformanceCase[] = [
     async run(stage) {
       const name = stage.name();
       const { slackMs, idleGapMs } = stage.timing;
-      const ttlMs = stage.timing.ttlMs * 3;
+      const ttlMs = Math.ceil(stage.livingTtlMs * 1.5);
       const { locks } = await stage.client({ waitMs: 30_000 });
       const backend = await stage.backend();
       const sentAt = performance.now();

@@ -99,7 +99,7 @@ export const lossCases: readonly ConformanceCase[] = [
       'whatever is read after an event loop was blocked for longer than the ttl says lost, before any timer ran',
     ...needs(leaseTenure),
     async run(stage) {
-      const { ttlMs } = stage.timing;
+      const ttlMs = stage.livingTtlMs;
       const child = await stage.child();
       const { id } = await child.acquire(stage.name(), { ttlMs });
       const reading = await child.readAfterBlock(id, ttlMs + 50);
@@ -125,7 +125,7 @@ export const lossCases: readonly ConformanceCase[] = [
     title: 'a signal that was stored before the event loop was blocked aborts in the next timer phase',
     ...needs(leaseTenure),
     async run(stage) {
-      const { ttlMs } = stage.timing;
+      const ttlMs = stage.livingTtlMs;
       const child = await stage.child();
       const { id } = await child.acquire(stage.name(), { ttlMs });
       assert.equal(await child.abortedAfterBlock(id, ttlMs + 50), true);
