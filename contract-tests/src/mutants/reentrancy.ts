@@ -170,12 +170,12 @@ export const reentrancyMutants: readonly Mutant[] = [
   },
   {
     name: 'siblings-wait-longer',
-    says: 'a wait for a turn lasts a second longer than it may',
+    says: 'a wait for a turn lasts two seconds longer than it may',
     host: 'memory',
     expected: ['reentrancy/local-wait-has-limits'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
-        acquire: (options) => lock.acquire(options?.within ? { ...options, waitMs: (options.waitMs ?? 10_000) + 1_000 } : options),
+        acquire: (options) => lock.acquire(options?.within ? { ...options, waitMs: (options.waitMs ?? 10_000) + 2_000 } : options),
       })),
   },
 ];

@@ -18,7 +18,7 @@ export interface ClientOptions extends LockOptions {
 let resources = 0;
 
 const POLL_MS = 3;
-const LONGEST_STEP_MS = 15;
+const LONGEST_STEP_MS = 50;
 
 /** What a case works with. Everything it opens is closed when the case ends. */
 export class Stage {
