@@ -83,6 +83,8 @@ export class Engine implements HoldOwner {
   holdLost(hold: Hold, reason: LossReason): void {
     this.#drop(hold);
     hold.scope?.closeToEntries();
+    // A renewal that got no answer may have run, and keep the resource from others for another ttl (docs/spec.md §2.7).
+    if (reason === 'unconfirmed') this.abandon(hold.grant.request);
     publishLoss(hold, reason, this.now());
   }
 

@@ -1,5 +1,5 @@
 import { Pursuit } from './acquire/pursuit.ts';
-import { timeoutError } from './acquire/timeout-error.ts';
+import { lookUpHolders, timeoutError } from './acquire/timeout-error.ts';
 import type { LockMode, ResourceState } from './backend/types.ts';
 import type { Engine } from './engine.ts';
 import { invalidArgument } from './errors.ts';
@@ -92,14 +92,16 @@ export class ResourceLock implements Lock {
 
   async #acquire(options: AcquireOptions | undefined, implicit: boolean): Promise<LeaseHandle> {
     const resolved = this.#begin(options);
+    // One deadline for the local wait and the one at the store.
+    const startedAt = this.#engine.now();
     if (implicit || resolved.within !== undefined) {
       const entered = await this.#reenter(resolved);
       if (entered !== undefined) return entered;
     }
-    const startedAt = this.#engine.now();
     const hold = await new Pursuit(this.#engine, this.name, this.mode, resolved, startedAt).run();
     if (hold !== undefined) return new LeaseHandle(this.#engine, hold);
-    throw await timeoutError(this.#engine, this.name, this.#engine.now() - startedAt);
+    const waitedMs = this.#engine.now() - startedAt;
+    throw timeoutError(this.#engine, this.name, waitedMs, await lookUpHolders(this.#engine, this.name));
   }
 
   /** Re-entry is explicit, or of `run` inside `run` where the lock asks for it (docs/spec.md §5.2). */

@@ -200,3 +200,23 @@ test('a session without an end of its own is asked again after a renewal without
   expect(asked).toHaveLength(2);
   expect(lease.signal.reason).toMatchObject({ reason: 'taken-over' });
 });
+
+test('a lease that ends unconfirmed is taken out of the store, where a renewal may have kept it', async () => {
+  useFakeClock();
+  const backend = scriptedBackend({ renew: () => new Promise(() => {}) });
+  const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
+  await pass(29_000);
+  expect(backend.of('abandon')).toHaveLength(0);
+  await pass(1_000);
+  expect(lease.signal.reason).toMatchObject({ reason: 'unconfirmed' });
+  expect(backend.of('abandon').map(({ ids }) => ids)).toEqual([[lease.acquisitionId]]);
+});
+
+test('a lease that merely expires is left to the store, which ends it by itself', async () => {
+  useFakeClock();
+  const backend = scriptedBackend();
+  const lease = await locksOn(backend, { ttlMs: 30_000, renewal: 'manual' }).lock('a').acquire();
+  await pass(30_000);
+  expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
+  expect(backend.of('abandon')).toHaveLength(0);
+});

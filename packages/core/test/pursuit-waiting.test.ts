@@ -184,7 +184,23 @@ test('a thousand waiters share one timer for their limits', async () => {
     rejectionOf(locks.lock(`name-${index}`).acquire({ waitMs: 5_000 })),
   );
   await settled();
-  expect(setTimer).toHaveBeenCalledTimes(1);
+  // Set for the first wait's limit, and set anew for the look-up before it.
+  expect(setTimer).toHaveBeenCalledTimes(2);
+  // That one, and the one that keeps the process alive while anybody waits.
+  expect(vi.getTimerCount()).toBe(2);
   await pass(5_200);
   expect(new Set(await Promise.all(waiting))).toEqual(new Set(['LOCK_TIMEOUT']));
+});
+
+test('a wait is not prolonged by a look-up of the holder that hangs', async () => {
+  useFakeClock();
+  const backend = scriptedBackend({
+    attempt: () => Promise.resolve(contended),
+    awaitTurn: noAnswer,
+    inspect: noAnswer,
+  });
+  let code: unknown;
+  void rejectionOf(locksOn(backend).lock('name').acquire({ waitMs: 50 })).then((given) => (code = given));
+  await pass(52);
+  expect(code).toBe('LOCK_TIMEOUT');
 });

@@ -9,6 +9,12 @@ type Client = Redis | Cluster;
 
 type Corkable = Pick<Writable, 'cork' | 'uncork'>;
 
+/**
+ * How many commands leave together. More at once and client and server take turns at working: with 64 locks at a time
+ * the client waited for one long batch of replies after another.
+ */
+const COMMANDS_TOGETHER = 16;
+
 const reply = { replyEncoding: 'utf8' } as const;
 
 /** ioredis as the protocol sees it. */
@@ -23,6 +29,7 @@ export class IoredisPort implements RedisPort {
     this.reconnects++;
   };
   #corked: Corkable | undefined;
+  #together = 0;
   readonly #uncork = (): void => {
     this.#corked?.uncork();
     this.#corked = undefined;
@@ -59,15 +66,22 @@ export class IoredisPort implements RedisPort {
   }
 
   // The client makes a system call for each command: most of its cost when many locks are taken at once. So what is
-  // sent in one turn of the event loop, while more is under way, leaves together at the end of the turn.
+  // sent in one turn of the event loop, while more is under way, leaves together, at the end of the turn at the latest.
   #cork(): void {
-    if (this.#corked !== undefined) return;
+    if (this.#corked !== undefined) {
+      this.#together += 1;
+      if (this.#together % COMMANDS_TOGETHER !== 0) return;
+      this.#corked.uncork();
+      this.#corked.cork();
+      return;
+    }
     const { stream, commandQueue } = this.#client as unknown as {
       stream?: Corkable;
       commandQueue?: { length: number };
     };
     if (stream === undefined || commandQueue === undefined || commandQueue.length === 0) return;
     this.#corked = stream;
+    this.#together = 0;
     stream.cork();
     process.nextTick(this.#uncork);
   }

@@ -5,10 +5,11 @@ import { acquiredIsWatched, publish } from '../events.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { describe } from '../names.ts';
 import { Hold, isLossReason } from '../tenure/hold.ts';
-import { isDuration } from '../tenure/keeper.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
+import { faultOfGrant } from './check-grant.ts';
+import { asFailure, asked, type Failure, isFailure } from './failure.ts';
 import { INTERRUPTED, Patience } from './patience.ts';
-import { timeoutError } from './timeout-error.ts';
+import { HolderLookUp, timeoutError } from './timeout-error.ts';
 
 /** A single attempt has no `waitMs` to end it: it is given up after the ttl, or this. */
 const SINGLE_ATTEMPT_MS = 10_000;
@@ -18,12 +19,6 @@ const FIRST_BACKOFF_MS = 20;
 const LONGEST_BACKOFF_MS = 1_000;
 /** Hints that come faster than this without a grant are slowed down: no store is polled in a tight loop. */
 const HINT_PAUSE_MS = 2;
-
-/** A call that threw. */
-interface Failure {
-  readonly status: 'failed';
-  readonly error: unknown;
-}
 
 type Turn =
   | { readonly status: 'look-again' | 'interrupted' }
@@ -41,6 +36,7 @@ export class Pursuit {
   #lastError: unknown;
   #failures = 0;
   #hints = 0;
+  #lookUp: HolderLookUp | undefined;
 
   constructor(engine: Engine, resource: string, mode: LockMode, options: ResolvedOptions, startedAt: number) {
     this.#engine = engine;
@@ -66,16 +62,16 @@ export class Pursuit {
   async run(): Promise<Hold | undefined> {
     try {
       // Since the call it may have queued for a turn: the caller, or the manager, may have ended meanwhile.
-      if (this.#patience.interruption !== undefined) throw await this.#reason(this.#request.resource);
+      if (this.#patience.interruption !== undefined) throw this.#reason(this.#request.resource);
       for (;;) {
         const attempt = await this.#attempt();
         // A grant and an interruption in one turn: the caller was told to stop, so it does not hold.
-        if (attempt === INTERRUPTED || this.#patience.interruption !== undefined) throw await this.#giveUp();
+        if (attempt === INTERRUPTED || this.#patience.interruption !== undefined) throw this.#giveUp();
         const hold = this.#judge(attempt);
         if (hold !== undefined) return hold;
         if (!this.#enqueue) return undefined;
         const turn = await this.#awaitTurn(attempt);
-        if (turn.status === 'interrupted') throw await this.#giveUp();
+        if (turn.status === 'interrupted') throw this.#giveUp();
         if (turn.status === 'granted') {
           const handed = this.#accept(turn.grant);
           if (handed !== undefined) return handed;
@@ -83,6 +79,7 @@ export class Pursuit {
       }
     } finally {
       this.#patience.done();
+      this.#lookUp?.stop();
     }
   }
 
@@ -103,6 +100,7 @@ export class Pursuit {
       case 'contended':
         this.#lastError = undefined;
         this.#failures = 0;
+        if (this.#enqueue) this.#lookUp ??= this.#lookUpLater();
         if (!this.#contended) publish('locks:contended', this.#identity());
         this.#contended = true;
         return undefined;
@@ -118,8 +116,9 @@ export class Pursuit {
 
   #accept(grant: Grant): Hold | undefined {
     const engine = this.#engine;
-    this.#checkGrant(grant);
     const now = engine.now();
+    const fault = faultOfGrant(grant, this.#request.acquisitionId, engine.backend.capabilities, now);
+    if (fault !== undefined) return this.#protocolError(fault);
     const { ttlMs, autoRenew, maxHoldMs, minRemainingMs } = this.#options;
     const hold = new Hold(engine, grant, ttlMs, autoRenew, maxHoldMs, now);
     if (hold.deadline - now <= minRemainingMs) {
@@ -240,15 +239,15 @@ export class Pursuit {
   }
 
   /** Leaves nothing behind, and gives what the caller is told. */
-  async #giveUp(): Promise<unknown> {
+  #giveUp(): unknown {
     const { resource } = this.#request;
     this.#engine.abandon(this.#request);
-    const error = await this.#reason(resource);
+    const error = this.#reason(resource);
     publish('locks:gave-up', { ...this.#identity(), waitedMs: this.#engine.now() - this.#startedAt, error });
     return error;
   }
 
-  async #reason(resource: string): Promise<unknown> {
+  #reason(resource: string): unknown {
     const waitedMs = this.#engine.now() - this.#startedAt;
     switch (this.#patience.interruption) {
       case 'aborted':
@@ -258,8 +257,9 @@ export class Pursuit {
           resource,
         });
       default:
-        if (this.#contended && this.#lastError === undefined)
-          return timeoutError(this.#engine, resource, waitedMs);
+        if (this.#contended && this.#lastError === undefined) {
+          return timeoutError(this.#engine, resource, waitedMs, this.#lookUp?.holders);
+        }
         return this.#engine.backendError(
           'acquire',
           resource,
@@ -275,23 +275,6 @@ export class Pursuit {
     hold.unfollow = () => lost.removeEventListener('abort', tell);
   }
 
-  #checkGrant(grant: Grant): void {
-    // Whatever came, it is no lease unless it says everything that a lease is judged by (docs/spec.md §13.1).
-    const granted = (grant as Partial<Grant> | null | undefined)?.request?.acquisitionId;
-    if (granted !== this.#request.acquisitionId) {
-      this.#protocolError(`it granted ${granted} where ${this.#request.acquisitionId} had asked`);
-    }
-    if (!Number.isFinite(grant.countedFrom) || !isDuration(grant.validForMs)) {
-      this.#protocolError('it granted without saying since when, or for how long');
-    }
-    // On another clock than core's, most likely: such a lease would never end.
-    if (grant.countedFrom > this.#engine.now())
-      this.#protocolError('it granted from a moment that is still to come');
-    if (this.#engine.backend.capabilities.fencing !== 'none' && typeof grant.fencingToken !== 'bigint') {
-      this.#protocolError('it promised a fencing token and granted without one');
-    }
-  }
-
   #protocolError(what: string): never {
     this.#engine.abandon(this.#request);
     throw this.#engine.backendError(
@@ -301,26 +284,15 @@ export class Pursuit {
     );
   }
 
+  #lookUpLater(): HolderLookUp | undefined {
+    const { deadline } = this.#patience;
+    if (deadline === Number.POSITIVE_INFINITY) return undefined;
+    return new HolderLookUp(this.#engine, this.#request.resource, this.#startedAt, deadline);
+  }
+
   #identity(): { resource: string; backend: string; acquisitionId: string } {
     const { resource, acquisitionId } = this.#request;
     return { resource, backend: this.#engine.backendName, acquisitionId };
-  }
-}
-
-function asFailure(error: unknown): Failure {
-  return { status: 'failed', error };
-}
-
-function isFailure(answer: unknown): answer is Failure {
-  return (answer as Partial<Failure> | null | undefined)?.status === 'failed';
-}
-
-/** A backend may throw before it gives a promise, and may give its answer without one. */
-function asked<T>(call: () => T | Promise<T>): Promise<T> {
-  try {
-    return Promise.resolve(call());
-  } catch (error) {
-    return Promise.reject(error);
   }
 }
 

@@ -6,9 +6,33 @@ import { INTERRUPTED, Patience } from './patience.ts';
 /** The holder is looked up for the message alone: not for long. */
 const LOOK_UP_MS = 100;
 
+/** Looks up who holds while a wait is in its last moments, so that the message does not prolong the wait. */
+export class HolderLookUp {
+  readonly #bell: Patience;
+  holders: readonly Holder[] | undefined;
+
+  constructor(engine: Engine, resource: string, startedAt: number, deadline: number) {
+    const ahead = Math.min(LOOK_UP_MS, (deadline - startedAt) / 2);
+    const bell = new Patience(engine.patiences, deadline - ahead);
+    this.#bell = bell;
+    // A promise of its own: on a shared one every wait would leave its callbacks for ever.
+    void bell.guard(new Promise<never>(() => {})).then(async () => {
+      if (bell.interruption === 'deadline') this.holders = await lookUpHolders(engine, resource, ahead);
+    });
+  }
+
+  stop(): void {
+    this.#bell.done();
+  }
+}
+
 /** `LOCK_TIMEOUT`, saying who holds and, when it is this process, what nesting needs. */
-export async function timeoutError(engine: Engine, resource: string, waitedMs: number): Promise<LockError> {
-  const holders = await lookUp(engine, resource);
+export function timeoutError(
+  engine: Engine,
+  resource: string,
+  waitedMs: number,
+  holders: readonly Holder[] | undefined,
+): LockError {
   const waited = waitedMs < 1 ? 'at once' : `after ${Math.round(waitedMs)} ms`;
   const parts = [`Gave up on ${JSON.stringify(resource)} ${waited}: ${sayHolders(holders)}.`];
   if ([...engine.keeper.holds].some((hold) => hold.grant.request.resource === resource)) {
@@ -18,6 +42,22 @@ export async function timeoutError(engine: Engine, resource: string, waitedMs: n
     );
   }
   return engine.error('LOCK_TIMEOUT', parts.join(' '), { resource });
+}
+
+export async function lookUpHolders(
+  engine: Engine,
+  resource: string,
+  limitMs = LOOK_UP_MS,
+): Promise<readonly Holder[] | undefined> {
+  const patience = new Patience(engine.patiences, engine.now() + limitMs);
+  try {
+    const state = await patience.guard(engine.backend.inspect(resource, patience));
+    return state === INTERRUPTED ? undefined : state.holders;
+  } catch {
+    return undefined;
+  } finally {
+    patience.done();
+  }
 }
 
 function sayHolders(holders: readonly Holder[] | undefined): string {
@@ -30,16 +70,4 @@ function sayHolder({ label, acquisitionId, heldForMs, expiresInMs }: Holder): st
   const since = heldForMs === undefined ? '' : ` for ${Math.round(heldForMs)} ms`;
   const until = expiresInMs === undefined ? '' : ` (ends in ${Math.round(expiresInMs)} ms unless renewed)`;
   return `${label ?? acquisitionId}${since}${until}`;
-}
-
-async function lookUp(engine: Engine, resource: string): Promise<readonly Holder[] | undefined> {
-  const patience = new Patience(engine.patiences, engine.now() + LOOK_UP_MS);
-  try {
-    const state = await patience.guard(engine.backend.inspect(resource, patience));
-    return state === INTERRUPTED ? undefined : state.holders;
-  } catch {
-    return undefined;
-  } finally {
-    patience.done();
-  }
 }

@@ -8,7 +8,9 @@
 --       {-place, last, id, token} waiting, and another waiter of this very process was handed the lock
 local call = redis.call
 local time = call('TIME')
-local token = time[1] .. string.format('%06d', time[2])
+local micros = time[2]
+while #micros < 6 do micros = '0' .. micros end
+local token = time[1] .. micros
 -- Fast path: taken, and the token key shows a smaller plain number, so that no queue can exist in this slot.
 local taken = call('SET', KEYS[1], ARGV[1] .. '|-|' .. token .. '|' .. ARGV[3], 'NX', 'PX', ARGV[2])
 if taken then

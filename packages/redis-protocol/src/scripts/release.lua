@@ -4,11 +4,11 @@
 -- Reply 0 not held · 1 released · {id, token} released, and this waiter of the calling process holds it now
 local held = redis.call('GET', KEYS[1])
 if not held then return 0 end
-local from, at = string.find(held, ARGV[1] .. '|', 1, true)
-if from ~= 1 then return 0 end
+local own = ARGV[1] .. '|'
+if string.sub(held, 1, #own) ~= own then return 0 end
 -- First write DEL: it passes when memory is full, and lets the writes after it pass.
 redis.call('DEL', KEYS[1])
-if string.byte(held, at + 1) == 45 then return 1 end
+if string.byte(held, #own + 1) == 45 then return 1 end
 @include clock
 @include token
 @include hand-over
