@@ -22,11 +22,19 @@ export function overlapsIn(history: readonly Stay[]): Overlap[] {
 /** Tokens rise from a holder to whoever entered after it had left, and no token is given twice. */
 export function assertTokensRise(history: readonly Stay[]): void {
   for (const [resource, stays] of byResource(history)) {
-    expect(new Set(stays.map(({ token }) => token)).size, `tokens of ${resource} that differ`).toBe(stays.length);
+    expect(new Set(stays.map(({ token }) => token)).size, `tokens of ${resource} that differ`).toBe(
+      stays.length,
+    );
     let highest: Stay | undefined;
     for (const stay of [...stays].sort((a, b) => a.enteredAt - b.enteredAt)) {
-      if (highest !== undefined && highest.endedAt <= stay.enteredAt && BigInt(stay.token) <= BigInt(highest.token)) {
-        expect.fail(`The token of ${resource} did not rise:\n${JSON.stringify([highest, stay], undefined, 2)}`);
+      if (
+        highest !== undefined &&
+        highest.endedAt <= stay.enteredAt &&
+        BigInt(stay.token) <= BigInt(highest.token)
+      ) {
+        expect.fail(
+          `The token of ${resource} did not rise:\n${JSON.stringify([highest, stay], undefined, 2)}`,
+        );
       }
       if (highest === undefined || BigInt(stay.token) > BigInt(highest.token)) highest = stay;
     }

@@ -1,6 +1,20 @@
-import { createLocks, isLockError, type Lease, type LockError, type LockManager, type LockOptions } from '@locks/core';
+import {
+  createLocks,
+  isLockError,
+  type Lease,
+  type LockError,
+  type LockManager,
+  type LockOptions,
+} from '@locks/core';
 import type { RedisBackendOptions } from '@locks/redis-ioredis';
-import { type Proxy, type RedisOptions, type RedisServer, startProxy, startRedis, waitUntil } from '@locks/test-servers';
+import {
+  type Proxy,
+  type RedisOptions,
+  type RedisServer,
+  startProxy,
+  startRedis,
+  waitUntil,
+} from '@locks/test-servers';
 import { expect } from 'vitest';
 import type { HostPort, RedisAddress } from '../src/redis/address.ts';
 import { type Library, openClient } from '../src/redis/open-client.ts';
@@ -31,7 +45,11 @@ export class Lab implements AsyncDisposable {
   }
 
   /** Locks of one client of its own. */
-  async locks(library: Library, at: RedisAddress | { url: string }, options: LabOptions = {}): Promise<LockManager> {
+  async locks(
+    library: Library,
+    at: RedisAddress | { url: string },
+    options: LabOptions = {},
+  ): Promise<LockManager> {
     const { backend, ...lockOptions } = options;
     const client = await openClient(library, 'kind' in at ? at : { kind: 'standalone', url: at.url });
     this.onEnd(() => client.end());
@@ -39,7 +57,11 @@ export class Lab implements AsyncDisposable {
   }
 
   /** Locks of one client in a process of its own. */
-  async worker(library: Library, at: RedisAddress | { url: string }, options: LabOptions = {}): Promise<WorkerProcess> {
+  async worker(
+    library: Library,
+    at: RedisAddress | { url: string },
+    options: LabOptions = {},
+  ): Promise<WorkerProcess> {
     const address: RedisAddress = 'kind' in at ? at : { kind: 'standalone', url: at.url };
     return this.use(await WorkerProcess.start({ library, address, ...options }));
   }
@@ -90,4 +112,13 @@ export function figure(what: string, ms: number): void {
 export async function untilWaiting(locks: LockManager, name: string, count = 1): Promise<void> {
   const waiting = async () => (await locks.inspect(name)).waiters.length === count;
   await waitUntil(waiting, { what: `${count} waiters of ${name}` });
+}
+
+/** Resolves when `count` acquisitions wait for `name` and are told of their turn: a first wait begins before that. */
+export async function untilListening(redis: RedisServer, name: string, count = 1): Promise<void> {
+  const listening = async () => {
+    const members = (await redis.command('ZRANGE', `{lock:${name}}:q`, 0, -1)) as string[];
+    return members.filter((member) => /^[^@|]+\|\d+\|=/.test(member)).length === count;
+  };
+  await waitUntil(listening, { what: `${count} waiters of ${name} that are told` });
 }

@@ -1,6 +1,10 @@
 import { once } from 'node:events';
 import { createLocks, type LockBackend } from '@locks/core';
-import { type IoredisClient, type RedisBackendOptions, redisBackend as ioredisBackend } from '@locks/redis-ioredis';
+import {
+  type IoredisClient,
+  type RedisBackendOptions,
+  redisBackend as ioredisBackend,
+} from '@locks/redis-ioredis';
 import { type NodeRedisClient, redisBackend as nodeRedisBackend } from '@locks/redis-node';
 import { type RedisServer, startRedis } from '@locks/test-servers';
 import { Redis } from 'ioredis';
@@ -30,7 +34,9 @@ const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
 async function refusesToAcquire(backend: LockBackend): Promise<void> {
   const locks = createLocks(backend);
   const startedAt = performance.now();
-  expect(await failure(locks.lock('a').acquire({ waitMs: 10_000 }))).toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+  expect(await failure(locks.lock('a').acquire({ waitMs: 10_000 }))).toMatchObject({
+    code: 'LOCK_INVALID_ARGUMENT',
+  });
   expect(await failure(locks.lock('a').tryAcquire())).toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
   expect(performance.now() - startedAt).toBeLessThan(1_000);
   await locks.close();
@@ -70,7 +76,9 @@ describe.each([
   ])('%s', async (_name, bad: object) => {
     const options = bad as RedisBackendOptions;
     const [one, other] = [new Redis(redis.url, { lazyConnect: true }), createClient({ url: redis.url })];
-    expect(() => (backendOn === ioredisOn ? ioredisBackend(one, options) : nodeRedisBackend(other, options))).toThrow(invalid);
+    expect(() =>
+      backendOn === ioredisOn ? ioredisBackend(one, options) : nodeRedisBackend(other, options),
+    ).toThrow(invalid);
     one.disconnect();
   });
 });

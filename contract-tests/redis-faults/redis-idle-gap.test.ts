@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../src/redis/open-client.ts';
 import { waitUntil } from '@locks/test-servers';
-import { figure, Lab, untilWaiting, watched } from './lab.ts';
+import { figure, Lab, untilListening, untilWaiting, watched } from './lab.ts';
 import { machineNow } from './worker-orders.ts';
 
 const CLAIM_MS = 2_000;
@@ -37,9 +37,9 @@ describe.concurrent.each(libraries)('the idle gap with %s', { timeout: 30_000 },
     const next = await lab.worker(library, redis);
     const lease = await holder.lock('a').acquire();
     next.acquire('a').catch(() => undefined);
-    await untilWaiting(holder, 'a');
+    await untilListening(redis, 'a');
     const entered = last.lock('a').acquire();
-    await untilWaiting(holder, 'a', 2);
+    await untilListening(redis, 'a', 2);
     await next.kill();
     const listening = async () => (await redis.command('PUBSUB', 'CHANNELS')) as unknown[];
     await waitUntil(async () => (await listening()).length === 1, { what: 'the end of its subscription' });
@@ -59,9 +59,9 @@ describe.concurrent.each(libraries)('the idle gap with %s', { timeout: 30_000 },
     const frozen = await lab.worker(library, redis);
     const lease = await holder.lock('a').acquire({ ttlMs: 20_000 });
     const missed = watched(frozen.acquire('a', { waitMs: 20_000 }));
-    await untilWaiting(holder, 'a');
+    await untilListening(redis, 'a');
     const entered = last.lock('a').acquire();
-    await untilWaiting(holder, 'a', 2);
+    await untilListening(redis, 'a', 2);
     frozen.freeze();
     await lease.release();
     const releasedAt = machineNow();
@@ -87,7 +87,7 @@ describe.concurrent.each(libraries)('the idle gap with %s', { timeout: 30_000 },
     const [holder, waiter] = [await lab.locks(library, redis), await lab.locks(library, redis)];
     await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire();
-    await untilWaiting(waiter, 'a');
+    await untilListening(redis, 'a');
     expect(await redis.command('DEL', 'lock:a')).toBe(1);
     const deletedAt = machineNow();
     const lease = await entered;
@@ -104,7 +104,7 @@ describe.concurrent.each(libraries)('the idle gap with %s', { timeout: 30_000 },
     expect(await redis.command('SET', 'lock:a', 'theirs', 'NX', 'PX', 20_000)).toBe('OK');
     expect(await waiter.lock('a').tryAcquire()).toBeUndefined();
     const entered = watched(waiter.lock('a').acquire());
-    await untilWaiting(waiter, 'a');
+    await untilListening(redis, 'a');
     expect(await redis.command('GET', 'lock:a')).toBe('theirs');
     expect(entered.settled).toBe(false);
     await redis.command('DEL', 'lock:a');
@@ -124,7 +124,7 @@ describe.concurrent.each(libraries)('the idle gap with %s', { timeout: 30_000 },
     const [holder, waiter] = [await lab.locks(library, redis), await lab.locks(library, proxy)];
     const lease = await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire();
-    await untilWaiting(holder, 'a');
+    await untilListening(redis, 'a');
     proxy.blackhole({ direction: 'toClient', only: (connection) => connection.sawSubscribe });
     await lease.release();
     const releasedAt = machineNow();

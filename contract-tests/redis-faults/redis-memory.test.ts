@@ -42,7 +42,9 @@ describe.each(libraries)('memory, with %s', { timeout: 120_000 }, (library) => {
     const before = await heapBytes();
     await churn(locks, NAMES / 4, NAMES);
     const grown = (await heapBytes()) - before;
-    process.stdout.write(`    heap of ${library} after ${NAMES} names: ${Math.round(grown / 1024)} kB more\n`);
+    process.stdout.write(
+      `    heap of ${library} after ${NAMES} names: ${Math.round(grown / 1024)} kB more\n`,
+    );
     expect(grown).toBeLessThan(5 * 2 ** 20);
     const left = Number(await redis.command('DBSIZE'));
     expect(left).toBeLessThanOrEqual(SLOTS);

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { describe, expect, it } from 'vitest';
 import { type Library, libraries } from '../src/redis/open-client.ts';
-import { failure, Lab, untilWaiting } from './lab.ts';
+import { failure, Lab, untilListening, untilWaiting } from './lab.ts';
 
 const SLACK_MS = 700;
 
@@ -25,11 +25,15 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
     const [holder, waiter] = [await lab.locks(library, redis), await lab.locks(library, redis)];
     const [handed, single] = [await holder.lock('handed').acquire(), await holder.lock('single').acquire()];
     const entered = waiter.lock('handed').acquire({ ttlMs: 20_000 });
-    await untilWaiting(waiter, 'handed');
+    await untilListening(redis, 'handed');
     // Whatever it uses is too much now.
     await redis.command('CONFIG', 'SET', 'maxmemory', 1);
     const refused = await failure(holder.lock('b').acquire({ waitMs: 5_000 }));
-    expect(refused).toMatchObject({ code: 'LOCK_BACKEND', resource: 'b', cause: expect.objectContaining({ message: expect.stringMatching(/^OOM/) }) });
+    expect(refused).toMatchObject({
+      code: 'LOCK_BACKEND',
+      resource: 'b',
+      cause: expect.objectContaining({ message: expect.stringMatching(/^OOM/) }),
+    });
     expect(await failure(holder.lock('b').tryAcquire())).toMatchObject({ code: 'LOCK_BACKEND' });
     await handed.renew(25_000);
     expect(Number(await redis.command('PTTL', 'lock:handed'))).toBeGreaterThan(20_000);
@@ -52,7 +56,10 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
     const cause = expect.objectContaining({ message: expect.stringMatching(/READONLY/) });
     expect(await failure(locks.lock('a').tryAcquire())).toMatchObject({ code: 'LOCK_BACKEND', cause });
     const startedAt = performance.now();
-    expect(await failure(locks.lock('a').acquire({ waitMs: 600 }))).toMatchObject({ code: 'LOCK_BACKEND', cause });
+    expect(await failure(locks.lock('a').acquire({ waitMs: 600 }))).toMatchObject({
+      code: 'LOCK_BACKEND',
+      cause,
+    });
     expect(performance.now() - startedAt).toBeLessThan(600 + SLACK_MS);
     expect(await replica.command('DBSIZE')).toBe(0);
   });
@@ -91,7 +98,10 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
     const locks = await lab.locks(library, { url });
     const startedAt = performance.now();
     const refused = await failure(locks.lock('a').acquire({ waitMs: 10_000 }));
-    expect(refused).toMatchObject({ code: 'LOCK_BACKEND', cause: expect.objectContaining({ message: expect.stringMatching(/NOPERM|permission/i) }) });
+    expect(refused).toMatchObject({
+      code: 'LOCK_BACKEND',
+      cause: expect.objectContaining({ message: expect.stringMatching(/NOPERM|permission/i) }),
+    });
     expect(performance.now() - startedAt).toBeLessThan(2_000);
     expect(await redis.command('DBSIZE')).toBe(0);
   });
@@ -104,7 +114,7 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
     // It may not publish: the waiter hears nothing and finds its grant by its check.
     const held = await mute.lock('a').acquire();
     const entered = other.lock('a').acquire();
-    await untilWaiting(other, 'a');
+    await untilListening(redis, 'a');
     await held.release();
     const next = await entered;
     // It may not subscribe: it waits all the same, served by its own checks.
@@ -133,7 +143,10 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
     await replica.pause();
     lab.onEnd(() => replica.resume());
     const refused = await failure(locks.lock('a').tryAcquire());
-    expect(refused).toMatchObject({ code: 'LOCK_BACKEND', cause: expect.objectContaining({ name: 'ReplicationError' }) });
+    expect(refused).toMatchObject({
+      code: 'LOCK_BACKEND',
+      cause: expect.objectContaining({ name: 'ReplicationError' }),
+    });
     expect(await master.command('EXISTS', 'lock:a')).toBe(0);
     // A hand-off is no exception.
     const held = await plain.lock('b').acquire();
@@ -141,7 +154,9 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
     await untilWaiting(plain, 'b');
     await held.release();
     expect(await failure(handed)).toMatchObject({ code: 'LOCK_BACKEND' });
-    await waitUntil(async () => (await master.command('EXISTS', 'lock:b')) === 0, { what: 'nothing to be left' });
+    await waitUntil(async () => (await master.command('EXISTS', 'lock:b')) === 0, {
+      what: 'nothing to be left',
+    });
     replica.resume();
     await untilFollowing(master);
     const again = await locks.lock('a').acquire({ waitMs: 5_000 });
@@ -154,7 +169,9 @@ describe.concurrent.each(libraries)('a wrong password, with %s', (library) => {
   it('is LOCK_BACKEND within the wait, and names the refusal', async () => {
     await using lab = new Lab();
     const redis = await lab.redis({ password: 'right' });
-    const locks = createLocks(backendWithPassword(lab, library, `redis://:wrong@${redis.host}:${redis.port}`));
+    const locks = createLocks(
+      backendWithPassword(lab, library, `redis://:wrong@${redis.host}:${redis.port}`),
+    );
     lab.use(locks);
     const startedAt = performance.now();
     const error = await failure(locks.lock('a').acquire({ waitMs: 3_000 }));
@@ -181,6 +198,12 @@ function backendWithPassword(lab: Lab, library: Library, url: string): LockBacke
 
 /** Resolves when a replica acknowledges: after a full synchronisation it takes its time with the first one. */
 async function untilFollowing(master: RedisServer): Promise<void> {
-  const acknowledged = async () => (await sendCommands(master, [['SET', 'probe', 1], ['WAIT', 1, 500]]))[1] === 1;
+  const acknowledged = async () =>
+    (
+      await sendCommands(master, [
+        ['SET', 'probe', 1],
+        ['WAIT', 1, 500],
+      ])
+    )[1] === 1;
   await waitUntil(acknowledged, { what: 'a replica that follows' });
 }

@@ -32,7 +32,11 @@ interface Failover extends LoadResult {
 }
 
 /** Two processes of each client contend for a few locks and hold two each throughout, while `fail` happens. */
-async function failover(lab: Lab, how: string, fail: (master: RedisServer) => Promise<void>): Promise<Failover> {
+async function failover(
+  lab: Lab,
+  how: string,
+  fail: (master: RedisServer) => Promise<void>,
+): Promise<Failover> {
   const deployment = lab.use(await startSentinel({ downAfterMs: DOWN_AFTER_MS }));
   const sentinels = deployment.sentinels.map(({ host, port }) => ({ host, port }));
   const address: RedisAddress = { kind: 'sentinel', name: deployment.name, sentinels };
@@ -48,7 +52,9 @@ async function failover(lab: Lab, how: string, fail: (master: RedisServer) => Pr
       hold(worker, `held for long ${index}`, LONG_TTL_MS),
     ]),
   );
-  await Promise.all(workers.map((worker) => worker.startLoad({ resources: RESOURCES, loops: 4, holdMs: 8, waitMs: 25_000 })));
+  await Promise.all(
+    workers.map((worker) => worker.startLoad({ resources: RESOURCES, loops: 4, holdMs: 8, waitMs: 25_000 })),
+  );
   await sleep(1_000);
   const old = await deployment.master();
   const failedAt = machineNow();
@@ -73,9 +79,13 @@ describe('a failover of Sentinel under load', { timeout: 60_000 }, () => {
     assertTokensRise(stays);
     // Replication is asynchronous: a grant may be lost with the old master. Nothing else excuses an overlap.
     const overlaps = overlapsIn(stays);
-    process.stdout.write(`    ${how}: ${stays.length} stays, ${overlaps.length} overlaps, ${failures.length} failures\n`);
+    process.stdout.write(
+      `    ${how}: ${stays.length} stays, ${overlaps.length} overlaps, ${failures.length} failures\n`,
+    );
     for (const { earlier, later } of overlaps) {
-      expect(Math.abs(earlier.enteredAt - failedAt), JSON.stringify({ earlier, later })).toBeLessThan(UNREPLICATED_MS);
+      expect(Math.abs(earlier.enteredAt - failedAt), JSON.stringify({ earlier, later })).toBeLessThan(
+        UNREPLICATED_MS,
+      );
       expect(BigInt(later.token)).toBeGreaterThan(BigInt(earlier.token));
     }
     // While nobody answers a release may fail and a lease may be lost, but no wait of 25 s runs out.

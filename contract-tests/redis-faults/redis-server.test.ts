@@ -1,7 +1,7 @@
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../src/redis/open-client.ts';
-import { failure, figure, Lab, lossOf, untilWaiting, watched } from './lab.ts';
+import { failure, figure, Lab, lossOf, untilListening, untilWaiting, watched } from './lab.ts';
 
 const CHECK_MS = 1_000;
 /** Both clients try again after less than this when the server is back at once. */
@@ -48,7 +48,7 @@ describe.concurrent.each(libraries)('what happens to the server, with %s', { tim
     await flush();
     await lease.renew();
     const entered = waiter.lock('a').acquire();
-    await untilWaiting(waiter, 'a');
+    await untilListening(redis, 'a');
     await flush();
     const releasedAt = performance.now();
     await lease.release();
@@ -70,7 +70,7 @@ describe.concurrent.each(libraries)('what happens to the server, with %s', { tim
     const waiter = await lab.locks(library, redis);
     const lease = await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire({ waitMs: 20_000 });
-    await untilWaiting(waiter, 'a');
+    await untilListening(redis, 'a');
     await redis.command('CLIENT', 'KILL', 'TYPE', 'normal');
     await redis.command('CLIENT', 'KILL', 'TYPE', 'pubsub');
     // Longer than its ttl: renewals go on over new connections.
@@ -121,7 +121,10 @@ describe.concurrent.each(libraries)('what happens to the server, with %s', { tim
     expect(performance.now() - startedAt).toBeLessThan(400 + SLACK_MS);
     // The command runs when the pause is over; the abandon that was sent after it takes it back.
     await redis.command('PING');
-    await waitUntil(async () => (await redis.command('EXISTS', 'lock:a')) === 0, { what: 'no ghost', timeoutMs: 2_000 });
+    await waitUntil(async () => (await redis.command('EXISTS', 'lock:a')) === 0, {
+      what: 'no ghost',
+      timeoutMs: 2_000,
+    });
     await (await locks.lock('a').acquire({ waitMs: 1_000 })).release();
   });
 });

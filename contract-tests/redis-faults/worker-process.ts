@@ -33,7 +33,10 @@ export class WorkerProcess implements AsyncDisposable {
   }
 
   static async start(setup: WorkerSetup): Promise<WorkerProcess> {
-    const child = fork(MAIN, [JSON.stringify(setup)], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const child = fork(MAIN, [JSON.stringify(setup)], {
+      execArgv: [],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     const worker = new WorkerProcess(child);
     await Promise.race([
       once(child, 'message'),

@@ -63,7 +63,13 @@ async function run(loop: number, { resources, holdMs, waitMs }: LoadOptions): Pr
   }
 }
 
-async function stay(resource: string, who: string, askedAt: number, lease: Lease, holdMs: number): Promise<void> {
+async function stay(
+  resource: string,
+  who: string,
+  askedAt: number,
+  lease: Lease,
+  holdMs: number,
+): Promise<void> {
   const enteredAt = machineNow();
   let lostAt: number | undefined;
   lease.signal.addEventListener('abort', () => {
@@ -99,7 +105,10 @@ process.on('message', ({ order, name, args }: Order) => {
   obey(...args).then(
     (value) => send({ order, value }),
     (error: Error & { code?: string }) =>
-      send({ order, error: { message: error.message, ...(error.code !== undefined && { code: error.code }) } }),
+      send({
+        order,
+        error: { message: error.message, ...(error.code !== undefined && { code: error.code }) },
+      }),
   );
 });
 send('ready');

@@ -22,21 +22,28 @@ describe('ioredis and node-redis on one server', { timeout: 30_000 }, () => {
     ['redis-node', 'redis-ioredis'],
   ];
 
-  it.each(pairs)('%s excludes %s, which sees who holds, cannot release it, and may do so by force', async (one, other) => {
-    await using lab = new Lab();
-    const name = `exclusion ${one}`;
-    const [holder, stranger] = [await lab.locks(one, redis), await lab.locks(other, redis)];
-    const lease = await holder.lock(name).acquire({ label: 'the holder' });
-    expect(await stranger.lock(name).tryAcquire()).toBeUndefined();
-    expect(await failure(stranger.lock(name).acquire({ waitMs: 50 }))).toMatchObject({ code: 'LOCK_TIMEOUT' });
-    const { acquisitionId, fencingToken } = lease;
-    expect((await stranger.inspect(name)).holders).toMatchObject([{ acquisitionId, fencingToken, label: 'the holder' }]);
-    expect(await stranger.forceRelease(name)).toMatchObject([{ acquisitionId }]);
-    expect(await failure(lease.renew())).toMatchObject({ code: 'LOCK_LOST', reason: 'force-released' });
-    const next = await stranger.lock(name).acquire();
-    expect(next.fencingToken).toBeGreaterThan(fencingToken as bigint);
-    await next.release();
-  });
+  it.each(pairs)(
+    '%s excludes %s, which sees who holds, cannot release it, and may do so by force',
+    async (one, other) => {
+      await using lab = new Lab();
+      const name = `exclusion ${one}`;
+      const [holder, stranger] = [await lab.locks(one, redis), await lab.locks(other, redis)];
+      const lease = await holder.lock(name).acquire({ label: 'the holder' });
+      expect(await stranger.lock(name).tryAcquire()).toBeUndefined();
+      expect(await failure(stranger.lock(name).acquire({ waitMs: 50 }))).toMatchObject({
+        code: 'LOCK_TIMEOUT',
+      });
+      const { acquisitionId, fencingToken } = lease;
+      expect((await stranger.inspect(name)).holders).toMatchObject([
+        { acquisitionId, fencingToken, label: 'the holder' },
+      ]);
+      expect(await stranger.forceRelease(name)).toMatchObject([{ acquisitionId }]);
+      expect(await failure(lease.renew())).toMatchObject({ code: 'LOCK_LOST', reason: 'force-released' });
+      const next = await stranger.lock(name).acquire();
+      expect(next.fencingToken).toBeGreaterThan(fencingToken as bigint);
+      await next.release();
+    },
+  );
 
   it.each(pairs)('%s hands over to %s at once', async (one, other) => {
     await using lab = new Lab();
@@ -91,7 +98,9 @@ describe('ioredis and node-redis on one server', { timeout: 30_000 }, () => {
         await worker.release(id);
       };
       waits.push(stay());
-      await waitUntil(async () => (await here.inspect(name)).waiters.length === place + 1, { what: `waiter ${place}` });
+      await waitUntil(async () => (await here.inspect(name)).waiters.length === place + 1, {
+        what: `waiter ${place}`,
+      });
     }
     await lease.release();
     await Promise.all(waits);
@@ -100,13 +109,23 @@ describe('ioredis and node-redis on one server', { timeout: 30_000 }, () => {
     expect(entered.map(({ place }) => place)).toEqual(order.map((_, place) => place));
     const load = { resources: [`${name} under load`], loops: 4, holdMs: 2, waitMs: 10_000 };
     await Promise.all(workers.map((worker) => worker.startLoad(load)));
-    await waitUntil(async () => (await here.inspect(load.resources[0] as string)).waiters.length > 6, { what: 'a queue' });
+    await waitUntil(async () => (await here.inspect(load.resources[0] as string)).waiters.length > 6, {
+      what: 'a queue',
+    });
     await new Promise((resolve) => setTimeout(resolve, 1_000));
-    const { stays, failures, unhandled } = together(await Promise.all(workers.map((worker) => worker.stopLoad())));
-    expect({ failures, unhandled, overlaps: overlapsIn(stays) }).toEqual({ failures: [], unhandled: [], overlaps: [] });
+    const { stays, failures, unhandled } = together(
+      await Promise.all(workers.map((worker) => worker.stopLoad())),
+    );
+    expect({ failures, unhandled, overlaps: overlapsIn(stays) }).toEqual({
+      failures: [],
+      unhandled: [],
+      overlaps: [],
+    });
     assertTokensRise(stays);
     // In turn: nobody gets a second stay while another waits for its first.
-    const counts = [...new Set(stays.map(({ who }) => who))].map((one) => stays.filter(({ who }) => who === one).length);
+    const counts = [...new Set(stays.map(({ who }) => who))].map(
+      (one) => stays.filter(({ who }) => who === one).length,
+    );
     expect(counts).toHaveLength(12);
     expect(Math.max(...counts) - Math.min(...counts), String(counts)).toBeLessThanOrEqual(3);
   });

@@ -8,7 +8,7 @@ const VARIABLE = 'LOCKS_CONFORMANCE_REDIS';
 /** The defaults of the backend: a claim time that lapses, and the look after it. */
 const IDLE_GAP_MS = 3_000;
 /** A first wait opens a connection; a client of Sentinel or a cluster asks around before. */
-const SLACK_MS: Record<Topology, number> = { standalone: 500, sentinel: 1_500, cluster: 800 };
+const SLACK_MS: Record<Topology, number> = { standalone: 500, sentinel: 800, cluster: 800 };
 
 /** How many clients are connected before the first case: many at once, in the middle of one, would hold it up. */
 const WARM: Record<Topology, number> = { standalone: 0, sentinel: 24, cluster: 16 };
@@ -43,7 +43,11 @@ export function redisHarness(module: string, library: Library, topology: Topolog
     async setup() {
       const started = await deploy(topology);
       deployment = started;
-      idle.push(...(await Promise.all(Array.from({ length: WARM[topology] }, () => openClient(library, started.proxied)))));
+      idle.push(
+        ...(await Promise.all(
+          Array.from({ length: WARM[topology] }, () => openClient(library, started.proxied)),
+        )),
+      );
       Object.assign(harness, { server: `Redis ${await versionOf(started.direct)}` });
       return {
         env: { [VARIABLE]: JSON.stringify(started.direct) },
