@@ -12,6 +12,8 @@ export interface MutantOrder {
   readonly cases: readonly string[];
   readonly seeds: readonly number[];
   readonly limitMs: number;
+  /** How many cases run at a time. */
+  readonly atOnce: number;
 }
 
 export interface CaseVerdict {
@@ -23,9 +25,6 @@ export interface CaseVerdict {
   /** Whether it started processes. */
   readonly forked: boolean;
 }
-
-/** As many as one event loop serves without making them late. */
-const CASES_AT_ONCE = 14;
 
 // A broken lock may break a promise that nobody handles: that is the mutant's way, and no verdict.
 process.on('unhandledRejection', () => {});
@@ -42,7 +41,7 @@ process.on('message', (order: MutantOrder) => {
   );
 });
 
-async function judge({ cases, seeds, limitMs }: MutantOrder): Promise<CaseVerdict[]> {
+async function judge({ cases, seeds, limitMs, atOnce }: MutantOrder): Promise<CaseVerdict[]> {
   const queue = seeds.flatMap((seed) => {
     const chosen = conformanceCases.filter(({ id }) => cases.includes(id));
     return chosen.map((testCase) => ({ testCase, seed }));
@@ -53,7 +52,7 @@ async function judge({ cases, seeds, limitMs }: MutantOrder): Promise<CaseVerdic
       verdicts.push(await verdictOn(next.testCase, next.seed, limitMs));
     }
   };
-  await Promise.all(Array.from({ length: CASES_AT_ONCE }, work));
+  await Promise.all(Array.from({ length: atOnce }, work));
   return verdicts;
 }
 
