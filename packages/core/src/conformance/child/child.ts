@@ -24,14 +24,20 @@ export class Child {
   /** Starts a process that loads the harness `module`. */
   static async start(module: string): Promise<Child> {
     const process = fork(MAIN, [module], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const settled = new AbortController();
+    const signal = AbortSignal.any([settled.signal, AbortSignal.timeout(START_MS)]);
     try {
-      const [first] = (await once(process, 'message', { signal: AbortSignal.timeout(START_MS) })) as [
-        unknown,
-      ];
+      const said = once(process, 'message', { signal });
+      const [first] = (await Promise.race([
+        said,
+        once(process, 'exit', { signal }).then(() => ['it ended']),
+      ])) as [unknown];
       if (first !== 'ready') throw new Error(`The child process did not start: ${JSON.stringify(first)}`);
     } catch (error) {
       process.kill('SIGKILL');
       throw error;
+    } finally {
+      settled.abort();
     }
     return new Child(process);
   }
