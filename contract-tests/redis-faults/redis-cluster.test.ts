@@ -63,7 +63,7 @@ describe.concurrent.each(libraries)(
           await lab.locks(library, address, { ttlMs: TTL_MS }),
           await lab.locks(library, address, { ttlMs: TTL_MS }),
         ];
-        const [kept, renewed, released, handed, fresh] = namesInOneSlot(5, `migrating ${library}`) as [
+        const [kept, renewed, released, handed, fresh] = namesInOneSlot(5, `${which}, ${library}`) as [
           string,
           string,
           string,
@@ -247,7 +247,7 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
       `    ${survived} of ${held.length} held leases survived, the others were told lost\n`,
     );
     // The slots of other masters never noticed.
-    expect(await Promise.race([lossAtHome, 'still held'])).toBe('still held');
+    expect(await Promise.race([lossAtHome, Promise.resolve('still held')])).toBe('still held');
   });
 });
 

@@ -78,7 +78,7 @@ export function redisHarness(module: string, library: Library, topology: Topolog
     timing: { idleGapMs: IDLE_GAP_MS, slackMs: SLACK_MS[topology] },
   });
   const dropIdle = async (): Promise<void> => {
-    await Promise.all(idle.splice(0).map((client) => client.end()));
+    await Promise.all(idle.splice(0).map(async (client) => client.end()));
   };
   return harness;
 }
