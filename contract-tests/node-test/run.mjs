@@ -21,11 +21,23 @@ for (const { version, executable, major } of nodes) {
     const { ok, output } = await runCommand(executable, ['--test', '--test-reporter=tap', file]);
     const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
     const count = (what) => Number(output.match(new RegExp(`^# ${what} (\\d+)$`, 'm'))?.[1] ?? 0);
-    rows.push({ node: version, backend, passed: count('pass'), 'not applicable': count('skipped'), failed: count('fail'), seconds });
+    rows.push({
+      node: version,
+      backend,
+      passed: count('pass'),
+      'not applicable': count('skipped'),
+      failed: count('fail'),
+      seconds,
+    });
     // A run that registered nothing is no success.
     if (ok && count('pass') > 0) continue;
     process.exitCode = 1;
-    console.error(`The suite fails on Node ${version} with ${backend}:\n${output.split('\n').filter((line) => /not ok|error:|failureType/.test(line)).join('\n')}`);
+    console.error(
+      `The suite fails on Node ${version} with ${backend}:\n${output
+        .split('\n')
+        .filter((line) => /not ok|error:|failureType/.test(line))
+        .join('\n')}`,
+    );
   }
 }
 console.table(rows);

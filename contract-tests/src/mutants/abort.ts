@@ -33,7 +33,12 @@ export const abortMutants: readonly Mutant[] = [
     name: 'abort-has-an-error-of-its-own',
     says: 'an abort rejects with another error than the reason of the signal',
     host: 'memory',
-    expected: ['abort/before-the-call', 'abort/at-every-point', 'abort/while-waiting', 'reentrancy/local-wait-has-limits'],
+    expected: [
+      'abort/before-the-call',
+      'abort/at-every-point',
+      'abort/while-waiting',
+      'reentrancy/local-wait-has-limits',
+    ],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
         acquire: (options) =>
@@ -61,7 +66,9 @@ export const abortMutants: readonly Mutant[] = [
       overLocks(locks, (lock) => ({
         async acquire(options) {
           const lease = await lock.acquire(options);
-          options?.signal?.addEventListener('abort', () => void lease.release().catch(() => {}), { once: true });
+          options?.signal?.addEventListener('abort', () => void lease.release().catch(() => {}), {
+            once: true,
+          });
           return lease;
         },
       })),

@@ -7,7 +7,12 @@ export const closeMutants: readonly Mutant[] = [
     name: 'close-takes-its-time',
     says: 'close comes back at once, and closes some seconds later',
     host: 'memory',
-    expected: ['close/refuses-new-calls', 'close/ends-waits', 'close/gives-back-and-tells', 'close/lets-the-process-end'],
+    expected: [
+      'close/refuses-new-calls',
+      'close/ends-waits',
+      'close/gives-back-and-tells',
+      'close/lets-the-process-end',
+    ],
     locks: (locks) =>
       delegateLocks(locks, {
         async close() {

@@ -77,7 +77,8 @@ function waitsForTheOneBefore(backend: LockBackend): LockBackend {
           watched = { id: waiters[place - 1]?.acquisitionId ?? holder, held: false };
           before.set(acquisitionId, watched);
         }
-        if (watched.id === undefined || holder === acquisitionId || (watched.held && holder !== watched.id)) return undefined;
+        if (watched.id === undefined || holder === acquisitionId || (watched.held && holder !== watched.id))
+          return undefined;
         watched.held ||= holder === watched.id;
         if (call.signal?.aborted) return undefined;
         await pause(5);

@@ -20,7 +20,9 @@ function lenient<T>(ask: (withOptions: boolean) => T): T {
 
 function ignoresBadOptions(locks: LockManager): LockManager {
   return overLocks(
-    delegateLocks(locks, { lock: (name, options) => lenient((all) => locks.lock(name, all ? options : undefined)) }),
+    delegateLocks(locks, {
+      lock: (name, options) => lenient((all) => locks.lock(name, all ? options : undefined)),
+    }),
     (lock) => ({
       acquire: (options) => lenient((all) => lock.acquire(all ? options : { waitMs: 0 })),
       tryAcquire: (options) => lenient((all) => lock.tryAcquire(all ? options : undefined)),
@@ -33,7 +35,11 @@ export const faultMutants: readonly Mutant[] = [
     name: 'grants-where-the-store-failed',
     says: 'a failed attempt is taken for a grant',
     host: 'memory',
-    expected: ['faults/failing-store', 'faults/lasting-failure-fails-at-once', 'faults/transient-failure-is-retried'],
+    expected: [
+      'faults/failing-store',
+      'faults/lasting-failure-fails-at-once',
+      'faults/transient-failure-is-retried',
+    ],
     calls: onCalls((backend) =>
       delegate(backend, {
         async attempt(request, enqueue, call) {
@@ -68,7 +74,11 @@ export const faultMutants: readonly Mutant[] = [
     name: 'never-tries-again',
     says: 'every failure is taken for a lasting one',
     host: 'memory',
-    expected: ['faults/transient-failure-is-retried', 'faults/store-away-while-waiting', 'faults/unanswered-release'],
+    expected: [
+      'faults/transient-failure-is-retried',
+      'faults/store-away-while-waiting',
+      'faults/unanswered-release',
+    ],
     calls: onCalls((backend) => delegate(backend, { isRetryable: () => false })),
   },
   {
@@ -117,7 +127,11 @@ export const faultMutants: readonly Mutant[] = [
     expected: ['faults/bad-backends-are-refused'],
     calls: (backend) => {
       if (typeof backend !== 'object' || typeof backend.attempt !== 'function') return backend;
-      return { ...delegate(backend, {}), spec: 'locks-backend/1', name: backend.name || 'nameless' } satisfies LockBackend;
+      return {
+        ...delegate(backend, {}),
+        spec: 'locks-backend/1',
+        name: backend.name || 'nameless',
+      } satisfies LockBackend;
     },
   },
   {

@@ -1,7 +1,9 @@
 import type { LockBackend } from '@locks/core';
 
 /** Breaks what core says to backends; what is no backend is left for core to refuse. */
-export function onCalls(change: (backend: LockBackend) => LockBackend): (backend: LockBackend) => LockBackend {
+export function onCalls(
+  change: (backend: LockBackend) => LockBackend,
+): (backend: LockBackend) => LockBackend {
   return (backend) => {
     const { attempt, awaitTurn = attempt } = (backend ?? {}) as Partial<LockBackend>;
     return typeof attempt === 'function' && typeof awaitTurn === 'function' ? change(backend) : backend;

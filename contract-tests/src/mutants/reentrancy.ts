@@ -5,12 +5,18 @@ import type { Mutant } from './mutant.ts';
 import { onCalls } from './on-calls.ts';
 
 /** Whoever runs where `held` finds a lease of the name is let in, without count or turn. */
-function letsIn(locks: LockManager, held: Pick<AsyncLocalStorage<ReadonlyMap<string, Lease>>, 'run' | 'getStore'>): LockManager {
+function letsIn(
+  locks: LockManager,
+  held: Pick<AsyncLocalStorage<ReadonlyMap<string, Lease>>, 'run' | 'getStore'>,
+): LockManager {
   return overLocks(locks, (lock, name) => ({
     run: (work, options) => {
       const lease = held.getStore()?.get(name);
       if (lease !== undefined) return Promise.resolve(work(lease));
-      return lock.run((own) => held.run(new Map([...(held.getStore() ?? []), [name, own]]), () => work(own)), options);
+      return lock.run(
+        (own) => held.run(new Map([...(held.getStore() ?? []), [name, own]]), () => work(own)),
+        options,
+      );
     },
   }));
 }
@@ -45,7 +51,9 @@ export const reentrancyMutants: readonly Mutant[] = [
     host: 'memory',
     expected: ['reentrancy/not-unless-asked', 'reentrancy/queued-task-of-a-stranger'],
     locks: (locks) =>
-      delegateLocks(locks, { lock: (name, options) => delegateLock(locks.lock(name, { ...options, reentrant: true }), {}) }),
+      delegateLocks(locks, {
+        lock: (name, options) => delegateLock(locks.lock(name, { ...options, reentrant: true }), {}),
+      }),
   },
   {
     name: 'never-reentrant',
@@ -53,7 +61,9 @@ export const reentrancyMutants: readonly Mutant[] = [
     host: 'memory',
     expected: ['reentrancy/run-inside-run', 'reentrancy/three-levels', 'reentrancy/branches-take-turns'],
     locks: (locks) =>
-      delegateLocks(locks, { lock: (name, options) => delegateLock(locks.lock(name, { ...options, reentrant: false }), {}) }),
+      delegateLocks(locks, {
+        lock: (name, options) => delegateLock(locks.lock(name, { ...options, reentrant: false }), {}),
+      }),
   },
   {
     name: 're-entry-asks-the-store',
@@ -99,19 +109,26 @@ export const reentrancyMutants: readonly Mutant[] = [
     expected: ['reentrancy/handle-inside-run'],
     locks: (locks) =>
       overLocks(locks, (lock, name) => ({
-        acquire: (options) => lock.acquire({ ...options, within: options?.within ?? contexts.getStore()?.get(name) }),
-        run: (work, options) => lock.run((lease) => contexts.run(new Map([[name, lease]]), () => work(lease)), options),
+        acquire: (options) =>
+          lock.acquire({ ...options, within: options?.within ?? contexts.getStore()?.get(name) }),
+        run: (work, options) =>
+          lock.run((lease) => contexts.run(new Map([[name, lease]]), () => work(lease)), options),
       })),
   },
   {
     name: 'no-nested-release',
     says: 'the handle of a re-entry cannot be released',
     host: 'memory',
-    expected: ['reentrancy/within-re-enters', 'reentrancy/early-release-inside-run', 'reentrancy/local-wait-has-limits'],
+    expected: [
+      'reentrancy/within-re-enters',
+      'reentrancy/early-release-inside-run',
+      'reentrancy/local-wait-has-limits',
+    ],
     locks: (locks) =>
       overLeases(locks, (lease) =>
         delegateLease(lease, {
-          release: () => (lease.holdCount > 1 ? Promise.reject(new Error('not the first handle')) : lease.release()),
+          release: () =>
+            lease.holdCount > 1 ? Promise.reject(new Error('not the first handle')) : lease.release(),
         }),
       ),
   },
@@ -151,8 +168,10 @@ export const reentrancyMutants: readonly Mutant[] = [
     expected: ['reentrancy/cycle-is-refused'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
-        acquire: (options) => lock.acquire(options).catch((error) => recoded(error, 'LOCK_REENTRANT', 'LOCK_TIMEOUT')),
-        run: (work, options) => lock.run(work, options).catch((error) => recoded(error, 'LOCK_REENTRANT', 'LOCK_TIMEOUT')),
+        acquire: (options) =>
+          lock.acquire(options).catch((error) => recoded(error, 'LOCK_REENTRANT', 'LOCK_TIMEOUT')),
+        run: (work, options) =>
+          lock.run(work, options).catch((error) => recoded(error, 'LOCK_REENTRANT', 'LOCK_TIMEOUT')),
       })),
   },
   {
@@ -164,7 +183,9 @@ export const reentrancyMutants: readonly Mutant[] = [
       overLocks(locks, (lock) => ({
         acquire: (options: AcquireOptions = {}) => {
           const { within, ...rest } = options;
-          return lock.acquire(options).catch((error) => (within === undefined ? Promise.reject(error) : lock.acquire(rest)));
+          return lock
+            .acquire(options)
+            .catch((error) => (within === undefined ? Promise.reject(error) : lock.acquire(rest)));
         },
       })),
   },
@@ -175,7 +196,10 @@ export const reentrancyMutants: readonly Mutant[] = [
     expected: ['reentrancy/local-wait-has-limits'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
-        acquire: (options) => lock.acquire(options?.within ? { ...options, waitMs: (options.waitMs ?? 10_000) + 2_000 } : options),
+        acquire: (options) =>
+          lock.acquire(
+            options?.within ? { ...options, waitMs: (options.waitMs ?? 10_000) + 2_000 } : options,
+          ),
       })),
   },
 ];

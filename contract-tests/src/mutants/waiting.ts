@@ -10,7 +10,9 @@ export const waitingMutants: readonly Mutant[] = [
     host: 'memory',
     expected: ['waiting/granted-after-release', 'waiting/infinity-waits-until-released'],
     backend: (backend) =>
-      delegate(backend, { awaitTurn: (_, call) => Promise.race([untilGivenUp(call), pause(1_200).then(() => undefined)]) }),
+      delegate(backend, {
+        awaitTurn: (_, call) => Promise.race([untilGivenUp(call), pause(1_200).then(() => undefined)]),
+      }),
   },
   {
     name: 'loses-a-wake-up-now-and-then',
@@ -35,17 +37,23 @@ export const waitingMutants: readonly Mutant[] = [
     expected: ['waiting/infinity-waits-until-released'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
-        acquire: (options) => lock.acquire(options?.waitMs === Infinity ? { ...options, waitMs: 100 } : options),
+        acquire: (options) =>
+          lock.acquire(options?.waitMs === Infinity ? { ...options, waitMs: 100 } : options),
       })),
   },
   {
     name: 'waits-too-long',
     says: 'a wait lasts two seconds longer than it may',
     host: 'memory',
-    expected: ['waiting/ends-within-wait-ms', 'waiting/silent-store-is-bounded', 'faults/transient-failure-is-retried'],
+    expected: [
+      'waiting/ends-within-wait-ms',
+      'waiting/silent-store-is-bounded',
+      'faults/transient-failure-is-retried',
+    ],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
-        acquire: (options) => lock.acquire(options?.waitMs ? { ...options, waitMs: options.waitMs + 2_000 } : options),
+        acquire: (options) =>
+          lock.acquire(options?.waitMs ? { ...options, waitMs: options.waitMs + 2_000 } : options),
       })),
   },
   {
@@ -55,7 +63,8 @@ export const waitingMutants: readonly Mutant[] = [
     expected: ['waiting/ends-within-wait-ms'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
-        acquire: (options) => lock.acquire(options?.waitMs ? { ...options, waitMs: options.waitMs / 10 } : options),
+        acquire: (options) =>
+          lock.acquire(options?.waitMs ? { ...options, waitMs: options.waitMs / 10 } : options),
       })),
   },
   {
@@ -71,7 +80,9 @@ export const waitingMutants: readonly Mutant[] = [
     locks: (locks) =>
       overLocks(locks, (lock, resource) => {
         const bare = (error: unknown): never => {
-          throw isLockError(error, 'LOCK_TIMEOUT') ? new LockError('LOCK_TIMEOUT', 'timed out', { resource }) : error;
+          throw isLockError(error, 'LOCK_TIMEOUT')
+            ? new LockError('LOCK_TIMEOUT', 'timed out', { resource })
+            : error;
         };
         return {
           acquire: (options) => lock.acquire(options).catch(bare),
@@ -101,7 +112,8 @@ export const waitingMutants: readonly Mutant[] = [
     says: 'an attempt that may not queue does so',
     host: 'memory',
     expected: ['waiting/zero-is-one-attempt'],
-    backend: (backend) => delegate(backend, { attempt: (request, _, call) => backend.attempt(request, true, call) }),
+    backend: (backend) =>
+      delegate(backend, { attempt: (request, _, call) => backend.attempt(request, true, call) }),
   },
   {
     name: 'tries-twice',
@@ -119,7 +131,9 @@ export const waitingMutants: readonly Mutant[] = [
     host: 'memory',
     expected: ['waiting/waiters-are-shown-in-order'],
     backend: (backend) =>
-      delegate(backend, { inspect: async (...args) => ({ ...(await backend.inspect(...args)), waiters: [] }) }),
+      delegate(backend, {
+        inspect: async (...args) => ({ ...(await backend.inspect(...args)), waiters: [] }),
+      }),
   },
   {
     name: 'loses-labels',
@@ -128,7 +142,10 @@ export const waitingMutants: readonly Mutant[] = [
     expected: ['waiting/ends-within-wait-ms', 'waiting/waiters-are-shown-in-order'],
     backend: (backend) =>
       delegate(backend, {
-        attempt: ({ label: _, ...request }, enqueue, call) => backend.attempt(request, enqueue, call),
+        attempt: (request, enqueue, call) => {
+          const { label: _, ...unlabelled } = request;
+          return backend.attempt(unlabelled, enqueue, call);
+        },
       }),
   },
   {
@@ -138,7 +155,8 @@ export const waitingMutants: readonly Mutant[] = [
     expected: ['waiting/hint-is-followed-by-attempt', 'waiting/hints-make-no-tight-loop'],
     calls: onCalls((backend) =>
       delegate(backend, {
-        awaitTurn: async (request, call) => (await backend.awaitTurn?.(request, call)) ?? (await untilGivenUp(call)),
+        awaitTurn: async (request, call) =>
+          (await backend.awaitTurn?.(request, call)) ?? (await untilGivenUp(call)),
       }),
     ),
   },

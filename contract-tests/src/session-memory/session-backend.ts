@@ -1,4 +1,14 @@
-import type { AcquireRequest, Attempt, Call, Grant, Holder, LockBackend, RenewItem, ResourceState, Standing } from '@locks/core';
+import type {
+  AcquireRequest,
+  Attempt,
+  Call,
+  Grant,
+  Holder,
+  LockBackend,
+  RenewItem,
+  ResourceState,
+  Standing,
+} from '@locks/core';
 import { memoryBackend, MemoryStore } from '@locks/memory';
 
 /** How long the store keeps a session whose heart stopped. */
@@ -41,7 +51,8 @@ export class SessionStore {
 
   end(session: Session): void {
     if (!this.#sessions.delete(session)) return;
-    for (const { resource, acquisitionId } of session.requests.values()) this.memory.forget(resource, acquisitionId);
+    for (const { resource, acquisitionId } of session.requests.values())
+      this.memory.forget(resource, acquisitionId);
   }
 
   #sweep(): void {
@@ -87,7 +98,8 @@ export class SessionBackend implements LockBackend<typeof capabilities> {
     const forever = { ...request, ttlMs: FOREVER_MS };
     session.requests.set(request.acquisitionId, forever);
     const attempt = await this.#memory.attempt(forever, enqueue, call);
-    if (attempt.status === 'granted') return { status: 'granted', grant: this.#inSession(attempt.grant, request) };
+    if (attempt.status === 'granted')
+      return { status: 'granted', grant: this.#inSession(attempt.grant, request) };
     if (!enqueue) session.requests.delete(request.acquisitionId);
     return attempt;
   }
@@ -103,7 +115,10 @@ export class SessionBackend implements LockBackend<typeof capabilities> {
   }
 
   renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
-    return this.#memory.renew(items.map(({ grant }) => ({ grant, ttlMs: FOREVER_MS })), call);
+    return this.#memory.renew(
+      items.map(({ grant }) => ({ grant, ttlMs: FOREVER_MS })),
+      call,
+    );
   }
 
   release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
@@ -113,10 +128,18 @@ export class SessionBackend implements LockBackend<typeof capabilities> {
 
   async inspect(resource: string, call: Call): Promise<ResourceState> {
     const state = await this.#memory.inspect(resource, call);
-    return { ...state, holders: state.holders.map(({ expiresInMs: _, ...holder }) => holder) };
+    const holders = state.holders.map((holder) => {
+      const { expiresInMs: _, ...rest } = holder;
+      return rest;
+    });
+    return { ...state, holders };
   }
 
-  async forceRelease(resource: string, expectedId: string | undefined, call: Call): Promise<readonly Holder[]> {
+  async forceRelease(
+    resource: string,
+    expectedId: string | undefined,
+    call: Call,
+  ): Promise<readonly Holder[]> {
     return (await this.#memory.forceRelease?.(resource, expectedId, call)) ?? [];
   }
 

@@ -17,7 +17,9 @@ export function aroundCalls(backend: LockBackend, around: Around): LockBackend {
     release: (...args) => around('release', () => backend.release(...args)),
     inspect: (...args) => around('inspect', () => backend.inspect(...args)),
     ...(awaitTurn && { awaitTurn: (...args) => around('awaitTurn', () => awaitTurn.apply(backend, args)) }),
-    ...(forceRelease && { forceRelease: (...args) => around('forceRelease', () => forceRelease.apply(backend, args)) }),
+    ...(forceRelease && {
+      forceRelease: (...args) => around('forceRelease', () => forceRelease.apply(backend, args)),
+    }),
   });
 }
 

@@ -82,13 +82,18 @@ export class Stage {
    * Waits until `holds`, asking every few milliseconds.
    * @throws Error naming `what` when it does not hold within `withinMs`
    */
-  async until(what: string, holds: () => boolean | Promise<boolean>, withinMs = this.timing.slackMs * 5): Promise<void> {
+  async until(
+    what: string,
+    holds: () => boolean | Promise<boolean>,
+    withinMs = this.timing.slackMs * 5,
+  ): Promise<void> {
     const startedAt = performance.now();
     for (let asked = 1; !(await holds()); asked += 1) {
       const elapsed = performance.now() - startedAt;
       // While this process stood still nothing could come true: a fifth of the time must have been its own.
       const stalled = asked < withinMs / (5 * POLL_MS) && elapsed < 5 * withinMs;
-      if (elapsed > withinMs && !stalled) throw new Error(`Within ${withinMs} ms it never came true that ${what}.`);
+      if (elapsed > withinMs && !stalled)
+        throw new Error(`Within ${withinMs} ms it never came true that ${what}.`);
       await this.sleep(POLL_MS);
     }
   }
@@ -115,11 +120,19 @@ export class Stage {
 
   /** Waits until `count` acquisitions wait for `name`: needs the feature `waiters`. */
   async untilWaiting(locks: LockManager, name: string, count: number): Promise<void> {
-    await this.until(`${count} wait for ${name}`, async () => (await locks.inspect(name)).waiters.length === count);
+    await this.until(
+      `${count} wait for ${name}`,
+      async () => (await locks.inspect(name)).waiters.length === count,
+    );
   }
 
   async end(): Promise<void> {
-    const results = await Promise.allSettled(this.#cleanups.splice(0).reverse().map((cleanup) => cleanup()));
+    const results = await Promise.allSettled(
+      this.#cleanups
+        .splice(0)
+        .reverse()
+        .map((cleanup) => cleanup()),
+    );
     for (const result of results) {
       if (result.status === 'rejected') throw result.reason;
     }

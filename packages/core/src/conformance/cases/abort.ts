@@ -34,7 +34,10 @@ export const abortCases: readonly ConformanceCase[] = [
       const isReason = (error: unknown): boolean => error === reason;
       await assert.rejects(lock.acquire({ signal }), isReason);
       await assert.rejects(lock.tryAcquire({ signal }), isReason);
-      await assert.rejects(lock.run(() => assert.fail('it worked'), { signal }), isReason);
+      await assert.rejects(
+        lock.run(() => assert.fail('it worked'), { signal }),
+        isReason,
+      );
       assert.equal(traffic.total, 0);
     },
   },
@@ -72,7 +75,11 @@ export const abortCases: readonly ConformanceCase[] = [
       assert.ok(tookMs < 3 * stage.timing.slackMs, `it rejected ${tookMs} ms after the abort`);
       await stage.until('the abandon is answered', () => aborted.traffic.answersTo('abandon') > 0);
       await holder.release();
-      await stage.until('the next waiter is granted', () => behind.settled() !== undefined, stage.timing.slackMs);
+      await stage.until(
+        'the next waiter is granted',
+        () => behind.settled() !== undefined,
+        stage.timing.slackMs,
+      );
       await (await behind.lease).release();
       await nothingIsLeft(stage, behind.locks, name);
     },
@@ -100,7 +107,11 @@ export const abortCases: readonly ConformanceCase[] = [
           lease.assertValid();
           await lease.release();
         }
-        await stage.until(`round ${round}: the next waiter is granted (seed ${stage.seed})`, () => second.settled() !== undefined, slackMs);
+        await stage.until(
+          `round ${round}: the next waiter is granted (seed ${stage.seed})`,
+          () => second.settled() !== undefined,
+          slackMs,
+        );
         await (await second.lease).release();
         await nothingIsLeft(stage, second.locks, name);
       }
@@ -125,7 +136,10 @@ export const abortCases: readonly ConformanceCase[] = [
             },
           }),
       });
-      const outcome = await locks.lock(name).acquire({ signal: controller.signal }).catch((error: unknown) => error);
+      const outcome = await locks
+        .lock(name)
+        .acquire({ signal: controller.signal })
+        .catch((error: unknown) => error);
       const { locks: others } = await stage.client();
       if (outcome === reason) return await nothingIsLeft(stage, others, name);
       (outcome as Lease).assertValid();
@@ -208,10 +222,14 @@ async function acquireWithAbortAt(stage: Stage, target: Target | undefined): Pro
   const { locks } = await stage.client({ wrap });
   const waiting = locks.lock(name).acquire({ signal: controller.signal, waitMs: 20 * slackMs });
   const waits = watch(waiting);
-  await stage.until('it waits, or was aborted', () => waits.settled || calls.includes('awaitTurn') || calls.length > 1);
+  await stage.until(
+    'it waits, or was aborted',
+    () => waits.settled || calls.includes('awaitTurn') || calls.length > 1,
+  );
   await holder.release();
   await stage.until('it is granted, or was aborted', () => waits.settled, 5 * slackMs);
-  const what = target === undefined ? 'no abort' : `abort ${target.when} call ${target.index}, ${target.sent}`;
+  const what =
+    target === undefined ? 'no abort' : `abort ${target.when} call ${target.index}, ${target.sent}`;
   const outcome = await waiting.catch((error: unknown) => error);
   if (controller.signal.aborted) assert.equal(outcome, reason, what);
   else await (outcome as Lease).release();

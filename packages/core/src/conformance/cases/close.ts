@@ -19,7 +19,10 @@ export const closeCases: readonly ConformanceCase[] = [
       const before = traffic.total;
       await assert.rejects(lock.acquire(), closed);
       await assert.rejects(lock.tryAcquire(), closed);
-      await assert.rejects(lock.run(() => assert.fail('it worked')), closed);
+      await assert.rejects(
+        lock.run(() => assert.fail('it worked')),
+        closed,
+      );
       await assert.rejects(lock.inspect(), closed);
       await assert.rejects(locks.inspect(lock.name), closed);
       assert.throws(() => locks.lock(lock.name), closed);
@@ -49,7 +52,11 @@ export const closeCases: readonly ConformanceCase[] = [
       const siblingWaits = watch(sibling);
       await stage.sleep(slackMs / 8);
       await waiter.locks.close();
-      await stage.until('both waits ended', () => waiter.settled() !== undefined && siblingWaits.settled, slackMs);
+      await stage.until(
+        'both waits ended',
+        () => waiter.settled() !== undefined && siblingWaits.settled,
+        slackMs,
+      );
       await assert.rejects(waiter.lease, closed);
       await assert.rejects(sibling, closed);
       assert.deepEqual((await others.inspect(name)).waiters, []);
@@ -143,7 +150,9 @@ export const closeCases: readonly ConformanceCase[] = [
       const holder = await others.lock(name).acquire();
       const released = await locks.lock(stage.name()).acquire();
       const controller = new AbortController();
-      const waiting = locks.lock(name).acquire({ signal: controller.signal, waitMs: 20 * stage.timing.slackMs });
+      const waiting = locks
+        .lock(name)
+        .acquire({ signal: controller.signal, waitMs: 20 * stage.timing.slackMs });
       watch(waiting);
       await stage.sleep(stage.timing.slackMs / 8);
       controller.abort();
@@ -165,7 +174,11 @@ export const closeCases: readonly ConformanceCase[] = [
       await child.acquire(name, { ttlMs: stage.timing.ttlMs });
       watch(child.acquire(name, { waitMs: 60_000 }));
       await child.closeAndLinger();
-      await stage.until('the process ended by itself', () => child.exitCode !== undefined, 1_000 + 2 * stage.timing.slackMs);
+      await stage.until(
+        'the process ended by itself',
+        () => child.exitCode !== undefined,
+        1_000 + 2 * stage.timing.slackMs,
+      );
       assert.equal(child.exitCode, 0);
     },
   },

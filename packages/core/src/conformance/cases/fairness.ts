@@ -50,7 +50,10 @@ export const fairnessCases: readonly ConformanceCase[] = [
       await holder.release();
       const stays = (await Promise.all(turns)).flat().sort((a, b) => a.enteredAt - b.enteredAt);
       assertExclusive(stays, stage.seed);
-      assert.deepEqual(stays.map(({ who }) => who.slice(0, 7)), [0, 1, 2, 3, 4, 5].map((place) => `place ${place}`));
+      assert.deepEqual(
+        stays.map(({ who }) => who.slice(0, 7)),
+        [0, 1, 2, 3, 4, 5].map((place) => `place ${place}`),
+      );
     },
   },
   {
@@ -107,10 +110,19 @@ export const fairnessCases: readonly ConformanceCase[] = [
         const first = await startWaiting(stage, name, { waitMs: 20 * stage.timing.slackMs });
         const contend = async (): Promise<void> => {
           const lock = first.locks.lock(name);
-          for (let round = 0, lease = await first.lease; ; lease = await lock.acquire({ waitMs: 20 * stage.timing.slackMs })) {
+          for (
+            let round = 0, lease = await first.lease;
+            ;
+            lease = await lock.acquire({ waitMs: 20 * stage.timing.slackMs })
+          ) {
             const enteredAt = machineNow();
             await stage.sleep(2);
-            stays.push({ who: `${who}`, enteredAt, leftAt: machineNow(), token: lease.fencingToken?.toString() });
+            stays.push({
+              who: `${who}`,
+              enteredAt,
+              leftAt: machineNow(),
+              token: lease.fencingToken?.toString(),
+            });
             await lease.release();
             round += 1;
             if (round === rounds) return;
@@ -126,7 +138,10 @@ export const fairnessCases: readonly ConformanceCase[] = [
       for (const { who } of stays) {
         turns.set(who, (turns.get(who) ?? 0) + 1);
         const counts = [0, 1, 2, 3, 4, 5].map((other) => turns.get(`${other}`) ?? 0);
-        assert.ok(Math.max(...counts) - Math.min(...counts) <= 3, `turns so far: ${counts.join(' ')} (seed ${stage.seed})`);
+        assert.ok(
+          Math.max(...counts) - Math.min(...counts) <= 3,
+          `turns so far: ${counts.join(' ')} (seed ${stage.seed})`,
+        );
       }
     },
   },

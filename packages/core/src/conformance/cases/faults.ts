@@ -5,7 +5,6 @@ import { aroundCalls, Traffic } from '../around-calls.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate, NoReply } from '../delegate.ts';
 import { leaseTenure, needs } from '../needs.ts';
-import { watch } from '../waiter.ts';
 
 /** Every call fails, each in its way. */
 const WAYS: Readonly<Record<string, (error: Error) => Promise<never>>> = {
@@ -27,7 +26,8 @@ export const faultCases: readonly ConformanceCase[] = [
   {
     id: 'faults/failing-store',
     clause: '§13.1',
-    title: 'a store of which every call fails gives LOCK_BACKEND: never a lease, never an unhandled rejection',
+    title:
+      'a store of which every call fails gives LOCK_BACKEND: never a lease, never an unhandled rejection',
     async run(stage) {
       for (const [way, fail] of Object.entries(WAYS)) {
         const error = new Error(`the store is down (${stage.name()})`);
@@ -45,7 +45,10 @@ export const faultCases: readonly ConformanceCase[] = [
           };
           await assert.rejects(lock.acquire({ waitMs: stage.timing.slackMs / 4 }), isTold);
           await assert.rejects(lock.tryAcquire(), isTold);
-          await assert.rejects(lock.run(() => assert.fail(`${way}: it worked`), { waitMs: 0 }), isTold);
+          await assert.rejects(
+            lock.run(() => assert.fail(`${way}: it worked`), { waitMs: 0 }),
+            isTold,
+          );
           if (way === 'it rejects' || way === 'it throws') await assert.rejects(lock.inspect(), isTold);
           await new Promise(setImmediate);
         } finally {
@@ -66,7 +69,8 @@ export const faultCases: readonly ConformanceCase[] = [
       await Promise.all(
         Object.entries(WAYS).map(async ([way, fail]) => {
           const { locks } = await stage.client({
-            wrap: (backend) => delegate(backend, { renew: () => fail(new Error('no renewal')), isRetryable: () => true }),
+            wrap: (backend) =>
+              delegate(backend, { renew: () => fail(new Error('no renewal')), isRetryable: () => true }),
           });
           const lease = await locks.lock(stage.name()).acquire({ ttlMs });
           const { signal } = lease;
@@ -98,10 +102,14 @@ export const faultCases: readonly ConformanceCase[] = [
       const startedAt = performance.now();
       const elapsed = stage.stopwatch();
       const waitMs = stage.timing.slackMs / 2;
-      const isTold = (error: { code?: string; cause?: unknown }) => error.code === 'LOCK_BACKEND' && error.cause instanceof NoReply;
+      const isTold = (error: { code?: string; cause?: unknown }) =>
+        error.code === 'LOCK_BACKEND' && error.cause instanceof NoReply;
       await assert.rejects(locks.lock(name).acquire({ waitMs }), isTold);
       const tookMs = performance.now() - startedAt;
-      assert.ok(tookMs >= waitMs - 1 && elapsed() <= waitMs + 2 * stage.timing.slackMs, `it gave up after ${tookMs} ms of ${waitMs}`);
+      assert.ok(
+        tookMs >= waitMs - 1 && elapsed() <= waitMs + 2 * stage.timing.slackMs,
+        `it gave up after ${tookMs} ms of ${waitMs}`,
+      );
     },
   },
   {
@@ -112,11 +120,17 @@ export const faultCases: readonly ConformanceCase[] = [
       const traffic = new Traffic();
       const refusal = new Error('wrong password');
       const { locks } = await stage.client({
-        wrap: (backend) => traffic.wrap(delegate(backend, { attempt: () => Promise.reject(refusal), isRetryable: () => false })),
+        wrap: (backend) =>
+          traffic.wrap(
+            delegate(backend, { attempt: () => Promise.reject(refusal), isRetryable: () => false }),
+          ),
       });
       const elapsed = stage.stopwatch();
       const waitMs = 4 * stage.timing.slackMs;
-      await assert.rejects(locks.lock(stage.name()).acquire({ waitMs }), { code: 'LOCK_BACKEND', cause: refusal });
+      await assert.rejects(locks.lock(stage.name()).acquire({ waitMs }), {
+        code: 'LOCK_BACKEND',
+        cause: refusal,
+      });
       const tookMs = elapsed();
       assert.ok(tookMs < 3 * stage.timing.slackMs, `it took ${tookMs} ms`);
       assert.equal(traffic.of('attempt'), 1);
@@ -126,7 +140,8 @@ export const faultCases: readonly ConformanceCase[] = [
   {
     id: 'faults/unanswered-release',
     clause: '§2.5',
-    title: 'a release that gets no answer rejects within about a second, and run keeps the outcome of its work',
+    title:
+      'a release that gets no answer rejects within about a second, and run keeps the outcome of its work',
     async run(stage) {
       const names = [stage.name(), stage.name()] as const;
       const sent: string[] = [];
@@ -176,7 +191,9 @@ export const faultCases: readonly ConformanceCase[] = [
               delegate(backend, {
                 async attempt(...args) {
                   const attempt = await backend.attempt(...args);
-                  return attempt.status === 'granted' ? { ...attempt, grant: Object.assign({ ...attempt.grant }, fault) } : attempt;
+                  return attempt.status === 'granted'
+                    ? { ...attempt, grant: Object.assign({ ...attempt.grant }, fault) }
+                    : attempt;
                 },
               }),
             ),
@@ -186,76 +203,6 @@ export const faultCases: readonly ConformanceCase[] = [
         await stage.until('the grant is abandoned', () => traffic.answersTo('abandon') > 0);
         assert.deepEqual((await locks.inspect(name)).holders, []);
       }
-    },
-  },
-  {
-    id: 'faults/store-away-while-held',
-    clause: '§8.2',
-    title: 'while the store is away a lease is lost by its deadline, and told; afterwards it can be had again',
-    // It may take the store away from everybody.
-    alone: true,
-    ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs } = stage.timing;
-      const ttlMs = stage.livingTtlMs;
-      let away = false;
-      const { locks } = await stage.client({
-        wrap: (backend) => aroundCalls(backend, (_, send) => (away ? Promise.reject(new NoReply()) : send())),
-      });
-      const { locks: others } = await stage.client();
-      const lease = await locks.lock(name).acquire({ ttlMs });
-      const { signal } = lease;
-      const mend = await stage.harness.faults?.cut?.();
-      away = true;
-      try {
-        await stage.until('the loss is told', () => signal.aborted, ttlMs + slackMs);
-        assert.throws(() => signal.throwIfAborted(), { code: 'LOCK_LOST', reason: 'unconfirmed' });
-        assert.equal(lease.validForMs, 0);
-      } finally {
-        away = false;
-        await mend?.();
-      }
-      await assert.rejects(lease.release(), { code: 'LOCK_LOST' });
-      const next = await others.lock(name).acquire({ waitMs: 20 * slackMs });
-      await next.release();
-      const again = await locks.lock(name).acquire({ waitMs: 20 * slackMs });
-      again.assertValid();
-      await again.release();
-    },
-  },
-  {
-    id: 'faults/store-away-while-waiting',
-    clause: '§13.2',
-    title: 'a waiter that loses sight of the store for a while still gets the lock',
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs, idleGapMs } = stage.timing;
-      let away = false;
-      const holder = await (await stage.client()).locks.lock(name).acquire();
-      const traffic = new Traffic();
-      const { locks } = await stage.client({
-        wrap: (backend) =>
-          traffic.wrap(
-            aroundCalls(backend, async (sent, send) => {
-              if (away) throw new NoReply(sent);
-              const answer = await send();
-              // What was under way when the store went away is never heard of.
-              if (away) throw new NoReply(sent);
-              return answer;
-            }),
-          ),
-      });
-      const waiting = locks.lock(name).acquire({ waitMs: 20 * slackMs + 4 * idleGapMs });
-      const waits = watch(waiting);
-      await stage.until('it waits', () => traffic.answersTo('attempt') > 0);
-      away = true;
-      await holder.release();
-      await stage.sleep(slackMs / 2);
-      assert.equal(waits.settled, false);
-      away = false;
-      await stage.until('it is granted', () => waits.settled, 1_000 + idleGapMs + 2 * slackMs);
-      await (await waiting).release();
     },
   },
 ];

@@ -15,6 +15,7 @@ import { ownershipOperatorCases } from './ownership-operator.ts';
 import { closeCases } from './close.ts';
 import { fairnessCases } from './fairness.ts';
 import { faultCases } from './faults.ts';
+import { storeAwayCases } from './faults-store-away.ts';
 import { refusalCases } from './refusals.ts';
 import { sessionCases } from './session.ts';
 import { reentrancyCases } from './reentrancy.ts';
@@ -46,6 +47,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...sessionCases,
   ...closeCases,
   ...faultCases,
+  ...storeAwayCases,
   ...refusalCases,
   ...namesCases,
   ...idempotenceCases,

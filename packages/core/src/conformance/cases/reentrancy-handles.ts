@@ -28,7 +28,11 @@ export const reentrancyHandleCases: readonly ConformanceCase[] = [
         last.assertValid();
         assert.equal(last.holdCount, 1);
         assert.equal(traffic.of('release'), 0, order);
-        assert.equal(await stranger.lock(lock.name).tryAcquire(), undefined, `${order}: free while a handle is left`);
+        assert.equal(
+          await stranger.lock(lock.name).tryAcquire(),
+          undefined,
+          `${order}: free while a handle is left`,
+        );
         // A second release of the same handle counts for nothing.
         await first.release();
         last.assertValid();
@@ -56,17 +60,24 @@ export const reentrancyHandleCases: readonly ConformanceCase[] = [
       const otherResource = await mine.locks.lock(stage.name()).acquire();
       await refused(otherResource, 'LOCK_INVALID_ARGUMENT');
       await otherResource.release();
-      await assert.rejects(other.locks.lock(lock.name).acquire({ within: lease, waitMs }), { code: 'LOCK_INVALID_ARGUMENT' });
+      await assert.rejects(other.locks.lock(lock.name).acquire({ within: lease, waitMs }), {
+        code: 'LOCK_INVALID_ARGUMENT',
+      });
       assert.equal(lease.holdCount, 1);
       await lease.release();
       await refused(lease, 'LOCK_NOT_HELD');
       const { locks } = await stage.client({
         wrap: (backend) =>
-          delegate(backend, { renew: async (items) => items.map(() => ({ status: 'lost', reason: 'force-released' })) }),
+          delegate(backend, {
+            renew: async (items) => items.map(() => ({ status: 'lost', reason: 'force-released' })),
+          }),
       });
       const doomed = await locks.lock(lock.name).acquire();
       await assert.rejects(doomed.renew(), { code: 'LOCK_LOST' });
-      await assert.rejects(locks.lock(lock.name).acquire({ within: doomed }), { code: 'LOCK_LOST', reason: 'force-released' });
+      await assert.rejects(locks.lock(lock.name).acquire({ within: doomed }), {
+        code: 'LOCK_LOST',
+        reason: 'force-released',
+      });
     },
   },
   {
@@ -121,7 +132,11 @@ export const reentrancyHandleCases: readonly ConformanceCase[] = [
       controller.abort(reason);
       await Promise.all([child.release(), parent.release()]);
       await assert.rejects(late, (error) => error === reason);
-      await stage.until('the lease is given back', async () => (await lock.inspect()).holders.length === 0, stage.timing.slackMs);
+      await stage.until(
+        'the lease is given back',
+        async () => (await lock.inspect()).holders.length === 0,
+        stage.timing.slackMs,
+      );
     },
   },
 ];

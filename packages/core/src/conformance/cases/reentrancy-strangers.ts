@@ -47,7 +47,8 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
   {
     id: 'reentrancy/queued-task-of-a-stranger',
     clause: '§5.1',
-    title: "a task of a stranger that a queue runs in the holder's asynchronous context does not get in by default",
+    title:
+      "a task of a stranger that a queue runs in the holder's asynchronous context does not get in by default",
     async run(stage) {
       assert.equal(await strangerGetsIn(stage, false, (task) => task), false);
     },
@@ -70,9 +71,13 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
       const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const lock = locks.lock(stage.name());
       await lock.run(async (lease) => {
-        const work = () => lock.run(() => assert.fail('a stranger got in'), { waitMs: stage.timing.slackMs / 8 });
+        const work = () =>
+          lock.run(() => assert.fail('a stranger got in'), { waitMs: stage.timing.slackMs / 8 });
         await assert.rejects(locks.detached(work), { code: 'LOCK_TIMEOUT' });
-        assert.equal(locks.detached(() => 'the value of the work'), 'the value of the work');
+        assert.equal(
+          locks.detached(() => 'the value of the work'),
+          'the value of the work',
+        );
         assert.equal(lease.holdCount, 1);
       });
     },
@@ -99,10 +104,15 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
     clause: '§5.2',
     title: 'a scope of one manager lets in neither another manager nor another resource',
     async run(stage) {
-      const [one, two] = [await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs }), await stage.client({ reentrant: true })];
+      const [one, two] = [
+        await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs }),
+        await stage.client({ reentrant: true }),
+      ];
       const name = stage.name();
       await one.locks.lock(name).run(async (lease) => {
-        const nested = two.locks.lock(name).run(() => assert.fail('it got in'), { waitMs: stage.timing.slackMs / 8 });
+        const nested = two.locks
+          .lock(name)
+          .run(() => assert.fail('it got in'), { waitMs: stage.timing.slackMs / 8 });
         await assert.rejects(nested, { code: 'LOCK_TIMEOUT' });
         await one.locks.lock(`${name} other`).run(async (other) => {
           assert.notEqual(other.acquisitionId, lease.acquisitionId);

@@ -28,7 +28,11 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     title: 'with reentrant, run inside run re-enters: hold count 2, same token and id, no call to the store',
     async run(stage) {
       const traffic = new Traffic();
-      const { locks } = await stage.client({ wrap: traffic.wrap, reentrant: true, waitMs: 10 * stage.timing.slackMs });
+      const { locks } = await stage.client({
+        wrap: traffic.wrap,
+        reentrant: true,
+        waitMs: 10 * stage.timing.slackMs,
+      });
       const name = stage.name();
       const other = await (await stage.client()).locks.lock(name);
       await locks.lock(name).run(async (outer) => {
@@ -176,7 +180,8 @@ export const reentrancyCases: readonly ConformanceCase[] = [
   {
     id: 'reentrancy/early-release-inside-run',
     clause: '§5.4',
-    title: 'a handle given back inside its own run, with a child still in, strands neither siblings nor parent',
+    title:
+      'a handle given back inside its own run, with a child still in, strands neither siblings nor parent',
     async run(stage) {
       const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const lock = locks.lock(stage.name());
@@ -188,7 +193,9 @@ export const reentrancyCases: readonly ConformanceCase[] = [
           await lease.release();
         });
         watch(middle);
-        const sibling = lock.run(async () => 'the sibling had its turn', { waitMs: 4 * stage.timing.slackMs });
+        const sibling = lock.run(async () => 'the sibling had its turn', {
+          waitMs: 4 * stage.timing.slackMs,
+        });
         watch(sibling);
         await stage.sleep(3);
         leave();
@@ -209,7 +216,9 @@ export const reentrancyCases: readonly ConformanceCase[] = [
         reentrant: true,
         ttlMs: stage.livingTtlMs,
         wrap: (backend) =>
-          delegate(backend, { renew: async (items) => items.map(() => ({ status: 'lost', reason: 'taken-over' })) }),
+          delegate(backend, {
+            renew: async (items) => items.map(() => ({ status: 'lost', reason: 'taken-over' })),
+          }),
       });
       const lock = locks.lock(stage.name());
       const lost = { code: 'LOCK_LOST', reason: 'taken-over' };

@@ -40,12 +40,19 @@ export const refusalCases: readonly ConformanceCase[] = [
           const what = `${option}: ${String(value)}`;
           const isTold = (error: { code?: string; message: string }): boolean => {
             assert.equal(error.code, 'LOCK_INVALID_ARGUMENT', what);
-            assert.ok(error.message.includes(option), `${what} is refused without naming it: ${error.message}`);
+            assert.ok(
+              error.message.includes(option),
+              `${what} is refused without naming it: ${error.message}`,
+            );
             return true;
           };
           await assert.rejects(lock.acquire(options), isTold, what);
           await assert.rejects(lock.tryAcquire(options), isTold, what);
-          await assert.rejects(lock.run(() => assert.fail('it worked'), options), isTold, what);
+          await assert.rejects(
+            lock.run(() => assert.fail('it worked'), options),
+            isTold,
+            what,
+          );
           assert.throws(() => locks.lock(lock.name, options as LockOptions), isTold, what);
           assert.throws(() => stage.harness.createLocks(backend, options as LockOptions), isTold, what);
         }
@@ -114,7 +121,12 @@ export const refusalCases: readonly ConformanceCase[] = [
       const name = stage.name();
       const events: string[] = [];
       const messages: { acquisitionId: string; backend: string }[] = [];
-      const names: readonly (keyof LockEvents)[] = ['locks:acquired', 'locks:contended', 'locks:gave-up', 'locks:released'];
+      const names: readonly (keyof LockEvents)[] = [
+        'locks:acquired',
+        'locks:contended',
+        'locks:gave-up',
+        'locks:released',
+      ];
       const listeners = names.map((event) => {
         const listener = (message: unknown): void => {
           const told = message as { resource: string; acquisitionId: string; backend: string };
@@ -128,7 +140,9 @@ export const refusalCases: readonly ConformanceCase[] = [
       try {
         const { locks, backend } = await stage.client();
         const lease = await locks.lock(name).acquire();
-        await assert.rejects(locks.lock(name).acquire({ waitMs: stage.timing.slackMs / 8 }), { code: 'LOCK_TIMEOUT' });
+        await assert.rejects(locks.lock(name).acquire({ waitMs: stage.timing.slackMs / 8 }), {
+          code: 'LOCK_TIMEOUT',
+        });
         await lease.release();
         assert.deepEqual(events, ['locks:acquired', 'locks:contended', 'locks:gave-up', 'locks:released']);
         const ids = messages.map(({ acquisitionId }) => acquisitionId === lease.acquisitionId);

@@ -24,7 +24,10 @@ async function grantsHaveNoSession(stage: Stage): Promise<void> {
   await backend.release(attempt.grant, openCall);
 }
 
-async function endSession(stage: Stage, backend: Parameters<NonNullable<NonNullable<Harness['faults']>['endSession']>>[0]) {
+async function endSession(
+  stage: Stage,
+  backend: Parameters<NonNullable<NonNullable<Harness['faults']>['endSession']>>[0],
+) {
   await stage.harness.faults?.endSession?.(backend);
 }
 
@@ -52,7 +55,8 @@ export const sessionCases: readonly ConformanceCase[] = [
   {
     id: 'session/end-frees-its-resources',
     clause: '§12.1',
-    title: 'after the end of a session another client gets what it held, and a waiter of it is out of the way',
+    title:
+      'after the end of a session another client gets what it held, and a waiter of it is out of the way',
     missing: needsEndSession,
     refused: grantsHaveNoSession,
     async run(stage) {
@@ -66,7 +70,11 @@ export const sessionCases: readonly ConformanceCase[] = [
       await endSession(stage, backend);
       const next = await waiting;
       assert.notEqual(next.acquisitionId, lease.acquisitionId);
-      assert.throws(() => lease.assertValid(), { code: 'LOCK_LOST', reason: 'session-lost' }, 'two hold it, as far as they know');
+      assert.throws(
+        () => lease.assertValid(),
+        { code: 'LOCK_LOST', reason: 'session-lost' },
+        'two hold it, as far as they know',
+      );
       next.assertValid();
       await next.release();
     },

@@ -88,7 +88,10 @@ export const waitingHintCases: readonly ConformanceCase[] = [
         await stage.until('it attempts for the third time', () => traffic.of('attempt') === 3, 3 * slackMs);
         // Up to a fifth sooner, so that those who were refused together do not come back together.
         const twoPauses = performance.now() - startedAt;
-        assert.ok(twoPauses >= 2 * 0.8 * retryAfterMs - 2, `two pauses of ${retryAfterMs} ms took ${twoPauses} ms`);
+        assert.ok(
+          twoPauses >= 2 * 0.8 * retryAfterMs - 2,
+          `two pauses of ${retryAfterMs} ms took ${twoPauses} ms`,
+        );
         await holder.release();
         await stage.until('it is granted', () => waits.settled, slackMs + idleGapMs);
         await (await waiting).release();
@@ -107,11 +110,16 @@ export const waitingHintCases: readonly ConformanceCase[] = [
       const mended = new Promise<void>((resolve) => (answer = resolve));
       const { locks } = await stage.client({
         wrap: (backend) =>
-          traffic.wrap(delegate(backend, { attempt: (...args) => mended.then(() => backend.attempt(...args)) })),
+          traffic.wrap(
+            delegate(backend, { attempt: (...args) => mended.then(() => backend.attempt(...args)) }),
+          ),
       });
       const startedAt = performance.now();
       const elapsed = stage.stopwatch();
-      await assert.rejects(locks.lock(name).acquire({ waitMs: slackMs / 2 }), { code: 'LOCK_BACKEND', resource: name });
+      await assert.rejects(locks.lock(name).acquire({ waitMs: slackMs / 2 }), {
+        code: 'LOCK_BACKEND',
+        resource: name,
+      });
       const waitedMs = performance.now() - startedAt;
       assert.ok(waitedMs >= slackMs / 2 - 1 && elapsed() <= 3 * slackMs, `it gave up after ${waitedMs} ms`);
       await stage.until('the id is abandoned', () => traffic.answersTo('abandon') > 0);

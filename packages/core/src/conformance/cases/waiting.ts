@@ -52,7 +52,11 @@ export const waitingCases: readonly ConformanceCase[] = [
           const lease = await lock.acquire({ waitMs: 20 * slackMs });
           const enteredAt = machineNow();
           const previous = stays.at(-1);
-          if (previous !== undefined && enteredAt - previous.leftAt > slackMs && ticks - leftAtTick > slackMs / (4 * TICK_MS)) {
+          if (
+            previous !== undefined &&
+            enteredAt - previous.leftAt > slackMs &&
+            ticks - leftAtTick > slackMs / (4 * TICK_MS)
+          ) {
             late.push(enteredAt - previous.leftAt);
           }
           // Every second stay lasts a turn of the event loop, in which more of the others come to wait.
@@ -78,10 +82,17 @@ export const waitingCases: readonly ConformanceCase[] = [
       const waitMs = slackMs * 2;
       const elapsed = stage.stopwatch();
       const waiter = await startWaiting(stage, name, { waitMs });
-      await assert.rejects(waiter.lease, { code: 'LOCK_TIMEOUT', resource: name, message: /the one who holds/ });
+      await assert.rejects(waiter.lease, {
+        code: 'LOCK_TIMEOUT',
+        resource: name,
+        message: /the one who holds/,
+      });
       const waitedMs = waiter.settled() ?? Number.NaN;
       assert.ok(waitedMs >= waitMs - 1, `it gave up after ${waitedMs} ms of ${waitMs}`);
-      assert.ok(elapsed() <= waitMs + LOOK_UP_MS + 2 * slackMs, `it gave up only after ${waitedMs} ms of ${waitMs}`);
+      assert.ok(
+        elapsed() <= waitMs + LOOK_UP_MS + 2 * slackMs,
+        `it gave up only after ${waitedMs} ms of ${waitMs}`,
+      );
       await holder.release();
     },
   },
@@ -94,12 +105,18 @@ export const waitingCases: readonly ConformanceCase[] = [
       const [mine, other] = [await stage.client(), await stage.client()];
       const holder = await mine.locks.lock(name).acquire();
       const waitMs = stage.timing.slackMs / 10;
-      await assert.rejects(mine.locks.lock(name).acquire({ waitMs }), { code: 'LOCK_TIMEOUT', message: /within.*reentrant/ });
-      await assert.rejects(other.locks.lock(name).acquire({ waitMs }), (error: { code?: string; message: string }) => {
-        assert.equal(error.code, 'LOCK_TIMEOUT');
-        assert.doesNotMatch(error.message, /reentrant/);
-        return true;
+      await assert.rejects(mine.locks.lock(name).acquire({ waitMs }), {
+        code: 'LOCK_TIMEOUT',
+        message: /within.*reentrant/,
       });
+      await assert.rejects(
+        other.locks.lock(name).acquire({ waitMs }),
+        (error: { code?: string; message: string }) => {
+          assert.equal(error.code, 'LOCK_TIMEOUT');
+          assert.doesNotMatch(error.message, /reentrant/);
+          return true;
+        },
+      );
       await holder.release();
     },
   },
@@ -175,8 +192,14 @@ export const waitingCases: readonly ConformanceCase[] = [
         line.push(await startWaiting(stage, name, { label, waitMs: 20 * stage.timing.slackMs }));
       }
       const state = await (await stage.client()).locks.inspect(name);
-      assert.deepEqual(state.holders.map(({ label }) => label), ['the holder']);
-      assert.deepEqual(state.waiters.map(({ label }) => label), ['first', 'second', 'third']);
+      assert.deepEqual(
+        state.holders.map(({ label }) => label),
+        ['the holder'],
+      );
+      assert.deepEqual(
+        state.waiters.map(({ label }) => label),
+        ['first', 'second', 'third'],
+      );
       assert.equal(new Set(state.waiters.map(({ acquisitionId }) => acquisitionId)).size, 3);
       const all = watch(Promise.all(line.map(async ({ lease }) => (await lease).release())));
       await holder.release();
@@ -200,14 +223,26 @@ export const waitingCases: readonly ConformanceCase[] = [
         idle = Math.min(idle, await child.timers());
       }
       const lease = await child.acquire(name, { ttlMs: stage.livingTtlMs });
-      await stage.until('no timer of the lease keeps the process alive', async () => (await child.timers()) <= idle, slackMs);
+      await stage.until(
+        'no timer of the lease keeps the process alive',
+        async () => (await child.timers()) <= idle,
+        slackMs,
+      );
       const waiting = child.acquire(name, { waitMs: 20 * slackMs });
       const waits = watch(waiting);
-      await stage.until('the wait keeps the process alive', async () => (await child.timers()) > idle, slackMs);
+      await stage.until(
+        'the wait keeps the process alive',
+        async () => (await child.timers()) > idle,
+        slackMs,
+      );
       assert.equal(waits.settled, false);
       await child.release(lease.id);
       await child.release((await waiting).id);
-      await stage.until('nothing keeps the process alive', async () => (await child.timers()) <= idle, slackMs);
+      await stage.until(
+        'nothing keeps the process alive',
+        async () => (await child.timers()) <= idle,
+        slackMs,
+      );
     },
   },
 ];
