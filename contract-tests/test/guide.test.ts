@@ -34,7 +34,13 @@ it('has the three files, and a backend of less than 150 lines', () => {
 
 it('compiles under --strict', async () => {
   const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--types', 'node'];
-  const more = ['--lib', 'es2023,esnext.disposable', '--allowImportingTsExtensions', '--skipLibCheck', '--ignoreConfig'];
+  const more = [
+    '--lib',
+    'es2023,esnext.disposable',
+    '--allowImportingTsExtensions',
+    '--skipLibCheck',
+    '--ignoreConfig',
+  ];
   const sources = [...files.keys()].map((name) => join(FOLDER, name));
   await run(process.execPath, [TSC, ...options, ...more, ...sources], { cwd: FOLDER });
 }, 60_000);

@@ -27,7 +27,12 @@ export class StockTable {
 
 export type Deduction = 'sold' | 'out-of-stock' | 'busy';
 
-export async function deduct(locks: LockManager, table: StockTable, sku: string, units: number): Promise<Deduction> {
+export async function deduct(
+  locks: LockManager,
+  table: StockTable,
+  sku: string,
+  units: number,
+): Promise<Deduction> {
   try {
     return await locks.lock(`stock:${sku}`).run(
       async (lease) => {

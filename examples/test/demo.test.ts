@@ -7,14 +7,18 @@ import { backendNames } from '../src/demo/backends.ts';
 const MAIN = fileURLToPath(new URL('../src/demo/main.ts', import.meta.url));
 const run = promisify(execFile);
 
-it.each(backendNames)('oversells without the lock and never with it, on %s', { timeout: 60_000 }, async (backend) => {
-  const args = [MAIN, '--backend', backend, '--workers', '3', '--sales', '60', '--json'];
-  const { stdout } = await run(process.execPath, args);
-  const report = JSON.parse(stdout);
-  expect(report.ok).toBe(true);
-  expect(report.unlocked.oversold).toBeGreaterThan(0);
-  expect(report.locked).toMatchObject({ sold: 60, oversold: 0 });
-});
+it.each(backendNames)(
+  'oversells without the lock and never with it, on %s',
+  { timeout: 60_000 },
+  async (backend) => {
+    const args = [MAIN, '--backend', backend, '--workers', '3', '--sales', '60', '--json'];
+    const { stdout } = await run(process.execPath, args);
+    const report = JSON.parse(stdout);
+    expect(report.ok).toBe(true);
+    expect(report.unlocked.oversold).toBeGreaterThan(0);
+    expect(report.locked).toMatchObject({ sold: 60, oversold: 0 });
+  },
+);
 
 it.each([['--backend', 'mongo'], ['--workers', '1'], ['--sales', 'many'], ['--nonsense']])(
   'refuses %s %s with its usage and exit code 2',

@@ -20,7 +20,9 @@ it('runs once a night, whoever starts it and when', async () => {
     runs += 1;
     await new Promise((resolve) => setTimeout(resolve, 20));
   };
-  const outcomes = await Promise.all(machines.map((locks) => runOnce(locks, log, 'invoices', '2026-11-20', work)));
+  const outcomes = await Promise.all(
+    machines.map((locks) => runOnce(locks, log, 'invoices', '2026-11-20', work)),
+  );
   expect(outcomes.sort()).toEqual(['ran', 'somebody-is-at-it', 'somebody-is-at-it']);
   const [late] = machines;
   expect(late && (await runOnce(late, log, 'invoices', '2026-11-20', work))).toBe('already-done');

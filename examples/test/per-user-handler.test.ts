@@ -12,7 +12,8 @@ async function listening(handle: UserHandler, locks = createLocks(memoryBackend(
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   return {
     locks,
-    get: (user: string, signal?: AbortSignal) => fetch(url, { headers: { 'x-user': user }, ...(signal && { signal }) }),
+    get: (user: string, signal?: AbortSignal) =>
+      fetch(url, { headers: { 'x-user': user }, ...(signal && { signal }) }),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();

@@ -107,7 +107,7 @@ export const faultMutants: readonly Mutant[] = [
         async attempt(request, enqueue, call) {
           const attempt = await backend.attempt(request, enqueue, call);
           if (attempt?.status !== 'granted') return attempt;
-          const { fencingToken = 1n, countedFrom = call.now() } = attempt.grant;
+          const { fencingToken = 1n, countedFrom } = attempt.grant;
           return { status: 'granted', grant: { ...attempt.grant, request, fencingToken, countedFrom } };
         },
       }),

@@ -34,7 +34,8 @@ function settings(): Settings | string {
     const { backend, json } = values;
     const [workers, sales] = [Number(values.workers), Number(values.sales)];
     if (!isBackendName(backend)) return `there is no backend ${JSON.stringify(backend)}`;
-    if (!Number.isInteger(workers) || workers < 2 || workers > 64) return '--workers takes a whole number from 2 to 64';
+    if (!Number.isInteger(workers) || workers < 2 || workers > 64)
+      return '--workers takes a whole number from 2 to 64';
     if (!Number.isInteger(sales) || sales < workers || sales > 100_000) {
       return '--sales takes a whole number, from the number of workers to 100000';
     }

@@ -19,7 +19,9 @@ function figures({ backend, workers, sales, unlocked, locked, ok }: Report): obj
   return { backend, workers, sales, unlocked: row(unlocked), locked: row(locked), ok };
 }
 
-function row(run: Run): Record<'sold' | 'oversold' | 'handoffsPerSecond' | 'waitP50Ms' | 'waitP99Ms', number> {
+function row(
+  run: Run,
+): Record<'sold' | 'oversold' | 'handoffsPerSecond' | 'waitP50Ms' | 'waitP99Ms', number> {
   return {
     sold: run.sold,
     oversold: run.oversold,
@@ -48,8 +50,14 @@ function table(report: Report): string {
     ]),
     '',
   ];
-  if (ok) lines.push(`Without the lock ${report.unlocked.oversold} units were sold that did not exist; with it, none.`);
-  else lines.push('This run proves nothing: the locked run was not exact, or the unlocked one did not really run.');
+  if (ok)
+    lines.push(
+      `Without the lock ${report.unlocked.oversold} units were sold that did not exist; with it, none.`,
+    );
+  else
+    lines.push(
+      'This run proves nothing: the locked run was not exact, or the unlocked one did not really run.',
+    );
   return lines.join('\n');
 }
 
@@ -60,10 +68,13 @@ function cells(title: string, workers: number, run: Run, waited: boolean): strin
 }
 
 function grid(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((cellsOfRow) => cellsOfRow[column]?.length ?? 0))) ?? [];
+  const widths =
+    rows[0]?.map((_, column) => Math.max(...rows.map((cellsOfRow) => cellsOfRow[column]?.length ?? 0))) ?? [];
   return rows.map((cellsOfRow) =>
     cellsOfRow
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
       .join('   '),
   );
 }

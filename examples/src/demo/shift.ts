@@ -40,7 +40,10 @@ export async function runShift(order: ShiftOrder): Promise<Run> {
 }
 
 /** The memory backend lives in one process: there the workers are its tasks. */
-async function sellHere({ store, workers, locked }: ShiftOrder, stock: Stock): Promise<{ results: Sold[]; ms: number }> {
+async function sellHere(
+  { store, workers, locked }: ShiftOrder,
+  stock: Stock,
+): Promise<{ results: Sold[]; ms: number }> {
   await using connection = await connect(store.address);
   const startedAt = performance.now();
   const results = await Promise.all(
@@ -49,7 +52,11 @@ async function sellHere({ store, workers, locked }: ShiftOrder, stock: Stock): P
   return { results, ms: performance.now() - startedAt };
 }
 
-async function sellInProcesses({ store, workers, locked }: ShiftOrder): Promise<{ results: Sold[]; ms: number }> {
+async function sellInProcesses({
+  store,
+  workers,
+  locked,
+}: ShiftOrder): Promise<{ results: Sold[]; ms: number }> {
   const order: WorkOrder = { address: store.address, directory: store.directory, locked };
   const crew = Array.from({ length: workers }, () => fork(WORKER, [JSON.stringify(order)]));
   const gone = Promise.all(crew.map((worker) => once(worker, 'exit')));
@@ -73,7 +80,9 @@ async function nextMessage(worker: ChildProcess): Promise<unknown> {
     throw new Error(`A worker ended with exit code ${code} before its work was done.`);
   });
   try {
-    const [message] = (await Promise.race([once(worker, 'message', { signal: ended.signal }), exited])) as [unknown];
+    const [message] = (await Promise.race([once(worker, 'message', { signal: ended.signal }), exited])) as [
+      unknown,
+    ];
     return message;
   } finally {
     exited.catch(() => {});

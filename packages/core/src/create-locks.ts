@@ -4,8 +4,8 @@ import { Engine } from './engine.ts';
 import { inspectResource, OPERATOR_CALL_MS } from './inspect.ts';
 import type { BaseLease, Lease, LeaseOf } from './lease.ts';
 import { type Lock, ResourceLock } from './lock.ts';
-import { checkName, describe } from './names.ts';
-import { invalidArgument } from './errors.ts';
+import { mustBe } from './errors.ts';
+import { checkName } from './names.ts';
 import { builtInDefaults, type LockOptions, type ResolvedOptions, resolveLockOptions } from './options.ts';
 import { runOutside } from './scope/context.ts';
 import type { Clock } from './tenure/clock.ts';
@@ -32,7 +32,10 @@ export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposabl
    * With `acquisitionId`, only if that acquisition holds it.
    * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `force-release`
    */
-  forceRelease(name: string, options?: { readonly acquisitionId?: string | undefined }): Promise<readonly Holder[]>;
+  forceRelease(
+    name: string,
+    options?: { readonly acquisitionId?: string | undefined },
+  ): Promise<readonly Holder[]>;
   /**
    * Runs `work` outside of all reentrant scopes, for queues and batchers that run other people's work in the caller's
    * asynchronous context.
@@ -70,7 +73,11 @@ export class Locks implements LockManager {
   readonly #defaults: ResolvedOptions;
 
   constructor(backend: LockBackend, options?: LockOptions, clock?: Clock) {
-    this.#defaults = resolveLockOptions(builtInDefaults(backend.capabilities.ttl), options, backend.capabilities.ttl);
+    this.#defaults = resolveLockOptions(
+      builtInDefaults(backend.capabilities.ttl),
+      options,
+      backend.capabilities.ttl,
+    );
     this.#engine = new Engine(backend, clock);
   }
 
@@ -82,7 +89,12 @@ export class Locks implements LockManager {
     const { modes, ttl } = this.capabilities;
     this.#engine.assertOpen(checkName(name));
     if (!modes.includes('exclusive')) throw this.#unsupported('exclusive locks', name);
-    return new ResourceLock(this.#engine, name, { kind: 'exclusive' }, resolveLockOptions(this.#defaults, options, ttl));
+    return new ResourceLock(
+      this.#engine,
+      name,
+      { kind: 'exclusive' },
+      resolveLockOptions(this.#defaults, options, ttl),
+    );
   }
 
   async inspect(name: string): Promise<ResourceState> {
@@ -93,17 +105,20 @@ export class Locks implements LockManager {
     const { backend } = this.#engine;
     this.#engine.assertOpen();
     if (typeof prefix !== 'string' || !prefix.isWellFormed()) {
-      throw invalidArgument(`list() takes a well-formed prefix, not ${describe(prefix)}.`);
+      throw mustBe('The prefix', 'a well-formed string', prefix);
     }
     if (backend.list === undefined) throw this.#unsupported('list()');
     return this.#pages(prefix);
   }
 
-  async forceRelease(name: string, options: { readonly acquisitionId?: string | undefined } = {}): Promise<readonly Holder[]> {
+  async forceRelease(
+    name: string,
+    options: { readonly acquisitionId?: string | undefined } = {},
+  ): Promise<readonly Holder[]> {
     checkName(name);
     const { acquisitionId } = options;
     if (acquisitionId !== undefined && (typeof acquisitionId !== 'string' || acquisitionId === '')) {
-      throw invalidArgument(`acquisitionId must be a non-empty string, not ${describe(acquisitionId)}.`, { resource: name });
+      throw mustBe('acquisitionId', 'a non-empty string', acquisitionId);
     }
     const { backend } = this.#engine;
     const { forceRelease } = backend;
@@ -136,8 +151,11 @@ export class Locks implements LockManager {
   }
 
   #unsupported(what: string, resource?: string): Error {
-    return this.#engine.error('LOCK_UNSUPPORTED', `The backend ${this.#engine.backendName} does not support ${what}.`, {
+    const { backendName } = this.#engine;
+    return this.#engine.error(
+      'LOCK_UNSUPPORTED',
+      `The backend ${backendName} does not support ${what}.`,
       resource,
-    });
+    );
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { INTERRUPTED, Patience } from './acquire/patience.ts';
 import { Patiences } from './acquire/patiences.ts';
 import type { AcquireRequest, Call, LockBackend, LossReason } from './backend/types.ts';
-import { isLockError, LockError } from './errors.ts';
+import { isLockError, LockError, type LockErrorCode, type LockErrorDetails, quote } from './errors.ts';
 import { publish, releasedIsWatched } from './events.ts';
 import { CombinedClock, type Clock } from './tenure/clock.ts';
 import type { Hold, HoldOwner } from './tenure/hold.ts';
@@ -43,18 +43,12 @@ export class Engine implements HoldOwner {
   }
 
   assertOpen(resource?: string): void {
-    if (this.#closing !== undefined)
-      throw this.error('LOCK_CLOSED', 'The lock manager is closed.', { resource });
+    if (this.#closing !== undefined) throw this.error('LOCK_CLOSED', 'The lock manager is closed.', resource);
   }
 
-  error(
-    code: ConstructorParameters<typeof LockError>[0],
-    message: string,
-    details: { resource?: string | undefined; cause?: unknown; reason?: LossReason } = {},
-  ): LockError {
-    const { resource, ...rest } = details;
+  error(code: LockErrorCode, message: string, resource?: string, more?: LockErrorDetails): LockError {
     return new LockError(code, message, {
-      ...rest,
+      ...more,
       ...(resource === undefined ? undefined : { resource }),
       backend: this.backend.name,
     });
@@ -65,11 +59,9 @@ export class Engine implements HoldOwner {
     // Of any copy of core: the backend may have been built on another one.
     if (isLockError(cause)) return cause;
     const what = cause instanceof Error ? cause.message : String(cause);
-    const on = resource === undefined ? '' : ` ${JSON.stringify(resource)}`;
-    return this.error('LOCK_BACKEND', `Could not ${doing}${on} on ${this.backend.name}: ${what}`, {
-      resource,
-      cause,
-    });
+    const on = resource === undefined ? '' : ` ${quote(resource)}`;
+    const message = `Could not ${doing}${on} on ${this.backend.name}: ${what}`;
+    return this.error('LOCK_BACKEND', message, resource, { cause });
   }
 
   isRetryable(error: unknown): boolean {

@@ -86,6 +86,34 @@ export function lostWithResult(lost: LockError, result: unknown): LockError {
   return error;
 }
 
-export function invalidArgument(message: string, details?: LockErrorDetails): LockError {
-  return new LockError('LOCK_INVALID_ARGUMENT', message, details);
+export function invalidArgument(message: string, resource?: string): LockError {
+  return new LockError('LOCK_INVALID_ARGUMENT', message, resource === undefined ? {} : { resource });
+}
+
+/** `what` is not `allowed`: names both, and the value that was given. */
+export function mustBe(what: string, allowed: string, value: unknown): LockError {
+  return invalidArgument(`${what} must be ${allowed}, not ${describe(value)}.`);
+}
+
+/** A value as it may stand in a message: its kind, and itself where it is short. */
+export function describe(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return quote(value);
+    case 'bigint':
+      return `${value}n`;
+    case 'function':
+    case 'symbol':
+      return `a ${typeof value}`;
+    case 'object':
+      if (Array.isArray(value)) return 'an array';
+      return value === null ? 'null' : `an object of ${value.constructor?.name || 'no class'}`;
+    default:
+      return String(value);
+  }
+}
+
+/** A text in quotation marks, its control characters made visible, not longer than a message bears. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length <= 40 ? text : `${text.slice(0, 40)}…`);
 }

@@ -1,13 +1,12 @@
 import type { BackendCapabilities, LockMode } from './backend/types.ts';
 import type { Engine } from './engine.ts';
 import { publish } from './events.ts';
-import { MAX_TTL_MS } from './options.ts';
+import { checkDuration, MAX_TTL_MS } from './options.ts';
 import { Scope } from './scope/scope.ts';
 import type { Hold } from './tenure/hold.ts';
 import { identity } from './tenure/keeper.ts';
 import { renewNow } from './tenure/renew-now.ts';
-import { invalidArgument } from './errors.ts';
-import { describe } from './names.ts';
+import { quote } from './errors.ts';
 
 /** What every lease has, whatever its backend promises. */
 export interface BaseLease extends AsyncDisposable {
@@ -124,19 +123,16 @@ export class LeaseHandle implements BaseLease {
   }
 
   assertValid(minRemainingMs = 0): void {
-    if (typeof minRemainingMs !== 'number' || !(minRemainingMs >= 0 && minRemainingMs <= MAX_TTL_MS)) {
-      throw invalidArgument(
-        `minRemainingMs must be a number of milliseconds from 0 to ${MAX_TTL_MS}, not ${describe(minRemainingMs)}.`,
-      );
-    }
+    checkDuration('minRemainingMs', minRemainingMs, 0, MAX_TTL_MS);
     this.#assertHeld();
     const left = this.validForMs;
     if (left > minRemainingMs) return;
     throw this.#engine.error(
       'LOCK_LOST',
-      `The lease on ${JSON.stringify(this.name)} is valid for ${Math.floor(left)} ms more; ` +
+      `The lease on ${quote(this.name)} is valid for ${Math.floor(left)} ms more; ` +
         `more than ${minRemainingMs} ms were asked for. Renew it, or use a longer ttlMs.`,
-      { resource: this.name, reason: 'expired' },
+      this.name,
+      { reason: 'expired' },
     );
   }
 
@@ -165,9 +161,7 @@ export class LeaseHandle implements BaseLease {
 
   #assertHeld(): void {
     if (this.isReleased) {
-      throw this.#engine.error('LOCK_NOT_HELD', `The lease on ${JSON.stringify(this.name)} was released.`, {
-        resource: this.name,
-      });
+      throw this.#engine.error('LOCK_NOT_HELD', `The lease on ${quote(this.name)} was released.`, this.name);
     }
     const lost = this.#hold.lost;
     if (lost !== undefined) throw lost;

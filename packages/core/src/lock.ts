@@ -2,9 +2,8 @@ import { Pursuit } from './acquire/pursuit.ts';
 import { lookUpHolders, timeoutError } from './acquire/timeout-error.ts';
 import type { LockMode, ResourceState } from './backend/types.ts';
 import type { Engine } from './engine.ts';
-import { invalidArgument } from './errors.ts';
+import { mustBe } from './errors.ts';
 import { type BaseLease, type Lease, LeaseHandle } from './lease.ts';
-import { describe } from './names.ts';
 import { type AcquireOptions, type ResolvedOptions, resolveAcquireOptions } from './options.ts';
 import { inspectResource } from './inspect.ts';
 import { holdAndWork } from './run.ts';
@@ -73,7 +72,7 @@ export class ResourceLock implements Lock {
 
   async run<T>(work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T> {
     if (typeof work !== 'function') {
-      throw invalidArgument(`run() takes a function that does the work, not ${describe(work)}.`);
+      throw mustBe('What run() works', 'a function', work);
     }
     const lease = await this.#acquire(options, this.#options.reentrant);
     return await holdAndWork(lease, work, this.#options.reentrant);
@@ -108,7 +107,8 @@ export class ResourceLock implements Lock {
   async #reenter(resolved: ResolvedOptions): Promise<LeaseHandle | undefined> {
     if (resolved.within !== undefined) return enterScope(this.#engine, this.name, this.mode, resolved, false);
     const scope = enclosingScope(
-      (candidate) => candidate.hold.owner === this.#engine && candidate.hold.grant.request.resource === this.name,
+      (candidate) =>
+        candidate.hold.owner === this.#engine && candidate.hold.grant.request.resource === this.name,
     );
     if (scope === undefined) return undefined;
     return enterScope(this.#engine, this.name, this.mode, resolved, false, scope);

@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import type { BackendCapabilities } from './backend/types.ts';
-import { invalidArgument } from './errors.ts';
+import { invalidArgument, mustBe, quote } from './errors.ts';
 import type { BaseLease } from './lease.ts';
-import { checkLabel, describe } from './names.ts';
+import { checkLabel } from './names.ts';
 import { driftMargin } from './tenure/hold.ts';
 
 /** Options of a manager or a lock. All times are milliseconds. */
@@ -82,13 +82,8 @@ const LOCK_KEYS = [
   'label',
   'reentrant',
 ] as const;
-const ACQUIRE_KEYS = [...LOCK_KEYS.filter((key) => key !== 'reentrant'), 'signal', 'within'] as const;
-
-const HINTS = new Map([
-  ['reentrant', ' Say it in lock(name, { reentrant: true }).'],
-  ['signal', ' Say it in acquire({ signal }) or run(work, { signal }).'],
-  ['within', ' Say it in acquire({ within }) or run(work, { within }).'],
-]);
+const ALL_KEYS = [...LOCK_KEYS, 'signal', 'within'] as const;
+const ACQUIRE_KEYS = ALL_KEYS.filter((key) => key !== 'reentrant');
 
 export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOptions {
   return {
@@ -130,7 +125,7 @@ function resolve(
 ): ResolvedOptions {
   if (options === undefined) return base;
   if (typeof options !== 'object' || options === null) {
-    throw invalidArgument(`Options must be an object, not ${describe(options)}.`);
+    throw mustBe('The options', 'an object', options);
   }
   refuseUnknown(options, known);
   const ttlMs = options.ttlMs === undefined ? base.ttlMs : checkTtl(options.ttlMs, ttl);
@@ -143,7 +138,10 @@ function resolve(
       options.waitMs === undefined
         ? base.waitMs
         : checkDuration('waitMs', options.waitMs, 0, Number.POSITIVE_INFINITY),
-    autoRenew: options.renewal === undefined ? base.autoRenew : checkRenewal(options.renewal) === 'auto',
+    autoRenew:
+      options.renewal === undefined
+        ? base.autoRenew
+        : checkOneOf('renewal', options.renewal, ['auto', 'manual']) === 'auto',
     maxHoldMs:
       options.maxHoldMs === undefined
         ? base.maxHoldMs
@@ -151,7 +149,9 @@ function resolve(
     minRemainingMs,
     label: options.label === undefined ? base.label : checkLabel(options.label),
     reentrant:
-      options.reentrant === undefined ? base.reentrant : checkBoolean('reentrant', options.reentrant),
+      options.reentrant === undefined
+        ? base.reentrant
+        : checkOneOf('reentrant', options.reentrant, [true, false]),
     signal: options.signal === undefined ? undefined : checkSignal(options.signal),
     within: options.within,
   };
@@ -161,47 +161,34 @@ function resolve(
 export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl']): number {
   const floor = Math.max(ttl.minMs, MIN_TTL_MS);
   if (typeof value !== 'number' || !Number.isInteger(value) || value < floor || value > MAX_TTL_MS) {
-    throw invalidArgument(
-      `ttlMs must be a whole number of milliseconds from ${floor} (this backend's floor) to ${MAX_TTL_MS} ` +
-        `(one year), not ${describe(value)}.`,
-    );
+    const allowed = `a whole number of milliseconds from ${floor} (this backend's floor) to ${MAX_TTL_MS} (one year)`;
+    throw mustBe('ttlMs', allowed, value);
   }
   return roundUp(value, ttl.stepMs);
 }
 
-function checkDuration(name: string, value: unknown, min: number, max: number): number {
-  if (
-    typeof value !== 'number' ||
-    Number.isNaN(value) ||
-    value < min ||
-    value > max ||
-    (value === max && max < Infinity)
-  ) {
-    const upper = max === Infinity ? 'up to Infinity' : `less than ${max} (ttlMs less the drift margin)`;
-    throw invalidArgument(
-      `${name} must be a number of milliseconds from ${min}, ${upper}, not ${describe(value)}.`,
-    );
+/** From `min` to less than `max`, where that is not `Infinity`. */
+export function checkDuration(name: string, value: unknown, min: number, max: number): number {
+  // Of NaN every comparison is false.
+  if (typeof value === 'number' && value >= min && (value < max || value === Infinity)) {
+    if (value < Infinity || max === Infinity) return value;
   }
-  return value;
+  throw mustBe(
+    name,
+    `a number of milliseconds from ${min} to ${max === Infinity ? max : `less than ${max}`}`,
+    value,
+  );
 }
 
-function checkRenewal(value: unknown): 'auto' | 'manual' {
-  if (value !== 'auto' && value !== 'manual') {
-    throw invalidArgument(`renewal must be 'auto' or 'manual', not ${describe(value)}.`);
-  }
-  return value;
-}
-
-function checkBoolean(name: string, value: unknown): boolean {
-  if (typeof value !== 'boolean')
-    throw invalidArgument(`${name} must be true or false, not ${describe(value)}.`);
+function checkOneOf<T>(name: string, value: T, allowed: readonly T[]): T {
+  if (!allowed.includes(value)) throw mustBe(name, allowed.join(' or '), value);
   return value;
 }
 
 function checkSignal(value: unknown): AbortSignal {
   const signal = value as Partial<AbortSignal> | null;
   if (typeof signal?.aborted !== 'boolean' || typeof signal.addEventListener !== 'function') {
-    throw invalidArgument(`signal must be an AbortSignal, not ${describe(value)}. Pass controller.signal.`);
+    throw mustBe('signal', 'an AbortSignal', value);
   }
   return value as AbortSignal;
 }
@@ -210,9 +197,11 @@ function refuseUnknown(options: object, known: readonly string[]): void {
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
     const meant = known.find((name) => name.toLowerCase() === `${key}ms`.toLowerCase());
-    const hint = HINTS.get(key) ?? '';
+    // `signal` and `within` belong to one acquire, `reentrant` to the lock.
+    const elsewhere = ACQUIRE_KEYS.includes(key as never) ? 'acquire() or run()' : 'lock()';
+    const belongs = ALL_KEYS.includes(key as never) ? ` It belongs to ${elsewhere}.` : '';
     throw invalidArgument(
-      `There is no option ${JSON.stringify(key)}.${meant ? ` Did you mean ${meant}?` : hint} Known: ${known.join(', ')}.`,
+      `There is no option ${quote(key)} here.${meant ? ` Did you mean ${meant}?` : belongs} Known: ${known.join(', ')}.`,
     );
   }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { checkLabel, checkName, describe, MAX_NAME_BYTES } from '../src/names.ts';
+import { describe } from '../src/errors.ts';
+import { checkLabel, checkName, MAX_NAME_BYTES } from '../src/names.ts';
 import { codeOf, locksOn, rejectionOf } from './fixture.ts';
 import { capabilities, granted, scriptedBackend } from './scripted-backend.ts';
 

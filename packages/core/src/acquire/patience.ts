@@ -16,7 +16,8 @@ export class Patience implements Call {
   /** Core's own: not ended by the end of the manager. */
   readonly background: boolean;
   readonly #all: Patiences;
-  readonly #userSignal: AbortSignal | undefined;
+  /** The caller's own. */
+  readonly userSignal: AbortSignal | undefined;
   #interruption: Interruption | undefined;
   #interruptGuard: (() => void) | undefined;
   #controller: AbortController | undefined;
@@ -26,7 +27,7 @@ export class Patience implements Call {
     this.#all = all;
     this.deadline = deadline;
     this.background = background;
-    this.#userSignal = userSignal;
+    this.userSignal = userSignal;
     all.add(this);
     if (userSignal === undefined) return;
     if (userSignal.aborted) this.interrupt('aborted');
@@ -83,6 +84,6 @@ export class Patience implements Call {
   done(): void {
     this.#interruptGuard = undefined;
     this.#all.delete(this);
-    if (this.#aborted !== undefined) this.#userSignal?.removeEventListener('abort', this.#aborted);
+    if (this.#aborted !== undefined) this.userSignal?.removeEventListener('abort', this.#aborted);
   }
 }

@@ -3,11 +3,12 @@ import type { AcquireRequest, Attempt, Grant, LockMode } from '../backend/types.
 import type { Engine } from '../engine.ts';
 import { acquiredIsWatched, publish } from '../events.ts';
 import type { ResolvedOptions } from '../options.ts';
-import { describe } from '../names.ts';
+import { describe } from '../errors.ts';
 import { Hold, isLossReason } from '../tenure/hold.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
 import { faultOfGrant } from './check-grant.ts';
 import { asFailure, asked, type Failure, isFailure } from './failure.ts';
+import { endedFromOutside } from './interrupted.ts';
 import { INTERRUPTED, Patience } from './patience.ts';
 import { HolderLookUp, timeoutError } from './timeout-error.ts';
 
@@ -249,23 +250,13 @@ export class Pursuit {
 
   #reason(resource: string): unknown {
     const waitedMs = this.#engine.now() - this.#startedAt;
-    switch (this.#patience.interruption) {
-      case 'aborted':
-        return this.#options.signal?.reason;
-      case 'closed':
-        return this.#engine.error('LOCK_CLOSED', 'The lock manager was closed while it waited.', {
-          resource,
-        });
-      default:
-        if (this.#contended && this.#lastError === undefined) {
-          return timeoutError(this.#engine, resource, waitedMs, this.#lookUp?.holders);
-        }
-        return this.#engine.backendError(
-          'acquire',
-          resource,
-          this.#lastError ?? new Error(`no answer within ${Math.round(waitedMs)} ms`),
-        );
+    const ended = endedFromOutside(this.#engine, resource, this.#patience);
+    if (ended !== undefined) return ended.reason;
+    if (this.#contended && this.#lastError === undefined) {
+      return timeoutError(this.#engine, resource, waitedMs, this.#lookUp?.holders);
     }
+    const silence = new Error(`no answer within ${Math.round(waitedMs)} ms`);
+    return this.#engine.backendError('acquire', resource, this.#lastError ?? silence);
   }
 
   #followLoss(hold: Hold, lost: AbortSignal): void {

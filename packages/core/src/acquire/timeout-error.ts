@@ -1,6 +1,6 @@
 import type { Holder } from '../backend/types.ts';
 import type { Engine } from '../engine.ts';
-import type { LockError } from '../errors.ts';
+import { type LockError, quote } from '../errors.ts';
 import { INTERRUPTED, Patience } from './patience.ts';
 
 /** The holder is looked up for the message alone: not for long. */
@@ -34,14 +34,14 @@ export function timeoutError(
   holders: readonly Holder[] | undefined,
 ): LockError {
   const waited = waitedMs < 1 ? 'at once' : `after ${Math.round(waitedMs)} ms`;
-  const parts = [`Gave up on ${JSON.stringify(resource)} ${waited}: ${sayHolders(holders)}.`];
+  const parts = [`Gave up on ${quote(resource)} ${waited}: ${sayHolders(holders)}.`];
   if ([...engine.keeper.holds].some((hold) => hold.grant.request.resource === resource)) {
     parts.push(
       'This process holds it itself. If the waiting code runs inside the holding code, it waits for itself: ' +
         'pass { within: lease }, or make the lock with { reentrant: true } and use run inside run.',
     );
   }
-  return engine.error('LOCK_TIMEOUT', parts.join(' '), { resource });
+  return engine.error('LOCK_TIMEOUT', parts.join(' '), resource);
 }
 
 export async function lookUpHolders(

@@ -1,5 +1,4 @@
-import { invalidArgument } from '../errors.ts';
-import { describe } from '../names.ts';
+import { describe, invalidArgument } from '../errors.ts';
 import type { BackendFeature, LockBackend } from './types.ts';
 
 const METHODS = ['attempt', 'abandon', 'renew', 'release', 'inspect', 'isRetryable', 'close'] as const;
@@ -25,7 +24,9 @@ const FEATURES = ['list', 'waiters', 'force-release', 'steal', 'many'];
  */
 export function checkBackend(value: unknown): LockBackend {
   if (typeof value !== 'object' || value === null) {
-    throw invalidArgument(`createLocks() takes a backend, not ${describe(value)}. For example: redisBackend(client).`);
+    throw invalidArgument(
+      `createLocks() takes a backend, not ${describe(value)}. For example: redisBackend(client).`,
+    );
   }
   const backend = value as Partial<LockBackend>;
   if (backend.spec !== 'locks-backend/1') {
@@ -44,7 +45,9 @@ export function checkBackend(value: unknown): LockBackend {
 
 function missingMethods(backend: Partial<LockBackend>): string[] {
   const missing = METHODS.filter((name) => typeof backend[name] !== 'function');
-  const odd = OPTIONAL_METHODS.filter((name) => backend[name] !== undefined && typeof backend[name] !== 'function');
+  const odd = OPTIONAL_METHODS.filter(
+    (name) => backend[name] !== undefined && typeof backend[name] !== 'function',
+  );
   return [
     ...missing.map((name) => `the method ${name} is missing`),
     ...odd.map((name) => `${name} must be a method or absent`),
@@ -61,8 +64,12 @@ function badCapabilities(backend: Partial<LockBackend>): string[] {
       faults.push(`capabilities.${key} must be one of ${allowed.join(', ')}, not ${describe(value)}`);
     }
   }
-  faults.push(...badList('modes', capabilities.modes, MODES), ...badList('features', capabilities.features, FEATURES));
-  if (Array.isArray(capabilities.modes) && capabilities.modes.length === 0) faults.push('capabilities.modes is empty');
+  faults.push(
+    ...badList('modes', capabilities.modes, MODES),
+    ...badList('features', capabilities.features, FEATURES),
+  );
+  if (Array.isArray(capabilities.modes) && capabilities.modes.length === 0)
+    faults.push('capabilities.modes is empty');
   const { minMs, stepMs } = capabilities.ttl ?? {};
   if (!(Number.isInteger(minMs) && Number(minMs) > 0 && Number.isInteger(stepMs) && Number(stepMs) > 0)) {
     faults.push('capabilities.ttl needs minMs and stepMs, whole numbers above 0');

@@ -68,7 +68,8 @@ async function provedApart(stage: Stage): Promise<void> {
   const mine = await (await stage.client()).locks.lock(name).acquire();
   const child = await stage.child();
   const theirs = await child.tryAcquire(name);
-  if (theirs === undefined) throw new Error('reach is declared as one process, but another process was excluded');
+  if (theirs === undefined)
+    throw new Error('reach is declared as one process, but another process was excluded');
   await mine.release();
 }
 
@@ -96,7 +97,9 @@ export async function waitersAreHidden(stage: Stage): Promise<void> {
 }
 
 export function needsLeaseTenure(capabilities: BackendCapabilities): Missing | undefined {
-  return capabilities.tenure === 'lease' ? undefined : without('a session, not a ttl, ends an abandoned hold');
+  return capabilities.tenure === 'lease'
+    ? undefined
+    : without('a session, not a ttl, ends an abandoned hold');
 }
 
 /** The absence of `needsLeaseTenure`: a hold outlives its ttl, renewed or not. */
@@ -117,12 +120,14 @@ export function needsFencing(capabilities: BackendCapabilities): Missing | undef
 /** The absence of `needsFencing`: a lease has no token. */
 export async function noTokenIsGiven(stage: Stage): Promise<void> {
   const lease = await (await stage.client()).locks.lock(stage.name()).acquire();
-  if (lease.fencingToken !== undefined) throw new Error(`no token is declared, and the lease has ${lease.fencingToken}`);
+  if (lease.fencingToken !== undefined)
+    throw new Error(`no token is declared, and the lease has ${lease.fencingToken}`);
   await lease.release();
 }
 
 export function needsFeature(feature: BackendFeature): NonNullable<ConformanceCase['missing']> {
-  return ({ features }) => (features.includes(feature) ? undefined : without(`the feature ${feature} is not declared`));
+  return ({ features }) =>
+    features.includes(feature) ? undefined : without(`the feature ${feature} is not declared`);
 }
 
 /** The absence of `needsFeature('force-release')`: core refuses it. */

@@ -1,7 +1,6 @@
 import type { LockBackend } from '../backend/types.ts';
 import { createLocks } from '../create-locks.ts';
-import { invalidArgument } from '../errors.ts';
-import { describe } from '../names.ts';
+import { describe, invalidArgument } from '../errors.ts';
 
 /** How fast the store can be held to its word, in milliseconds. */
 export interface Timing {
@@ -45,7 +44,10 @@ export interface HarnessDefinition {
   /** A new client of the store. Called many times, in several processes: all of them share one store. */
   readonly createBackend: () => LockBackend | Promise<LockBackend>;
   /** Starts what the backends need, once. What it gives as `env` is in `process.env`, here and in child processes. */
-  readonly setup?: () => Promise<{ readonly env?: Readonly<Record<string, string>>; teardown(): Promise<void> }>;
+  readonly setup?: () => Promise<{
+    readonly env?: Readonly<Record<string, string>>;
+    teardown(): Promise<void>;
+  }>;
   readonly faults?: Faults;
   readonly timing?: Partial<Timing>;
   readonly waivers?: Readonly<Record<string, Waiver>>;
@@ -76,10 +78,14 @@ const brand = Symbol.for('@locks/core/conformance-harness');
  */
 export function defineHarness(definition: HarnessDefinition): Harness {
   if (typeof definition?.createBackend !== 'function') {
-    throw invalidArgument(`defineHarness() needs createBackend, a function, not ${describe(definition?.createBackend)}.`);
+    throw invalidArgument(
+      `defineHarness() needs createBackend, a function, not ${describe(definition?.createBackend)}.`,
+    );
   }
   if (typeof definition.module !== 'string' || !definition.module.startsWith('file:')) {
-    throw invalidArgument(`defineHarness() needs module: import.meta.url, not ${describe(definition.module)}.`);
+    throw invalidArgument(
+      `defineHarness() needs module: import.meta.url, not ${describe(definition.module)}.`,
+    );
   }
   const harness = { createLocks, ...definition };
   Object.defineProperty(harness, brand, { value: true });

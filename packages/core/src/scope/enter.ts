@@ -1,9 +1,9 @@
+import { endedFromOutside } from '../acquire/interrupted.ts';
 import { INTERRUPTED, Patience } from '../acquire/patience.ts';
 import type { LockMode } from '../backend/types.ts';
 import type { Engine } from '../engine.ts';
-import { invalidArgument } from '../errors.ts';
+import { mustBe, quote } from '../errors.ts';
 import { LeaseHandle } from '../lease.ts';
-import { describe } from '../names.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { currentCaller } from './context.ts';
 import type { Entry, Scope } from './scope.ts';
@@ -37,30 +37,16 @@ export async function enterScope(
 
 function scopeOf(engine: Engine, name: string, within: unknown): Scope {
   const lease = LeaseHandle.of(within);
-  if (lease === undefined) {
-    throw invalidArgument(`within must be a lease of this copy of @locks/core, not ${describe(within)}.`);
-  }
-  if (lease.engine !== engine)
-    throw invalidArgument('within is a lease of another lock manager.', { resource: name });
-  if (lease.name !== name) {
-    throw invalidArgument(
-      `within is a lease on ${JSON.stringify(lease.name)}; it cannot be re-entered for ${JSON.stringify(name)}.`,
-      { resource: name },
-    );
-  }
+  if (lease === undefined) throw mustBe('within', 'a lease of this copy of @locks/core', within);
+  if (lease.engine !== engine) throw mustBe('within', 'a lease of this lock manager', within);
+  if (lease.name !== name) throw mustBe('within', `a lease on ${quote(name)}`, lease.name);
   if (lease.isReleased) throw notHeld(engine, name);
   if (lease.hold.lost !== undefined) throw lease.hold.lost;
   return lease.scope;
 }
 
 function notHeld(engine: Engine, name: string): Error {
-  return engine.error(
-    'LOCK_NOT_HELD',
-    `The lease on ${JSON.stringify(name)} that within names was released.`,
-    {
-      resource: name,
-    },
-  );
+  return engine.error('LOCK_NOT_HELD', `The lease on ${quote(name)} that within names was released.`, name);
 }
 
 /** Two readers that both wait to write would wait for each other for ever. */
@@ -69,9 +55,9 @@ function refuseUpgrade(engine: Engine, name: string, mode: LockMode, scope: Scop
   if (held !== 'shared' || mode.kind !== 'exclusive') return;
   throw engine.error(
     'LOCK_REENTRANT',
-    `The shared lease on ${JSON.stringify(name)} cannot be upgraded to an exclusive one. ` +
+    `The shared lease on ${quote(name)} cannot be upgraded to an exclusive one. ` +
       'Release it first, or take the exclusive lock from the start.',
-    { resource: name },
+    name,
   );
 }
 
@@ -85,9 +71,9 @@ async function waitForTurn(
   if (scope.wouldDeadlock(caller)) {
     throw engine.error(
       'LOCK_REENTRANT',
-      `Re-entering ${JSON.stringify(name)} here would wait for itself: the branch that has the turn is, or waits for, ` +
+      `Re-entering ${quote(name)} here would wait for itself: the branch that has the turn is, or waits for, ` +
         'this very code. Use the lease that this branch was given.',
-      { resource: name },
+      name,
     );
   }
   const startedAt = engine.now();
@@ -104,7 +90,14 @@ async function waitForTurn(
     engine.keepAlive.leave();
     patience.done();
   }
-  throw interruptedError(engine, name, options, patience, engine.now() - startedAt);
+  const ended = endedFromOutside(engine, name, patience);
+  if (ended !== undefined) throw ended.reason;
+  throw engine.error(
+    'LOCK_TIMEOUT',
+    `Gave up on ${quote(name)} after ${Math.round(engine.now() - startedAt)} ms: another branch of the same scope has ` +
+      'the turn. A branch that calls itself again passes the lease it was given as within.',
+    name,
+  );
 }
 
 /** The turn came in the moment in which the caller gave up: it goes to the next. */
@@ -112,23 +105,4 @@ function leaveAgain(engine: Engine, entry: Entry): void {
   if (entry.status !== 'entered') return;
   // By a handle, as all leave: the others may have left already, and then this one gives the lease back.
   void new LeaseHandle(engine, entry.scope.hold, entry.scope)[Symbol.asyncDispose]();
-}
-
-function interruptedError(
-  engine: Engine,
-  name: string,
-  options: ResolvedOptions,
-  patience: Patience,
-  waitedMs: number,
-): unknown {
-  if (patience.interruption === 'aborted') return options.signal?.reason;
-  if (patience.interruption === 'closed') {
-    return engine.error('LOCK_CLOSED', 'The lock manager was closed while it waited.', { resource: name });
-  }
-  return engine.error(
-    'LOCK_TIMEOUT',
-    `Gave up on ${JSON.stringify(name)} after ${Math.round(waitedMs)} ms: another branch of the same scope has the turn. ` +
-      'Branches of one scope take turns; a branch that calls itself again passes the lease it was given as within.',
-    { resource: name },
-  );
 }

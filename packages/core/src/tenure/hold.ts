@@ -1,5 +1,5 @@
 import type { Grant, LossReason } from '../backend/types.ts';
-import { LockError } from '../errors.ts';
+import { LockError, quote } from '../errors.ts';
 import type { Scope } from '../scope/scope.ts';
 
 /** What a hold needs of the manager that made it. */
@@ -116,15 +116,11 @@ export class Hold {
   /** The loss, also when it comes out only at the release. */
   foundLost(reason: LossReason): LockError {
     const name = this.grant.request.resource;
-    this.#lost = new LockError(
-      'LOCK_LOST',
-      `The lease on ${JSON.stringify(name)} was lost: ${EXPLANATIONS[reason]}`,
-      {
-        resource: name,
-        backend: this.owner.backendName,
-        reason,
-      },
-    );
+    this.#lost = new LockError('LOCK_LOST', `The lease on ${quote(name)} was lost: ${EXPLANATIONS[reason]}`, {
+      resource: name,
+      backend: this.owner.backendName,
+      reason,
+    });
     this.#controller?.abort(this.#lost);
     this.owner.holdLost(this, reason);
     return this.#lost;

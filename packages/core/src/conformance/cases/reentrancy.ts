@@ -34,7 +34,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
         waitMs: 10 * stage.timing.slackMs,
       });
       const name = stage.name();
-      const other = await (await stage.client()).locks.lock(name);
+      const other = (await stage.client()).locks.lock(name);
       await locks.lock(name).run(async (outer) => {
         const before = traffic.total;
         // Another lock object of the same manager: the resource counts, not the object.

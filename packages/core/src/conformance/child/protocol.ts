@@ -61,4 +61,7 @@ export interface Order {
 
 export type Reply =
   | { readonly order: number; readonly value: unknown }
-  | { readonly order: number; readonly error: { readonly message: string; readonly code?: string; readonly reason?: string } };
+  | {
+      readonly order: number;
+      readonly error: { readonly message: string; readonly code?: string; readonly reason?: string };
+    };

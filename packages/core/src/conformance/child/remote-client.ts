@@ -39,7 +39,8 @@ export class RemoteClient implements Commands {
 
   async untilAborted(id: number): Promise<{ at: number; reason: string }> {
     const { signal } = this.#lease(id);
-    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    if (!signal.aborted)
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     return { at: machineNow(), reason: reasonOf(signal) };
   }
 
@@ -57,7 +58,11 @@ export class RemoteClient implements Commands {
     return signal.aborted;
   }
 
-  async contend(name: string, who: string, { rounds, stayMs = 0, ...options }: ContendOptions): Promise<Stay[]> {
+  async contend(
+    name: string,
+    who: string,
+    { rounds, stayMs = 0, ...options }: ContendOptions,
+  ): Promise<Stay[]> {
     const lock = this.#locks.lock(name);
     const stays: Stay[] = [];
     for (let round = 0; round < rounds; round += 1) {
@@ -113,7 +118,13 @@ function reading(lease: Lease): Reading {
     assertion = isLockError(error) ? error.code : String(error);
   }
   const { validForMs, holdCount, signal } = lease;
-  return { validForMs, holdCount, assertion, aborted: signal.aborted, reason: signal.aborted ? reasonOf(signal) : undefined };
+  return {
+    validForMs,
+    holdCount,
+    assertion,
+    aborted: signal.aborted,
+    reason: signal.aborted ? reasonOf(signal) : undefined,
+  };
 }
 
 function reasonOf(signal: AbortSignal): string {
