@@ -57,7 +57,7 @@ describe.concurrent.each(libraries)(
       ['the lock key last', (key: string, lock: string) => key !== lock],
     ])(
       'keeps leases: renewals, releases, hand-offs and waiters work half-way (%s)',
-      async (_, movesFirst) => {
+      async (which, movesFirst) => {
         await using lab = new Lab();
         const [holder, waiter] = [
           await lab.locks(library, address, { ttlMs: TTL_MS }),

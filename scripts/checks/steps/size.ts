@@ -11,10 +11,11 @@ interface Budget {
 }
 
 const kilobyte = 1_000;
+/** Above what was first aimed at: see docs/adr/0006-size-budgets.md. */
 const budgets: Readonly<Record<string, Budget>> = {
-  core: { limitBytes: 10 * kilobyte, external: [] },
-  'redis-ioredis': { limitBytes: 8 * kilobyte, external: ['@locks/core', 'ioredis'] },
-  'redis-node': { limitBytes: 8 * kilobyte, external: ['@locks/core', 'redis', '@redis/*'] },
+  core: { limitBytes: 11 * kilobyte, external: [] },
+  'redis-ioredis': { limitBytes: 12.2 * kilobyte, external: ['@locks/core', 'ioredis'] },
+  'redis-node': { limitBytes: 12.2 * kilobyte, external: ['@locks/core', 'redis', '@redis/*'] },
 };
 
 /** What an application carries: the main entry bundled, minified and gzipped. */
