@@ -14,6 +14,12 @@ const lostEvents = {
   cluster: ['node-reconnecting', 'node-disconnect', 'disconnect'],
 } as const;
 
+/**
+ * How many commands of one turn of the event loop leave together. The client writes all of a turn in one go: with 64
+ * locks at a time client and server then take turns at working, and each waits for the other.
+ */
+const COMMANDS_TOGETHER = 16;
+
 /** node-redis as the protocol sees it. */
 export class NodeRedisPort implements RedisPort {
   readonly name = 'redis-node';
@@ -22,6 +28,12 @@ export class NodeRedisPort implements RedisPort {
   reconnects = 0;
   readonly #of: Recognised;
   readonly #opened = new Set<() => void>();
+  #thisTurn = 0;
+  readonly #held: (() => void)[] = [];
+  readonly #nextTurn = (): void => {
+    this.#thisTurn = 0;
+    for (const go of this.#held.splice(0, COMMANDS_TOGETHER)) go();
+  };
   readonly #onLost = (): void => {
     this.reconnects++;
   };
@@ -46,7 +58,12 @@ export class NodeRedisPort implements RedisPort {
 
   // Not async: one promise less for each command.
   send(key: string, command: RedisCommand): Promise<unknown> {
-    return send(this.#of, key, command);
+    this.#thisTurn += 1;
+    if (this.#thisTurn === 1) setImmediate(this.#nextTurn);
+    if (this.#thisTurn <= COMMANDS_TOGETHER) return send(this.#of, key, command);
+    return new Promise((resolve) => {
+      this.#held.push(() => resolve(this.send(key, command)));
+    });
   }
 
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
