@@ -55,6 +55,11 @@ export class Stage {
     return `${this.#prefix} ${resources}${suffix === '' ? '' : ` ${suffix}`}`;
   }
 
+  /** A wait that is to end contended: long enough for the store's first answer also on a busy machine. */
+  get busyMs(): number {
+    return this.timing.slackMs;
+  }
+
   /** A client of its own, as another machine would have. */
   async client({ wrap = (backend) => backend, ...options }: ClientOptions = {}): Promise<Client> {
     const backend = wrap(await this.harness.createBackend());

@@ -30,7 +30,7 @@ async function strangerGetsIn(stage: Stage, reentrant: boolean, wrap: Wrapped): 
   let inside = false;
   const task = async (): Promise<string> => {
     try {
-      await lock.run(async () => void (inside = true), { waitMs: stage.timing.slackMs / 8 });
+      await lock.run(async () => void (inside = true), { waitMs: stage.busyMs });
       return 'in';
     } catch (error) {
       assert.equal((error as { code?: string }).code, 'LOCK_TIMEOUT');
@@ -71,8 +71,7 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
       const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const lock = locks.lock(stage.name());
       await lock.run(async (lease) => {
-        const work = () =>
-          lock.run(() => assert.fail('a stranger got in'), { waitMs: stage.timing.slackMs / 8 });
+        const work = () => lock.run(() => assert.fail('a stranger got in'), { waitMs: stage.busyMs });
         await assert.rejects(locks.detached(work), { code: 'LOCK_TIMEOUT' });
         assert.equal(
           locks.detached(() => 'the value of the work'),
@@ -89,7 +88,7 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
     async run(stage) {
       const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
       const lock = locks.lock(stage.name());
-      const waitMs = stage.timing.slackMs / 8;
+      const waitMs = stage.busyMs;
       await lock.run(async () => {
         assert.equal(await lock.tryAcquire(), undefined);
         const handle = lock.acquire({ waitMs });
@@ -110,9 +109,7 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
       ];
       const name = stage.name();
       await one.locks.lock(name).run(async (lease) => {
-        const nested = two.locks
-          .lock(name)
-          .run(() => assert.fail('it got in'), { waitMs: stage.timing.slackMs / 8 });
+        const nested = two.locks.lock(name).run(() => assert.fail('it got in'), { waitMs: stage.busyMs });
         await assert.rejects(nested, { code: 'LOCK_TIMEOUT' });
         await one.locks.lock(`${name} other`).run(async (other) => {
           assert.notEqual(other.acquisitionId, lease.acquisitionId);

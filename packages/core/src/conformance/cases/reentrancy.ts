@@ -14,7 +14,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     async run(stage) {
       const { locks } = await stage.client();
       const lock = locks.lock(stage.name());
-      const waitMs = stage.timing.slackMs / 8;
+      const waitMs = stage.busyMs;
       await lock.run(async (lease) => {
         const nested = lock.run(() => assert.fail('a nested run got in'), { waitMs });
         await assert.rejects(nested, { code: 'LOCK_TIMEOUT', message: /within.*reentrant/ });

@@ -140,7 +140,7 @@ export const refusalCases: readonly ConformanceCase[] = [
       try {
         const { locks, backend } = await stage.client();
         const lease = await locks.lock(name).acquire();
-        await assert.rejects(locks.lock(name).acquire({ waitMs: stage.timing.slackMs / 8 }), {
+        await assert.rejects(locks.lock(name).acquire({ waitMs: stage.busyMs }), {
           code: 'LOCK_TIMEOUT',
         });
         await lease.release();

@@ -104,7 +104,7 @@ export const waitingCases: readonly ConformanceCase[] = [
       const name = stage.name();
       const [mine, other] = [await stage.client(), await stage.client()];
       const holder = await mine.locks.lock(name).acquire();
-      const waitMs = stage.timing.slackMs / 10;
+      const waitMs = stage.busyMs;
       await assert.rejects(mine.locks.lock(name).acquire({ waitMs }), {
         code: 'LOCK_TIMEOUT',
         message: /within.*reentrant/,
@@ -126,7 +126,7 @@ export const waitingCases: readonly ConformanceCase[] = [
     title: 'a waiter that timed out stands in no queue and is never granted later',
     async run(stage) {
       const { name, holder } = await held(stage);
-      const waiter = await startWaiting(stage, name, { waitMs: stage.timing.slackMs / 4 });
+      const waiter = await startWaiting(stage, name, { waitMs: stage.busyMs });
       await assert.rejects(waiter.lease, { code: 'LOCK_TIMEOUT' });
       await stage.until('nobody waits', async () => (await waiter.locks.inspect(name)).waiters.length === 0);
       await stage.until('the abandon is answered', () => waiter.traffic.answersTo('abandon') > 0);
