@@ -47,93 +47,89 @@ async function anotherMaster(than: RedisServer): Promise<RedisServer> {
   return other.server;
 }
 
-describe.concurrent.each(libraries)(
-  'a slot on its way to another master, with %s',
-  { timeout: 60_000 },
-  (library) => {
-    it.each([
-      // Which keys have moved while the test looks: both sides of every split.
-      ['the lock key first', (key: string, lock: string) => key === lock],
-      ['the lock key last', (key: string, lock: string) => key !== lock],
-    ])(
-      'keeps leases: renewals, releases, hand-offs and waiters work half-way (%s)',
-      async (which, movesFirst) => {
-        await using lab = new Lab();
-        const [holder, waiter] = [
-          await lab.locks(library, address, { ttlMs: TTL_MS }),
-          await lab.locks(library, address, { ttlMs: TTL_MS }),
-        ];
-        const [kept, renewed, released, handed, fresh] = namesInOneSlot(5, `${which}, ${library}`) as [
-          string,
-          string,
-          string,
-          string,
-          string,
-        ];
-        const slot = slotOf(`lock:${kept}`);
-        const keptLease = await holder.lock(kept).acquire();
-        const renewedLease = await holder.lock(renewed).acquire();
-        const releasedLease = await holder.lock(released).acquire();
-        const handedLease = await holder.lock(handed).acquire();
-        const entered = waiter.lock(handed).acquire({ waitMs: 20_000 });
-        await untilWaiting(waiter, handed);
-        const source = await cluster.slotOwner(slot);
-        const target = await anotherMaster(source);
-        const startedAt = performance.now();
-        await cluster.migrateSlot(slot, target, {
-          first: (key) => movesFirst(key, `lock:${handed}`),
-          between: async () => {
-            await Promise.all([renewedLease.renew(), keptLease.renew()]);
-            await releasedLease.release();
-            await handedLease.release();
-            await sleep(300);
-          },
-          afterKeys: async () => {
-            await renewedLease.renew();
-          },
-        });
-        const migratedAt = performance.now();
-        const next = await entered;
-        figure(
-          `${library}: waiter of a migrating slot in after the end of the migration`,
-          performance.now() - migratedAt,
-        );
-        expect(performance.now() - migratedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
-        expect(next.fencingToken).toBeGreaterThan(handedLease.fencingToken as bigint);
-        // Past their ttl, renewed all the while.
-        await waitUntil(() => performance.now() > startedAt + TTL_MS + 200, { what: 'the ttl' });
-        for (const lease of [keptLease, renewedLease]) {
-          expect(lease.signal.aborted).toBe(false);
-          expect(await target.command('GET', `lock:${lease.name}`)).toContain(lease.acquisitionId);
-          await lease.release();
-        }
-        await next.release();
-        await (await waiter.lock(fresh).acquire({ waitMs: 2_000 })).release();
-        for (const name of [kept, renewed, released, handed, fresh])
-          expect(await target.command('EXISTS', `lock:${name}`), name).toBe(0);
-      },
-    );
-
-    it('hands over within the claim time and a check when the next in line was killed: nobody counts the listeners', async () => {
+describe.each(libraries)('a slot on its way to another master, with %s', { timeout: 60_000 }, (library) => {
+  it.each([
+    // Which keys have moved while the test looks: both sides of every split.
+    ['the lock key first', (key: string, lock: string) => key === lock],
+    ['the lock key last', (key: string, lock: string) => key !== lock],
+  ])(
+    'keeps leases: renewals, releases, hand-offs and waiters work half-way (%s)',
+    async (which, movesFirst) => {
       await using lab = new Lab();
-      const name = `killed next ${library}`;
-      const [holder, last] = [await lab.locks(library, address), await lab.locks(library, address)];
-      const next = await lab.worker(library, address);
-      const lease = await holder.lock(name).acquire();
-      next.acquire(name).catch(() => undefined);
-      await untilWaiting(holder, name);
-      const entered = last.lock(name).acquire();
-      await untilWaiting(holder, name, 2);
-      await next.kill();
-      await lease.release();
-      const releasedAt = performance.now();
-      const after = await entered;
-      figure(`${library} on a cluster, next in line killed`, performance.now() - releasedAt);
-      expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
-      await after.release();
-    });
-  },
-);
+      const [holder, waiter] = [
+        await lab.locks(library, address, { ttlMs: TTL_MS }),
+        await lab.locks(library, address, { ttlMs: TTL_MS }),
+      ];
+      const [kept, renewed, released, handed, fresh] = namesInOneSlot(5, `${which}, ${library}`) as [
+        string,
+        string,
+        string,
+        string,
+        string,
+      ];
+      const slot = slotOf(`lock:${kept}`);
+      const keptLease = await holder.lock(kept).acquire();
+      const renewedLease = await holder.lock(renewed).acquire();
+      const releasedLease = await holder.lock(released).acquire();
+      const handedLease = await holder.lock(handed).acquire();
+      const entered = waiter.lock(handed).acquire({ waitMs: 20_000 });
+      await untilWaiting(waiter, handed);
+      const source = await cluster.slotOwner(slot);
+      const target = await anotherMaster(source);
+      const startedAt = performance.now();
+      await cluster.migrateSlot(slot, target, {
+        first: (key) => movesFirst(key, `lock:${handed}`),
+        between: async () => {
+          await Promise.all([renewedLease.renew(), keptLease.renew()]);
+          await releasedLease.release();
+          await handedLease.release();
+          await sleep(300);
+        },
+        afterKeys: async () => {
+          await renewedLease.renew();
+        },
+      });
+      const migratedAt = performance.now();
+      const next = await entered;
+      figure(
+        `${library}: waiter of a migrating slot in after the end of the migration`,
+        performance.now() - migratedAt,
+      );
+      expect(performance.now() - migratedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
+      expect(next.fencingToken).toBeGreaterThan(handedLease.fencingToken as bigint);
+      // Past their ttl, renewed all the while.
+      await waitUntil(() => performance.now() > startedAt + TTL_MS + 200, { what: 'the ttl' });
+      for (const lease of [keptLease, renewedLease]) {
+        expect(lease.signal.aborted).toBe(false);
+        expect(await target.command('GET', `lock:${lease.name}`)).toContain(lease.acquisitionId);
+        await lease.release();
+      }
+      await next.release();
+      await (await waiter.lock(fresh).acquire({ waitMs: 2_000 })).release();
+      for (const name of [kept, renewed, released, handed, fresh])
+        expect(await target.command('EXISTS', `lock:${name}`), name).toBe(0);
+    },
+  );
+
+  it('hands over within the claim time and a check when the next in line was killed: nobody counts the listeners', async () => {
+    await using lab = new Lab();
+    const name = `killed next ${library}`;
+    const [holder, last] = [await lab.locks(library, address), await lab.locks(library, address)];
+    const next = await lab.worker(library, address);
+    const lease = await holder.lock(name).acquire();
+    next.acquire(name).catch(() => undefined);
+    await untilWaiting(holder, name);
+    const entered = last.lock(name).acquire();
+    await untilWaiting(holder, name, 2);
+    await next.kill();
+    await lease.release();
+    const releasedAt = performance.now();
+    const after = await entered;
+    figure(`${library} on a cluster, next in line killed`, performance.now() - releasedAt);
+    expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
+    await after.release();
+  });
+});
 
 describe('a cluster under load', { timeout: 90_000 }, () => {
   it('keeps exclusion and every lease while slots migrate to and fro', async () => {

@@ -77,6 +77,9 @@ export class RedisCluster implements AsyncDisposable {
   /**
    * Moves a slot and its keys to another master, as `redis-cli --cluster reshard` does. The hooks are called while the
    * slot is on its way; when one throws, the migration is completed and the error rethrown.
+   *
+   * One at a time in a cluster: two in opposite directions block each other (`MIGRATE` stops its server until the other
+   * has answered), and two that end together may take the same configuration epoch, so that nodes never agree.
    */
   async migrateSlot(slot: number, target: RedisServer, hooks: MigrationHooks = {}): Promise<void> {
     const views = (await this.topology()).filter(({ failed }) => !failed);
