@@ -1,7 +1,8 @@
 import type { Holder } from '../backend/types.ts';
 import type { Engine } from '../engine.ts';
 import { type LockError, quote } from '../errors.ts';
-import { INTERRUPTED, Patience } from './patience.ts';
+import { inspectResource } from '../inspect.ts';
+import { Patience } from './patience.ts';
 
 /** The holder is looked up for the message alone: not for long. */
 const LOOK_UP_MS = 100;
@@ -49,14 +50,10 @@ export async function lookUpHolders(
   resource: string,
   limitMs = LOOK_UP_MS,
 ): Promise<readonly Holder[] | undefined> {
-  const patience = new Patience(engine.patiences, engine.now() + limitMs);
   try {
-    const state = await patience.guard(engine.backend.inspect(resource, patience));
-    return state === INTERRUPTED ? undefined : state.holders;
+    return (await inspectResource(engine, resource, limitMs)).holders;
   } catch {
     return undefined;
-  } finally {
-    patience.done();
   }
 }
 
