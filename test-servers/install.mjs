@@ -1,7 +1,7 @@
 // Installs what the tests need from the system's package manager, where it may. Plain JavaScript without dependencies.
 // As a program: node test-servers/install.mjs redis     exit code 1 when something is still missing
 import { spawnSync } from 'node:child_process';
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { howToInstall, lookForServer, searchPath, serverKind } from './src/find-server.mjs';
 
@@ -16,8 +16,7 @@ import { howToInstall, lookForServer, searchPath, serverKind } from './src/find-
 export function ensureServers(kinds, options = {}) {
   const { env = process.env, log = (line) => console.error(line), install = true } = options;
   const directories = options.searchPath ?? searchPath(env);
-  const isMissing = (/** @type {string} */ kind) =>
-    serverKind(kind).binaries.some((binary) => lookForServer(binary, directories) === undefined);
+  const isMissing = (/** @type {string} */ kind) => missingParts(kind, directories).length > 0;
   const absent = kinds.filter(isMissing);
   if (absent.length === 0) return { installed: [], missing: [] };
 
@@ -34,12 +33,24 @@ export function ensureServers(kinds, options = {}) {
 
   const missing = absent.filter(isMissing);
   for (const kind of missing) {
-    const { binaries } = serverKind(kind);
     log(
-      `Missing for ${kind}: ${binaries.join(', ')} (looked in ${directories.join(':')}). ${howToInstall(kind)}`,
+      `Missing for ${kind}: ${missingParts(kind, directories).join(', ')} (looked in ${directories.join(':')}). ${howToInstall(kind)}`,
     );
   }
   return { installed: absent.filter((kind) => !missing.includes(kind)), missing };
+}
+
+/**
+ * @param {string} kind
+ * @param {readonly string[]} directories
+ * @returns {string[]}
+ */
+function missingParts(kind, directories) {
+  const { binaries, files = [] } = serverKind(kind);
+  return [
+    ...binaries.filter((binary) => lookForServer(binary, directories) === undefined),
+    ...files.filter((file) => !existsSync(file)),
+  ];
 }
 
 /**

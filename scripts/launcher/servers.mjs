@@ -4,7 +4,13 @@ import { runChild } from './run-child.mjs';
 import { StepFailed } from './step-failed.mjs';
 
 /** The variable by which the user offers a server of his own, for each kind of server. */
-export const urlVariables = /** @type {const} */ ({ redis: 'REDIS_URL' });
+export const urlVariables = /** @type {const} */ ({
+  redis: 'REDIS_URL',
+  postgres: 'POSTGRES_URL',
+  mysql: 'MYSQL_URL',
+  zookeeper: 'ZOOKEEPER_URL',
+  etcd: 'ETCD_URL',
+});
 
 /** @typedef {keyof typeof urlVariables} ServerName */
 

@@ -2,7 +2,7 @@
 import { accessSync, constants, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** @typedef {{ binaries: string[], apt: string[], brew: string[], urlVariable: string }} ServerKind */
+/** @typedef {{ binaries: string[], files?: string[], apt: string[], brew: string[], urlVariable: string }} ServerKind */
 
 /** @type {Record<string, ServerKind>} */
 export const serverKinds = {
@@ -12,6 +12,26 @@ export const serverKinds = {
     brew: ['redis'],
     urlVariable: 'REDIS_URL',
   },
+  postgres: {
+    binaries: ['postgres', 'initdb', 'pgbouncer'],
+    apt: ['postgresql', 'pgbouncer'],
+    brew: ['postgresql@17', 'pgbouncer'],
+    urlVariable: 'POSTGRES_URL',
+  },
+  mysql: {
+    binaries: ['mariadbd', 'mariadb-install-db'],
+    apt: ['mariadb-server'],
+    brew: ['mariadb'],
+    urlVariable: 'MYSQL_URL',
+  },
+  zookeeper: {
+    binaries: ['java'],
+    files: ['/usr/share/java/zookeeper.jar'],
+    apt: ['zookeeper', 'default-jre-headless'],
+    brew: ['zookeeper'],
+    urlVariable: 'ZOOKEEPER_URL',
+  },
+  etcd: { binaries: ['etcd'], apt: ['etcd-server'], brew: ['etcd'], urlVariable: 'ETCD_URL' },
 };
 
 const usualPlaces = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin'];
@@ -89,6 +109,7 @@ export function howToInstall(kind) {
 export function findServer(binary, directories = searchPath()) {
   const found = lookForServer(binary, directories);
   if (found) return found;
-  const kind = Object.keys(serverKinds).find((name) => binary.startsWith(name)) ?? 'redis';
+  const [kind = 'redis'] =
+    Object.entries(serverKinds).find(([, { binaries }]) => binaries.includes(binary)) ?? [];
   throw new Error(`${binary} was not found in ${directories.join(path.delimiter)}. ${howToInstall(kind)}`);
 }

@@ -38,13 +38,9 @@ export const testSteps: readonly Step[] = [
     kind: 'timed',
     run: ({ testArguments }) => runVitest(contractTests, ['--dir=test', 'mutants', ...testArguments]),
   },
-  {
-    name: 'contract:faults',
-    about: 'what users see when Redis fails, in each way that is documented',
-    kind: 'timed',
-    needs: ['redis'],
-    run: ({ testArguments }) => runVitest(contractTests, ['--dir=redis-faults', ...testArguments]),
-  },
+  ...allServers()
+    .filter((server) => existsSync(join(contractTests, `${server}-faults`)))
+    .map(faultsStep),
   {
     name: 'matrix',
     about: 'docs/compatibility.md agrees with the reports of the conformance suite',
@@ -65,6 +61,16 @@ export const testSteps: readonly Step[] = [
     run: (context) => runWithoutMissing(join(root, 'examples'), context),
   },
 ];
+
+function faultsStep(server: ServerName): Step {
+  return {
+    name: `contract:faults-${server}`,
+    about: `what users see when ${server} fails, in each way that is documented`,
+    kind: 'timed',
+    needs: [server],
+    run: ({ testArguments }) => runVitest(contractTests, [`--dir=${server}-faults`, ...testArguments]),
+  };
+}
 
 function unitStep(one: WorkspacePackage): Step {
   const needs = one.shortName === 'test-servers' ? allServers() : serversOf(one.shortName);

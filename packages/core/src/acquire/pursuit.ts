@@ -6,6 +6,7 @@ import type { ResolvedOptions } from '../options.ts';
 import { describe } from '../errors.ts';
 import { Hold, isLossReason } from '../tenure/hold.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
+import { conflictError } from './conflict-error.ts';
 import { faultOfGrant } from './check-grant.ts';
 import { asFailure, asked, type Failure, isFailure } from './failure.ts';
 import { endedFromOutside } from './interrupted.ts';
@@ -105,6 +106,10 @@ export class Pursuit {
         if (!this.#contended) publish('locks:contended', this.#identity());
         this.#contended = true;
         return undefined;
+      case 'conflict':
+        // Also after a turn of waiting: the limit that this id queued for was known then.
+        this.#engine.abandon(this.#request);
+        throw conflictError(this.#engine, this.#request, attempt.with);
       case 'failed':
         this.#failed(attempt.error);
         return undefined;

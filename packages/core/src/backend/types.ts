@@ -3,7 +3,15 @@
  * Core checks options, waits, renews, notices losses, re-enters and reports; a backend makes one atomic step at a time.
  */
 
-/** How an acquisition takes part in a resource. Modes `exclusive` and `shared` of one name are one resource. */
+/**
+ * How an acquisition takes part in a resource (docs/spec.md §15). There is one queue for all modes, served strictly in
+ * order: what cannot be granted at its head holds back everything behind it, so that neither readers nor writers starve.
+ *
+ * - `exclusive`: alone.
+ * - `shared`: together with other `shared` ones of the same name.
+ * - `permit`: together with other permits while their weights add up to `limit` at most. While anything lives on a
+ *   resource, permits of another limit, and permits beside `exclusive` or `shared`, are a conflict.
+ */
 export type LockMode =
   | { readonly kind: 'exclusive' }
   | { readonly kind: 'shared' }
@@ -54,7 +62,10 @@ export interface AcquireRequest {
   readonly label?: string;
   readonly mode: LockMode;
   readonly ttlMs: number;
-  /** Take the resource from whoever holds it (feature `steal`). */
+  /**
+   * Feature `steal`: in one step end every hold of the resource and grant it to this request, ahead of the queue, which
+   * keeps its order behind it. Never contended. The robbed learn `taken-over` at their next renewal, or by a push.
+   */
   readonly steal?: true;
 }
 
@@ -85,7 +96,15 @@ export interface Grant {
 export type Attempt =
   | { readonly status: 'granted'; readonly grant: Grant }
   /** `retryAfterMs`: when core should attempt again at the latest, hint or no hint. */
-  | { readonly status: 'contended'; readonly retryAfterMs?: number };
+  | { readonly status: 'contended'; readonly retryAfterMs?: number }
+  | Conflict;
+
+/** The resource is in use in a way that waiting does not end: nothing was granted and nothing queued. */
+export interface Conflict {
+  readonly status: 'conflict';
+  /** A mode that lives on the resource, and that the request contradicts. */
+  readonly with: LockMode;
+}
 
 /** What the store says of one lease at a renewal. An exception in a renewal means *unknown* for all its items. */
 export type Standing =
@@ -140,7 +159,10 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
    */
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt>;
 
-  /** All or nothing, in one step (feature `many`). `undefined`: contended, and nothing was taken. */
+  /**
+   * All or nothing, in one step (feature `many`): requests of different names. `undefined`: contended, and nothing was
+   * taken. Like an `attempt` that does not enqueue: idempotent, leaves nothing behind, never overtakes a live queue.
+   */
   attemptMany?(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined>;
 
   /**
@@ -163,6 +185,18 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
    * `unknown`: it is not held now, and an earlier sending of this same call may have released it (a resent command).
    */
   release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'>;
+
+  /**
+   * Turns an exclusive hold into a shared one in one step, with the same acquisition id, token and end, and serves the
+   * `shared` waiters at the head of the queue (both modes declared). Idempotent: a hold that is shared already is `held`.
+   */
+  downgrade?(grant: Grant, call: Call): Promise<Standing>;
+
+  /**
+   * Sets the limit of the permits that live on a resource, and serves those who wait and fit now; a resource in no use
+   * stays untouched (mode `permit` declared). A lower limit ends no hold: nothing is granted until the weights fit.
+   */
+  resize?(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict>;
 
   inspect(resource: string, call: Call): Promise<ResourceState>;
 

@@ -2,7 +2,7 @@ import { describe, invalidArgument } from '../errors.ts';
 import type { BackendFeature, LockBackend } from './types.ts';
 
 const METHODS = ['attempt', 'abandon', 'renew', 'release', 'inspect', 'isRetryable', 'close'] as const;
-const OPTIONAL_METHODS = ['attemptMany', 'awaitTurn', 'list', 'forceRelease'] as const;
+const OPTIONAL_METHODS = ['attemptMany', 'awaitTurn', 'downgrade', 'resize', 'list', 'forceRelease'] as const;
 const METHOD_OF_FEATURE: Partial<Record<BackendFeature, (typeof OPTIONAL_METHODS)[number]>> = {
   list: 'list',
   'force-release': 'forceRelease',
@@ -84,18 +84,28 @@ function badList(key: string, value: unknown, allowed: readonly string[]): strin
     .map((entry) => `capabilities.${key} has ${describe(entry)}; known: ${allowed.join(', ')}`);
 }
 
-/** A feature without its method, or a method that says it is not there. */
+/** What is declared without its method, or a method that says it is not there. */
 function contradictions(backend: Partial<LockBackend>): string[] {
-  const features = backend.capabilities?.features;
-  if (!Array.isArray(features)) return [];
-  return Object.entries(METHOD_OF_FEATURE).flatMap(([feature, method]) => {
-    const declared = features.includes(feature as BackendFeature);
-    const present = typeof backend[method] === 'function';
-    if (declared === present) return [];
+  const { features, modes } = backend.capabilities ?? {};
+  if (!Array.isArray(features) || !Array.isArray(modes)) return [];
+  const needs = Object.entries(METHOD_OF_FEATURE).map(
+    ([feature, method]) =>
+      [`the feature '${feature}'`, features.includes(feature as BackendFeature), method] as const,
+  );
+  return [
+    ...needs,
+    [
+      `the modes 'exclusive' and 'shared'`,
+      modes.includes('exclusive') && modes.includes('shared'),
+      'downgrade',
+    ] as const,
+    [`the mode 'permit'`, modes.includes('permit'), 'resize'] as const,
+  ].flatMap(([what, declared, method]) => {
+    if (declared === (typeof backend[method] === 'function')) return [];
     return [
       declared
-        ? `it declares the feature '${feature}' but has no method ${method}`
-        : `it has the method ${method} but does not declare the feature '${feature}'`,
+        ? `it declares ${what} but has no method ${method}`
+        : `it has the method ${method} but does not declare ${what}`,
     ];
   });
 }
