@@ -1,5 +1,9 @@
 export { findServer } from './find-server.mjs';
 export { freePort, isFree } from './free-port.ts';
+export { PostgresServer } from './postgres/postgres-server.ts';
+export { PostgresReplyError, type Row } from './postgres/simple-query.ts';
+export { PgbouncerServer, type PgbouncerOptions, startPgbouncer } from './postgres/start-pgbouncer.ts';
+export { type PostgresOptions, startPostgres } from './postgres/start-postgres.ts';
 export { type Direction, type FaultScope, type LoseOptions, Proxy, startProxy } from './proxy/proxy.ts';
 export type { ProxyConnection, ProxyRequest } from './proxy/proxy-connection.ts';
 export type { MigrationHooks } from './redis/migrate-slot.ts';
