@@ -1,8 +1,12 @@
-import type { BackendCapabilities, Holder, LockBackend, ResourceState } from './backend/types.ts';
+import type { BackendCapabilities, Holder, LockBackend, LockMode, ResourceState } from './backend/types.ts';
 import { checkBackend } from './backend/validate.ts';
+import { LockSet } from './compose/acquire-all.ts';
+import type { MultiLock } from './compose/all.ts';
+import type { ReadWriteLock } from './compose/read-write-lock.ts';
+import { PermitLock, type Semaphore } from './compose/semaphore.ts';
 import { Engine } from './engine.ts';
 import { inspectResource, OPERATOR_CALL_MS } from './inspect.ts';
-import type { BaseLease, Lease, LeaseOf } from './lease.ts';
+import type { BaseLease, Downgradable, Lease, LeaseOf } from './lease.ts';
 import { type Lock, ResourceLock } from './lock.ts';
 import { mustBe } from './errors.ts';
 import { checkName } from './names.ts';
@@ -20,6 +24,22 @@ export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposabl
    * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`
    */
   lock(name: string, options?: LockOptions): Lock<L>;
+  /**
+   * Many readers or one writer on a resource.
+   * @throws LockError as `lock`; `LOCK_UNSUPPORTED` on a backend without the modes `shared` and `exclusive`
+   */
+  readWriteLock(name: string, options?: LockOptions): ReadWriteLock<L>;
+  /**
+   * A number of permits on a resource. All who use it name the same number, or get `LOCK_CONFLICT`.
+   * @param permits - a whole number from 1 to 1 000 000 000
+   * @throws LockError as `lock`; `LOCK_UNSUPPORTED` on a backend without the mode `permit`
+   */
+  semaphore(name: string, permits: number, options?: LockOptions): Semaphore<L>;
+  /**
+   * Several locks, of this or any manager, to acquire together: all or none, in an order that prevents deadlocks.
+   * @throws LockError `LOCK_INVALID_ARGUMENT`
+   */
+  all<M extends BaseLease = L>(locks: readonly Lock<M>[]): MultiLock<M>;
   /** Who holds a resource and who waits for it. */
   inspect(name: string): Promise<ResourceState>;
   /**
@@ -86,15 +106,26 @@ export class Locks implements LockManager {
   }
 
   lock(name: string, options?: LockOptions): Lock {
-    const { modes, ttl } = this.capabilities;
-    this.#engine.assertOpen(checkName(name));
-    if (!modes.includes('exclusive')) throw this.#unsupported('exclusive locks', name);
-    return new ResourceLock(
-      this.#engine,
-      name,
-      { kind: 'exclusive' },
-      resolveLockOptions(this.#defaults, options, ttl),
-    );
+    return this.#lock(name, { kind: 'exclusive' }, 'exclusive locks', options);
+  }
+
+  readWriteLock(name: string, options?: LockOptions): ReadWriteLock {
+    const read = this.#lock(name, { kind: 'shared' }, 'shared locks', options);
+    // Every lease can downgrade; only that of a writer says so.
+    const write = this.lock(name, options) as Lock<Lease & Downgradable>;
+    return { name, read, write };
+  }
+
+  semaphore(name: string, permits: number, options?: LockOptions): Semaphore {
+    this.#check(name, 'permit', 'semaphores');
+    return new PermitLock(this.#engine, name, permits, this.#resolve(options));
+  }
+
+  all<M extends BaseLease = Lease>(locks: readonly Lock<M>[]): MultiLock<M> {
+    // A lock of whatever leases: the set gives out what its members give.
+    return new LockSet(
+      locks as readonly Lock<BaseLease>[] as readonly Lock[],
+    ) as MultiLock<BaseLease> as MultiLock<M>;
   }
 
   async inspect(name: string): Promise<ResourceState> {
@@ -107,7 +138,7 @@ export class Locks implements LockManager {
     if (typeof prefix !== 'string' || !prefix.isWellFormed()) {
       throw mustBe('The prefix', 'a well-formed string', prefix);
     }
-    if (backend.list === undefined) throw this.#unsupported('list()');
+    if (backend.list === undefined) throw this.#engine.unsupported('list()');
     return this.#pages(prefix);
   }
 
@@ -122,7 +153,7 @@ export class Locks implements LockManager {
     }
     const { backend } = this.#engine;
     const { forceRelease } = backend;
-    if (forceRelease === undefined) throw this.#unsupported('forceRelease()', name);
+    if (forceRelease === undefined) throw this.#engine.unsupported('forceRelease()', name);
     return this.#engine.ask('release by force', name, OPERATOR_CALL_MS, (call) =>
       forceRelease.call(backend, name, acquisitionId, call),
     );
@@ -150,12 +181,17 @@ export class Locks implements LockManager {
     }
   }
 
-  #unsupported(what: string, resource?: string): Error {
-    const { backendName } = this.#engine;
-    return this.#engine.error(
-      'LOCK_UNSUPPORTED',
-      `The backend ${backendName} does not support ${what}.`,
-      resource,
-    );
+  #lock(name: string, mode: LockMode, what: string, options: LockOptions | undefined): ResourceLock {
+    this.#check(name, mode.kind, what);
+    return new ResourceLock(this.#engine, name, mode, this.#resolve(options));
+  }
+
+  #check(name: string, kind: LockMode['kind'], what: string): void {
+    this.#engine.assertOpen(checkName(name));
+    if (!this.capabilities.modes.includes(kind)) throw this.#engine.unsupported(what, name);
+  }
+
+  #resolve(options: LockOptions | undefined): ResolvedOptions {
+    return resolveLockOptions(this.#defaults, options, this.capabilities.ttl);
   }
 }

@@ -54,6 +54,14 @@ export class Engine implements HoldOwner {
     });
   }
 
+  unsupported(what: string, resource?: string): LockError {
+    return this.error(
+      'LOCK_UNSUPPORTED',
+      `The backend ${this.backend.name} does not support ${what}.`,
+      resource,
+    );
+  }
+
   /** An error of the store as users see it. */
   backendError(doing: string, resource: string | undefined, cause: unknown): LockError {
     // Of any copy of core: the backend may have been built on another one.

@@ -5,6 +5,7 @@ import { checkDuration, MAX_TTL_MS } from './options.ts';
 import { Scope } from './scope/scope.ts';
 import type { Hold } from './tenure/hold.ts';
 import { identity } from './tenure/keeper.ts';
+import { downgrade } from './tenure/downgrade.ts';
 import { renewNow } from './tenure/renew-now.ts';
 import { quote } from './errors.ts';
 
@@ -47,6 +48,17 @@ export interface BaseLease extends AsyncDisposable {
  */
 export interface Lease extends BaseLease {
   readonly fencingToken?: bigint | undefined;
+}
+
+/** What the lease of a writer can do besides. */
+export interface Downgradable {
+  /**
+   * Turns the write lease into a read lease, with the same token, without a moment in which another writer could come
+   * between; waiting readers enter. After `LOCK_BACKEND` it may be either: call it again, or release the lease.
+   * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_BACKEND`, `LOCK_REENTRANT` while re-entered handles are not
+   * released
+   */
+  downgrade(): Promise<void>;
 }
 
 /** The lease that a backend with these capabilities gives. */
@@ -139,6 +151,11 @@ export class LeaseHandle implements BaseLease {
   async renew(ttlMs?: number): Promise<void> {
     this.#assertHeld();
     await renewNow(this.#engine, this.#hold, ttlMs);
+  }
+
+  async downgrade(): Promise<void> {
+    this.#assertHeld();
+    await downgrade(this.#engine, this.#hold);
   }
 
   release(): Promise<void> {

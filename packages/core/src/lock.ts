@@ -44,6 +44,12 @@ export interface Lock<L extends BaseLease = Lease> {
   inspect(): Promise<ResourceState>;
 }
 
+/** Where a lock is, and with which options: what `all` needs to take several in one step. */
+export interface LockParts {
+  readonly engine: Engine;
+  readonly options: ResolvedOptions;
+}
+
 /** The `Lock` of every mode and backend. */
 export class ResourceLock implements Lock {
   readonly name: string;
@@ -56,6 +62,10 @@ export class ResourceLock implements Lock {
     this.name = name;
     this.mode = mode;
     this.#options = options;
+  }
+
+  get parts(): LockParts {
+    return { engine: this.#engine, options: this.#options };
   }
 
   acquire(options?: AcquireOptions): Promise<Lease> {
@@ -86,7 +96,14 @@ export class ResourceLock implements Lock {
     const resolved = resolveAcquireOptions(this.#options, options, this.#engine.backend.capabilities.ttl);
     resolved.signal?.throwIfAborted();
     this.#engine.assertOpen(this.name);
+    if (resolved.steal) this.#checkSteal(resolved);
     return resolved;
+  }
+
+  #checkSteal({ within }: ResolvedOptions): void {
+    if (within !== undefined) throw mustBe('steal', 'absent where within is given', true);
+    if (!this.#engine.backend.capabilities.features.includes('steal'))
+      throw this.#engine.unsupported('steal', this.name);
   }
 
   async #acquire(options: AcquireOptions | undefined, implicit: boolean): Promise<LeaseHandle> {

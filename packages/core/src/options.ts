@@ -53,6 +53,12 @@ export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
   readonly signal?: AbortSignal | undefined;
   /** Re-enters this lease, taking turns with its other children. */
   readonly within?: BaseLease | undefined;
+  /**
+   * Takes the resource from whoever holds it, ahead of those who wait; the robbed see `LOCK_LOST`. Needs the feature
+   * `steal` of the backend.
+   * @defaultValue false
+   */
+  readonly steal?: boolean | undefined;
 }
 
 /** Options with every default filled in and every value checked. */
@@ -66,6 +72,7 @@ export interface ResolvedOptions {
   readonly reentrant: boolean;
   readonly signal: AbortSignal | undefined;
   readonly within: BaseLease | undefined;
+  readonly steal: boolean;
 }
 
 /** Core's own floor: of less the drift margin leaves no lease. */
@@ -82,7 +89,7 @@ const LOCK_KEYS = [
   'label',
   'reentrant',
 ] as const;
-const ALL_KEYS = [...LOCK_KEYS, 'signal', 'within'] as const;
+const ALL_KEYS = [...LOCK_KEYS, 'signal', 'within', 'steal'] as const;
 const ACQUIRE_KEYS = ALL_KEYS.filter((key) => key !== 'reentrant');
 
 export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOptions {
@@ -96,6 +103,7 @@ export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOption
     reentrant: false,
     signal: undefined,
     within: undefined,
+    steal: false,
   };
 }
 
@@ -154,6 +162,7 @@ function resolve(
         : checkOneOf('reentrant', options.reentrant, [true, false]),
     signal: options.signal === undefined ? undefined : checkSignal(options.signal),
     within: options.within,
+    steal: options.steal === undefined ? false : checkOneOf('steal', options.steal, [true, false]),
   };
 }
 
@@ -197,7 +206,7 @@ function refuseUnknown(options: object, known: readonly string[]): void {
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
     const meant = known.find((name) => name.toLowerCase() === `${key}ms`.toLowerCase());
-    // `signal` and `within` belong to one acquire, `reentrant` to the lock.
+    // `signal`, `within` and `steal` belong to one acquire, `reentrant` to the lock.
     const elsewhere = ACQUIRE_KEYS.includes(key as never) ? 'acquire() or run()' : 'lock()';
     const belongs = ALL_KEYS.includes(key as never) ? ` It belongs to ${elsewhere}.` : '';
     throw invalidArgument(

@@ -4,25 +4,37 @@ import type { Lease, LeaseHandle } from './lease.ts';
 import { runInside } from './scope/context.ts';
 import { identity } from './tenure/keeper.ts';
 
-/**
- * Works under a lease, releases it, and decides what the caller is told (docs/spec.md §3.5): the work's own error, or
- * else the loss of the lease, or else the work's value.
- */
-export async function holdAndWork<T>(
+/** Works under a lease, and releases it. */
+export function holdAndWork<T>(
   lease: LeaseHandle,
   work: (lease: Lease) => T | Promise<T>,
   reentrant: boolean,
 ): Promise<T> {
-  const { hold } = lease;
+  return workAndRelease(
+    () => (reentrant ? runInside(lease.scope, () => work(lease)) : work(lease)),
+    async () => {
+      // Children that had entered are still inside: the lease stays until they have left (docs/spec.md §5.4).
+      if (lease.hold.scope !== undefined) await lease.scope.close();
+      return releaseQuietly(lease);
+    },
+  );
+}
+
+/**
+ * Decides what the caller of a `run` is told (docs/spec.md §3.5): the work's own error, or else the loss that the release
+ * found, or else the work's value.
+ */
+export async function workAndRelease<T>(
+  work: () => T | Promise<T>,
+  release: () => Promise<LockError | undefined>,
+): Promise<T> {
   let outcome: { readonly value: T } | { readonly error: unknown };
   try {
-    outcome = { value: await (reentrant ? runInside(lease.scope, () => work(lease)) : work(lease)) };
+    outcome = { value: await work() };
   } catch (error) {
     outcome = { error };
   }
-  // Children that had entered are still inside: the lease stays until they have left (docs/spec.md §5.4).
-  if (hold.scope !== undefined) await lease.scope.close();
-  const loss = await releaseQuietly(lease);
+  const loss = await release();
   if ('error' in outcome) {
     throw outcome.error;
   }

@@ -2,6 +2,7 @@ import type {
   AcquireRequest,
   Attempt,
   Call,
+  Conflict,
   Grant,
   Holder,
   LockBackend,
@@ -9,16 +10,17 @@ import type {
   ResourceState,
   Standing,
 } from '@locks/core';
-import { type HeldEntry, MemoryStore } from './memory-store.ts';
+import { MemoryStore } from './memory-store.ts';
+import type { HeldEntry } from './resource.ts';
 
 const capabilities = {
   tenure: 'lease',
   reach: 'process',
-  modes: ['exclusive'],
+  modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',
   fencing: 'volatile',
   ttl: { minMs: 10, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const;
 
 export type MemoryCapabilities = typeof capabilities;
@@ -50,13 +52,17 @@ class InProcessBackend implements MemoryBackend {
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const countedFrom = call.now();
     const startedAt = this.#store.now();
-    const held = this.#store.acquire(request, enqueue);
-    if (held === undefined) return Promise.resolve({ status: 'contended' });
-    const grant = grantOf(held, countedFrom);
-    if (held.since >= startedAt) return Promise.resolve({ status: 'granted', grant });
-    // Granted by an earlier attempt with this id: what is left of that lease.
-    const validForMs = held.expiresAt - startedAt;
-    return Promise.resolve({ status: 'granted', grant: { ...grant, validForMs } });
+    const acquired = this.#store.acquire(request, enqueue);
+    if (acquired.status !== 'granted') return Promise.resolve(acquired);
+    const grant = grantOf(acquired.held, countedFrom, startedAt);
+    return Promise.resolve({ status: 'granted', grant });
+  }
+
+  attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
+    const countedFrom = call.now();
+    const startedAt = this.#store.now();
+    const all = this.#store.acquireMany(requests);
+    return Promise.resolve(all?.map((held) => grantOf(held, countedFrom, startedAt)));
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
@@ -67,10 +73,15 @@ class InProcessBackend implements MemoryBackend {
       this.#store.listen(request, (held) => {
         signal?.removeEventListener('abort', stop);
         // Store and waiter share a process and a moment: the lease starts now.
-        resolve(grantOf(held, call.now()));
+        resolve(grantOf(held, call.now(), held.since));
       });
       // Handed over between the attempt and this call: another attempt gets it.
-      if (this.#store.holder(request.resource)?.request.acquisitionId === request.acquisitionId) stop();
+      const { acquisitionId } = request;
+      if (
+        !this.#store.queued(request.resource).some((entry) => entry.request.acquisitionId === acquisitionId)
+      ) {
+        stop();
+      }
     });
   }
 
@@ -80,7 +91,11 @@ class InProcessBackend implements MemoryBackend {
   }
 
   renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
-    return Promise.resolve(items.map((item) => this.#renew(item)));
+    return Promise.resolve(
+      items.map(({ grant: { request }, ttlMs }) =>
+        standingOf(this.#store.renew(request.resource, request.acquisitionId, ttlMs)),
+      ),
+    );
   }
 
   release(grant: Grant): Promise<'released' | 'not-held'> {
@@ -103,13 +118,23 @@ class InProcessBackend implements MemoryBackend {
   }
 
   forceRelease(resource: string, expectedId: string | undefined): Promise<readonly Holder[]> {
-    const held = this.#store.holder(resource);
-    if (held === undefined) return Promise.resolve([]);
-    const { acquisitionId } = held.request;
-    if (expectedId !== undefined && expectedId !== acquisitionId) return Promise.resolve([]);
-    const holder = holderOf(held, this.#store.now());
-    this.#store.release(resource, acquisitionId);
-    return Promise.resolve([holder]);
+    const now = this.#store.now();
+    const ended = this.#store
+      .holders(resource)
+      .filter(({ request }) => expectedId === undefined || request.acquisitionId === expectedId);
+    for (const { request } of ended) this.#store.release(resource, request.acquisitionId);
+    return Promise.resolve(ended.map((held) => holderOf(held, now)));
+  }
+
+  downgrade({ request }: Grant): Promise<Standing> {
+    return Promise.resolve(standingOf(this.#store.downgrade(request.resource, request.acquisitionId)));
+  }
+
+  resize(resource: string, limit: number): Promise<{ readonly status: 'set' } | Conflict> {
+    const conflict = this.#store.resize(resource, limit);
+    return Promise.resolve(
+      conflict === undefined ? { status: 'set' } : { status: 'conflict', with: conflict },
+    );
   }
 
   isRetryable(): boolean {
@@ -120,26 +145,11 @@ class InProcessBackend implements MemoryBackend {
     return Promise.resolve();
   }
 
-  #renew({ grant, ttlMs }: RenewItem): Standing {
-    const standing = this.#store.renew(grant.request.resource, grant.request.acquisitionId, ttlMs);
-    switch (standing) {
-      case 'held':
-        return { status: 'held' };
-      case 'other':
-        return { status: 'lost', reason: 'taken-over' };
-      case 'absent':
-        return { status: 'lost', reason: 'force-released' };
-      default:
-        return standing satisfies never;
-    }
-  }
-
   #state(resource: string): ResourceState {
     const now = this.#store.now();
-    const held = this.#store.holder(resource);
     return {
       resource,
-      holders: held === undefined ? [] : [holderOf(held, now)],
+      holders: this.#store.holders(resource).map((held) => holderOf(held, now)),
       waiters: this.#store.queued(resource).map(({ request, since }) => ({
         acquisitionId: request.acquisitionId,
         mode: request.mode,
@@ -150,8 +160,27 @@ class InProcessBackend implements MemoryBackend {
   }
 }
 
-function grantOf({ request, fencingToken }: HeldEntry, countedFrom: number): Grant {
-  return { request, fencingToken, countedFrom };
+/** Of a lease that an earlier attempt with the same id was granted: what is left of it. */
+function grantOf(
+  { request, fencingToken, since, expiresAt }: HeldEntry,
+  countedFrom: number,
+  startedAt: number,
+): Grant {
+  const grant = { request, fencingToken, countedFrom };
+  return since >= startedAt ? grant : { ...grant, validForMs: expiresAt - startedAt };
+}
+
+function standingOf(standing: 'held' | 'absent' | 'other'): Standing {
+  switch (standing) {
+    case 'held':
+      return { status: 'held' };
+    case 'other':
+      return { status: 'lost', reason: 'taken-over' };
+    case 'absent':
+      return { status: 'lost', reason: 'force-released' };
+    default:
+      return standing satisfies never;
+  }
 }
 
 function holderOf({ request, fencingToken, since, expiresAt }: HeldEntry, now: number): Holder {

@@ -1,29 +1,17 @@
-import type { AcquireRequest } from '@locks/core';
-
-/** An acquisition that holds a resource. Times are on the store's clock. */
-export interface HeldEntry {
-  readonly request: AcquireRequest;
-  readonly fencingToken: bigint;
-  readonly since: number;
-  expiresAt: number;
-}
-
-/** An acquisition in the queue of a resource. */
-export interface QueuedEntry {
-  readonly request: AcquireRequest;
-  readonly since: number;
-  /** Whether somebody listens for the hand-off; nothing is handed to one that is gone. */
-  wake: ((held: HeldEntry) => void) | undefined;
-}
-
-interface Resource {
-  holder: HeldEntry | undefined;
-  readonly queue: Map<string, QueuedEntry>;
-  expiry: NodeJS.Timeout | undefined;
-}
+import type { AcquireRequest, LockMode } from '@locks/core';
+import { type HeldEntry, type QueuedEntry, Resource } from './resource.ts';
 
 /** A hold that expired and that nobody asked for again is forgotten at most this long after its end. */
 const SWEEP_MS = 60_000;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** What came of asking for a resource. */
+export type Acquired =
+  | { readonly status: 'granted'; readonly held: HeldEntry }
+  | { readonly status: 'contended' }
+  | { readonly status: 'conflict'; readonly with: LockMode };
+
+const CONTENDED = { status: 'contended' } as const;
 
 /**
  * What the backends of one process share. A resource is here only while somebody holds it or waits for it; the fencing
@@ -42,10 +30,9 @@ export class MemoryStore {
     return [...this.#resources.keys()];
   }
 
-  /** The live holder. */
-  holder(name: string): HeldEntry | undefined {
-    const resource = this.#resources.get(name);
-    return resource === undefined ? undefined : this.#liveHolder(name, resource);
+  /** The live holders. */
+  holders(name: string): HeldEntry[] {
+    return [...(this.#live(name)?.holders.values() ?? [])];
   }
 
   queued(name: string): QueuedEntry[] {
@@ -53,24 +40,40 @@ export class MemoryStore {
   }
 
   /** Grants, or queues where asked to, or does nothing. */
-  acquire(request: AcquireRequest, enqueue: boolean): HeldEntry | undefined {
-    const name = request.resource;
-    // Before the resource is looked up: the end of an expired hold may remove it.
-    const holder = this.holder(name);
-    const resource = this.#resources.get(name);
-    if (resource === undefined) {
-      const first = this.#held(request);
-      this.#resources.set(name, { holder: first, queue: new Map(), expiry: undefined });
-      this.#sweepLater();
-      return first;
+  acquire(request: AcquireRequest, enqueue: boolean): Acquired {
+    const { resource: name, acquisitionId, mode } = request;
+    // Before the resource is looked up again: the end of an expired hold may remove it.
+    const resource = this.#live(name) ?? this.#create(name);
+    const held = resource.holders.get(acquisitionId);
+    if (held !== undefined) return { status: 'granted', held };
+    if (request.steal === true) return { status: 'granted', held: this.#steal(name, resource, request) };
+    const waits = resource.queue.has(acquisitionId);
+    const conflict = waits ? undefined : resource.conflictWith(mode);
+    if (conflict !== undefined) return { status: 'conflict', with: conflict };
+    // What comes free goes to the head of the queue in the same step, so that none is overtaken.
+    if (resource.queue.size === 0 && resource.fits(mode)) {
+      return { status: 'granted', held: this.#grant(name, resource, request) };
     }
-    if (holder?.request.acquisitionId === request.acquisitionId) return holder;
-    // Somebody holds it: what comes free goes to the head of the queue in the same step, so that none is overtaken.
-    if (enqueue && !resource.queue.has(request.acquisitionId)) {
-      resource.queue.set(request.acquisitionId, { request, since: this.now(), wake: undefined });
+    if (enqueue && !waits) {
+      resource.queue.set(acquisitionId, { request, since: this.now(), wake: undefined });
     }
     this.#watchExpiry(name, resource);
-    return undefined;
+    this.#tidy(name, resource);
+    return CONTENDED;
+  }
+
+  /** Every one of them, or none. */
+  acquireMany(requests: readonly AcquireRequest[]): HeldEntry[] | undefined {
+    const free = requests.every(({ resource: name, acquisitionId, mode }) => {
+      const resource = this.#live(name);
+      if (resource === undefined || resource.holders.has(acquisitionId)) return true;
+      return resource.queue.size === 0 && resource.conflictWith(mode) === undefined && resource.fits(mode);
+    });
+    if (!free) return undefined;
+    return requests.flatMap((request) => {
+      const acquired = this.acquire(request, false);
+      return acquired.status === 'granted' ? [acquired.held] : [];
+    });
   }
 
   /** Listens for the hand-off to a queued id. */
@@ -80,66 +83,115 @@ export class MemoryStore {
   }
 
   renew(name: string, acquisitionId: string, ttlMs: number): 'held' | 'absent' | 'other' {
-    const resource = this.#resources.get(name);
-    const holder = resource && this.#liveHolder(name, resource);
-    if (resource === undefined || holder === undefined) return 'absent';
-    if (holder.request.acquisitionId !== acquisitionId) return 'other';
-    holder.expiresAt = this.now() + ttlMs;
+    const resource = this.#live(name);
+    const held = resource?.holders.get(acquisitionId);
+    if (resource === undefined || held === undefined) return this.#gone(resource);
+    held.expiresAt = this.now() + ttlMs;
     this.#watchExpiry(name, resource);
     return 'held';
   }
 
-  /** Only the holder's own id frees the resource; the next in line gets it in the same step. */
+  /** From exclusive to shared without a moment in which it is free. */
+  downgrade(name: string, acquisitionId: string): 'held' | 'absent' | 'other' {
+    const resource = this.#live(name);
+    const held = resource?.holders.get(acquisitionId);
+    if (resource === undefined || held === undefined) return this.#gone(resource);
+    held.request = { ...held.request, mode: { kind: 'shared' } };
+    this.#serve(name, resource);
+    return 'held';
+  }
+
+  /** Another limit for the permits that live; gives the mode that it conflicts with. */
+  resize(name: string, limit: number): LockMode | undefined {
+    const resource = this.#live(name);
+    const [held] = [...(resource?.holders.values() ?? []), ...(resource?.queue.values() ?? [])];
+    if (resource === undefined || held === undefined) return undefined;
+    if (held.request.mode.kind !== 'permit') return held.request.mode;
+    resource.resize(limit);
+    this.#serve(name, resource);
+    return undefined;
+  }
+
+  /** Only the holder's own id frees its hold; those in line who fit now get theirs in the same step. */
   release(name: string, acquisitionId: string): HeldEntry | undefined {
-    const resource = this.#resources.get(name);
-    const holder = resource && this.#liveHolder(name, resource);
-    if (resource === undefined || holder?.request.acquisitionId !== acquisitionId) return undefined;
-    this.#free(name, resource);
-    return holder;
+    const resource = this.#live(name);
+    const held = resource?.holders.get(acquisitionId);
+    if (resource === undefined || held === undefined) return undefined;
+    resource.holders.delete(acquisitionId);
+    this.#serve(name, resource);
+    return held;
   }
 
   /** Afterwards the id neither holds nor waits. */
   forget(name: string, acquisitionId: string): void {
-    const resource = this.#resources.get(name);
+    const resource = this.#live(name);
     if (resource === undefined) return;
     resource.queue.delete(acquisitionId);
-    if (this.release(name, acquisitionId) === undefined) this.#tidy(name, resource);
+    resource.holders.delete(acquisitionId);
+    // One that could not be served held back those behind it.
+    this.#serve(name, resource);
   }
 
-  #held(request: AcquireRequest): HeldEntry {
+  #create(name: string): Resource {
+    const resource = new Resource();
+    this.#resources.set(name, resource);
+    this.#sweepLater();
+    return resource;
+  }
+
+  /** The resource without the holds that are over. */
+  #live(name: string): Resource | undefined {
+    const resource = this.#resources.get(name);
+    if (resource === undefined) return undefined;
+    const now = this.now();
+    let ended = false;
+    for (const [id, { expiresAt }] of resource.holders) {
+      if (expiresAt <= now) ended = resource.holders.delete(id);
+    }
+    if (ended) this.#serve(name, resource);
+    return this.#resources.get(name);
+  }
+
+  #gone(resource: Resource | undefined): 'absent' | 'other' {
+    return resource === undefined || resource.holders.size === 0 ? 'absent' : 'other';
+  }
+
+  #steal(name: string, resource: Resource, request: AcquireRequest): HeldEntry {
+    resource.holders.clear();
+    resource.queue.delete(request.acquisitionId);
+    return this.#grant(name, resource, request);
+  }
+
+  #grant(name: string, resource: Resource, request: AcquireRequest): HeldEntry {
     this.#lastToken += 1n;
     const since = this.now();
-    return { request, fencingToken: this.#lastToken, since, expiresAt: since + request.ttlMs };
+    const held = { request, fencingToken: this.#lastToken, since, expiresAt: since + request.ttlMs };
+    resource.holders.set(request.acquisitionId, held);
+    this.#watchExpiry(name, resource);
+    return held;
   }
 
-  #liveHolder(name: string, resource: Resource): HeldEntry | undefined {
-    if (resource.holder !== undefined && resource.holder.expiresAt <= this.now()) this.#free(name, resource);
-    return resource.holder;
-  }
-
-  #free(name: string, resource: Resource): void {
-    clearTimeout(resource.expiry);
-    resource.expiry = undefined;
-    resource.holder = undefined;
-    const [next] = resource.queue.values();
-    if (next !== undefined) {
-      resource.queue.delete(next.request.acquisitionId);
-      resource.holder = this.#held(next.request);
-      this.#watchExpiry(name, resource);
-      next.wake?.(resource.holder);
+  /** Grants to the head of the queue, and to its neighbours, while they fit (docs/spec.md §15.2). */
+  #serve(name: string, resource: Resource): void {
+    for (const [id, { request, wake }] of resource.queue) {
+      if (!resource.fits(request.mode)) break;
+      resource.queue.delete(id);
+      const held = this.#grant(name, resource, request);
+      wake?.(held);
     }
+    this.#watchExpiry(name, resource);
     this.#tidy(name, resource);
   }
 
   /** While somebody waits, the end of an abandoned hold must be noticed by itself. */
   #watchExpiry(name: string, resource: Resource): void {
-    const { holder } = resource;
-    if (holder === undefined || resource.queue.size === 0) return;
     clearTimeout(resource.expiry);
-    const delay = Math.min(Math.ceil(holder.expiresAt - this.now()) + 1, 2 ** 31 - 1);
+    resource.expiry = undefined;
+    if (resource.holders.size === 0 || resource.queue.size === 0) return;
+    const delay = Math.min(Math.ceil(resource.nextExpiry - this.now()) + 1, LONGEST_TIMER_MS);
     resource.expiry = setTimeout(() => {
       resource.expiry = undefined;
-      if (this.#liveHolder(name, resource) === holder) this.#watchExpiry(name, resource);
+      if (this.#live(name) === resource) this.#watchExpiry(name, resource);
     }, delay);
     resource.expiry.unref();
   }
@@ -148,14 +200,14 @@ export class MemoryStore {
     if (this.#sweeper !== undefined) return;
     this.#sweeper = setTimeout(() => {
       this.#sweeper = undefined;
-      for (const [name, resource] of this.#resources) this.#liveHolder(name, resource);
+      for (const name of this.#resources.keys()) this.#live(name);
       if (this.#resources.size > 0) this.#sweepLater();
     }, SWEEP_MS);
     this.#sweeper.unref();
   }
 
   #tidy(name: string, resource: Resource): void {
-    if (resource.holder !== undefined || resource.queue.size > 0) return;
+    if (!resource.isIdle) return;
     clearTimeout(resource.expiry);
     this.#resources.delete(name);
   }

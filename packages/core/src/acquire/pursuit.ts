@@ -1,16 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AcquireRequest, Attempt, Grant, LockMode } from '../backend/types.ts';
 import type { Engine } from '../engine.ts';
-import { acquiredIsWatched, publish } from '../events.ts';
+import { publish } from '../events.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { describe } from '../errors.ts';
-import { Hold, isLossReason } from '../tenure/hold.ts';
+import type { Hold } from '../tenure/hold.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
 import { conflictError } from './conflict-error.ts';
 import { faultOfGrant } from './check-grant.ts';
 import { asFailure, asked, type Failure, isFailure } from './failure.ts';
 import { endedFromOutside } from './interrupted.ts';
 import { INTERRUPTED, Patience } from './patience.ts';
+import { reportAcquired, takeUp } from './take-up.ts';
 import { HolderLookUp, timeoutError } from './timeout-error.ts';
 
 /** A single attempt has no `waitMs` to end it: it is given up after the ttl, or this. */
@@ -53,6 +54,7 @@ export class Pursuit {
       label: options.label,
       mode,
       ttlMs: options.ttlMs,
+      ...(options.steal ? { steal: true } : undefined),
     };
   }
 
@@ -125,18 +127,9 @@ export class Pursuit {
     const now = engine.now();
     const fault = faultOfGrant(grant, this.#request.acquisitionId, engine.backend.capabilities, now);
     if (fault !== undefined) return this.#protocolError(fault);
-    const { ttlMs, autoRenew, maxHoldMs, minRemainingMs } = this.#options;
-    const hold = new Hold(engine, grant, ttlMs, autoRenew, maxHoldMs, now);
-    if (hold.deadline - now <= minRemainingMs) {
-      this.#giveBack();
-      return undefined;
-    }
-    engine.keeper.add(hold);
-    if (grant.lost !== undefined) this.#followLoss(hold, grant.lost);
-    if (acquiredIsWatched()) {
-      const { fencingToken } = grant;
-      publish('locks:acquired', { ...this.#identity(), waitedMs: now - this.#startedAt, fencingToken });
-    }
+    const hold = takeUp(engine, grant, this.#options, now);
+    if (hold === undefined) this.#giveBack();
+    else reportAcquired(engine, this.#request, grant, now - this.#startedAt);
     return hold;
   }
 
@@ -262,13 +255,6 @@ export class Pursuit {
     }
     const silence = new Error(`no answer within ${Math.round(waitedMs)} ms`);
     return this.#engine.backendError('acquire', resource, this.#lastError ?? silence);
-  }
-
-  #followLoss(hold: Hold, lost: AbortSignal): void {
-    const tell = (): void => hold.lose(isLossReason(lost.reason) ? lost.reason : 'session-lost');
-    if (lost.aborted) return tell();
-    lost.addEventListener('abort', tell, { once: true });
-    hold.unfollow = () => lost.removeEventListener('abort', tell);
   }
 
   #protocolError(what: string): never {

@@ -189,6 +189,7 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   /**
    * Turns an exclusive hold into a shared one in one step, with the same acquisition id, token and end, and serves the
    * `shared` waiters at the head of the queue (both modes declared). Idempotent: a hold that is shared already is `held`.
+   * Afterwards `renew`, `release` and `abandon` work with the grant of before as well as with one of mode `shared`.
    */
   downgrade?(grant: Grant, call: Call): Promise<Standing>;
 

@@ -1,3 +1,4 @@
+import { conflictError } from '../acquire/conflict-error.ts';
 import { endedFromOutside } from '../acquire/interrupted.ts';
 import { INTERRUPTED, Patience } from '../acquire/patience.ts';
 import type { LockMode } from '../backend/types.ts';
@@ -49,14 +50,24 @@ function notHeld(engine: Engine, name: string): Error {
   return engine.error('LOCK_NOT_HELD', `The lease on ${quote(name)} that within names was released.`, name);
 }
 
-/** Two readers that both wait to write would wait for each other for ever. */
+/** A re-entry gets no more than the lease has: two readers that both wait to write would wait for ever. */
 function refuseUpgrade(engine: Engine, name: string, mode: LockMode, scope: Scope): void {
-  const held = scope.hold.grant.request.mode.kind;
-  if (held !== 'shared' || mode.kind !== 'exclusive') return;
+  const held = scope.hold.grant.request.mode;
+  if (held.kind !== mode.kind && (held.kind === 'permit' || mode.kind === 'permit')) {
+    throw conflictError(engine, { resource: name, mode }, held);
+  }
+  const asksForMore =
+    held.kind === 'permit' && mode.kind === 'permit'
+      ? mode.weight > held.weight
+      : held.kind === 'shared' && mode.kind === 'exclusive';
+  if (!asksForMore) return;
   throw engine.error(
     'LOCK_REENTRANT',
-    `The shared lease on ${quote(name)} cannot be upgraded to an exclusive one. ` +
-      'Release it first, or take the exclusive lock from the start.',
+    held.kind === 'permit'
+      ? `The lease on ${quote(name)} has ${held.weight} of its permits; a re-entry cannot add to them. ` +
+          'Acquire as many as the whole work needs.'
+      : `The shared lease on ${quote(name)} cannot be upgraded to an exclusive one. ` +
+          'Release it first, or take the exclusive lock from the start.',
     name,
   );
 }

@@ -26,7 +26,8 @@ const MIN_RENEWAL_MS = 5;
 /** One grant as the holder knows it: until when it is valid, and whether it was released or lost. Handles share it. */
 export class Hold {
   readonly owner: HoldOwner;
-  readonly grant: Grant;
+  /** Another one after a downgrade. */
+  grant: Grant;
   readonly autoRenew: boolean;
   readonly grantedAt: number;
   /** Automatic renewal stops here. */

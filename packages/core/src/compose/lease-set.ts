@@ -1,0 +1,47 @@
+import { isLockError } from '../errors.ts';
+import type { Lease } from '../lease.ts';
+import type { MultiLease } from './all.ts';
+
+/** Several leases as one: as good as the worst of them (docs/spec.md §16.3). */
+export class LeaseSet implements MultiLease {
+  readonly leases: readonly Lease[];
+  #signal: AbortSignal | undefined;
+
+  constructor(leases: readonly Lease[]) {
+    this.leases = leases;
+  }
+
+  get validForMs(): number {
+    return Math.min(...this.leases.map((lease) => lease.validForMs));
+  }
+
+  get signal(): AbortSignal {
+    const signals = this.leases.map((lease) => lease.signal);
+    this.#signal ??= signals.length === 1 ? signals[0] : AbortSignal.any(signals);
+    return this.#signal as AbortSignal;
+  }
+
+  assertValid(minRemainingMs?: number): void {
+    for (const lease of this.leases) lease.assertValid(minRemainingMs);
+  }
+
+  async renew(ttlMs?: number): Promise<void> {
+    await settled(this.leases.map((lease) => lease.renew(ttlMs)));
+  }
+
+  async release(): Promise<void> {
+    await settled(this.leases.map((lease) => lease.release()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.leases.map((lease) => lease[Symbol.asyncDispose]()));
+  }
+}
+
+/** Waits for all; throws the loss of one before any other error. */
+async function settled(works: readonly Promise<void>[]): Promise<void> {
+  const errors = (await Promise.allSettled(works)).flatMap((result) =>
+    result.status === 'rejected' ? [result.reason as unknown] : [],
+  );
+  if (errors.length > 0) throw errors.find((error) => isLockError(error, 'LOCK_LOST')) ?? errors[0];
+}
