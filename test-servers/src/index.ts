@@ -1,5 +1,10 @@
+export { EtcdCluster } from './etcd/etcd-cluster.ts';
+export { EtcdServer, type EtcdStatus } from './etcd/etcd-server.ts';
+export { type EtcdClusterOptions, type EtcdOptions, startEtcd, startEtcdCluster } from './etcd/start-etcd.ts';
 export { findServer } from './find-server.mjs';
 export { freePort, isFree } from './free-port.ts';
+export { MariadbServer } from './mysql/mariadb-server.ts';
+export { type MariadbOptions, startMariadb } from './mysql/start-mariadb.ts';
 export { PostgresServer } from './postgres/postgres-server.ts';
 export { PostgresReplyError, type Row } from './postgres/simple-query.ts';
 export { PgbouncerServer, type PgbouncerOptions, startPgbouncer } from './postgres/start-pgbouncer.ts';
