@@ -2,14 +2,24 @@ import type { LockBackend } from '../backend/types.ts';
 import { delegate } from './delegate.ts';
 
 /** The calls that go to the store. */
-export type Sent = 'attempt' | 'awaitTurn' | 'abandon' | 'renew' | 'release' | 'inspect' | 'forceRelease';
+export type Sent =
+  | 'attempt'
+  | 'attemptMany'
+  | 'awaitTurn'
+  | 'abandon'
+  | 'renew'
+  | 'release'
+  | 'downgrade'
+  | 'resize'
+  | 'inspect'
+  | 'forceRelease';
 
 /** Something to do around every call to the store. It must call `send` to let it through. */
 export type Around = <T>(sent: Sent, send: () => Promise<T>) => Promise<T>;
 
 /** A backend of which every call to the store goes through `around`. */
 export function aroundCalls(backend: LockBackend, around: Around): LockBackend {
-  const { awaitTurn, forceRelease } = backend;
+  const { attemptMany, awaitTurn, downgrade, resize, forceRelease } = backend;
   return delegate(backend, {
     attempt: (...args) => around('attempt', () => backend.attempt(...args)),
     abandon: (...args) => around('abandon', () => backend.abandon(...args)),
@@ -17,6 +27,11 @@ export function aroundCalls(backend: LockBackend, around: Around): LockBackend {
     release: (...args) => around('release', () => backend.release(...args)),
     inspect: (...args) => around('inspect', () => backend.inspect(...args)),
     ...(awaitTurn && { awaitTurn: (...args) => around('awaitTurn', () => awaitTurn.apply(backend, args)) }),
+    ...(attemptMany && {
+      attemptMany: (...args) => around('attemptMany', () => attemptMany.apply(backend, args)),
+    }),
+    ...(downgrade && { downgrade: (...args) => around('downgrade', () => downgrade.apply(backend, args)) }),
+    ...(resize && { resize: (...args) => around('resize', () => resize.apply(backend, args)) }),
     ...(forceRelease && {
       forceRelease: (...args) => around('forceRelease', () => forceRelease.apply(backend, args)),
     }),

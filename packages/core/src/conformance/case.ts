@@ -13,6 +13,10 @@ export const GROUPS = [
   'waiting',
   'fairness',
   'reentrancy',
+  'shared',
+  'permits',
+  'all',
+  'steal',
   'abort',
   'session',
   'names',
@@ -142,7 +146,7 @@ export async function listIsRefused(stage: Stage): Promise<void> {
   await refusesAsUnsupported(() => locks.list()[Symbol.asyncIterator]().next());
 }
 
-async function refusesAsUnsupported(ask: () => Promise<unknown>): Promise<void> {
+export async function refusesAsUnsupported(ask: () => Promise<unknown>): Promise<void> {
   try {
     await ask();
   } catch (error) {

@@ -15,6 +15,8 @@ export function delegate(backend: LockBackend, overrides: Partial<LockBackend>):
     close: () => backend.close(),
     ...(backend.attemptMany && { attemptMany: backend.attemptMany.bind(backend) }),
     ...(backend.awaitTurn && { awaitTurn: backend.awaitTurn.bind(backend) }),
+    ...(backend.downgrade && { downgrade: backend.downgrade.bind(backend) }),
+    ...(backend.resize && { resize: backend.resize.bind(backend) }),
     ...(backend.list && { list: backend.list.bind(backend) }),
     ...(backend.forceRelease && { forceRelease: backend.forceRelease.bind(backend) }),
     ...overrides,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { LockMode } from '../backend/types.ts';
 
 /** One stay in the critical section. Times are of the machine's monotonic clock, so processes can be compared. */
 export interface Stay {
@@ -7,6 +8,8 @@ export interface Stay {
   readonly leftAt: number;
   /** As text: bigints do not survive every channel between processes. */
   readonly token?: string | undefined;
+  /** @defaultValue exclusive */
+  readonly mode?: LockMode | undefined;
 }
 
 /** Milliseconds on the monotonic clock that all processes of a machine share. */
@@ -27,6 +30,30 @@ export function assertExclusive(history: readonly Stay[], seed: number): void {
       assert.fail(`The token did not rise from ${stay.who} to ${next.who}.\n${print(stays, index, seed)}`);
     }
   }
+}
+
+/** Judges that those who were inside together were allowed to be (docs/spec.md §15.1, §15.5). */
+export function assertCompatible(history: readonly Stay[], seed: number): void {
+  const stays = [...history].sort((a, b) => a.enteredAt - b.enteredAt);
+  let inside: Stay[] = [];
+  for (const [index, stay] of stays.entries()) {
+    inside = inside.filter((other) => other.leftAt > stay.enteredAt);
+    inside.push(stay);
+    if (fitTogether(inside)) continue;
+    const who = inside.map((other) => `${other.who} (${other.mode?.kind ?? 'exclusive'})`).join(', ');
+    assert.fail(`These were inside together: ${who}.\n${print(stays, index, seed)}`);
+  }
+}
+
+function fitTogether(inside: readonly Stay[]): boolean {
+  if (inside.length <= 1) return true;
+  if (inside.every(({ mode }) => mode?.kind === 'shared')) return true;
+  let weights = 0;
+  for (const { mode } of inside) {
+    if (mode?.kind !== 'permit') return false;
+    weights += mode.weight;
+  }
+  return inside.every(({ mode }) => mode?.kind === 'permit' && weights <= mode.limit);
 }
 
 /** The stays around a fault, as a table that fits a failure message. */

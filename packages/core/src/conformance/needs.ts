@@ -10,9 +10,14 @@ import {
   needsWaiters,
   noTokenIsGiven,
   processesAreApart,
+  refusesAsUnsupported,
   ttlEndsNothing,
   waitersAreHidden,
+  without,
 } from './case.ts';
+import type { LockMode } from '../backend/types.ts';
+import type { LockManager } from '../create-locks.ts';
+import { Traffic } from './around-calls.ts';
 import type { Stage } from './stage.ts';
 import { startWaiting } from './waiter.ts';
 
@@ -28,7 +33,41 @@ export const fencing: Need = { missing: needsFencing, refused: noTokenIsGiven };
 export const forceRelease: Need = { missing: needsFeature('force-release'), refused: forceReleaseIsRefused };
 export const list: Need = { missing: needsFeature('list'), refused: listIsRefused };
 export const waiters: Need = { missing: needsWaiters, refused: waitersAreHidden };
+export const shared: Need = {
+  missing: needsMode('shared'),
+  refused: refusal((locks, name) => locks.readWriteLock(name)),
+};
+export const permits: Need = {
+  missing: needsMode('permit'),
+  refused: refusal((locks, name) => locks.semaphore(name, 2)),
+};
+export const steal: Need = {
+  missing: needsFeature('steal'),
+  refused: refusal((locks, name) => locks.lock(name).acquire({ steal: true })),
+};
+/** What is absent is not noticed: `all` takes the members one by one. */
+export const many: Need = { missing: needsFeature('many'), refused: allIsTakenOneByOne };
 export const fifo: Need = { missing: needsFifo, refused: everybodyGetsIn };
+
+function needsMode(kind: LockMode['kind']): Need['missing'] {
+  return ({ modes }) => (modes.includes(kind) ? undefined : without(`the mode ${kind} is not declared`));
+}
+
+/** Core refuses what the backend does not declare. */
+function refusal(ask: (locks: LockManager, name: string) => unknown): Need['refused'] {
+  return async (stage) => {
+    const { locks } = await stage.client();
+    await refusesAsUnsupported(async () => ask(locks, stage.name()));
+  };
+}
+
+async function allIsTakenOneByOne(stage: Stage): Promise<void> {
+  const traffic = new Traffic();
+  const { locks } = await stage.client({ wrap: traffic.wrap });
+  const lease = await locks.all([locks.lock(stage.name()), locks.lock(stage.name())]).acquire();
+  if (traffic.of('attempt') !== 2) throw new Error('two members were not taken by two attempts');
+  await lease.release();
+}
 
 /** The absence of `fifo`: there is no order to keep, but whoever waits gets in. */
 async function everybodyGetsIn(stage: Stage): Promise<void> {

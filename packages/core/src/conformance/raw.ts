@@ -1,18 +1,31 @@
 import assert from 'node:assert/strict';
-import type { AcquireRequest, Call, Grant, LockBackend } from '../backend/types.ts';
+import type { AcquireRequest, Call, Grant, LockBackend, LockMode } from '../backend/types.ts';
 import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
 
 /** A call that is never given up, for cases that talk to a backend without core. */
 export const openCall: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
 
+export const EXCLUSIVE: LockMode = { kind: 'exclusive' };
+export const SHARED: LockMode = { kind: 'shared' };
+
 /** What core would send for an exclusive acquire. */
 export function exclusiveRequest(resource: string, ttlMs: number, label = 'raw'): AcquireRequest {
-  return { resource, acquisitionId: freshAcquisitionId(), label, mode: { kind: 'exclusive' }, ttlMs };
+  return { ...requestOf(resource, EXCLUSIVE, ttlMs), label };
+}
+
+/** What core would send. */
+export function requestOf(resource: string, mode: LockMode, ttlMs: number): AcquireRequest {
+  return { resource, acquisitionId: freshAcquisitionId(), label: 'raw', mode, ttlMs };
 }
 
 /** Takes a resource that must be free, without core: nothing renews it. */
-export async function grab(backend: LockBackend, resource: string, ttlMs: number): Promise<Grant> {
-  const attempt = await backend.attempt(exclusiveRequest(resource, ttlMs), false, openCall);
+export async function grab(
+  backend: LockBackend,
+  resource: string,
+  ttlMs: number,
+  mode: LockMode = EXCLUSIVE,
+): Promise<Grant> {
+  const attempt = await backend.attempt(requestOf(resource, mode, ttlMs), false, openCall);
   if (attempt.status !== 'granted')
     assert.fail(`${resource} is free, and an attempt answered ${attempt.status}`);
   return attempt.grant;

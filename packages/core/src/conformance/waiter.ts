@@ -1,3 +1,5 @@
+import type { PermitOptions } from '../compose/semaphore.ts';
+import type { LockManager } from '../create-locks.ts';
 import type { Lease } from '../lease.ts';
 import type { AcquireOptions } from '../options.ts';
 import { Traffic } from './around-calls.ts';
@@ -12,12 +14,21 @@ export interface Waiter extends Client {
 }
 
 /** Starts to wait for a resource that is held, with a client of its own, and comes back when it stands in the queue. */
-export async function startWaiting(stage: Stage, name: string, options?: AcquireOptions): Promise<Waiter> {
+export function startWaiting(stage: Stage, name: string, options?: AcquireOptions): Promise<Waiter> {
+  return startWaitingFor(stage, (locks) => locks.lock(name), options);
+}
+
+/** The same for a lock of any kind. */
+export async function startWaitingFor(
+  stage: Stage,
+  lockOf: (locks: LockManager) => { acquire(options?: PermitOptions): Promise<Lease> },
+  options?: PermitOptions,
+): Promise<Waiter> {
   const traffic = new Traffic();
   const client = await stage.client({ wrap: traffic.wrap });
   const startedAt = performance.now();
   let settledAfter: number | undefined;
-  const lease = client.locks.lock(name).acquire(options);
+  const lease = lockOf(client.locks).acquire(options);
   const settled = (): void => {
     settledAfter = performance.now() - startedAt;
   };

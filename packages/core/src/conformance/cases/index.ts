@@ -21,6 +21,9 @@ import { sessionCases } from './session.ts';
 import { reentrancyCases } from './reentrancy.ts';
 import { reentrancyHandleCases } from './reentrancy-handles.ts';
 import { reentrancyStrangerCases } from './reentrancy-strangers.ts';
+import { sharedCases } from './shared.ts';
+import { sharedDowngradeCases } from './shared-downgrade.ts';
+import { sharedQueueCases } from './shared-queue.ts';
 import { waitingCases } from './waiting.ts';
 import { waitingDeathCases } from './waiting-deaths.ts';
 import { waitingHintCases } from './waiting-hints.ts';
@@ -43,6 +46,9 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...reentrancyCases,
   ...reentrancyHandleCases,
   ...reentrancyStrangerCases,
+  ...sharedCases,
+  ...sharedQueueCases,
+  ...sharedDowngradeCases,
   ...abortCases,
   ...sessionCases,
   ...closeCases,

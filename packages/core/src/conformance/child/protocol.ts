@@ -22,15 +22,20 @@ export interface Reading {
 /** Options that can be sent. */
 export type RemoteOptions = Omit<AcquireOptions, 'signal' | 'within'>;
 
+/** Which lock on a resource. */
+export type RemoteKind = 'exclusive' | 'shared' | { readonly permits: number; readonly weight: number };
+
 export interface ContendOptions extends RemoteOptions {
   readonly rounds: number;
+  /** One for each round, again and again. @defaultValue exclusive ones */
+  readonly kinds?: readonly RemoteKind[];
   /** How long each stay lasts, in milliseconds; 0: one turn of the event loop. */
   readonly stayMs?: number;
 }
 
 /** What a child can be told. Times are on the machine's monotonic clock. */
 export interface Commands {
-  acquire(name: string, options?: RemoteOptions): Promise<RemoteLease>;
+  acquire(name: string, options?: RemoteOptions, kind?: RemoteKind): Promise<RemoteLease>;
   tryAcquire(name: string, options?: RemoteOptions): Promise<RemoteLease | undefined>;
   release(id: number): Promise<void>;
   renew(id: number, ttlMs?: number): Promise<void>;

@@ -2,7 +2,14 @@ import type { LockManager } from '../../create-locks.ts';
 import { isLockError } from '../../errors.ts';
 import type { Lease } from '../../lease.ts';
 import { machineNow, type Stay } from '../history.ts';
-import type { Commands, ContendOptions, Reading, RemoteLease, RemoteOptions } from './protocol.ts';
+import type {
+  Commands,
+  ContendOptions,
+  Reading,
+  RemoteKind,
+  RemoteLease,
+  RemoteOptions,
+} from './protocol.ts';
 
 /** Does in a child process what the parent says. */
 export class RemoteClient implements Commands {
@@ -16,8 +23,8 @@ export class RemoteClient implements Commands {
     this.#unhandled = unhandled;
   }
 
-  async acquire(name: string, options?: RemoteOptions): Promise<RemoteLease> {
-    return this.#keep(await this.#locks.lock(name).acquire(options));
+  async acquire(name: string, options?: RemoteOptions, kind?: RemoteKind): Promise<RemoteLease> {
+    return this.#keep(await this.#acquire(name, kind, options));
   }
 
   async tryAcquire(name: string, options?: RemoteOptions): Promise<RemoteLease | undefined> {
@@ -61,16 +68,22 @@ export class RemoteClient implements Commands {
   async contend(
     name: string,
     who: string,
-    { rounds, stayMs = 0, ...options }: ContendOptions,
+    { rounds, stayMs = 0, kinds = ['exclusive'], ...options }: ContendOptions,
   ): Promise<Stay[]> {
-    const lock = this.#locks.lock(name);
     const stays: Stay[] = [];
     for (let round = 0; round < rounds; round += 1) {
-      const lease = await lock.acquire(options);
+      const kind = kinds[round % kinds.length];
+      const lease = await this.#acquire(name, kind, options);
       const enteredAt = machineNow();
       await new Promise((resolve) => (stayMs === 0 ? setImmediate(resolve) : setTimeout(resolve, stayMs)));
       const leftAt = machineNow();
-      stays.push({ who: `${who} #${round}`, enteredAt, leftAt, token: lease.fencingToken?.toString() });
+      stays.push({
+        who: `${who} #${round}`,
+        enteredAt,
+        leftAt,
+        token: lease.fencingToken?.toString(),
+        mode: lease.mode,
+      });
       await lease.release();
     }
     return stays;
@@ -88,6 +101,17 @@ export class RemoteClient implements Commands {
 
   async unhandled(): Promise<readonly string[]> {
     return this.#unhandled;
+  }
+
+  #acquire(name: string, kind: RemoteKind = 'exclusive', options?: RemoteOptions): Promise<Lease> {
+    switch (kind) {
+      case 'exclusive':
+        return this.#locks.lock(name).acquire(options);
+      case 'shared':
+        return this.#locks.readWriteLock(name).read.acquire(options);
+      default:
+        return this.#locks.semaphore(name, kind.permits).acquire({ ...options, weight: kind.weight });
+    }
   }
 
   #keep(lease: Lease): RemoteLease {

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import type { ConformanceCase } from '../case.ts';
+import { isLockError } from '../../errors.ts';
+import { fencing, fifo, leaseTenure, needs, shared } from '../needs.ts';
+import { EXCLUSIVE, grab, holdersOf, openCall, SHARED } from '../raw.ts';
+import { startWaitingFor } from '../waiter.ts';
+
+export const sharedDowngradeCases: readonly ConformanceCase[] = [
+  {
+    id: 'shared/downgrade-lets-readers-in',
+    clause: '§15.4',
+    title: 'a writer that becomes a reader wakes the readers who wait, and stays inside with them',
+    ...needs(fifo, shared),
+    async run(stage) {
+      const name = stage.name();
+      const { slackMs } = stage.timing;
+      const { locks } = await stage.client();
+      const lease = await locks.readWriteLock(name).write.acquire();
+      const waiting = await startWaitingFor(stage, (others) => others.readWriteLock(name).read, {
+        waitMs: 60_000,
+      });
+      await lease.downgrade();
+      assert.deepEqual(lease.mode, SHARED);
+      await stage.until('the reader enters', () => waiting.settled() !== undefined, 5 * slackMs);
+      assert.ok(lease.validForMs > 0);
+      assert.equal(await locks.lock(name).tryAcquire(), undefined, 'a writer entered beside two readers');
+      await (await waiting.lease).release();
+      assert.equal(await locks.lock(name).tryAcquire(), undefined, 'a writer entered beside a reader');
+      await lease.renew();
+      await lease.release();
+      const next = await locks.lock(name).tryAcquire();
+      assert.ok(next, 'something stayed behind');
+      await next.release();
+    },
+  },
+  {
+    id: 'shared/downgrade-lets-no-writer-in',
+    clause: '§15.4',
+    title:
+      'a waiting writer at the head gets in only after the downgraded lease was released, and holds readers back',
+    ...needs(fifo, shared),
+    async run(stage) {
+      const name = stage.name();
+      const waitMs = 60_000;
+      const lease = await (await stage.client()).locks.readWriteLock(name).write.acquire();
+      const next = await startWaitingFor(stage, (locks) => locks.lock(name), { waitMs });
+      await lease.downgrade();
+      assert.equal(await (await stage.client()).locks.readWriteLock(name).read.tryAcquire(), undefined);
+      await stage.sleep(stage.timing.slackMs / 4);
+      assert.equal(next.settled(), undefined, 'a writer entered beside a reader');
+      await lease.release();
+      await (await next.lease).release();
+    },
+  },
+  {
+    id: 'shared/downgrade-keeps-the-token',
+    clause: '§15.4',
+    title: 'the token stays through a downgrade, and the next writer has a higher one',
+    ...needs(shared, fencing),
+    async run(stage) {
+      const name = stage.name();
+      const { locks } = await stage.client();
+      const lease = await locks.readWriteLock(name).write.acquire();
+      const token = lease.fencingToken;
+      await lease.downgrade();
+      assert.equal(lease.fencingToken, token);
+      const { holders } = await locks.inspect(name);
+      assert.deepEqual(
+        holders.map(({ acquisitionId, mode }) => [acquisitionId, mode.kind]),
+        [[lease.acquisitionId, 'shared']],
+      );
+      await lease.release();
+      const next = await locks.lock(name).acquire();
+      assert.ok((next.fencingToken ?? 0n) > (token ?? 0n));
+      await next.release();
+    },
+  },
+  {
+    id: 'shared/downgrade-can-be-repeated',
+    clause: '§2.1',
+    title: 'a repeated downgrade is held; the grant of before it still renews and releases the lease',
+    ...needs(shared),
+    async run(stage) {
+      const name = stage.name();
+      const backend = await stage.backend();
+      const before = await grab(backend, name, 30_000, EXCLUSIVE);
+      const downgrade = async (): Promise<string | undefined> =>
+        (await backend.downgrade?.(before, openCall))?.status;
+      assert.equal(await downgrade(), 'held');
+      assert.equal(await downgrade(), 'held');
+      const [standing] = await backend.renew([{ grant: before, ttlMs: 30_000 }], openCall);
+      assert.equal(standing?.status, 'held', 'a renewal that was under way was answered as lost');
+      assert.equal(await backend.release(before, openCall), 'released');
+      assert.deepEqual(await holdersOf(backend, name), []);
+      assert.equal(await downgrade(), 'lost');
+      // Given up by an abandon, as core does when it had no answer.
+      const other = await grab(backend, name, 30_000, EXCLUSIVE);
+      await backend.downgrade?.(other, openCall);
+      await backend.abandon(other.request, openCall);
+      assert.deepEqual(await holdersOf(backend, name), []);
+    },
+  },
+  {
+    id: 'shared/downgrade-of-a-lost-lease',
+    clause: '§15.4',
+    title: 'a lease that is over is not brought back by a downgrade',
+    ...needs(leaseTenure, shared),
+    async run(stage) {
+      const name = stage.name();
+      const { ttlMs, slackMs } = stage.timing;
+      const backend = await stage.backend();
+      const old = await grab(backend, name, ttlMs, EXCLUSIVE);
+      const reader = await (await stage.client()).locks
+        .readWriteLock(name)
+        .read.acquire({ waitMs: 20 * slackMs });
+      assert.equal((await backend.downgrade?.(old, openCall))?.status, 'lost');
+      assert.deepEqual(await holdersOf(backend, name), [reader.acquisitionId]);
+      await reader.release();
+    },
+  },
+  {
+    id: 'shared/a-writer-may-read',
+    clause: '§5.6',
+    title:
+      'a write lease is re-entered to read; a read lease is not upgraded, nor downgraded while others are inside',
+    ...needs(shared),
+    async run(stage) {
+      const { locks } = await stage.client();
+      const { read, write } = locks.readWriteLock(stage.name());
+      const writing = await write.acquire();
+      const nested = await read.acquire({ within: writing });
+      assert.equal(writing.holdCount, 2);
+      await assert.rejects(writing.downgrade(), (error) => isLockError(error, 'LOCK_REENTRANT'));
+      await nested.release();
+      await writing.downgrade();
+      await assert.rejects(write.acquire({ within: writing }), (error) =>
+        isLockError(error, 'LOCK_REENTRANT'),
+      );
+      const again = await read.acquire({ within: writing });
+      await again.release();
+      await writing.release();
+      await assert.rejects(writing.downgrade(), (error) => isLockError(error, 'LOCK_NOT_HELD'));
+    },
+  },
+];

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import type { ConformanceCase } from '../case.ts';
+import type { LockManager } from '../../create-locks.ts';
+import type { Lock } from '../../lock.ts';
+import type { Lease } from '../../lease.ts';
+import { fifo, needs, shared } from '../needs.ts';
+import { startWaitingFor, watch } from '../waiter.ts';
+
+const reader =
+  (name: string) =>
+  (locks: LockManager): Lock =>
+    locks.readWriteLock(name).read;
+const writer =
+  (name: string) =>
+  (locks: LockManager): Lock =>
+    locks.readWriteLock(name).write as Lock;
+
+export const sharedQueueCases: readonly ConformanceCase[] = [
+  {
+    id: 'shared/a-waiting-writer-holds-back-readers',
+    clause: '§15.2',
+    title: 'readers that come after a waiting writer enter after it',
+    ...needs(fifo, shared),
+    async run(stage) {
+      const name = stage.name();
+      const waitMs = 20 * stage.timing.slackMs;
+      const first = await reader(name)((await stage.client()).locks).acquire();
+      const waitingWriter = await startWaitingFor(stage, writer(name), { waitMs });
+      assert.equal(await reader(name)((await stage.client()).locks).tryAcquire(), undefined);
+      const late = await startWaitingFor(stage, reader(name), { waitMs });
+      assert.equal(late.settled(), undefined, 'a reader overtook the writer that waits');
+      await first.release();
+      const written = await waitingWriter.lease;
+      assert.equal(late.settled(), undefined, 'a reader entered beside the writer');
+      await written.release();
+      await (await late.lease).release();
+    },
+  },
+  {
+    id: 'shared/no-writer-starves',
+    clause: '§15.2',
+    title: 'a writer gets in although there is never a moment without a reader who wants in',
+    ...needs(fifo, shared),
+    async run(stage) {
+      const name = stage.name();
+      const { slackMs, idleGapMs } = stage.timing;
+      let over = false;
+      const keepReading = async (offsetMs: number): Promise<void> => {
+        const { read } = (await stage.client({ waitMs: 60_000 })).locks.readWriteLock(name);
+        await stage.sleep(offsetMs);
+        while (!over) await read.run(() => stage.sleep(8));
+      };
+      const readers = [0, 3, 6].map(keepReading);
+      await stage.sleep(20);
+      const elapsed = stage.stopwatch();
+      const lease = await writer(name)((await stage.client()).locks).acquire({ waitMs: 20 * slackMs });
+      const bound = slackMs + idleGapMs;
+      const took = elapsed();
+      over = true;
+      await lease.release();
+      await Promise.all(readers);
+      assert.ok(took < bound, `it took ${Math.round(took)} ms, more than ${bound}`);
+    },
+  },
+  {
+    id: 'shared/no-reader-starves',
+    clause: '§15.2',
+    title: 'a reader that waits enters before writers that came later',
+    ...needs(fifo, shared),
+    async run(stage) {
+      const name = stage.name();
+      const waitMs = 20 * stage.timing.slackMs;
+      const holder = await writer(name)((await stage.client()).locks).acquire();
+      const waiting = await startWaitingFor(stage, reader(name), { waitMs });
+      const later = await startWaitingFor(stage, writer(name), { waitMs });
+      await holder.release();
+      const read = await waiting.lease;
+      assert.equal(later.settled(), undefined, 'a later writer overtook the reader, or entered beside it');
+      await read.release();
+      await (await later.lease).release();
+    },
+  },
+  {
+    id: 'shared/neighbours-enter-together',
+    clause: '§15.2',
+    title: 'when a writer leaves, all readers at the head enter at once, and the writer behind them does not',
+    ...needs(fifo, shared),
+    async run(stage) {
+      const name = stage.name();
+      const waitMs = 20 * stage.timing.slackMs;
+      const holder = await writer(name)((await stage.client()).locks).acquire();
+      const waiting = [];
+      for (let index = 0; index < 3; index += 1)
+        waiting.push(await startWaitingFor(stage, reader(name), { waitMs }));
+      const behind = await startWaitingFor(stage, writer(name), { waitMs });
+      const last = await startWaitingFor(stage, reader(name), { waitMs });
+      await holder.release();
+      const entered: Lease[] = await Promise.all(waiting.map(({ lease }) => lease));
+      assert.equal(behind.settled(), undefined);
+      assert.equal(last.settled(), undefined, 'a reader behind the writer entered before it');
+      await Promise.all(entered.map((lease) => lease.release()));
+      await (await behind.lease).release();
+      await (await last.lease).release();
+    },
+  },
+  {
+    id: 'shared/who-gives-up-lets-others-through',
+    clause: '§7.2',
+    title: 'when a waiting writer gives up, the readers it held back enter beside the one inside',
+    ...needs(fifo, shared),
+    async run(stage) {
+      const name = stage.name();
+      const { slackMs, idleGapMs } = stage.timing;
+      const inside = await reader(name)((await stage.client()).locks).acquire();
+      const abort = new AbortController();
+      const quitter = await startWaitingFor(stage, writer(name), { waitMs: 60_000, signal: abort.signal });
+      watch(quitter.lease);
+      const held = await startWaitingFor(stage, reader(name), { waitMs: 60_000 });
+      abort.abort(new Error('enough'));
+      await stage.until('the reader enters', () => held.settled() !== undefined, idleGapMs + 5 * slackMs);
+      await assert.rejects(quitter.lease, /enough/);
+      await (await held.lease).release();
+      await inside.release();
+    },
+  },
+  {
+    id: 'shared/last-reader-wakes-the-writer',
+    clause: '§7.3',
+    title:
+      'over many rounds the release of the last reader wakes the writer that waits, and its release all readers',
+    ...needs(fifo, shared),
+    async run(stage) {
+      const name = stage.name();
+      const waitMs = 60_000;
+      const clients = [
+        await stage.client({ waitMs }),
+        await stage.client({ waitMs }),
+        await stage.client({ waitMs }),
+      ];
+      const elapsed = stage.stopwatch();
+      const rounds = 40;
+      await Promise.all(
+        clients.map(async ({ locks }, index) => {
+          for (let round = 0; round < rounds; round += 1) {
+            const lock = (round + index) % 3 === 0 ? writer(name)(locks) : reader(name)(locks);
+            const lease = await lock.acquire();
+            await new Promise((resolve) => setImmediate(resolve));
+            await lease.release();
+          }
+        }),
+      );
+      // One lost wake-up costs a fallback check; none costs so much that many fit.
+      const bound = rounds * 3 * stage.timing.slackMs;
+      assert.ok(elapsed() < bound, `it took ${Math.round(elapsed())} ms, more than ${bound}`);
+    },
+  },
+];

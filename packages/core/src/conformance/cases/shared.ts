@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict';
+import type { ConformanceCase } from '../case.ts';
+import { assertCompatible, machineNow, type Stay } from '../history.ts';
+import { fencing, forceRelease, leaseTenure, needs, processes, shared } from '../needs.ts';
+import { EXCLUSIVE, grab, holdersOf, openCall, requestOf, SHARED } from '../raw.ts';
+import { startWaitingFor, watch } from '../waiter.ts';
+
+export const sharedCases: readonly ConformanceCase[] = [
+  {
+    id: 'shared/readers-hold-together',
+    clause: '§15.1',
+    title: 'two clients read at once, no writer gets in until the last of them has left',
+    ...needs(shared),
+    async run(stage) {
+      const name = stage.name();
+      const [one, two, writer] = [await stage.client(), await stage.client(), await stage.client()];
+      const first = await one.locks.readWriteLock(name).read.acquire();
+      const second = await two.locks.readWriteLock(name).read.tryAcquire();
+      assert.ok(second, 'a second reader was refused');
+      assert.equal(await writer.locks.lock(name).tryAcquire(), undefined);
+      await first.release();
+      assert.equal(await writer.locks.readWriteLock(name).write.tryAcquire(), undefined);
+      await second.renew();
+      await second.release();
+      const written = await writer.locks.lock(name).tryAcquire();
+      assert.ok(written, 'free, and not granted');
+      await written.release();
+    },
+  },
+  {
+    id: 'shared/a-writer-is-alone',
+    clause: '§15.1',
+    title: 'while a writer holds, neither a reader nor another writer gets in',
+    ...needs(shared),
+    async run(stage) {
+      const name = stage.name();
+      const [writer, other] = [await stage.client(), await stage.client()];
+      const held = await writer.locks.readWriteLock(name).write.acquire();
+      const { read, write } = other.locks.readWriteLock(name);
+      assert.equal(await read.tryAcquire(), undefined);
+      assert.equal(await write.tryAcquire(), undefined);
+      assert.equal(await writer.locks.readWriteLock(name).read.tryAcquire(), undefined);
+      await held.release();
+      const next = await read.tryAcquire();
+      assert.ok(next, 'free, and not granted');
+      assert.deepEqual(next.mode, SHARED);
+      await next.release();
+    },
+  },
+  {
+    id: 'shared/never-beside-a-writer',
+    clause: '§15.1',
+    title: 'readers and writers of several clients come and go, and no writer is ever beside another',
+    ...needs(shared),
+    async run(stage) {
+      const name = stage.name();
+      const stays: Stay[] = [];
+      const contend = async (who: string): Promise<void> => {
+        const { locks } = await stage.client({ waitMs: 30_000 });
+        const { read, write } = locks.readWriteLock(name);
+        for (let round = 0; round < 10; round += 1) {
+          const lease = await (stage.random.between(0, 2) < 1 ? write : read).acquire();
+          const enteredAt = machineNow();
+          await stage.sleep(stage.random.between(0, 3));
+          stays.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow(), mode: lease.mode });
+          await lease.release();
+        }
+      };
+      await Promise.all(['a', 'b', 'c', 'd', 'e'].map(contend));
+      assert.equal(stays.length, 50);
+      assertCompatible(stays, stage.seed);
+    },
+  },
+  {
+    id: 'shared/over-three-processes',
+    clause: '§15.1',
+    title: 'readers and writers of three processes never overlap where one of them writes',
+    ...needs(processes, shared),
+    async run(stage) {
+      const name = stage.name();
+      const children = await Promise.all([stage.child(), stage.child(), stage.child()]);
+      const stays = await Promise.all(
+        children.map((child, index) =>
+          child.contend(name, `process ${index}`, {
+            rounds: 24,
+            stayMs: 1,
+            waitMs: 30_000,
+            kinds: ['shared', 'exclusive', 'shared'],
+          }),
+        ),
+      );
+      assert.equal(stays.flat().length, 72);
+      assertCompatible(stays.flat(), stage.seed);
+    },
+  },
+  {
+    id: 'shared/every-share-has-its-own-end',
+    clause: '§15.3',
+    title: 'a dead reader is gone after its ttl, although the others renew and others come',
+    ...needs(leaseTenure, shared),
+    async run(stage) {
+      const name = stage.name();
+      const { ttlMs, slackMs, idleGapMs } = stage.timing;
+      const backend = await stage.backend();
+      const living = await (await stage.client()).locks.readWriteLock(name).read.acquire({ ttlMs: 60_000 });
+      const dead = await grab(backend, name, ttlMs, SHARED);
+      const newcomer = await (await stage.client()).locks.readWriteLock(name).read.acquire({ ttlMs: 60_000 });
+      await living.renew();
+      await stage.until(
+        'the dead reader is gone',
+        async () => !(await holdersOf(backend, name)).includes(dead.request.acquisitionId),
+        ttlMs + idleGapMs + slackMs * 5,
+      );
+      assert.equal((await holdersOf(backend, name)).length, 2);
+      // Others live on: it had an end of its own, and so have they.
+      await living.renew();
+      await newcomer.renew();
+      const [standing] = await backend.renew([{ grant: dead, ttlMs }], openCall);
+      assert.equal(standing?.status, 'lost', 'a reader that had expired was renewed');
+      await Promise.all([living.release(), newcomer.release()]);
+      assert.equal((await holdersOf(backend, name)).length, 0);
+    },
+  },
+  {
+    id: 'shared/a-writer-follows-a-dead-reader',
+    clause: '§15.3',
+    title: 'a writer that waits for a reader that died gets in after its ttl',
+    ...needs(leaseTenure, shared),
+    async run(stage) {
+      const name = stage.name();
+      const { ttlMs, slackMs, idleGapMs } = stage.timing;
+      await grab(await stage.backend(), name, ttlMs, SHARED);
+      const elapsed = stage.stopwatch();
+      const lease = await (await stage.client()).locks.lock(name).acquire({ waitMs: 20 * slackMs });
+      const bound = ttlMs + idleGapMs + slackMs * 2;
+      assert.ok(elapsed() < bound, `it took ${Math.round(elapsed())} ms, more than ${bound}`);
+      await lease.release();
+    },
+  },
+  {
+    id: 'shared/a-killed-reader-frees-its-share',
+    clause: '§15.3',
+    title: 'of two readers in two processes one is killed; a writer gets in when the other has left',
+    ...needs(processes, shared),
+    async run(stage) {
+      const name = stage.name();
+      const { ttlMs, slackMs, idleGapMs } = stage.timing;
+      const child = await stage.child();
+      await child.acquire(name, { ttlMs }, 'shared');
+      const reader = await (await stage.client()).locks.readWriteLock(name).read.acquire();
+      await child.kill();
+      const writer = await startWaitingFor(stage, (locks) => locks.lock(name), { waitMs: 60_000 });
+      await stage.sleep(ttlMs);
+      assert.equal(writer.settled(), undefined, 'it entered beside a living reader');
+      await reader.release();
+      await stage.until(
+        'the writer enters',
+        () => writer.settled() !== undefined,
+        ttlMs + idleGapMs + slackMs * 5,
+      );
+      await (await writer.lease).release();
+    },
+  },
+  {
+    id: 'shared/a-stale-reader-changes-nothing',
+    clause: '§15.3',
+    title: 'a reader that expired neither releases nor renews those who hold by now',
+    ...needs(leaseTenure, shared),
+    async run(stage) {
+      const name = stage.name();
+      const { ttlMs, slackMs } = stage.timing;
+      const backend = await stage.backend();
+      const stale = await grab(backend, name, ttlMs, SHARED);
+      const { locks } = await stage.client();
+      const writer = await locks.lock(name).acquire({ waitMs: 20 * slackMs });
+      assert.equal(await backend.release(stale, openCall), 'not-held');
+      const [standing] = await backend.renew([{ grant: stale, ttlMs }], openCall);
+      assert.equal(standing?.status, 'lost');
+      await backend.abandon(stale.request, openCall);
+      assert.deepEqual(await holdersOf(backend, name), [writer.acquisitionId]);
+      await writer.renew();
+      await writer.release();
+    },
+  },
+  {
+    id: 'shared/repeated-attempt-is-the-same-share',
+    clause: '§2.1',
+    title: 'an attempt repeated by a reader gives its grant and token again, and one release ends it',
+    ...needs(shared),
+    async run(stage) {
+      const name = stage.name();
+      const backend = await stage.backend();
+      const request = requestOf(name, SHARED, 30_000);
+      const first = await backend.attempt(request, false, openCall);
+      const again = await backend.attempt(request, false, openCall);
+      assert.equal(first.status, 'granted');
+      assert.equal(again.status, 'granted');
+      if (first.status !== 'granted' || again.status !== 'granted') return;
+      assert.equal(again.grant.fencingToken, first.grant.fencingToken);
+      assert.equal((await holdersOf(backend, name)).length, 1);
+      await backend.release(again.grant, openCall);
+      const writer = await grab(backend, name, 30_000, EXCLUSIVE);
+      await backend.release(writer, openCall);
+    },
+  },
+  {
+    id: 'shared/tokens-rise-over-both-modes',
+    clause: '§15.8',
+    title: 'every reader and every writer has a token above those before it',
+    ...needs(shared, fencing),
+    async run(stage) {
+      const name = stage.name();
+      const { locks } = await stage.client();
+      const { read, write } = locks.readWriteLock(name);
+      const tokens: (bigint | undefined)[] = [];
+      const readers = [await read.acquire(), await read.acquire()];
+      tokens.push(...readers.map((lease) => lease.fencingToken));
+      await Promise.all(readers.map((lease) => lease.release()));
+      for (const lock of [write, read, write]) {
+        const lease = await lock.acquire();
+        tokens.push(lease.fencingToken);
+        await lease.release();
+      }
+      const sorted = [...new Set(tokens)].sort((a, b) => ((a ?? 0n) < (b ?? 0n) ? -1 : 1));
+      assert.deepEqual(tokens, sorted, 'the tokens did not rise');
+    },
+  },
+  {
+    id: 'shared/inspect-shows-every-reader',
+    clause: '§14.1',
+    title: 'all readers are shown as holders, each with its mode',
+    ...needs(shared),
+    async run(stage) {
+      const name = stage.name();
+      const { locks } = await stage.client();
+      const { read } = locks.readWriteLock(name);
+      const leases = [await read.acquire(), await read.acquire(), await read.acquire()];
+      const { holders } = await locks.inspect(name);
+      assert.deepEqual(
+        holders.map(({ acquisitionId }) => acquisitionId).sort(),
+        leases.map(({ acquisitionId }) => acquisitionId).sort(),
+      );
+      for (const { mode } of holders) assert.deepEqual(mode, SHARED);
+      await Promise.all(leases.map((lease) => lease.release()));
+    },
+  },
+  {
+    id: 'shared/forced-release-ends-all-or-one',
+    clause: '§14.3',
+    title: 'a forced release ends the given reader, or all of them, and the writer that waits goes on',
+    ...needs(shared, forceRelease),
+    async run(stage) {
+      const name = stage.name();
+      const { locks } = await stage.client();
+      const { read } = locks.readWriteLock(name);
+      const [one, two, three] = [await read.acquire(), await read.acquire(), await read.acquire()];
+      const writer = await startWaitingFor(stage, (others) => others.lock(name), { waitMs: 60_000 });
+      const first = await locks.forceRelease(name, { acquisitionId: one.acquisitionId });
+      assert.deepEqual(
+        first.map(({ acquisitionId }) => acquisitionId),
+        [one.acquisitionId],
+      );
+      assert.equal(writer.settled(), undefined);
+      const rest = await locks.forceRelease(name);
+      assert.deepEqual(
+        rest.map(({ acquisitionId }) => acquisitionId).sort(),
+        [two.acquisitionId, three.acquisitionId].sort(),
+      );
+      await (await writer.lease).release();
+      for (const lease of [one, two, three]) watch(lease.release());
+    },
+  },
+];
