@@ -1,6 +1,7 @@
 import { isLockError, mustBe, invalidArgument } from '../errors.ts';
 import type { Lease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
+import { checkDuration } from '../options.ts';
 import { CombinedClock } from '../tenure/clock.ts';
 import { workAndRelease } from '../run.ts';
 import { type AllOptions, type Member, membersOf, type MultiLease, type MultiLock } from './all.ts';
@@ -24,7 +25,8 @@ export class LockSet implements MultiLock {
   async acquire(options?: AllOptions): Promise<MultiLease> {
     checkOptions(options);
     const now = (): number => this.#clock.now();
-    const waitMs = options?.waitMs ?? this.#members[0]?.parts?.options.waitMs ?? DEFAULT_WAIT_MS;
+    const given = options?.waitMs ?? this.#members[0]?.parts?.options.waitMs ?? DEFAULT_WAIT_MS;
+    const waitMs = checkDuration('waitMs', given, 0, Number.POSITIVE_INFINITY);
     const deadline = now() + waitMs;
     for (let remaining = waitMs; ; remaining = deadline - now()) {
       const together = await acquireAtOnce(this.#members, options, remaining);

@@ -21,6 +21,10 @@ import { sessionCases } from './session.ts';
 import { reentrancyCases } from './reentrancy.ts';
 import { reentrancyHandleCases } from './reentrancy-handles.ts';
 import { reentrancyStrangerCases } from './reentrancy-strangers.ts';
+import { allCases } from './all.ts';
+import { permitsCases } from './permits.ts';
+import { permitsQueueCases } from './permits-queue.ts';
+import { stealCases } from './steal.ts';
 import { sharedCases } from './shared.ts';
 import { sharedDowngradeCases } from './shared-downgrade.ts';
 import { sharedQueueCases } from './shared-queue.ts';
@@ -49,6 +53,10 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...sharedCases,
   ...sharedQueueCases,
   ...sharedDowngradeCases,
+  ...permitsCases,
+  ...permitsQueueCases,
+  ...allCases,
+  ...stealCases,
   ...abortCases,
   ...sessionCases,
   ...closeCases,

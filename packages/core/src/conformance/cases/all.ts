@@ -1,0 +1,299 @@
+import assert from 'node:assert/strict';
+import type { LockManager } from '../../create-locks.ts';
+import type { MultiLock } from '../../compose/all.ts';
+import { Traffic } from '../around-calls.ts';
+import type { ConformanceCase } from '../case.ts';
+import { isLockError } from '../../errors.ts';
+import { assertExclusive, machineNow, type Stay } from '../history.ts';
+import { fencing, fifo, leaseTenure, many, needs } from '../needs.ts';
+import { exclusiveRequest, holdersOf, openCall } from '../raw.ts';
+import { startWaiting, watch } from '../waiter.ts';
+
+function allOf(locks: LockManager, names: readonly string[]): MultiLock {
+  return locks.all(names.map((name) => locks.lock(name)));
+}
+
+export const allCases: readonly ConformanceCase[] = [
+  {
+    id: 'all/all-or-nothing',
+    clause: '§16.1',
+    title: 'while one of three is held elsewhere, none of them is, neither by a try nor after a wait',
+    async run(stage) {
+      const names = [stage.name(), stage.name(), stage.name()];
+      const [holder, other, witness] = [await stage.client(), await stage.client(), await stage.client()];
+      for (const held of names) {
+        const lease = await holder.locks.lock(held).acquire();
+        assert.equal(await allOf(other.locks, names).tryAcquire(), undefined);
+        await assert.rejects(allOf(other.locks, names).acquire({ waitMs: stage.busyMs }), (error) =>
+          isLockError(error, 'LOCK_TIMEOUT'),
+        );
+        for (const free of names.filter((name) => name !== held)) {
+          await stage.until('the others are free', async () => {
+            const taken = await witness.locks.lock(free).tryAcquire();
+            await taken?.release();
+            return taken !== undefined;
+          });
+        }
+        await lease.release();
+      }
+      const set = await allOf(other.locks, names).acquire();
+      for (const name of names) assert.equal(await witness.locks.lock(name).tryAcquire(), undefined);
+      await set.release();
+      for (const name of names) await (await witness.locks.lock(name).acquire()).release();
+    },
+  },
+  {
+    id: 'all/opposite-orders-never-block',
+    clause: '§16.2',
+    title: 'clients that name the same locks in opposite orders never wait for each other',
+    async run(stage) {
+      const names = [stage.name(), stage.name(), stage.name()];
+      const stays: Stay[] = [];
+      const contend = async (who: string, ordered: readonly string[]): Promise<void> => {
+        const { locks } = await stage.client({ waitMs: 30_000 });
+        const together = allOf(locks, ordered);
+        for (let round = 0; round < 8; round += 1) {
+          await together.run(async () => {
+            const enteredAt = machineNow();
+            await new Promise((resolve) => setImmediate(resolve));
+            stays.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow() });
+          });
+        }
+      };
+      await Promise.all([
+        contend('forth', names),
+        contend('back', [...names].reverse()),
+        contend('mixed', [...names.slice(1), ...names.slice(0, 1)]),
+      ]);
+      assert.equal(stays.length, 24);
+      assertExclusive(stays, stage.seed);
+    },
+  },
+  {
+    id: 'all/waits-for-every-member',
+    clause: '§16.1',
+    title: 'it gets in when the last of those that were held is released',
+    async run(stage) {
+      const names: [string, string] = [stage.name(), stage.name()];
+      const holder = await stage.client();
+      const leases = [
+        await holder.locks.lock(names[0]).acquire(),
+        await holder.locks.lock(names[1]).acquire(),
+      ];
+      const { locks } = await stage.client();
+      const acquiring = allOf(locks, names).acquire({ waitMs: 60_000 });
+      const waiting = watch(acquiring);
+      await leases[1]?.release();
+      await stage.sleep(stage.timing.slackMs / 4);
+      assert.equal(waiting.settled, false, 'it got in while one was held');
+      await leases[0]?.release();
+      const set = await acquiring;
+      assert.deepEqual(
+        set.leases.map(({ name }) => name),
+        names,
+      );
+      await set.release();
+    },
+  },
+  {
+    id: 'all/one-deadline',
+    clause: '§16.3',
+    title: 'waitMs holds for all together, not for each',
+    async run(stage) {
+      const { slackMs } = stage.timing;
+      const names = [stage.name(), stage.name(), stage.name()].sort();
+      const holder = await stage.client();
+      const held = await Promise.all(names.map((name) => holder.locks.lock(name).acquire()));
+      const { locks } = await stage.client();
+      const waitMs = 4 * slackMs;
+      const elapsed = stage.stopwatch();
+      const acquiring = allOf(locks, names).acquire({ waitMs });
+      watch(acquiring);
+      // Each is given up when much of the time for the next is over.
+      for (const lease of held.slice(0, 2)) {
+        await stage.sleep(1.5 * slackMs);
+        await lease.release();
+      }
+      await assert.rejects(acquiring, (error) => isLockError(error, 'LOCK_TIMEOUT'));
+      assert.ok(elapsed() < waitMs + 2 * slackMs, `it took ${Math.round(elapsed())} ms, more than waitMs`);
+      await held[2]?.release();
+    },
+  },
+  {
+    id: 'all/the-loss-of-one-is-the-loss-of-all',
+    clause: '§16.3',
+    title: 'when one member is lost, the common signal aborts and nothing of the whole is valid',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const { ttlMs, slackMs } = stage.timing;
+      const { locks } = await stage.client();
+      const short = locks.lock(stage.name(), { ttlMs, renewal: 'manual' });
+      const long = locks.lock(stage.name(), { ttlMs: 60_000 });
+      const set = await locks.all([long, short]).acquire();
+      const { signal } = set;
+      assert.ok(set.validForMs <= ttlMs, 'not the smallest validity');
+      await stage.until('the signal aborts', () => signal.aborted, ttlMs + slackMs * 5);
+      assert.ok(isLockError(signal.reason, 'LOCK_LOST'));
+      assert.equal(set.validForMs, 0);
+      assert.throws(
+        () => set.assertValid(),
+        (error) => isLockError(error, 'LOCK_LOST'),
+      );
+      assert.ok((set.leases[0]?.validForMs ?? 0) > 0, 'the other member is lost too');
+      await assert.rejects(set.release(), (error) => isLockError(error, 'LOCK_LOST'));
+      await (await locks.lock(long.name).acquire()).release();
+      const working = locks.all([long, short]).run(() => stage.sleep(ttlMs + slackMs));
+      await assert.rejects(working, (error) => isLockError(error, 'LOCK_LOST'));
+    },
+  },
+  {
+    id: 'all/an-abort-leaves-nothing',
+    clause: '§16.1',
+    title: 'an abort while it waits for the last gives the first ones back',
+    async run(stage) {
+      const names = [stage.name(), stage.name()].sort() as [string, string];
+      const holder = await stage.client();
+      const last = await holder.locks.lock(names[1]).acquire();
+      const abort = new AbortController();
+      const { locks } = await stage.client();
+      const acquiring = allOf(locks, names).acquire({ waitMs: 60_000, signal: abort.signal });
+      watch(acquiring);
+      await stage.until(
+        'the first is taken',
+        async () => (await holdersOf(holder.backend, names[0] as string)).length === 1,
+      );
+      abort.abort(new Error('enough'));
+      await assert.rejects(acquiring, /enough/);
+      await stage.until(
+        'the first is free',
+        async () => (await holdersOf(holder.backend, names[0] as string)).length === 0,
+      );
+      await last.release();
+      const both = await allOf(holder.locks, names).acquire({ waitMs: 20 * stage.timing.slackMs });
+      await both.release();
+    },
+  },
+  {
+    id: 'all/a-token-for-every-member',
+    clause: '§16.3',
+    title: 'the lease of each member, in the given order, has the token of its resource',
+    ...needs(fencing),
+    async run(stage) {
+      const names: [string, string] = [stage.name('z'), stage.name('a')];
+      const { locks } = await stage.client();
+      const before = await Promise.all(names.map((name) => locks.lock(name).acquire()));
+      await Promise.all(before.map((lease) => lease.release()));
+      const set = await allOf(locks, names).acquire();
+      set.leases.forEach((lease, index) => {
+        assert.equal(lease.name, names[index]);
+        assert.ok((lease.fencingToken ?? 0n) > (before[index]?.fencingToken ?? 0n));
+      });
+      await set.renew();
+      await set.release();
+    },
+  },
+  {
+    id: 'all/over-two-managers',
+    clause: '§16.1',
+    title: 'members may belong to several managers',
+    async run(stage) {
+      const names: [string, string] = [stage.name(), stage.name()];
+      const [one, two] = [await stage.client(), await stage.client()];
+      const set = await one.locks.all([two.locks.lock(names[0]), one.locks.lock(names[1])]).acquire();
+      for (const name of names) assert.equal(await two.locks.lock(name).tryAcquire(), undefined);
+      await set.release();
+      for (const name of names) await (await one.locks.lock(name).acquire()).release();
+    },
+  },
+  {
+    id: 'all/what-contradicts-itself-is-refused',
+    clause: '§13.3',
+    title: 'one lock twice, no lock at all, or something else, is refused at once',
+    async run(stage) {
+      const { locks } = await stage.client();
+      const lock = locks.lock(stage.name());
+      const isInvalid = (error: unknown): boolean => isLockError(error, 'LOCK_INVALID_ARGUMENT');
+      for (const odd of [[lock, lock], [lock, locks.lock(lock.name)], [], undefined, [{}], ['a']]) {
+        assert.throws(() => locks.all(odd as never), isInvalid, JSON.stringify(odd));
+      }
+      const lease = await lock.acquire();
+      for (const odd of [{ within: lease }, { steal: true }, { waitMs: -1 }]) {
+        await assert.rejects(
+          locks.all([lock]).acquire(odd as object),
+          isInvalid,
+          JSON.stringify(Object.keys(odd)),
+        );
+      }
+      await lease.release();
+    },
+  },
+  {
+    id: 'all/in-one-step',
+    clause: '§16.4',
+    title: 'an uncontended set is taken by one call, a contended one leaves nothing',
+    ...needs(many),
+    async run(stage) {
+      const names = [stage.name(), stage.name(), stage.name()];
+      const traffic = new Traffic();
+      const { locks } = await stage.client({ wrap: traffic.wrap });
+      const set = await allOf(locks, names).acquire();
+      assert.equal(traffic.of('attemptMany'), 1);
+      assert.equal(traffic.of('attempt'), 0);
+      assert.equal(await allOf(locks, names).tryAcquire(), undefined);
+      await set.leases[0]?.release();
+      assert.equal(await allOf(locks, names).tryAcquire(), undefined);
+      const first = await locks.lock(names[0] as string).tryAcquire();
+      assert.ok(first, 'a contended set kept one of its members');
+      await first.release();
+      await set.leases[1]?.release();
+      await set.leases[2]?.release();
+    },
+  },
+  {
+    id: 'all/one-step-repeated',
+    clause: '§2.1',
+    title:
+      'the one step repeated with the same ids gives the same grants, and none once one of them is lost to another',
+    ...needs(many),
+    async run(stage) {
+      const names: [string, string] = [stage.name(), stage.name()];
+      const backend = await stage.backend();
+      const requests = names.map((name) => exclusiveRequest(name, 30_000));
+      const grants = await backend.attemptMany?.(requests, openCall);
+      const again = await backend.attemptMany?.(requests, openCall);
+      assert.equal(grants?.length, 2);
+      assert.deepEqual(
+        again?.map(({ fencingToken }) => fencingToken),
+        grants?.map(({ fencingToken }) => fencingToken),
+      );
+      for (const [index, grant] of (grants ?? []).entries()) {
+        assert.equal(grant.request.acquisitionId, requests[index]?.acquisitionId);
+        assert.equal(await backend.release(grant, openCall), 'released');
+      }
+      for (const name of names) assert.deepEqual(await holdersOf(backend, name), []);
+    },
+  },
+  {
+    id: 'all/one-step-does-not-overtake',
+    clause: '§7.4',
+    title: 'the one step gets nothing while somebody waits for a member',
+    ...needs(many, fifo),
+    async run(stage) {
+      const names: [string, string] = [stage.name(), stage.name()];
+      const holder = await stage.client();
+      const held = await holder.locks.lock(names[0]).acquire();
+      const waiter = await startWaiting(stage, names[0] as string, { waitMs: 60_000 });
+      const { backend } = await stage.client();
+      const released = held.release();
+      for (let tries = 0; tries < 10; tries += 1) {
+        const requests = names.map((name) => exclusiveRequest(name, 30_000));
+        const grants = await backend.attemptMany?.(requests, openCall);
+        assert.equal(grants, undefined, 'it overtook a waiter');
+      }
+      await released;
+      const lease = await waiter.lease;
+      assert.deepEqual(await holdersOf(backend, names[1] as string), []);
+      await lease.release();
+    },
+  },
+];
