@@ -1,0 +1,74 @@
+import type { LockRequest } from './lock-request.ts';
+
+/** What a request has to wait for before it is sent. */
+export interface Place {
+  /** All earlier requests of the line are in the store's queue, or beyond. */
+  readonly processed: Promise<unknown>;
+  /** All earlier requests of the line wait no more. */
+  readonly advanced: Promise<unknown>;
+}
+
+/**
+ * The requests of one client for one name, in the order in which they were made. A store may be asked over several
+ * connections: what is sent later could arrive sooner, so each request waits until the one before is in the queue.
+ */
+export class Line {
+  readonly #live = new Set<LockRequest>();
+  /** Releases and withdrawals that the store has not answered. */
+  readonly #leaving = new Set<Promise<unknown>>();
+  #processed: Promise<unknown> = Promise.resolve();
+  #advanced: Promise<unknown> = Promise.resolve();
+  #last: LockRequest | undefined;
+
+  get isEmpty(): boolean {
+    return this.#live.size === 0 && this.#leaving.size === 0;
+  }
+
+  /** @param queues - whether the store keeps those who wait in order; if not, only the first of a line asks it */
+  join(request: LockRequest, queues: boolean): Place {
+    const place = { processed: this.#processed, advanced: this.#advanced };
+    const last = this.#last;
+    this.#live.add(request);
+    this.#last = request;
+    this.#processed = place.processed.then(() => request.processed);
+    if (queues) return place;
+    this.#advanced = place.advanced.then(() => request.advanced);
+    const { steal, ifAvailable } = request.wanted;
+    // It stands in this line behind one that waits: for the client that is the queue.
+    if (!steal && !ifAvailable) void last?.processed.then(() => last.isPending && request.markProcessed());
+    return place;
+  }
+
+  leave(request: LockRequest): void {
+    this.#live.delete(request);
+    if (this.#last === request) this.#last = undefined;
+  }
+
+  hasWaitingBefore(request: LockRequest): boolean {
+    for (const earlier of this.#live) {
+      if (earlier === request) return false;
+      if (earlier.isPending) return true;
+    }
+    return false;
+  }
+
+  /** @param done - settles when the store has answered */
+  expectLeave(done: Promise<unknown>, emptied: () => void): void {
+    const settled = done
+      .catch(() => {})
+      .finally(() => {
+        this.#leaving.delete(settled);
+        emptied();
+      });
+    this.#leaving.add(settled);
+  }
+
+  /** Everything of the line that is over is out of the store: aborted requests, robbed ones, released locks. */
+  async allLeft(): Promise<void> {
+    for (;;) {
+      const over = [...this.#live].filter(({ isOver }) => isOver).map(({ ended }) => ended);
+      if (over.length + this.#leaving.size === 0) return;
+      await Promise.all([...over, ...this.#leaving]);
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { LockError } from '@locks/core';
+
+/** Core's limit. */
+const MAX_BYTES = 512;
+const MAX_SCOPE_BYTES = 128;
+/** How much of a name that is too long stays readable, in UTF-16 units of at most three bytes. */
+const READABLE_UNITS = 100;
+/** `%` of a name is always followed by `25` or `u`. */
+const HASH_MARK = '%~';
+
+/**
+ * Any JavaScript string as a name of core, and back. Different names never collide: `%` becomes `%25`, a lone surrogate
+ * `%uD800`, and a name that is too long its beginning and its SHA-256.
+ */
+export class ResourceNames {
+  /** What all resources of a scope begin with. */
+  readonly prefix: string;
+
+  constructor(scope: string) {
+    if (typeof scope !== 'string' || !scope.isWellFormed() || scope === '') throw badScope(scope);
+    // No colon is left in it: the first one ends the scope.
+    this.prefix = `${encodeURIComponent(scope)}:`;
+    if (this.prefix.length > MAX_SCOPE_BYTES) throw badScope(scope);
+  }
+
+  resourceOf(name: string): string {
+    const resource = this.prefix + escape(name);
+    if (Buffer.byteLength(resource) <= MAX_BYTES) return resource;
+    const digest = createHash('sha256').update(Buffer.from(name, 'utf16le')).digest('base64url');
+    return `${this.prefix}${escape(name.slice(0, READABLE_UNITS))}${HASH_MARK}${digest}`;
+  }
+
+  /** The name, or of a hashed one its beginning and an ellipsis: the store does not have the rest. */
+  nameOf(resource: string): string {
+    const [head = '', digest] = resource.slice(this.prefix.length).split(HASH_MARK);
+    return digest === undefined ? unescape(head) : `${unescape(head)}…`;
+  }
+}
+
+function escape(name: string): string {
+  // With the flag `u` a surrogate matches only where it is alone.
+  return name.replace(/[%\p{Surrogate}]/gu, (unit) => (unit === '%' ? '%25' : `%u${hex(unit)}`));
+}
+
+function unescape(text: string): string {
+  return text.replace(/%(?:25|u([0-9A-F]{4}))/g, (_, code: string | undefined) =>
+    code === undefined ? '%' : String.fromCharCode(Number.parseInt(code, 16)),
+  );
+}
+
+function hex(unit: string): string {
+  return unit.charCodeAt(0).toString(16).toUpperCase();
+}
+
+function badScope(scope: unknown): LockError {
+  return new LockError(
+    'LOCK_INVALID_ARGUMENT',
+    `scope must be well-formed text of 1 to ${MAX_SCOPE_BYTES - 1} bytes when percent-encoded, not ${JSON.stringify(scope)}.`,
+  );
+}

@@ -1,0 +1,287 @@
+import { createLocks, type LockBackend } from '@locks/core';
+import { MemoryStore, memoryBackend } from '@locks/memory';
+import { afterEach, describe, expect, it } from 'vitest';
+import { leaseOf, type WebLocks, type WebLocksOptions, webLocks } from '../src/index.ts';
+import { failure, hold } from './hold.ts';
+
+const open: WebLocks[] = [];
+const make = (backend: LockBackend = memoryBackend(), options?: WebLocksOptions): WebLocks => {
+  const locks = webLocks(backend, options);
+  open.push(locks);
+  return locks;
+};
+const two = (ttlMs?: number): [WebLocks, WebLocks] => {
+  const store = new MemoryStore();
+  return [make(memoryBackend(store), { ttlMs }), make(memoryBackend(store), { ttlMs })];
+};
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((locks) => locks.close()));
+});
+
+describe('request', () => {
+  it('rejects with what the callback threw, even a thenable, and never calls its then', async () => {
+    const locks = make();
+    let calls = 0;
+    // oxlint-disable-next-line unicorn/no-thenable -- that is what is tried
+    const thrown = Object.assign(new Error('thrown'), { then: () => (calls += 1) });
+    const outcomes = await Promise.allSettled([
+      locks.request('a', () => {
+        throw thrown;
+      }),
+      locks.request('a', async () => {
+        throw thrown;
+      }),
+      locks.request('a', () => 'the lock is free again'),
+    ]);
+    expect(outcomes).toEqual([
+      { status: 'rejected', reason: thrown },
+      { status: 'rejected', reason: thrown },
+      { status: 'fulfilled', value: 'the lock is free again' },
+    ]);
+    expect(calls).toBe(0);
+  });
+
+  it('calls the callback without a receiver, and with one argument', async () => {
+    const seen = await make().request('a', function (this: unknown, ...all: unknown[]) {
+      return [this, all.length];
+    });
+    expect(seen).toEqual([undefined, 1]);
+  });
+
+  it('refuses a wrong receiver with a rejection, not with a throw', async () => {
+    const { request, query } = make();
+    expect(await failure(Reflect.apply(request, undefined, ['a', () => {}]))).toBe('TypeError');
+    expect(await failure(Reflect.apply(query, {}, []))).toBe('TypeError');
+  });
+
+  it('gives locks that nobody can make', async () => {
+    const { lock, release } = await hold(make(), 'a');
+    const Lock = lock.constructor as new () => unknown;
+    expect(() => new Lock()).toThrow('Illegal constructor');
+    expect(() => Lock.prototype.name).toThrow(TypeError);
+    expect(() => leaseOf({ name: 'a', mode: 'exclusive' })).toThrow(TypeError);
+    expect(() => leaseOf(null)).toThrow(TypeError);
+    release();
+  });
+
+  it('has the lease of core behind a lock', async () => {
+    const { lock, release, requested } = await hold(make(), 'a');
+    const lease = leaseOf(lock);
+    expect([lease.name, typeof lease.fencingToken, lease.signal.aborted]).toEqual([
+      'web-locks:a',
+      'bigint',
+      false,
+    ]);
+    release();
+    await requested;
+    expect(lease.validForMs).toBe(0);
+  });
+
+  it('serves many requests for one name in their order', async () => {
+    const locks = make();
+    const order: number[] = [];
+    const numbers = Array.from({ length: 500 }, (_, index) => index);
+    await Promise.all(numbers.map((number) => locks.request('a', () => order.push(number))));
+    expect(order).toEqual(numbers);
+  });
+
+  it('keeps clients apart and waits for each other', async () => {
+    const [one, other] = two();
+    const held = await hold(one, 'a');
+    let granted = false;
+    const waiting = other.request('a', () => (granted = true));
+    expect((await other.query()).pending).toEqual([
+      { name: 'a', mode: 'exclusive', clientId: other.clientId },
+    ]);
+    expect(granted).toBe(false);
+    held.release();
+    expect(await waiting).toBe(true);
+  });
+
+  it('shares nothing with another scope, nor with the locks of core', async () => {
+    const store = new MemoryStore();
+    const [mine, theirs] = [make(memoryBackend(store)), make(memoryBackend(store), { scope: 'theirs' })];
+    const core = createLocks(memoryBackend(store));
+    const held = await hold(mine, 'a');
+    expect(await theirs.request('a', { ifAvailable: true }, (lock) => lock !== null)).toBe(true);
+    await core.lock('a').run(() => {});
+    expect((await theirs.query()).held).toEqual([]);
+    held.release();
+  });
+});
+
+describe('signal', () => {
+  it('takes an aborted waiter out of the queue, so that those behind it are served', async () => {
+    const locks = make();
+    const reader = await hold(locks, 'a', { mode: 'shared' });
+    const controller = new AbortController();
+    const writer = failure(locks.request('a', { signal: controller.signal }, () => 'never'));
+    const behind = hold(locks, 'a', { mode: 'shared' });
+    expect((await locks.query()).pending.map(({ mode }) => mode)).toEqual(['exclusive', 'shared']);
+    controller.abort();
+    // Not awaited: what is asked next has to know of it.
+    const after = await locks.request('a', { mode: 'shared', ifAvailable: true }, (lock) => lock?.mode);
+    expect(after).toBe('shared');
+    expect(await writer).toBe('AbortError');
+    const { held, pending } = await locks.query();
+    expect([held.map(({ mode }) => mode), pending]).toEqual([['shared', 'shared'], []]);
+    for (const { release } of [reader, await behind]) release();
+  });
+
+  it('hears the abort also where another listener stops the event', async () => {
+    const locks = make();
+    const held = await hold(locks, 'a');
+    const controller = new AbortController();
+    controller.signal.addEventListener('abort', (event) => event.stopImmediatePropagation());
+    const waiting = locks.request('a', { signal: controller.signal }, () => 'never');
+    controller.abort('stop');
+    await expect(waiting).rejects.toBe('stop');
+    held.release();
+  });
+
+  it('never calls the callback once the signal is aborted, at whatever moment that is', async () => {
+    for (let ticks = 0; ticks < 40; ticks += 1) {
+      const locks = make();
+      const controller = new AbortController();
+      let calledAfter = false;
+      const asked = locks.request('a', { signal: controller.signal }, () => {
+        calledAfter = controller.signal.aborted;
+        return 'called';
+      });
+      for (let tick = 0; tick < ticks; tick += 1) await Promise.resolve();
+      controller.abort('too late or not');
+      const outcome = await asked.catch((error: unknown) => error);
+      expect(['called', 'too late or not']).toContain(outcome);
+      expect(calledAfter).toBe(false);
+      // Nothing is left behind.
+      expect(await locks.request('a', { ifAvailable: true }, (lock) => lock !== null)).toBe(true);
+    }
+  });
+});
+
+describe('steal', () => {
+  it('tells the robbed of the same process at once, on whichever client of the backend', async () => {
+    const backend = memoryBackend();
+    // Renewals are far away.
+    const one = make(backend, { ttlMs: 600_000 });
+    const other = make(backend, { ttlMs: 600_000 });
+    const robbed = await hold(one, 'a');
+    const outcome = failure(robbed.requested);
+    expect(await other.request('a', { steal: true }, () => 'mine')).toBe('mine');
+    expect(await outcome).toBe('AbortError');
+  });
+
+  it('tells the robbed of another client at its next renewal, with the loss as the cause', async () => {
+    const [one, other] = two(300);
+    const robbed = await hold(one, 'a');
+    const thief = await hold(other, 'a', { steal: true });
+    const error = (await robbed.requested.catch((reason: unknown) => reason)) as DOMException;
+    expect([error.name, error instanceof DOMException]).toEqual(['AbortError', true]);
+    expect(error.cause).toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
+    expect(leaseOf(robbed.lock).signal.aborted).toBe(true);
+    thief.release('kept');
+    expect(await thief.requested).toBe('kept');
+  });
+
+  it('leaves the thief alone when the robbed callback ends', async () => {
+    const [one, other] = two();
+    const robbed = await hold(one, 'a');
+    const outcome = failure(robbed.requested);
+    const thief = await hold(other, 'a', { steal: true });
+    robbed.release();
+    expect(await outcome).toBe('AbortError');
+    expect((await one.query()).held).toEqual([{ name: 'a', mode: 'exclusive', clientId: other.clientId }]);
+    thief.release();
+    await thief.requested;
+  });
+
+  it('swallows what a robbed callback does later', async () => {
+    const locks = make();
+    let reject!: (reason: unknown) => void;
+    const robbed = locks.request('a', () => new Promise((_, no) => (reject = no)));
+    const outcome = failure(robbed);
+    await locks.request('a', { steal: true }, () => {});
+    reject(new Error('nobody listens'));
+    expect(await outcome).toBe('AbortError');
+  });
+
+  it('does not rob whoever came after the thief', async () => {
+    const locks = make();
+    const outcomes = [1, 2, 3, 4].map((number) =>
+      failure(
+        locks.request('a', { steal: true }, () => (number === 4 ? 'last' : new Promise<never>(() => {}))),
+      ),
+    );
+    expect(await Promise.all(outcomes)).toEqual([
+      'AbortError',
+      'AbortError',
+      'AbortError',
+      { resolved: 'last' },
+    ]);
+  });
+});
+
+describe('query', () => {
+  it('shows what was asked before it, answered or not', async () => {
+    const locks = make();
+    const order = [hold(locks, 'a'), hold(locks, 'b', { mode: 'shared' }), hold(locks, 'a')];
+    const { held, pending } = await locks.query();
+    expect(held.map(({ name, mode }) => `${name} ${mode}`)).toEqual(['a exclusive', 'b shared']);
+    expect(pending.map(({ name }) => name)).toEqual(['a']);
+    for (const one of order) (await one).release();
+  });
+
+  it('shows requests of all clients in their order', async () => {
+    const [one, other] = two();
+    const held = await hold(one, 'a');
+    const waiting: Promise<unknown>[] = [];
+    for (const locks of [other, one, other]) {
+      waiting.push(locks.request('a', () => {}));
+      await locks.query();
+    }
+    const { pending } = await one.query();
+    expect(pending.map(({ clientId }) => clientId)).toEqual([other.clientId, one.clientId, other.clientId]);
+    expect(await other.query()).toEqual(await one.query());
+    held.release();
+    await Promise.all(waiting);
+  });
+
+  it('shows nothing of what is over, and keeps nothing', async () => {
+    const locks = make();
+    const names = Array.from({ length: 50 }, (_, index) => `name ${index}`);
+    await Promise.all(names.map((name) => locks.request(name, () => {})));
+    expect(await locks.query()).toEqual({ held: [], pending: [] });
+  });
+
+  it('shows a name that is too long for the store: whole to its client, its beginning to others', async () => {
+    const [one, other] = two();
+    const name = 'long '.repeat(500);
+    const held = await hold(one, name);
+    expect((await one.query()).held[0]?.name).toBe(name);
+    expect((await other.query()).held[0]?.name).toMatch(/^(long )+…$/);
+    held.release();
+  });
+
+  it("shows holders that use core's own locks", async () => {
+    const store = new MemoryStore();
+    const core = createLocks(memoryBackend(store), { label: 'job 7' });
+    const lease = await core.lock('web-locks:a').acquire();
+    const locks = make(memoryBackend(store));
+    expect((await locks.query()).held).toEqual([{ name: 'a', mode: 'exclusive', clientId: 'job 7' }]);
+    await lease.release();
+  });
+});
+
+describe('close', () => {
+  it('ends what waits and what is held with AbortError, and refuses the rest', async () => {
+    const [one, other] = two();
+    const held = failure((await hold(one, 'a')).requested);
+    const waiting = failure(one.request('a', () => 'never'));
+    await one.close();
+    expect([await held, await waiting]).toEqual(['AbortError', 'AbortError']);
+    expect(await failure(one.request('a', () => {}))).toBe('InvalidStateError');
+    expect(await failure(one.query())).toBe('InvalidStateError');
+    expect(await other.request('a', { ifAvailable: true }, (lock) => lock !== null)).toBe(true);
+  });
+});
