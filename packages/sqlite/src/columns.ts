@@ -27,7 +27,7 @@ export function modeColumns(mode: LockMode): [kind: number, weight: number, perm
 /** What `node:sqlite` gives. */
 export type Row = Readonly<Record<string, unknown>>;
 
-function toMode(row: Row): LockMode {
+export function toMode(row: Row): LockMode {
   const kind = kinds[Number(row.kind)] ?? 'exclusive';
   return kind === 'permit' ? { kind, weight: Number(row.weight), limit: Number(row.permits) } : { kind };
 }

@@ -1,9 +1,9 @@
-import { LockError } from '@locks/core';
 import type {
   AcquireRequest,
   Attempt,
   BackendCapabilities,
   Call,
+  Conflict,
   Grant,
   Holder,
   LockBackend,
@@ -25,11 +25,11 @@ import { WaitingLine } from './waiting-line.ts';
 const capabilities = {
   tenure: 'lease',
   reach: 'host',
-  modes: ['exclusive'],
+  modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 20, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
 export type SqliteCapabilities = typeof capabilities;
@@ -73,14 +73,20 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     this.#line = new WaitingLine(this.#transactions, options.maxPollMs);
   }
 
-  async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    refuseOtherModes(request);
-    const outcome = await this.#transactions.write(
+  attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    return this.#transactions.write(
       call,
       (steps) => steps.attempt(request, enqueue, call),
-      (committed) => this.#line.attempted(request, committed),
+      (committed) => this.#line.attempted(request, enqueue, committed),
     );
-    return outcome.status === 'granted' ? outcome : { status: 'contended' };
+  }
+
+  attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
+    return this.#transactions.write(
+      call,
+      (steps) => steps.attemptMany(requests, call),
+      (grants) => grants?.forEach(({ request }) => this.#line.left(request)),
+    );
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
@@ -109,6 +115,14 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
 
   release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
     return this.#freeing(grant.request.resource, call, (steps) => steps.release(grant));
+  }
+
+  downgrade(grant: Grant, call: Call): Promise<Standing> {
+    return this.#freeing(grant.request.resource, call, (steps) => steps.downgrade(grant));
+  }
+
+  resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
+    return this.#freeing(resource, call, (steps) => steps.resize(resource, limit));
   }
 
   inspect(resource: string, call: Call): Promise<ResourceState> {
@@ -145,21 +159,13 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     this.#transactions.close((steps) => steps.leave());
   }
 
-  /** A step that may free a resource, and in the same transaction the turn of the next one if it waits here. */
+  /** A step that may make room, and in the same transaction the turns of those that wait for it here. */
   async #freeing<T>(resource: string, call: Call, step: (steps: Steps) => T): Promise<T> {
     const { outcome } = await this.#transactions.write(
       call,
-      (steps) => ({ outcome: step(steps), next: this.#line.serveNext(steps, resource) }),
-      ({ next }) => this.#line.served(resource, next),
+      (steps) => ({ outcome: step(steps), grants: this.#line.serve(steps, resource) }),
+      ({ grants }) => this.#line.served(resource, grants),
     );
     return outcome;
   }
-}
-
-function refuseOtherModes({ mode, resource }: AcquireRequest): void {
-  if (mode.kind === 'exclusive') return;
-  throw new LockError('LOCK_UNSUPPORTED', `the SQLite backend has no ${mode.kind} locks yet`, {
-    backend: 'sqlite',
-    resource,
-  });
 }

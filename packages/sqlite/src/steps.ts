@@ -1,169 +1,183 @@
-import type { AcquireRequest, Call, Grant, Holder, ResourceState, Standing } from '@locks/core/backend';
-import { type Client, processHasEnded } from './client.ts';
-import { modeColumns, nameBytes, type Row, toHolder, toMicros, tokenOf, toWaiter } from './columns.ts';
-import { SqliteFileError } from './file-error.ts';
+import type {
+  AcquireRequest,
+  Attempt,
+  Call,
+  Conflict,
+  Grant,
+  Holder,
+  LockMode,
+  ResourceState,
+  Standing,
+} from '@locks/core/backend';
+import type { Client } from './client.ts';
+import { nameBytes, type Row, toHolder, toMode, tokenOf, toWaiter } from './columns.ts';
+import { Holds, roomBeside } from './holds.ts';
+import { Line, modeInLine } from './line.ts';
 import type { LockFile } from './lock-file.ts';
+import { contradict } from './room.ts';
 
-const beforeAll: readonly [Uint8Array, string] = [new Uint8Array(0), ''];
-const sweepRows = 256;
+/** What a poller wants to know of a resource. */
+export interface Turn {
+  /** Whose turn it is, in order, of whatever process. Undefined: nobody is in the line. */
+  readonly ready: readonly string[] | undefined;
+  /** Whether somebody stands in the line whose process has ended. */
+  readonly hasEnded: boolean;
+  /** When a hold ends, or the silence of a process, if nothing else happens. */
+  readonly changesInMs: number;
+  /** Differs when turns have changed. */
+  readonly mark: string;
+}
 
-/** How long a waiter's process may be silent before its waiters are passed over. */
-export const clientAliveMs = 2_000;
+interface Waiting {
+  readonly request: AcquireRequest;
+  readonly call: Call;
+}
 
-export type AttemptStep =
-  | { readonly status: 'granted'; readonly grant: Grant }
-  | { readonly status: 'contended'; readonly enqueued: boolean };
+/** What the file says to a request. */
+type Answer =
+  | { readonly status: 'held'; readonly hold: Row }
+  | Fits
+  | { readonly status: 'contended' }
+  | Conflict;
 
-export type Turn =
-  | { readonly status: 'held'; readonly by: string; readonly forMs: number }
-  | {
-      readonly status: 'free';
-      readonly next: string;
-      readonly nextHasEnded: boolean;
-      readonly aliveForMs: number;
-    }
-  | { readonly status: 'nobody-waits' };
+interface Fits {
+  readonly status: 'fits';
+  /** In which it enters: what the line says where it waited, since a resize may have changed it. */
+  readonly mode: LockMode;
+  readonly from: 'outside' | 'line';
+  readonly tidies: boolean;
+  readonly robs?: true;
+}
 
 /** The steps of the protocol. Each runs inside a transaction that the caller has begun, at once and to its end. */
 export class Steps {
   readonly #file: LockFile;
-  readonly #client: Client;
-  #sweptUpTo: readonly [resource: Uint8Array, acquisitionId: string] = beforeAll;
+  readonly #holds: Holds;
+  readonly #line: Line;
 
   constructor(file: LockFile, client: Client) {
     this.#file = file;
-    this.#client = client;
+    this.#holds = new Holds(file);
+    this.#line = new Line(file, client);
   }
 
-  attempt(request: AcquireRequest, enqueue: boolean, call: Call): AttemptStep {
-    const { statements, clock } = this.#file;
+  attempt(request: AcquireRequest, enqueue: boolean, call: Call): Attempt {
     const resource = nameBytes(request.resource);
     const countedFrom = call.now();
-    const now = clock.nowMicros();
-    const held = statements.liveHold.get(resource, now);
-    if (held?.acquisition_id === request.acquisitionId) {
-      const validForMs = (Number(held.expires_at) - now) / 1000;
-      return { status: 'granted', grant: { request, fencingToken: tokenOf(held), countedFrom, validForMs } };
+    const now = this.#file.clock.nowMicros();
+    const answer = this.#ask(request, resource, now);
+    switch (answer.status) {
+      case 'held':
+        return { status: 'granted', grant: this.#heldBefore(request, answer.hold, countedFrom, now) };
+      case 'fits':
+        return { status: 'granted', grant: this.#enter({ request, call }, resource, answer) };
+      case 'contended':
+        if (enqueue) this.#line.enqueue(request, resource, now);
+        return answer;
+      case 'conflict':
+        return answer;
+      default:
+        return answer satisfies never;
     }
-    if (held === undefined) {
-      const first = this.#firstInLine(resource, now)?.acquisition_id;
-      if (first === undefined || first === request.acquisitionId) {
-        return { status: 'granted', grant: this.#grant(request, resource, call, first !== undefined) };
+  }
+
+  /** Looks at all first, then takes all: nothing happens in between, since this is one transaction. */
+  attemptMany(requests: readonly AcquireRequest[], call: Call): readonly Grant[] | undefined {
+    const countedFrom = call.now();
+    const now = this.#file.clock.nowMicros();
+    const entries: (() => Grant)[] = [];
+    for (const request of requests) {
+      const resource = nameBytes(request.resource);
+      const answer = this.#ask(request, resource, now);
+      if (answer.status === 'held') {
+        entries.push(() => this.#heldBefore(request, answer.hold, countedFrom, now));
+      } else if (answer.status === 'fits') {
+        entries.push(() => this.#enter({ request, call }, resource, answer));
+      } else {
+        return undefined;
       }
     }
-    if (enqueue) this.#enqueue(request, resource, now);
-    return { status: 'contended', enqueued: enqueue };
+    return entries.map((enter) => enter());
   }
 
-  /** The caller knows, from this same transaction, that the resource is free and that it is this request's turn. */
-  #grant(request: AcquireRequest, resource: Uint8Array, call: Call, waited: boolean): Grant {
-    const { statements, clock } = this.#file;
-    // Counted from before the store's own time stamp: the lease in the file ends later than the holder believes.
-    const countedFrom = call.now();
-    const now = clock.nowMicros();
-    statements.dropExpiredHolds.run(resource, now);
-    const minted = statements.mintToken.get(Date.now() * 1000);
-    if (minted === undefined || minted.boot !== clock.boot) throw this.#twoMachines();
-    const [kind, weight, permits] = modeColumns(request.mode);
-    const { acquisitionId, ttlMs, label } = request;
-    statements.grantHold.run(
-      resource,
-      acquisitionId,
-      kind,
-      weight,
-      permits,
-      String(minted.token),
-      now,
-      toMicros(ttlMs),
-      label ?? null,
-    );
-    if (waited) statements.dequeue.run(this.#client.id, acquisitionId);
-    return { request, fencingToken: tokenOf(minted), countedFrom };
-  }
-
-  /** The first whose process lives. Those known to have ended are taken out, which spares the others their silence. */
-  #firstInLine(resource: Uint8Array, now: number): Row | undefined {
-    const { statements } = this.#file;
-    for (;;) {
-      const first = statements.firstInLine.get(resource, now);
-      if (first === undefined || !processHasEnded(first, this.#client)) return first;
-      statements.leaveLine.run(Number(first.client));
-      statements.dropClient.run(Number(first.client));
+  #ask(request: AcquireRequest, resource: Uint8Array, now: number): Answer {
+    const { acquisitionId, mode } = request;
+    const { live, leavesRows: tidies } = this.#holds.use(resource, now);
+    const hold = live && this.#holds.own(resource, acquisitionId, now, live);
+    if (hold !== undefined) return { status: 'held', hold };
+    const room = roomBeside(live);
+    const turns = this.#line.turns(resource, now, room);
+    const living = live?.mode ?? modeInLine(turns);
+    // One that waits is never refused: a resize may have given it another limit than it asked for.
+    if (living !== undefined && contradict(living, mode) && !this.#line.waits(acquisitionId, now)) {
+      return { status: 'conflict', with: living };
     }
+    if (request.steal) return { status: 'fits', mode, from: 'line', tidies, robs: true };
+    const ready = turns.ready.find((row) => row.acquisition_id === acquisitionId);
+    if (ready !== undefined) return { status: 'fits', mode: toMode(ready), from: 'line', tidies };
+    const nobodyWaits = turns.ready.length === 0 && turns.blocked === undefined;
+    // Never past a live line (docs/spec.md §7.4), whatever room is left.
+    if (nobodyWaits && room.take(mode)) return { status: 'fits', mode, from: 'outside', tidies };
+    return { status: 'contended' };
   }
 
-  #dropDeadClients(now: number): void {
-    this.#file.statements.dropDeadWaiters.run(now);
-    this.#file.statements.dropDeadClients.run(now);
+  #enter({ request, call }: Waiting, resource: Uint8Array, { mode, from, tidies, robs }: Fits): Grant {
+    if (robs) this.#holds.rob(resource, this.#file.clock.nowMicros());
+    const grant = this.#holds.grant(request, resource, call, mode, tidies);
+    if (from === 'line') this.#line.dequeue(request.acquisitionId);
+    return grant;
   }
 
-  #keepClient(now: number): void {
-    const { id, pid, pidSpace } = this.#client;
-    this.#file.statements.keepClient.run(id, now + toMicros(clientAliveMs), pid, pidSpace);
+  #heldBefore(request: AcquireRequest, hold: Row, countedFrom: number, now: number): Grant {
+    const validForMs = (Number(hold.expires_at) - now) / 1000;
+    return { request, fencingToken: tokenOf(hold), countedFrom, validForMs };
   }
 
-  #enqueue(request: AcquireRequest, resource: Uint8Array, now: number): void {
-    const { statements } = this.#file;
-    const [kind, weight, permits] = modeColumns(request.mode);
-    this.#keepClient(now);
-    statements.enqueue.run(
-      resource,
-      this.#client.id,
-      request.acquisitionId,
-      kind,
-      weight,
-      permits,
-      now,
-      request.label ?? null,
-    );
-  }
-
-  /** Grants to the next in line if the resource is free and `find` says that it waits in this process. */
-  handOver(
-    resource: string,
-    find: (acquisitionId: string) => { readonly request: AcquireRequest; readonly call: Call } | undefined,
-  ): Grant | undefined {
-    const { statements, clock } = this.#file;
+  /** Grants to all whose turn it is and of whom `find` says that they wait in this process. */
+  handOver(resource: string, find: (acquisitionId: string) => Waiting | undefined): Grant[] {
     const bytes = nameBytes(resource);
-    const now = clock.nowMicros();
-    if (statements.liveHold.get(bytes, now) !== undefined) return undefined;
-    const first = this.#firstInLine(bytes, now)?.acquisition_id;
-    const waiter = typeof first === 'string' ? find(first) : undefined;
-    return waiter === undefined ? undefined : this.#grant(waiter.request, bytes, waiter.call, true);
+    const now = this.#file.clock.nowMicros();
+    const { live, leavesRows: tidies } = this.#holds.use(bytes, now);
+    const { ready } = this.#line.turns(bytes, now, roomBeside(live));
+    const grants: Grant[] = [];
+    for (const row of ready) {
+      const waiting = find(String(row.acquisition_id));
+      if (waiting === undefined) continue;
+      grants.push(this.#enter(waiting, bytes, { status: 'fits', mode: toMode(row), from: 'line', tidies }));
+    }
+    return grants;
   }
 
-  abandon(request: AcquireRequest): void {
-    const { statements } = this.#file;
-    statements.dropHold.run(nameBytes(request.resource), request.acquisitionId);
-    statements.dequeue.run(this.#client.id, request.acquisitionId);
+  abandon({ resource, acquisitionId }: AcquireRequest): void {
+    this.#holds.drop(nameBytes(resource), acquisitionId);
+    this.#line.dequeue(acquisitionId);
   }
 
   renew(grant: Grant, ttlMs: number): Standing {
-    const { statements, clock } = this.#file;
-    const { resource, acquisitionId } = grant.request;
-    const bytes = nameBytes(resource);
-    const now = clock.nowMicros();
-    if (statements.renewHold.run(bytes, acquisitionId, now, toMicros(ttlMs)).changes === 1)
-      return { status: 'held' };
-    const found = statements.holdExists.get(bytes, acquisitionId, now);
-    if (found?.taken) return { status: 'lost', reason: 'taken-over' };
-    return { status: 'lost', reason: found?.own ? 'expired' : 'force-released' };
+    return this.#holds.renew(grant, ttlMs);
+  }
+
+  downgrade(grant: Grant): Standing {
+    return this.#holds.downgrade(grant);
   }
 
   release(grant: Grant): 'released' | 'not-held' {
-    const { statements, clock } = this.#file;
-    const { resource, acquisitionId } = grant.request;
-    const ended = statements.releaseHold.get(nameBytes(resource), acquisitionId, clock.nowMicros());
-    return ended?.live ? 'released' : 'not-held';
+    return this.#holds.release(grant);
   }
 
   forceRelease(resource: string, expectedId: string | undefined): Holder[] {
-    const { statements, clock } = this.#file;
-    const now = clock.nowMicros();
-    return statements.forceRelease
-      .all(nameBytes(resource), expectedId ?? null)
-      .filter((row) => Number(row.expires_at) > now)
-      .map((row) => toHolder(row, now));
+    return this.#holds.forceRelease(resource, expectedId);
+  }
+
+  resize(resource: string, limit: number): { readonly status: 'set' } | Conflict {
+    const bytes = nameBytes(resource);
+    const now = this.#file.clock.nowMicros();
+    const { live } = this.#holds.use(bytes, now);
+    const living = live?.mode ?? modeInLine(this.#line.turns(bytes, now, roomBeside(live)));
+    if (living !== undefined && living.kind !== 'permit') return { status: 'conflict', with: living };
+    this.#holds.resize(bytes, limit);
+    this.#line.resize(bytes, limit);
+    return { status: 'set' };
   }
 
   inspect(resource: string): ResourceState {
@@ -185,63 +199,42 @@ export class Steps {
       .map((row) => row.resource as Uint8Array);
   }
 
-  /** Whose turn it is: what a poller wants to know of a resource. Reads only. */
+  /** Reads only. */
   turn(resource: string): Turn {
-    const { statements, clock } = this.#file;
     const bytes = nameBytes(resource);
-    const now = clock.nowMicros();
-    const held = statements.liveHold.get(bytes, now);
-    if (held !== undefined) {
-      return {
-        status: 'held',
-        by: String(held.acquisition_id),
-        forMs: (Number(held.expires_at) - now) / 1000,
-      };
+    const now = this.#file.clock.nowMicros();
+    const { live } = this.#holds.use(bytes, now);
+    const changesInMs = live === undefined ? Infinity : (Number(live.first.expires_at) - now) / 1000;
+    if (live?.mode.kind === 'exclusive') {
+      return { ready: [], hasEnded: false, changesInMs, mark: String(live.first.acquisition_id) };
     }
-    const first = statements.firstInLine.get(bytes, now);
-    if (first === undefined) return { status: 'nobody-waits' };
-    const aliveForMs = (Number(first.alive_until) - now) / 1000;
-    const nextHasEnded = processHasEnded(first, this.#client);
-    return { status: 'free', next: String(first.acquisition_id), nextHasEnded, aliveForMs };
+    const { ready, blocked } = this.#line.readTurns(bytes, now, roomBeside(live));
+    const seen = blocked === undefined ? ready : [...ready, blocked];
+    const silentIn = seen.map((row) => (Number(row.alive_until) - now) / 1000);
+    return {
+      ready: seen.length === 0 ? undefined : ready.map((row) => String(row.acquisition_id)),
+      hasEnded: seen.some((row) => this.#line.hasEnded(row)),
+      changesInMs: Math.min(changesInMs, ...silentIn),
+      mark: `${live?.holders ?? 0} ${seen[0]?.acquisition_id}`,
+    };
   }
 
-  /** Keeps this client's waiters alive, clears those of dead ones, and gives the ids that the file has for this client. */
   heartbeat(): Set<string> {
-    const { statements, clock } = this.#file;
-    const now = clock.nowMicros();
-    this.#keepClient(now);
-    this.#dropDeadClients(now);
-    return new Set(statements.ownWaiters.all(this.#client.id).map((row) => String(row.acquisition_id)));
+    return this.#line.heartbeat(this.#file.clock.nowMicros());
   }
 
-  /** Clears what dead processes left: their waiters, and a few of the holds on names that nobody asks for any more. */
+  /** Clears what dead processes left. */
   sweep(): void {
-    const { statements, clock } = this.#file;
-    const now = clock.nowMicros();
-    this.#dropDeadClients(now);
-    const rows = statements.sweepHolds.all(...this.#sweptUpTo, now, sweepRows);
-    for (const row of rows) {
-      if (row.dead) statements.dropHold.run(row.resource as Uint8Array, String(row.acquisition_id));
-    }
-    const last = rows.length === sweepRows ? rows.at(-1) : undefined;
-    this.#sweptUpTo =
-      last === undefined ? beforeAll : [last.resource as Uint8Array, String(last.acquisition_id)];
+    const now = this.#file.clock.nowMicros();
+    this.#line.dropDead(now);
+    this.#holds.sweep(now);
   }
 
   dequeue(acquisitionId: string): void {
-    this.#file.statements.dequeue.run(this.#client.id, acquisitionId);
+    this.#line.dequeue(acquisitionId);
   }
 
   leave(): void {
-    this.#file.statements.leaveLine.run(this.#client.id);
-    this.#file.statements.dropClient.run(this.#client.id);
-  }
-
-  #twoMachines(): SqliteFileError {
-    return new SqliteFileError(
-      'TWO_MACHINES',
-      `lock file ${this.#file.path}: another machine uses it too. Their clocks have nothing in common, so locks in ` +
-        'this file do not exclude. Keep it on a local disk, or choose a backend that is made for networks',
-    );
+    this.#line.leave();
   }
 }

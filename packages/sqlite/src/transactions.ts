@@ -1,7 +1,10 @@
+import type { StatementSync } from 'node:sqlite';
 import type { Call } from '@locks/core/backend';
 import { LockError } from '@locks/core';
+import { BusyPatience } from './busy-patience.ts';
 import { explainFailure, isBusy, SqliteFileError } from './file-error.ts';
-import { type LockFile, rollBack } from './lock-file.ts';
+import { rollBack } from './lock-file.ts';
+import { OpenFile, type Opened } from './open-file.ts';
 import type { Steps } from './steps.ts';
 
 /** What one step leaves to do once its transaction is committed. */
@@ -17,7 +20,6 @@ interface Operation {
 
 /** A transaction ends after this long and the rest waits for the next turn of the event loop. */
 const sliceMs = 4;
-const identityCheckEveryMs = 1_000;
 const sweepEvery = 256;
 
 /**
@@ -26,20 +28,17 @@ const sweepEvery = 256;
  */
 export class Transactions {
   readonly #path: string;
-  readonly #open: () => { readonly file: LockFile; readonly steps: Steps };
-  #file: LockFile | undefined;
-  #steps: Steps | undefined;
+  readonly #file: OpenFile;
   #pending: Operation[] = [];
   #scheduled = false;
   #retryTimer: NodeJS.Timeout | undefined;
-  #busyTries = 0;
-  #identityCheckedAt = 0;
+  readonly #busy = new BusyPatience();
   #sinceSweep = sweepEvery;
   #closed = false;
 
-  constructor(path: string, open: () => { readonly file: LockFile; readonly steps: Steps }) {
+  constructor(path: string, open: () => Opened) {
     this.#path = path;
-    this.#open = open;
+    this.#file = new OpenFile(open);
   }
 
   /** Runs `step` in a write transaction; `settle` sees its result right after the commit. */
@@ -77,16 +76,14 @@ export class Transactions {
    * another process has changed the file. What is seen is a hint: every step checks again in its own transaction.
    */
   look<T>(look: (steps: Steps, version: number) => T): T | undefined {
-    const file = this.#file;
-    const steps = this.#steps;
-    if (file === undefined || steps === undefined) return undefined;
-    const { statements } = file;
+    const { current } = this.#file;
+    if (current === undefined) return undefined;
     try {
-      const version = Number(statements.dataVersion.get()?.data_version);
-      return look(steps, version);
+      const version = Number(current.file.statements.dataVersion.get()?.data_version);
+      return look(current.steps, version);
     } catch (error) {
       if (isBusy(error)) return undefined;
-      throw explainFailure(file.path, error);
+      throw explainFailure(this.#path, error);
     }
   }
 
@@ -96,17 +93,18 @@ export class Transactions {
     this.#closed = true;
     clearTimeout(this.#retryTimer);
     for (const operation of this.#pending.splice(0)) operation.fail(closedError());
-    const file = this.#file;
-    if (file === undefined || this.#steps === undefined) return;
+    const { current } = this.#file;
+    if (current === undefined) return;
+    const { statements } = current.file;
     try {
-      file.statements.begin.run();
-      lastWords(this.#steps);
-      file.statements.commit.run();
+      statements.begin.run();
+      lastWords(current.steps);
+      statements.commit.run();
     } catch {
       // Busy or broken: what is left ends by its time.
-      rollBack(() => file.statements.rollback.run());
+      rollBack(() => statements.rollback.run());
     }
-    this.#dropFile();
+    this.#file.drop();
   }
 
   #schedule(): void {
@@ -119,7 +117,7 @@ export class Transactions {
   #drain(): void {
     this.#scheduled = false;
     if (this.#closed) return;
-    if (this.#busyTries > 0) this.#dropOverdue();
+    if (this.#busy.isWaiting) this.#dropOverdue();
     const batch = this.#pending.splice(0);
     if (batch.length === 0) return;
     let committed: readonly AfterCommit[];
@@ -129,7 +127,7 @@ export class Transactions {
       this.#afterFailure(batch, error);
       return;
     }
-    this.#busyTries = 0;
+    this.#busy.succeeded();
     if (committed.length < batch.length) {
       this.#pending.unshift(...batch.slice(committed.length));
       this.#later(() => setImmediate(() => this.#drain()));
@@ -139,10 +137,10 @@ export class Transactions {
 
   /** Commits operations from the first on, as many as time allows. Throws when nothing of them was done. */
   #transact(batch: readonly Operation[], divisible: boolean): readonly AfterCommit[] {
-    const steps = this.#ready();
-    const { statements } = this.#file as LockFile;
+    const { file, steps } = this.#file.ready();
+    const { statements } = file;
     const readsOnly = batch.every((operation) => operation.readsOnly);
-    (readsOnly ? statements.beginRead : statements.begin).run();
+    this.#begin(readsOnly ? statements.beginRead : statements.begin);
     const started = performance.now();
     const afterCommit: AfterCommit[] = [];
     try {
@@ -163,20 +161,16 @@ export class Transactions {
     return afterCommit;
   }
 
-  #ready(): Steps {
-    const now = performance.now();
-    if (this.#file !== undefined && now - this.#identityCheckedAt > identityCheckEveryMs) {
-      this.#identityCheckedAt = now;
-      // Deleted or replaced: go on in the new file, where all others are or will be. Renewals will say what was lost.
-      if (!this.#file.isInPlace()) this.#dropFile();
+  #begin(statement: StatementSync): void {
+    const until = performance.now() + this.#busy.pressMs;
+    for (;;) {
+      try {
+        statement.run();
+        return;
+      } catch (error) {
+        if (!isBusy(error) || performance.now() >= until) throw error;
+      }
     }
-    if (this.#file === undefined || this.#steps === undefined) {
-      const opened = this.#open();
-      this.#file = opened.file;
-      this.#steps = opened.steps;
-      this.#identityCheckedAt = now;
-    }
-    return this.#steps;
   }
 
   #afterFailure(batch: readonly Operation[], error: unknown): void {
@@ -185,7 +179,7 @@ export class Transactions {
       this.#retryLater();
       return;
     }
-    if (batch.length > 1 && this.#file !== undefined) {
+    if (batch.length > 1 && this.#file.current !== undefined) {
       // One of them cannot be done: it must not take the others with it.
       for (const [index, operation] of batch.entries()) {
         try {
@@ -207,20 +201,15 @@ export class Transactions {
   #fail(batch: readonly Operation[], error: unknown): void {
     const told = error instanceof Error ? explainFailure(this.#path, error) : error;
     // A connection that has seen a failure of the file is not trusted again: the next call opens anew.
-    this.#dropFile();
+    this.#file.drop();
     for (const operation of batch) operation.fail(told);
   }
 
   #retryLater(): void {
-    this.#busyTries += 1;
-    // Others hold the file for less than a millisecond as a rule: twice at once, then with pauses up to 8 ms.
-    if (this.#busyTries <= 2) {
-      this.#later(() => setImmediate(() => this.#drain()));
-      return;
-    }
-    const pause = Math.min(8, 2 ** (this.#busyTries - 3)) * (0.5 + Math.random());
+    const pauseMs = this.#busy.failed();
+    if (pauseMs === undefined) return this.#later(() => setImmediate(() => this.#drain()));
     this.#later(() => {
-      this.#retryTimer = setTimeout(() => this.#drain(), pause);
+      this.#retryTimer = setTimeout(() => this.#drain(), pauseMs);
     });
   }
 
@@ -237,17 +226,6 @@ export class Transactions {
       if (call.signal?.aborted) operation.fail(call.signal.reason);
       else if (call.now() >= call.deadline) operation.fail(busyError(this.#path));
       else this.#pending.push(operation);
-    }
-  }
-
-  #dropFile(): void {
-    const file = this.#file;
-    this.#file = undefined;
-    this.#steps = undefined;
-    try {
-      file?.close();
-    } catch {
-      // Nothing more can be done with it.
     }
   }
 }

@@ -1,20 +1,8 @@
-import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
-import { type AttemptStep, clientAliveMs, type Steps } from './steps.ts';
+import type { AcquireRequest, Attempt, Call, Grant } from '@locks/core/backend';
+import { clientAliveMs } from './line.ts';
+import { type Place, Places, type Wait } from './places.ts';
+import type { Steps } from './steps.ts';
 import type { Transactions } from './transactions.ts';
-
-/** A waiter of this process, from the attempt that put it into the line to its grant or its end. */
-interface Place {
-  readonly request: AcquireRequest;
-  /** Present while core sits in `awaitTurn`. */
-  wait: Wait | undefined;
-  /** When core was last heard of, on `performance.now()`. */
-  lastHeardAt: number;
-}
-
-interface Wait {
-  readonly call: Call;
-  readonly end: (grant: Grant | undefined) => void;
-}
 
 const heartbeatEveryMs = 500;
 const shortestPollMs = 1;
@@ -29,9 +17,8 @@ const pausePerLook = 20;
 export class WaitingLine {
   readonly #transactions: Transactions;
   readonly #maxPollMs: number;
-  readonly #places = new Map<string, Place>();
-  readonly #byResource = new Map<string, Set<Place>>();
-  /** Who held each resource or was next when last seen: what changes here makes the poller quick. */
+  readonly #places = new Places();
+  /** Whose turn it was on each resource when last seen: what changes here makes the poller quick. */
   readonly #lastSeen = new Map<string, string>();
   /** Resources that this process changed itself, which the file's version does not tell. */
   readonly #unseen = new Set<string>();
@@ -44,6 +31,8 @@ export class WaitingLine {
   #nextEventAt = 0;
   #heartbeatAt = 0;
   #heartbeatPending = false;
+  /** In the file, and unknown here, at the last heartbeat: nobody's, if the next one finds them so again. */
+  #strangers: readonly string[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(transactions: Transactions, maxPollMs: number) {
@@ -52,9 +41,11 @@ export class WaitingLine {
   }
 
   /** Takes note of a committed attempt. */
-  attempted(request: AcquireRequest, outcome: AttemptStep): void {
+  attempted(request: AcquireRequest, enqueue: boolean, outcome: Attempt): void {
     if (outcome.status === 'granted') this.left(request);
-    else if (outcome.enqueued) this.#heardOf(request);
+    else if (outcome.status === 'contended' && enqueue) this.#heardOf(request);
+    // It may have cleared the line of those who ended.
+    this.#changed(request.resource);
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
@@ -84,24 +75,18 @@ export class WaitingLine {
   /** The acquisition neither waits nor will: it was granted or given up. */
   left(request: AcquireRequest, grant?: Grant): void {
     const { resource, acquisitionId } = request;
-    const place = this.#places.get(acquisitionId);
-    if (place !== undefined) {
-      this.#places.delete(acquisitionId);
-      const neighbours = this.#byResource.get(resource);
-      neighbours?.delete(place);
-      if (neighbours?.size === 0) {
-        this.#byResource.delete(resource);
-        this.#lastSeen.delete(resource);
-        this.#unseen.delete(resource);
-      }
-      place.wait?.end(grant);
+    const place = this.#places.remove(acquisitionId);
+    if (place !== undefined && !this.#places.areOn(resource)) {
+      this.#lastSeen.delete(resource);
+      this.#unseen.delete(resource);
     }
+    place?.wait?.end(grant);
     this.#changed(resource);
   }
 
-  /** Inside a transaction that freed a resource or shortened its line: serves the next one if it waits here. */
-  serveNext(steps: Steps, resource: string): Grant | undefined {
-    if (!this.#byResource.has(resource)) return undefined;
+  /** Inside a transaction that made room: lets those enter whose turn it is and who wait here. */
+  serve(steps: Steps, resource: string): readonly Grant[] {
+    if (!this.#places.areOn(resource)) return [];
     return steps.handOver(resource, (acquisitionId) => {
       const place = this.#places.get(acquisitionId);
       return place?.wait && { request: place.request, call: place.wait.call };
@@ -109,34 +94,26 @@ export class WaitingLine {
   }
 
   /** After that transaction. */
-  served(resource: string, grant: Grant | undefined): void {
-    if (grant === undefined) this.#changed(resource);
-    else this.left(grant.request, grant);
+  served(resource: string, grants: readonly Grant[]): void {
+    for (const grant of grants) this.left(grant.request, grant);
+    this.#changed(resource);
   }
 
   close(): void {
     clearTimeout(this.#timer);
-    for (const place of [...this.#places.values()]) this.left(place.request);
+    for (const place of this.#places.all()) this.left(place.request);
   }
 
   #heardOf(request: AcquireRequest): Place {
-    let place = this.#places.get(request.acquisitionId);
-    if (place === undefined) {
-      place = { request, wait: undefined, lastHeardAt: 0 };
-      // The attempt that enqueued it has just kept the client alive.
-      if (this.#places.size === 0) this.#heartbeatAt = performance.now();
-      this.#places.set(request.acquisitionId, place);
-      const neighbours = this.#byResource.get(request.resource);
-      if (neighbours === undefined) this.#byResource.set(request.resource, new Set([place]));
-      else neighbours.add(place);
-      if (this.#timer === undefined) this.#schedule(heartbeatEveryMs);
-    }
-    place.lastHeardAt = performance.now();
+    // The attempt that enqueued the first one has just kept the client alive.
+    if (this.#places.count === 0) this.#heartbeatAt = performance.now();
+    const place = this.#places.keep(request);
+    if (this.#timer === undefined) this.#schedule(heartbeatEveryMs);
     return place;
   }
 
   #changed(resource: string): void {
-    if (this.#byResource.has(resource)) this.#unseen.add(resource);
+    if (this.#places.areOn(resource)) this.#unseen.add(resource);
   }
 
   #pollSoon(): void {
@@ -154,7 +131,7 @@ export class WaitingLine {
 
   #tick(): void {
     this.#timer = undefined;
-    if (this.#places.size === 0) return;
+    if (this.#places.count === 0) return;
     const now = performance.now();
     if (now - this.#heartbeatAt >= heartbeatEveryMs) this.#beat(now);
     this.#endOverdueWaits();
@@ -164,7 +141,7 @@ export class WaitingLine {
       this.#transactions.look((steps, version) => this.#look(steps, version, now));
     } catch {
       // The attempts that follow these hints tell the waiters what is wrong with the file.
-      for (const place of this.#places.values()) place.wait?.end(undefined);
+      for (const place of this.#places.all()) place.wait?.end(undefined);
     }
     const after = performance.now();
     // Follows upwards slowly: one look that the system interrupted says nothing about the next.
@@ -176,7 +153,7 @@ export class WaitingLine {
   #look(steps: Steps, version: number, now: number): void {
     const all = version !== this.#version || now >= this.#nextEventAt;
     if (!all && this.#unseen.size === 0) return;
-    const resources = all ? [...this.#byResource.keys()] : [...this.#unseen];
+    const resources = all ? this.#places.resources() : [...this.#unseen];
     this.#unseen.clear();
     if (all) this.#nextEventAt = Infinity;
     for (const resource of resources) this.#lookAt(steps, resource, now);
@@ -184,28 +161,18 @@ export class WaitingLine {
   }
 
   #lookAt(steps: Steps, resource: string, now: number): void {
-    const turn = steps.turn(resource);
-    let seen = '';
-    switch (turn.status) {
-      case 'held':
-        this.#nextEventAt = Math.min(this.#nextEventAt, now + turn.forMs);
-        seen = turn.by;
-        break;
-      case 'free':
-        this.#nextEventAt = Math.min(this.#nextEventAt, now + turn.aliveForMs);
-        seen = turn.next;
-        if (turn.nextHasEnded || this.#places.get(turn.next)?.wait !== undefined) this.#claim(resource);
-        break;
-      case 'nobody-waits':
-        // Passed over while this process stood still: attempt again.
-        for (const place of this.#byResource.get(resource) ?? []) place.wait?.end(undefined);
-        break;
-      default:
-        turn satisfies never;
-    }
-    if (this.#lastSeen.get(resource) === seen) return;
-    this.#lastSeen.set(resource, seen);
+    const { ready, hasEnded, changesInMs, mark } = steps.turn(resource);
+    this.#nextEventAt = Math.min(this.#nextEventAt, now + changesInMs);
+    // Passed over while this process stood still: attempt again.
+    if (ready === undefined) this.#hint(resource);
+    else if (hasEnded || ready.some((id) => this.#places.get(id)?.wait)) this.#claim(resource);
+    if (this.#lastSeen.get(resource) === mark) return;
+    this.#lastSeen.set(resource, mark);
     this.#pollMs = shortestPollMs;
+  }
+
+  #hint(resource: string): void {
+    for (const place of this.#places.on(resource)) place.wait?.end(undefined);
   }
 
   #claim(resource: string): void {
@@ -214,13 +181,11 @@ export class WaitingLine {
     this.#transactions
       .write(
         ownCall(),
-        (steps) => this.serveNext(steps, resource),
-        (grant) => this.served(resource, grant),
+        (steps) => this.serve(steps, resource),
+        (grants) => this.served(resource, grants),
       )
-      .catch(() => {
-        // Busy for long, or broken: an attempt will say it.
-        for (const place of this.#byResource.get(resource) ?? []) place.wait?.end(undefined);
-      })
+      // Busy for long, or broken: an attempt will say it.
+      .catch(() => this.#hint(resource))
       .finally(() => this.#claiming.delete(resource));
   }
 
@@ -229,20 +194,26 @@ export class WaitingLine {
     if (this.#heartbeatPending) return;
     this.#heartbeatPending = true;
     this.#heartbeatAt = now;
-    for (const place of [...this.#places.values()]) {
+    const gone = new Set(this.#strangers);
+    for (const { request, wait, lastHeardAt } of this.#places.all()) {
       // Core went away without a word: its entry must not block the line.
-      if (place.wait === undefined && now - place.lastHeardAt > clientAliveMs) this.left(place.request);
+      if (wait !== undefined || now - lastHeardAt <= clientAliveMs) continue;
+      gone.add(request.acquisitionId);
+      this.left(request);
     }
     this.#transactions
       .write(
         ownCall(),
         (steps) => {
           const inFile = steps.heartbeat();
-          for (const id of inFile) if (!this.#places.has(id)) steps.dequeue(id);
+          for (const id of inFile) if (gone.has(id) && this.#places.get(id) === undefined) steps.dequeue(id);
           return inFile;
         },
         (inFile) => {
-          for (const [id, place] of this.#places) if (!inFile.has(id)) place.wait?.end(undefined);
+          this.#strangers = [...inFile].filter((id) => this.#places.get(id) === undefined);
+          for (const { request, wait } of this.#places.all()) {
+            if (!inFile.has(request.acquisitionId)) wait?.end(undefined);
+          }
           this.#version = undefined;
         },
       )
@@ -255,7 +226,7 @@ export class WaitingLine {
   }
 
   #endOverdueWaits(): void {
-    for (const { wait } of this.#places.values()) {
+    for (const { wait } of this.#places.all()) {
       if (wait !== undefined && wait.call.now() >= wait.call.deadline) wait.end(undefined);
     }
   }

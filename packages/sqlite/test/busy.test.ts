@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { call, callFor, open, request, take, temporaryFolder } from './fixture.ts';
+import { BusyPatience } from '../src/busy-patience.ts';
+import { call, callFor, open, request, take, temporaryFolder, until } from './fixture.ts';
 import { RemoteProcess } from './remote-process.ts';
 
 /** Takes the write lock of the file, as a process does that is stopped in the middle of a transaction. */
@@ -45,6 +46,21 @@ test('a file that stays busy fails the call at its deadline, retryably, and the 
   expect(await backend.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
 });
 
+test('one that joins the line together with a heartbeat, after the file was busy, keeps its place', async () => {
+  const { backend, path } = open();
+  await take(backend, request('a', 60_000));
+  await backend.attempt(request('a'), true, call);
+  const other = occupy(path);
+  const wanted = request('a');
+  const attempt = backend.attempt(wanted, true, call);
+  await new Promise((resolve) => setTimeout(resolve, 700)); // longer than from one heartbeat to the next
+  other.exec('ROLLBACK');
+  expect((await attempt).status).toBe('contended');
+  expect((await backend.inspect('a', call)).waiters.map(({ acquisitionId }) => acquisitionId)).toContain(
+    wanted.acquisitionId,
+  );
+});
+
 test('an abort ends a call that waits for a busy file', async () => {
   const { backend, path } = open();
   await take(backend, request('first'));
@@ -68,6 +84,34 @@ test('a file that is busy when it is first opened is waited for as well', async 
   other.close();
   await waiting;
 });
+
+test('a busy file is knocked at briefly at first, and for longer the longer it lasts', async () => {
+  const patience = new BusyPatience();
+  expect(patience.isWaiting).toBe(false);
+  expect(patience.pressMs).toBe(0);
+  // Twice at once, without a pause and without holding up the event loop.
+  expect([patience.failed(), patience.failed()]).toEqual([undefined, undefined]);
+  expect(patience.pressMs).toBe(0);
+  const pauses = Array.from({ length: 20 }, () => patience.failed() ?? 0);
+  expect(pauses[0]).toBeLessThanOrEqual(1.5);
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(12);
+  expect(Math.min(...pauses)).toBeGreaterThan(0);
+  await until(() => patience.pressMs === 1);
+  patience.succeeded();
+  expect(patience.isWaiting).toBe(false);
+  expect(patience.pressMs).toBe(0);
+});
+
+test('processes that never pause do not keep one another from the file', async () => {
+  const path = join(temporaryFolder(), 'locks.db');
+  const remotes = Array.from({ length: 6 }, () => new RemoteProcess(path));
+  await Promise.all(remotes.map((remote) => remote.ready()));
+  const turns = await Promise.all(remotes.map((remote) => remote.hurry(1_500)));
+  for (const { count, longestMs } of turns) {
+    expect(count).toBeGreaterThan(20);
+    expect(longestMs).toBeLessThan(1_000);
+  }
+}, 30_000);
 
 test('many processes make one file at once', async () => {
   for (let round = 0; round < 3; round += 1) {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { AcquireRequest, Call, Grant, LockBackend } from '@locks/core/backend';
 import { onTestFinished } from 'vitest';
-import { type SqliteBackendOptions, sqliteBackend } from '../src/index.ts';
+import { type SqliteBackendOptions, type SqliteCapabilities, sqliteBackend } from '../src/index.ts';
 
 export const call: Call = { now: () => performance.now(), deadline: Infinity };
 
@@ -23,7 +23,7 @@ export function open(
   path = join(temporaryFolder(), 'locks.db'),
   options: Partial<SqliteBackendOptions> = {},
 ) {
-  const backend = sqliteBackend({ path, ...options });
+  const backend = sqliteBackend({ path, ...options }) as Required<LockBackend<SqliteCapabilities>>;
   onTestFinished(() => backend.close());
   return { backend, path };
 }
@@ -34,6 +34,32 @@ export function request(resource: string, ttlMs = 10_000, label?: string): Acqui
   count += 1;
   const acquisitionId = `${process.pid}-${count}`;
   return { resource, acquisitionId, mode: { kind: 'exclusive' }, ttlMs, ...(label && { label }) };
+}
+
+export function shared(resource: string, ttlMs?: number): AcquireRequest {
+  return { ...request(resource, ttlMs), mode: { kind: 'shared' } };
+}
+
+export function permit(resource: string, limit: number, weight = 1, ttlMs?: number): AcquireRequest {
+  return { ...request(resource, ttlMs), mode: { kind: 'permit', limit, weight } };
+}
+
+/** Puts a request into the line, and waits there. */
+export async function queue(
+  backend: LockBackend,
+  wanted: AcquireRequest,
+): Promise<{ readonly granted: Promise<Grant>; entered: boolean }> {
+  const attempt = await backend.attempt(wanted, true, call);
+  if (attempt.status !== 'contended') throw new Error(`${wanted.resource} is ${attempt.status}`);
+  const granted = acquire(backend, wanted, callFor(20_000));
+  const place = { granted, entered: false };
+  granted.then(
+    () => {
+      place.entered = true;
+    },
+    () => undefined, // a test that cares awaits `granted`
+  );
+  return place;
 }
 
 /** One attempt that must succeed. */

@@ -1,4 +1,4 @@
-import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
+import type { AcquireRequest, Call, Grant, LockMode } from '@locks/core/backend';
 import { sqliteBackend } from '../src/index.ts';
 
 // The program of a RemoteProcess: does what it is told on its own backend.
@@ -18,9 +18,9 @@ function attemptOf(key: string): { readonly promise: Promise<void>; readonly res
   return { promise, resolve };
 }
 
-async function acquire(resource: string, ttlMs: number, key: string): Promise<bigint> {
+async function acquire(resource: string, ttlMs: number, key: string, mode: LockMode): Promise<bigint> {
   const acquisitionId = `${process.pid}-${key}`;
-  const request: AcquireRequest = { resource, acquisitionId, mode: { kind: 'exclusive' }, ttlMs };
+  const request: AcquireRequest = { resource, acquisitionId, mode, ttlMs };
   for (;;) {
     const attempt = await backend.attempt(request, true, call);
     attemptOf(key).resolve();
@@ -38,10 +38,36 @@ async function release(token: bigint): Promise<string> {
   return backend.release(grant, call);
 }
 
+/** Takes and gives back its own lock as fast as it can; tells how often, and how long the slowest call took. */
+async function hurry(ms: number): Promise<{ count: number; longestMs: number }> {
+  const end = performance.now() + ms;
+  let count = 0;
+  let longestMs = 0;
+  const timed = async <T>(step: Promise<T>): Promise<T> => {
+    const started = performance.now();
+    const result = await step;
+    longestMs = Math.max(longestMs, performance.now() - started);
+    return result;
+  };
+  for (; performance.now() < end; count += 1) {
+    const acquisitionId = `${process.pid}-hurry-${count}`;
+    const request = {
+      resource: `${process.pid}`,
+      acquisitionId,
+      mode: { kind: 'exclusive' },
+      ttlMs: 10_000,
+    } as const;
+    const attempt = await timed(backend.attempt(request, true, call));
+    if (attempt.status === 'granted') await timed(backend.release(attempt.grant, call));
+  }
+  return { count, longestMs };
+}
+
 const methods: Record<string, (...args: never[]) => unknown> = {
   ready: () => true,
   acquire,
   release,
+  hurry,
   attempted: (key: string) => attemptOf(key).promise,
 };
 

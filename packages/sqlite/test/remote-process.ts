@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import type { LockMode } from '@locks/core/backend';
 import { onTestFinished } from 'vitest';
 
 export interface RemoteReply {
@@ -33,14 +34,22 @@ export class RemoteProcess {
   }
 
   /** Takes the lock, waiting for it as long as it takes; gives the fencing token. */
-  acquire(resource: string, ttlMs = 10_000, key = this.#nextKey()): Promise<bigint> {
-    return this.#ask('acquire', resource, ttlMs, key) as Promise<bigint>;
+  acquire(
+    resource: string,
+    ttlMs = 10_000,
+    mode: LockMode = { kind: 'exclusive' },
+    key = this.#nextKey(),
+  ): Promise<bigint> {
+    return this.#ask('acquire', resource, ttlMs, key, mode) as Promise<bigint>;
   }
 
   /** Puts an acquisition into the line, and resolves when it is there; it then waits on its own. */
-  async wait(resource: string): Promise<{ readonly granted: Promise<bigint> }> {
+  async wait(
+    resource: string,
+    mode: LockMode = { kind: 'exclusive' },
+  ): Promise<{ readonly granted: Promise<bigint> }> {
     const key = this.#nextKey();
-    const granted = this.acquire(resource, 10_000, key);
+    const granted = this.acquire(resource, 10_000, mode, key);
     granted.catch(() => undefined); // killed while it waits: the test that cares looks at `granted`
     await this.#ask('attempted', key);
     return { granted };
@@ -48,6 +57,10 @@ export class RemoteProcess {
 
   release(token: bigint): Promise<string> {
     return this.#ask('release', token) as Promise<string>;
+  }
+
+  hurry(ms: number): Promise<{ readonly count: number; readonly longestMs: number }> {
+    return this.#ask('hurry', ms) as Promise<{ count: number; longestMs: number }>;
   }
 
   ready(): Promise<unknown> {

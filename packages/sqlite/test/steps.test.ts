@@ -187,10 +187,3 @@ test('forceRelease ends the hold it names, tells it, and serves the next', async
   await next;
   expect(await backend.release(grant, call)).toBe('not-held');
 });
-
-test('modes that are not there yet are refused', async () => {
-  const { backend } = open();
-  await expect(
-    backend.attempt({ ...request('a'), mode: { kind: 'shared' } }, false, call),
-  ).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED' });
-});

@@ -1,6 +1,6 @@
 -- The whole schema, version 1. Run once, in the transaction that also sets application_id and user_version.
 -- Times are microseconds of the machine's monotonic clock, good for one boot only. Names are UTF-8 bytes.
--- A hold or waiter has a kind (0 exclusive, 1 shared, 2 permit) and a weight, so that the other modes need no new schema.
+-- A hold or waiter has a kind (0 exclusive, 1 shared, 2 permit) and a weight.
 
 CREATE TABLE state (
   one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -13,10 +13,10 @@ CREATE TABLE holds (
   acquisition_id TEXT NOT NULL,
   kind INTEGER NOT NULL,
   weight INTEGER NOT NULL,
-  permits INTEGER NOT NULL,                 -- the limit of a permit's resource; 1 for the other kinds
+  permits INTEGER NOT NULL,                 -- the limit of a permit's resource, the same in all its rows; 1 for the other kinds
   token INTEGER NOT NULL,
   granted_at INTEGER NOT NULL,
-  expires_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,              -- negative: stolen; it would have ended then
   ttl INTEGER NOT NULL,                     -- of the grant or its last renewal: nothing can expire later than now + ttl
   label TEXT,
   PRIMARY KEY (resource, acquisition_id)

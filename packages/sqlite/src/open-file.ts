@@ -1,0 +1,48 @@
+import type { LockFile } from './lock-file.ts';
+import type { Steps } from './steps.ts';
+
+export interface Opened {
+  readonly file: LockFile;
+  readonly steps: Steps;
+}
+
+const identityCheckEveryMs = 1_000;
+
+/** The lock file while it is open: opened at the first use, and anew after a failure or where another took its place. */
+export class OpenFile {
+  readonly #open: () => Opened;
+  #opened: Opened | undefined;
+  #checkedAt = 0;
+
+  constructor(open: () => Opened) {
+    this.#open = open;
+  }
+
+  get current(): Opened | undefined {
+    return this.#opened;
+  }
+
+  ready(): Opened {
+    const now = performance.now();
+    if (this.#opened !== undefined && now - this.#checkedAt > identityCheckEveryMs) {
+      this.#checkedAt = now;
+      // Deleted or replaced: go on in the new file, where all others are or will be. Renewals will say what was lost.
+      if (!this.#opened.file.isInPlace()) this.drop();
+    }
+    if (this.#opened === undefined) {
+      this.#opened = this.#open();
+      this.#checkedAt = now;
+    }
+    return this.#opened;
+  }
+
+  drop(): void {
+    const opened = this.#opened;
+    this.#opened = undefined;
+    try {
+      opened?.file.close();
+    } catch {
+      // Nothing more can be done with it.
+    }
+  }
+}
