@@ -4,6 +4,7 @@ import type {
   Attempt,
   BackendCapabilities,
   Call,
+  Conflict,
   Grant,
   Holder,
   LockBackend,
@@ -12,29 +13,36 @@ import type {
   Standing,
 } from '@locks/core/backend';
 import { warnOfEviction } from './eviction.ts';
-import { scripts } from './generated/scripts.ts';
+import { type Script, scripts } from './generated/scripts.ts';
 import { RedisGrant } from './grant.ts';
-import { encodeName, keysOfLock, type ResourceKeys } from './keys.ts';
+import { encodeName, holdersKey, keysOfLock, type ResourceKeys } from './keys.ts';
+import { modeArgument, modeOfLimit, shareOf } from './mode.ts';
 import { settle, type RedisBackendOptions, type Settings } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
 import { renewAll } from './renewal.ts';
 import { ReplicationError, Replicas } from './replicas.ts';
 import { isHalfDone, isRetryableRedisError, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
-import { holderOf, inspect, list } from './states.ts';
+import { holdersOf, inspect, list } from './states.ts';
 import { WaitingRoom } from './waiting-room.ts';
 
 const capabilities = {
   tenure: 'lease',
   reach: 'network',
-  modes: ['exclusive'],
+  modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',
   fencing: 'volatile',
   ttl: { minMs: 50, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
-export type RedisCapabilities = typeof capabilities;
+/** In a cluster names live in different slots: no step takes several. */
+const clusterCapabilities = {
+  ...capabilities,
+  features: ['list', 'waiters', 'force-release', 'steal'],
+} as const satisfies BackendCapabilities;
+
+export type RedisCapabilities = typeof capabilities | typeof clusterCapabilities;
 
 const contended: Attempt = { status: 'contended' };
 
@@ -49,7 +57,11 @@ export function createRedisBackend(
 class RedisBackend implements LockBackend<RedisCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name: string;
-  readonly capabilities: RedisCapabilities = capabilities;
+  readonly capabilities: RedisCapabilities;
+  readonly attemptMany?: (
+    requests: readonly AcquireRequest[],
+    call: Call,
+  ) => Promise<readonly Grant[] | undefined>;
   readonly #port: RedisPort;
   readonly #prefix: string;
   readonly #room: WaitingRoom;
@@ -60,6 +72,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
 
   constructor(port: RedisPort, settings: Settings) {
     this.name = port.name;
+    this.capabilities = port.cluster ? clusterCapabilities : capabilities;
+    if (!port.cluster) this.attemptMany = (requests, call) => this.#attemptMany(requests, call);
     this.#port = port;
     this.#prefix = settings.prefix;
     this.#settings = settings;
@@ -113,11 +127,13 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         this.#room.admit(request, keys, call, sentAt, queue ?? '', reply);
         if (!this.#looked) void warnOfEviction(this.#port);
         this.#looked = true;
-        return contended;
       }
       // PTTL rounds up.
       const validForMs = Number(reply[1]) - 1;
-      this.#room.settle(request.acquisitionId, validForMs);
+      if (first > 0) this.#room.settle(request.acquisitionId, validForMs);
+      this.#room.handLocally(reply, 2, keys, call.now() - sentAt);
+      if (first < 0) return contended;
+      if (first === 0) return { status: 'conflict', with: modeOfLimit(Number(reply[1])) };
       return { status: 'granted', grant: new RedisGrant(request, keys, BigInt(first), sentAt, validForMs) };
     }
     if (Number(reply) === 0) return contended;
@@ -138,7 +154,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   async #replicate(replicas: Replicas, grant: Grant, call: Call): Promise<void> {
     const { minReplicas, replicaTimeoutMs } = this.#settings;
     try {
-      const acknowledged = await replicas.acknowledged(this.#keysOf(grant).lock, grant.request.acquisitionId);
+      const acknowledged = await replicas.acknowledged(this.#keysOf(grant), grant.request);
       if (acknowledged < minReplicas) throw new ReplicationError(acknowledged, minReplicas, replicaTimeoutMs);
     } catch (error) {
       await this.abandon(grant.request, call);
@@ -159,11 +175,11 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         [keys.lock, keys.token, keys.queue],
         [request.acquisitionId, this.#room.subscription.notify, ...members],
       );
-      if (Array.isArray(reply)) this.#room.handLocally(reply, keys, call.now() - sentAt);
+      if (Array.isArray(reply)) this.#room.handLocally(reply, 0, keys, call.now() - sentAt);
     } catch (error) {
       // A slot on the move: its hold ends now; an entry in the queue is given back when its turn comes.
       if (!isSplitSlot(error)) throw error;
-      await runScript(this.#port, scripts.releaseKey, [keys.lock], [request.acquisitionId]);
+      await this.#releaseKey(keys, request.acquisitionId, shareOf({ request }));
     }
   }
 
@@ -182,25 +198,23 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     this.#room.forget(acquisitionId);
     const { reconnects } = this.#port;
     const sentAt = call.now();
-    const command: RedisCommand = [
-      'EVALSHA',
-      scripts.release.sha1,
-      '3',
-      keys.lock,
-      keys.token,
-      keys.queue,
-      acquisitionId,
-      this.#room.subscription.notify,
-    ];
+    const { notify } = this.#room.subscription;
+    const { lock, token, queue } = keys;
+    const share = shareOf(grant);
+    const { sha1 } = scripts.release;
+    const command: RedisCommand =
+      share === undefined
+        ? ['EVALSHA', sha1, '3', lock, token, queue, acquisitionId, notify]
+        : ['EVALSHA', sha1, '4', lock, token, queue, holdersKey(keys), acquisitionId, notify, share];
     let reply: unknown;
     try {
-      reply = await this.#port.send(keys.lock, command);
+      reply = await this.#port.send(lock, command);
     } catch (error) {
-      reply = await this.#recoverRelease(keys.lock, acquisitionId, command, error);
+      reply = await this.#recoverRelease(keys, acquisitionId, share, command, error);
     }
     if (Array.isArray(reply)) {
-      // Before the release is told: a waiter of this process gets the lock in the same turn of the event loop.
-      this.#room.handLocally(reply, keys, call.now() - sentAt);
+      // Before the release is told: waiters of this process get the lock in the same turn of the event loop.
+      this.#room.handLocally(reply, 0, keys, call.now() - sentAt);
       return 'released';
     }
     if (Number(reply) === 1) return 'released';
@@ -210,18 +224,101 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   /** In a slot on the move the lock key alone is freed; waiters are served by their next check. */
-  async #recoverRelease(lock: string, id: string, command: RedisCommand, error: unknown): Promise<unknown> {
+  async #recoverRelease(
+    keys: ResourceKeys,
+    id: string,
+    share: string | undefined,
+    command: RedisCommand,
+    error: unknown,
+  ): Promise<unknown> {
     let failure = error;
     if (!isSplitSlot(error)) {
       try {
-        return await recover(this.#port, scripts.release, lock, command, error);
+        return await recover(this.#port, scripts.release, keys.lock, command, error);
       } catch (again) {
         failure = again;
       }
     }
     if (!isSplitSlot(failure)) throw failure;
-    const reply = await runScript(this.#port, scripts.releaseKey, [lock], [id]);
+    const reply = await this.#releaseKey(keys, id, share);
     return Number(reply) === 0 && isHalfDone(failure) ? 'half-done' : reply;
+  }
+
+  /** Ends a hold with one key alone. A share is made to have ended long ago: the next script that looks takes it out. */
+  async #releaseKey(keys: ResourceKeys, id: string, share: string | undefined): Promise<unknown> {
+    const reply = Number(await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]));
+    if (reply === 1 || share === undefined) return reply;
+    const holders = holdersKey(keys);
+    return this.#port.send(holders, ['ZADD', holders, 'XX', 'CH', '1', share]);
+  }
+
+  async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
+    const keys = requests.map(({ resource }) => {
+      this.#assertUsable(resource);
+      return keysOfLock(this.#prefix + encodeName(resource));
+    });
+    const sentAt = call.now();
+    const reply = await runScript(
+      this.#port,
+      scripts.many,
+      keys.flatMap((of) => [of.lock, of.token, of.queue, holdersKey(of)]) as [string, ...string[]],
+      requests.flatMap(({ acquisitionId, ttlMs, label, mode }) => [
+        acquisitionId,
+        String(ttlMs),
+        label ?? '',
+        modeArgument(mode),
+      ]),
+    );
+    if (!Array.isArray(reply)) return undefined;
+    const grants = requests.map((request, at) => {
+      const token = BigInt(reply[2 * at] as number);
+      return new RedisGrant(request, keys[at] as ResourceKeys, token, sentAt, Number(reply[2 * at + 1]) - 1);
+    });
+    const replicas = this.#replicas;
+    if (replicas === undefined) return grants;
+    try {
+      await Promise.all(grants.map((grant) => this.#replicate(replicas, grant, call)));
+    } catch (error) {
+      await Promise.all(requests.map((request) => this.abandon(request, call)));
+      throw error;
+    }
+    return grants;
+  }
+
+  async downgrade(grant: Grant, call: Call): Promise<Standing> {
+    this.#assertUsable(grant.request.resource);
+    const keys = this.#keysOf(grant);
+    // From here on, answered or not: what renews or releases it looks for both.
+    if (grant instanceof RedisGrant) grant.mayBeShared = true;
+    const sentAt = call.now();
+    const { request } = grant;
+    const share = shareOf({ request, mayBeShared: true }) as string;
+    const reply = await this.#serve(scripts.downgrade, keys, [request.acquisitionId], share);
+    if (!Array.isArray(reply)) {
+      return { status: 'lost', reason: Number(reply) === 0 ? 'force-released' : 'taken-over' };
+    }
+    this.#room.handLocally(reply, 1, keys, call.now() - sentAt);
+    return { status: 'held', validForMs: Number(reply[0]) - 1 };
+  }
+
+  async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
+    this.#assertUsable(resource);
+    const keys = keysOfLock(this.#prefix + encodeName(resource));
+    const sentAt = call.now();
+    const reply = (await this.#serve(scripts.resize, keys, [String(limit)])) as unknown[];
+    if (Number(reply[0]) === 0) return { status: 'conflict', with: modeOfLimit(Number(reply[1])) };
+    this.#room.handLocally(reply, 1, keys, call.now() - sentAt);
+    return { status: 'set' };
+  }
+
+  /** A script on all keys of a resource that may hand it to waiters of this process. */
+  #serve(script: Script, keys: ResourceKeys, args: readonly string[], ...more: string[]): Promise<unknown> {
+    return runScript(
+      this.#port,
+      script,
+      [keys.lock, keys.token, keys.queue, holdersKey(keys)],
+      [...args, this.#room.subscription.notify, ...more],
+    );
   }
 
   inspect(resource: string): Promise<ResourceState> {
@@ -242,16 +339,11 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     this.#assertUsable(resource);
     const keys = keysOfLock(this.#prefix + encodeName(resource));
     const sentAt = call.now();
-    const args = [this.#room.subscription.notify, ...(expectedId === undefined ? [] : [expectedId])];
-    const reply = await runScript(
-      this.#port,
-      scripts.forceRelease,
-      [keys.lock, keys.token, keys.queue],
-      args,
-    );
+    const only = expectedId === undefined ? [] : [expectedId];
+    const reply = await this.#serve(scripts.forceRelease, keys, [], ...only);
     if (!Array.isArray(reply)) return [];
-    if (reply.length > 2) this.#room.handLocally(reply.slice(2), keys, call.now() - sentAt);
-    return [holderOf(String(reply[0]), Number(reply[1]))];
+    this.#room.handLocally(reply, 4, keys, call.now() - sentAt);
+    return holdersOf(reply);
   }
 
   isRetryable(error: unknown): boolean {
@@ -282,19 +374,18 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
 function acquireCommand(
   request: AcquireRequest,
   keys: ResourceKeys,
-  queue: string | undefined,
+  enter: string | undefined,
 ): RedisCommand {
-  const command: [string, ...string[]] = [
-    'EVALSHA',
-    scripts.acquire.sha1,
-    '3',
-    keys.lock,
-    keys.token,
-    keys.queue,
-    request.acquisitionId,
-    String(request.ttlMs),
-    request.label ?? '',
-  ];
-  if (queue !== undefined) command.push(queue);
+  const { acquisitionId, label, mode, steal, ttlMs } = request;
+  const { lock, token, queue } = keys;
+  const plain = mode.kind === 'exclusive' && steal === undefined;
+  const command: [string, ...string[]] = ['EVALSHA', scripts.acquire.sha1, plain ? '3' : '4', lock, token, queue];
+  if (!plain) command.push(holdersKey(keys));
+  command.push(acquisitionId, String(ttlMs), label ?? '');
+  if (plain && enter === undefined) return command;
+  command.push(enter ?? '');
+  if (plain) return command;
+  command.push(modeArgument(mode));
+  if (steal) command.push('steal');
   return command;
 }

@@ -99,8 +99,10 @@ export class CheckRound {
       const { lock, token, queue } = (together[0] as Waiter).keys;
       keys.push(lock, token, queue);
       args.push(String(together.length));
-      for (const { request, place } of together)
-        args.push(this.#room.memberOf(request, notify), String(place));
+      for (const { request, place } of together) {
+        const limit = request.mode.kind === 'permit' ? `:${request.mode.limit}` : '';
+        args.push(this.#room.memberOf(request, notify), `${place}${limit}`);
+      }
     }
     if (former !== '') for (const waiter of waiters) waiter.moving = true;
     const sentAt = batch.resources.map((together) => together.map(({ call }) => call.now()));
@@ -124,13 +126,16 @@ export class CheckRound {
   }
 
   #apply(waiters: readonly Waiter[], sentAt: readonly number[], reply: unknown): void {
-    const [last, id, token, validForMs] = Array.isArray(reply) ? (reply as unknown[]) : [reply];
+    const [last, ...granted] = Array.isArray(reply) ? (reply as unknown[]) : [reply];
     const floor = Number(last);
     for (const [at, waiter] of waiters.entries()) {
+      const own = granted.indexOf(waiter.request.acquisitionId);
       if (Number.isNaN(floor)) this.#room.hint(waiter);
-      else if (waiter.request.acquisitionId === id)
-        this.#room.deliver(waiter, Number(token), sentAt[at] as number, Number(validForMs) - 1);
-      else this.#room.stillWaiting(waiter, sentAt[at] as number, floor);
+      else if (own < 0) this.#room.stillWaiting(waiter, sentAt[at] as number, floor);
+      else {
+        const validForMs = Number(granted[own + 2]) - 1;
+        this.#room.deliver(waiter, Number(granted[own + 1]), sentAt[at] as number, validForMs);
+      }
     }
   }
 }

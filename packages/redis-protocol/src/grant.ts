@@ -8,6 +8,8 @@ export class RedisGrant implements Grant {
   readonly countedFrom: number;
   readonly validForMs: number;
   readonly keys: ResourceKeys;
+  /** A downgrade of it was sent, and perhaps not answered. */
+  mayBeShared = false;
 
   constructor(
     request: AcquireRequest,

@@ -9,6 +9,11 @@ export interface ResourceKeys {
   readonly slot: number;
 }
 
+/** The key of the readers and permits that hold a resource. */
+export function holdersKey({ queue }: ResourceKeys): string {
+  return `${queue.slice(0, -1)}h`;
+}
+
 const needsEncoding = /[{}]|%(?:25|7B|7D)/;
 const encodings: Record<string, string> = { '%': '%25', '{': '%7B', '}': '%7D' };
 const decodings: Record<string, string> = { '%25': '%', '%7B': '{', '%7D': '}' };

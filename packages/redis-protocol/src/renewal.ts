@@ -1,6 +1,7 @@
 import type { Call, RenewItem, Standing } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
-import type { ResourceKeys } from './keys.ts';
+import { holdersKey, type ResourceKeys } from './keys.ts';
+import { shareOf } from './mode.ts';
 import type { RedisPort } from './port.ts';
 import { isSplitSlot } from './retryable.ts';
 import { runScript } from './run-script.ts';
@@ -12,7 +13,10 @@ const clusterCommandsAtOnce = 32;
 
 export type KeysOf = (item: RenewItem) => ResourceKeys;
 
-/** Renews many leases: chunks of one request each; in a cluster one for each slot. Never rejects. */
+/**
+ * Renews many leases: chunks of one request each, exclusive ones apart from shares; in a cluster one for each slot.
+ * Never rejects.
+ */
 export async function renewAll(
   port: RedisPort,
   items: readonly RenewItem[],
@@ -20,7 +24,7 @@ export async function renewAll(
   call: Call,
 ): Promise<Standing[]> {
   const standings: Standing[] = new Array(items.length);
-  const chunks = port.cluster ? slotChunks(items, keysOf) : plainChunks(items.length);
+  const chunks = chunksOf(port, items, keysOf);
   let next = 0;
   const work = async (): Promise<void> => {
     for (let chunk = chunks[next++]; chunk !== undefined; chunk = chunks[next++]) {
@@ -41,26 +45,19 @@ export async function renewAll(
 
 type Chunk = readonly number[];
 
-function plainChunks(count: number): Chunk[] {
-  const chunks: Chunk[] = [];
-  for (let from = 0; from < count; from += leasesPerCommand) {
-    chunks.push(Array.from({ length: Math.min(leasesPerCommand, count - from) }, (_, index) => from + index));
-  }
-  return chunks;
-}
-
-function slotChunks(items: readonly RenewItem[], keysOf: KeysOf): Chunk[] {
+function chunksOf(port: RedisPort, items: readonly RenewItem[], keysOf: KeysOf): Chunk[] {
   const open = new Map<number, number[]>();
   const chunks: Chunk[] = [];
   for (const [index, item] of items.entries()) {
-    const { slot } = keysOf(item);
-    const chunk = open.get(slot);
+    const slot = port.cluster ? keysOf(item).slot : 0;
+    const group = shareOf(item.grant) === undefined ? slot : -1 - slot;
+    const chunk = open.get(group);
     if (chunk !== undefined && chunk.length < leasesPerCommand) {
       chunk.push(index);
       continue;
     }
     const started = [index];
-    open.set(slot, started);
+    open.set(group, started);
     chunks.push(started);
   }
   return chunks;
@@ -73,15 +70,22 @@ async function renewChunk(
   keysOf: KeysOf,
   standings: Standing[],
 ): Promise<void> {
-  const locks: string[] = [];
+  const keys: string[] = [];
   const args: string[] = [];
+  let script: (typeof scripts)['renew' | 'renewShares'] = scripts.renew;
   for (const index of chunk) {
     const item = items[index] as RenewItem;
-    locks.push(keysOf(item).lock);
+    const of = keysOf(item);
+    keys.push(of.lock);
     args.push(item.grant.request.acquisitionId, String(item.ttlMs));
+    const share = shareOf(item.grant);
+    if (share === undefined) continue;
+    script = scripts.renewShares;
+    keys.push(holdersKey(of));
+    args.push(share);
   }
   try {
-    const replies = (await runScript(port, scripts.renew, locks as [string, ...string[]], args)) as unknown[];
+    const replies = (await runScript(port, script, keys as [string, ...string[]], args)) as unknown[];
     for (const [at, index] of chunk.entries()) standings[index] = standingOf(replies[at]);
   } catch (error) {
     // A slot on the move: some of its keys are here, others there. One key at a time works.
@@ -89,7 +93,25 @@ async function renewChunk(
       await Promise.all(chunk.map((index) => renewChunk(port, items, [index], keysOf, standings)));
       return;
     }
+    const index = chunk[0] as number;
+    if (isSplitSlot(error) && script === scripts.renewShares) {
+      standings[index] = await renewByParts(port, keys, args);
+      return;
+    }
     for (const index of chunk) standings[index] = { status: 'unknown', error };
+  }
+}
+
+/** First the lock key, then the holders: what is confirmed there stands as long as the mark at the lock key. */
+async function renewByParts(port: RedisPort, keys: readonly string[], args: readonly string[]): Promise<Standing> {
+  const [lock, holders] = keys as [string, string];
+  const [, ttlMs, share] = args as [string, string, string];
+  try {
+    const standing = standingOf(await runScript(port, scripts.renewPart, [lock], [ttlMs]));
+    if (standing !== held) return standing;
+    return standingOf(await runScript(port, scripts.renewPart, [holders], [ttlMs, share]));
+  } catch (error) {
+    return { status: 'unknown', error };
   }
 }
 
@@ -97,17 +119,12 @@ const held: Standing = { status: 'held' };
 const absent: Standing = { status: 'lost', reason: 'force-released' };
 const taken: Standing = { status: 'lost', reason: 'taken-over' };
 
+/** What `renew` and `renew-shares` say of one lease. */
 function standingOf(reply: unknown): Standing {
-  switch (Number(reply)) {
-    case 1:
-      return held;
-    case 0:
-      return absent;
-    case 2:
-      return taken;
-    default:
-      return { status: 'unknown', error: new Error(String(reply)) };
-  }
+  const number = Number(reply);
+  if (number === 0) return absent;
+  if (number === 2) return taken;
+  return number > 0 ? held : { status: 'unknown', error: new Error(String(reply)) };
 }
 
 async function inTime(work: Promise<unknown>, call: Call): Promise<void> {

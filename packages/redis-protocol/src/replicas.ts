@@ -1,9 +1,11 @@
+import type { AcquireRequest } from '@locks/core/backend';
 import type { Settings } from './options.ts';
-import type { RedisPort, SideConnection } from './port.ts';
+import { holdersKey, type ResourceKeys } from './keys.ts';
+import type { RedisCommand, RedisPort, SideConnection } from './port.ts';
 
 interface Question {
-  readonly lock: string;
-  readonly id: string;
+  readonly keys: ResourceKeys;
+  readonly request: AcquireRequest;
   readonly resolve: (acknowledged: number) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -28,9 +30,9 @@ export class Replicas {
   }
 
   /** The number of replicas that have this hold; 0 too when the server of the side connection does not have it itself. */
-  acknowledged(lock: string, id: string): Promise<number> {
+  acknowledged(keys: ResourceKeys, request: AcquireRequest): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#questions.push({ lock, id, resolve, reject });
+      this.#questions.push({ keys, request, resolve, reject });
       if (!this.#asking) void this.#ask();
     });
   }
@@ -42,9 +44,8 @@ export class Replicas {
       this.#questions = [];
       try {
         const [values, count] = await this.#once(questions);
-        for (const [index, { id, resolve }] of questions.entries()) {
-          const value = values[index];
-          resolve(typeof value === 'string' && value.startsWith(`${id}|`) ? count : 0);
+        for (const [index, { request, resolve }] of questions.entries()) {
+          resolve(shows(values[index], request) ? count : 0);
         }
       } catch (error) {
         this.#drop();
@@ -66,12 +67,12 @@ export class Replicas {
       // WAIT counts from the sending connection's own last write, and this connection has none: the message, which
       // replicas get as well, moves it behind every grant that was answered before.
       const replies = Promise.all([
-        side.send(['MGET', ...questions.map(({ lock }) => lock)]),
+        Promise.all(questions.map((question) => side.send(lookUp(question)))),
         side.send(['PUBLISH', `${prefix}ch:replicas`, '']),
         side.send(['WAIT', String(minReplicas), String(replicaTimeoutMs)]),
       ]);
       const [values, , count] = await Promise.race([replies, late]);
-      return [values as unknown[], Number(count)];
+      return [values, Number(count)];
     } finally {
       clearTimeout(timer);
     }
@@ -84,6 +85,17 @@ export class Replicas {
     );
     this.#side = undefined;
   }
+}
+
+function lookUp({ keys, request }: Question): RedisCommand {
+  return request.mode.kind === 'exclusive'
+    ? ['GET', keys.lock]
+    : ['ZSCORE', holdersKey(keys), `$${request.acquisitionId}`];
+}
+
+function shows(reply: unknown, { mode, acquisitionId }: AcquireRequest): boolean {
+  if (mode.kind !== 'exclusive') return reply !== null && reply !== undefined;
+  return typeof reply === 'string' && reply.startsWith(`${acquisitionId}|`);
 }
 
 /** Too few replicas have the grant; it was given back. */

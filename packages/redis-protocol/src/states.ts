@@ -1,45 +1,67 @@
 import type { Holder, ResourceState, Waiter } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
-import { decodeName, keysOfLock, type ResourceKeys } from './keys.ts';
+import { decodeName, holdersKey, keysOfLock, type ResourceKeys } from './keys.ts';
+import { modeOfLimit } from './mode.ts';
 import type { RedisPort } from './port.ts';
 import { runScript } from './run-script.ts';
-import { parseMember, parseValue } from './value.ts';
+import { parseMark, parseMember, parseShare, parseValue } from './value.ts';
 
 const exclusive = { kind: 'exclusive' } as const;
 const inspectionsAtOnce = 64;
 
-/** A stranger's lock is a holder too: its whole value stands for the acquisition id. */
-export function holderOf(value: string, pttl: number, nowMs?: number): Holder {
+/**
+ * The holders that `inspect` and `force-release` tell: `[value of the lock key, pttl, server ms, shares]`. A stranger's
+ * lock is a holder too: its whole value stands for the acquisition id.
+ */
+export function holdersOf([value, pttl, now, shares]: readonly unknown[]): Holder[] {
+  if (typeof value !== 'string') return [];
+  const limit = parseMark(value);
+  if (limit !== undefined) return sharesOf(limit, Number(now), shares as readonly unknown[]);
   const own = parseValue(value);
-  const expiresInMs = pttl >= 0 ? pttl : undefined;
-  if (own === undefined)
-    return { acquisitionId: value, mode: exclusive, ...(expiresInMs === undefined ? {} : { expiresInMs }) };
-  return {
-    acquisitionId: own.id,
-    mode: exclusive,
-    fencingToken: own.token,
-    ...(own.label === '' ? {} : { label: own.label }),
-    // A token is the server's time in µs when the lock was got, or shortly ahead of it.
-    ...(nowMs === undefined ? {} : { heldForMs: Math.max(0, nowMs - Number(own.token) / 1000) }),
-    ...(expiresInMs === undefined ? {} : { expiresInMs }),
-  };
+  const expiresInMs = Number(pttl) >= 0 ? { expiresInMs: Number(pttl) } : {};
+  if (own === undefined) return [{ acquisitionId: value, mode: exclusive, ...expiresInMs }];
+  const { id, label, token } = own;
+  return [{ acquisitionId: id, mode: exclusive, ...described(label, token, Number(now)), ...expiresInMs }];
+}
+
+function sharesOf(limit: number, nowMs: number, listed: readonly unknown[]): Holder[] {
+  const scores = new Map<string, number>();
+  for (let at = 0; at < listed.length; at += 2) scores.set(String(listed[at]), Number(listed[at + 1]));
+  const holders: Holder[] = [];
+  for (const [member, ends] of scores) {
+    const share = parseShare(member);
+    if (share === undefined) continue;
+    const { id, label, weight } = share;
+    const token = BigInt(scores.get(`$${id}`) ?? 0);
+    holders.push({
+      acquisitionId: id,
+      mode: modeOfLimit(limit, weight),
+      ...described(label, token, nowMs),
+      expiresInMs: ends - nowMs,
+    });
+  }
+  return holders;
+}
+
+function described(label: string, fencingToken: bigint, nowMs: number): Partial<Holder> {
+  // A token is the server's time in µs when the lock was got, or shortly ahead of it.
+  const heldForMs = Math.max(0, nowMs - Number(fencingToken) / 1000);
+  return { fencingToken, ...(label === '' ? {} : { label }), heldForMs };
 }
 
 export async function inspect(port: RedisPort, keys: ResourceKeys, resource: string): Promise<ResourceState> {
-  const reply = (await runScript(port, scripts.inspect, [keys.lock, keys.queue], [])) as unknown[];
-  const [value, pttl, now, ...queue] = reply;
+  const reply = await runScript(port, scripts.inspect, [keys.lock, keys.queue, holdersKey(keys)], []);
+  const [value, , now, , limit, ...queue] = reply as unknown[];
   const nowMs = Number(now);
+  const marked = typeof value === 'string' ? parseMark(value) : undefined;
   const waiters: Waiter[] = [];
   for (let at = 0; at < queue.length; at += 2) {
-    const { id, label } = parseMember(String(queue[at]));
+    const { id, weight, label } = parseMember(String(queue[at]));
     const waitingForMs = Math.max(0, nowMs - Number(queue[at + 1]) / 1000);
-    waiters.push({ acquisitionId: id, mode: exclusive, ...(label === '' ? {} : { label }), waitingForMs });
+    const mode = weight === undefined ? exclusive : modeOfLimit(weight && (marked || -Number(limit)), weight);
+    waiters.push({ acquisitionId: id, mode, ...(label === '' ? {} : { label }), waitingForMs });
   }
-  return {
-    resource,
-    holders: typeof value === 'string' ? [holderOf(value, Number(pttl), nowMs)] : [],
-    waiters,
-  };
+  return { resource, holders: holdersOf(reply as unknown[]), waiters };
 }
 
 /** Every resource below `prefix`, found by two scans of each master: queues, some of locks that are free, and lock keys. */

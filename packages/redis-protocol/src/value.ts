@@ -13,14 +13,34 @@ export function parseValue(value: string): LockValue | undefined {
     : undefined;
 }
 
-/** What a queue holds for each waiter: `<id>|<px>|<notify>|<label>`. */
-export function formatMember(id: string, px: number, notify: string, label: string): string {
-  return `${id}|${px}|${notify}|${label}`;
+/** What a queue holds for each waiter: `<id>|<px>|<notify>|<label>`; for other modes than exclusive `<px>:<weight>`. */
+export function formatMember(id: string, px: number, weight: string, notify: string, label: string): string {
+  return `${id}|${px}${weight && `:${weight}`}|${notify}|${label}`;
 }
 
-export function parseMember(member: string): { readonly id: string; readonly label: string } {
-  const [id = '', , , ...label] = member.split('|');
-  return { id, label: label.join('|') };
+export interface Member {
+  readonly id: string;
+  /** `undefined`: exclusive. */
+  readonly weight: number | undefined;
+  readonly label: string;
+}
+
+export function parseMember(member: string): Member {
+  const [id = '', time = '', , ...label] = member.split('|');
+  const weight = time.split(':')[1];
+  return { id, weight: weight === undefined ? undefined : Number(weight), label: label.join('|') };
+}
+
+/** What the lock key holds while readers or permits do: `*<limit>|<used>`. Gives the limit, 0 for readers. */
+export function parseMark(value: string): number | undefined {
+  const match = /^\*(\d+)\|\d+$/.exec(value);
+  return match ? Number(match[1]) : undefined;
+}
+
+/** What the holders key has for each of them, besides `$<id>`: `#<id>|<weight>|<label>`. */
+export function parseShare(share: string): { readonly id: string; readonly weight: number; readonly label: string } | undefined {
+  const match = /^#([\w-]+)\|(\d+)\|([^]*)$/.exec(share);
+  return match ? { id: match[1] as string, weight: Number(match[2]), label: match[3] as string } : undefined;
 }
 
 /** What is published to a process whose waiter was handed a lock: `granted <id> <token> <lock key>`. */

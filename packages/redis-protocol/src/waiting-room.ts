@@ -4,6 +4,7 @@ import { claim } from './claim.ts';
 import { scripts } from './generated/scripts.ts';
 import { RedisGrant } from './grant.ts';
 import { keysOfLock, type ResourceKeys } from './keys.ts';
+import { weightOf } from './mode.ts';
 import type { Settings } from './options.ts';
 import type { RedisPort } from './port.ts';
 import { runScript } from './run-script.ts';
@@ -118,7 +119,6 @@ export class WaitingRoom {
       this.#early.delete(id);
       this.#heard(waiter, early.token);
     }
-    if (reply.length > 2) this.handLocally(reply.slice(2), keys, call.now() - sentAt);
     if (!this.subscription.live) this.subscription.open();
     // The channel was opened while the enqueue was under way.
     else if (notify === this.subscription.silent) this.#moveSoon();
@@ -128,7 +128,7 @@ export class WaitingRoom {
   /** What the queue holds for it. */
   memberOf(request: AcquireRequest, notify: string): string {
     const px = Math.min(request.ttlMs, this.#settings.claimMs);
-    return formatMember(request.acquisitionId, px, notify, request.label ?? '');
+    return formatMember(request.acquisitionId, px, weightOf(request.mode), notify, request.label ?? '');
   }
 
   /** All that the queue may hold for it: an enqueue without an answer, or a change under way, leaves open which. */
@@ -187,20 +187,21 @@ export class WaitingRoom {
   }
 
   /**
-   * A reply `[id, token]` to a request of this process says that its waiter was handed the lock by that very request,
-   * sent `agoMs` ago: from there the lease is counted, on the waiter's own clock.
+   * A reply `[id, token, …]` to a request of this process, from `at` on, says that its waiters were handed the lock by
+   * that very request, sent `agoMs` ago: from there their leases are counted, on the clock of each.
    */
-  handLocally(reply: readonly unknown[], keys: ResourceKeys, agoMs: number): void {
-    const id = String(reply[0]);
-    const token = Number(reply[1]);
-    const waiter = this.#waiters.get(id);
-    if (waiter === undefined) return this.#unknown(id, token, keys);
-    this.deliver(
-      waiter,
-      token,
-      waiter.call.now() - agoMs,
-      Math.min(waiter.request.ttlMs, this.#settings.claimMs),
-    );
+  handLocally(reply: readonly unknown[], at: number, keys: ResourceKeys, agoMs: number): void {
+    for (; at < reply.length; at += 2) {
+      const id = String(reply[at]);
+      const token = Number(reply[at + 1]);
+      const waiter = this.#waiters.get(id);
+      if (waiter === undefined) {
+        this.#unknown(id, token, keys);
+        continue;
+      }
+      const validForMs = Math.min(waiter.request.ttlMs, this.#settings.claimMs);
+      this.deliver(waiter, token, waiter.call.now() - agoMs, validForMs);
+    }
   }
 
   /** Grants, or first makes sure of the lock where too little of the claim time is left to rely on. */
@@ -239,7 +240,7 @@ export class WaitingRoom {
       [id, this.subscription.notify, ''],
     ).then(
       (reply) => {
-        if (Array.isArray(reply)) this.handLocally(reply, keys, performance.now() - sentAt);
+        if (Array.isArray(reply)) this.handLocally(reply, 0, keys, performance.now() - sentAt);
       },
       () => undefined, // It lapses by itself after the claim time.
     );

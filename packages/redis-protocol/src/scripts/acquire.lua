@@ -1,67 +1,84 @@
 -- One attempt: takes the lock if it is free and nobody waits, else (asked for) joins the queue. Idempotent by id.
--- KEYS  1 lock · 2 token of the slot · 3 queue
--- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue: `<aliveMs>|<claimMs>|<notify>`
+-- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders, for other modes than exclusive
+-- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>|<claimMs>|<notify>`
+--       5 only for other modes, or to steal: `<limit>:<weight>`, limit 0 for a lock, weight empty for exclusive, 0 for
+--       a reader · 6 only to steal: anything
 -- Reply token (a string)          granted, for the whole ttl
---       {token, pttl}             this id holds it already
+--       {token, ms left}          this id holds it
 --       0                         contended, nothing was left
+--       {0, limit}                conflict with permits of this limit, with readers (0), with an exclusive hold (-1)
 --       {-place, last}            waiting; both are numbers of the token counter: a grant to come has a token above `last`
---       {-place, last, id, token} waiting, and another waiter of this very process was handed the lock
+--       … id, token, …            behind each of these lists: other waiters of this very process that were handed it
 local call = redis.call
 local time = call('TIME')
 local micros = time[2]
 while #micros < 6 do micros = '0' .. micros end
 local token = time[1] .. micros
--- Fast path: taken, and the token key shows a smaller plain number, so that no queue can exist in this slot.
-local taken = call('SET', KEYS[1], ARGV[1] .. '|-|' .. token .. '|' .. ARGV[3], 'NX', 'PX', ARGV[2])
-if taken then
-  local before = redis.pcall('GETSET', KEYS[2], token)
-  if not before or (#before == #token and before < token) then return token end
-  -- Nothing that happens inside a script is seen before its end: put both back and look closer.
-  if type(before) == 'string' then call('SET', KEYS[2], before) end
-  call('DEL', KEYS[1])
+if not ARGV[5] then
+  -- Fast path: taken, and the token key shows a smaller plain number, so that no queue can exist in this slot.
+  local taken = call('SET', KEYS[1], ARGV[1] .. '|-|' .. token .. '|' .. ARGV[3], 'NX', 'PX', ARGV[2])
+  if taken then
+    local before = redis.pcall('GETSET', KEYS[2], token)
+    if not before or (#before == #token and before < token) then return token end
+    -- Nothing that happens inside a script is seen before its end: put both back and look closer.
+    if type(before) == 'string' then call('SET', KEYS[2], before) end
+    call('DEL', KEYS[1])
+  end
 end
 local now = time[1] * 1000000 + time[2]
 @include token
+@include shares
 @include hand-over
 @include enqueue
-local function take(last, horizon)
-  last = math.max(last + 1, now)
-  token = string.format('%.0f', last)
-  call('SET', KEYS[1], ARGV[1] .. '|-|' .. token .. '|' .. ARGV[3], 'PX', ARGV[2])
-  write_token(KEYS[2], last, horizon)
-  return token
+@include attempt
+local asked, weight = string.match(ARGV[5] or '0:', '^(%d+):(%d*)$')
+local r = { lock = KEYS[1], token = KEYS[2], queue = KEYS[3], id = ARGV[1], label = ARGV[3], asked = asked + 0, weight = weight }
+local alive_ms, claim_ms, notify = string.match(ARGV[4] or '', '^(%d+)|(%d+)|(.*)$')
+local function reply(served, first, second)
+  local list = { first, second }
+  for i = 1, #served, 2 do
+    if served[i] ~= r.id then
+      list[#list + 1] = served[i]
+      list[#list + 1] = served[i + 1]
+    end
+  end
+  return list
 end
--- Another type at the lock key is an error here, never overwritten.
-local held = call('GET', KEYS[1])
-if held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|' then
-  return { tonumber(string.match(held, '^[^|]*|[+-]|(%d+)|')), redis.call('PTTL', KEYS[1]) }
+if ARGV[6] then
+  local holds, left = look(r)
+  if holds then return { holds, left } end
+  clear(r.holders)
+  call('DEL', r.lock)
+  r.limit = nil
+  return take(r, ARGV[2])
 end
-local last, horizon = read_token(KEYS[2])
-local queued = horizon * 1000 > now and redis.call('EXISTS', KEYS[3]) == 1
-if not held and not queued then
-  return take(last, horizon)
+local served, holds, left = look_and_serve(r, notify or '')
+if holds then return reply(served, holds, left) end
+local member, place
+if notify then
+  member = r.id .. '|' .. math.min(ARGV[2], claim_ms) .. (weight == '' and '' or ':' .. weight) .. '|' .. notify .. '|' .. r.label
+  place = call('ZSCORE', r.queue, member)
 end
-if not ARGV[4] then
-  if held or hand_over(KEYS[1], KEYS[2], KEYS[3], '') then return 0 end
-  return take(read_token(KEYS[2]))
+if not place then
+  local with = r.limit
+  if not with and r.held and string.find(r.held, '^[%w_-]+|[+-]|%d+|') then with = -1 end
+  if not with and r.queued then with = -(call('ZSCORE', r.queue, '#') or 1) end
+  if with and math.max(with, 0) ~= r.asked then return reply(served, 0, with) end
+  if free_for(r) then
+    token = take(r, ARGV[2])
+    return served[1] and reply(served, tonumber(token), ARGV[2] + 0) or token
+  end
 end
-local alive_ms, claim_ms, notify = string.match(ARGV[4], '^(%d+)|(%d+)|(.*)$')
-local member = ARGV[1] .. '|' .. math.min(ARGV[2], claim_ms) .. '|' .. notify .. '|' .. ARGV[3]
-local place = redis.call('ZSCORE', KEYS[3], member)
+if not notify then return 0 end
+local last = r.last
 if place then
   place = tonumber(place)
 else
   last = math.max(last + 1, now)
   place = last
-  redis.call('ZADD', KEYS[3], string.format('%.0f', place), member)
+  call('ZADD', r.queue, string.format('%.0f', place), member)
+  if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.limit or r.asked), '#') end
 end
-keep_alive(KEYS[2], KEYS[3], notify, tonumber(alive_ms), last, horizon)
-if held then
-  mark(KEYS[1], held)
-  return { -place, last }
-end
-local handed = hand_over(KEYS[1], KEYS[2], KEYS[3], notify)
-if type(handed) ~= 'table' then return { -place, last } end
-if handed[1] ~= ARGV[1] then return { -place, last, handed[1], handed[2] } end
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-return { handed[2], tonumber(ARGV[2]) }
+keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon)
+if r.held and not r.limit then mark(r.lock, r.held) end
+return reply(served, -place, last)

@@ -1,13 +1,15 @@
--- Once a second for the waiters of one process: keeps them in the queue and alive, moves on a queue whose lock is
--- free (expired, deleted, released by a stranger), and tells the grants of which no message came.
+-- Once a second for the waiters of one process: keeps them in the queue and alive, takes out shares that have ended,
+-- moves on a queue whose lock is free (expired, deleted, released by a stranger) or has room, and tells the grants of
+-- which no message came.
 -- KEYS  for each resource: lock, token of the slot, queue
--- ARGV  1 `<aliveMs>|<former>|<notify>` · then for each resource: n, and n times: member, place
+-- ARGV  1 `<aliveMs>|<former>|<notify>` · then for each resource: n, and n times: member, place; for permits: place:limit
 --       former: the first character of the notify under which these waiters stand in the queue so far, or nothing
--- Reply for each resource: a string: the error of this key
---       last                      all wait; a grant to come has a token above this number
---       {last, id, token, pttl}   this waiter of the caller holds it, the others wait
+-- Reply for each resource: a string: the error of its keys
+--       last                             all wait; a grant to come has a token above this number
+--       {last, id, token, ms left, …}    these waiters of the caller hold it, the others wait
 @include clock
 @include token
+@include shares
 @include hand-over
 @include enqueue
 local alive_ms, former, notify = string.match(ARGV[1], '^(%d+)|(.?)|(.*)$')
@@ -18,40 +20,54 @@ local deaf = mode == '=' and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
 if deaf then notify = '!' .. channel end
 if mode == '=' then former = deaf and '=' or '!' end
 local function check(lock, token, queue, from, to)
-  local held = redis.pcall('GET', lock)
-  if type(held) == 'table' then return held.err end
+  local holders = string.sub(queue, 1, -2) .. 'h'
+  local held, limit, used = shares(lock, holders, redis.call('GET', lock))
   local holder = held and string.match(held, '^([%w_-]+)|[+-]|%d+|')
   local last, horizon = read_token(token)
-  local reply = last
-  local waiting = {}
+  local reply = { last }
+  local function tell(id, minted, left)
+    for _, value in ipairs({ id, tonumber(minted), left }) do reply[#reply + 1] = value end
+  end
+  local waiting, times, asked = {}, {}, nil
   for i = from, to, 2 do
     local member = ARGV[i]
-    if deaf then member = string.gsub(member, '^([^|]*|%d+|).', '%1!') end
-    if former ~= '' then redis.call('ZREM', queue, (string.gsub(member, '^([^|]*|%d+|).', '%1' .. former))) end
-    if holder and string.sub(ARGV[i], 1, #holder + 1) == holder .. '|' then
-      reply = { last, holder, tonumber(string.match(held, '^[^|]*|[+-]|(%d+)|')), redis.call('PTTL', lock) }
+    local id, px, weight, label = string.match(member, '^([^|]*)|(%d+):?(%d*)|[^|]*|(.*)$')
+    local place, of = string.match(ARGV[i + 1], '^(%d+):?(%d*)$')
+    if deaf then member = string.gsub(member, '^([^|]*|[^|]*|).', '%1!') end
+    if former ~= '' then redis.call('ZREM', queue, (string.gsub(member, '^([^|]*|[^|]*|).', '%1' .. former))) end
+    local minted = limit and redis.call('ZSCORE', holders, '$' .. id)
+    if minted then
+      tell(id, minted, redis.call('ZSCORE', holders, share_of(id, weight, label)) - now_ms)
+    elseif holder == id then
+      tell(id, string.match(held, '^[^|]*|[+-]|(%d+)|'), redis.call('PTTL', lock))
     else
       -- With its old place: a queue that was lost (restart, failover, a waiter passed over) forms again in order.
-      waiting[#waiting + 1] = ARGV[i + 1]
+      waiting[#waiting + 1] = place
       waiting[#waiting + 1] = member
+      times[id] = px + 0
+      if of ~= '' then asked = of end
     end
   end
-  if not waiting[1] then return reply end
-  redis.call('ZADD', queue, 'NX', unpack(waiting))
-  keep_alive(token, queue, notify, tonumber(alive_ms), last, horizon)
-  if held then
-    mark(lock, held)
-    return reply
+  if waiting[1] then
+    redis.call('ZADD', queue, 'NX', unpack(waiting))
+    -- The limit in the queue may be another by now: see `resize`.
+    if asked then redis.call('ZADD', queue, 'NX', -(limit or asked), '#') end
+    keep_alive(token, queue, notify, tonumber(alive_ms), last, horizon)
+    if held and not limit then
+      mark(lock, held)
+    else
+      local handed = hand_over(lock, token, queue, notify, limit, used) or {}
+      for i = 1, #handed, 2 do tell(handed[i], handed[i + 1], times[handed[i]] or 0) end
+    end
   end
-  local handed = hand_over(lock, token, queue, notify)
-  if type(handed) == 'table' then return { last, handed[1], handed[2], redis.call('PTTL', lock) } end
-  return reply
+  return reply[2] and reply or last
 end
 local replies = {}
 local at = 2
 for i = 1, #KEYS, 3 do
   local to = at + 2 * ARGV[at]
-  replies[#replies + 1] = check(KEYS[i], KEYS[i + 1], KEYS[i + 2], at + 1, to)
+  local _, reply = pcall(check, KEYS[i], KEYS[i + 1], KEYS[i + 2], at + 1, to)
+  replies[#replies + 1] = type(reply) == 'table' and reply.err or reply
   at = to + 1
 end
 return replies

@@ -1,17 +1,27 @@
--- Gives the lock back if this very acquisition holds it, straight to the next waiter if there is one.
--- KEYS  1 lock · 2 token of the slot · 3 queue
--- ARGV  1 acquisition id · 2 notify of the caller
--- Reply 0 not held · 1 released · {id, token} released, and this waiter of the calling process holds it now
+-- Gives the lock back if this very acquisition holds it, straight to the next waiters if there are some.
+-- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders, if it may be a share
+-- ARGV  1 acquisition id · 2 notify of the caller · 3 its share, if it may be one
+-- Reply 0 not held · 1 released · {id, token, …} released, and these waiters of the calling process hold it now
 local held = redis.call('GET', KEYS[1])
 if not held then return 0 end
 local own = ARGV[1] .. '|'
-if string.sub(held, 1, #own) ~= own then return 0 end
--- First write DEL: it passes when memory is full, and lets the writes after it pass.
-redis.call('DEL', KEYS[1])
-if string.byte(held, #own + 1) == 45 then return 1 end
+local share
+if string.sub(held, 1, #own) == own then
+  -- First write DEL: it passes when memory is full, and lets the writes after it pass.
+  redis.call('DEL', KEYS[1])
+  if string.byte(held, #own + 1) == 45 then return 1 end
+else
+  share = ARGV[3]
+  if not share or string.byte(held) ~= 42 then return 0 end
+end
 @include clock
 @include token
+@include shares
 @include hand-over
-local handed = hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2])
-if type(handed) == 'table' then return handed end
-return 1
+local limit, used
+if share then
+  local ends = redis.call('ZSCORE', KEYS[4], share)
+  if not ends or ends + 0 <= now_ms then return 0 end
+  held, limit, used = shares(KEYS[1], KEYS[4], held, share)
+end
+return hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], limit, used) or 1

@@ -1,43 +1,73 @@
--- Gives a lock that is absent to the first live waiter, in this very step; needs clock and token.
--- Gives `{id, token}` when the new holder belongs to the caller's own process (the channel of `notify`), which then needs
--- no message;
--- `true` when somebody else got it; `false` when nobody waits.
-local function hand_over(lock, token, queue, notify)
-  local last, horizon = read_token(token)
-  local handed = false
+-- Gives a lock that is absent, or held by shares (`limit`, `used`), to the first live waiter and to its neighbours as
+-- long as they fit, in this very step; needs clock, token and shares.
+-- Gives `{id, token, …}`: those new holders that belong to the caller's own process (the channel of `notify`) and need
+-- no message; `false` when nobody got it.
+local function hand_over(lock, token, queue, notify, limit, used)
+  local holders = string.sub(queue, 1, -2) .. 'h'
   local own = string.sub(notify, 2)
+  local last, horizon
+  local handed = false
   while true do
     local head = redis.call('ZRANGEBYSCORE', queue, '0', '+inf', 'LIMIT', 0, 2)
     if not head[1] then
       redis.call('DEL', queue)
       break
     end
-    local id, px, to, label = string.match(head[1], '^([^|]*)|(%d+)|([^|]*)|(.*)$')
-    local channel = string.sub(to, 2)
+    local id, px, weight, to, label = string.match(head[1], '^([^|]*)|(%d+):?(%d*)|([^|]*)|(.*)$')
+    local mode, channel = string.sub(to, 1, 1), string.sub(to, 2)
     local alive = redis.call('ZSCORE', queue, '@' .. to)
+    alive = channel == own or alive and -alive * 1000 >= now
+    local of = limit or 0
+    if weight ~= '' and weight ~= '0' and not limit then of = -(redis.call('ZSCORE', queue, '#') or -weight) end
+    if alive and not fits(weight, of, limit, used) then
+      -- It holds back all behind it, unless it is gone: then nobody listens there.
+      if channel == own or mode ~= '=' or redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then break end
+      alive = false
+    end
     redis.call('ZREM', queue, head[1])
-    if channel == own or (alive and -alive * 1000 >= now) then
+    if alive then
+      if not last then last, horizon = read_token(token) end
       last = math.max(last + 1, now)
       local minted = string.format('%.0f', last)
-      local flag = head[2] and '+' or '-'
+      local share
       -- Only for the claim time: a waiter that is gone must not cost the others its whole ttl.
-      redis.call('SET', lock, id .. '|' .. flag .. '|' .. minted .. '|' .. label, 'PX', px)
-      handed = true
-      if not head[2] then redis.call('DEL', queue) end
-      if channel == own then
-        handed = { id, last }
-        break
+      if weight == '' then
+        local flag = head[2] and '+' or '-'
+        redis.call('SET', lock, id .. '|' .. flag .. '|' .. minted .. '|' .. label, 'PX', px)
+      else
+        if not limit then
+          clear(holders)
+          limit, used = of, 0
+        end
+        share = share_of(id, weight, label)
+        add_share(holders, share, id, px, minted)
+        used = used + weight
       end
-      local mode = string.sub(to, 1, 1)
+      local told = channel == own or mode == '!'
       -- pcall: a user without the right to publish must not leave the hand-over half done.
-      if mode == '!' or redis.pcall('PUBLISH', channel, 'granted ' .. id .. ' ' .. minted .. ' ' .. lock) ~= 0 or mode == '~' then
-        break
+      if told or redis.pcall('PUBLISH', channel, 'granted ' .. id .. ' ' .. minted .. ' ' .. lock) ~= 0 or mode == '~' then
+        handed = handed or {}
+        if channel == own then
+          handed[#handed + 1] = id
+          handed[#handed + 1] = last
+        end
+        if not share then
+          if not head[2] then redis.call('DEL', queue) end
+          break
+        end
+      elseif share then
+        -- Nobody listens there: its process is gone, or its subscription is cut and its next check puts it back.
+        redis.call('ZREM', holders, share, '$' .. id)
+        used = used - weight
+        if redis.call('ZCARD', holders) == 0 then limit = nil end
+      else
+        redis.call('DEL', lock)
       end
-      -- Nobody listens there: its process is gone, or its subscription is cut and its next check puts it back.
-      redis.call('DEL', lock)
-      handed = false
     end
   end
-  if handed then write_token(token, last, horizon) end
+  if last then
+    write_token(token, last, horizon)
+    if limit then settle(lock, holders, limit, used) end
+  end
   return handed
 end

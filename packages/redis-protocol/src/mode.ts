@@ -1,0 +1,41 @@
+import type { AcquireRequest, LockMode } from '@locks/core/backend';
+
+/** What a waiter's place in the queue says of its mode: nothing for exclusive, 0 for a reader, else the weight. */
+export function weightOf(mode: LockMode): string {
+  switch (mode.kind) {
+    case 'exclusive':
+      return '';
+    case 'shared':
+      return '0';
+    case 'permit':
+      return String(mode.weight);
+    default:
+      return mode satisfies never;
+  }
+}
+
+/** A mode as `acquire.lua` takes it: `<limit>:<weight>`. */
+export function modeArgument(mode: LockMode): string {
+  return `${mode.kind === 'permit' ? mode.limit : 0}:${weightOf(mode)}`;
+}
+
+/** A mode as scripts tell it: minus 1 exclusive, 0 shared, else the limit of permits. */
+export function modeOfLimit(limit: number, weight = 1): LockMode {
+  if (limit < 0) return { kind: 'exclusive' };
+  return limit === 0 ? { kind: 'shared' } : { kind: 'permit', limit, weight };
+}
+
+export interface Held {
+  readonly request: AcquireRequest;
+  readonly mayBeShared?: boolean;
+}
+
+/**
+ * What the holders key has for a grant, where it may be one of several holds. An exclusive one may be a share too, once
+ * a downgrade of it was sent.
+ */
+export function shareOf({ request, mayBeShared }: Held): string | undefined {
+  const { acquisitionId, label = '', mode } = request;
+  if (mode.kind === 'exclusive' && !mayBeShared) return undefined;
+  return `#${acquisitionId}|${mode.kind === 'permit' ? mode.weight : 0}|${label}`;
+}

@@ -1,0 +1,48 @@
+-- Readers and permits; needs clock. While any of them holds, the lock key is `*<limit>|<used>` (limit 0: readers) until
+-- the last of them ends, and the holders key is a sorted set of `#<id>|<weight>|<label>` = server ms of its end, and
+-- `$<id>` = its token. Only while that mark stands do the holders count.
+local now_ms = math.floor(now / 1000)
+local function share_of(id, weight, label)
+  return '#' .. id .. '|' .. (tonumber(weight) or 0) .. '|' .. label
+end
+local function find_share(holders, id)
+  for _, share in ipairs(redis.call('ZRANGEBYSCORE', holders, '-inf', 1e14)) do
+    if string.sub(share, 2, #id + 2) == id .. '|' then return share end
+  end
+end
+local function add_share(holders, share, id, px, token)
+  redis.call('ZADD', holders, now_ms + px, share, token, '$' .. id)
+end
+-- What is left of another hold counts for nothing. Errs on a key of another type, which is not ours to delete.
+local function clear(holders)
+  if redis.call('ZCARD', holders) > 0 then redis.call('DEL', holders) end
+end
+-- The mark as it has to be now: it stands as long as the longest of them. False: nobody holds any more.
+local function settle(lock, holders, limit, used)
+  local last = redis.call('ZREVRANGEBYSCORE', holders, 1e14, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  if not last then
+    redis.call('DEL', lock, holders)
+    return false
+  end
+  redis.call('SET', lock, '*' .. limit .. '|' .. used, 'PX', last - now_ms)
+  redis.call('PEXPIRE', holders, last - now_ms)
+  return true
+end
+-- Takes out what has ended, and `gone`. Gives what is held (`nil`: nothing any more) and, if by shares, limit and use.
+local function shares(lock, holders, held, gone)
+  local limit, used = string.match(held or '', '^%*(%d+)|(%d+)$')
+  if not limit then return held end
+  local ended = redis.call('ZRANGEBYSCORE', holders, '-inf', now_ms)
+  ended[#ended + 1] = gone
+  for _, share in ipairs(ended) do
+    local id, weight = string.match(share, '^#([^|]*)|(%d+)|')
+    used = used - redis.call('ZREM', holders, share, '$' .. id) / 2 * weight
+  end
+  if ended[1] and not settle(lock, holders, limit, used) then return nil end
+  return held, limit + 0, used + 0
+end
+-- Whether one more may hold beside what shares hold (nothing: `limit` is nil), where the limit is `of`.
+local function fits(weight, of, limit, used)
+  if weight == '' then return not limit end
+  return (weight == '0') == (of == 0) and (used or 0) + weight <= of
+end

@@ -1,0 +1,25 @@
+-- Another limit for the permits that live here, those that wait too; serves who fits now.
+-- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders
+-- ARGV  1 limit · 2 notify of the caller
+-- Reply {1, id, token, …}: set, or nothing to set, and these waiters of the caller hold it now
+--       {0, what lives here, as in the reply of `acquire`}: conflict
+@include clock
+@include token
+@include shares
+@include hand-over
+local held, limit, used = shares(KEYS[1], KEYS[4], redis.call('GET', KEYS[1]))
+if held and string.find(held, '^[%w_-]+|[+-]|%d+|') then return { 0, -1 } end
+if limit == 0 then return { 0, 0 } end
+local waiting = redis.call('ZSCORE', KEYS[3], '#')
+if waiting then
+  redis.call('ZADD', KEYS[3], -ARGV[1], '#')
+elseif not limit then
+  return redis.call('EXISTS', KEYS[3]) == 1 and { 0, -1 } or { 1 }
+end
+if limit then
+  limit = ARGV[1] + 0
+  if not settle(KEYS[1], KEYS[4], limit, used) then limit = nil end
+elseif held then
+  return { 1 }
+end
+return { 1, unpack(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], limit, used) or {}) }
