@@ -11,8 +11,7 @@ export default defineHarness({
   createBackend: () => memoryBackend(store),
   faults: {
     async evict(resource) {
-      const holder = store.holder(resource);
-      if (holder !== undefined) store.forget(resource, holder.request.acquisitionId);
+      for (const { request } of store.holders(resource)) store.forget(resource, request.acquisitionId);
     },
   },
   timing: { ttlMs: 150, slackMs: 150, idleGapMs: 100 },

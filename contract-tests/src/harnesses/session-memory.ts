@@ -12,8 +12,9 @@ export default defineHarness({
   faults: {
     endSession,
     async evict(resource) {
-      const holder = store.memory.holder(resource);
-      if (holder !== undefined) store.memory.forget(resource, holder.request.acquisitionId);
+      for (const { request } of store.memory.holders(resource)) {
+        store.memory.forget(resource, request.acquisitionId);
+      }
     },
   },
   timing: { ttlMs: 150, slackMs: 150, idleGapMs: 100 },

@@ -10,6 +10,10 @@ export function delegateLocks(locks: LockManager, overrides: Partial<LockManager
   return {
     capabilities: locks.capabilities,
     lock: (name: string, options?: LockOptions) => locks.lock(name, options),
+    readWriteLock: (name: string, options?: LockOptions) => locks.readWriteLock(name, options),
+    semaphore: (name: string, permits: number, options?: LockOptions) =>
+      locks.semaphore(name, permits, options),
+    all: (members) => locks.all(members),
     inspect: (name) => locks.inspect(name),
     list: (prefix) => locks.list(prefix),
     forceRelease: (name, options) => locks.forceRelease(name, options),

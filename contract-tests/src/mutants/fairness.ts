@@ -49,7 +49,7 @@ function stepsBack(backend: LockBackend): LockBackend {
   return delegate(backend, {
     async attempt(request, enqueue, call): Promise<Attempt> {
       const attempt = await backend.attempt(request, enqueue, call);
-      if (attempt.status === 'contended') {
+      if (attempt.status !== 'granted') {
         if (enqueue) waited.add(request.acquisitionId);
         return attempt;
       }

@@ -96,7 +96,7 @@ export const refusalCases: readonly ConformanceCase[] = [
     async run(stage) {
       const traffic = new Traffic();
       const bare = (backend: LockBackend): LockBackend => {
-        const { list: _, forceRelease: __, ...rest } = delegate(backend, {});
+        const { list: _, forceRelease: __, attemptMany: ___, ...rest } = delegate(backend, {});
         return { ...rest, capabilities: { ...backend.capabilities, features: [] } };
       };
       const { locks } = await stage.client({ wrap: (backend) => traffic.wrap(bare(backend)) });
@@ -106,10 +106,12 @@ export const refusalCases: readonly ConformanceCase[] = [
         for await (const _ of locks.list()) assert.fail('it listed');
       }, unsupported);
       const { locks: shared } = await stage.client({
-        wrap: (backend) =>
-          traffic.wrap(delegate(backend, { capabilities: { ...backend.capabilities, modes: ['shared'] } })),
+        wrap: (backend) => traffic.wrap(onlyReaders(backend)),
       });
       assert.throws(() => shared.lock(stage.name()), unsupported);
+      assert.throws(() => shared.readWriteLock(stage.name()), unsupported);
+      assert.throws(() => shared.semaphore(stage.name(), 2), unsupported);
+      await assert.rejects(locks.lock(stage.name()).acquire({ steal: true }), unsupported);
       assert.equal(traffic.total, 0);
     },
   },
@@ -154,3 +156,8 @@ export const refusalCases: readonly ConformanceCase[] = [
     },
   },
 ];
+
+function onlyReaders(backend: LockBackend): LockBackend {
+  const { downgrade: _, resize: __, ...rest } = delegate(backend, {});
+  return { ...rest, capabilities: { ...backend.capabilities, modes: ['shared'] } };
+}

@@ -1,0 +1,22 @@
+import { defineHarness } from '@locks/core/conformance';
+import { quorumBackend } from '@locks/core/quorum';
+import { memoryBackend, MemoryStore } from '@locks/memory';
+
+const stores = [new MemoryStore(), new MemoryStore(), new MemoryStore()];
+
+/** A quorum of three stores inside one process. */
+export default defineHarness({
+  module: import.meta.url,
+  name: 'quorum-memory',
+  server: 'none (in process)',
+  topology: '3 nodes',
+  createBackend: () => quorumBackend(stores.map((store) => memoryBackend(store))),
+  faults: {
+    async evict(resource) {
+      for (const store of stores) {
+        for (const { request } of store.holders(resource)) store.forget(resource, request.acquisitionId);
+      }
+    },
+  },
+  timing: { ttlMs: 150, slackMs: 150, idleGapMs: 100 },
+});

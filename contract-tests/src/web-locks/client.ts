@@ -1,0 +1,124 @@
+/** The main module of a process with a Web Locks client of its own. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockBackend } from '@locks/core';
+import { sqliteBackend } from '@locks/sqlite';
+import { webLocks } from '@locks/web-locks';
+import { openClient } from '../redis/open-client.ts';
+import {
+  type Answer,
+  type ClientSetup,
+  machineNow,
+  type Order,
+  type Orders,
+  type Outcome,
+} from './orders.ts';
+
+const { store, options } = JSON.parse(process.argv[2] as string) as ClientSetup;
+
+async function openBackend(): Promise<LockBackend> {
+  if (store.kind === 'sqlite') return sqliteBackend({ path: store.path });
+  const client = await openClient('redis-ioredis', { kind: 'standalone', url: store.url });
+  return client.backend();
+}
+
+interface Running {
+  readonly outcome: Promise<Outcome>;
+  readonly granted: Promise<{ mode: string | null; at: number }>;
+  readonly controller: AbortController;
+  release(value: unknown): void;
+}
+
+const locks = webLocks(await openBackend(), options);
+const running = new Map<string, Running>();
+
+const orders: Orders = {
+  async clientId() {
+    return locks.clientId;
+  },
+  async request(key, name, wanted = {}) {
+    const controller = new AbortController();
+    const exclusive = wanted.ifAvailable === true || wanted.steal === true;
+    const all = exclusive ? wanted : { ...wanted, signal: controller.signal };
+    let release!: (value: unknown) => void;
+    const released = new Promise<unknown>((resolve) => (release = resolve));
+    let tellGranted!: (grant: { mode: string | null; at: number }) => void;
+    const granted = new Promise<{ mode: string | null; at: number }>((resolve) => (tellGranted = resolve));
+    const requested = locks.request(name, all, (lock) => {
+      tellGranted({ mode: lock?.mode ?? null, at: machineNow() });
+      return lock === null ? 'not available' : released;
+    });
+    const outcome = outcomeOf(requested);
+    // A request that fails is never granted.
+    const answered = Promise.race([
+      granted,
+      outcome.then(({ error }) =>
+        error === undefined ? granted : Promise.reject(new Error(`${error.name}: ${error.message}`)),
+      ),
+    ]);
+    answered.catch(() => {});
+    running.set(key, { outcome, granted: answered, controller, release });
+  },
+  async granted(key) {
+    return find(key).granted;
+  },
+  async release(key, value) {
+    find(key).release(value);
+  },
+  async abortAtOnce(name) {
+    const controller = new AbortController();
+    let called = false;
+    const requested = locks.request(name, { signal: controller.signal }, () => {
+      called = true;
+    });
+    controller.abort('aborted');
+    return { ...(await outcomeOf(requested)), called };
+  },
+  async abort(key) {
+    find(key).controller.abort('aborted');
+  },
+  async outcome(key) {
+    return find(key).outcome;
+  },
+  async query() {
+    return locks.query();
+  },
+  async count(name, file, times) {
+    for (let round = 0; round < times; round += 1) {
+      await locks.request(name, async () => {
+        const before = Number(await readFile(file, 'utf8'));
+        await sleep(Math.random() * 3);
+        await writeFile(file, String(before + 1));
+      });
+    }
+  },
+};
+
+async function outcomeOf(requested: Promise<unknown>): Promise<Outcome> {
+  try {
+    return { value: await requested, at: machineNow() };
+  } catch (error) {
+    const { name, message } = error instanceof Error ? error : { name: 'thrown', message: String(error) };
+    return { error: { name, message }, at: machineNow() };
+  }
+}
+
+function find(key: string): Running {
+  const found = running.get(key);
+  if (found === undefined) throw new Error(`There is no request ${key} here.`);
+  return found;
+}
+
+const send = (answer: Answer): void => {
+  process.send?.(answer);
+};
+
+process.on('disconnect', () => process.exit());
+process.on('message', ({ order, name, args }: Order) => {
+  const obey = orders[name] as (...given: readonly unknown[]) => Promise<unknown>;
+  obey(...args).then(
+    (value) => send({ order, value }),
+    (error: unknown) => send({ order, error: String(error) }),
+  );
+});
+send('ready');

@@ -1,0 +1,366 @@
+import type {
+  AcquireRequest,
+  Attempt,
+  BackendCapabilities,
+  Call,
+  Grant,
+  Holder,
+  LockBackend,
+  LockMode,
+  LossReason,
+  RenewItem,
+  ResourceState,
+  Standing,
+} from '../backend/types.ts';
+import { type Quorum, type QuorumOptions, resolveQuorum } from './options.ts';
+import { NoAnswer, poll, type Votes } from './poll.ts';
+import { QuorumError } from './quorum-error.ts';
+
+/** A lost vote is repeated after this, and up to as much again by chance: so that rivals do not split the nodes for ever. */
+const RETRY_MS = 25;
+/** What a clock may be off, whatever the ttl. */
+const DRIFT_MS = 2;
+
+export interface QuorumCapabilities extends BackendCapabilities {
+  readonly tenure: 'lease';
+  readonly order: 'none';
+  readonly fencing: 'none';
+}
+
+export type QuorumBackend = LockBackend<QuorumCapabilities>;
+
+/** A grant of the majority, and what each node granted. */
+interface QuorumGrant extends Grant {
+  readonly nodes: readonly (Grant | undefined)[];
+}
+
+/**
+ * One lock over several independent stores: held while more than half of them grant it, so that a minority may fail or
+ * hang. The Redlock algorithm (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/), over backends of any
+ * kind with tenure `lease`. It has no order and no fencing token: see docs/backends/quorum.md for what it does not promise.
+ *
+ * @param backends - one for each store; they are closed with this one. Stores must not be replicas of each other.
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ * @example
+ * ```ts
+ * const locks = createLocks(quorumBackend([redisBackend(a), redisBackend(b), redisBackend(c)]));
+ * ```
+ */
+export function quorumBackend(backends: readonly LockBackend[], options?: QuorumOptions): QuorumBackend {
+  return new NodesBackend(resolveQuorum(backends, options));
+}
+
+class NodesBackend implements QuorumBackend {
+  readonly spec = 'locks-backend/1';
+  readonly name = 'quorum';
+  readonly capabilities: QuorumCapabilities;
+  readonly #quorum: Quorum;
+  readonly downgrade?: NonNullable<LockBackend['downgrade']>;
+  readonly forceRelease?: NonNullable<LockBackend['forceRelease']>;
+
+  constructor(quorum: Quorum) {
+    this.#quorum = quorum;
+    this.capabilities = capabilitiesOf(quorum);
+    const { modes, features } = this.capabilities;
+    if (modes.includes('exclusive') && modes.includes('shared')) this.downgrade = this.#downgrade.bind(this);
+    if (features.includes('force-release')) this.forceRelease = this.#forceRelease.bind(this);
+  }
+
+  async attempt(request: AcquireRequest, _enqueue: boolean, call: Call): Promise<Attempt> {
+    const { majority, nodes } = this.#quorum;
+    const startedAt = call.now();
+    let lost = false;
+    let won: (Grant | undefined)[] | undefined;
+    const votes = await this.#poll<Attempt, Votes<Attempt>>(
+      call,
+      (node, nodeCall) => node.attempt(request, false, nodeCall),
+      (sofar) => {
+        const granted = grantsIn(sofar).filter(Boolean).length;
+        // Won, or impossible: nobody waits for the rest.
+        return granted >= majority || granted + sofar.pending < majority ? snapshot(sofar) : undefined;
+      },
+      (node, answer, index) => {
+        if (answer.status !== 'granted') return;
+        // Late for the vote: it is renewed and released with the others.
+        if (won !== undefined) won[index] = answer.grant;
+        else if (lost) void this.#abandonQuietly(node, request, call);
+      },
+    );
+    const grants = grantsIn(votes);
+    if (grants.filter(Boolean).length >= majority) {
+      const end = this.#endOfMost(grants) - this.#drift(request.ttlMs);
+      if (end > call.now()) {
+        won = grants;
+        return { status: 'granted', grant: quorumGrant(request, grants, startedAt, end) };
+      }
+    }
+    lost = true;
+    // Before the next try, so that rivals do not stand in each other's way; of those that gave no answer in the background.
+    const cleanUp = nodes.map((node, index) =>
+      votes.answers[index] === undefined || grants[index]
+        ? this.#abandonQuietly(node, request, call)
+        : undefined,
+    );
+    await Promise.all(cleanUp.filter((_, index) => grants[index]));
+    const conflict = votes.answers.find((answer) => answer?.status === 'conflict');
+    if (conflict !== undefined) return conflict;
+    if (votes.failures.length > nodes.length - majority) throw this.#error('acquire', votes);
+    return { status: 'contended', retryAfterMs: RETRY_MS * (1 + Math.random()) };
+  }
+
+  async abandon(request: AcquireRequest, call: Call): Promise<void> {
+    const { majority, nodes } = this.#quorum;
+    await this.#poll<true, true>(
+      call,
+      async (node, nodeCall) => {
+        await node.abandon(request, nodeCall);
+        return true;
+      },
+      (votes) => {
+        if (votes.failures.length > nodes.length - majority) throw this.#error('abandon', votes);
+        // All that answer: what stays on a minority would still be in the way of others.
+        return votes.pending === 0 ? true : undefined;
+      },
+    );
+  }
+
+  renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+    return this.#poll<NodeStandings, readonly Standing[]>(
+      call,
+      async (node, nodeCall, index) => {
+        const there = items.map(({ grant, ttlMs }) => ({ grant: grantAt(grant, index), ttlMs }));
+        const known = there.flatMap(({ grant, ttlMs }) => (grant === undefined ? [] : [{ grant, ttlMs }]));
+        const standings = known.length === 0 ? [] : [...(await node.renew(known, nodeCall))];
+        return there.map(({ grant }) => (grant === undefined ? undefined : standings.shift()));
+      },
+      (votes) => {
+        const standings = items.map(({ ttlMs }, item) => this.#standing('renew', votes, item, ttlMs));
+        return standings.every((standing) => standing !== undefined) ? standings : undefined;
+      },
+    );
+  }
+
+  async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
+    const { majority } = this.#quorum;
+    return this.#poll<'released' | 'not-held' | 'unknown', 'released' | 'not-held'>(
+      call,
+      async (node, nodeCall, index) => {
+        const own = grantAt(grant, index);
+        if (own !== undefined) return node.release(own, nodeCall);
+        // It may have granted after the majority was won.
+        await node.abandon(grant.request, nodeCall);
+        return 'not-held';
+      },
+      (votes) => {
+        const released = votes.answers.filter(
+          (answer) => answer === 'released' || answer === 'unknown',
+        ).length;
+        if (released >= majority) return 'released';
+        if (votes.pending > 0) return undefined;
+        if (released + votes.failures.length >= majority) throw this.#error('release', votes);
+        return 'not-held';
+      },
+    );
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceState> {
+    const { majority } = this.#quorum;
+    const votes = await this.#answersOfMost('inspect', call, (node, nodeCall) =>
+      node.inspect(resource, nodeCall),
+    );
+    const byId = new Map<string, Holder[]>();
+    for (const holder of votes.flatMap(({ holders }) => holders)) {
+      byId.set(holder.acquisitionId, [...(byId.get(holder.acquisitionId) ?? []), holder]);
+    }
+    const holders = [...byId.values()]
+      .filter((seen) => seen.length >= majority)
+      .map((seen) => summary(seen, majority));
+    return { resource, holders, waiters: [] };
+  }
+
+  isRetryable(error: unknown): boolean {
+    return (
+      error instanceof QuorumError &&
+      error.failures.some(({ node, error: cause }) => cause instanceof NoAnswer || node.isRetryable(cause))
+    );
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#quorum.nodes.map((node) => node.close()));
+  }
+
+  #downgrade(grant: Grant, call: Call): Promise<Standing> {
+    return this.#poll<NodeStandings, Standing>(
+      call,
+      async (node, nodeCall, index) => {
+        const own = grantAt(grant, index);
+        return [own === undefined ? undefined : await node.downgrade?.(own, nodeCall)];
+      },
+      (votes) => this.#standing('downgrade', votes, 0, 0),
+    );
+  }
+
+  async #forceRelease(
+    resource: string,
+    expectedId: string | undefined,
+    call: Call,
+  ): Promise<readonly Holder[]> {
+    const ended = await this.#answersOfMost('release by force', call, async (node, nodeCall) =>
+      node.forceRelease?.(resource, expectedId, nodeCall),
+    );
+    const byId = new Map(
+      ended.flatMap((holders) => holders ?? []).map((holder) => [holder.acquisitionId, holder]),
+    );
+    return [...byId.values()].map((holder) => summary([holder], 1));
+  }
+
+  /** What the nodes' answers make of one item; `undefined` while more answers are needed. */
+  #standing(doing: string, votes: Votes<NodeStandings>, item: number, ttlMs: number): Standing | undefined {
+    const { majority, nodes } = this.#quorum;
+    const validities: number[] = [];
+    const reasons: (LossReason | undefined)[] = [];
+    for (const answer of votes.answers) {
+      if (answer === undefined) continue;
+      const standing = answer[item];
+      if (standing?.status === 'held') validities.push(standing.validForMs ?? ttlMs);
+      // A node that never granted it does not hold it either.
+      else if (standing?.status !== 'unknown') reasons.push(standing?.reason);
+    }
+    if (validities.length >= majority) {
+      validities.sort((a, b) => b - a);
+      const validForMs = (validities[majority - 1] as number) - this.#drift(ttlMs);
+      return ttlMs === 0 ? { status: 'held' } : { status: 'held', validForMs };
+    }
+    if (reasons.length > nodes.length - majority) {
+      return { status: 'lost', reason: reasons.find((reason) => reason !== undefined) ?? 'force-released' };
+    }
+    return votes.pending > 0 ? undefined : { status: 'unknown', error: this.#error(doing, votes) };
+  }
+
+  async #answersOfMost<T>(
+    doing: string,
+    call: Call,
+    ask: (node: LockBackend, nodeCall: Call) => Promise<T>,
+  ): Promise<readonly T[]> {
+    const { majority, nodes } = this.#quorum;
+    return this.#poll<{ readonly value: T }, readonly T[]>(
+      call,
+      async (node, nodeCall) => ({ value: await ask(node, nodeCall) }),
+      (votes) => {
+        if (votes.failures.length > nodes.length - majority) throw this.#error(doing, votes);
+        if (votes.pending > 0) return undefined;
+        return votes.answers.flatMap((answer) => (answer === undefined ? [] : [answer.value]));
+      },
+    );
+  }
+
+  #poll<T, R>(
+    call: Call,
+    ask: (node: LockBackend, nodeCall: Call, index: number) => Promise<T>,
+    decide: (votes: Votes<T>) => R | undefined,
+    late?: (node: LockBackend, answer: T, index: number) => void,
+  ): Promise<R> {
+    const { nodes, nodeTimeoutMs } = this.#quorum;
+    return poll(nodes, nodeTimeoutMs, call, ask, decide, late);
+  }
+
+  /** Not for the caller: it goes on whether he waits or not, and what fails ends by its ttl. */
+  async #abandonQuietly(node: LockBackend, request: AcquireRequest, caller: Call): Promise<void> {
+    const call = { now: () => caller.now(), deadline: caller.now() + this.#quorum.nodeTimeoutMs };
+    await poll(
+      [node],
+      this.#quorum.nodeTimeoutMs,
+      call,
+      (one, nodeCall) => one.abandon(request, nodeCall),
+      () => true,
+    ).catch(() => {});
+  }
+
+  /** When the first of a majority ends: until then at least so many hold it (docs/spec.md §1.2). */
+  #endOfMost(grants: readonly (Grant | undefined)[]): number {
+    const ends = grants.flatMap((grant) => (grant ? [endOf(grant)] : [])).sort((a, b) => b - a);
+    return ends[this.#quorum.majority - 1] as number;
+  }
+
+  #drift(ttlMs: number): number {
+    return ttlMs * this.#quorum.driftFactor + DRIFT_MS;
+  }
+
+  #error(doing: string, { failures }: Votes<unknown>): QuorumError {
+    return new QuorumError(doing, this.#quorum.nodes.length, [...failures]);
+  }
+}
+
+type NodeStandings = readonly (Standing | undefined)[];
+
+function capabilitiesOf({ nodes }: Quorum): QuorumCapabilities {
+  const all = nodes.map(({ capabilities }) => capabilities);
+  // Of permits three nodes could give out three where there are two: each counts only what it granted itself.
+  const modes = (['exclusive', 'shared'] satisfies LockMode['kind'][]).filter((kind) =>
+    all.every((one) => one.modes.includes(kind)),
+  );
+  const features = (['force-release', 'steal'] as const).filter((feature) =>
+    all.every((one) => one.features.includes(feature)),
+  );
+  const reach = (['process', 'host', 'network'] as const).find((one) =>
+    all.some((other) => other.reach === one),
+  );
+  return {
+    tenure: 'lease',
+    reach: reach ?? 'network',
+    modes,
+    order: 'none',
+    fencing: 'none',
+    ttl: {
+      minMs: Math.max(...all.map(({ ttl }) => ttl.minMs)),
+      stepMs: all.map(({ ttl }) => ttl.stepMs).reduce(leastCommonMultiple),
+    },
+    features,
+  };
+}
+
+function leastCommonMultiple(a: number, b: number): number {
+  let [x, y] = [a, b];
+  while (y !== 0) [x, y] = [y, x % y];
+  return (a / x) * b;
+}
+
+function grantsIn({ answers }: Votes<Attempt>): (Grant | undefined)[] {
+  return answers.map((answer) => (answer?.status === 'granted' ? answer.grant : undefined));
+}
+
+/** The decision of a moment: later answers do not change it. */
+function snapshot<T>({ answers, failures, pending }: Votes<T>): Votes<T> {
+  return { answers: [...answers], failures: [...failures], pending };
+}
+
+/** Valid until `end`. Where every node granted the whole ttl, the lease only counts from a little earlier. */
+function quorumGrant(
+  request: AcquireRequest,
+  nodes: readonly (Grant | undefined)[],
+  startedAt: number,
+  end: number,
+): QuorumGrant {
+  const shortened = nodes.some((grant) => grant?.validForMs !== undefined);
+  return shortened
+    ? { request, countedFrom: startedAt, validForMs: end - startedAt, nodes }
+    : { request, countedFrom: Math.min(startedAt, end - request.ttlMs), nodes };
+}
+
+function endOf(grant: Grant): number {
+  return grant.countedFrom + (grant.validForMs ?? grant.request.ttlMs);
+}
+
+/** What one node granted, in the mode that the lease has by now. */
+function grantAt(grant: Grant, index: number): Grant | undefined {
+  const own = (grant as Partial<QuorumGrant>).nodes?.[index];
+  return own && { ...own, request: grant.request };
+}
+
+/** What the nodes agree on: held until the first of a majority ends. A node's own token is no token of the quorum. */
+function summary(seen: readonly Holder[], majority: number): Holder {
+  const { fencingToken: _, ...holder } = seen[0] as Holder;
+  const ends = seen.flatMap(({ expiresInMs }) => (expiresInMs === undefined ? [] : [expiresInMs]));
+  const end = ends.sort((a, b) => b - a)[majority - 1];
+  return end === undefined ? holder : { ...holder, expiresInMs: end };
+}

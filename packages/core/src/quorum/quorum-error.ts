@@ -1,0 +1,21 @@
+import type { LockBackend } from '../backend/types.ts';
+
+/** What one node answered instead of an answer. */
+export interface NodeFailure {
+  readonly node: LockBackend;
+  readonly error: unknown;
+}
+
+/** Too few of the nodes answered. `failures` has what each of the others said. */
+export class QuorumError extends Error {
+  override readonly name = 'QuorumError';
+  readonly failures: readonly NodeFailure[];
+
+  constructor(doing: string, nodes: number, failures: readonly NodeFailure[]) {
+    const reasons = failures.map(
+      ({ node, error }) => `${node.name}: ${error instanceof Error ? error.message : String(error)}`,
+    );
+    super(`${failures.length} of ${nodes} nodes failed to ${doing}: ${reasons.join('; ')}`);
+    this.failures = failures;
+  }
+}
