@@ -135,7 +135,7 @@ export class LockClient {
     const lock = this.#lockOf(request);
     if (steal) return await this.#steal(request, lock);
     const { label, abort } = request;
-    if (!ifAvailable) return await lock.acquire({ label, signal: abort.signal });
+    if (!ifAvailable) return await lock.acquire({ label, signal: abort?.signal });
     const line = this.#lineOf(request.resource);
     if (!this.#queues && line.hasWaitingBefore(request)) return undefined;
     await line.allLeft();

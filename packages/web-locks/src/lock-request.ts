@@ -11,8 +11,8 @@ export class LockRequest {
   readonly label: string;
   readonly resource: string;
   readonly wanted: RequestArguments;
-  /** Aborts the wait in core. */
-  readonly abort = new AbortController();
+  /** Aborts the wait in core; absent where nobody can abort. */
+  readonly abort: AbortController | undefined;
   readonly promise: Promise<unknown>;
   state: 'pending' | 'held' | 'over' = 'pending';
   readonly #processed = makeLatch();
@@ -33,8 +33,10 @@ export class LockRequest {
       this.#reject = reject;
     });
     const { signal } = wanted;
+    if (signal === undefined) return;
+    this.abort = new AbortController();
     // Unlike a plain listener it is not silenced by one that stops the event.
-    if (signal !== undefined) this.#unfollow = addAbortListener(signal, () => this.#aborted(signal.reason));
+    this.#unfollow = addAbortListener(signal, () => this.#aborted(signal.reason));
   }
 
   get isPending(): boolean {
@@ -103,6 +105,6 @@ export class LockRequest {
   #aborted(reason: unknown): void {
     if (!this.isPending) return;
     this.reject(reason);
-    this.abort.abort(reason);
+    this.abort?.abort(reason);
   }
 }
