@@ -21,3 +21,10 @@ export { type ClusterOptions, startCluster } from './redis/start-cluster.ts';
 export { type RedisOptions, type ReplicatedRedis, startRedis, startReplicated } from './redis/start-redis.ts';
 export { SentinelDeployment, type SentinelOptions, startSentinel } from './redis/start-sentinel.ts';
 export { type WaitOptions, waitUntil } from './wait-until.ts';
+export {
+  startZookeeperEnsemble,
+  type ZooKeeperEnsemble,
+  type ZooKeeperEnsembleOptions,
+} from './zookeeper/start-zookeeper-ensemble.ts';
+export { startZookeeper } from './zookeeper/start-zookeeper.ts';
+export { type ZooKeeperMode, ZooKeeperServer } from './zookeeper/zookeeper-server.ts';

@@ -1,0 +1,79 @@
+import { createRequire } from 'node:module';
+import type { NodeZooKeeperClient } from '@locks/zookeeper';
+
+/** A client of the library, which has no types of its own, with what an administrator needs of it. */
+export type AdminClient = NodeZooKeeperClient & {
+  getSessionPassword(): Buffer;
+  once(event: 'connected' | 'disconnected', listener: () => void): unknown;
+};
+
+interface Library {
+  createClient(
+    servers: string,
+    options: { sessionTimeout: number; sessionId?: Buffer; sessionPassword?: Buffer; spinDelay?: number },
+  ): AdminClient;
+}
+
+const library = createRequire(import.meta.url)('node-zookeeper-client') as Library;
+
+/** A connection of its own for `act`. */
+export async function withAdmin<T>(
+  servers: string,
+  act: (admin: AdminClient) => Promise<T>,
+  session: { readonly id: Buffer; readonly password: Buffer } | undefined = undefined,
+): Promise<T> {
+  const client = await connectClient(servers, 4_000, session);
+  try {
+    return await act(client);
+  } finally {
+    await new Promise<void>((resolve) => {
+      client.once('disconnected', resolve);
+      client.close();
+    });
+  }
+}
+
+/** A connected client of the library. */
+export async function connectClient(
+  servers: string,
+  sessionTimeout: number,
+  session?: { readonly id: Buffer; readonly password: Buffer },
+): Promise<AdminClient> {
+  const resumed = session && { sessionId: session.id, sessionPassword: session.password };
+  const client = library.createClient(servers, { sessionTimeout, spinDelay: 100, ...resumed });
+  await new Promise<void>((resolve) => {
+    client.once('connected', resolve);
+    client.connect();
+  });
+  return client;
+}
+
+/** Ends the session of a client behind its back: whoever knows id and password may close it. */
+export async function endSessionOf(servers: string, victim: NodeZooKeeperClient): Promise<void> {
+  const { getSessionPassword } = victim as AdminClient;
+  const session = { id: victim.getSessionId(), password: getSessionPassword.call(victim) };
+  await withAdmin(servers, async () => {}, session);
+}
+
+export async function childrenOf(servers: string, path: string): Promise<readonly string[]> {
+  return await withAdmin(
+    servers,
+    (admin) =>
+      new Promise((resolve, reject) => {
+        admin.getChildren(path, (error, names) => {
+          if (error && error.code !== -101) reject(error);
+          else resolve(error ? [] : names);
+        });
+      }),
+  );
+}
+
+export async function deleteNode(servers: string, path: string): Promise<void> {
+  await withAdmin(
+    servers,
+    (admin) =>
+      new Promise<void>((resolve, reject) => {
+        admin.remove(path, (error) => (error ? reject(error) : resolve()));
+      }),
+  );
+}

@@ -1,0 +1,41 @@
+type Callback<A extends readonly unknown[]> = (
+  error: NodeClientError | null | undefined,
+  ...answer: A
+) => void;
+
+export interface NodeClientError extends Error {
+  readonly code?: number;
+}
+
+export interface NodeStat {
+  readonly czxid: Buffer;
+  readonly pzxid: Buffer;
+  readonly ctime: Buffer;
+  readonly cversion: number;
+  readonly ephemeralOwner: Buffer;
+}
+
+/** What this package uses of a client of the library `node-zookeeper-client`. */
+export interface NodeZooKeeperClient {
+  connect(): void;
+  close(): void;
+  getState(): { readonly name: string };
+  getSessionId(): Buffer;
+  getSessionTimeout(): number;
+  on(event: 'state' | 'expired' | 'authenticationFailed', listener: () => void): unknown;
+  removeListener(event: 'state' | 'expired' | 'authenticationFailed', listener: () => void): unknown;
+  create(
+    path: string,
+    data: Buffer,
+    acls: readonly unknown[],
+    mode: number,
+    callback: Callback<[string]>,
+  ): void;
+  create(path: string, data: Buffer, mode: number, callback: Callback<[string]>): void;
+  remove(path: string, callback: Callback<[]>): void;
+  getChildren(path: string, callback: Callback<[readonly string[], NodeStat]>): void;
+  getData(path: string, callback: Callback<[Buffer | undefined, NodeStat]>): void;
+  getData(path: string, watcher: () => void, callback: Callback<[Buffer | undefined, NodeStat]>): void;
+  /** Credentials. */
+  addAuthInfo(scheme: string, auth: Buffer): void;
+}

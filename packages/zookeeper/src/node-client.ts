@@ -1,0 +1,157 @@
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Children,
+  type ClientPort,
+  type ClientState,
+  errorOf,
+  type NodeContent,
+  type NodeKind,
+} from './client-port.ts';
+import type { NodeClientError, NodeStat, NodeZooKeeperClient } from './node-client-types.ts';
+
+const MODES: Readonly<Record<NodeKind, number>> = { persistent: 0, ephemeral: 1, 'ephemeral-sequential': 3 };
+/** How long the server may take to confirm the end of a session before the connection is torn down. */
+const CLOSE_MS = 500;
+/** A connection that was on its way when the client was closed is torn down for so long. */
+const LINGER_MS = 2_000;
+
+/** `node-zookeeper-client` behind the port. */
+export class NodeClientPort implements ClientPort {
+  readonly #client: NodeZooKeeperClient;
+  readonly #acl: readonly unknown[] | undefined;
+  readonly #own: boolean;
+  readonly #listeners = new Set<() => void>();
+  // The library says EXPIRED and then DISCONNECTED: what ended stays ended.
+  #ended = false;
+
+  /** `own`: opened by us, so it may be torn down. */
+  constructor(client: NodeZooKeeperClient, own: boolean, acl?: readonly unknown[]) {
+    this.#client = client;
+    this.#own = own;
+    this.#acl = acl;
+    client.on('expired', this.#endedByServer);
+    client.on('authenticationFailed', this.#endedByServer);
+    client.on('state', this.#tell);
+  }
+
+  get state(): ClientState {
+    if (this.#ended) return 'ended';
+    return this.#client.getState().name === 'SYNC_CONNECTED' ? 'connected' : 'disconnected';
+  }
+
+  get sessionId(): string {
+    return this.#client.getSessionId().toString('hex');
+  }
+
+  get sessionTimeoutMs(): number {
+    return this.#client.getSessionTimeout();
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  create(path: string, data: Buffer, kind: NodeKind): Promise<string> {
+    const mode = MODES[kind];
+    return this.#call(`create ${path}`, (done: Done<string>) => {
+      if (this.#acl === undefined) this.#client.create(path, data, mode, done);
+      else this.#client.create(path, data, this.#acl, mode, done);
+    });
+  }
+
+  remove(path: string): Promise<void> {
+    return this.#call(`delete ${path}`, (done: Done<void>) => this.#client.remove(path, done));
+  }
+
+  children(path: string): Promise<Children> {
+    return this.#call(`list the children of ${path}`, (done: Done<Children>) => {
+      this.#client.getChildren(path, (error, names, stat) => {
+        if (error) done(error);
+        else done(undefined, { names, cversion: stat.cversion, pzxid: stat.pzxid.readBigInt64BE() });
+      });
+    });
+  }
+
+  read(path: string, changed?: () => void): Promise<NodeContent> {
+    return this.#call(`read ${path}`, (done: Done<NodeContent>) => {
+      const answer = (error: Failure, data: Buffer | undefined, stat: NodeStat): void => {
+        if (error) done(error);
+        else done(undefined, contentOf(data, stat));
+      };
+      if (changed === undefined) this.#client.getData(path, answer);
+      else this.#client.getData(path, changed, answer);
+    });
+  }
+
+  /** The library waits forever for a server that took the connection and says nothing. */
+  moveOn(): void {
+    if (this.#own) this.#socket()?.destroy();
+  }
+
+  async close(): Promise<void> {
+    this.#unlisten();
+    if (!this.#own) return;
+    const { state } = this;
+    // The library throws when it is closed before its first socket is made, in the next tick.
+    for (let tries = 0; this.#socket() === undefined && tries < 100; tries += 1) await delay(1);
+    this.#client.close();
+    const socket = this.#socket();
+    if (state === 'connected' && socket !== undefined && !socket.destroyed) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, CLOSE_MS);
+        socket.once('close', () => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+    }
+    this.#socket()?.destroy();
+    // A connection may still be on its way; it would keep the process alive.
+    const reaper = setInterval(() => this.#socket()?.destroy(), 50).unref();
+    setTimeout(() => clearInterval(reaper), LINGER_MS).unref();
+  }
+
+  readonly #endedByServer = (): void => {
+    this.#ended = true;
+    this.#tell();
+  };
+
+  readonly #tell = (): void => {
+    for (const listener of [...this.#listeners]) listener();
+  };
+
+  #unlisten(): void {
+    this.#listeners.clear();
+    this.#client.removeListener('state', this.#tell);
+    this.#client.removeListener('expired', this.#endedByServer);
+    this.#client.removeListener('authenticationFailed', this.#endedByServer);
+  }
+
+  /** The library has no other way to end a connection that is silent. */
+  #socket(): Socket | undefined {
+    return (this.#client as { connectionManager?: { socket?: Socket } }).connectionManager?.socket;
+  }
+
+  #call<T>(doing: string, send: (done: Done<T>) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      send((error, value) => {
+        if (error) reject(errorOf(error.code ?? 0, doing, error));
+        else resolve(value as T);
+      });
+    });
+  }
+}
+
+type Failure = NodeClientError | null | undefined;
+type Done<T> = (error?: Failure, value?: T) => void;
+
+function contentOf(data: Buffer | undefined, { czxid, ctime, ephemeralOwner }: NodeStat): NodeContent {
+  return {
+    data: data ?? Buffer.alloc(0),
+    czxid: czxid.readBigInt64BE(),
+    createdAt: Number(ctime.readBigInt64BE()),
+    owner: ephemeralOwner.toString('hex'),
+  };
+}
