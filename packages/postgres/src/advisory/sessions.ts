@@ -1,0 +1,206 @@
+import type pg from 'pg';
+import { endConnection, ownConnection } from '../pool/own-connection.ts';
+import { greet } from './greeting.ts';
+import type { CheckedSettings } from './options.ts';
+import { Session, SessionEndedError, type Row, type Statement } from './session.ts';
+import { refuseTransactionPooler } from './transaction-pooler.ts';
+import { TokenSequence } from './token-sequence.ts';
+
+const APPLICATION = 'locks-advisory';
+/** A session that carries nothing is kept for this long. */
+const LINGER_MS = 10_000;
+
+/** What the sessions tell whoever uses them. */
+export interface SessionsListener {
+  /** It ended without being asked to. */
+  lost(session: Session, isMain: boolean): void;
+  /** Another wait may stand in the queue now. */
+  freed(): void;
+  notified(channel: string, payload: string): void;
+}
+
+/** The connections of one backend: a main one that tries and holds, and others that stand in the server's queue. */
+export class Sessions {
+  readonly tokens: TokenSequence | undefined;
+  readonly #pool: pg.Pool;
+  readonly #settings: CheckedSettings;
+  readonly #channels: readonly string[];
+  readonly #listener: SessionsListener;
+  readonly #open = new Set<Session>();
+  /** How many runs each session carries, and since when none. */
+  readonly #loads = new Map<Session, { runs: number; idleSince: number }>();
+  #opening = 0;
+  #main: Session | undefined;
+  #openingMain: Promise<Session> | undefined;
+  #sessionsAreOurs = false;
+  #database = '';
+  #closed = false;
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(
+    pool: pg.Pool,
+    settings: CheckedSettings,
+    channels: readonly string[],
+    listener: SessionsListener,
+  ) {
+    this.#pool = pool;
+    this.#settings = settings;
+    this.#channels = channels;
+    this.#listener = listener;
+    this.tokens = settings.schema === undefined ? undefined : new TokenSequence(settings.schema);
+  }
+
+  /** The oid of the database, known once a session is open. */
+  get database(): string {
+    return this.#database;
+  }
+
+  /** The session that tries, holds what nobody was in the way of, and answers questions of others. */
+  main(): Session | Promise<Session> {
+    if (this.#main?.alive === true) {
+      const load = this.#loads.get(this.#main);
+      if (load !== undefined) load.idleSince = performance.now();
+      return this.#main;
+    }
+    this.#openingMain ??= this.#openSession(this.#channels)
+      .then((session) => (this.#main = session))
+      .finally(() => {
+        this.#openingMain = undefined;
+      });
+    return this.#openingMain;
+  }
+
+  /** A session that carries nothing, to stand in the queue; `undefined` when there are as many as there may be. */
+  async forWait(): Promise<Session | undefined> {
+    for (const session of this.#open) {
+      if (session !== this.#main && session.alive && this.#loads.get(session)?.runs === 0) {
+        this.carry(session);
+        return session;
+      }
+    }
+    // One is always left for the main session.
+    const places = this.#settings.maxConnections - (this.#main?.alive === true ? 0 : 1);
+    if (this.#open.size + this.#opening >= places) return undefined;
+    const session = await this.#openSession([]);
+    this.carry(session);
+    return session;
+  }
+
+  carry(session: Session): void {
+    const load = this.#loads.get(session);
+    if (load !== undefined) load.runs += 1;
+  }
+
+  unload(session: Session): void {
+    const load = this.#loads.get(session);
+    if (load === undefined) return;
+    load.runs -= 1;
+    if (load.runs > 0) return;
+    load.idleSince = performance.now();
+    if (session !== this.#main) this.#listener.freed();
+  }
+
+  isMine(pid: number): boolean {
+    return [...this.#open].some((session) => session.pid === pid && session.alive);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#sweeper);
+    await this.#openingMain?.catch(() => undefined);
+    await Promise.all([...this.#open].map((session) => session.close()));
+  }
+
+  async #openSession(channels: readonly string[]): Promise<Session> {
+    this.#opening += 1;
+    try {
+      const { sessionTimeoutMs } = this.#settings;
+      const client = await this.#connect();
+      try {
+        const greeting = await greet(client, sessionTimeoutMs, channels);
+        if (!greeting.direct && !this.#sessionsAreOurs) await refuseTransactionPooler(() => this.#connect());
+        this.#sessionsAreOurs = true;
+        await this.tokens?.prepare(client);
+        if (this.#closed) throw new SessionEndedError('the backend was closed');
+        this.#database = greeting.database;
+        const session: Session = new Session(
+          client,
+          greeting.pid,
+          sessionTimeoutMs,
+          greeting.at,
+          () => this.#probe(session),
+          (rows) => this.#probed(session, rows),
+        );
+        this.#add(session);
+        return session;
+      } catch (error) {
+        endConnection(client);
+        throw error;
+      }
+    } finally {
+      this.#opening -= 1;
+    }
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const client = ownConnection(this.#pool, APPLICATION);
+    client.on('error', () => undefined);
+    await client.connect();
+    return client;
+  }
+
+  #add(session: Session): void {
+    this.#open.add(session);
+    this.#loads.set(session, { runs: 0, idleSince: performance.now() });
+    session.client.on('notification', ({ channel, payload }) => {
+      this.#listener.notified(channel, payload ?? '');
+    });
+    session.onEnd(() => {
+      this.#open.delete(session);
+      this.#loads.delete(session);
+      const isMain = session === this.#main;
+      if (isMain) this.#main = undefined;
+      if (session.closing) return;
+      this.#listener.lost(session, isMain);
+      this.#listener.freed();
+    });
+    if (this.#sweeper !== undefined) return;
+    this.#sweeper = setInterval(() => this.#sweep(), LINGER_MS / 2);
+    this.#sweeper.unref();
+  }
+
+  /** Whether the server still is who it was; of the main session also, which of the others are still in the queue. */
+  #probe(session: Session): Statement {
+    if (session !== this.#main) return { text: 'SELECT pg_backend_pid()' };
+    const blocked = [...this.#open].filter((other) => other.blocked).map(({ pid }) => pid);
+    return {
+      text: `SELECT pg_backend_pid(), array_to_string($1::int4[], ','),
+               (SELECT string_agg(pid::text, ',') FROM pg_stat_activity WHERE pid = ANY ($1::int4[]))`,
+      values: [blocked],
+    };
+  }
+
+  #probed(session: Session, rows: Row[]): void {
+    const [pid, asked, alive] = rows[0] ?? [];
+    if (Number(pid) !== session.pid) throw new Error('a pooler gave its server session to somebody else');
+    const gone = new Set((asked ?? '').split(',').filter((one) => one !== ''));
+    for (const one of (alive ?? '').split(',')) gone.delete(one);
+    for (const other of this.#open) {
+      // Its grant, or its end, was swallowed on the way.
+      if (gone.has(String(other.pid))) other.end(new Error('the server ended it'));
+    }
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    const carries = [...this.#loads.values()].some(({ runs }) => runs > 0);
+    for (const [session, { runs, idleSince }] of this.#loads) {
+      if (runs > 0 || now - idleSince < LINGER_MS || (session === this.#main && carries)) continue;
+      if (session === this.#main) this.#main = undefined;
+      void session.close();
+    }
+    if (this.#open.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}
