@@ -42,9 +42,9 @@ export function delegateLock(lock: Lock, overrides: Partial<Lock>): Lock {
   return {
     name: lock.name,
     mode: lock.mode,
-    acquire: (options) => lock.acquire(withOriginal(options)),
-    tryAcquire: (options) => lock.tryAcquire(withOriginal(options)),
-    run: (work, options) => lock.run(work, withOriginal(options)),
+    acquire: (options) => lock.acquire(originalOf(options)),
+    tryAcquire: (options) => lock.tryAcquire(originalOf(options)),
+    run: (work, options) => lock.run(work, originalOf(options)),
     inspect: () => lock.inspect(),
     ...overrides,
   };
@@ -87,16 +87,17 @@ export function delegateLease(lease: Lease, overrides: Partial<Lease>): Lease {
 /** A manager whose leases, from `acquire`, `tryAcquire` and in `run`, are changed by `change`. */
 export function overLeases(locks: LockManager, change: (lease: Lease) => Lease): LockManager {
   return overLocks(locks, (lock) => ({
-    acquire: async (options) => change(await lock.acquire(withOriginal(options))),
+    acquire: async (options) => change(await lock.acquire(originalOf(options))),
     tryAcquire: async (options) => {
-      const lease = await lock.tryAcquire(withOriginal(options));
+      const lease = await lock.tryAcquire(originalOf(options));
       return lease && change(lease);
     },
-    run: (work, options) => lock.run((lease) => work(change(lease)), withOriginal(options)),
+    run: (work, options) => lock.run((lease) => work(change(lease)), originalOf(options)),
   }));
 }
 
-function withOriginal(options: AcquireOptions | undefined): AcquireOptions | undefined {
+/** With core's own lease as `within`. */
+export function originalOf(options: AcquireOptions | undefined): AcquireOptions | undefined {
   if (options?.within === undefined) return options;
   return { ...options, within: originals.get(options.within) ?? options.within };
 }

@@ -43,7 +43,7 @@ export async function workAndRelease<T>(
 }
 
 /** The loss, if the lease was lost. Where the store gave no answer the work's outcome stands, and the event tells. */
-async function releaseQuietly(lease: LeaseHandle): Promise<LockError | undefined> {
+export async function releaseQuietly(lease: LeaseHandle): Promise<LockError | undefined> {
   try {
     await lease.release();
     return undefined;

@@ -1,4 +1,4 @@
-import { isLockError, mustBe, invalidArgument } from '../errors.ts';
+import { mustBe, invalidArgument } from '../errors.ts';
 import type { Lease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
 import { checkDuration } from '../options.ts';
@@ -25,8 +25,7 @@ export class LockSet implements MultiLock {
   async acquire(options?: AllOptions): Promise<MultiLease> {
     checkOptions(options);
     const now = (): number => this.#clock.now();
-    const given = options?.waitMs ?? this.#members[0]?.parts?.options.waitMs ?? DEFAULT_WAIT_MS;
-    const waitMs = checkDuration('waitMs', given, 0, Number.POSITIVE_INFINITY);
+    const waitMs = this.#waitMs(options);
     const deadline = now() + waitMs;
     for (let remaining = waitMs; ; remaining = deadline - now()) {
       const together = await acquireAtOnce(this.#members, options, remaining);
@@ -66,19 +65,31 @@ export class LockSet implements MultiLock {
 
   async run<T>(work: (lease: MultiLease) => T | Promise<T>, options?: AllOptions): Promise<T> {
     if (typeof work !== 'function') throw mustBe('What run() works', 'a function', work);
-    const set = await this.acquire(options);
+    checkOptions(options);
+    if (this.#members.some(({ parts }) => parts?.options.reentrant)) return this.#runNested(work, options);
+    const set = (await this.acquire(options)) as LeaseSet;
     return workAndRelease(
       () => work(set),
-      async () => {
-        try {
-          await set.release();
-        } catch (error) {
-          if (isLockError(error, 'LOCK_LOST')) return error;
-          // The lease's own event told it.
-        }
-        return undefined;
-      },
+      () => set.releaseQuietly(),
     );
+  }
+
+  /** One `run` inside the other: so members that ask for it re-enter what the caller holds already (docs/spec.md §5.2). */
+  #runNested<T>(work: (lease: MultiLease) => T | Promise<T>, options: AllOptions | undefined): Promise<T> {
+    const deadline = this.#clock.now() + this.#waitMs(options);
+    const from = async (index: number, leases: readonly Lease[]): Promise<T> => {
+      const member = this.#members[index];
+      if (member === undefined) return await work(this.#lease(leases));
+      const waitMs = Math.max(0, deadline - this.#clock.now());
+      return member.lock.run((lease) => from(index + 1, [...leases, lease]), { ...options, waitMs });
+    };
+    return from(0, []);
+  }
+
+  #waitMs(options: AllOptions | undefined): number {
+    const own = this.#members[0]?.parts?.options.waitMs ?? DEFAULT_WAIT_MS;
+    const given = options?.waitMs === undefined ? own : options.waitMs;
+    return checkDuration('waitMs', given, 0, Number.POSITIVE_INFINITY);
   }
 
   async #oneByOne(options: AllOptions | undefined, remainingMs: () => number): Promise<Lease[]> {

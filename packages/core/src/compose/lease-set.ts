@@ -1,5 +1,6 @@
-import { isLockError } from '../errors.ts';
-import type { Lease } from '../lease.ts';
+import { isLockError, type LockError } from '../errors.ts';
+import { type Lease, LeaseHandle } from '../lease.ts';
+import { releaseQuietly } from '../run.ts';
 import type { MultiLease } from './all.ts';
 
 /** Several leases as one: as good as the worst of them (docs/spec.md §16.3). */
@@ -33,8 +34,25 @@ export class LeaseSet implements MultiLease {
     await settled(this.leases.map((lease) => lease.release()));
   }
 
+  /** The first loss that comes out. What got no answer is told by an event. */
+  async releaseQuietly(): Promise<LockError | undefined> {
+    const losses = await Promise.all(this.leases.map(quietly));
+    return losses.find((loss) => loss !== undefined);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.leases.map((lease) => lease[Symbol.asyncDispose]()));
+  }
+}
+
+async function quietly(lease: Lease): Promise<LockError | undefined> {
+  const own = LeaseHandle.of(lease);
+  if (own !== undefined) return releaseQuietly(own);
+  try {
+    await lease.release();
+    return undefined;
+  } catch (error) {
+    return isLockError(error, 'LOCK_LOST') ? error : undefined;
   }
 }
 

@@ -1,0 +1,11 @@
+import { defineHarness } from '@locks/core/conformance';
+import { withAllOfOne } from '../kinds/instead-of-mutex.ts';
+import memory from './memory.ts';
+
+/** The suite with the kind of lock that the name says in place of the mutex. */
+export default defineHarness({
+  ...memory,
+  module: import.meta.url,
+  name: 'memory-all-of-one',
+  createLocks: withAllOfOne,
+});

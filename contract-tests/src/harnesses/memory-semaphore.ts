@@ -1,0 +1,11 @@
+import { defineHarness } from '@locks/core/conformance';
+import { semaphoreOfOne } from '../kinds/semaphore-of-one.ts';
+import memory from './memory.ts';
+
+/** The suite with a semaphore of one in place of the mutex. */
+export default defineHarness({
+  ...memory,
+  module: import.meta.url,
+  name: 'memory-semaphore',
+  createBackend: async () => semaphoreOfOne(await memory.createBackend()),
+});
