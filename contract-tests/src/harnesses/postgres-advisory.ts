@@ -47,7 +47,7 @@ export default defineHarness({
     },
   },
   // A granted process that stands still is passed over after two seconds.
-  timing: { ttlMs: 300, slackMs: 300, idleGapMs: 2_100 },
+  timing: { ttlMs: 300, slackMs: 400, idleGapMs: 2_100 },
 });
 
 async function administer(text: string, values: unknown[]): Promise<void> {

@@ -84,19 +84,22 @@ export function redisHarness(module: string, library: Library, topology: Topolog
 }
 
 /** As docs/backends/redis.md says. */
-function lockKey(resource: string): string {
+export function lockKey(resource: string): string {
   const encoded = /[{}]|%(?:25|7B|7D)/.test(resource)
     ? resource.replace(/[%{}]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
     : resource;
   return `lock:${encoded}`;
 }
 
-async function versionOf(address: RedisAddress): Promise<string> {
+export async function versionOf(address: RedisAddress): Promise<string> {
   const info = await withAdmin(address, (admin) => admin.info('server'));
   return /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'of unknown version';
 }
 
-async function withAdmin<T>(address: RedisAddress, act: (admin: Redis | Cluster) => Promise<T>): Promise<T> {
+export async function withAdmin<T>(
+  address: RedisAddress,
+  act: (admin: Redis | Cluster) => Promise<T>,
+): Promise<T> {
   const admin = ioredisClient(address);
   try {
     return await act(admin);

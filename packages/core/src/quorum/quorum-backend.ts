@@ -334,15 +334,14 @@ function snapshot<T>({ answers, failures, pending }: Votes<T>): Votes<T> {
   return { answers: [...answers], failures: [...failures], pending };
 }
 
-/** Valid until `end`. Where every node granted the whole ttl, the lease only counts from a little earlier. */
+/** Valid until `end`. Unless the nodes gave much less than the ttl, the lease only counts from a little earlier. */
 function quorumGrant(
   request: AcquireRequest,
   nodes: readonly (Grant | undefined)[],
   startedAt: number,
   end: number,
 ): QuorumGrant {
-  const shortened = nodes.some((grant) => grant?.validForMs !== undefined);
-  return shortened
+  return end - startedAt < request.ttlMs / 2
     ? { request, countedFrom: startedAt, validForMs: end - startedAt, nodes }
     : { request, countedFrom: Math.min(startedAt, end - request.ttlMs), nodes };
 }
