@@ -48,11 +48,13 @@ export async function connectClient(
   return client;
 }
 
-/** Ends the session of a client behind its back: whoever knows id and password may close it. */
+/** Ends the session of a client, which hears of it: whoever knows id and password may close it. */
 export async function endSessionOf(servers: string, victim: NodeZooKeeperClient): Promise<void> {
   const { getSessionPassword } = victim as AdminClient;
   const session = { id: victim.getSessionId(), password: getSessionPassword.call(victim) };
+  const told = new Promise<void>((resolve) => victim.on('expired', resolve));
   await withAdmin(servers, async () => {}, session);
+  await told;
 }
 
 export async function childrenOf(servers: string, path: string): Promise<readonly string[]> {

@@ -14,7 +14,9 @@ export interface Deployment {
 /** The server that `ZOOKEEPER_URL` names, or private ones. */
 export async function deploy(topology: Topology): Promise<Deployment> {
   const given = topology === 'standalone' ? process.env['ZOOKEEPER_URL'] : undefined;
-  const { servers, stop } = given ? { servers: addressesIn(given), stop: async () => {} } : await start(topology);
+  const { servers, stop } = given
+    ? { servers: addressesIn(given), stop: async () => {} }
+    : await start(topology);
   const proxies = await Promise.all(
     servers.map((address) => {
       const { hostname, port } = new URL(`zk://${address}`);
@@ -43,5 +45,8 @@ async function start(topology: Topology): Promise<{ servers: string[]; stop: () 
 
 /** A connect string, also with `zookeeper://` before it. */
 function addressesIn(url: string): string[] {
-  return url.replace(/^\w+:\/\//, '').replace(/\/.*$/, '').split(',');
+  return url
+    .replace(/^\w+:\/\//, '')
+    .replace(/\/.*$/, '')
+    .split(',');
 }

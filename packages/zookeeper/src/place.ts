@@ -15,7 +15,7 @@ type Outcome<T> = { readonly value: T } | { readonly error: unknown };
 export class Place {
   readonly request: AcquireRequest;
   readonly parent: string;
-  /** Aborts with `{ reason }` when the hold is lost by a message of the store. */
+  /** Aborts, with the reason, when the hold is lost by a message of the store. */
   readonly lost = new AbortController();
   granted = false;
   /** Given up: whatever comes of requests that are under way, nothing may be left. */
@@ -174,7 +174,7 @@ export class Place {
   }
 
   lose(reason: LossReason): void {
-    if (this.granted && !this.doomed) this.lost.abort({ reason });
+    if (this.granted && !this.doomed) this.lost.abort(reason);
     this.gone();
   }
 

@@ -6,8 +6,8 @@ import { Watches } from './watches.ts';
 
 /** A node that never exists: to delete it is a write that changes nothing, and that only a leader with a quorum answers. */
 const PROBE = '/locks-backend-probe';
-/** A probe without an answer after this part of the session's time: the client had better try another server. */
-const SUSPICIOUS = 1 / 9;
+/** A server that said nothing for this part of the session's time after a probe: the client had better try another. */
+const SUSPICIOUS = 1 / 6;
 
 /** One session with ZooKeeper, from its first use to its end, and all that is held or waited for in it. */
 export class Session {
@@ -28,6 +28,8 @@ export class Session {
   readonly #unlisten: () => void;
   #ended = false;
   #connected = true;
+  /** When a server answered anything last. */
+  #heardAt = Number.NEGATIVE_INFINITY;
   #heart: NodeJS.Timeout | undefined;
   #watchdog: NodeJS.Timeout | undefined;
 
@@ -61,7 +63,10 @@ export class Session {
     return new Promise<T>((resolve, reject) => {
       this.#pending.add(reject);
       send()
-        .finally(() => this.#pending.delete(reject))
+        .finally(() => {
+          this.#pending.delete(reject);
+          this.#heardAt = this.now();
+        })
         .then(resolve, (error: unknown) => {
           if (hasCode(error, 'SESSION_EXPIRED')) this.end();
           reject(error);
@@ -160,15 +165,15 @@ export class Session {
   }
 
   async #probe(): Promise<void> {
-    let answered = false;
+    const sentAt = this.now();
     const moveOn = (): void => {
-      if (!answered && this.connected) this.port.moveOn?.();
+      // One that is only slow still answers what it was asked before.
+      if (this.#heardAt < sentAt && this.connected) this.port.moveOn?.();
     };
     // After a pause of this process the answer may be here, and read only after the timers.
     const silent = setTimeout(() => setImmediate(moveOn), this.timeoutMs * SUSPICIOUS).unref();
     try {
       await this.barrier();
-      answered = true;
       for (const [acquisitionId, parent] of [...this.graves]) await this.bury(acquisitionId, parent);
     } catch {
       // The next one may be answered; if not, the watchdog tells.

@@ -35,7 +35,7 @@ export class Sessions {
     const live = this.#live;
     if (live?.connected) return live;
     if (this.#closed) throw expired();
-    if (live !== undefined && !(await this.#connected(live.port, call))) throw notConnected();
+    if (live !== undefined && !(await this.#connected(live.port))) throw notConnected();
     if (this.#live?.connected) return this.#live;
     this.#opening ??= this.#open(call).finally(() => {
       this.#opening = undefined;
@@ -69,7 +69,7 @@ export class Sessions {
       if (port.state === 'connected') heardAt -= port.sessionTimeoutMs / 3;
     }
     try {
-      if (!(await this.#connected(port, call))) throw port.state === 'ended' ? refused() : notConnected();
+      if (!(await this.#connected(port))) throw port.state === 'ended' ? refused() : notConnected();
       if (this.#closed) throw expired();
       return this.#begin(port, () => call.now(), heardAt);
     } catch (error) {
@@ -101,10 +101,9 @@ export class Sessions {
   }
 
   /** Whether there is a connection within the time that is left. */
-  async #connected(port: ClientPort, call: Call): Promise<boolean> {
+  async #connected(port: ClientPort): Promise<boolean> {
     if (port.state === 'connected') return true;
-    const limitMs = Math.min(this.#connectTimeoutMs, call.deadline - call.now());
-    if (port.state === 'ended' || limitMs <= 0) return false;
+    if (port.state === 'ended') return false;
     const mover = setInterval(() => port.moveOn?.(), HANDSHAKE_MS).unref();
     try {
       return await new Promise<boolean>((resolve) => {
@@ -113,7 +112,7 @@ export class Sessions {
           unlisten();
           resolve(port.state === 'connected');
         };
-        const timer = setTimeout(settle, limitMs).unref();
+        const timer = setTimeout(settle, this.#connectTimeoutMs).unref();
         const unlisten = port.onChange(() => {
           if (port.state !== 'disconnected') settle();
         });

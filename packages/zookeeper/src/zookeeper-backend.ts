@@ -5,6 +5,7 @@ import type {
   Grant,
   Holder,
   LockBackend,
+  LossReason,
   RenewItem,
   ResourceState,
   Standing,
@@ -31,6 +32,8 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   /** Granted, and not watched yet. */
   #unguarded: Place[] = [];
   #guard: NodeJS.Timeout | undefined;
+  /** Attempts under way, by acquisition id. */
+  readonly #attempting = new Map<string, { abandoned: boolean }>();
 
   constructor(name: string, source: ClientSource, { path, tidyMs, connectTimeoutMs }: ResolvedOptions) {
     this.name = name;
@@ -39,9 +42,29 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    const attempting = { abandoned: false };
+    this.#attempting.set(request.acquisitionId, attempting);
+    try {
+      return await this.#attempt(request, enqueue, call, attempting);
+    } finally {
+      this.#attempting.delete(request.acquisitionId);
+    }
+  }
+
+  async #attempt(
+    request: AcquireRequest,
+    enqueue: boolean,
+    call: Call,
+    attempting: { readonly abandoned: boolean },
+  ): Promise<Attempt> {
     for (;;) {
       const session = await this.#sessions.current(call);
       const place = await this.#placeOf(request, session);
+      // Given up before there was a place in line to give up (docs/spec.md §2.2).
+      if (attempting.abandoned && place.seat === undefined) {
+        place.gone();
+        return { status: 'contended' };
+      }
       const countedFrom = call.now();
       const line = await place.lookUp();
       // Abandoned while it was under way, or deleted by an administrator.
@@ -75,12 +98,12 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     return undefined;
   }
 
-  async abandon({ acquisitionId }: AcquireRequest): Promise<void> {
-    const session = this.#sessions.live;
-    const parent = session?.graves.get(acquisitionId);
-    const place = session?.places.get(acquisitionId);
-    if (place !== undefined) await place.leave();
-    else if (parent !== undefined) await session?.bury(acquisitionId, parent);
+  async abandon(request: AcquireRequest): Promise<void> {
+    const attempting = this.#attempting.get(request.acquisitionId);
+    if (attempting !== undefined) attempting.abandoned = true;
+    const place = this.#placeOfGrant(request);
+    if (place === undefined) await this.#removeStranger(request);
+    else await place.leave();
   }
 
   renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
@@ -89,7 +112,7 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
 
   async release({ request }: Grant): Promise<'released' | 'not-held' | 'unknown'> {
     const place = this.#placeOfGrant(request);
-    if (place === undefined) return 'not-held';
+    if (place === undefined) return (await this.#removeStranger(request)) ? 'released' : 'not-held';
     if (await place.leave()) return 'released';
     return place.leftBefore ? 'unknown' : 'not-held';
   }
@@ -179,6 +202,11 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     return this.#sessions.live?.places.get(acquisitionId);
   }
 
+  /** An id that this session does not know may still have a node, made by another. */
+  async #removeStranger({ acquisitionId, resource }: AcquireRequest): Promise<boolean> {
+    return (await this.#sessions.live?.bury(acquisitionId, this.#parents.pathOf(resource))) ?? false;
+  }
+
   /** Known without a request: the session is probed, and the node is watched. */
   async #standing(grant: Grant): Promise<Standing> {
     const place = this.#placeOfGrant(grant.request);
@@ -202,8 +230,8 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
 
 function lossOf({ lost, session }: Grant): Standing {
   const expired = session !== undefined && session.validUntil() === Number.NEGATIVE_INFINITY;
-  const reason = (lost?.reason as { reason?: 'session-lost' | 'force-released' } | undefined)?.reason;
-  return { status: 'lost', reason: reason ?? (expired ? 'session-lost' : 'force-released') };
+  const told = lost?.reason as LossReason | undefined;
+  return { status: 'lost', reason: told ?? (expired ? 'session-lost' : 'force-released') };
 }
 
 /** Whether the node changed, rather than the call ended. */
