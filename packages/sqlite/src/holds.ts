@@ -103,7 +103,7 @@ export class Holds {
     if (typeof end === 'number') return { status: 'lost', reason: end < 0 ? 'taken-over' : 'expired' };
     // Shares and permits live beside others, who have therefore not taken anything.
     const { kind } = request.mode;
-    const other = found?.other == null ? undefined : toMode({ kind: found.other }).kind;
+    const other = typeof found?.other === 'number' ? toMode({ kind: found.other }).kind : undefined;
     const taken = other !== undefined && (other !== kind || kind === 'exclusive');
     return { status: 'lost', reason: taken ? 'taken-over' : 'force-released' };
   }

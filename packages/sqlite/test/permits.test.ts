@@ -47,7 +47,7 @@ test('a released weight lets all enter at once who fit together, and no more', a
   for (const weight of [1, 2, 1, 1]) places.push(await queue(backend, permit('a', 4, weight)));
   await backend.release(heavy, call);
   const { holders, waiters } = await backend.inspect('a', call);
-  expect(holders.map(({ mode }) => mode.kind === 'permit' && mode.weight).sort()).toEqual([1, 1, 2]);
+  expect(holders.map(({ mode }) => mode.kind === 'permit' && mode.weight)).toEqual([1, 2, 1]);
   expect(waiters).toHaveLength(1);
   const [first] = await Promise.all(places.slice(0, 3).map(({ granted }) => granted));
   await backend.release(first as never, call);
