@@ -1,0 +1,64 @@
+import { defineHarness } from '@locks/core/conformance';
+import { mysqlBackend } from '@locks/mysql';
+import { type Proxy, startMariadb, startProxy } from '@locks/test-servers';
+import { createPool, type Pool } from 'mysql2';
+import { adminQuery } from '../mysql/admin.ts';
+
+const VARIABLE = 'LOCKS_CONFORMANCE_MYSQL';
+
+let proxy: Proxy | undefined;
+let pool: Pool | undefined;
+
+/** The server that `MYSQL_URL` names, else a private one. This process speaks through a proxy, its children directly. */
+const harness = defineHarness({
+  module: import.meta.url,
+  name: 'mysql',
+  async setup() {
+    const given = process.env['MYSQL_URL'];
+    const server = given ? undefined : await startMariadb();
+    const direct = given || (server?.url as string);
+    const { hostname, port } = new URL(direct);
+    const started = await startProxy({ host: hostname, port: Number(port || 3306) }, { protocol: 'raw' });
+    proxy = started;
+    const [row] = await adminQuery(direct, 'SELECT VERSION() AS version');
+    Object.assign(harness, { server: `MariaDB ${String(row?.['version']).replace(/-.*/, '')}` });
+    return {
+      env: { [VARIABLE]: direct },
+      teardown: async () => {
+        await pool?.promise().end();
+        pool = undefined;
+        proxy = undefined;
+        await started.stop();
+        await server?.stop();
+      },
+    };
+  },
+  createBackend() {
+    // One pool for all, as in an application; a backend never ends the pool that it was given.
+    pool ??= createPool({ uri: through(process.env[VARIABLE] as string), connectionLimit: 12 });
+    return mysqlBackend({ pool });
+  },
+  faults: {
+    async cut() {
+      proxy?.refuse();
+      proxy?.cut();
+      return async () => {
+        await proxy?.heal();
+      };
+    },
+    async evict(resource) {
+      const sql = 'DELETE FROM locks_locks WHERE name = ?';
+      await adminQuery(process.env[VARIABLE] as string, sql, [Buffer.from(resource)]);
+    },
+  },
+  timing: { slackMs: 400, idleGapMs: 4_200 },
+});
+
+export default harness;
+
+function through(direct: string): string {
+  if (proxy === undefined) return direct;
+  const url = new URL(direct);
+  url.host = `${proxy.host}:${proxy.port}`;
+  return url.href;
+}

@@ -1,0 +1,91 @@
+/** The server did not answer in time; its connection was given up. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError';
+  readonly code = 'NO_ANSWER';
+}
+
+/** One of the two was undone by the server, or gave up waiting for the other: nothing of it happened. */
+const collisions = new Set([1205, 1213]);
+
+/** That the same call may succeed later, on this server or the one that takes its place. */
+const passing = new Set([
+  ...collisions,
+  // Too many connections; of one user.
+  1040,
+  1203,
+  1226,
+  // Shutting down; the statement or its connection was killed.
+  1053,
+  1077,
+  1078,
+  1079,
+  1080,
+  1158,
+  1159,
+  1160,
+  1161,
+  1184,
+  1317,
+  1927,
+  3169,
+  4031,
+  // Read-only: until the fail-over is done.
+  1290,
+  1792,
+  1836,
+  // The tables are gone: they are made again.
+  1146,
+  // Galera: the node is not ready.
+  1047,
+  // Interrupted by a limit on the time of statements.
+  1028,
+  1969,
+  3024,
+]);
+
+const passingCodes = new Set([
+  'NO_ANSWER',
+  'PROTOCOL_CONNECTION_LOST',
+  'PROTOCOL_SEQUENCE_TIMEOUT',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'ENETRESET',
+  'EAI_AGAIN',
+]);
+
+interface MaybeMysqlError {
+  readonly code?: unknown;
+  readonly errno?: unknown;
+  readonly message?: unknown;
+}
+
+export function isCollision(error: unknown): boolean {
+  return collisions.has((error as MaybeMysqlError | null)?.errno as number);
+}
+
+export function isMissingTable(error: unknown): boolean {
+  return (error as MaybeMysqlError | null)?.errno === 1146;
+}
+
+/** Whether the connection broke, so that nobody knows whether the statement ran. */
+export function isBroken(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as MaybeMysqlError;
+  if (passingCodes.has(code as string)) return true;
+  // mysql2 has no code for a pooled connection that was closed since it was last used.
+  return typeof message === 'string' && /connection is in closed state|Connection lost/i.test(message);
+}
+
+export function isRetryableError(error: unknown): boolean {
+  if (isBroken(error)) return true;
+  const { errno, message } = (error ?? {}) as MaybeMysqlError;
+  if (passing.has(errno as number)) return true;
+  // A pool that does not queue.
+  return message === 'No connections available.' || message === 'Queue limit reached.';
+}

@@ -1,0 +1,69 @@
+import type { AcquireRequest } from '@locks/core/backend';
+import type { Cells, Connections, Session, WriteResult } from './connections.ts';
+import type { LockState } from './lock-state.ts';
+import { isMissingTable } from './mysql-error.ts';
+import type { Schema } from './schema.ts';
+import { freshVersion, type Snapshot, type Statements, type Write } from './statements.ts';
+
+/** Until when an answer is of use, on the clock of the call. */
+export interface TimeLimit {
+  now(): number;
+  readonly deadline: number;
+}
+
+/** The tables, one round trip to a method; what each statement does stands in {@link Statements}. */
+export class Store {
+  readonly statements: Statements;
+  readonly #connections: Connections;
+  readonly #schema: Schema;
+
+  constructor(connections: Connections, statements: Statements, schema: Schema) {
+    this.#connections = connections;
+    this.statements = statements;
+    this.#schema = schema;
+  }
+
+  /** The token, if the resource was free. */
+  async take(
+    request: AcquireRequest,
+    limit: TimeLimit,
+  ): Promise<{ readonly version: number; readonly token: number } | undefined> {
+    const version = freshVersion();
+    const { value } = await this.write(this.statements.take([{ request, version }]), limit);
+    return value > 0 ? { version, token: value } : undefined;
+  }
+
+  /** Whether the state was still the one that the draft was made from; gives the server's time of the write. */
+  async compareAndWrite(write: Write, limit: TimeLimit): Promise<number | undefined> {
+    const { rows, value } = await this.write(this.statements.write(write), limit);
+    return rows === 1 ? value : undefined;
+  }
+
+  async snapshot(names: readonly string[], known: readonly number[], limit: TimeLimit): Promise<Snapshot> {
+    const rows = await this.read(this.statements.read(names, known), limit);
+    return this.statements.snapshot(rows, known);
+  }
+
+  async state(name: string, limit: TimeLimit): Promise<{ snapshot: Snapshot; state: LockState | undefined }> {
+    const snapshot = await this.snapshot([name], [], limit);
+    return { snapshot, state: snapshot.states.get(name) };
+  }
+
+  write(sql: string, limit: TimeLimit): Promise<WriteResult> {
+    return this.session(limit, (session) => session.write(sql));
+  }
+
+  read(sql: string, limit: TimeLimit): Promise<readonly Cells[]> {
+    return this.session(limit, (session) => session.read(sql));
+  }
+
+  async session<T>(limit: TimeLimit, work: (session: Session) => Promise<T>): Promise<T> {
+    await this.#schema.ready();
+    try {
+      return await this.#connections.session(limit.deadline - limit.now(), work);
+    } catch (error) {
+      if (isMissingTable(error)) this.#schema.forget();
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import { checkPrefix } from './options.ts';
+
+/** The quoted names of the tables. */
+export interface Tables {
+  readonly locks: string;
+  readonly clients: string;
+  readonly meta: string;
+}
+
+/** The version of the schema that this package makes and understands. */
+export const schemaVersion = 1;
+
+export function tablesOf(prefix: string, database: string | undefined): Tables {
+  const quoted = (name: string): string =>
+    (database === undefined ? '' : `\`${database}\`.`) + `\`${prefix}${name}\``;
+  return { locks: quoted('locks'), clients: quoted('clients'), meta: quoted('meta') };
+}
+
+/**
+ * The statements that make the tables, for those who create them by their own migrations (`createTables: false`). Each may be
+ * run again.
+ *
+ * @example
+ * ```ts
+ * for (const statement of schemaStatements({ tablePrefix: 'locks_' })) await pool.query(statement);
+ * ```
+ */
+export function schemaStatements(
+  options: { readonly database?: string; readonly tablePrefix?: string } = {},
+): readonly string[] {
+  return createStatements(tablesOf(checkPrefix(options.tablePrefix), options.database));
+}
+
+/** The version comes last: where it stands, all is there. */
+export function createStatements({ locks, clients, meta }: Tables): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${locks} (
+  name VARBINARY(512) NOT NULL PRIMARY KEY,
+  version BIGINT NOT NULL,
+  token BIGINT NOT NULL,
+  waiting INT NOT NULL,
+  free_at BIGINT NOT NULL,
+  at BIGINT NOT NULL,
+  state MEDIUMBLOB NOT NULL
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC`,
+    `CREATE TABLE IF NOT EXISTS ${clients} (
+  client VARBINARY(64) NOT NULL PRIMARY KEY,
+  seen_at BIGINT NOT NULL
+) ENGINE=InnoDB`,
+    `CREATE TABLE IF NOT EXISTS ${meta} (
+  item VARBINARY(32) NOT NULL PRIMARY KEY,
+  value BIGINT NOT NULL
+) ENGINE=InnoDB`,
+    `INSERT IGNORE INTO ${meta} (item, value) VALUES ('token', 0), ('swept_at', 0)`,
+    `INSERT IGNORE INTO ${meta} (item, value) VALUES ('version', ${schemaVersion})`,
+  ];
+}
