@@ -4,3 +4,15 @@ export {
   type PostgresAdvisoryCapabilities,
 } from './advisory/advisory-backend.ts';
 export type { PostgresAdvisoryOptions } from './advisory/options.ts';
+export {
+  postgresLeaseBackend,
+  type PostgresLeaseCapabilities,
+} from './lease/lease-backend.ts';
+export type { PostgresLeaseOptions } from './lease/options.ts';
+export {
+  leaseSchemaSql,
+  migrateLeaseSchema,
+  PostgresSchemaError,
+  type PostgresSchemaErrorCode,
+} from './lease/schema.ts';
+export type { Place } from './pool/place.ts';

@@ -26,6 +26,12 @@ export function connectionTo(connectionString: string, name: string): pg.Client 
   });
 }
 
+/** From now on the connection alone does not keep the process alive. */
+export function unrefConnection(client: pg.Client): void {
+  // Not in the types of pg, but what its pool uses for `allowExitOnIdle`.
+  (client as unknown as { unref?(): void }).unref?.();
+}
+
 /** Ends a connection at once, whether it answers or not. */
 export function endConnection(client: pg.Client): void {
   client.on('error', ignore);

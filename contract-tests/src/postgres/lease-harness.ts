@@ -1,0 +1,70 @@
+import { defineHarness, type Harness } from '@locks/core/conformance';
+import { postgresLeaseBackend } from '@locks/postgres';
+import pg from 'pg';
+import { deployPostgres, type PostgresAddress, type PostgresDeployment, withAdmin } from './deployment.ts';
+
+const VARIABLE = 'LOCKS_CONFORMANCE_POSTGRES';
+/** A claim time that lapses, and the look after it. */
+const IDLE_GAP_MS = 2_500;
+
+/** This process speaks through proxies, child processes directly. */
+export function postgresLeaseHarness(module: string, { pgbouncer = false } = {}): Harness {
+  let deployment: PostgresDeployment | undefined;
+  let pool: pg.Pool | undefined;
+  const direct = (): PostgresAddress => JSON.parse(process.env[VARIABLE] ?? 'null') as PostgresAddress;
+  const harness = defineHarness({
+    module,
+    name: pgbouncer ? 'postgres-lease-pgbouncer' : 'postgres-lease',
+    ...(pgbouncer && { topology: 'pgbouncer' }),
+    createBackend() {
+      const address = deployment?.proxied ?? direct();
+      // All backends of a process share a pool, as those of an application would.
+      pool ??= new pg.Pool({ connectionString: address.url, max: 16, allowExitOnIdle: true });
+      return postgresLeaseBackend({
+        pool,
+        schema: address.schema,
+        ...(pgbouncer && { listen: { connectionString: address.direct } }),
+      });
+    },
+    async setup() {
+      const started = await deployPostgres({ pgbouncer });
+      deployment = started;
+      const version = await withAdmin(started.direct.direct, async (admin) => {
+        const { rows } = await admin.query<{ server_version: string }>('SHOW server_version');
+        return rows[0]?.server_version.split(' ')[0];
+      });
+      Object.assign(harness, { server: `PostgreSQL ${version}` });
+      return {
+        env: { [VARIABLE]: JSON.stringify(started.direct) },
+        teardown: async () => {
+          deployment = undefined;
+          await pool?.end();
+          pool = undefined;
+          await started.stop();
+        },
+      };
+    },
+    faults: {
+      async cut() {
+        const proxies = deployment?.proxies ?? [];
+        for (const proxy of proxies) {
+          proxy.refuse();
+          proxy.cut();
+        }
+        return async () => {
+          await Promise.all(proxies.map((proxy) => proxy.heal()));
+        };
+      },
+      async evict(resource) {
+        const { schema, direct: url } = direct();
+        await withAdmin(url, async (admin) => {
+          const name = Buffer.from(resource);
+          await admin.query(`DELETE FROM ${schema}.shares WHERE name = $1`, [name]);
+          await admin.query(`UPDATE ${schema}.locks SET id = NULL WHERE name = $1`, [name]);
+        });
+      },
+    },
+    timing: { idleGapMs: IDLE_GAP_MS, slackMs: 500 },
+  });
+  return harness;
+}

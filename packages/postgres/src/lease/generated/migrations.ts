@@ -1,0 +1,526 @@
+// Generated from src/lease/migrations by generate.mjs. Do not edit.
+
+/** One text for each version of the schema, the first first. */
+export const migrations: readonly string[] = [
+  `CREATE TABLE @schema@.schema_version (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  version integer NOT NULL,
+  swept_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+INSERT INTO @schema@.schema_version (version) VALUES (1);
+CREATE SEQUENCE @schema@.numbers AS bigint;
+CREATE TABLE @schema@.locks (
+  name bytea PRIMARY KEY,
+  queued boolean NOT NULL,
+  permits integer,
+  stolen bigint NOT NULL,
+  id text,
+  token bigint,
+  granted_at timestamptz,
+  expires_at timestamptz,
+  pushed_to text,
+  label text
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        vacuum_truncate = false);
+CREATE TABLE @schema@.shares (
+  name bytea NOT NULL,
+  id text NOT NULL,
+  kind smallint NOT NULL,
+  weight integer NOT NULL,
+  token bigint NOT NULL,
+  granted_at timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL,
+  pushed_to text,
+  label text,
+  PRIMARY KEY (name, id)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        vacuum_truncate = false);
+CREATE TABLE @schema@.waiters (
+  name bytea NOT NULL,
+  ticket bigint NOT NULL,
+  client text NOT NULL,
+  id text NOT NULL,
+  kind smallint NOT NULL,
+  weight integer NOT NULL,
+  ttl_ms double precision NOT NULL,
+  enqueued_at timestamptz NOT NULL,
+  label text,
+  PRIMARY KEY (name, ticket)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        vacuum_truncate = false);
+CREATE UNIQUE INDEX waiters_of_client ON @schema@.waiters (client, id);
+CREATE TABLE @schema@.clients (
+  client text PRIMARY KEY,
+  alive_until timestamptz NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        vacuum_truncate = false);
+CREATE FUNCTION @schema@.enter(p_name bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'locks need transactions at read committed, not %', current_setting('transaction_isolation')
+      USING ERRCODE = 'LK001',
+            HINT = 'Use ALTER ROLE … SET default_transaction_isolation = ''read committed'' for the role of the locks.';
+  END IF;
+  PERFORM 1 FROM @schema@.locks l WHERE l.name = p_name FOR UPDATE;
+  RETURN FOUND;
+END $$;
+CREATE FUNCTION @schema@.serve(p_name bytea, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_claim_ms CONSTANT double precision := 2000;
+  v_moment CONSTANT timestamptz := clock_timestamp();
+  v_before @schema@.locks;
+  v_lock @schema@.locks;
+  v_next record;
+  v_silent text;
+  v_holders integer := 0;
+  v_weights bigint := 0;
+  v_token bigint;
+  v_ms double precision;
+  v_message text;
+  v_served text := '';
+BEGIN
+  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+  v_before := v_lock;
+  IF v_lock.id IS NOT NULL THEN
+    IF v_lock.expires_at > v_moment THEN
+      RETURN '';
+    END IF;
+    IF v_lock.pushed_to IS NOT NULL THEN
+      PERFORM @schema@.pass_over(p_name, v_lock.pushed_to);
+    END IF;
+    v_lock.id := NULL;
+  END IF;
+  FOR v_silent IN
+    DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.expires_at <= v_moment RETURNING s.pushed_to
+  LOOP
+    IF v_silent IS NOT NULL THEN
+      PERFORM @schema@.pass_over(p_name, v_silent);
+    END IF;
+  END LOOP;
+  SELECT count(*), coalesce(sum(s.weight), 0) INTO v_holders, v_weights FROM @schema@.shares s WHERE s.name = p_name;
+  WHILE v_lock.queued AND v_lock.id IS NULL LOOP
+    SELECT w.*, (w.client = p_client OR c.alive_until > v_moment) AS alive INTO v_next
+      FROM @schema@.waiters w LEFT JOIN @schema@.clients c ON c.client = w.client
+      WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
+    IF NOT FOUND THEN
+      v_lock.queued := false;
+      EXIT;
+    END IF;
+    IF v_next.alive IS TRUE THEN
+      EXIT WHEN v_next.kind = 0 AND v_holders > 0;
+      EXIT WHEN v_next.kind = 2 AND v_weights + v_next.weight > v_lock.permits;
+    END IF;
+    DELETE FROM @schema@.waiters w WHERE w.name = p_name AND w.ticket = v_next.ticket;
+    CONTINUE WHEN v_next.alive IS NOT TRUE;
+    v_token := nextval('@schema@.numbers');
+    v_ms := least(v_next.ttl_ms, v_claim_ms);
+    v_message := v_next.id || ' ' || v_token || ' ' || v_ms;
+    IF v_next.client = p_client THEN
+      v_served := v_served || E'\\n' || v_message;
+    ELSIF left(v_next.client, 1) <> '.' THEN
+      PERFORM pg_notify('locks_' || v_next.client, v_message);
+    END IF;
+    IF v_next.kind = 0 THEN
+      v_lock.id := v_next.id;
+      v_lock.token := v_token;
+      v_lock.granted_at := clock_timestamp();
+      v_lock.expires_at := v_lock.granted_at + v_ms * interval '1 millisecond';
+      v_lock.pushed_to := v_next.client;
+      v_lock.label := v_next.label;
+    ELSE
+      INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, pushed_to, label)
+        VALUES (p_name, v_next.id, v_next.kind, v_next.weight, v_token, clock_timestamp(),
+                clock_timestamp() + v_ms * interval '1 millisecond', v_next.client, v_next.label);
+      v_holders := v_holders + 1;
+      v_weights := v_weights + v_next.weight;
+    END IF;
+  END LOOP;
+  IF v_lock.id IS NULL AND v_holders = 0 AND NOT v_lock.queued THEN
+    DELETE FROM @schema@.locks l WHERE l.name = p_name;
+  ELSIF v_lock IS DISTINCT FROM v_before THEN
+    UPDATE @schema@.locks l SET queued = v_lock.queued, id = v_lock.id, token = v_lock.token,
+      granted_at = v_lock.granted_at, expires_at = v_lock.expires_at, pushed_to = v_lock.pushed_to, label = v_lock.label
+      WHERE l.name = p_name;
+  END IF;
+  RETURN v_served;
+END $$;
+CREATE FUNCTION @schema@.pass_over(p_name bytea, p_client text) RETURNS void LANGUAGE sql AS $$
+  DELETE FROM @schema@.waiters w USING @schema@.clients c
+    WHERE w.name = p_name AND w.client = p_client AND c.client = p_client
+      AND c.alive_until < clock_timestamp() + interval '1500 milliseconds';
+$$;
+CREATE FUNCTION @schema@.acquire(p_name bytea, p_id text, p_kind smallint, p_weight integer, p_permits integer,
+    p_ttl_ms double precision, p_label text, p_client text, p_way smallint) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment timestamptz := clock_timestamp();
+  v_lock @schema@.locks;
+  v_share record;
+  v_token bigint;
+  v_weights bigint;
+  v_served text := '';
+BEGIN
+  LOOP
+    IF p_kind = 0 THEN
+      INSERT INTO @schema@.locks (name, queued, stolen, id, token, granted_at, expires_at, label)
+        VALUES (p_name, false, 0, p_id, nextval('@schema@.numbers'), v_moment,
+                v_moment + p_ttl_ms * interval '1 millisecond', p_label)
+        ON CONFLICT (name) DO NOTHING RETURNING token INTO v_token;
+      IF FOUND THEN
+        IF pg_sequence_last_value('@schema@.numbers') <> v_token THEN
+          UPDATE @schema@.locks l SET token = nextval('@schema@.numbers') WHERE l.name = p_name
+            RETURNING l.token INTO v_token;
+        END IF;
+        RETURN 'g ' || v_token || v_served;
+      END IF;
+    ELSE
+      INSERT INTO @schema@.locks (name, queued, stolen, permits) VALUES (p_name, false, 0, p_permits)
+        ON CONFLICT (name) DO NOTHING;
+      IF FOUND THEN
+        RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
+      END IF;
+    END IF;
+    CONTINUE WHEN NOT @schema@.enter(p_name);
+    v_served := v_served || @schema@.serve(p_name, p_client);
+    SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+    EXIT WHEN FOUND;
+    v_moment := clock_timestamp();
+  END LOOP;
+  IF v_lock.id = p_id THEN
+    RETURN 'h ' || v_lock.token || ' ' || @schema@.ms_until(v_lock.expires_at) || v_served;
+  END IF;
+  SELECT s.token, s.expires_at INTO v_share FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id;
+  IF FOUND THEN
+    RETURN 'h ' || v_share.token || ' ' || @schema@.ms_until(v_share.expires_at) || v_served;
+  END IF;
+  IF p_way = 2 THEN
+    RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client, v_served);
+  END IF;
+  SELECT w.ticket INTO v_token FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
+  IF FOUND THEN
+    RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
+  END IF;
+  IF v_lock.permits IS DISTINCT FROM p_permits THEN
+    RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
+  END IF;
+  IF p_kind <> 0 AND v_lock.id IS NULL AND NOT v_lock.queued THEN
+    SELECT coalesce(sum(s.weight), 0) INTO v_weights FROM @schema@.shares s WHERE s.name = p_name;
+    IF p_kind = 1 OR v_weights + p_weight <= p_permits THEN
+      RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
+    END IF;
+  END IF;
+  IF p_way = 0 THEN
+    RETURN 'q 0 ' || @schema@.ms_to_expiry(v_lock) || v_served;
+  END IF;
+  v_token := nextval('@schema@.numbers');
+  INSERT INTO @schema@.waiters (name, ticket, client, id, kind, weight, ttl_ms, enqueued_at, label)
+    VALUES (p_name, v_token, p_client, p_id, p_kind, p_weight, p_ttl_ms, clock_timestamp(), p_label);
+  IF NOT v_lock.queued THEN
+    UPDATE @schema@.locks l SET queued = true WHERE l.name = p_name;
+  END IF;
+  PERFORM 1 FROM @schema@.clients c
+    WHERE c.client = p_client AND c.alive_until > clock_timestamp() + interval '1500 milliseconds';
+  IF NOT FOUND THEN
+    PERFORM @schema@.keep_alive(p_client);
+  END IF;
+  RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
+END $$;
+CREATE FUNCTION @schema@.add_share(p_name bytea, p_id text, p_kind smallint, p_weight integer,
+    p_ttl_ms double precision, p_label text) RETURNS bigint LANGUAGE sql AS $$
+  INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
+    VALUES (p_name, p_id, p_kind, p_weight, nextval('@schema@.numbers'), clock_timestamp(),
+            clock_timestamp() + p_ttl_ms * interval '1 millisecond', p_label)
+    RETURNING token;
+$$;
+CREATE FUNCTION @schema@.ms_until(p_moment timestamptz) RETURNS double precision LANGUAGE sql AS $$
+  SELECT (extract(epoch FROM p_moment - clock_timestamp()) * 1000)::double precision;
+$$;
+CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE sql AS $$
+  SELECT coalesce(@schema@.ms_until(CASE WHEN p_lock.id IS NOT NULL THEN p_lock.expires_at
+    ELSE (SELECT min(s.expires_at) FROM @schema@.shares s WHERE s.name = p_lock.name) END), -1);
+$$;
+CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS text LANGUAGE sql AS $$
+  SELECT kind || ' ' || weight || ' ' || coalesce(p_lock.permits, 0) FROM (
+    SELECT 0 AS place, 0 AS kind, 1 AS weight WHERE p_lock.id IS NOT NULL
+    UNION ALL (SELECT 1, s.kind, s.weight FROM @schema@.shares s WHERE s.name = p_lock.name LIMIT 1)
+    UNION ALL (SELECT 2, w.kind, w.weight FROM @schema@.waiters w WHERE w.name = p_lock.name ORDER BY w.ticket LIMIT 1)
+    UNION ALL SELECT 3, 0, 1
+  ) modes ORDER BY place LIMIT 1;
+$$;
+CREATE FUNCTION @schema@.keep_alive(p_client text) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, clock_timestamp() + interval '3 seconds')
+    ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;
+$$;
+CREATE FUNCTION @schema@.steal(p_name bytea, p_id text, p_kind smallint, p_weight integer, p_permits integer,
+    p_ttl_ms double precision, p_label text, p_client text, p_served text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_lock @schema@.locks;
+  v_waiter record;
+  v_token bigint;
+BEGIN
+  DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
+  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+  SELECT w.kind, w.weight INTO v_waiter
+    FROM @schema@.waiters w JOIN @schema@.clients c ON c.client = w.client AND c.alive_until > clock_timestamp()
+    WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
+  IF FOUND AND v_lock.permits IS DISTINCT FROM p_permits THEN
+    RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0) || p_served;
+  END IF;
+  DELETE FROM @schema@.shares s WHERE s.name = p_name;
+  v_token := nextval('@schema@.numbers');
+  UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = clock_timestamp(),
+    expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL, label = p_label,
+    permits = p_permits, stolen = v_token
+    WHERE l.name = p_name;
+  IF p_kind = 0 THEN
+    RETURN 'g ' || v_token || p_served;
+  END IF;
+  v_token := @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label);
+  RETURN 'g ' || v_token || p_served || @schema@.serve(p_name, p_client);
+END $$;
+CREATE FUNCTION @schema@.acquire_many(p_names bytea[], p_ids text[], p_kinds smallint[], p_weights integer[],
+    p_permits integer[], p_ttls double precision[], p_labels text[], p_client text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_item record;
+  v_reply text;
+  v_grants text[];
+  v_served text := '';
+BEGIN
+  FOR v_item IN
+    SELECT * FROM unnest(p_names, p_ids, p_kinds, p_weights, p_permits, p_ttls, p_labels) WITH ORDINALITY
+      AS i(name, id, kind, weight, permits, ttl_ms, label, place)
+      ORDER BY i.name
+  LOOP
+    v_reply := @schema@.acquire(v_item.name, v_item.id, v_item.kind, v_item.weight, v_item.permits, v_item.ttl_ms,
+                                v_item.label, p_client, 0::smallint);
+    IF left(v_reply, 1) IN ('q', 'c') THEN
+      RAISE EXCEPTION 'contended' USING ERRCODE = 'LK002';
+    END IF;
+    v_grants[v_item.place] := split_part(v_reply, E'\\n', 1);
+    v_served := v_served || substr(v_reply, length(v_grants[v_item.place]) + 1);
+  END LOOP;
+  RETURN array_to_string(v_grants, E'\\n') || v_served;
+EXCEPTION WHEN SQLSTATE 'LK002' THEN
+  RETURN NULL;
+END $$;
+CREATE FUNCTION @schema@.release(p_name bytea, p_id text, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_live boolean;
+BEGIN
+  DELETE FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id AND NOT l.queued
+    RETURNING l.expires_at > clock_timestamp() INTO v_live;
+  IF FOUND THEN
+    RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END;
+  END IF;
+  IF NOT @schema@.enter(p_name) THEN
+    RETURN 'n';
+  END IF;
+  v_live := @schema@.end_hold(p_name, p_id);
+  IF v_live IS NULL THEN
+    RETURN 'n';
+  END IF;
+  RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client);
+END $$;
+CREATE FUNCTION @schema@.end_hold(p_name bytea, p_id text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  v_live boolean;
+BEGIN
+  UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name AND l.id = p_id
+    RETURNING l.expires_at > clock_timestamp() INTO v_live;
+  IF NOT FOUND THEN
+    DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id
+      RETURNING s.expires_at > clock_timestamp() INTO v_live;
+  END IF;
+  RETURN v_live;
+END $$;
+CREATE FUNCTION @schema@.abandon(p_name bytea, p_id text, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_waited boolean;
+BEGIN
+  IF NOT @schema@.enter(p_name) THEN
+    RETURN '';
+  END IF;
+  DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
+  v_waited := FOUND;
+  IF @schema@.end_hold(p_name, p_id) IS NULL AND NOT v_waited THEN
+    RETURN '';
+  END IF;
+  RETURN @schema@.serve(p_name, p_client);
+END $$;
+CREATE FUNCTION @schema@.renew(p_names bytea[], p_ids text[], p_tokens bigint[], p_ttls double precision[])
+    RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_item record;
+  v_answers text[];
+BEGIN
+  FOR v_item IN
+    SELECT * FROM unnest(p_names, p_ids, p_tokens, p_ttls) WITH ORDINALITY AS i(name, id, token, ttl_ms, place)
+      ORDER BY i.name
+  LOOP
+    v_answers[v_item.place] := CASE
+      WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms) IS NOT NULL THEN 'h'
+      ELSE @schema@.loss(v_item.name, v_item.id, v_item.token) END;
+  END LOOP;
+  RETURN array_to_string(v_answers, '');
+END $$;
+CREATE FUNCTION @schema@.extend(p_name bytea, p_id text, p_ttl_ms double precision) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  v_token bigint;
+BEGIN
+  UPDATE @schema@.locks l
+    SET expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp() RETURNING l.token INTO v_token;
+  IF NOT FOUND THEN
+    UPDATE @schema@.shares s
+      SET expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL
+      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp() RETURNING s.token INTO v_token;
+  END IF;
+  RETURN v_token;
+END $$;
+CREATE FUNCTION @schema@.loss(p_name bytea, p_id text, p_token bigint) RETURNS text LANGUAGE sql AS $$
+  SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id) THEN 'e'
+    WHEN EXISTS (SELECT 1 FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id) THEN 'e'
+    WHEN EXISTS (SELECT 1 FROM @schema@.locks l
+                 WHERE l.name = p_name AND (l.stolen > p_token OR l.expires_at > clock_timestamp() AND l.id IS NOT NULL))
+      THEN 't'
+    ELSE 'f' END;
+$$;
+CREATE FUNCTION @schema@.downgrade(p_name bytea, p_id text, p_token bigint, p_client text)
+    RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_ends timestamptz;
+BEGIN
+  IF NOT @schema@.enter(p_name) THEN
+    RETURN 'f';
+  END IF;
+  INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
+    SELECT l.name, l.id, 1, 1, l.token, l.granted_at, l.expires_at, l.label FROM @schema@.locks l
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp();
+  IF FOUND THEN
+    UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name;
+  END IF;
+  SELECT s.expires_at INTO v_ends FROM @schema@.shares s
+    WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp();
+  IF NOT FOUND THEN
+    RETURN @schema@.loss(p_name, p_id, p_token);
+  END IF;
+  RETURN 'h ' || @schema@.ms_until(v_ends) || @schema@.serve(p_name, p_client);
+END $$;
+CREATE FUNCTION @schema@.resize(p_name bytea, p_permits integer, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_lock @schema@.locks;
+  v_served text;
+BEGIN
+  IF NOT @schema@.enter(p_name) THEN
+    RETURN 's';
+  END IF;
+  v_served := @schema@.serve(p_name, p_client);
+  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+  IF NOT FOUND THEN
+    RETURN 's' || v_served;
+  END IF;
+  IF v_lock.permits IS NULL THEN
+    RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
+  END IF;
+  UPDATE @schema@.locks l SET permits = p_permits WHERE l.name = p_name;
+  RETURN 's' || v_served || @schema@.serve(p_name, p_client);
+END $$;
+CREATE FUNCTION @schema@.force_release(p_name bytea, p_id text, p_client text)
+    RETURNS TABLE (name bytea, role text, id text, kind integer, weight integer, permits integer, label text,
+                   token bigint, age_ms double precision, left_ms double precision)
+    LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT @schema@.enter(p_name) THEN
+    RETURN;
+  END IF;
+  RETURN QUERY SELECT * FROM @schema@.state(ARRAY[p_name]) s WHERE s.role = 'h' AND (p_id IS NULL OR s.id = p_id);
+  UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name AND (p_id IS NULL OR l.id = p_id);
+  DELETE FROM @schema@.shares s WHERE s.name = p_name AND (p_id IS NULL OR s.id = p_id);
+  RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client), 0, 0, 0, '', 0::bigint,
+    0::double precision, 0::double precision;
+END $$;
+CREATE FUNCTION @schema@.check_waiters(p_client text, p_names bytea[], p_ids text[], p_ttls double precision[], p_all boolean)
+    RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_item record;
+  v_token bigint;
+  v_lines text := '';
+  v_served text := '';
+  v_next timestamptz;
+BEGIN
+  DELETE FROM @schema@.waiters w WHERE p_all AND w.client = p_client AND w.id <> ALL (p_ids)
+    AND w.enqueued_at < clock_timestamp() - interval '10 seconds';
+  FOR v_item IN
+    SELECT l.name, NULL AS id, 0 AS ttl_ms FROM @schema@.locks l
+      WHERE l.name = ANY (p_names) AND l.queued AND (l.id IS NULL OR l.expires_at <= clock_timestamp())
+    UNION ALL
+    SELECT i.name, i.id, i.ttl_ms FROM unnest(p_names, p_ids, p_ttls) AS i(name, id, ttl_ms)
+      WHERE NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = p_client AND w.id = i.id)
+    ORDER BY 1, 2 NULLS FIRST
+  LOOP
+    IF v_item.id IS NULL THEN
+      IF @schema@.enter(v_item.name) THEN
+        v_served := v_served || @schema@.serve(v_item.name, p_client);
+      END IF;
+      CONTINUE;
+    END IF;
+    v_token := @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms);
+    v_lines := v_lines || E'\\n' || CASE WHEN v_token IS NULL THEN 'm ' || v_item.id
+                                        ELSE 'h ' || v_item.id || ' ' || v_token END;
+  END LOOP;
+  SELECT min(ends) INTO v_next FROM (
+    SELECT l.expires_at AS ends FROM @schema@.locks l WHERE l.name = ANY (p_names) AND l.id IS NOT NULL
+    UNION ALL
+    SELECT s.expires_at FROM @schema@.shares s WHERE s.name = ANY (p_names)
+  ) holds;
+  PERFORM @schema@.keep_alive(p_client);
+  RETURN coalesce(@schema@.ms_until(v_next), -1) || v_lines || E'\\n' || v_served;
+END $$;
+CREATE FUNCTION @schema@.sweep() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_name bytea;
+BEGIN
+  UPDATE @schema@.schema_version SET swept_at = clock_timestamp()
+    WHERE swept_at < clock_timestamp() - interval '30 seconds';
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  FOR v_name IN
+    SELECT l.name FROM @schema@.locks l WHERE l.id IS NULL OR l.expires_at <= clock_timestamp() ORDER BY l.name
+  LOOP
+    IF @schema@.enter(v_name) THEN
+      PERFORM @schema@.serve(v_name, NULL);
+    END IF;
+  END LOOP;
+  DELETE FROM @schema@.clients c WHERE c.alive_until < clock_timestamp() - interval '60 seconds'
+    AND NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = c.client);
+END $$;
+CREATE FUNCTION @schema@.state(p_names bytea[])
+    RETURNS TABLE (name bytea, role text, id text, kind integer, weight integer, permits integer, label text,
+                   token bigint, age_ms double precision, left_ms double precision)
+    LANGUAGE sql STABLE AS $$
+  SELECT name, role, id, kind, weight, permits, label, token,
+         -@schema@.ms_until(since) AS age_ms, @schema@.ms_until(ends) AS left_ms
+  FROM (
+    SELECT l.name, 'h' AS role, l.id, 0 AS kind, 1 AS weight, l.permits, l.label, l.token, l.granted_at AS since,
+           l.expires_at AS ends
+      FROM @schema@.locks l
+      WHERE l.name = ANY (p_names) AND l.id IS NOT NULL AND l.expires_at > clock_timestamp()
+    UNION ALL
+    SELECT s.name, 'h', s.id, s.kind, s.weight, l.permits, s.label, s.token, s.granted_at, s.expires_at
+      FROM @schema@.shares s JOIN @schema@.locks l ON l.name = s.name
+      WHERE s.name = ANY (p_names) AND s.expires_at > clock_timestamp()
+    UNION ALL
+    SELECT w.name, 'w', w.id, w.kind, w.weight, l.permits, w.label, w.ticket, w.enqueued_at, NULL
+      FROM @schema@.waiters w JOIN @schema@.locks l ON l.name = w.name JOIN @schema@.clients c ON c.client = w.client
+      WHERE w.name = ANY (p_names) AND c.alive_until > clock_timestamp()
+  ) everyone
+  ORDER BY name, role, token;
+$$;
+CREATE FUNCTION @schema@.names_from(p_from bytea, p_inclusive boolean, p_before bytea, p_count integer)
+    RETURNS SETOF bytea LANGUAGE sql STABLE AS $$
+  SELECT l.name FROM @schema@.locks l
+    WHERE l.name >= p_from AND (p_inclusive OR l.name > p_from) AND (p_before IS NULL OR l.name < p_before)
+    ORDER BY l.name LIMIT p_count;
+$$;`,
+];

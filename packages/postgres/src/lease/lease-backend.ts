@@ -1,0 +1,316 @@
+import type {
+  AcquireRequest,
+  Attempt,
+  BackendCapabilities,
+  Call,
+  Conflict,
+  Grant,
+  Holder,
+  LockBackend,
+  RenewItem,
+  ResourceState,
+  Standing,
+} from '@locks/core/backend';
+import { openPlace } from '../pool/place.ts';
+import { isRetryablePostgresError } from '../pool/retryable.ts';
+import { type Answer, Statements } from '../pool/statements.ts';
+import { modeColumns, toMode } from './modes.ts';
+import { type CheckedOptions, checkOptions, type PostgresLeaseOptions } from './options.ts';
+import {
+  type HandOver,
+  parseAttempt,
+  parseHandOvers,
+  splitServed,
+  toHolder,
+  toStanding,
+  toStates,
+} from './replies.ts';
+import { ensureSchema } from './schema.ts';
+import { leaseSql, type LeaseSql } from './sql.ts';
+import { WaitingRoom } from './waiting-room.ts';
+
+const capabilities = {
+  tenure: 'lease',
+  reach: 'network',
+  modes: ['exclusive', 'shared', 'permit'],
+  order: 'fifo',
+  fencing: 'durable',
+  ttl: { minMs: 20, stepMs: 1 },
+  features: ['list', 'waiters', 'force-release', 'steal', 'many'],
+} as const satisfies BackendCapabilities;
+
+export type PostgresLeaseCapabilities = typeof capabilities;
+
+/** The ways of an attempt, as in migrations/1/10-acquire.sql. */
+const single = 0;
+const enqueues = 1;
+const steals = 2;
+
+const listPage = 64;
+/** How often a process that uses locks has what nobody asks for any more cleared. */
+const SWEEP_MS = 60_000;
+const FIND_SCHEMA_MS = 10_000;
+
+/**
+ * Locks as rows of a PostgreSQL database, which end by its clock. The schema is created by the first call.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
+ * @example
+ * ```ts
+ * const locks = createLocks(postgresLeaseBackend({ pool }));
+ * await locks.lock('nightly-report').run(work);
+ * ```
+ */
+export function postgresLeaseBackend(options: PostgresLeaseOptions): LockBackend<PostgresLeaseCapabilities> {
+  return new PostgresLeaseBackend(checkOptions(options));
+}
+
+class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
+  readonly spec = 'locks-backend/1';
+  readonly name = 'postgres-lease';
+  readonly capabilities = capabilities;
+  readonly #statements: Statements;
+  readonly #ownsPool: boolean;
+  readonly #room: WaitingRoom;
+  readonly #sql: LeaseSql;
+  readonly #options: CheckedOptions;
+  #schema: Promise<void> | undefined;
+  #schemaFound = false;
+  #sweepAt = performance.now() + SWEEP_MS;
+
+  constructor(options: CheckedOptions) {
+    const { pool, own } = openPlace(options.place);
+    this.#options = options;
+    this.#ownsPool = own;
+    this.#statements = new Statements(pool);
+    this.#sql = leaseSql(options.schema);
+    this.#room = new WaitingRoom(this.#statements, pool, options);
+    // A connection that breaks while nobody uses it leaves the pool; without a listener it would end the process.
+    pool.on('error', ignore);
+  }
+
+  async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    const { resource, acquisitionId, label, ttlMs } = request;
+    const { kind, weight, permits } = modeColumns(request.mode);
+    const way = request.steal ? steals : enqueue ? enqueues : single;
+    if (way === enqueues) this.#room.enter(request, call);
+    const values = [
+      bytes(resource),
+      acquisitionId,
+      kind,
+      weight,
+      permits,
+      ttlMs,
+      label,
+      this.#room.client,
+      way,
+    ];
+    const { first, sentAt } = await this.#serving(this.#sql.acquire, values, call);
+    const reply = parseAttempt(first);
+    this.#room.answered(acquisitionId, reply, sentAt);
+    switch (reply.status) {
+      case 'granted':
+        return { status: 'granted', grant: toGrant(request, reply.token, sentAt, reply.ms) };
+      case 'queued':
+        return { status: 'contended' };
+      case 'conflict':
+        return reply;
+      default:
+        return reply satisfies never;
+    }
+  }
+
+  async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
+    const modes = requests.map(({ mode }) => modeColumns(mode));
+    const values = [
+      requests.map(({ resource }) => bytes(resource)),
+      requests.map(({ acquisitionId }) => acquisitionId),
+      modes.map(({ kind }) => kind),
+      modes.map(({ weight }) => weight),
+      modes.map(({ permits }) => permits),
+      requests.map(({ ttlMs }) => ttlMs),
+      requests.map(({ label }) => label ?? null),
+      this.#room.client,
+    ];
+    const { rows, sentAt } = await this.#run(this.#sql.acquireMany, values, call);
+    const reply = rows[0]?.[0];
+    if (reply === null || reply === undefined) return undefined;
+    const lines = reply.split('\n');
+    this.#handOver(parseHandOvers(lines.slice(requests.length).join('\n')), call.now() - sentAt);
+    return requests.map((request, at) => {
+      const granted = parseAttempt(lines[at] as string);
+      if (granted.status !== 'granted') throw new Error(`acquire_many gave ${granted.status}`);
+      return toGrant(request, granted.token, sentAt, granted.ms);
+    });
+  }
+
+  awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    return this.#room.awaitTurn(request, call);
+  }
+
+  async abandon({ resource, acquisitionId }: AcquireRequest, call: Call): Promise<void> {
+    this.#room.leave(acquisitionId);
+    await this.#serving(this.#sql.abandon, [bytes(resource), acquisitionId, this.#room.client], call);
+    // An attempt that was still under way may have come in before the statement.
+    this.#room.leave(acquisitionId);
+  }
+
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+    const requests = items.map(({ grant }) => grant.request);
+    const values = [
+      requests.map(({ resource }) => bytes(resource)),
+      requests.map(({ acquisitionId }) => acquisitionId),
+      items.map(({ grant }) => String(grant.fencingToken)),
+      items.map(({ ttlMs }) => ttlMs),
+    ];
+    const { rows } = await this.#run(this.#sql.renew, values, call);
+    return [...(rows[0]?.[0] ?? '')].map(toStanding);
+  }
+
+  async release({ request }: Grant, call: Call): Promise<'released' | 'not-held'> {
+    const values = [bytes(request.resource), request.acquisitionId, this.#room.client];
+    const { first } = await this.#serving(this.#sql.release, values, call);
+    return first === 'r' ? 'released' : 'not-held';
+  }
+
+  async downgrade({ request, fencingToken }: Grant, call: Call): Promise<Standing> {
+    const values = [bytes(request.resource), request.acquisitionId, String(fencingToken), this.#room.client];
+    const { first } = await this.#serving(this.#sql.downgrade, values, call);
+    const [letter = '', ms] = first.split(' ');
+    return letter === 'h' ? { status: 'held', validForMs: Number(ms) } : toStanding(letter);
+  }
+
+  async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
+    const { first } = await this.#serving(
+      this.#sql.resize,
+      [bytes(resource), limit, this.#room.client],
+      call,
+    );
+    const [letter, kind, weight, permits] = first.split(' ');
+    return letter === 'c' ? { status: 'conflict', with: toMode(kind, weight, permits) } : { status: 'set' };
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceState> {
+    const { rows } = await this.#run(this.#sql.state, [[bytes(resource)]], call);
+    return toStates(rows).get(resource) ?? { resource, holders: [], waiters: [] };
+  }
+
+  async *list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
+    let from = bytes(prefix);
+    const before = endOf(from);
+    for (let inclusive = true; ; inclusive = false) {
+      const names = await this.#run(this.#sql.names, [from, inclusive, before, listPage], call);
+      const page = names.rows.map(([digits]) => Buffer.from(digits ?? '', 'hex'));
+      if (page.length === 0) return;
+      const { rows } = await this.#run(this.#sql.state, [page], call);
+      const states = toStates(rows);
+      for (const name of page) {
+        const state = states.get(name.toString('utf8'));
+        if (state !== undefined) yield state;
+        from = name;
+      }
+      if (page.length < listPage) return;
+    }
+  }
+
+  async forceRelease(
+    resource: string,
+    expectedId: string | undefined,
+    call: Call,
+  ): Promise<readonly Holder[]> {
+    const values = [bytes(resource), expectedId ?? null, this.#room.client];
+    const { rows, sentAt } = await this.#run(this.#sql.forceRelease, values, call);
+    const served = rows.find(([, role]) => role === 's');
+    this.#handOver(parseHandOvers(served?.[2] ?? ''), call.now() - sentAt);
+    return rows.filter(([, role]) => role === 'h').map(toHolder);
+  }
+
+  isRetryable(error: unknown): boolean {
+    return isRetryablePostgresError(error);
+  }
+
+  async close(): Promise<void> {
+    this.#room.close();
+    this.#statements.pool.removeListener('error', ignore);
+    if (!this.#ownsPool || this.#statements.pool.ending) return;
+    this.#statements.pool.on('error', ignore);
+    await this.#statements.pool.end();
+  }
+
+  /** A statement whose reply may also tell of waiters of this backend whose turn has come. */
+  async #serving(sql: string, values: unknown[], call: Call): Promise<{ first: string; sentAt: number }> {
+    const { rows, sentAt } = await this.#run(sql, values, call);
+    const reply = splitServed(rows[0]?.[0] ?? '');
+    this.#handOver(reply.handOvers, call.now() - sentAt);
+    return { first: reply.first, sentAt };
+  }
+
+  #handOver(handOvers: readonly HandOver[], ageMs: number): void {
+    for (const handOver of handOvers) this.#room.handOver(handOver, ageMs);
+  }
+
+  async #run(sql: string, values: unknown[], call: Call): Promise<Answer> {
+    if (!this.#schemaFound) await this.#findSchema();
+    try {
+      return await this.#statements.run(sql, values, call);
+    } catch (error) {
+      // Dropped, or another database by now: the next call looks again.
+      if (isMissing(error)) this.#schemaFound = false;
+      throw error;
+    } finally {
+      if (performance.now() > this.#sweepAt) this.#sweep(call);
+    }
+  }
+
+  async #findSchema(): Promise<void> {
+    const { schema, migrate } = this.#options;
+    // For all who ask meanwhile, so none of their deadlines.
+    const now = (): number => performance.now();
+    const patience = { now, deadline: now() + FIND_SCHEMA_MS };
+    this.#schema ??= ensureSchema(this.#statements, schema, migrate, patience).finally(() => {
+      this.#schema = undefined;
+    });
+    await this.#schema;
+    this.#schemaFound = true;
+  }
+
+  #sweep(call: Call): void {
+    this.#sweepAt = performance.now() + SWEEP_MS;
+    const patience = { now: () => call.now(), deadline: call.now() + SWEEP_MS };
+    this.#statements.run(this.#sql.sweep, [], patience).catch(ignore);
+  }
+}
+
+function toGrant(
+  request: AcquireRequest,
+  fencingToken: bigint,
+  countedFrom: number,
+  ms: number | undefined,
+): Grant {
+  return ms === undefined
+    ? { request, fencingToken, countedFrom }
+    : // Granted by an earlier sending, or handed over: what is left of that lease.
+      { request, fencingToken, countedFrom, validForMs: ms };
+}
+
+function bytes(name: string): Buffer {
+  return Buffer.from(name, 'utf8');
+}
+
+/** The first name in byte order that does not begin with `prefix`; null: none. No byte of UTF-8 is 0xff. */
+function endOf(prefix: Buffer): Buffer | null {
+  if (prefix.length === 0) return null;
+  const end = Buffer.from(prefix);
+  end[end.length - 1] = (end[end.length - 1] as number) + 1;
+  return end;
+}
+
+/** No such schema, table or function. */
+function isMissing(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return code === '3F000' || code === '42P01' || code === '42883';
+}
+
+function ignore(): void {
+  // Told to whoever uses the connection next.
+}

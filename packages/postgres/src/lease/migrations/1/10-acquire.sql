@@ -1,0 +1,86 @@
+-- One attempt. p_way: 0 single, 1 leaves p_id in the queue when contended, 2 steals. p_permits: null unless p_kind is 2.
+-- Reply, followed by what `serve` gave to this client:
+--   g TOKEN                    granted now, for the ttl
+--   h TOKEN MS                 granted before, for MS more
+--   q TICKET MS                contended; queued with this ticket (0: not queued); a hold may run out in MS
+--   c KIND WEIGHT PERMITS      conflict with this mode
+CREATE FUNCTION @schema@.acquire(p_name bytea, p_id text, p_kind smallint, p_weight integer, p_permits integer,
+    p_ttl_ms double precision, p_label text, p_client text, p_way smallint) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment timestamptz := clock_timestamp();
+  v_lock @schema@.locks;
+  v_share record;
+  v_token bigint;
+  v_weights bigint;
+  v_served text := '';
+BEGIN
+  LOOP
+    IF p_kind = 0 THEN
+      INSERT INTO @schema@.locks (name, queued, stolen, id, token, granted_at, expires_at, label)
+        VALUES (p_name, false, 0, p_id, nextval('@schema@.numbers'), v_moment,
+                v_moment + p_ttl_ms * interval '1 millisecond', p_label)
+        ON CONFLICT (name) DO NOTHING RETURNING token INTO v_token;
+      IF FOUND THEN
+        -- Drawn before the insert, which may have waited for another holder to come and go.
+        IF pg_sequence_last_value('@schema@.numbers') <> v_token THEN
+          UPDATE @schema@.locks l SET token = nextval('@schema@.numbers') WHERE l.name = p_name
+            RETURNING l.token INTO v_token;
+        END IF;
+        RETURN 'g ' || v_token || v_served;
+      END IF;
+    ELSE
+      INSERT INTO @schema@.locks (name, queued, stolen, permits) VALUES (p_name, false, 0, p_permits)
+        ON CONFLICT (name) DO NOTHING;
+      IF FOUND THEN
+        RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
+      END IF;
+    END IF;
+    CONTINUE WHEN NOT @schema@.enter(p_name);
+    v_served := v_served || @schema@.serve(p_name, p_client);
+    SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+    EXIT WHEN FOUND;
+    v_moment := clock_timestamp();
+  END LOOP;
+
+  -- From here on somebody holds it, or waits for more than there is.
+  IF v_lock.id = p_id THEN
+    RETURN 'h ' || v_lock.token || ' ' || @schema@.ms_until(v_lock.expires_at) || v_served;
+  END IF;
+  SELECT s.token, s.expires_at INTO v_share FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id;
+  IF FOUND THEN
+    RETURN 'h ' || v_share.token || ' ' || @schema@.ms_until(v_share.expires_at) || v_served;
+  END IF;
+  IF p_way = 2 THEN
+    RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client, v_served);
+  END IF;
+  SELECT w.ticket INTO v_token FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
+  IF FOUND THEN
+    RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
+  END IF;
+  IF v_lock.permits IS DISTINCT FROM p_permits THEN
+    RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
+  END IF;
+  -- Those at the head were served as far as they fit: if anybody is left in the queue, it is not our turn.
+  IF p_kind <> 0 AND v_lock.id IS NULL AND NOT v_lock.queued THEN
+    SELECT coalesce(sum(s.weight), 0) INTO v_weights FROM @schema@.shares s WHERE s.name = p_name;
+    IF p_kind = 1 OR v_weights + p_weight <= p_permits THEN
+      RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
+    END IF;
+  END IF;
+  IF p_way = 0 THEN
+    RETURN 'q 0 ' || @schema@.ms_to_expiry(v_lock) || v_served;
+  END IF;
+
+  v_token := nextval('@schema@.numbers');
+  INSERT INTO @schema@.waiters (name, ticket, client, id, kind, weight, ttl_ms, enqueued_at, label)
+    VALUES (p_name, v_token, p_client, p_id, p_kind, p_weight, p_ttl_ms, clock_timestamp(), p_label);
+  IF NOT v_lock.queued THEN
+    UPDATE @schema@.locks l SET queued = true WHERE l.name = p_name;
+  END IF;
+  PERFORM 1 FROM @schema@.clients c
+    WHERE c.client = p_client AND c.alive_until > clock_timestamp() + interval '1500 milliseconds';
+  IF NOT FOUND THEN
+    PERFORM @schema@.keep_alive(p_client);
+  END IF;
+  RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
+END $$;

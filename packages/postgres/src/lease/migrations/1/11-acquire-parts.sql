@@ -1,0 +1,64 @@
+-- Parts of `acquire`.
+
+-- Grants a shared hold or a permit; gives its token.
+CREATE FUNCTION @schema@.add_share(p_name bytea, p_id text, p_kind smallint, p_weight integer,
+    p_ttl_ms double precision, p_label text) RETURNS bigint LANGUAGE sql AS $$
+  INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
+    VALUES (p_name, p_id, p_kind, p_weight, nextval('@schema@.numbers'), clock_timestamp(),
+            clock_timestamp() + p_ttl_ms * interval '1 millisecond', p_label)
+    RETURNING token;
+$$;
+
+CREATE FUNCTION @schema@.ms_until(p_moment timestamptz) RETURNS double precision LANGUAGE sql AS $$
+  SELECT (extract(epoch FROM p_moment - clock_timestamp()) * 1000)::double precision;
+$$;
+
+-- When the first hold of a resource runs out; -1 when nobody holds it.
+CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE sql AS $$
+  SELECT coalesce(@schema@.ms_until(CASE WHEN p_lock.id IS NOT NULL THEN p_lock.expires_at
+    ELSE (SELECT min(s.expires_at) FROM @schema@.shares s WHERE s.name = p_lock.name) END), -1);
+$$;
+
+-- A mode that lives on a resource, as "kind weight permits".
+CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS text LANGUAGE sql AS $$
+  SELECT kind || ' ' || weight || ' ' || coalesce(p_lock.permits, 0) FROM (
+    SELECT 0 AS place, 0 AS kind, 1 AS weight WHERE p_lock.id IS NOT NULL
+    UNION ALL (SELECT 1, s.kind, s.weight FROM @schema@.shares s WHERE s.name = p_lock.name LIMIT 1)
+    UNION ALL (SELECT 2, w.kind, w.weight FROM @schema@.waiters w WHERE w.name = p_lock.name ORDER BY w.ticket LIMIT 1)
+    UNION ALL SELECT 3, 0, 1
+  ) modes ORDER BY place LIMIT 1;
+$$;
+
+CREATE FUNCTION @schema@.keep_alive(p_client text) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, clock_timestamp() + interval '3 seconds')
+    ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;
+$$;
+
+-- Ends every hold of a locked resource and grants it to p_id, ahead of the queue.
+CREATE FUNCTION @schema@.steal(p_name bytea, p_id text, p_kind smallint, p_weight integer, p_permits integer,
+    p_ttl_ms double precision, p_label text, p_client text, p_served text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_lock @schema@.locks;
+  v_waiter record;
+  v_token bigint;
+BEGIN
+  DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
+  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+  SELECT w.kind, w.weight INTO v_waiter
+    FROM @schema@.waiters w JOIN @schema@.clients c ON c.client = w.client AND c.alive_until > clock_timestamp()
+    WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
+  IF FOUND AND v_lock.permits IS DISTINCT FROM p_permits THEN
+    RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0) || p_served;
+  END IF;
+  DELETE FROM @schema@.shares s WHERE s.name = p_name;
+  v_token := nextval('@schema@.numbers');
+  UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = clock_timestamp(),
+    expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL, label = p_label,
+    permits = p_permits, stolen = v_token
+    WHERE l.name = p_name;
+  IF p_kind = 0 THEN
+    RETURN 'g ' || v_token || p_served;
+  END IF;
+  v_token := @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label);
+  RETURN 'g ' || v_token || p_served || @schema@.serve(p_name, p_client);
+END $$;

@@ -1,0 +1,27 @@
+-- Several names in one step, all or nothing, each as a single attempt. Null when one of them is contended; else, for each
+-- in the given order, a line "g TOKEN" or "h TOKEN MS", and after them what `serve` gave.
+CREATE FUNCTION @schema@.acquire_many(p_names bytea[], p_ids text[], p_kinds smallint[], p_weights integer[],
+    p_permits integer[], p_ttls double precision[], p_labels text[], p_client text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_item record;
+  v_reply text;
+  v_grants text[];
+  v_served text := '';
+BEGIN
+  FOR v_item IN
+    SELECT * FROM unnest(p_names, p_ids, p_kinds, p_weights, p_permits, p_ttls, p_labels) WITH ORDINALITY
+      AS i(name, id, kind, weight, permits, ttl_ms, label, place)
+      ORDER BY i.name
+  LOOP
+    v_reply := @schema@.acquire(v_item.name, v_item.id, v_item.kind, v_item.weight, v_item.permits, v_item.ttl_ms,
+                                v_item.label, p_client, 0::smallint);
+    IF left(v_reply, 1) IN ('q', 'c') THEN
+      RAISE EXCEPTION 'contended' USING ERRCODE = 'LK002';
+    END IF;
+    v_grants[v_item.place] := split_part(v_reply, E'\n', 1);
+    v_served := v_served || substr(v_reply, length(v_grants[v_item.place]) + 1);
+  END LOOP;
+  RETURN array_to_string(v_grants, E'\n') || v_served;
+EXCEPTION WHEN SQLSTATE 'LK002' THEN
+  RETURN NULL;
+END $$;

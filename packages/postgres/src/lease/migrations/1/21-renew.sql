@@ -1,0 +1,45 @@
+-- Pushes the ends of holds back, each to its own ttl from now: only while they live. Reply: a letter for each in the given
+-- order: h held, e ran out, t taken over, f gone before its time.
+CREATE FUNCTION @schema@.renew(p_names bytea[], p_ids text[], p_tokens bigint[], p_ttls double precision[])
+    RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_item record;
+  v_answers text[];
+BEGIN
+  FOR v_item IN
+    SELECT * FROM unnest(p_names, p_ids, p_tokens, p_ttls) WITH ORDINALITY AS i(name, id, token, ttl_ms, place)
+      ORDER BY i.name
+  LOOP
+    v_answers[v_item.place] := CASE
+      WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms) IS NOT NULL THEN 'h'
+      ELSE @schema@.loss(v_item.name, v_item.id, v_item.token) END;
+  END LOOP;
+  RETURN array_to_string(v_answers, '');
+END $$;
+
+-- The token of a live hold, which now ends a ttl from now; null when there is none.
+CREATE FUNCTION @schema@.extend(p_name bytea, p_id text, p_ttl_ms double precision) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  v_token bigint;
+BEGIN
+  UPDATE @schema@.locks l
+    SET expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp() RETURNING l.token INTO v_token;
+  IF NOT FOUND THEN
+    UPDATE @schema@.shares s
+      SET expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL
+      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp() RETURNING s.token INTO v_token;
+  END IF;
+  RETURN v_token;
+END $$;
+
+-- What became of a hold that is not live.
+CREATE FUNCTION @schema@.loss(p_name bytea, p_id text, p_token bigint) RETURNS text LANGUAGE sql AS $$
+  SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id) THEN 'e'
+    WHEN EXISTS (SELECT 1 FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id) THEN 'e'
+    WHEN EXISTS (SELECT 1 FROM @schema@.locks l
+                 WHERE l.name = p_name AND (l.stolen > p_token OR l.expires_at > clock_timestamp() AND l.id IS NOT NULL))
+      THEN 't'
+    ELSE 'f' END;
+$$;

@@ -1,0 +1,43 @@
+-- The look after all waiters of a client, and its sign of life. Serves those of the resources that came free unnoticed
+-- (a hold ran out, a waiter died), and extends to its ttl whatever these acquisitions were given already.
+-- Reply: the ms until the next hold of these resources runs out (-1: none), then for every acquisition that does not wait
+-- a line "h ID TOKEN" or "m ID" (neither holds nor waits), and after an empty line what `serve` gave.
+-- p_all: these are all acquisitions that the client knows of. Others of its own, left by an enqueue that came after it was
+-- given up, go.
+CREATE FUNCTION @schema@.check_waiters(p_client text, p_names bytea[], p_ids text[], p_ttls double precision[], p_all boolean)
+    RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_item record;
+  v_token bigint;
+  v_lines text := '';
+  v_served text := '';
+  v_next timestamptz;
+BEGIN
+  DELETE FROM @schema@.waiters w WHERE p_all AND w.client = p_client AND w.id <> ALL (p_ids)
+    AND w.enqueued_at < clock_timestamp() - interval '10 seconds';
+  FOR v_item IN
+    SELECT l.name, NULL AS id, 0 AS ttl_ms FROM @schema@.locks l
+      WHERE l.name = ANY (p_names) AND l.queued AND (l.id IS NULL OR l.expires_at <= clock_timestamp())
+    UNION ALL
+    SELECT i.name, i.id, i.ttl_ms FROM unnest(p_names, p_ids, p_ttls) AS i(name, id, ttl_ms)
+      WHERE NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = p_client AND w.id = i.id)
+    ORDER BY 1, 2 NULLS FIRST
+  LOOP
+    IF v_item.id IS NULL THEN
+      IF @schema@.enter(v_item.name) THEN
+        v_served := v_served || @schema@.serve(v_item.name, p_client);
+      END IF;
+      CONTINUE;
+    END IF;
+    v_token := @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms);
+    v_lines := v_lines || E'\n' || CASE WHEN v_token IS NULL THEN 'm ' || v_item.id
+                                        ELSE 'h ' || v_item.id || ' ' || v_token END;
+  END LOOP;
+  SELECT min(ends) INTO v_next FROM (
+    SELECT l.expires_at AS ends FROM @schema@.locks l WHERE l.name = ANY (p_names) AND l.id IS NOT NULL
+    UNION ALL
+    SELECT s.expires_at FROM @schema@.shares s WHERE s.name = ANY (p_names)
+  ) holds;
+  PERFORM @schema@.keep_alive(p_client);
+  RETURN coalesce(@schema@.ms_until(v_next), -1) || v_lines || E'\n' || v_served;
+END $$;
