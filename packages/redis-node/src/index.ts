@@ -1,2 +1,3 @@
 export { redisBackend, type NodeRedisClient } from './redis-backend.ts';
-export type { RedisBackendOptions, RedisCapabilities } from '@locks/redis-protocol';
+export { fencedSet } from './fenced-set.ts';
+export type { FencedSetOptions, RedisBackendOptions, RedisCapabilities } from '@locks/redis-protocol';

@@ -379,7 +379,14 @@ function acquireCommand(
   const { acquisitionId, label, mode, steal, ttlMs } = request;
   const { lock, token, queue } = keys;
   const plain = mode.kind === 'exclusive' && steal === undefined;
-  const command: [string, ...string[]] = ['EVALSHA', scripts.acquire.sha1, plain ? '3' : '4', lock, token, queue];
+  const command: [string, ...string[]] = [
+    'EVALSHA',
+    scripts.acquire.sha1,
+    plain ? '3' : '4',
+    lock,
+    token,
+    queue,
+  ];
   if (!plain) command.push(holdersKey(keys));
   command.push(acquisitionId, String(ttlMs), label ?? '');
   if (plain && enter === undefined) return command;

@@ -103,7 +103,11 @@ async function renewChunk(
 }
 
 /** First the lock key, then the holders: what is confirmed there stands as long as the mark at the lock key. */
-async function renewByParts(port: RedisPort, keys: readonly string[], args: readonly string[]): Promise<Standing> {
+async function renewByParts(
+  port: RedisPort,
+  keys: readonly string[],
+  args: readonly string[],
+): Promise<Standing> {
   const [lock, holders] = keys as [string, string];
   const [, ttlMs, share] = args as [string, string, string];
   try {

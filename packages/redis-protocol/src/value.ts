@@ -38,7 +38,9 @@ export function parseMark(value: string): number | undefined {
 }
 
 /** What the holders key has for each of them, besides `$<id>`: `#<id>|<weight>|<label>`. */
-export function parseShare(share: string): { readonly id: string; readonly weight: number; readonly label: string } | undefined {
+export function parseShare(
+  share: string,
+): { readonly id: string; readonly weight: number; readonly label: string } | undefined {
   const match = /^#([\w-]+)\|(\d+)\|([^]*)$/.exec(share);
   return match ? { id: match[1] as string, weight: Number(match[2]), label: match[3] as string } : undefined;
 }

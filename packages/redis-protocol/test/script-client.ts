@@ -47,6 +47,74 @@ export class ScriptClient {
     );
   }
 
+  /** A mode as `acquire` takes it: `0:0` a reader, `0:` exclusive, `8:2` 2 of 8. */
+  take(
+    name: string,
+    id: string,
+    mode: string,
+    { ttlMs = 30_000, notify, steal = false }: { ttlMs?: number; notify?: string; steal?: boolean } = {},
+  ) {
+    const enter = notify === undefined ? '' : `5000|2000|${notify}`;
+    const args = [id, ttlMs, 'label', enter, mode];
+    return this.run(scripts.acquire, this.allKeys(name), steal ? [...args, 'steal'] : args);
+  }
+
+  many(...wanted: readonly (readonly [name: string, id: string, mode: string])[]) {
+    return this.run(
+      scripts.many,
+      wanted.flatMap(([name]) => this.allKeys(name)),
+      wanted.flatMap(([, id, mode]) => [id, 30_000, 'label', mode]),
+    );
+  }
+
+  releaseShare(name: string, id: string, weight = 0, notify = '=me') {
+    return this.run(scripts.release, this.allKeys(name), [id, notify, `#${id}|${weight}|label`]);
+  }
+
+  renewShares(...leases: readonly (readonly [name: string, id: string, ttlMs: number, weight?: number])[]) {
+    return this.run(
+      scripts.renewShares,
+      leases.flatMap(([name]) => [this.lock(name), this.holders(name)]),
+      leases.flatMap(([, id, ttlMs, weight = 0]) => [id, ttlMs, `#${id}|${weight}|label`]),
+    );
+  }
+
+  downgrade(name: string, id: string, notify = '=me') {
+    return this.run(scripts.downgrade, this.allKeys(name), [id, notify, `#${id}|0|label`]);
+  }
+
+  resize(name: string, limit: number, notify = '=me') {
+    return this.run(scripts.resize, this.allKeys(name), [limit, notify]);
+  }
+
+  forceRelease(name: string, id?: string, notify = '=me') {
+    return this.run(scripts.forceRelease, this.allKeys(name), [notify, ...(id === undefined ? [] : [id])]);
+  }
+
+  async inspect(name: string) {
+    const [lock, , queue] = this.keys(name);
+    const keys = [lock, queue, this.holders(name)];
+    const [value, pttl, now, shares, limit, ...waiting] = (await this.run(scripts.inspect, keys, [])) as [
+      string | null,
+      number,
+      number,
+      string[],
+      string | null,
+      ...string[],
+    ];
+    const holders = shares.filter((member) => member.startsWith('#')).map((member) => member.slice(1));
+    const waiters = waiting.filter((_, at) => at % 2 === 0).map((member) => member.replace(/\|.*/, ''));
+    return { value, pttl, now, limit, holders: holders.map((share) => share.replace(/\|.*/, '')), waiters };
+  }
+
+  holders(name: string): string {
+    return `{${this.lock(name)}}:h`;
+  }
+
+  allKeys(name: string): string[] {
+    return [...this.keys(name), this.holders(name)];
+  }
+
   lock(name: string): string {
     return keysOfLock(`lock:${name}`).lock;
   }

@@ -1,15 +1,16 @@
 -- Afterwards the id neither holds nor waits. Idempotent.
 -- KEYS  1 lock · 2 token of the slot · 3 queue
 -- ARGV  1 acquisition id · 2 notify of the caller · 3… the waiter's member of the queue, in all forms it may have
--- Reply 0 did not hold · 1 released · {id, token, …} and these waiters of the calling process hold it now
+-- Reply 0 did not hold, and nobody is served · 1 released · {id, token, …} these waiters of the calling process hold
+--       the lock now
 local queued = redis.call('ZREM', KEYS[3], unpack(ARGV, 3))
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then return held end
-held = held or ''
-local released = string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|'
-local by_shares = string.byte(held) == 42
+local released = held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|'
+local by_shares = held and string.byte(held) == 42
 if released then redis.call('DEL', KEYS[1]) end
-if released or by_shares then
+-- A waiter may have held back those behind it.
+if released or by_shares or (queued > 0 and not held) then
   @include clock
   @include token
   @include shares
@@ -17,11 +18,8 @@ if released or by_shares then
   local limit, used
   if by_shares then
     local holders = string.sub(KEYS[3], 1, -2) .. 'h'
-    local share
-    if redis.call('ZSCORE', holders, '$' .. ARGV[1]) then share = find_share(holders, ARGV[1]) end
-    released = share
-    -- It may have held back those behind it.
-    held, limit, used = shares(KEYS[1], holders, held, share)
+    released = redis.call('ZSCORE', holders, '$' .. ARGV[1])
+    held, limit, used = shares(KEYS[1], holders, held, released and find_share(holders, ARGV[1]))
   end
   return hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], limit, used) or (released and 1 or 0)
 end

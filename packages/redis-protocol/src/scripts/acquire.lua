@@ -50,7 +50,9 @@ if ARGV[6] then
   clear(r.holders)
   call('DEL', r.lock)
   r.limit = nil
-  return take(r, ARGV[2])
+  token = take(r, ARGV[2])
+  local beside = r.queued and weight ~= '' and hand_over(r.lock, r.token, r.queue, notify or '', r.asked, weight)
+  return beside and reply(beside, tonumber(token), ARGV[2] + 0) or token
 end
 local served, holds, left = look_and_serve(r, notify or '')
 if holds then return reply(served, holds, left) end

@@ -24,7 +24,8 @@ local replies = {}
 for i = 1, #KEYS, 2 do
   local at = (i - 1) / 2 * 3 + 1
   local _, reply = pcall(renew, KEYS[i], KEYS[i + 1], ARGV[at], ARGV[at + 1], ARGV[at + 2])
-  if type(reply) == 'table' then reply = string.find(reply.err, '^WRONGTYPE') and 2 or reply.err end
+  if type(reply) == 'table' then reply = reply.err end
+  if string.find(reply, 'WRONGTYPE') then reply = 2 end
   replies[#replies + 1] = reply
 end
 return replies

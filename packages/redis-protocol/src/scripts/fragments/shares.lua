@@ -33,7 +33,7 @@ local function shares(lock, holders, held, gone)
   local limit, used = string.match(held or '', '^%*(%d+)|(%d+)$')
   if not limit then return held end
   local ended = redis.call('ZRANGEBYSCORE', holders, '-inf', now_ms)
-  ended[#ended + 1] = gone
+  ended[#ended + 1] = gone or nil
   for _, share in ipairs(ended) do
     local id, weight = string.match(share, '^#([^|]*)|(%d+)|')
     used = used - redis.call('ZREM', holders, share, '$' .. id) / 2 * weight

@@ -1,0 +1,38 @@
+import { type FencedSetOptions, fencedSetThrough } from '@locks/redis-protocol';
+import { checkClient } from './check-client.ts';
+import type { NodeRedisClient } from './clients.ts';
+import { NodeRedisPort } from './node-redis-port.ts';
+
+const ports = new WeakMap<NodeRedisClient, NodeRedisPort>();
+
+/**
+ * Writes a value with the token of the lease that protects it, in one step: a holder whose lease was lost, and who writes
+ * late, is refused once a newer one has written. Whoever reads the value sees nothing of it: the newest token stands
+ * under a key of its own, in the same slot.
+ *
+ * @param token - the `fencingToken` of the lease; the same one may write many times
+ * @returns whether it was written
+ * @throws `LOCK_INVALID_ARGUMENT` for a bad client, key, value, token or option; errors of the client as they are
+ *
+ * @example
+ * ```ts
+ * await locks.lock('report').run(async (lease) => {
+ *   const written = await fencedSet(client, 'report:latest', await render(), lease.fencingToken);
+ *   if (!written) throw new Error('somebody newer wrote the report');
+ * });
+ * ```
+ */
+export async function fencedSet(
+  client: NodeRedisClient,
+  key: string,
+  value: string,
+  token: bigint,
+  options?: FencedSetOptions,
+): Promise<boolean> {
+  let port = ports.get(client);
+  if (port === undefined) {
+    port = new NodeRedisPort(checkClient(client));
+    ports.set(client, port);
+  }
+  return fencedSetThrough(port, key, value, token, options);
+}
