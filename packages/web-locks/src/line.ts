@@ -30,12 +30,13 @@ export class Line {
     const last = this.#last;
     this.#live.add(request);
     this.#last = request;
-    this.#processed = place.processed.then(() => request.processed);
+    this.#processed = place.processed.then(() => request.processed.opened);
     if (queues) return place;
-    this.#advanced = place.advanced.then(() => request.advanced);
+    this.#advanced = place.advanced.then(() => request.advanced.opened);
     const { steal, ifAvailable } = request.wanted;
     // It stands in this line behind one that waits: for the client that is the queue.
-    if (!steal && !ifAvailable) void last?.processed.then(() => last.isPending && request.markProcessed());
+    if (!steal && !ifAvailable)
+      void last?.processed.opened.then(() => last.isPending && request.processed.open());
     return place;
   }
 
@@ -45,11 +46,7 @@ export class Line {
   }
 
   hasWaitingBefore(request: LockRequest): boolean {
-    for (const earlier of this.#live) {
-      if (earlier === request) return false;
-      if (earlier.isPending) return true;
-    }
-    return false;
+    return this.#before(request).some(({ isPending }) => isPending);
   }
 
   /** @param done - settles when the store has answered */
@@ -63,12 +60,18 @@ export class Line {
     this.#leaving.add(settled);
   }
 
-  /** Everything of the line that is over is out of the store: aborted requests, robbed ones, released locks. */
-  async allLeft(): Promise<void> {
+  /** All that was over before the request was made is out of the store: aborted requests, robbed ones, released locks. */
+  async allLeftBefore(request: LockRequest): Promise<void> {
     for (;;) {
-      const over = [...this.#live].filter(({ isOver }) => isOver).map(({ ended }) => ended);
+      // Later ones may wait for this very request.
+      const over = this.#before(request).filter(({ isOver }) => isOver);
       if (over.length + this.#leaving.size === 0) return;
-      await Promise.all([...over, ...this.#leaving]);
+      await Promise.all([...over.map(({ ended }) => ended.opened), ...this.#leaving]);
     }
+  }
+
+  #before(request: LockRequest): LockRequest[] {
+    const live = [...this.#live];
+    return live.slice(0, live.indexOf(request));
   }
 }

@@ -11,7 +11,7 @@ import {
   type ResourceState,
 } from '@locks/core';
 import { asException, domException } from './exceptions.ts';
-import { Holders } from './holders.ts';
+import { type Held, heldOn, isRobbedBy } from './held.ts';
 import { Line, type Place } from './line.ts';
 import { LockRequest } from './lock-request.ts';
 import { makeLock } from './lock.ts';
@@ -32,7 +32,7 @@ export class LockClient {
   readonly #backendName: string;
   readonly #locks: LockManager;
   readonly #names: ResourceNames;
-  readonly #holders: Holders;
+  readonly #held: Set<Held>;
   readonly #lines = new Map<string, Line>();
   /** By label. */
   readonly #live = new Map<string, LockRequest>();
@@ -43,7 +43,7 @@ export class LockClient {
   constructor(backend: LockBackend, { scope = 'web-locks', ttlMs }: WebLocksOptions) {
     this.#names = new ResourceNames(scope);
     const watched = watchBackend(backend, {
-      queued: (label) => this.#live.get(label ?? '')?.markProcessed(),
+      queued: (label) => this.#live.get(label ?? '')?.processed.open(),
       leaving: (resource, done) => this.#expectLeave(resource, done),
     });
     const floor = backend?.capabilities?.ttl?.minMs ?? 0;
@@ -52,7 +52,7 @@ export class LockClient {
       waitMs: Number.POSITIVE_INFINITY,
     });
     this.#backendName = backend.name;
-    this.#holders = Holders.on(backend);
+    this.#held = heldOn(backend);
   }
 
   /** @throws DOMException `NotSupportedError` */
@@ -73,7 +73,7 @@ export class LockClient {
     this.#live.set(request.label, request);
     const place = this.#lineOf(resource).join(request, this.#queues);
     const earlier = this.#processed;
-    this.#processed = earlier.then(() => request.processed);
+    this.#processed = earlier.then(() => request.processed.opened);
     void this.#serve(request, place, earlier);
     return request.promise;
   }
@@ -131,27 +131,32 @@ export class LockClient {
   async #acquire(request: LockRequest, place: Place): Promise<Lease | undefined> {
     const { steal, ifAvailable } = request.wanted;
     await (steal || ifAvailable || this.#queues ? place.processed : place.advanced);
-    if (!request.isPending) return undefined;
     const lock = this.#lockOf(request);
     if (steal) return await this.#steal(request, lock);
     const { label, abort } = request;
     if (!ifAvailable) return await lock.acquire({ label, signal: abort?.signal });
     const line = this.#lineOf(request.resource);
     if (!this.#queues && line.hasWaitingBefore(request)) return undefined;
-    await line.allLeft();
+    await line.allLeftBefore(request);
     return await lock.tryAcquire({ label });
   }
 
   async #steal({ label, resource }: LockRequest, lock: Lock): Promise<Lease> {
     if (this.#locks.capabilities.features.includes('steal')) {
       const lease = await lock.acquire({ label, steal: true });
-      this.#holders.robbedBy(lease, resource);
+      this.#rob((held) => isRobbedBy(lease, held));
       return lease;
     }
     // The next best: the holds end, and those who wait already go first.
     const ended = await this.#locks.forceRelease(resource);
-    this.#holders.endedByForce(new Set(ended.map(({ acquisitionId }) => acquisitionId)));
+    const ids = new Set(ended.map(({ acquisitionId }) => acquisitionId));
+    this.#rob(({ lease: { acquisitionId } }) => ids.has(acquisitionId));
     return await lock.acquire({ label });
+  }
+
+  /** Whoever is robbed from within the process is told at once, not at the next renewal. */
+  #rob(isRobbed: (held: Held) => boolean): void {
+    for (const held of [...this.#held]) if (isRobbed(held)) held.request.rob(undefined);
   }
 
   async #hold(request: LockRequest, lease: Lease): Promise<void> {
@@ -159,17 +164,13 @@ export class LockClient {
     // Lost before anybody was told: the callback would run without the lock.
     signal.throwIfAborted();
     const held = { request, lease };
-    this.#holders.add(held);
+    this.#held.add(held);
     request.markHeld();
     signal.addEventListener('abort', () => request.rob(signal.reason), { once: true });
     const worked = called(request, lease);
-    request.markProcessed();
-    const settled = worked.then(
-      () => {},
-      () => {},
-    );
-    await Promise.race([settled, request.robbed]);
-    this.#holders.delete(held);
+    request.processed.open();
+    await Promise.race([worked.catch(() => {}), request.robbed.opened]);
+    this.#held.delete(held);
     const loss = await this.#release(lease);
     if (loss !== undefined) request.rob(loss);
     // Of a robbed request the promise is rejected already.

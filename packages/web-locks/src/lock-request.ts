@@ -11,14 +11,18 @@ export class LockRequest {
   readonly label: string;
   readonly resource: string;
   readonly wanted: RequestArguments;
+  readonly promise: Promise<unknown>;
   /** Aborts the wait in core; absent where nobody can abort. */
   readonly abort: AbortController | undefined;
-  readonly promise: Promise<unknown>;
   state: 'pending' | 'held' | 'over' = 'pending';
-  readonly #processed = makeLatch();
-  readonly #advanced = makeLatch();
-  readonly #robbed = makeLatch();
-  readonly #ended = makeLatch();
+  /** The lock manager has dealt with the request: it waits in the queue, or its callback was called. */
+  readonly processed = makeLatch();
+  /** It waits no more. */
+  readonly advanced = makeLatch();
+  /** The lock was taken from its holder. */
+  readonly robbed = makeLatch();
+  /** Nothing of it is left in the store, or it is on its way out. */
+  readonly ended = makeLatch();
   #resolve!: (value: unknown) => void;
   #reject!: (reason: unknown) => void;
   #unfollow: Disposable | undefined;
@@ -47,42 +51,17 @@ export class LockRequest {
     return this.state === 'over';
   }
 
-  /** Resolves when the lock manager has dealt with the request: it waits in the queue, or its callback was called. */
-  get processed(): Promise<void> {
-    return this.#processed.opened;
-  }
-
-  /** Resolves when the request waits no more. */
-  get advanced(): Promise<void> {
-    return this.#advanced.opened;
-  }
-
-  /** Resolves when the lock was taken from its holder. */
-  get robbed(): Promise<void> {
-    return this.#robbed.opened;
-  }
-
-  /** Resolves when nothing of it is left in the store, or when it is on its way out. */
-  get ended(): Promise<void> {
-    return this.#ended.opened;
-  }
-
-  markProcessed(): void {
-    this.#processed.open();
-  }
-
   /** From here on the signal is ignored. */
   markHeld(): void {
     this.state = 'held';
     this.#unfollow?.[Symbol.dispose]();
-    this.#advanced.open();
+    this.advanced.open();
   }
 
   /** The holder is told at once, whatever its callback still does. */
   rob(cause: unknown): void {
-    if (this.state !== 'held') return;
     this.reject(lockLost(cause));
-    this.#robbed.open();
+    this.robbed.open();
   }
 
   resolve(value: unknown): void {
@@ -97,13 +76,10 @@ export class LockRequest {
 
   end(): void {
     this.#unfollow?.[Symbol.dispose]();
-    this.#processed.open();
-    this.#advanced.open();
-    this.#ended.open();
+    for (const latch of [this.processed, this.advanced, this.ended]) latch.open();
   }
 
   #aborted(reason: unknown): void {
-    if (!this.isPending) return;
     this.reject(reason);
     this.abort?.abort(reason);
   }

@@ -105,7 +105,6 @@ class LockManager implements WebLocks {
 
   // An operation that returns a promise never throws: whatever is wrong is a rejection.
   async request(...passed: readonly unknown[]): Promise<never> {
-    this.#checkReceiver();
     const wanted = convertArguments(passed);
     this.#checkOpen();
     checkRequest(wanted);
@@ -114,7 +113,6 @@ class LockManager implements WebLocks {
   }
 
   async query(): Promise<LockManagerSnapshot> {
-    this.#checkReceiver();
     this.#checkOpen();
     try {
       return await this.#client.query();
@@ -134,10 +132,6 @@ class LockManager implements WebLocks {
 
   get [Symbol.toStringTag](): string {
     return 'LockManager';
-  }
-
-  #checkReceiver(): void {
-    if (!(#client in this)) throw new TypeError('Illegal invocation');
   }
 
   /** The place of the specification's check whether the document is fully active. */

@@ -1,26 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { BackendCapabilities, BackendFeature, LockBackend } from '@locks/core';
+import type { BackendFeature, LockBackend } from '@locks/core';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { describe, expect, it } from 'vitest';
 import { webLocks } from '../src/index.ts';
+import { changed } from './changed-backend.ts';
 import { failure, hold } from './hold.ts';
-
-/** The memory backend without something, or with something else. */
-function changed(
-  store: MemoryStore,
-  capabilities: Partial<BackendCapabilities>,
-  methods: Partial<LockBackend> = {},
-): LockBackend {
-  const inner: LockBackend = memoryBackend(store);
-  return new Proxy(inner, {
-    get(_, key) {
-      if (key === 'capabilities') return { ...inner.capabilities, ...capabilities };
-      if (Object.hasOwn(methods, key)) return methods[key as keyof LockBackend];
-      const member: unknown = Reflect.get(inner, key);
-      return typeof member === 'function' ? (member.bind(inner) as unknown) : member;
-    },
-  });
-}
 
 const ALL = memoryBackend().capabilities.features;
 const without = (...gone: BackendFeature[]): BackendFeature[] =>
@@ -159,6 +143,13 @@ describe('a backend that keeps no order', () => {
     await waiting;
     expect(order).toEqual(['thief', 'waiter']);
     expect(await held).toBe('AbortError');
+  });
+});
+
+describe('a backend with a long shortest ttl', () => {
+  it('is given that', async () => {
+    await using locks = webLocks(changed(new MemoryStore(), { ttl: { minMs: 30_000, stepMs: 1_000 } }));
+    expect(await locks.request('a', () => 'granted')).toBe('granted');
   });
 });
 

@@ -1,7 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { createLocks, type LockBackend } from '@locks/core';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { afterEach, describe, expect, it } from 'vitest';
 import { leaseOf, type WebLocks, type WebLocksOptions, webLocks } from '../src/index.ts';
+import { changed } from './changed-backend.ts';
 import { failure, hold } from './hold.ts';
 
 const open: WebLocks[] = [];
@@ -111,6 +113,51 @@ describe('request', () => {
   });
 });
 
+describe('order', () => {
+  it('calls a callback with null before those of later requests', async () => {
+    const locks = make();
+    const held = await hold(locks, 'a');
+    const order: string[] = [];
+    await Promise.all([
+      locks.request('a', { ifAvailable: true }, () => order.push('null')),
+      locks.request('b', () => order.push('b')),
+    ]);
+    expect(order).toEqual(['null', 'b']);
+    held.release();
+  });
+});
+
+describe('loss', () => {
+  it('tells at the release what was not known before', async () => {
+    const store = new MemoryStore();
+    const locks = make(memoryBackend(store), { ttlMs: 600_000 });
+    const held = await hold(locks, 'a');
+    await createLocks(memoryBackend(store)).forceRelease('web-locks:a');
+    held.release('worthless');
+    const error = (await held.requested.catch((reason: unknown) => reason)) as DOMException;
+    expect(error).toMatchObject({ name: 'AbortError', cause: { reason: 'force-released' } });
+  });
+
+  it('never calls the callback with a lock that is lost already', async () => {
+    const store = new MemoryStore();
+    const inner: LockBackend = memoryBackend(store);
+    const lost = AbortSignal.abort('session-lost');
+    const backend = changed(
+      store,
+      {},
+      {
+        async attempt(request, enqueue, call) {
+          const attempt = await inner.attempt(request, enqueue, call);
+          return attempt.status === 'granted' ? { ...attempt, grant: { ...attempt.grant, lost } } : attempt;
+        },
+      },
+    );
+    let called = false;
+    expect(await failure(make(backend).request('a', () => (called = true)))).toBe('AbortError');
+    expect(called).toBe(false);
+  });
+});
+
 describe('signal', () => {
   it('takes an aborted waiter out of the queue, so that those behind it are served', async () => {
     const locks = make();
@@ -127,6 +174,32 @@ describe('signal', () => {
     const { held, pending } = await locks.query();
     expect([held.map(({ mode }) => mode), pending]).toEqual([['shared', 'shared'], []]);
     for (const { release } of [reader, await behind]) release();
+  });
+
+  it('waits for the store to let an aborted waiter go before it says what is available', async () => {
+    const store = new MemoryStore();
+    const inner: LockBackend = memoryBackend(store);
+    const backend = changed(
+      store,
+      {},
+      {
+        async abandon(request, call) {
+          await delay(20);
+          await inner.abandon(request, call);
+        },
+      },
+    );
+    const locks = make(backend);
+    const reader = await hold(locks, 'a', { mode: 'shared' });
+    const controller = new AbortController();
+    const writer = failure(locks.request('a', { signal: controller.signal }, () => 'never'));
+    await locks.query();
+    controller.abort('stop');
+    expect(await writer).toBe('stop');
+    expect((await locks.query()).pending).toEqual([]);
+    const options = { mode: 'shared', ifAvailable: true } as const;
+    expect(await locks.request('a', options, (lock) => lock !== null)).toBe(true);
+    reader.release();
   });
 
   it('hears the abort also where another listener stops the event', async () => {
@@ -219,6 +292,42 @@ describe('steal', () => {
       'AbortError',
       { resolved: 'last' },
     ]);
+  });
+
+  it('robs nobody of another name', async () => {
+    const locks = make();
+    const held = await hold(locks, 'b');
+    await locks.request('a', { steal: true }, () => {});
+    held.release('kept');
+    expect(await held.requested).toBe('kept');
+  });
+
+  it('does not rob a later thief whose grant was heard of first', async () => {
+    const store = new MemoryStore();
+    const inner: LockBackend = memoryBackend(store);
+    let hear!: () => void;
+    const heard = new Promise<void>((resolve) => (hear = resolve));
+    let calls = 0;
+    const backend = changed(
+      store,
+      {},
+      {
+        async attempt(request, enqueue, call) {
+          const attempt = await inner.attempt(request, enqueue, call);
+          // The reply to the first thief is late.
+          if ((calls += 1) === 1) await heard;
+          return attempt;
+        },
+      },
+    );
+    const [one, other] = [make(backend, { ttlMs: 600_000 }), make(backend, { ttlMs: 600_000 })];
+    const early = one.request('a', { steal: true }, () => 'early');
+    const late = await hold(other, 'a', { steal: true });
+    hear();
+    // The store says so at its release.
+    expect(await failure(early)).toBe('AbortError');
+    late.release('kept');
+    expect(await late.requested).toBe('kept');
   });
 });
 

@@ -1,4 +1,5 @@
 import { memoryBackend } from '@locks/memory';
+import type { LockManager as PlatformLocks } from 'node:worker_threads';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { type WebLocks, webLocks } from '../src/index.ts';
 import { failure, hold } from './hold.ts';
@@ -6,7 +7,8 @@ import { failure, hold } from './hold.ts';
 /** What both must do: the platform's own lock manager, where this Node has one, and ours. */
 type Both = Pick<WebLocks, 'request' | 'query'>;
 
-const ours = webLocks(memoryBackend());
+// Its type is the platform's too.
+const ours: PlatformLocks & WebLocks = webLocks(memoryBackend());
 const platform = (globalThis.navigator as { locks?: Both }).locks;
 const managers: [string, Both][] = [['webLocks()', ours]];
 if (platform !== undefined) managers.push(['navigator.locks', platform]);
