@@ -353,7 +353,8 @@ function endOf(grant: Grant): number {
 /** What one node granted, in the mode that the lease has by now. */
 function grantAt(grant: Grant, index: number): Grant | undefined {
   const own = (grant as Partial<QuorumGrant>).nodes?.[index];
-  return own && { ...own, request: grant.request };
+  // The node's very own where nothing changed: it may have noted something on it.
+  return own && own.request.mode !== grant.request.mode ? { ...own, request: grant.request } : own;
 }
 
 /** What the nodes agree on: held until the first of a majority ends. A node's own token is no token of the quorum. */
