@@ -16,3 +16,11 @@ export {
   type PostgresSchemaErrorCode,
 } from './lease/schema.ts';
 export type { Place } from './pool/place.ts';
+export { fencedUpdate, type FencedUpdate, type QueryClient } from './fenced/fenced-update.ts';
+export {
+  acquireInTransaction,
+  type TransactionClient,
+  type TransactionLockOptions,
+  type TransactionWaitOptions,
+  tryAcquireInTransaction,
+} from './transaction/acquire-in-transaction.ts';

@@ -68,6 +68,8 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   readonly #survey: Survey;
   /** By key, not by name: two names of one key would be one lock of the session. */
   readonly #queues = new Map<string, ResourceQueue>();
+  /** The signals of the grants made here, whatever was put around a grant since. */
+  readonly #granted = new WeakSet<AbortSignal>();
 
   constructor(options: PostgresAdvisoryOptions, settings: CheckedSettings) {
     this.#settings = settings;
@@ -103,22 +105,29 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     });
   }
 
-  attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    return this.#with(request.resource, (queue) => queue.attempt(request, enqueue, call));
+  async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    const attempt = await this.#with(request.resource, (queue) => queue.attempt(request, enqueue, call));
+    if (attempt.status === 'granted') this.#isGranted(attempt.grant);
+    return attempt;
   }
 
   async awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    return await this.#queues.get(keyOf(request.resource))?.awaitTurn(request, call);
+    const grant = await this.#queues.get(keyOf(request.resource))?.awaitTurn(request, call);
+    if (grant !== undefined) this.#isGranted(grant);
+    return grant;
   }
 
   async abandon({ resource, acquisitionId }: AcquireRequest): Promise<void> {
     await this.#with(resource, (queue) => queue.leave(acquisitionId));
   }
 
-  async release({ request }: Grant): Promise<'released' | 'not-held'> {
-    const { resource, acquisitionId } = request;
-    const held = await this.#with(resource, (queue) => queue.leave(acquisitionId));
-    return held ? 'released' : 'not-held';
+  async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
+    const { resource, acquisitionId } = grant.request;
+    if (await this.#with(resource, (queue) => queue.leave(acquisitionId))) return 'released';
+    if (grant.lost !== undefined && this.#granted.has(grant.lost)) return 'not-held';
+    // Granted by another client of this store: only that one can give it back, so it is asked to.
+    const ended = await this.forceRelease(resource, acquisitionId, call);
+    return ended.length > 0 ? 'released' : 'not-held';
   }
 
   async renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
@@ -191,6 +200,10 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     } finally {
       this.#tidy(key);
     }
+  }
+
+  #isGranted({ lost }: Grant): void {
+    if (lost !== undefined) this.#granted.add(lost);
   }
 
   /** Nothing is kept of a resource that nobody here holds or waits for (docs/spec.md §9.1). */

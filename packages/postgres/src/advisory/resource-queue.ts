@@ -21,6 +21,8 @@ export class ResourceQueue {
   readonly lock: ServerLock;
   readonly entries = new Map<string, Entry>();
   readonly runs: Run[] = [];
+  /** Given up here, and not yet on the server. */
+  readonly leaving = new Set<Entry>();
   readonly #sessions: Sessions;
   readonly #steps = new Mutex();
 
@@ -148,6 +150,7 @@ export class ResourceQueue {
     const run = this.#push(newRun('parked', mode));
     this.#join({ ...entry, run });
     await this.#stand(run);
+    run.placed = true;
     return this.#standing(request);
   }
 
@@ -158,6 +161,7 @@ export class ResourceQueue {
       await (await this.#sessions.main()).fresh();
       const due = performance.now() - run.triedAt >= PARKED_RETRY_MS * 0.7;
       if (run.state === 'parked' && due) await this.#tryParked(run);
+      run.placed = true;
     }
     return this.#standing(request);
   }
@@ -259,11 +263,19 @@ export class ResourceQueue {
     const { run } = entry;
     this.entries.delete(acquisitionId);
     const held = run.holders.delete(entry);
-    if (held && run.holders.size + run.waiting.length === 0) return await this.#unlock(run);
     if (!held) run.waiting.splice(run.waiting.indexOf(entry), 1);
-    if (run.state === 'held') await this.#serve(run).catch(ignore);
-    else if (run.waiting.length === 0) await this.#withdraw(run);
-    return held;
+    if (run.holders.size + run.waiting.length > 0) {
+      if (run.state === 'held') await this.#serve(run).catch(ignore);
+      return held;
+    }
+    this.leaving.add(entry);
+    try {
+      if (run.state === 'held') return (await this.#unlock(run)) && held;
+      await this.#withdraw(run);
+      return held;
+    } finally {
+      this.leaving.delete(entry);
+    }
   }
 
   async #unlock(run: Run): Promise<boolean> {

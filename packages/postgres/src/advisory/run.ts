@@ -36,6 +36,8 @@ export interface Run {
   /** Settles when the wait in the server's queue is over. */
   turn: Promise<unknown> | undefined;
   triedAt: number;
+  /** Whoever comes to the server from now on comes later. */
+  placed: boolean;
 }
 
 export function newRun(state: Run['state'], serverMode: ServerMode): Run {
@@ -47,6 +49,7 @@ export function newRun(state: Run['state'], serverMode: ServerMode): Run {
     waiting: [],
     turn: undefined,
     triedAt: performance.now(),
+    placed: state === 'held',
   };
 }
 

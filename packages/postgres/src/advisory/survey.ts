@@ -134,7 +134,8 @@ export class Survey {
   async #answer({ ask, to, key, end = [] }: Question, sessions: Sessions): Promise<void> {
     const queue = this.#process.queueOf(key);
     if (queue === undefined || to === this.#channel) return;
-    const pids = queue.runs.flatMap(({ session }) => session?.pid ?? []);
+    const runs = [...queue.runs, ...[...queue.leaving].map(({ run }) => run)];
+    const pids = runs.flatMap(({ session }) => session?.pid ?? []);
     if (end.length > 0) await this.#process.forceRelease(key, end);
     const main = await sessions.main();
     for (let rest = seenIn(queue); ; ) {
@@ -175,17 +176,18 @@ function pidOf(row: Row): number {
 
 function seenIn(queue: ResourceQueue): Seen[] {
   const now = performance.now();
-  return queue.runs.flatMap(({ session, holders, waiting }) =>
-    [...holders, ...waiting].map(({ request, mode, grant, grantedAt, arrivedAt }) => ({
-      pid: session?.pid ?? 0,
-      id: request.acquisitionId,
-      mode,
-      label: request.label,
-      token: grant?.fencingToken?.toString(),
-      forMs: Math.round(now - (grant === undefined ? arrivedAt : grantedAt)),
-      holds: grant !== undefined,
-    })),
+  const entries = queue.runs.flatMap(({ holders, waiting, placed }) =>
+    placed ? [...holders, ...waiting] : [],
   );
+  return [...queue.leaving, ...entries].map(({ request, run, mode, grant, grantedAt, arrivedAt }) => ({
+    pid: run.session?.pid ?? 0,
+    id: request.acquisitionId,
+    mode,
+    label: request.label,
+    token: grant?.fencingToken?.toString(),
+    forMs: Math.round(now - (grant === undefined ? arrivedAt : grantedAt)),
+    holds: grant !== undefined,
+  }));
 }
 
 function stateOf(
