@@ -144,8 +144,9 @@ test('a downgrade keeps token and end, serves the readers at the head, and no wr
   const writer = await queue(backend, request('a'));
   const late = await queue(backend, shared('a'));
   expect(await backend.downgrade(grant, call)).toEqual({ status: 'held' });
-  await reader.granted;
   const { holders, waiters } = await backend.inspect('a', call);
+  expect(holders).toHaveLength(2); // the reader entered in the same transaction
+  await reader.granted;
   expect(holders[0]).toMatchObject({ mode: { kind: 'shared' }, fencingToken: grant.fencingToken });
   expect(holders[0]?.expiresInMs).toBeLessThanOrEqual(10_000);
   expect(waiters).toHaveLength(2);

@@ -35,6 +35,11 @@ test('all shares are robbed, and told even after the thief has gone, while other
     { status: 'lost', reason: 'taken-over' },
   ]);
   expect(await backend.downgrade(robbed[1], call)).toEqual({ status: 'lost', reason: 'taken-over' });
+  // Nor does the sweep of what others left take away what tells them.
+  for (let n = 0; n < 300; n += 1) await backend.release(await take(backend, request('b')), call);
+  expect(await backend.renew([{ grant: robbed[1], ttlMs: 1_000 }], call)).toMatchObject([
+    { reason: 'taken-over' },
+  ]);
   // What is left to tell them goes with their release, and with the time they would have ended.
   await backend.release(robbed[1], call);
   await until(async () => {
@@ -45,9 +50,9 @@ test('all shares are robbed, and told even after the thief has gone, while other
 
 test('a stolen hold is not forced to end a second time, and its id may ask again', async () => {
   const { backend } = open();
-  const wanted = request('a');
+  const wanted = shared('a');
   const robbed = await take(backend, wanted);
-  const thief = await take(backend, steal(request('a')));
+  const thief = await take(backend, steal(shared('a')));
   expect(await backend.forceRelease('a', wanted.acquisitionId, call)).toEqual([]);
   expect(await backend.renew([{ grant: robbed, ttlMs: 1_000 }], call)).toMatchObject([
     { reason: 'taken-over' },
