@@ -1,4 +1,4 @@
-import { defineHarness } from '@locks/core/conformance';
+import { defineHarness, delegate } from '@locks/core/conformance';
 import { mysqlBackend } from '@locks/mysql';
 import { type Proxy, startMariadb, startProxy } from '@locks/test-servers';
 import { createPool, type Pool } from 'mysql2';
@@ -8,6 +8,7 @@ const VARIABLE = 'LOCKS_CONFORMANCE_MYSQL';
 
 let proxy: Proxy | undefined;
 let pool: Pool | undefined;
+let users = 0;
 
 /** The server that `MYSQL_URL` names, else a private one. This process speaks through a proxy, its children directly. */
 const harness = defineHarness({
@@ -25,18 +26,30 @@ const harness = defineHarness({
     return {
       env: { [VARIABLE]: direct },
       teardown: async () => {
-        await pool?.promise().end();
-        pool = undefined;
         proxy = undefined;
         await started.stop();
         await server?.stop();
       },
     };
   },
-  createBackend() {
-    // One pool for all, as in an application; a backend never ends the pool that it was given.
-    pool ??= createPool({ uri: through(process.env[VARIABLE] as string), connectionLimit: 12 });
-    return mysqlBackend({ pool });
+  async createBackend() {
+    // One pool for all, as in an application. A backend never ends the pool that it was given: the last one's user does.
+    pool ??= createPool({ uri: through(process.env[VARIABLE] as string), connectionLimit: 24 });
+    const shared = pool;
+    const backend = mysqlBackend({ pool: shared });
+    users += 1;
+    let closed = false;
+    return delegate(backend, {
+      close: async () => {
+        await backend.close();
+        if (closed) return;
+        closed = true;
+        users -= 1;
+        if (users > 0 || pool !== shared) return;
+        pool = undefined;
+        await shared.promise().end();
+      },
+    });
   },
   faults: {
     async cut() {

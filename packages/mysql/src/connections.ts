@@ -17,6 +17,7 @@ export interface Session {
   read(sql: string): Promise<readonly Cells[]>;
 }
 
+const lateAnswerMs = 1_000;
 const longestPauseMs = 40;
 const mostCollisions = 8;
 /** A flag of the server's answers: the connection has a transaction that is not over. */
@@ -45,7 +46,8 @@ export class Connections {
 
   /** Runs `work` on one connection; all of it again when it collided with somebody else's transaction. */
   async session<T>(withinMs: number, work: (session: Session) => Promise<T>): Promise<T> {
-    const endsAt = performance.now() + Math.max(1, Math.min(withinMs, this.#limitMs));
+    // Beyond the call's own end: a grant that comes too late must be heard of, for it is to be given back.
+    const endsAt = performance.now() + Math.min(Math.max(withinMs, lateAnswerMs), this.#limitMs);
     for (let collisions = 1; ; collisions += 1) {
       try {
         return await this.#once(endsAt, work);

@@ -92,22 +92,24 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const { resource, acquisitionId } = request;
+    const isWanted = (): boolean => this.#desks.get(resource)?.givenUp.has(acquisitionId) !== true;
     return this.#desks.submit<Attempt>(
       resource,
       call,
-      (draft, { sentAt }) => attemptOf(draft.attempt(request, enqueue), request, sentAt),
+      (draft, { sentAt }) =>
+        isWanted() ? attemptOf(draft.attempt(request, enqueue), request, sentAt) : { status: 'contended' },
       (attempt, desk) => {
         if (attempt.status === 'granted') {
           desk.own.add(acquisitionId);
           this.#line.left(request);
           this.#sweeper.wake();
-        } else if (attempt.status === 'contended' && enqueue) {
+        } else if (attempt.status === 'contended' && enqueue && isWanted()) {
           desk.own.add(acquisitionId);
           this.#line.enqueued(request);
         }
       },
       async (sentAt) => {
-        const taken = await this.#store.take(request, call);
+        const taken = await this.#store.take(request, call, isWanted);
         if (taken === undefined) return undefined;
         const grant = takenGrant(request, taken.token, sentAt);
         const state = takenState(request, taken.version, taken.token);
@@ -129,9 +131,9 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     // First here, whatever becomes of the write: what nobody waits for is cleared at the next look.
     this.#line.left(request);
-    const { acquisitionId } = request;
-    await this.#desks.submit(
-      request.resource,
+    const { resource, acquisitionId } = request;
+    const given = this.#desks.submit(
+      resource,
       call,
       (draft) => {
         // It hangs on the state of now: an attempt that got no answer may have come in meanwhile.
@@ -143,6 +145,9 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
         this.#line.left(request);
       },
     );
+    const desk = this.#desks.get(resource);
+    desk?.givenUp.add(acquisitionId);
+    await given.finally(() => desk?.givenUp.delete(acquisitionId));
   }
 
   renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {

@@ -11,6 +11,8 @@ export interface TimeLimit {
   readonly deadline: number;
 }
 
+const nothing: WriteResult = { rows: 0, value: 0 };
+
 /** The tables, one round trip to a method; what each statement does stands in {@link Statements}. */
 export class Store {
   readonly statements: Statements;
@@ -23,13 +25,15 @@ export class Store {
     this.#schema = schema;
   }
 
-  /** The token, if the resource was free. */
+  /** The token, if the resource was free, and still wanted when there was a connection. */
   async take(
     request: AcquireRequest,
     limit: TimeLimit,
+    isWanted: () => boolean,
   ): Promise<{ readonly version: number; readonly token: number } | undefined> {
     const version = freshVersion();
-    const { value } = await this.write(this.statements.take([{ request, version }]), limit);
+    const sql = this.statements.take([{ request, version }]);
+    const { value } = await this.session(limit, (session) => (isWanted() ? session.write(sql) : nothing));
     return value > 0 ? { version, token: value } : undefined;
   }
 

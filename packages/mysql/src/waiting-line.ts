@@ -40,6 +40,7 @@ export class WaitingLine implements Line {
   #waits = 0;
   #pollMs = shortestPollMs;
   #timer: NodeJS.Timeout | undefined;
+  #dueAt = Infinity;
   #looking = false;
   /** When the next hold of a resource that is waited for ends by its time, on `performance.now()`. */
   #nextEndAt = Infinity;
@@ -158,14 +159,15 @@ export class WaitingLine implements Line {
   }
 
   #pollSoon(): void {
-    if (this.#looking || (this.#pollMs === shortestPollMs && this.#timer?.hasRef())) return;
     this.#pollMs = shortestPollMs;
-    this.#schedule(shortestPollMs);
+    // Never later than planned: waiters that come one after another must not put the look off.
+    if (!this.#looking && this.#dueAt > performance.now() + shortestPollMs) this.#schedule(shortestPollMs);
   }
 
   #schedule(delayMs: number): void {
     clearTimeout(this.#timer);
     if (this.#closed) return;
+    this.#dueAt = performance.now() + delayMs;
     this.#timer = setTimeout(() => void this.#tick(), delayMs);
     // Only a waiting acquire keeps the process alive.
     if (this.#waits === 0) this.#timer.unref();
