@@ -48,8 +48,13 @@ export interface LoadResult {
   readonly unhandled: readonly string[];
 }
 
+/** Which lock of a name. */
+export type Kind = 'exclusive' | 'shared' | { readonly permits: number; readonly weight: number };
+
 export interface Orders {
-  acquire(name: string, options?: Omit<AcquireOptions, 'signal' | 'within'>): Promise<LeaseView>;
+  acquire(name: string, options?: Omit<AcquireOptions, 'signal' | 'within'>, kind?: Kind): Promise<LeaseView>;
+  /** Writes `key` under the token of a lease, as one who did not notice that time went by: looks at nothing before. */
+  write(id: number, key: string, value: string, how: 'fenced' | 'plain'): Promise<unknown>;
   release(id: number): Promise<void>;
   state(id: number): Promise<LeaseState>;
   startLoad(options: LoadOptions): Promise<void>;

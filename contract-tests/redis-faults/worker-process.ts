@@ -14,6 +14,7 @@ export class WorkerProcess implements AsyncDisposable {
 
   acquire: Orders['acquire'] = (...args) => this.#tell('acquire', args);
   release: Orders['release'] = (...args) => this.#tell('release', args);
+  write: Orders['write'] = (...args) => this.#tell('write', args);
   state: Orders['state'] = (...args) => this.#tell('state', args);
   startLoad: Orders['startLoad'] = (...args) => this.#tell('startLoad', args);
   stopLoad: Orders['stopLoad'] = (...args) => this.#tell('stopLoad', args);

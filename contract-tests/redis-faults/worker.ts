@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocks, isLockError, type Lease } from '@locks/core';
 import { openClient } from '../src/redis/open-client.ts';
-import type { Answer, LoadOptions, Order, Orders, Stay, WorkerSetup } from './worker-orders.ts';
+import type { Answer, Kind, LoadOptions, Order, Orders, Stay, WorkerSetup } from './worker-orders.ts';
 import { machineNow } from './worker-orders.ts';
 
 const setup = JSON.parse(process.argv[2] as string) as WorkerSetup;
@@ -22,12 +22,16 @@ let loading: Promise<unknown> | undefined;
 let stopping = false;
 
 const orders: Orders = {
-  async acquire(name, options) {
-    const lease = await locks.lock(name).acquire(options);
+  async acquire(name, options, kind = 'exclusive') {
+    const lease = await acquire(name, options, kind);
     const { acquisitionId, fencingToken } = lease;
     // Made now, so that a loss is told without anybody asking.
     void lease.signal;
     return { id: leases.push(lease) - 1, acquisitionId, token: String(fencingToken), at: machineNow() };
+  },
+  async write(id, key, value, how) {
+    const { fencingToken } = leaseOf(id);
+    return how === 'plain' ? client.set(key, value) : client.fencedSet(key, value, fencingToken as bigint);
   },
   async release(id) {
     await leaseOf(id).release();
@@ -46,6 +50,17 @@ const orders: Orders = {
     return { stays: stays.splice(0), failures: failures.splice(0), unhandled: unhandled.splice(0) };
   },
 };
+
+function acquire(name: string, options: Parameters<Orders['acquire']>[1], kind: Kind): Promise<Lease> {
+  switch (kind) {
+    case 'exclusive':
+      return locks.lock(name).acquire(options);
+    case 'shared':
+      return locks.readWriteLock(name).read.acquire(options);
+    default:
+      return locks.semaphore(name, kind.permits).acquire({ ...options, weight: kind.weight });
+  }
+}
 
 async function run(loop: number, { resources, holdMs, waitMs }: LoadOptions): Promise<void> {
   for (let round = loop; !stopping; round += 1) {

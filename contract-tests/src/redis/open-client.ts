@@ -1,5 +1,10 @@
-import { type NodeRedisClient, redisBackend as nodeRedisBackend } from '@locks/redis-node';
 import {
+  fencedSet as nodeFencedSet,
+  type NodeRedisClient,
+  redisBackend as nodeRedisBackend,
+} from '@locks/redis-node';
+import {
+  fencedSet as ioredisFencedSet,
   type IoredisClient,
   type RedisBackendOptions,
   type RedisCapabilities,
@@ -17,6 +22,9 @@ export type Library = (typeof libraries)[number];
 /** A client as a user would make it, and what ends it. */
 export interface OpenClient {
   backend(options?: RedisBackendOptions): LockBackend<RedisCapabilities>;
+  fencedSet(key: string, value: string, token: bigint): Promise<boolean>;
+  /** The same write without the fence. */
+  set(key: string, value: string): Promise<unknown>;
   end(): void | Promise<void>;
 }
 
@@ -30,6 +38,8 @@ function openIoredis(address: RedisAddress): OpenClient {
   client.on('error', () => undefined);
   return {
     backend: (options) => ioredisBackend(client as IoredisClient, options),
+    fencedSet: (key, value, token) => ioredisFencedSet(client as IoredisClient, key, value, token),
+    set: (key, value) => client.set(key, value),
     end: () => client.disconnect(),
   };
 }
@@ -58,6 +68,8 @@ async function openNodeRedis(address: RedisAddress): Promise<OpenClient> {
   await client.connect();
   return {
     backend: (options) => nodeRedisBackend(client as NodeRedisClient, options),
+    fencedSet: (key, value, token) => nodeFencedSet(client as NodeRedisClient, key, value, token),
+    set: (key, value) => client.set(key, value),
     end: async () => {
       if (client.isOpen) await client.destroy();
     },
