@@ -1,3 +1,7 @@
+import { allMutants } from './all.ts';
+import { permitsMutants } from './permits.ts';
+import { sharedMutants } from './shared.ts';
+import { stealMutants } from './steal.ts';
 import { abortMutants } from './abort.ts';
 import { closeMutants } from './close.ts';
 import { exclusionMutants } from './exclusion.ts';
@@ -28,6 +32,10 @@ export const mutants: readonly Mutant[] = [
   ...waitingMutants,
   ...fairnessMutants,
   ...reentrancyMutants,
+  ...sharedMutants,
+  ...permitsMutants,
+  ...allMutants,
+  ...stealMutants,
   ...abortMutants,
   ...sessionMutants,
   ...namesMutants,

@@ -50,8 +50,7 @@ export class MemoryStore {
     const waits = resource.queue.has(acquisitionId);
     const conflict = waits ? undefined : resource.conflictWith(mode);
     if (conflict !== undefined) return { status: 'conflict', with: conflict };
-    // What comes free goes to the head of the queue in the same step, so that none is overtaken.
-    if (resource.queue.size === 0 && resource.fits(mode)) {
+    if (resource.admits(mode)) {
       return { status: 'granted', held: this.#grant(name, resource, request) };
     }
     if (enqueue && !waits) {
@@ -67,7 +66,7 @@ export class MemoryStore {
     const free = requests.every(({ resource: name, acquisitionId, mode }) => {
       const resource = this.#live(name);
       if (resource === undefined || resource.holders.has(acquisitionId)) return true;
-      return resource.queue.size === 0 && resource.conflictWith(mode) === undefined && resource.fits(mode);
+      return resource.conflictWith(mode) === undefined && resource.admits(mode);
     });
     if (!free) return undefined;
     return requests.flatMap((request) => {
@@ -173,9 +172,9 @@ export class MemoryStore {
 
   /** Grants to the head of the queue, and to its neighbours, while they fit (docs/spec.md §15.2). */
   #serve(name: string, resource: Resource): void {
-    for (const [id, { request, wake }] of resource.queue) {
-      if (!resource.fits(request.mode)) break;
-      resource.queue.delete(id);
+    for (let { next } = resource; next !== undefined; { next } = resource) {
+      const { request, wake } = next;
+      resource.queue.delete(request.acquisitionId);
       const held = this.#grant(name, resource, request);
       wake?.(held);
     }

@@ -46,6 +46,17 @@ export class Resource {
     return undefined;
   }
 
+  /** Whether a newcomer gets it: what comes free belongs to the queue, so that none is overtaken. */
+  admits(mode: LockMode): boolean {
+    return this.queue.size === 0 && this.fits(mode);
+  }
+
+  /** The head of the queue, if it fits now. It holds back those behind it (docs/spec.md §15.2). */
+  get next(): QueuedEntry | undefined {
+    const [head] = this.queue.values();
+    return head !== undefined && this.fits(head.request.mode) ? head : undefined;
+  }
+
   /** Whether `mode` may hold beside those who hold now. */
   fits(mode: LockMode): boolean {
     switch (mode.kind) {

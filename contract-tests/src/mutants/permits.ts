@@ -1,0 +1,203 @@
+import type { AcquireRequest, Call, LockBackend, LockManager, LockMode, Semaphore } from '@locks/core';
+import { delegate, delegateLocks } from './delegate.ts';
+import { onModes, storeWith } from './modes.ts';
+import type { Mutant } from './mutant.ts';
+import { onRequests } from './on-grants.ts';
+
+export const permitsMutants: readonly Mutant[] = [
+  {
+    name: 'one-permit-more',
+    says: 'there is one permit more than the limit says',
+    host: 'memory',
+    expected: [
+      'permits/no-more-than-there-are',
+      'permits/never-too-many-inside',
+      'permits/not-issued-twice-after-an-end',
+    ],
+    backend: (backend) => onModes(backend, (mode) => permitted(mode, ({ limit }) => ({ limit: limit + 1 }))),
+  },
+  {
+    name: 'every-weight-is-one',
+    says: 'a request takes one permit, whatever its weight',
+    host: 'memory',
+    expected: [
+      'permits/weights-add-up',
+      'permits/never-too-many-inside',
+      'permits/a-heavy-one-is-not-overtaken',
+    ],
+    backend: (backend) => onModes(backend, (mode) => permitted(mode, () => ({ weight: 1 }))),
+  },
+  {
+    name: 'weight-is-not-returned',
+    says: 'a release gives one permit back, whatever was taken',
+    host: 'memory',
+    expected: ['permits/weights-add-up'],
+    backend: (backend) =>
+      delegate(backend, {
+        async release(grant, call) {
+          const released = await backend.release(grant, call);
+          const { request } = grant;
+          if (request.mode.kind !== 'permit' || request.mode.weight === 1) return released;
+          const mode = { ...request.mode, weight: request.mode.weight - 1 };
+          await backend.attempt(
+            { ...request, mode, acquisitionId: `${request.acquisitionId}-kept` },
+            false,
+            call,
+          );
+          return released;
+        },
+      }),
+  },
+  {
+    name: 'every-limit-is-welcome',
+    says: 'who names another number is served by that of the others',
+    host: 'memory',
+    expected: ['permits/another-limit-is-a-conflict', 'permits/more-permits-let-waiters-in'],
+    backend: (backend) =>
+      delegate(backend, {
+        async attempt(request, enqueue, call) {
+          const attempt = await backend.attempt(request, enqueue, call);
+          if (attempt.status !== 'conflict' || attempt.with.kind !== 'permit') return attempt;
+          const mode = permitted(request.mode, () => ({ limit: (attempt.with as { limit: number }).limit }));
+          return backend.attempt({ ...request, mode }, enqueue, call);
+        },
+      }),
+  },
+  {
+    name: 'semaphores-are-apart',
+    says: 'a semaphore and a lock of one name know nothing of each other',
+    host: 'memory',
+    expected: ['permits/beside-a-lock-is-a-conflict'],
+    backend: (backend) =>
+      onRequests(backend, (request) =>
+        request.mode.kind === 'permit' ? { ...request, resource: `${request.resource} permits` } : request,
+      ),
+  },
+  {
+    name: 'permits-end-by-the-clients-clock',
+    says: 'a client takes away what is over by its own clock',
+    host: 'memory',
+    expected: ['permits/clients-clocks-do-not-count'],
+    backend: endsByClientsClocks,
+  },
+  {
+    name: 'light-ones-overtake',
+    says: 'a newcomer who fits is served, whoever waits',
+    host: 'memory',
+    expected: ['permits/a-heavy-one-is-not-overtaken'],
+    backend: storeWith({ admits: (resource, mode, admits) => admits(mode) || resource.fits(mode) }),
+  },
+  {
+    name: 'permits-to-the-last-who-came',
+    says: 'of those who wait for permits the last is served first',
+    host: 'memory',
+    expected: ['permits/first-come-first-served'],
+    backend: storeWith({
+      next: (resource, next) => {
+        const last = [...resource.queue.values()].at(-1);
+        return last?.request.mode.kind === 'permit' && resource.fits(last.request.mode) ? last : next();
+      },
+    }),
+  },
+  {
+    name: 'resize-is-forgotten',
+    says: 'a new limit is said to be set, and is not',
+    host: 'memory',
+    expected: ['permits/more-permits-let-waiters-in', 'permits/fewer-permits-end-no-hold'],
+    backend: (backend) => delegate(backend, { resize: async () => ({ status: 'set' }) }),
+  },
+  {
+    name: 'resize-ends-holds',
+    says: 'a lower limit ends the holds that are too many',
+    host: 'memory',
+    expected: ['permits/fewer-permits-end-no-hold'],
+    backend: (backend) =>
+      delegate(backend, {
+        async resize(resource, limit, call) {
+          const answer = (await backend.resize?.(resource, limit, call)) ?? { status: 'set' };
+          const { holders } = await backend.inspect(resource, call);
+          for (const { acquisitionId } of holders.slice(limit)) {
+            await backend.forceRelease?.(resource, acquisitionId, call);
+          }
+          return answer;
+        },
+      }),
+  },
+  {
+    name: 're-entry-takes-permits',
+    says: 'who asks within its own lease takes more permits',
+    host: 'memory',
+    expected: ['permits/re-entered-as-they-are'],
+    locks: (locks) =>
+      overSemaphores(locks, (slots) => ({
+        acquire: ({ within: _, ...options } = {}) => slots.acquire({ ...options, weight: 1 }),
+      })),
+  },
+  {
+    name: 'odd-numbers-are-rounded',
+    says: 'a limit or a weight that is no whole number above 0 is made one',
+    host: 'memory',
+    expected: ['permits/bad-numbers-are-refused'],
+    locks: (locks) =>
+      delegateLocks(locks, {
+        semaphore: (name, permits, options) => locks.semaphore(name, rounded(permits), options),
+      }),
+  },
+];
+
+function permitted(
+  mode: LockMode,
+  change: (mode: LockMode & { kind: 'permit' }) => { limit?: number; weight?: number },
+): LockMode {
+  return mode.kind === 'permit' ? { ...mode, ...change(mode) } : mode;
+}
+
+function overSemaphores(
+  locks: LockManager,
+  overrides: (slots: Semaphore) => Partial<Semaphore>,
+): LockManager {
+  return delegateLocks(locks, {
+    semaphore(name, permits, options) {
+      const slots = locks.semaphore(name, permits, options);
+      return {
+        name,
+        get permits() {
+          return slots.permits;
+        },
+        mode: slots.mode,
+        acquire: (given) => slots.acquire(given),
+        tryAcquire: (given) => slots.tryAcquire(given),
+        run: (work, given) => slots.run(work, given),
+        inspect: () => slots.inspect(),
+        resize: (limit) => slots.resize(limit),
+        ...overrides(slots),
+      };
+    },
+  });
+}
+
+function rounded(value: number): number {
+  return Number.isFinite(value) ? Math.max(1, Math.round(value)) : 1;
+}
+
+const ends = new Map<string, { readonly request: AcquireRequest; readonly end: number }[]>();
+
+function endsByClientsClocks(backend: LockBackend): LockBackend {
+  return delegate(backend, {
+    async attempt(request, enqueue, call) {
+      await endOver(backend, request.resource, call);
+      const attempt = await backend.attempt(request, enqueue, call);
+      if (attempt.status === 'granted') {
+        const known = ends.get(request.resource) ?? [];
+        ends.set(request.resource, [...known, { request, end: call.now() + request.ttlMs }]);
+      }
+      return attempt;
+    },
+  });
+}
+
+async function endOver(backend: LockBackend, resource: string, call: Call): Promise<void> {
+  for (const { request, end } of ends.get(resource) ?? []) {
+    if (end <= call.now()) await backend.forceRelease?.(resource, request.acquisitionId, call);
+  }
+}

@@ -1,0 +1,341 @@
+import { type AcquireRequest, type Grant, isLockError, type LockBackend, type LockMode } from '@locks/core';
+import { delegate, delegateLocks } from './delegate.ts';
+import { onModes, storeWith } from './modes.ts';
+import type { Mutant } from './mutant.ts';
+import { onGrants, onRequests } from './on-grants.ts';
+
+const SHARED: LockMode = { kind: 'shared' };
+
+export const sharedMutants: readonly Mutant[] = [
+  {
+    name: 'readers-exclude-each-other',
+    says: 'a share is an exclusive hold',
+    host: 'memory',
+    expected: [
+      'shared/readers-hold-together',
+      'shared/neighbours-enter-together',
+      'shared/inspect-shows-every-reader',
+    ],
+    backend: (backend) => onModes(backend, (mode) => (mode.kind === 'shared' ? { kind: 'exclusive' } : mode)),
+  },
+  {
+    name: 'a-writer-enters-beside-readers',
+    says: 'exclusive fits beside shares',
+    host: 'memory',
+    expected: ['shared/readers-hold-together', 'shared/never-beside-a-writer'],
+    backend: storeWith({
+      fits: (resource, mode, fits) =>
+        fits(mode) || (mode.kind === 'exclusive' && [...resource.holders.values()].every(isShared)),
+    }),
+  },
+  {
+    name: 'readers-enter-beside-a-writer',
+    says: 'shared fits beside an exclusive hold',
+    host: 'memory',
+    expected: ['shared/a-writer-is-alone', 'shared/never-beside-a-writer'],
+    backend: storeWith({ fits: (_, mode, fits) => mode.kind === 'shared' || fits(mode) }),
+  },
+  {
+    name: 'writers-starve',
+    says: 'readers enter beside readers, whoever waits',
+    host: 'memory',
+    expected: ['shared/a-waiting-writer-holds-back-readers', 'shared/no-writer-starves'],
+    backend: storeWith({
+      admits: (resource, mode, admits) =>
+        admits(mode) || (mode.kind === 'shared' && resource.holders.size > 0 && resource.fits(mode)),
+    }),
+  },
+  {
+    name: 'readers-starve',
+    says: 'a writer in the queue is served before all readers in it',
+    host: 'memory',
+    expected: ['shared/no-reader-starves'],
+    backend: storeWith({
+      next: (resource, next) =>
+        [...resource.queue.values()].find(
+          ({ request }) => request.mode.kind === 'exclusive' && resource.fits(request.mode),
+        ) ?? next(),
+    }),
+  },
+  {
+    name: 'one-neighbour-at-a-time',
+    says: 'only the head of the queue is served when a hold ends',
+    host: 'memory',
+    expected: ['shared/neighbours-enter-together', 'permits/all-that-fit-enter'],
+    backend: storeWith({ next: (resource, next) => (resource.holders.size === 0 ? next() : undefined) }),
+  },
+  {
+    name: 'one-ttl-for-all',
+    says: 'whoever renews or comes pushes the ends of all holds',
+    host: 'memory',
+    expected: ['shared/every-share-has-its-own-end', 'permits/every-permit-has-its-own-end'],
+    backend: storeWith({
+      store: {
+        renew(store, args, renew) {
+          const standing = renew(...args);
+          const holders = store.holders(args[0]);
+          const latest = Math.max(...holders.map(({ expiresAt }) => expiresAt));
+          for (const held of holders) held.expiresAt = latest;
+          return standing;
+        },
+      },
+    }),
+  },
+  {
+    name: 'the-first-to-leave-frees-all',
+    says: 'the release of one share ends all',
+    host: 'memory',
+    expected: ['shared/readers-hold-together'],
+    backend: (backend) =>
+      delegate(backend, {
+        async release(grant, call) {
+          const released = await backend.release(grant, call);
+          if (grant.request.mode.kind === 'shared')
+            await backend.forceRelease?.(grant.request.resource, undefined, call);
+          return released;
+        },
+      }),
+  },
+  {
+    name: 'the-last-reader-wakes-nobody',
+    says: 'what a reader frees is noticed half a second later',
+    host: 'memory',
+    expected: ['shared/last-reader-wakes-the-writer'],
+    backend: (backend) =>
+      delegate(backend, {
+        async awaitTurn(request, call) {
+          const grant = await backend.awaitTurn?.(request, call);
+          if (request.mode.kind === 'exclusive') await new Promise((resolve) => setTimeout(resolve, 500));
+          return grant;
+        },
+      }),
+  },
+  {
+    name: 'downgrade-without-wake-up',
+    says: 'a downgrade leaves the readers who wait where they are',
+    host: 'memory',
+    expected: ['shared/downgrade-lets-readers-in'],
+    backend: storeWith({
+      store: {
+        downgrade(store, [name, id]) {
+          const held = store.holders(name).find(({ request }) => request.acquisitionId === id);
+          if (held === undefined) return 'absent';
+          held.request = { ...held.request, mode: SHARED };
+          return 'held';
+        },
+      },
+    }),
+  },
+  {
+    name: 'downgrade-by-way-of-free',
+    says: 'a downgrade releases the resource and takes it again',
+    host: 'memory',
+    expected: ['shared/downgrade-lets-no-writer-in', 'shared/downgrade-can-be-repeated'],
+    backend: (backend) =>
+      delegate(backend, {
+        async downgrade({ request }, call) {
+          const shared = { ...request, mode: SHARED };
+          await backend.abandon(request, call);
+          const attempt = await backend.attempt(shared, false, call);
+          return attempt.status === 'granted' ? { status: 'held' } : { status: 'lost', reason: 'taken-over' };
+        },
+      }),
+  },
+  {
+    name: 'downgrade-is-only-said',
+    says: 'a downgrade is answered and not done',
+    host: 'memory',
+    expected: ['shared/downgrade-keeps-the-token', 'shared/downgrade-lets-readers-in'],
+    backend: (backend) => delegate(backend, { downgrade: async () => ({ status: 'held' }) }),
+  },
+  {
+    name: 'downgrade-forgets-the-grant-before',
+    says: 'a grant of before the downgrade is no longer known',
+    host: 'memory',
+    expected: ['shared/downgrade-can-be-repeated'],
+    backend: forgetsTheGrantBefore,
+  },
+  {
+    name: 'downgrade-brings-back',
+    says: 'a downgrade of what is lost takes a share',
+    host: 'memory',
+    expected: ['shared/downgrade-of-a-lost-lease'],
+    backend: (backend) =>
+      delegate(backend, {
+        async downgrade(grant, call) {
+          const standing = await backend.downgrade?.(grant, call);
+          if (standing?.status !== 'lost') return standing ?? { status: 'held' };
+          await backend.attempt({ ...grant.request, mode: SHARED }, false, call);
+          return { status: 'held' };
+        },
+      }),
+  },
+  {
+    name: 'upgrade-by-asking',
+    says: 'who asks to write within a read lease is let in as a reader',
+    host: 'memory',
+    expected: ['shared/a-writer-may-read'],
+    locks: (locks) =>
+      delegateLocks(locks, {
+        readWriteLock(name, options) {
+          const { read, write } = locks.readWriteLock(name, options);
+          const original = write.acquire.bind(write);
+          const acquire: typeof write.acquire = async (given) => {
+            try {
+              return await original(given);
+            } catch (error) {
+              if (!isLockError(error, 'LOCK_REENTRANT')) throw error;
+              return (await read.acquire(given)) as Awaited<ReturnType<typeof write.acquire>>;
+            }
+          };
+          write.acquire = acquire;
+          return { name, read, write };
+        },
+      }),
+  },
+  {
+    name: 'readers-share-a-token',
+    says: 'every reader gets the token of the first',
+    host: 'memory',
+    expected: ['shared/tokens-rise-over-both-modes'],
+    backend: (backend) => {
+      return onGrants(backend, (grant, request) => {
+        if (request.mode.kind !== 'shared') return grant;
+        const first = firstTokens.get(request.resource) ?? grant.fencingToken;
+        firstTokens.set(request.resource, first);
+        return { ...grant, ...(first === undefined ? undefined : { fencingToken: first }) };
+      });
+    },
+  },
+  {
+    name: 'a-share-for-every-attempt',
+    says: 'an attempt repeated takes another share, or another permit',
+    host: 'memory',
+    expected: ['shared/repeated-attempt-is-the-same-share', 'permits/repeated-attempt-is-the-same-permit'],
+    backend: (backend) =>
+      onRequests(backend, (request) =>
+        request.mode.kind === 'exclusive'
+          ? request
+          : { ...request, acquisitionId: `${request.acquisitionId}${++attempts}` },
+      ),
+  },
+  {
+    name: 'one-holder-is-shown',
+    says: 'of several holders inspect shows the first',
+    host: 'memory',
+    expected: ['shared/inspect-shows-every-reader'],
+    backend: (backend) =>
+      delegate(backend, {
+        async inspect(resource, call) {
+          const state = await backend.inspect(resource, call);
+          return { ...state, holders: state.holders.slice(0, 1) };
+        },
+      }),
+  },
+  {
+    name: 'force-ends-one',
+    says: 'a forced release ends the first of several holds',
+    host: 'memory',
+    expected: ['shared/forced-release-ends-all-or-one'],
+    backend: (backend) =>
+      delegate(backend, {
+        async forceRelease(resource, id, call) {
+          const { holders } = await backend.inspect(resource, call);
+          return (await backend.forceRelease?.(resource, id ?? holders[0]?.acquisitionId, call)) ?? [];
+        },
+      }),
+  },
+  {
+    name: 'the-stale-end-others',
+    says: 'who no longer holds ends the hold of somebody else by its release',
+    host: 'memory',
+    expected: ['shared/a-stale-reader-changes-nothing', 'permits/not-issued-twice-after-an-end'],
+    backend: (backend) =>
+      delegate(backend, {
+        async release(grant, call) {
+          const released = await backend.release(grant, call);
+          if (released !== 'not-held' || grant.request.mode.kind === 'exclusive') return released;
+          const { holders } = await backend.inspect(grant.request.resource, call);
+          await backend.forceRelease?.(grant.request.resource, holders[0]?.acquisitionId, call);
+          return released;
+        },
+      }),
+  },
+  {
+    name: 'shares-never-end',
+    says: 'the store keeps a share for an hour',
+    host: 'memory',
+    expected: ['shared/a-writer-follows-a-dead-reader', 'shared/every-share-has-its-own-end'],
+    backend: neverEnds('shared'),
+  },
+  {
+    name: 'dead-processes-keep-their-shares',
+    says: 'the store keeps a share for an hour, also that of a killed process',
+    host: 'sqlite',
+    expected: ['shared/a-killed-reader-frees-its-share'],
+    backend: neverEnds('shared'),
+  },
+  {
+    name: 'a-quitter-stays-in-the-way',
+    says: 'when a waiter gives up, those behind it are not looked at',
+    host: 'memory',
+    expected: ['shared/who-gives-up-lets-others-through', 'permits/who-gives-up-lets-others-through'],
+    backend: storeWith({
+      next: (_, next) => (sleeping ? undefined : next()),
+      store: {
+        forget(store, args, forget) {
+          const waits = store.queued(args[0]).some(({ request }) => request.acquisitionId === args[1]);
+          sleeping = waits;
+          forget(...args);
+          sleeping = false;
+        },
+      },
+    }),
+  },
+  {
+    name: 'shares-and-permits-per-process',
+    says: 'processes do not see the shares and permits of each other',
+    host: 'sqlite',
+    expected: ['shared/over-three-processes', 'permits/over-three-processes'],
+    backend: (backend) =>
+      onRequests(backend, (request) =>
+        request.mode.kind === 'exclusive'
+          ? request
+          : { ...request, resource: `${process.pid} ${request.resource}` },
+      ),
+  },
+];
+
+const firstTokens = new Map<string, bigint | undefined>();
+let attempts = 0;
+let sleeping = false;
+
+function isShared({ request }: { readonly request: AcquireRequest }): boolean {
+  return request.mode.kind === 'shared';
+}
+
+function neverEnds(kind: LockMode['kind']): (backend: LockBackend) => LockBackend {
+  return (backend) =>
+    onRequests(backend, (request) =>
+      request.mode.kind === kind ? { ...request, ttlMs: 3_600_000 } : request,
+    );
+}
+
+function forgetsTheGrantBefore(backend: LockBackend): LockBackend {
+  const downgraded = new Set<string>();
+  const isOld = ({ request }: Grant): boolean =>
+    request.mode.kind === 'exclusive' && downgraded.has(request.acquisitionId);
+  return delegate(backend, {
+    async downgrade(grant, call) {
+      const standing = await backend.downgrade?.(grant, call);
+      downgraded.add(grant.request.acquisitionId);
+      return standing ?? { status: 'held' };
+    },
+    renew: async (items, call) =>
+      (await backend.renew(items, call)).map((standing, index) => {
+        const item = items[index];
+        return item !== undefined && isOld(item.grant) ? { status: 'lost', reason: 'taken-over' } : standing;
+      }),
+    release: async (grant, call) => (isOld(grant) ? 'not-held' : backend.release(grant, call)),
+  });
+}

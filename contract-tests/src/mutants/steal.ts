@@ -1,0 +1,100 @@
+import type { LockBackend } from '@locks/core';
+import { delegate } from './delegate.ts';
+import type { Mutant } from './mutant.ts';
+import { onGrants } from './on-grants.ts';
+
+export const stealMutants: readonly Mutant[] = [
+  {
+    name: 'a-thief-waits',
+    says: 'to steal is to ask',
+    host: 'memory',
+    expected: ['steal/takes-it-at-once', 'steal/the-queue-stays-behind', 'steal/ends-every-share'],
+    backend: (backend) =>
+      delegate(backend, {
+        attempt: ({ steal: _, ...request }, enqueue, call) => backend.attempt(request, enqueue, call),
+      }),
+  },
+  {
+    name: 'the-robbed-are-not-told',
+    says: 'a renewal of the robbed is answered as if they still held',
+    host: 'memory',
+    expected: ['steal/takes-it-at-once', 'steal/repeated-it-is-one-theft'],
+    backend: (backend) =>
+      delegate(backend, {
+        renew: async (items, call) =>
+          (await backend.renew(items, call)).map((standing) =>
+            standing.status === 'lost' && standing.reason === 'taken-over' ? { status: 'held' } : standing,
+          ),
+      }),
+  },
+  {
+    name: 'a-thief-ends-the-queue',
+    says: 'those who wait behind a thief are sent away',
+    host: 'memory',
+    expected: ['steal/the-queue-stays-behind'],
+    backend: (backend) =>
+      beforeTheft(backend, async (resource, call) => {
+        const { waiters } = await backend.inspect(resource, call);
+        for (const { acquisitionId, mode } of waiters) {
+          await backend.abandon({ resource, acquisitionId, mode, ttlMs: 1_000 }, call);
+        }
+      }),
+  },
+  {
+    name: 'a-thief-takes-the-token',
+    says: 'a thief has the token of the robbed',
+    host: 'memory',
+    expected: ['steal/the-token-rises'],
+    backend: (backend) =>
+      onGrants(backend, (grant, request) => {
+        const token = tokens.get(request.resource);
+        if (request.steal === true && token !== undefined) return { ...grant, fencingToken: token };
+        if (grant.fencingToken !== undefined) tokens.set(request.resource, grant.fencingToken);
+        return grant;
+      }),
+  },
+  {
+    name: 'a-thief-robs-one',
+    says: 'a theft ends one of the holds, and enters beside the others',
+    host: 'memory',
+    expected: ['steal/ends-every-share'],
+    backend: (backend) =>
+      delegate(backend, {
+        async attempt(request, enqueue, call) {
+          const { holders } = await backend.inspect(request.resource, call);
+          const attempt = await backend.attempt(request, enqueue, call);
+          if (request.steal === true && holders.length > 1) spared.set(request.resource, holders.slice(1));
+          return attempt;
+        },
+        async inspect(resource, call) {
+          const state = await backend.inspect(resource, call);
+          return { ...state, holders: [...state.holders, ...(spared.get(resource) ?? [])] };
+        },
+      }),
+  },
+  {
+    name: 'a-theft-is-never-done',
+    says: 'a theft repeated steals from the thief himself',
+    host: 'memory',
+    expected: ['steal/repeated-it-is-one-theft'],
+    backend: (backend) =>
+      beforeTheft(backend, async (resource, call) => {
+        await backend.forceRelease?.(resource, undefined, call);
+      }),
+  },
+];
+
+const tokens = new Map<string, bigint>();
+const spared = new Map<string, Awaited<ReturnType<LockBackend['inspect']>>['holders']>();
+
+function beforeTheft(
+  backend: LockBackend,
+  act: (resource: string, call: Parameters<LockBackend['inspect']>[1]) => Promise<void>,
+): LockBackend {
+  return delegate(backend, {
+    async attempt(request, enqueue, call) {
+      if (request.steal === true) await act(request.resource, call);
+      return backend.attempt(request, enqueue, call);
+    },
+  });
+}
