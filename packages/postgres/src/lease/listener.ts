@@ -86,9 +86,9 @@ export class Listener {
     const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
     // Idle for long is what it is made to be. The setting is not known before PostgreSQL 14.
     const idle = `SELECT pg_backend_pid(), (SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout')`;
-    const { rows } = await statements.run(idle, [], call);
+    const { rows, processId } = await statements.run(idle, [], call);
     if (this.#client !== client) return;
-    if (Number(rows[0]?.[0]) !== processIdOf(client)) {
+    if (Number(rows[0]?.[0]) !== processId) {
       this.#drop();
       this.#closed = true;
       return this.#events.pooled();
@@ -118,9 +118,4 @@ export class Listener {
     this.#statements = undefined;
     if (client !== undefined) endConnection(client);
   }
-}
-
-/** As the server told it at the start of the session; a pooler tells a number of its own. */
-function processIdOf(client: pg.Client): number | undefined {
-  return (client as unknown as { readonly processID?: number }).processID;
 }

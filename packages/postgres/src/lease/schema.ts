@@ -68,13 +68,7 @@ export async function ensureSchema(
   mayMigrate: boolean,
   call: Patience,
 ): Promise<void> {
-  const found = await statements
-    .run(`SELECT version FROM ${schema}.schema_version`, [], call)
-    .then(({ rows }) => Number(rows[0]?.[0] ?? 0))
-    .catch((error: unknown) => {
-      if (hasCode(error, undefinedTable) || hasCode(error, undefinedSchema)) return 0;
-      throw hasCode(error, notAllowed) ? noPrivilege(schema, error) : error;
-    });
+  const found = await look(statements, schema, call);
   refuseNewer(found, schema);
   if (found === version) return;
   if (!mayMigrate) {
@@ -85,6 +79,21 @@ export async function ensureSchema(
     );
   }
   await migrate(statements.pool, schema);
+  await look(statements, schema, call);
+}
+
+/** The version that is there; 0 for none. Also finds out whether statements may be prepared. */
+async function look(statements: Statements, schema: string, call: Patience): Promise<number> {
+  try {
+    const sql = `SELECT version, pg_backend_pid() FROM ${schema}.schema_version`;
+    const { rows, processId } = await statements.run(sql, [], call);
+    // Only where every session is known to stay with its connection.
+    statements.prepare = Number(rows[0]?.[1]) === processId;
+    return Number(rows[0]?.[0] ?? 0);
+  } catch (error) {
+    if (hasCode(error, undefinedTable) || hasCode(error, undefinedSchema)) return 0;
+    throw hasCode(error, notAllowed) ? noPrivilege(schema, error) : error;
+  }
 }
 
 async function migrate(pool: pg.Pool, schema: string): Promise<void> {

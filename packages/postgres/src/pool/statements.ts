@@ -1,8 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { Call } from '@locks/core/backend';
 import type pg from 'pg';
 
 /** A statement without an answer for so long has lost its connection, whatever TCP says. */
 const ANSWER_MS = 5_000;
+
+/** The caller's own timer comes first: it knows what to tell. */
+const GRACE_MS = 100;
 
 /** Values as the server writes them, whatever parsers the application has set on its pool. */
 const texts: pg.CustomTypesConfig = { getTypeParser: () => (value: string) => value };
@@ -13,6 +17,8 @@ export interface Answer {
   readonly rows: readonly TextRow[];
   /** On the caller's clock, when a connection was free and before the statement was sent. */
   readonly sentAt: number;
+  /** Which process of the server answered, if no pooler is in between. */
+  readonly processId: number | undefined;
 }
 
 /** What a statement needs to know of its caller's patience. */
@@ -28,25 +34,27 @@ export class NoConnectionError extends Error {
 /** Single statements on the connections of a pool. */
 export class Statements {
   readonly pool: pg.Pool;
+  /** Whether statements are prepared, once for each connection. Not where a pooler lends connections by transaction. */
+  prepare = false;
+  readonly #names = new Map<string, string>();
 
   constructor(pool: pg.Pool) {
     this.pool = pool;
   }
 
-  /**
-   * Runs one statement, unnamed, so that it may go through a transaction pooler. A connection that gives no answer until
-   * the caller's deadline, or for 5 s, is closed.
-   */
+  /** Runs one statement. A connection that gives no answer until the caller's deadline, or for 5 s, is closed. */
   run(text: string, values: unknown[], call: Patience): Promise<Answer> {
+    const late = call.now() >= call.deadline;
     return new Promise((resolve, reject) => {
       this.pool.connect((failure, client, release) => {
         if (client === undefined) return reject(failure ?? new NoConnectionError());
         const sentAt = call.now();
-        const left = call.deadline - sentAt;
+        const left = late ? ANSWER_MS : call.deadline - sentAt;
         if (left <= 0) {
           // After an outage, nobody waits for what piled up meanwhile.
           release();
-          return reject(new NoConnectionError());
+          setTimeout(() => reject(new NoConnectionError()), GRACE_MS).unref();
+          return;
         }
         let settled = false;
         const settle = (error: Error | undefined): boolean => {
@@ -60,13 +68,24 @@ export class Statements {
           if (settle(error)) reject(error);
         };
         client.once('error', broken);
-        send(client, text, values, Math.min(left, ANSWER_MS), (error, rows) => {
+        const name = this.prepare ? this.#nameOf(text) : undefined;
+        send(client, { text, values, name }, Math.min(left + GRACE_MS, ANSWER_MS), (error, rows) => {
           if (!settle(error)) return;
-          if (error) reject(error);
-          else resolve({ rows, sentAt });
+          if (error === undefined) return resolve({ rows, sentAt, processId: processIdOf(client) });
+          if (isStrangeStatement(error)) this.prepare = false;
+          reject(error);
         });
       });
     });
+  }
+
+  #nameOf(text: string): string {
+    let name = this.#names.get(text);
+    if (name === undefined) {
+      name = `locks_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`;
+      this.#names.set(text, name);
+    }
+    return name;
   }
 }
 
@@ -90,22 +109,37 @@ export class ConnectionStatements {
   #send(text: string, values: unknown[], call: Patience): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const sentAt = call.now();
-      send(this.#client, text, values, Math.min(call.deadline - sentAt, this.#answerMs), (error, rows) => {
+      const answerMs = Math.min(call.deadline - sentAt, this.#answerMs);
+      send(this.#client, { text, values, name: undefined }, answerMs, (error, rows) => {
         if (error) reject(error);
-        else resolve({ rows, sentAt });
+        else resolve({ rows, sentAt, processId: processIdOf(this.#client) });
       });
     });
   }
 }
 
+/**
+ * The server's process at the other end, as it was told at the start of the session. Where a pooler is in between it is a
+ * number of the pooler's, and not what `pg_backend_pid()` says.
+ */
+function processIdOf(client: pg.ClientBase): number | undefined {
+  return (client as unknown as { readonly processID?: number }).processID;
+}
+
+interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+  readonly name: string | undefined;
+}
+
 function send(
   client: pg.ClientBase,
-  text: string,
-  values: unknown[],
+  { text, values, name }: Statement,
   answerMs: number,
   done: (error: Error | undefined, rows: readonly TextRow[]) => void,
 ): void {
   const query: pg.QueryArrayConfig & { query_timeout: number } = {
+    ...(name !== undefined && { name }),
     text,
     values,
     rowMode: 'array',
@@ -115,6 +149,12 @@ function send(
   client.query(query, (error: Error | null, result: pg.QueryArrayResult<(string | null)[]> | undefined) => {
     done(error ?? undefined, result?.rows ?? []);
   });
+}
+
+/** A prepared statement that another's session has, or that ours does not: there is a pooler in between after all. */
+export function isStrangeStatement(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return code === '26000' || code === '42P05';
 }
 
 /** No error, or one that the server told and that leaves the connection as it was. */
