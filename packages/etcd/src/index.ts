@@ -1,1 +1,2 @@
-export {};
+export { type EtcdCapabilities, etcdBackend } from './etcd-backend.ts';
+export type { EtcdBackendOptions, EtcdClient } from './options.ts';

@@ -1,0 +1,77 @@
+import { defineHarness, type Harness } from '@locks/core/conformance';
+import { etcdBackend } from '@locks/etcd';
+import { type EtcdCluster, type Proxy, startEtcdCluster, startProxy } from '@locks/test-servers';
+import { Etcd3 } from 'etcd3';
+
+const VARIABLE = 'LOCKS_CONFORMANCE_ETCD';
+/** The places of a process outlive it by their lease, and the server looks for ended leases twice a second. */
+const IDLE_GAP_MS = 3_500;
+const WAITER_TTL_MS = 2_000;
+
+interface Deployment {
+  readonly cluster: EtcdCluster;
+  readonly proxies: readonly Proxy[];
+}
+
+/** A server, or a cluster of three: this process speaks through proxies, child processes directly. */
+export function etcdHarness(module: string, topology: 'standalone' | 'cluster'): Harness {
+  let deployment: Deployment | undefined;
+  const direct = (): string[] => JSON.parse(process.env[VARIABLE] ?? '[]') as string[];
+  const harness = defineHarness({
+    module,
+    name: topology === 'standalone' ? 'etcd' : 'etcd-cluster',
+    topology,
+    createBackend() {
+      const hosts = deployment?.proxies.map(({ host, port }) => `http://${host}:${port}`) ?? direct();
+      return etcdBackend({ hosts }, { waiterTtlMs: WAITER_TTL_MS });
+    },
+    async setup() {
+      const cluster = await startEtcdCluster({ members: topology === 'cluster' ? 3 : 1 });
+      const proxies = await Promise.all(cluster.members.map((member) => startProxy(member, { protocol: 'raw' })));
+      deployment = { cluster, proxies };
+      Object.assign(harness, { server: `etcd ${(await cluster.leader().then((leader) => leader.status())).version}` });
+      return {
+        env: { [VARIABLE]: JSON.stringify(cluster.hosts) },
+        teardown: async () => {
+          deployment = undefined;
+          await Promise.all(proxies.map((proxy) => proxy.stop()));
+          await cluster.stop();
+        },
+      };
+    },
+    faults: {
+      async cut() {
+        const proxies = deployment?.proxies ?? [];
+        for (const proxy of proxies) {
+          proxy.refuse();
+          proxy.cut();
+        }
+        return async () => {
+          await Promise.all(proxies.map((proxy) => proxy.heal()));
+        };
+      },
+      async evict(resource) {
+        const admin = new Etcd3({ hosts: direct() });
+        try {
+          const entries = await admin.getAll().prefix(keysOf(resource)).strings();
+          const holds = Object.keys(entries).filter((key) => /^(?:re|rs|p\d+h)/.test(entries[key] ?? ''));
+          await Promise.all(holds.map((key) => admin.delete().key(key)));
+        } finally {
+          admin.close();
+        }
+      },
+    },
+    // The suite lets leases live for the ttl and three times the slack: whole seconds, as all ttls of etcd are.
+    timing: { ttlMs: 1_000, slackMs: 1_000 / 3, idleGapMs: IDLE_GAP_MS },
+  });
+  return harness;
+}
+
+/** As docs/backends/etcd.md says. */
+function keysOf(resource: string): string {
+  // oxlint-disable-next-line no-control-regex
+  const escaped = resource.replace(/[%/\u0000-\u001f\u007f]/g, (char) => {
+    return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+  });
+  return `locks/${escaped}/`;
+}

@@ -1,0 +1,98 @@
+import type { Call } from '@locks/core/backend';
+import type { EtcdPort } from './etcd-port.ts';
+import type { KeepAlive, Renewed } from './keep-alive.ts';
+
+/** A lease of the server, which holds one lock at a time. */
+export interface Lease {
+  readonly id: string;
+  /** What was asked for. */
+  readonly wantedSeconds: number;
+  /** What the server granted: servers have a shortest ttl. */
+  readonly ttlSeconds: number;
+  /** On the clock of the call that it was granted for. */
+  readonly grantedFrom: number;
+  /** It has not held anything yet, nor waited for its use. */
+  fresh: boolean;
+  /** When it may have run out, on `performance.now()`. */
+  endsAt: number;
+}
+
+/** So many leases that nobody uses are kept; they run out by themselves. */
+const MOST_IDLE = 256;
+
+/**
+ * The leases of one backend. One that was given back serves the next lock of the same ttl, so that a lock costs two
+ * calls and not three. Only those whose every request was answered come back: a request on its way could write with it.
+ */
+export class Leases {
+  readonly #port: EtcdPort;
+  readonly #keepAlive: KeepAlive;
+  readonly #idle = new Map<number, Lease[]>();
+  #count = 0;
+
+  constructor(port: EtcdPort, keepAlive: KeepAlive) {
+    this.#port = port;
+    this.#keepAlive = keepAlive;
+  }
+
+  async take(ttlMs: number, call: Call): Promise<Lease> {
+    const wantedSeconds = Math.ceil(ttlMs / 1_000);
+    const idle = this.#idle.get(wantedSeconds);
+    for (let lease = idle?.pop(); lease !== undefined; lease = idle?.pop()) {
+      this.#count -= 1;
+      if (lease.endsAt - performance.now() > 0.1 * lease.ttlSeconds * 1_000) return lease;
+    }
+    return await this.grant(ttlMs, call);
+  }
+
+  async grant(ttlMs: number, call: Call): Promise<Lease> {
+    const wantedSeconds = Math.ceil(ttlMs / 1_000);
+    const grantedFrom = call.now();
+    const sentAt = performance.now();
+    const { id, ttlSeconds } = await this.#port.leaseGrant(wantedSeconds, call);
+    return { id, wantedSeconds, ttlSeconds, grantedFrom, fresh: true, endsAt: sentAt + ttlSeconds * 1_000 };
+  }
+
+  giveBack(lease: Lease): void {
+    lease.fresh = false;
+    if (this.#count >= MOST_IDLE) this.#forgetEnded();
+    if (this.#count >= MOST_IDLE) return this.drop(lease);
+    this.#count += 1;
+    const idle = this.#idle.get(lease.wantedSeconds);
+    if (idle === undefined) this.#idle.set(lease.wantedSeconds, [lease]);
+    else idle.push(lease);
+  }
+
+  /** Ends a lease that serves nobody, without waiting for it. If that fails it runs out. */
+  drop(lease: Lease): void {
+    const now = (): number => performance.now();
+    this.#port.leaseRevoke(lease.id, { now, deadline: now() + lease.ttlSeconds * 1_000 }).catch(() => {});
+  }
+
+  async renew(lease: Lease): Promise<Renewed> {
+    const sentAt = performance.now();
+    const renewed = await this.#keepAlive.renew(lease.id);
+    if (renewed.ttlSeconds > 0) lease.endsAt = Math.max(lease.endsAt, sentAt + renewed.ttlSeconds * 1_000);
+    return renewed;
+  }
+
+  /** Nothing is kept for a process that ends. */
+  async close(call: Call): Promise<void> {
+    const all = [...this.#idle.values()].flat();
+    this.#idle.clear();
+    this.#count = 0;
+    const live = all.filter(({ endsAt }) => endsAt > performance.now());
+    await Promise.allSettled(live.map(({ id }) => this.#port.leaseRevoke(id, call)));
+  }
+
+  #forgetEnded(): void {
+    const now = performance.now();
+    this.#count = 0;
+    for (const [wantedSeconds, all] of this.#idle) {
+      const live = all.filter(({ endsAt }) => endsAt > now);
+      this.#count += live.length;
+      if (live.length > 0) this.#idle.set(wantedSeconds, live);
+      else this.#idle.delete(wantedSeconds);
+    }
+  }
+}

@@ -1,0 +1,227 @@
+import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
+import type { Acquisition } from './acquisition.ts';
+import type { Acquisitions } from './acquisitions.ts';
+import { answerOf } from './answer.ts';
+import type { Attempts, Outcome } from './attempts.ts';
+import { read } from './conditions.ts';
+import { decodeEntry, type Entry } from './entry.ts';
+import type { EtcdPort } from './etcd-port.ts';
+import type { Turn } from './turn.ts';
+import type { Watch, WatchEvent, WatchStream } from './watch-stream.ts';
+
+/** A claim made for a waiter has its own time limit: the end of its wait must not cut off the answer. */
+const CLAIM_MS = 10_000;
+
+/** The permits of one resource that wait in this process. */
+interface Line {
+  readonly members: Set<Acquisition>;
+  watch: Watch;
+  /** Everything up to here has been looked at. */
+  seen: number;
+  looking: boolean;
+  lookAgain: boolean;
+}
+
+/** Those of this process that wait. Each watches the one entry that it must wait for; permits share a watch. */
+export class WaitingRoom {
+  readonly #port: EtcdPort;
+  readonly #watches: WatchStream;
+  readonly #attempts: Attempts;
+  readonly #acquisitions: Acquisitions;
+  readonly #lines = new Map<string, Line>();
+
+  constructor(port: EtcdPort, watches: WatchStream, attempts: Attempts, acquisitions: Acquisitions) {
+    this.#port = port;
+    this.#watches = watches;
+    this.#attempts = attempts;
+    this.#acquisitions = acquisitions;
+  }
+
+  awaitTurn({ acquisitionId }: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    const acquisition = this.#acquisitions.get(acquisitionId);
+    if (acquisition?.place === undefined || acquisition.ended) return Promise.resolve(undefined);
+    return new Promise((resolve, reject) => {
+      acquisition.awaiting?.settle(undefined);
+      const { signal } = call;
+      const end = (): void => {
+        if (acquisition.awaiting === awaiting) acquisition.awaiting = undefined;
+        signal?.removeEventListener('abort', stop);
+      };
+      const awaiting = {
+        call,
+        settle: (grant: Grant | undefined) => {
+          end();
+          resolve(grant);
+        },
+        fail: (error: unknown) => {
+          end();
+          reject(error);
+        },
+      };
+      const stop = (): void => awaiting.settle(undefined);
+      acquisition.awaiting = awaiting;
+      if (signal?.aborted) return stop();
+      signal?.addEventListener('abort', stop, { once: true });
+      if (acquisition.woken) this.#wake(acquisition);
+    });
+  }
+
+  /** Watches for what blocks an acquisition, from the revision at which it was seen. */
+  follow(acquisition: Acquisition, { by, revision }: Extract<Outcome, { status: 'blocked' }>): void {
+    acquisition.woken = false;
+    if (acquisition.request.mode.kind === 'permit') return this.#joinLine(acquisition, revision);
+    const next = by.at(-1) as Entry;
+    const watched = next.key.toString('latin1');
+    if (acquisition.following === watched) return;
+    acquisition.unfollow?.();
+    const shared = acquisition.request.mode.kind === 'shared';
+    const watch = this.#watches.watch({
+      range: { key: next.key },
+      // A writer that becomes a reader lets readers in.
+      puts: shared,
+      from: revision + 1,
+      tell: (event) => {
+        if (event.type === 'put' && decodeEntry(event.kv).mode.kind !== 'shared') return;
+        acquisition.unfollow?.();
+        this.#wake(acquisition, event.type === 'delete' && shared ? { status: 'blocked', by } : undefined);
+      },
+    });
+    acquisition.following = watched;
+    acquisition.unfollow = () => {
+      watch.stop();
+      acquisition.unfollow = undefined;
+      acquisition.following = undefined;
+    };
+  }
+
+  /** It was granted, or given up. */
+  leave(acquisition: Acquisition): void {
+    acquisition.unfollow?.();
+    acquisition.awaiting?.settle(undefined);
+  }
+
+  /** All places may be gone. */
+  lookAgain(): void {
+    for (const acquisition of this.#acquisitions.all()) if (acquisition.place !== undefined) this.#wake(acquisition);
+  }
+
+  close(): void {
+    for (const acquisition of this.#acquisitions.all()) this.leave(acquisition);
+  }
+
+  #wake(acquisition: Acquisition, turn?: Turn): void {
+    const { awaiting } = acquisition;
+    acquisition.woken = awaiting === undefined;
+    if (awaiting === undefined) return;
+    const { call } = awaiting;
+    const own: Call = { now: () => call.now(), deadline: call.now() + CLAIM_MS };
+    acquisition
+      .inTurn(async () => {
+        // Granted, or given up, by what was done before in its turn.
+        if (acquisition.ended || acquisition.hold !== undefined) return acquisition.awaiting?.settle(undefined);
+        this.settle(acquisition, await this.#attempts.claim(acquisition, own, turn));
+      })
+      .catch((error: unknown) => acquisition.awaiting?.fail(error));
+  }
+
+  /** Tells whoever waits what came of a claim. */
+  settle(acquisition: Acquisition, outcome: Outcome): void {
+    switch (outcome.status) {
+      case 'granted':
+        acquisition.unfollow?.();
+        acquisition.awaiting?.settle(outcome.grant);
+        return;
+      case 'blocked':
+        if (!acquisition.ended) this.follow(acquisition, outcome);
+        return;
+      case 'out-of-line':
+      case 'conflict':
+        acquisition.unfollow?.();
+        acquisition.awaiting?.settle(undefined);
+        return;
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  #joinLine(acquisition: Acquisition, revision: number): void {
+    const { resource } = acquisition.request;
+    let line = this.#lines.get(resource);
+    if (line?.members.has(acquisition)) return;
+    if (line === undefined) {
+      const made: Line = {
+        members: new Set(),
+        watch: { stop() {} },
+        seen: revision,
+        looking: false,
+        lookAgain: false,
+      };
+      made.watch = this.#watches.watch({
+        range: acquisition.range,
+        puts: true,
+        from: revision + 1,
+        tell: (event) => this.#lineMoved(resource, made, event),
+      });
+      line = made;
+      this.#lines.set(resource, line);
+    }
+    const joined = line;
+    joined.members.add(acquisition);
+    acquisition.unfollow = () => {
+      acquisition.unfollow = undefined;
+      joined.members.delete(acquisition);
+      if (joined.members.size > 0 || this.#lines.get(resource) !== joined) return;
+      this.#lines.delete(resource);
+      joined.watch.stop();
+    };
+    // What happened since it was read was told to those who were here.
+    if (joined.seen > revision) this.#look(resource, joined);
+  }
+
+  #lineMoved(resource: string, line: Line, event: WatchEvent): void {
+    if (event.type !== 'unknown') {
+      line.seen = Math.max(line.seen, event.revision);
+      // A newcomer stands behind.
+      if (event.type === 'put' && event.kv.version === '1') return;
+    } else {
+      // The watch ended: whoever is still blocked after the look makes a new one.
+      this.#lines.delete(resource);
+    }
+    this.#look(resource, line);
+  }
+
+  /** One look for all permits that wait here. */
+  #look(resource: string, line: Line): void {
+    if (line.looking) {
+      line.lookAgain = true;
+      return;
+    }
+    const [any] = line.members;
+    if (any === undefined) return;
+    line.looking = true;
+    const now = (): number => performance.now();
+    const own: Call = { now, deadline: now() + CLAIM_MS };
+    this.#port
+      .txn({ compare: [], success: [read(any.range)], failure: [] }, own)
+      .then(
+        (response) => {
+          for (const member of [...line.members]) {
+            if (member.place === undefined) continue;
+            const look = this.#attempts.stands(member, answerOf(response, 0, member.request.acquisitionId));
+            if (look.status === 'free') this.#wake(member, { status: 'free' });
+            else if (look.status === 'out-of-line' || this.#lines.get(resource) !== line) this.#wake(member);
+          }
+        },
+        (error: unknown) => {
+          for (const member of line.members) member.awaiting?.fail(error);
+        },
+      )
+      .finally(() => {
+        line.looking = false;
+        if (!line.lookAgain) return;
+        line.lookAgain = false;
+        this.#look(resource, line);
+      })
+      .catch(() => {});
+  }
+}
