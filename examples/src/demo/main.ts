@@ -3,19 +3,20 @@
  * Runs first without a lock, then with one, and shows what it costs not to have it.
  */
 import { parseArgs } from 'node:util';
-import { backendNames, isBackendName, openStore } from './backends.ts';
+import { type BackendName, backendNamed, backendNames, openStore } from './backends.ts';
 import { printReport } from './report.ts';
 import { type Run, runShift } from './shift.ts';
 
 const usage = `usage: npm run demo -- [--backend ${backendNames.join('|')}] [--workers N] [--sales N] [--json]
 
-  --backend  where the lock lives (default sqlite; redis-* take REDIS_URL or start a private server)
+  --backend  where the lock lives (default sqlite); the server is that of REDIS_URL, POSTGRES_URL, MYSQL_URL,
+             ZOOKEEPER_URL or ETCD_URL, or a private one
   --workers  how many sell at once (default 4)
   --sales    how many units are in stock (default 200)
   --json     the figures as JSON`;
 
 interface Settings {
-  readonly backend: (typeof backendNames)[number];
+  readonly backend: BackendName;
   readonly workers: number;
   readonly sales: number;
   readonly json: boolean;
@@ -31,9 +32,10 @@ function settings(): Settings | string {
         json: { type: 'boolean', default: false },
       },
     });
-    const { backend, json } = values;
+    const { json } = values;
+    const backend = backendNamed(values.backend);
     const [workers, sales] = [Number(values.workers), Number(values.sales)];
-    if (!isBackendName(backend)) return `there is no backend ${JSON.stringify(backend)}`;
+    if (backend === undefined) return `there is no backend ${JSON.stringify(values.backend)}`;
     if (!Number.isInteger(workers) || workers < 2 || workers > 64)
       return '--workers takes a whole number from 2 to 64';
     if (!Number.isInteger(sales) || sales < workers || sales > 100_000) {

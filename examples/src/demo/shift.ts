@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { connect, type Store } from './backends.ts';
+import type { Store } from './backends.ts';
+import { connect } from './connect.ts';
 import { type Sold, sellOut } from './sell.ts';
 import { Stock } from './stock.ts';
 import type { WorkOrder } from './worker.ts';

@@ -1,5 +1,6 @@
 /** One worker in a process of its own: connects, says that it is ready, sells when it is told to, says what it sold. */
-import { connect, type StoreAddress } from './backends.ts';
+import type { StoreAddress } from './backends.ts';
+import { connect } from './connect.ts';
 import { sellOut } from './sell.ts';
 import { Stock } from './stock.ts';
 
