@@ -1,4 +1,4 @@
-import { isLockError } from '@locks/core';
+import { isLockError, LockError } from '@locks/core';
 
 export type ExceptionName = 'AbortError' | 'InvalidStateError' | 'NotSupportedError';
 
@@ -25,4 +25,9 @@ export function asException(error: unknown): unknown {
     default:
       return error;
   }
+}
+
+/** A mistake in the use of this package itself, which the specification does not know. */
+export function invalid(message: string): LockError {
+  return new LockError('LOCK_INVALID_ARGUMENT', message);
 }

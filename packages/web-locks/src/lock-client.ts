@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   createLocks,
   isLockError,
@@ -10,7 +11,7 @@ import {
   type LockManager,
   type ResourceState,
 } from '@locks/core';
-import { asException, domException } from './exceptions.ts';
+import { asException, domException, invalid } from './exceptions.ts';
 import { type Held, heldOn, isRobbedBy } from './held.ts';
 import { Line, type Place } from './line.ts';
 import { LockRequest } from './lock-request.ts';
@@ -22,6 +23,8 @@ import { watchBackend } from './watched-backend.ts';
 import type { LockManagerSnapshot, WebLocksOptions } from './web-locks.ts';
 
 const DEFAULT_TTL_MS = 5_000;
+/** How long a query waits for what was asked before it to be in the store. */
+const PATIENCE_MS = 1_000;
 const RELEASE_FAILED = channel('locks:release-failed');
 
 /** One agent of the specification: its requests, in their order, and its view of the store. */
@@ -40,7 +43,10 @@ export class LockClient {
   /** All requests made so far are processed: what the specification's lock task queue is for one agent. */
   #processed: Promise<unknown> = Promise.resolve();
 
-  constructor(backend: LockBackend, { scope = 'web-locks', ttlMs }: WebLocksOptions) {
+  constructor(backend: LockBackend, { scope = 'web-locks', ttlMs, ...unknown }: WebLocksOptions) {
+    const [key] = Object.keys(unknown);
+    if (key !== undefined)
+      throw invalid(`There is no option ${JSON.stringify(key)} here. Known: scope, ttlMs.`);
     this.#names = new ResourceNames(scope);
     const watched = watchBackend(backend, {
       queued: (label) => this.#live.get(label ?? '')?.processed.open(),
@@ -80,7 +86,7 @@ export class LockClient {
 
   async query(): Promise<LockManagerSnapshot> {
     const made = this.#made;
-    await this.#processed;
+    await this.#allProcessed();
     const states: ResourceState[] = [];
     for await (const state of this.#locks.list(this.#names.prefix)) states.push(state);
     const own = [...this.#live.values()];
@@ -104,13 +110,21 @@ export class LockClient {
     return this.#locks.capabilities.order === 'fifo';
   }
 
+  /** Not for ever: a store that does not answer says so when it is asked for its list. */
+  async #allProcessed(): Promise<void> {
+    const stop = new AbortController();
+    const patience = delay(PATIENCE_MS, undefined, { signal: stop.signal }).catch(() => {});
+    await Promise.race([this.#processed, patience]);
+    stop.abort();
+  }
+
   async #serve(request: LockRequest, place: Place, earlier: Promise<unknown>): Promise<void> {
     try {
       const lease = await this.#acquire(request, place);
       // Callbacks run in the order of the requests, whatever their names.
       await earlier;
       if (lease === undefined) {
-        if (request.isPending) request.resolve(called(request, undefined));
+        request.resolve(called(request, undefined));
       } else if (request.isPending) {
         await this.#hold(request, lease);
       } else {
@@ -127,7 +141,7 @@ export class LockClient {
     }
   }
 
-  /** `undefined`: nothing was granted, since the lock is not available or the request was aborted. */
+  /** `undefined`: the lock is not available. */
   async #acquire(request: LockRequest, place: Place): Promise<Lease | undefined> {
     const { steal, ifAvailable } = request.wanted;
     await (steal || ifAvailable || this.#queues ? place.processed : place.advanced);
@@ -171,24 +185,24 @@ export class LockClient {
     request.processed.open();
     await Promise.race([worked.catch(() => {}), request.robbed.opened]);
     this.#held.delete(held);
-    const loss = await this.#release(lease);
-    if (loss !== undefined) request.rob(loss);
-    // Of a robbed request the promise is rejected already.
+    await this.#release(lease);
+    // Of one that was robbed, also if that came out only now, the promise is rejected already.
     request.resolve(worked);
   }
 
-  /** The loss, if the lease was lost. Where the store gives no answer it ends by its ttl, and the work's outcome stands. */
-  async #release(lease: Lease): Promise<unknown> {
+  /**
+   * A loss is told by the lease's signal. Where the store gives no answer, the ttl ends the lock, and the work's outcome
+   * stands.
+   */
+  async #release(lease: Lease): Promise<void> {
     const released = lease.release();
     this.#expectLeave(lease.name, released);
     try {
       await released;
-      return undefined;
     } catch (error) {
-      if (isLockError(error, 'LOCK_LOST')) return error;
+      if (isLockError(error, 'LOCK_LOST')) return;
       const { name: resource, acquisitionId } = lease;
       RELEASE_FAILED.publish({ resource, backend: this.#backendName, acquisitionId, error });
-      return undefined;
     }
   }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { LockError } from '@locks/core';
+import type { LockError } from '@locks/core';
+import { invalid } from './exceptions.ts';
 
 /** Core's limit. */
 const MAX_BYTES = 512;
@@ -54,8 +55,7 @@ function hex(unit: string): string {
 }
 
 function badScope(scope: unknown): LockError {
-  return new LockError(
-    'LOCK_INVALID_ARGUMENT',
+  return invalid(
     `scope must be well-formed text of 1 to ${MAX_SCOPE_BYTES - 1} bytes when percent-encoded, not ${JSON.stringify(scope)}.`,
   );
 }

@@ -9,6 +9,8 @@ export interface BackendWatcher {
 
 /** The same backend, watched. */
 export function watchBackend(backend: LockBackend, watcher: BackendWatcher): LockBackend {
+  // Core refuses it, and says why.
+  if (typeof backend !== 'object' || backend === null) return backend;
   const watched: Pick<LockBackend, 'attempt' | 'abandon'> = {
     async attempt(request: AcquireRequest, enqueue, call) {
       const attempt = await backend.attempt(request, enqueue, call);

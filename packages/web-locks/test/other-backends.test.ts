@@ -173,4 +173,23 @@ describe('a backend that fails', () => {
     await using locks = webLocks(failing);
     expect(await locks.request('a', () => 'done')).toBe('done');
   });
+
+  it('answers query() with its failure also while requests get no answer', async () => {
+    const gone = changed(
+      new MemoryStore(),
+      {},
+      {
+        attempt: () => new Promise(() => {}),
+        // oxlint-disable-next-line require-yield -- it fails before it has anything
+        list: async function* () {
+          throw new Error('connection refused');
+        },
+      },
+    );
+    const locks = webLocks(gone);
+    const asked = failure(locks.request('a', () => {}));
+    await expect(locks.query()).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+    await locks.close();
+    expect(await asked).toBe('AbortError');
+  });
 });

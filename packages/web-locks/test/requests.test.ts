@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLocks, type LockBackend } from '@locks/core';
 import { MemoryStore, memoryBackend } from '@locks/memory';
@@ -55,6 +56,17 @@ describe('request', () => {
     const { request, query } = make();
     expect(await failure(Reflect.apply(request, undefined, ['a', () => {}]))).toBe('TypeError');
     expect(await failure(Reflect.apply(query, {}, []))).toBe('TypeError');
+  });
+
+  it('calls the callback in the asynchronous context of its request', async () => {
+    const context = new AsyncLocalStorage<string>();
+    const locks = make();
+    const held = await hold(locks, 'a');
+    const asked = ['one', 'two'].map((name) =>
+      context.run(name, () => locks.request('a', () => context.getStore())),
+    );
+    held.release();
+    expect(await Promise.all(asked)).toEqual(['one', 'two']);
   });
 
   it('gives locks that nobody can make', async () => {
@@ -379,6 +391,21 @@ describe('query', () => {
     const locks = make(memoryBackend(store));
     expect((await locks.query()).held).toEqual([{ name: 'a', mode: 'exclusive', clientId: 'job 7' }]);
     await lease.release();
+  });
+});
+
+describe('webLocks', () => {
+  it('refuses what is no backend, and options that it does not know', () => {
+    for (const passed of [
+      [undefined],
+      [{}],
+      [memoryBackend(), { ttl: 5 }],
+      [memoryBackend(), { ttlMs: -1 }],
+    ]) {
+      expect(() => webLocks(...(passed as [LockBackend]))).toThrow(
+        expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
+      );
+    }
   });
 });
 
