@@ -69,8 +69,8 @@ class NodesBackend implements QuorumBackend {
   async attempt(request: AcquireRequest, _enqueue: boolean, call: Call): Promise<Attempt> {
     const { majority, nodes } = this.#quorum;
     const startedAt = call.now();
+    const grants: (Grant | undefined)[] = nodes.map(() => undefined);
     let lost = false;
-    let won: (Grant | undefined)[] | undefined;
     const votes = await this.#poll<Attempt, Votes<Attempt>>(
       call,
       (node, nodeCall) => node.attempt(request, false, nodeCall),
@@ -81,16 +81,15 @@ class NodesBackend implements QuorumBackend {
       },
       (node, answer, index) => {
         if (answer.status !== 'granted') return;
+        if (lost) void this.#abandonQuietly(node, request, call);
         // Late for the vote: it is renewed and released with the others.
-        if (won !== undefined) won[index] = answer.grant;
-        else if (lost) void this.#abandonQuietly(node, request, call);
+        else grants[index] = answer.grant;
       },
     );
-    const grants = grantsIn(votes);
+    for (const [index, grant] of grantsIn(votes).entries()) grants[index] ??= grant;
     if (grants.filter(Boolean).length >= majority) {
       const end = this.#endOfMost(grants) - this.#drift(request.ttlMs);
       if (end > call.now()) {
-        won = grants;
         return { status: 'granted', grant: quorumGrant(request, grants, startedAt, end) };
       }
     }
