@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { waitUntil } from '@locks/test-servers';
 import type { NodeZooKeeperClient } from '@locks/zookeeper';
 
 /** A client of the library, which has no types of its own, with what an administrator needs of it. */
@@ -52,9 +53,15 @@ export async function connectClient(
 export async function endSessionOf(servers: string, victim: NodeZooKeeperClient): Promise<void> {
   const { getSessionPassword } = victim as AdminClient;
   const session = { id: victim.getSessionId(), password: getSessionPassword.call(victim) };
-  const told = new Promise<void>((resolve) => victim.on('expired', resolve));
-  await withAdmin(servers, async () => {}, session);
-  await told;
+  let told = false;
+  victim.on('expired', () => {
+    told = true;
+  });
+  // The victim's connection ends when its session is taken over; it may be quick, and take it back.
+  while (!told) {
+    await withAdmin(servers, async () => {}, session);
+    await waitUntil(() => told, { what: 'the client to be told', timeoutMs: 500 }).catch(() => undefined);
+  }
 }
 
 export async function childrenOf(servers: string, path: string): Promise<readonly string[]> {

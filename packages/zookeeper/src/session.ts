@@ -28,6 +28,7 @@ export class Session {
   readonly #unlisten: () => void;
   #ended = false;
   #connected = true;
+  #proven = false;
   /** When a server answered anything last. */
   #heardAt = Number.NEGATIVE_INFINITY;
   #heart: NodeJS.Timeout | undefined;
@@ -77,8 +78,12 @@ export class Session {
   /** A write that was sent at `sentAt` was answered: the session lived then. */
   proven(sentAt: number): void {
     // ClickHouse Keeper gives a new session at a reconnect without a word.
-    if (this.port.sessionId !== this.id) this.end();
-    else if (!this.#ended) this.#lifespan.proven(sentAt);
+    if (this.port.sessionId !== this.id) return this.end();
+    // Its leases may have been told as lost: what was not proven in time does not come back to life.
+    if (this.#proven && this.now() >= this.#lifespan.validUntil) return this.end();
+    if (this.#ended) return;
+    this.#proven = true;
+    this.#lifespan.proven(sentAt);
   }
 
   /** After this everything is read at least as new as now, whichever server answers. */
@@ -174,7 +179,12 @@ export class Session {
     const silent = setTimeout(() => setImmediate(moveOn), this.timeoutMs * SUSPICIOUS).unref();
     try {
       await this.barrier();
-      for (const [acquisitionId, parent] of [...this.graves]) await this.bury(acquisitionId, parent);
+      for (const [acquisitionId, parent] of [...this.graves]) {
+        // Buried meanwhile, and perhaps in line again.
+        const place = this.places.get(acquisitionId);
+        if (this.graves.has(acquisitionId) && (place === undefined || place.doomed))
+          await this.bury(acquisitionId, parent);
+      }
     } catch {
       // The next one may be answered; if not, the watchdog tells.
     } finally {

@@ -17,7 +17,7 @@ import type { ResolvedOptions } from './options.ts';
 import { Parents } from './parents.ts';
 import { Place } from './place.ts';
 import { holderAt, stateOf } from './resource-state.ts';
-import type { Session } from './session.ts';
+import { expired, type Session } from './session.ts';
 import { type ClientSource, Sessions } from './sessions.ts';
 
 /** A hold that is over sooner never asks for the watch of its own node. */
@@ -67,6 +67,7 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
       }
       const countedFrom = call.now();
       const line = await place.lookUp();
+      if (session.ended) throw expired();
       // Abandoned while it was under way, or deleted by an administrator.
       if (place.doomed) return { status: 'contended' };
       if (line === undefined) continue;
@@ -87,7 +88,10 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     token.catch(() => undefined);
     while (place.blocker !== undefined && !place.doomed) {
       const path = `${place.parent}/${place.blocker.name}`;
-      if (!(await changeOf(session, path, call)) || session.ended || place.doomed) return undefined;
+      const changed = await changeOf(session, path, call);
+      // Told as a failure: until there is another session nothing is known of the resource.
+      if (session.ended) throw expired();
+      if (!changed || place.doomed) return undefined;
       const countedFrom = call.now();
       const line = await place.lookUp();
       if (line === undefined) return undefined;

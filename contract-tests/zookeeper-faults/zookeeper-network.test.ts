@@ -1,0 +1,151 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { childrenOf } from '../src/zookeeper/admin.ts';
+import {
+  failure,
+  Lab,
+  lossOf,
+  parentOf,
+  SESSION_MS,
+  timeOf,
+  untilInLine,
+  untilWaiting,
+  watched,
+} from './lab.ts';
+
+let server: ZooKeeperServer;
+
+beforeAll(async () => {
+  server = await startZookeeper();
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+test.concurrent('the reply to a create is lost: its node is adopted, and there is one only', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const locks = lab.locks(proxy, { sessionTimeoutMs: 8_000 });
+  // The session, and the parent.
+  await (await locks.lock('lost-create').acquire()).release();
+  proxy.blackhole({ direction: 'toClient' });
+  const acquiring = watched(locks.lock('lost-create').acquire({ waitMs: 20_000 }));
+  const [node] = await untilInLine(server.address, 'lost-create', 1);
+  expect(acquiring.settled).toBe(false);
+  await proxy.heal();
+  const lease = await acquiring.work;
+  expect(await childrenOf(server.address, parentOf('lost-create'))).toEqual([node]);
+  expect(node).toContain(lease.acquisitionId);
+  const { holders } = await lab.locks(server).inspect('lost-create');
+  expect(holders.map(({ fencingToken }) => fencingToken)).toEqual([lease.fencingToken]);
+  await lease.release();
+  expect(await childrenOf(server.address, parentOf('lost-create'))).toEqual([]);
+});
+
+test.concurrent('the reply to a create is lost, and the caller gives up: no orphan stays', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const locks = lab.locks(proxy, { sessionTimeoutMs: 8_000 });
+  await (await locks.lock('orphan').acquire()).release();
+  proxy.blackhole({ direction: 'toClient' });
+  const fails = failure(locks.lock('orphan').acquire({ waitMs: 300 }));
+  await untilInLine(server.address, 'orphan', 1);
+  expect((await fails).code).toBe('LOCK_BACKEND');
+  // By now core has given up on the abandon too.
+  await sleep(1_500);
+  await proxy.heal();
+  await untilInLine(server.address, 'orphan', 0);
+  const lease = await lab.locks(server).lock('orphan').tryAcquire();
+  expect(lease).toBeDefined();
+  await lease?.release();
+});
+
+test.concurrent('the reply to a release is lost: it is released once, and the next one gets it', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const lease = await lab.locks(proxy, { sessionTimeoutMs: 8_000 }).lock('lost-release').acquire();
+  const others = lab.locks(server);
+  const waiting = others.lock('lost-release').acquire({ waitMs: 20_000 });
+  await untilWaiting(others, 'lost-release');
+  proxy.blackhole({ direction: 'toClient' });
+  const releasing = lease.release();
+  const next = await waiting;
+  await proxy.heal();
+  await releasing;
+  next.assertValid();
+  await next.release();
+});
+
+test.concurrent('a cut connection within the session costs neither a hold nor a waiter', async () => {
+  await using lab = new Lab();
+  const [first, second] = [await lab.proxy(server), await lab.proxy(server)];
+  const options = { sessionTimeoutMs: 8_000 };
+  const lease = await lab.locks(first, options).lock('rst').acquire();
+  const waiting = watched(lab.locks(second, options).lock('rst').acquire({ waitMs: 20_000 }));
+  await untilWaiting(lab.locks(server), 'rst');
+  first.cut();
+  second.cut();
+  await sleep(300);
+  lease.assertValid();
+  expect(waiting.settled).toBe(false);
+  await lease.release();
+  await (await waiting.work).release();
+});
+
+test.concurrent('a watch that fired while the waiter was cut off is not lost', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const lease = await lab.locks(server).lock('missed').acquire();
+  const waiting = timeOf(
+    lab.locks(proxy, { sessionTimeoutMs: 8_000 }).lock('missed').acquire({ waitMs: 20_000 }),
+  );
+  await untilWaiting(lab.locks(server), 'missed');
+  // Until its watch is set.
+  await sleep(200);
+  proxy.refuse();
+  proxy.cut();
+  await lease.release();
+  await proxy.heal();
+  const healedAt = performance.now();
+  const next = await waiting;
+  expect(next.at - healedAt).toBeLessThan(4_000);
+  await next.value.release();
+});
+
+test.concurrent('a holder in a black hole is told of the loss before the next one holds', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const lease = await lab.locks(proxy).lock('hole').acquire();
+  const lost = lossOf(lease);
+  const others = lab.locks(server);
+  const waiting = timeOf(others.lock('hole').acquire({ waitMs: 20_000 }));
+  await untilWaiting(others, 'hole');
+  const startedAt = performance.now();
+  proxy.refuse();
+  proxy.blackhole();
+  const [{ reason, at }, next] = await Promise.all([lost, waiting]);
+  expect(reason).toBe('session-lost');
+  expect(at).toBeLessThan(next.at);
+  expect(at - startedAt).toBeLessThan(SESSION_MS);
+  await next.value.release();
+});
+
+test.concurrent('a waiter in a black hole ends within waitMs, and stands in nobody’s way', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const others = lab.locks(server);
+  const lease = await others.lock('waiter-hole').acquire();
+  const startedAt = performance.now();
+  const fails = failure(lab.locks(proxy).lock('waiter-hole').acquire({ waitMs: 4_000 }));
+  await untilWaiting(others, 'waiter-hole');
+  proxy.refuse();
+  proxy.blackhole();
+  expect((await fails).code).toBe('LOCK_BACKEND');
+  expect(performance.now() - startedAt).toBeLessThan(8_000);
+  await waitUntil(async () => (await others.inspect('waiter-hole')).waiters.length === 0, {
+    what: 'the waiter to be gone',
+  });
+  await lease.release();
+});

@@ -1,0 +1,143 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { NodeZooKeeperClient } from '@locks/zookeeper';
+import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { childrenOf, connectClient, deleteNode, endSessionOf } from '../src/zookeeper/admin.ts';
+import { failure, figure, Lab, lossOf, parentOf, SESSION_MS, untilInLine, untilWaiting } from './lab.ts';
+
+let server: ZooKeeperServer;
+
+beforeAll(async () => {
+  server = await startZookeeper();
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+test.concurrent('the end of a session ends its leases, and the backend goes on with a new one', async () => {
+  await using lab = new Lab();
+  let client: NodeZooKeeperClient | undefined;
+  const locks = lab.locks(server, { prepare: (opened) => void (client = opened) });
+  const lease = await locks.lock('expired').acquire();
+  const lost = lossOf(lease);
+  const victim = client as NodeZooKeeperClient;
+  await endSessionOf(server.address, victim);
+  expect((await lost).reason).toBe('session-lost');
+  const again = await locks.lock('expired').acquire({ waitMs: 20_000 });
+  expect(client).not.toBe(victim);
+  expect(again.fencingToken).toBeGreaterThan(lease.fencingToken);
+  await again.release();
+});
+
+test.concurrent('a waiter outlives the end of its session: it waits again, at the end of the line', async () => {
+  await using lab = new Lab();
+  let client: NodeZooKeeperClient | undefined;
+  const others = lab.locks(server);
+  const holder = await others.lock('waiter-expired').acquire();
+  const waiting = lab
+    .locks(server, { prepare: (opened) => void (client = opened) })
+    .lock('waiter-expired')
+    .acquire({ waitMs: 20_000 });
+  await untilWaiting(others, 'waiter-expired');
+  const before = await childrenOf(server.address, parentOf('waiter-expired'));
+  await endSessionOf(server.address, client as NodeZooKeeperClient);
+  await waitUntil(
+    async () => {
+      const line = await childrenOf(server.address, parentOf('waiter-expired'));
+      return line.length === 2 && line.some((node) => !before.includes(node));
+    },
+    { what: 'the waiter to be in line again' },
+  );
+  await holder.release();
+  await (await waiting).release();
+});
+
+test.concurrent('a node deleted by hand is told to its holder within one message', async () => {
+  await using lab = new Lab();
+  const locks = lab.locks(server);
+  const lease = await locks.lock('deleted').acquire();
+  const lost = lossOf(lease);
+  // Longer than a hold must last to be watched.
+  await sleep(100);
+  const [node] = await childrenOf(server.address, parentOf('deleted'));
+  const deletedAt = performance.now();
+  await deleteNode(server.address, `${parentOf('deleted')}/${node}`);
+  const { reason, at } = await lost;
+  expect(reason).toBe('force-released');
+  expect(at - deletedAt).toBeLessThan(1_000);
+  figure('own node deleted: told after', at - deletedAt);
+  const other = await locks.lock('deleted').acquire();
+  await other.release();
+});
+
+test.concurrent('a waiter whose node was deleted by hand waits again', async () => {
+  await using lab = new Lab();
+  const locks = lab.locks(server);
+  const lease = await locks.lock('waiter-deleted').acquire();
+  const waiting = lab.locks(server).lock('waiter-deleted').acquire({ waitMs: 20_000 });
+  await untilWaiting(locks, 'waiter-deleted');
+  const line = await childrenOf(server.address, parentOf('waiter-deleted'));
+  const node = line.find((name) => !name.includes(lease.acquisitionId));
+  await deleteNode(server.address, `${parentOf('waiter-deleted')}/${node}`);
+  await lease.release();
+  await (await waiting).release();
+});
+
+test.concurrent('a given client is used and never closed, and the end of its session is told', async () => {
+  await using lab = new Lab();
+  const client = await connectClient(server.address, SESSION_MS);
+  const locks = lab.with({ client });
+  const lease = await locks.lock('given').acquire();
+  await locks.close();
+  expect(client.getState().name).toBe('SYNC_CONNECTED');
+  expect(await childrenOf(server.address, parentOf('given'))).toEqual([]);
+  expect(() => lease.assertValid()).toThrow();
+
+  const others = lab.with({ client });
+  const second = await others.lock('given').acquire();
+  const lost = lossOf(second);
+  await endSessionOf(server.address, client);
+  expect((await lost).reason).toBe('session-lost');
+  const refused = await failure(others.lock('given').acquire({ waitMs: 5_000 }));
+  expect(refused.code).toBe('LOCK_BACKEND');
+  expect((refused.cause as { code: string }).code).toBe('AUTH_FAILED');
+});
+
+test.concurrent('a new session that a server gives without a word loses all leases of the old one', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const client = await connectClient(`${proxy.host}:${proxy.port}`, 8_000);
+  const locks = lab.with({ client });
+  const lease = await locks.lock('silent').acquire();
+  const lost = lossOf(lease);
+  // As ClickHouse Keeper does: the client asks for its session, and gets another one.
+  const { connectionManager } = client as unknown as {
+    connectionManager: { sessionId: Buffer; sessionPassword: Buffer };
+  };
+  connectionManager.sessionId = Buffer.alloc(8);
+  connectionManager.sessionPassword = Buffer.alloc(16);
+  proxy.cut();
+  expect((await lost).reason).toBe('session-lost');
+  const other = await locks.lock('another').acquire({ waitMs: 20_000 });
+  await other.release();
+  client.close();
+});
+
+test.concurrent('a given client that was silent for too long and comes back leaves no node of a lost lease', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const client = await connectClient(`${proxy.host}:${proxy.port}`, 4_000);
+  const locks = lab.with({ client });
+  const lease = await locks.lock('revived').acquire();
+  const lost = lossOf(lease);
+  proxy.stall({ direction: 'toClient' });
+  expect((await lost).reason).toBe('session-lost');
+  // Its requests arrived all the while, so the session lives on.
+  await untilInLine(server.address, 'revived', 1);
+  await proxy.heal();
+  const other = await locks.lock('unrelated').acquire({ waitMs: 20_000 });
+  await untilInLine(server.address, 'revived', 0);
+  await other.release();
+  client.close();
+});
