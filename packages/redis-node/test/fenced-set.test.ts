@@ -1,0 +1,29 @@
+import { type RedisServer, startRedis } from '@locks/test-servers';
+import { createClient } from 'redis';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { fencedSet, type NodeRedisClient } from '../src/index.ts';
+
+let redis: RedisServer;
+
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
+
+it('writes with the newest token and with a newer one, never with an older', async () => {
+  const client = createClient({ url: redis.url });
+  await expect(fencedSet(client, 'key', 'a', 5n)).rejects.toEqual(invalid);
+  await client.connect();
+  expect(await fencedSet(client, 'key', 'a', 5n)).toBe(true);
+  expect(await fencedSet(client, 'key', 'b', 6n, { ttlMs: 60_000 })).toBe(true);
+  expect(await fencedSet(client, 'key', 'c', 5n)).toBe(false);
+  expect(await client.get('key')).toBe('b');
+  expect(await client.pTTL('key')).toBeGreaterThan(50_000);
+  client.destroy();
+});
+
+it('refuses what is no client', async () => {
+  await expect(fencedSet({} as NodeRedisClient, 'key', 'a', 5n)).rejects.toEqual(invalid);
+});
