@@ -25,6 +25,7 @@ import { allCases } from './all.ts';
 import { permitsCases } from './permits.ts';
 import { permitsQueueCases } from './permits-queue.ts';
 import { stealCases } from './steal.ts';
+import { randomOperationCases } from './random-operations.ts';
 import { sharedCases } from './shared.ts';
 import { sharedDowngradeCases } from './shared-downgrade.ts';
 import { sharedQueueCases } from './shared-queue.ts';
@@ -57,6 +58,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...permitsQueueCases,
   ...allCases,
   ...stealCases,
+  ...randomOperationCases,
   ...abortCases,
   ...sessionCases,
   ...closeCases,
