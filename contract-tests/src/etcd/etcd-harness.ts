@@ -62,7 +62,7 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
       },
     },
     // The suite lets leases live for the ttl and three times the slack: whole seconds, as all ttls of etcd are.
-    timing: { ttlMs: 1_000, slackMs: 1_000 / 3, idleGapMs: IDLE_GAP_MS },
+    timing: { ttlMs: 1_000, slackMs: 2_000 / 3, idleGapMs: IDLE_GAP_MS },
   });
   return harness;
 }

@@ -58,6 +58,9 @@ export class Acquisition {
   /** How often its release was sent. */
   releases = 0;
   givenUpAt: number | undefined;
+  /** When core last asked for it, on `performance.now()`. */
+  heardAt = performance.now();
+  #pending = 0;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(request: AcquireRequest, key: Buffer, range: KeyRange) {
@@ -68,9 +71,17 @@ export class Acquisition {
 
   /** Attempts of one id come one after another. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
+    this.#pending += 1;
+    const result = this.#last.then(work).finally(() => {
+      this.#pending -= 1;
+      this.heardAt = performance.now();
+    });
     this.#last = result.catch(() => {});
     return result;
+  }
+
+  get busy(): boolean {
+    return this.#pending > 0;
   }
 
   assertWanted(): void {

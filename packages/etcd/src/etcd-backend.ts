@@ -18,7 +18,7 @@ import { entriesAt } from './answer.ts';
 import { Attempts, type Outcome } from './attempts.ts';
 import { createdAt, modifiedAt, present, read, remove } from './conditions.ts';
 import { encodeAgain } from './entry.ts';
-import { EtcdPort } from './etcd-port.ts';
+import { EtcdPort, type Limit } from './etcd-port.ts';
 import { Holdings } from './holdings.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { Keys } from './keys.ts';
@@ -53,6 +53,7 @@ export type EtcdCapabilities = typeof capabilities;
 /** A waiter whose watch says nothing looks by itself after this. */
 const FALLBACK_MS = 10_000;
 const CLOSE_MS = 500;
+const GIVE_UP_MS = 3_000;
 /** A server takes 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
 const FORCED_AT_ONCE = 60;
@@ -101,7 +102,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     this.#leases = new Leases(this.#port, this.#keepAlive);
     this.#watches = new WatchStream(this.#port);
     this.#session = new WaiterSession(this.#port, this.#keepAlive, this.#keys, waiterTtlSeconds, {
-      tick: () => this.#watches.probe(),
+      tick: () => this.#tick(),
       lost: () => this.#room.lookAgain(),
     });
     this.#acquisitions = new Acquisitions(this.#keys, (ended) => this.#holdings.unwatch(ended));
@@ -159,9 +160,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
-    const all = this.#acquisitions.giveUp(request);
-    for (const acquisition of all) this.#room.leave(acquisition);
-    await Promise.all(all.map((acquisition) => this.#holdings.abandon(acquisition, call)));
+    await this.#giveUp(request, call);
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
@@ -271,6 +270,17 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     return this.#keys.of(resource, acquisitionId);
   }
 
+  #tick(): void {
+    this.#watches.probe();
+    this.#room.dropNeglected((request) => void this.#giveUp(request, GIVE_UP_MS).catch(() => {}));
+  }
+
+  async #giveUp(request: AcquireRequest, limit: Limit): Promise<void> {
+    const all = this.#acquisitions.giveUp(request);
+    for (const acquisition of all) this.#room.leave(acquisition);
+    await Promise.all(all.map((acquisition) => this.#holdings.abandon(acquisition, limit)));
+  }
+
   #assertOpen(): void {
     if (this.#closing === undefined) return;
     throw new LockError('LOCK_CLOSED', 'The etcd backend was closed.', { backend: this.name });
@@ -280,9 +290,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     this.#room.close();
     this.#holdings.close();
     this.#watches.close();
-    const now = (): number => performance.now();
-    const call: Call = { now, deadline: now() + CLOSE_MS };
-    await Promise.allSettled([this.#session.close(call), this.#leases.close(call)]);
+    await Promise.allSettled([this.#session.close(CLOSE_MS), this.#leases.close(CLOSE_MS)]);
     this.#keepAlive.close();
     this.#acquisitions.close();
     this.#port.close();

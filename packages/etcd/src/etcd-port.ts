@@ -27,6 +27,12 @@ export class Sendings {
   }
 }
 
+/**
+ * A call of core's, or a time limit in milliseconds. Core itself stops waiting at its deadline. The call is not cut off
+ * then: an answer that comes late is worth more than not to know.
+ */
+export type Limit = Call | number;
+
 /** The calls that this package makes, each with its time limit. */
 export class EtcdPort {
   readonly #source: ClientSource;
@@ -37,29 +43,29 @@ export class EtcdPort {
     this.#callTimeoutMs = callTimeoutMs;
   }
 
-  async txn(request: ITxnRequest, call: Call, sendings?: Sendings): Promise<ITxnResponse> {
-    return await this.#source.get().kv.txn(request, this.#options(call, sendings));
+  async txn(request: ITxnRequest, limit: Limit, sendings?: Sendings): Promise<ITxnResponse> {
+    return await this.#source.get().kv.txn(request, this.#options(limit, sendings));
   }
 
-  async leaseGrant(ttlSeconds: number, call: Call): Promise<{ id: string; ttlSeconds: number }> {
-    const granted = await this.#source.get().leaseClient.leaseGrant({ TTL: ttlSeconds }, this.#options(call));
+  async leaseGrant(ttlSeconds: number, limit: Limit): Promise<{ id: string; ttlSeconds: number }> {
+    const granted = await this.#source.get().leaseClient.leaseGrant({ TTL: ttlSeconds }, this.#options(limit));
     return { id: granted.ID, ttlSeconds: Number(granted.TTL) };
   }
 
   /** Afterwards the lease is no more, and no request that names it can write. */
-  async leaseRevoke(id: string, call: Call): Promise<void> {
+  async leaseRevoke(id: string, limit: Limit): Promise<void> {
     try {
-      await this.#source.get().leaseClient.leaseRevoke({ ID: id }, this.#options(call));
+      await this.#source.get().leaseClient.leaseRevoke({ ID: id }, this.#options(limit));
     } catch (error) {
       if (!isLeaseGone(error)) throw error;
     }
   }
 
   /** The whole seconds that a lease has left, and those it was granted for; `undefined` when it is no more. */
-  async leaseTimeToLive(id: string, call: Call): Promise<{ left: number; granted: number } | undefined> {
+  async leaseTimeToLive(id: string, limit: Limit): Promise<{ left: number; granted: number } | undefined> {
     const { TTL, grantedTTL } = await this.#source
       .get()
-      .leaseClient.leaseTimeToLive({ ID: id }, this.#options(call));
+      .leaseClient.leaseTimeToLive({ ID: id }, this.#options(limit));
     return Number(TTL) < 0 ? undefined : { left: Number(TTL), granted: Number(grantedTTL) };
   }
 
@@ -75,12 +81,12 @@ export class EtcdPort {
     this.#source.close();
   }
 
-  #options(call: Call, sendings?: Sendings): CallOptions {
-    const timeoutMs = this.#callTimeoutMs;
+  #options(limit: Limit, sendings?: Sendings): CallOptions {
+    const timeoutMs = typeof limit === 'number' ? limit : this.#callTimeoutMs;
     const limits = {
       // Read for each sending: a member that does not answer must not use up the time of the next.
       get deadline() {
-        return Date.now() + Math.min(timeoutMs, Math.max(1, call.deadline - call.now()));
+        return Date.now() + timeoutMs;
       },
     };
     return sendings === undefined ? limits : Object.assign(limits, { interceptors: [counter(sendings)] });

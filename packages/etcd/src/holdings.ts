@@ -3,7 +3,7 @@ import type { Acquisition } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
 import { entriesAt, revisionOf, succeededAt } from './answer.ts';
 import { createdAt, read, remove, when } from './conditions.ts';
-import { type EtcdPort, Sendings } from './etcd-port.ts';
+import { type EtcdPort, type Limit, Sendings } from './etcd-port.ts';
 import type { Leases } from './leases.ts';
 import type { WaiterSession } from './waiter-session.ts';
 import type { Watch, WatchStream } from './watch-stream.ts';
@@ -74,15 +74,15 @@ export class Holdings {
   }
 
   /** Afterwards it neither holds nor waits, also if a request of it is still on its way. */
-  async abandon(acquisition: Acquisition, call: Call): Promise<void> {
+  async abandon(acquisition: Acquisition, limit: Limit): Promise<void> {
     const { key, session, doubtful, lease } = acquisition;
     acquisition.ended = true;
     this.unwatch(acquisition);
     const also = doubtful && session !== undefined ? [this.#session.refuseUnanswered(session)] : [];
     const [{ header }] = await Promise.all([
-      this.#port.txn({ compare: [], success: [remove(key), ...also], failure: [] }, call),
+      this.#port.txn({ compare: [], success: [remove(key), ...also], failure: [] }, limit),
       // A request with a lease that is no more writes nothing, whenever it arrives.
-      doubtful && lease !== undefined ? this.#port.leaseRevoke(lease.id, call) : undefined,
+      doubtful && lease !== undefined ? this.#port.leaseRevoke(lease.id, limit) : undefined,
     ]);
     if (lease !== undefined && !doubtful) this.#leases.giveBack(lease);
     this.forget(acquisition);
@@ -108,9 +108,9 @@ export class Holdings {
   }
 
   /** Why a hold is not there any more: somebody took its place, or not. */
-  async reasonOf(acquisition: Acquisition, call: Call): Promise<LossReason> {
+  async reasonOf(acquisition: Acquisition, limit: Limit): Promise<LossReason> {
     const { hold, range } = acquisition;
-    const response = await this.#port.txn({ compare: [], success: [read(range)], failure: [] }, call);
+    const response = await this.#port.txn({ compare: [], success: [read(range)], failure: [] }, limit);
     const token = hold?.token ?? 0n;
     const taken = entriesAt(response, 0).some((entry) => entry.held && entry.token > token);
     return taken ? 'taken-over' : 'force-released';
@@ -159,9 +159,7 @@ export class Holdings {
 
   #deleted(acquisition: Acquisition): void {
     if (acquisition.ended) return;
-    const now = (): number => performance.now();
-    const call: Call = { now, deadline: now() + REASON_MS };
-    this.reasonOf(acquisition, call).then(
+    this.reasonOf(acquisition, REASON_MS).then(
       (reason) => this.lost(acquisition, reason),
       () => this.lost(acquisition, 'force-released'),
     );
@@ -170,10 +168,9 @@ export class Holdings {
   /** What happened meanwhile was compacted away: the key itself says whether it is still held. */
   #verify(acquisition: Acquisition): void {
     this.#watched.delete(acquisition);
-    const now = (): number => performance.now();
     const { key, hold } = acquisition;
     this.#port
-      .txn({ compare: [], success: [read({ key })], failure: [] }, { now, deadline: now() + WATCH_RETRY_MS })
+      .txn({ compare: [], success: [read({ key })], failure: [] }, WATCH_RETRY_MS)
       .then(
         (response) => {
           const [own] = entriesAt(response, 0);

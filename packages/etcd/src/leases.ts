@@ -65,8 +65,7 @@ export class Leases {
 
   /** Ends a lease that serves nobody, without waiting for it. If that fails it runs out. */
   drop(lease: Lease): void {
-    const now = (): number => performance.now();
-    this.#port.leaseRevoke(lease.id, { now, deadline: now() + lease.ttlSeconds * 1_000 }).catch(() => {});
+    this.#port.leaseRevoke(lease.id, lease.ttlSeconds * 1_000).catch(() => {});
   }
 
   async renew(lease: Lease): Promise<Renewed> {
@@ -77,12 +76,12 @@ export class Leases {
   }
 
   /** Nothing is kept for a process that ends. */
-  async close(call: Call): Promise<void> {
+  async close(limitMs: number): Promise<void> {
     const all = [...this.#idle.values()].flat();
     this.#idle.clear();
     this.#count = 0;
     const live = all.filter(({ endsAt }) => endsAt > performance.now());
-    await Promise.allSettled(live.map(({ id }) => this.#port.leaseRevoke(id, call)));
+    await Promise.allSettled(live.map(({ id }) => this.#port.leaseRevoke(id, limitMs)));
   }
 
   #forgetEnded(): void {

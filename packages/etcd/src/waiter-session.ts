@@ -84,12 +84,12 @@ export class WaiterSession {
     return when([present(marker)], [{ request_put: { key: marker, value: Buffer.from(''), ignore_lease: true } }]);
   }
 
-  async close(call: Call): Promise<void> {
+  async close(limitMs: number): Promise<void> {
     const session = this.#current;
     this.#current = undefined;
     clearInterval(this.#timer);
     this.#timer = undefined;
-    if (session !== undefined) await this.#port.leaseRevoke(session.lease, call).catch(() => {});
+    if (session !== undefined) await this.#port.leaseRevoke(session.lease, limitMs).catch(() => {});
   }
 
   async #make(call: Call): Promise<Session> {

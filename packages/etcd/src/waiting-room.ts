@@ -9,8 +9,9 @@ import type { EtcdPort } from './etcd-port.ts';
 import type { Turn } from './turn.ts';
 import type { Watch, WatchEvent, WatchStream } from './watch-stream.ts';
 
-/** A claim made for a waiter has its own time limit: the end of its wait must not cut off the answer. */
-const CLAIM_MS = 10_000;
+const LOOK_MS = 3_000;
+/** Core attempts or waits again sooner than this; an entry that it does not care for must not hold up the others. */
+const NEGLECTED_MS = 2_500;
 
 /** The permits of one resource that wait in this process. */
 interface Line {
@@ -45,6 +46,7 @@ export class WaitingRoom {
       const { signal } = call;
       const end = (): void => {
         if (acquisition.awaiting === awaiting) acquisition.awaiting = undefined;
+        acquisition.heardAt = performance.now();
         signal?.removeEventListener('abort', stop);
       };
       const awaiting = {
@@ -100,6 +102,15 @@ export class WaitingRoom {
     acquisition.awaiting?.settle(undefined);
   }
 
+  /** Gives up what nobody waits for any more, and was not told about. */
+  dropNeglected(giveUp: (request: AcquireRequest) => void): void {
+    const now = performance.now();
+    for (const { place, awaiting, heardAt, busy, request } of this.#acquisitions.all()) {
+      if (place === undefined || awaiting !== undefined || busy) continue;
+      if (now > heardAt + NEGLECTED_MS) giveUp(request);
+    }
+  }
+
   /** All places may be gone. */
   lookAgain(): void {
     for (const acquisition of this.#acquisitions.all()) if (acquisition.place !== undefined) this.#wake(acquisition);
@@ -114,12 +125,11 @@ export class WaitingRoom {
     acquisition.woken = awaiting === undefined;
     if (awaiting === undefined) return;
     const { call } = awaiting;
-    const own: Call = { now: () => call.now(), deadline: call.now() + CLAIM_MS };
     acquisition
       .inTurn(async () => {
         // Granted, or given up, by what was done before in its turn.
         if (acquisition.ended || acquisition.hold !== undefined) return acquisition.awaiting?.settle(undefined);
-        this.settle(acquisition, await this.#attempts.claim(acquisition, own, turn));
+        this.settle(acquisition, await this.#attempts.claim(acquisition, call, turn));
       })
       .catch((error: unknown) => acquisition.awaiting?.fail(error));
   }
@@ -199,10 +209,8 @@ export class WaitingRoom {
     const [any] = line.members;
     if (any === undefined) return;
     line.looking = true;
-    const now = (): number => performance.now();
-    const own: Call = { now, deadline: now() + CLAIM_MS };
     this.#port
-      .txn({ compare: [], success: [read(any.range)], failure: [] }, own)
+      .txn({ compare: [], success: [read(any.range)], failure: [] }, LOOK_MS)
       .then(
         (response) => {
           for (const member of [...line.members]) {
