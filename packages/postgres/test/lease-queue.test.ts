@@ -1,0 +1,142 @@
+import { waitUntil } from '@locks/test-servers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { migrateLeaseSchema } from '../src/index.ts';
+import { acquireValues, call, LeasePlace } from './lease-place.ts';
+
+let place: LeasePlace;
+beforeAll(async () => {
+  place = await LeasePlace.start();
+});
+afterAll(() => place[Symbol.asyncDispose]());
+
+/** A schema and two sessions that call its functions by hand. */
+async function sessions() {
+  const schema = place.schema();
+  await migrateLeaseSchema({ connectionString: place.server.url, schema });
+  const [one, two] = [await place.session(), await place.session()];
+  const holderOf = async (name: string) =>
+    (await one.query(`SELECT id FROM ${schema}.locks WHERE name = $1`, [Buffer.from(name)]))
+      .rows[0] as unknown;
+  const blocked = async () => {
+    const [row] = await place.server.query(
+      `SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = ${await pidOf(two)}`,
+    );
+    return Number(row?.['count']) > 0;
+  };
+  return { schema, one, two, holderOf, blocked };
+}
+
+const pids = new WeakMap<object, number>();
+async function pidOf(session: Awaited<ReturnType<LeasePlace['session']>>): Promise<number> {
+  return pids.get(session) ?? 0;
+}
+
+describe.concurrent('the queue', () => {
+  it('a release that meets an enqueue not yet committed hands over to it: no wake-up is lost', async () => {
+    const { schema, one, two, holderOf, blocked } = await sessions();
+    pids.set(two, Number((await two.query('SELECT pg_backend_pid() AS pid')).rows[0].pid));
+    expect(await call(two, schema, 'acquire', acquireValues('a', 'holder', 'h'))).toMatch(/^g /);
+    await one.query('BEGIN');
+    expect(await call(one, schema, 'acquire', acquireValues('a', 'waiter', 'w'))).toMatch(/^q [1-9]/);
+    // Its snapshot is older than the enqueue: with a look into the table of waiters it would see none.
+    const released = call(two, schema, 'release', [Buffer.from('a'), 'holder', 'h']);
+    await waitUntil(blocked, { what: 'the release to wait for the enqueue' });
+    await one.query('COMMIT');
+    expect(await released).toBe('r');
+    expect(await holderOf('a')).toEqual({ id: 'waiter' });
+  });
+
+  it('an enqueue that meets a release not yet committed is granted', async () => {
+    const { schema, one, two, holderOf, blocked } = await sessions();
+    pids.set(two, Number((await two.query('SELECT pg_backend_pid() AS pid')).rows[0].pid));
+    await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
+    await one.query('BEGIN');
+    await call(one, schema, 'release', [Buffer.from('a'), 'holder', 'h']);
+    const entered = call(two, schema, 'acquire', acquireValues('a', 'waiter', 'w'));
+    await waitUntil(blocked, { what: 'the enqueue to wait for the release' });
+    await one.query('COMMIT');
+    expect(await entered).toMatch(/^g /);
+    expect(await holderOf('a')).toEqual({ id: 'waiter' });
+  });
+
+  it('a renewal not yet committed is waited for before a share counts as run out', async () => {
+    const { schema, one, two, blocked } = await sessions();
+    pids.set(two, Number((await two.query('SELECT pg_backend_pid() AS pid')).rows[0].pid));
+    const share = [Buffer.from('a'), 'reader', 1, 1, null, 400, 'reader', 'h', 0];
+    const granted = await call(one, schema, 'acquire', share);
+    await one.query('BEGIN');
+    const renewal = [[Buffer.from('a')], ['reader'], [granted.slice(2)], [20_000]];
+    expect(await call(one, schema, 'renew', renewal)).toBe('h');
+    await one.query('SELECT pg_sleep(0.5)');
+    const attempt = call(two, schema, 'acquire', acquireValues('a', 'writer', 'w', 0));
+    await waitUntil(blocked, { what: 'the writer to wait for the renewal' });
+    await one.query('COMMIT');
+    expect(await attempt).toMatch(/^q 0 /);
+  });
+
+  it('a token is higher than those minted while its insert waited for other holders to come and go', async () => {
+    const { schema, one, two, blocked } = await sessions();
+    pids.set(two, Number((await two.query('SELECT pg_backend_pid() AS pid')).rows[0].pid));
+    await one.query('BEGIN');
+    await call(one, schema, 'acquire', acquireValues('a', 'first', 'f'));
+    const entered = call(two, schema, 'acquire', acquireValues('a', 'third', 't'));
+    await waitUntil(blocked, { what: 'the third to wait, with a number that it has drawn' });
+    await call(one, schema, 'release', [Buffer.from('a'), 'first', 'f']);
+    const second = await call(one, schema, 'acquire', acquireValues('a', 'second', 's'));
+    await call(one, schema, 'release', [Buffer.from('a'), 'second', 's']);
+    await one.query('COMMIT');
+    const third = await entered;
+    expect([second, third]).toEqual([expect.stringMatching(/^g /), expect.stringMatching(/^g /)]);
+    expect(BigInt(third.slice(2))).toBeGreaterThan(BigInt(second.slice(2)));
+  });
+
+  it('a waiter of a process that went silent is passed over by the release itself', async () => {
+    const { schema, one, holderOf } = await sessions();
+    await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
+    await call(one, schema, 'acquire', acquireValues('a', 'dead', 'd'));
+    await call(one, schema, 'acquire', acquireValues('a', 'next', 'n'));
+    await one.query(`UPDATE ${schema}.clients SET alive_until = clock_timestamp() WHERE client = 'd'`);
+    await call(one, schema, 'release', [Buffer.from('a'), 'holder', 'h']);
+    expect(await holderOf('a')).toEqual({ id: 'next' });
+  });
+
+  it('keeps nothing: no row of a resource, a waiter or a silent client stays', async () => {
+    const { schema, one } = await sessions();
+    await call(one, schema, 'acquire', acquireValues('gone', 'crashed', 'c', 1, 1));
+    await call(one, schema, 'acquire', acquireValues('held', 'holder', 'h'));
+    await call(one, schema, 'acquire', acquireValues('held', 'waiter', 'w'));
+    await one.query(`UPDATE ${schema}.clients SET alive_until = clock_timestamp() - interval '2 minutes'`);
+    await call(one, schema, 'release', [Buffer.from('held'), 'holder', 'h']);
+    await one.query(`UPDATE ${schema}.schema_version SET swept_at = swept_at - interval '1 hour'`);
+    await call(one, schema, 'sweep', []);
+    for (const table of ['locks', 'shares', 'waiters', 'clients'])
+      expect((await one.query(`SELECT * FROM ${schema}.${table}`)).rows).toEqual([]);
+  });
+
+  it('a backend without a listener polls for all its waiters, and is not notified', async () => {
+    const schema = place.schema();
+    const [holder, waiter] = [place.locks({ schema }), place.locks({ schema, listen: false })];
+    const lease = await holder.lock('a').acquire();
+    const entered = waiter.lock('a').acquire();
+    await waitUntil(async () => (await holder.inspect('a')).waiters.length === 1, { what: 'a waiter' });
+    const [{ count } = { count: '' }] = await place.server.query(
+      `SELECT count(*) FROM ${schema}.clients WHERE client LIKE '.%'`,
+    );
+    expect(count).toBe('1');
+    const releasedAt = performance.now();
+    await lease.release();
+    await (await entered).release();
+    expect(performance.now() - releasedAt).toBeLessThan(900);
+  });
+
+  it('a name is bytes: NUL, case and trailing spaces make another lock', async () => {
+    const locks = place.locks({ schema: place.schema() });
+    const names = ['a', 'A', 'a ', 'a\0', '\0', "'; DROP TABLE", '\\x61', 'ä', 'a\u0308'];
+    const leases = await Promise.all(names.map((name) => locks.lock(name).acquire({ waitMs: 0 })));
+    expect(leases).toHaveLength(names.length);
+    const listed: string[] = [];
+    for await (const { resource } of locks.list('a')) listed.push(resource);
+    expect(listed.sort()).toEqual(['a', 'a ', 'a\0', 'a\u0308'].sort());
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+});

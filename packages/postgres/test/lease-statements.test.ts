@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { waitUntil } from '@locks/test-servers';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { LeasePlace } from './lease-place.ts';
+
+let place: LeasePlace;
+beforeAll(async () => {
+  place = await LeasePlace.start({
+    shared_preload_libraries: 'pg_stat_statements',
+    'pg_stat_statements.track': 'all',
+  });
+  await place.server.query('CREATE EXTENSION pg_stat_statements');
+});
+afterAll(() => place[Symbol.asyncDispose]());
+beforeEach(async () => {
+  await place.server.query('SELECT pg_stat_statements_reset()');
+});
+
+/** How often statements like this ran, sent by a client or run by a function. */
+async function calls(like: string, by: 'clients' | 'functions' = 'clients'): Promise<number> {
+  const [row] = await place.server.query(
+    `SELECT coalesce(sum(calls), 0) AS calls FROM pg_stat_statements
+     WHERE toplevel = ${by === 'clients'} AND query ILIKE '%${like}%' AND query NOT ILIKE '%pg_stat_statements%'`,
+  );
+  return Number(row?.['calls']);
+}
+
+// One after another: they count what the server sees.
+describe('what the server sees', () => {
+  it('an acquire and a release are one statement each, and nobody is notified', async () => {
+    const schema = place.schema();
+    const locks = place.locks({ schema });
+    await locks.lock('warm').run(() => undefined);
+    await place.server.query('SELECT pg_stat_statements_reset()');
+    for (let round = 0; round < 50; round += 1) await locks.lock('a').run(() => undefined);
+    expect(await calls('')).toBe(100);
+    expect(await calls('.acquire(')).toBe(50);
+    expect(await calls('.release(')).toBe(50);
+    expect(await calls('pg_notify', 'functions')).toBe(0);
+    expect(await place.server.query(`SELECT 1 FROM ${schema}.locks`)).toHaveLength(0);
+  });
+
+  it('shares and permits are one statement each too', async () => {
+    const locks = place.locks({ schema: place.schema() });
+    await locks.lock('warm').run(() => undefined);
+    await place.server.query('SELECT pg_stat_statements_reset()');
+    for (let round = 0; round < 10; round += 1) {
+      await locks.readWriteLock('a').read.run(() => undefined);
+      await locks.semaphore('b', 3).run(() => undefined);
+    }
+    expect(await calls('')).toBe(40);
+  });
+
+  it('a hand-over within a process takes no message; one to another process takes one', async () => {
+    const schema = place.schema();
+    const [near, far] = [place.locks({ schema }), place.locks({ schema })];
+    for (const [waiter, messages] of [
+      [near, 0],
+      [far, 1],
+    ] as const) {
+      const lease = await near.lock('a').acquire();
+      const entered = waiter.lock('a').acquire();
+      await waitUntil(async () => (await near.inspect('a')).waiters.length === 1, { what: 'a waiter' });
+      await place.server.query('SELECT pg_stat_statements_reset()');
+      await lease.release();
+      await (await entered).release();
+      expect(await calls('pg_notify', 'functions')).toBe(messages);
+      expect(await calls('.release(')).toBe(2);
+      // The grant itself needed no statement of the waiter's.
+      expect(await calls('.acquire(')).toBe(0);
+    }
+  });
+
+  it('nothing is asked while nobody waits, and one statement a second for all that wait', async () => {
+    const schema = place.schema();
+    const [holder, waiters] = [place.locks({ schema }), place.locks({ schema })];
+    const lease = await holder.lock('a').acquire({ ttlMs: 60_000 });
+    await place.server.query('SELECT pg_stat_statements_reset()');
+    await sleep(1_200);
+    expect(await calls('')).toBe(0);
+    const ended = Promise.allSettled(
+      Array.from({ length: 20 }, () => waiters.lock('a').acquire({ waitMs: 3_000 })),
+    );
+    await waitUntil(async () => (await holder.inspect('a')).waiters.length === 20, { what: '20 waiters' });
+    await sleep(500);
+    await place.server.query('SELECT pg_stat_statements_reset()');
+    await sleep(2_000);
+    const checks = await calls('.check_waiters(');
+    expect(checks).toBeGreaterThanOrEqual(1);
+    expect(checks).toBeLessThanOrEqual(3);
+    expect(await calls('')).toBe(checks);
+    await ended;
+    await lease.release();
+  });
+
+  it('many leases are renewed by one statement', async () => {
+    const backend = place.backend({ schema: place.schema() });
+    const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+    const mode = { kind: 'exclusive' } as const;
+    const grants = await Promise.all(
+      Array.from({ length: 100 }, async (_, at) => {
+        const request = { resource: `lock ${at}`, acquisitionId: `id-${at}`, mode, ttlMs: 5_000 };
+        const attempt = await backend.attempt(request, false, call);
+        if (attempt.status !== 'granted') throw new Error(attempt.status);
+        return attempt.grant;
+      }),
+    );
+    await backend.forceRelease?.('lock 7', undefined, call);
+    await place.server.query('SELECT pg_stat_statements_reset()');
+    const standings = await backend.renew(
+      grants.map((grant) => ({ grant, ttlMs: 9_000 })),
+      call,
+    );
+    expect(await calls('')).toBe(1);
+    expect(standings.filter(({ status }) => status === 'held')).toHaveLength(99);
+    expect(standings[7]).toEqual({ status: 'lost', reason: 'force-released' });
+    const { holders } = await backend.inspect('lock 8', call);
+    expect(holders[0]?.expiresInMs).toBeGreaterThan(5_000);
+  });
+
+  it('several locks at once are one statement, and one more that gives nothing when one is taken', async () => {
+    const locks = place.locks({ schema: place.schema() });
+    await locks.lock('warm').run(() => undefined);
+    const all = () => locks.all(['c', 'a', 'b'].map((name) => locks.lock(name)));
+    await place.server.query('SELECT pg_stat_statements_reset()');
+    const lease = await all().acquire();
+    expect(await calls('')).toBe(1);
+    expect(await all().tryAcquire()).toBeUndefined();
+    await lease.release();
+    const taken = await locks.lock('b').acquire();
+    expect(await all().tryAcquire()).toBeUndefined();
+    expect((await locks.inspect('a')).holders).toHaveLength(0);
+    await taken.release();
+  });
+});
