@@ -35,6 +35,17 @@ test('an attempt repeated with the id of one share among many gives its own toke
   expect((await backend.inspect('a', call)).holders).toHaveLength(3);
 });
 
+test('an attempt repeated with the id of a share that ran out is a new one', async () => {
+  const { backend } = open();
+  for (let n = 0; n < 2; n += 1) await take(backend, shared('a', 60_000));
+  const wanted = shared('a', 30);
+  const first = await take(backend, wanted);
+  await until(async () => (await backend.inspect('a', call)).holders.length === 2);
+  const again = await take(backend, wanted);
+  expect(again.fencingToken).toBeGreaterThan(first.fencingToken ?? 0n);
+  expect(again.validForMs ?? 30).toBeGreaterThan(0);
+});
+
 test('a share that ran out beside others makes way for a writer once they have gone too', async () => {
   const { backend, path } = open();
   await take(backend, shared('a', 20));
