@@ -1,35 +1,31 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startRedis, waitUntil } from '@locks/test-servers';
+import type { Harness } from '@locks/core/conformance';
+import { waitUntil } from '@locks/test-servers';
 import type { LockManagerSnapshot } from '@locks/web-locks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ClientProcess } from '../src/web-locks/client-process.ts';
-import { machineNow, type Store } from '../src/web-locks/orders.ts';
+import { type ClientSetup, machineNow } from '../src/web-locks/orders.ts';
 
 /** The default of the package, and what the stores may take beyond it on a busy machine. */
 const TTL_MS = 5_000;
 const SLACK_MS = 4_000;
 
-const cleanups: (() => Promise<unknown>)[] = [];
+/** Harnesses of the conformance suite. */
+const STORES = process.env['LOCKS_WEB_LOCKS_STORES']?.split(',') ?? [
+  'sqlite',
+  'redis-ioredis',
+  'postgres-lease',
+];
+
 let folder = '';
-const stores: Record<Store['kind'], () => Promise<Store>> = {
-  sqlite: async () => ({ kind: 'sqlite', path: join(folder, 'locks.db') }),
-  redis: async () => {
-    const server = await startRedis();
-    cleanups.push(() => server.stop());
-    return { kind: 'redis', url: server.url };
-  },
-};
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'locks-web-'));
 });
 
-afterAll(async () => {
-  await Promise.all(cleanups.map((cleanup) => cleanup()));
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** Entries of one name as `mode client`, the client by its place in `ids`. */
 function shown({ held, pending }: LockManagerSnapshot, name: string, ids: readonly string[]) {
@@ -38,220 +34,223 @@ function shown({ held, pending }: LockManagerSnapshot, name: string, ids: readon
   return { held: list(held).toSorted(), pending: list(pending) };
 }
 
-describe.concurrent.each(['sqlite', 'redis'] as const)(
-  'web locks of several processes on %s',
-  { timeout: 30_000 },
-  (kind) => {
-    let store: Store;
-    let clients: ClientProcess[];
-    let ids: string[];
-    beforeAll(async () => {
-      store = await stores[kind]();
-      clients = await Promise.all([1, 2, 3].map(() => ClientProcess.start({ store })));
-      ids = await Promise.all(clients.map(({ tell }) => tell.clientId()));
-    });
-    afterAll(() => Promise.all(clients.map((client) => client.kill())));
-    const tell = (index: number) => (clients[index] as ClientProcess).tell;
-    /** A process that the test may kill. */
-    const another = (ttlMs?: number) =>
-      ClientProcess.start({ store, ...(ttlMs !== undefined && { options: { ttlMs } }) });
+describe.concurrent.each(STORES)('web locks of several processes on %s', { timeout: 30_000 }, (kind) => {
+  let setup: ClientSetup;
+  let teardown: (() => Promise<void>) | undefined;
+  let clients: ClientProcess[];
+  let ids: string[];
+  beforeAll(async () => {
+    const { default: harness } = (await import(`../src/harnesses/${kind}.ts`)) as { default: Harness };
+    const started = await harness.setup?.();
+    teardown = started?.teardown;
+    setup = { harness: harness.module, env: started?.env ?? {} };
+    clients = await Promise.all([1, 2, 3].map(() => ClientProcess.start(setup)));
+    ids = await Promise.all(clients.map(({ tell }) => tell.clientId()));
+  });
+  afterAll(async () => {
+    await Promise.all(clients.map((client) => client.kill()));
+    await teardown?.();
+  });
+  const tell = (index: number) => (clients[index] as ClientProcess).tell;
+  /** A process that the test may kill. */
+  const another = (ttlMs?: number) =>
+    ClientProcess.start({ ...setup, ...(ttlMs !== undefined && { options: { ttlMs } }) });
 
-    it('each has an id of its own', () => {
-      expect(new Set(ids).size).toBe(3);
-    });
+  it('each has an id of its own', () => {
+    expect(new Set(ids).size).toBe(3);
+  });
 
-    it.concurrent('exclude each other', async () => {
-      const file = join(folder, `${kind}-counter`);
-      await writeFile(file, '0');
-      await Promise.all(clients.map((client) => client.tell.count('counter', file, 20)));
-      expect(await readFile(file, 'utf8')).toBe('60');
-    });
+  it.concurrent('exclude each other', async () => {
+    const file = join(folder, `${kind}-counter`);
+    await writeFile(file, '0');
+    await Promise.all(clients.map((client) => client.tell.count('counter', file, 20)));
+    expect(await readFile(file, 'utf8')).toBe('60');
+  });
 
-    it.concurrent('first come first served; every process sees all that is held and waits', async () => {
-      const name = 'in order';
-      await tell(0).request('order', name);
-      await tell(0).granted('order');
-      for (const index of [2, 1, 0]) {
-        await tell(index).request('order waiter', name);
-        // Answered after what was asked before it.
-        await tell(index).query();
-      }
-      const expected = { held: ['exclusive 0'], pending: ['exclusive 2', 'exclusive 1', 'exclusive 0'] };
-      for (const index of [0, 1, 2]) expect(shown(await tell(index).query(), name, ids)).toEqual(expected);
-      await tell(0).release('order', 'the result');
-      expect(await tell(0).outcome('order')).toMatchObject({ value: 'the result' });
-      expect(shown(await tell(0).query(), name, ids)).toEqual({
-        held: ['exclusive 2'],
-        pending: ['exclusive 1', 'exclusive 0'],
-      });
-      const entered: number[] = [];
-      for (const index of [2, 1, 0]) {
-        entered.push((await tell(index).granted('order waiter')).at);
-        await tell(index).release('order waiter');
-        await tell(index).outcome('order waiter');
-      }
-      expect(entered).toEqual(entered.toSorted((one, other) => one - other));
-      expect(shown(await tell(1).query(), name, ids)).toEqual({ held: [], pending: [] });
+  it.concurrent('first come first served; every process sees all that is held and waits', async () => {
+    const name = 'in order';
+    await tell(0).request('order', name);
+    await tell(0).granted('order');
+    for (const index of [2, 1, 0]) {
+      await tell(index).request('order waiter', name);
+      // Answered after what was asked before it.
+      await tell(index).query();
+    }
+    const expected = { held: ['exclusive 0'], pending: ['exclusive 2', 'exclusive 1', 'exclusive 0'] };
+    for (const index of [0, 1, 2]) expect(shown(await tell(index).query(), name, ids)).toEqual(expected);
+    await tell(0).release('order', 'the result');
+    expect(await tell(0).outcome('order')).toMatchObject({ value: 'the result' });
+    expect(shown(await tell(0).query(), name, ids)).toEqual({
+      held: ['exclusive 2'],
+      pending: ['exclusive 1', 'exclusive 0'],
     });
+    const entered: number[] = [];
+    for (const index of [2, 1, 0]) {
+      entered.push((await tell(index).granted('order waiter')).at);
+      await tell(index).release('order waiter');
+      await tell(index).outcome('order waiter');
+    }
+    expect(entered).toEqual(entered.toSorted((one, other) => one - other));
+    expect(shown(await tell(1).query(), name, ids)).toEqual({ held: [], pending: [] });
+  });
 
-    it.concurrent('readers share; a writer that waits holds back the readers behind it', async () => {
-      const name = 'readers and writer';
-      for (const index of [0, 1]) {
-        await tell(index).request('reader', name, { mode: 'shared' });
-        expect(await tell(index).granted('reader')).toMatchObject({ mode: 'shared' });
-      }
-      await tell(2).request('writer', name);
-      await tell(2).query();
-      await tell(0).request('late', name, { mode: 'shared' });
-      await tell(1).request('available', name, { mode: 'shared', ifAvailable: true });
-      expect(await tell(1).granted('available')).toMatchObject({ mode: null });
-      expect(shown(await tell(0).query(), name, ids)).toEqual({
-        held: ['shared 0', 'shared 1'],
-        pending: ['exclusive 2', 'shared 0'],
-      });
-      for (const index of [0, 1]) await tell(index).release('reader');
-      const writer = await tell(2).granted('writer');
-      await tell(2).release('writer');
-      expect((await tell(0).granted('late')).at).toBeGreaterThan(writer.at);
-      await tell(0).release('late');
+  it.concurrent('readers share; a writer that waits holds back the readers behind it', async () => {
+    const name = 'readers and writer';
+    for (const index of [0, 1]) {
+      await tell(index).request('reader', name, { mode: 'shared' });
+      expect(await tell(index).granted('reader')).toMatchObject({ mode: 'shared' });
+    }
+    await tell(2).request('writer', name);
+    await tell(2).query();
+    await tell(0).request('late', name, { mode: 'shared' });
+    await tell(1).request('available', name, { mode: 'shared', ifAvailable: true });
+    expect(await tell(1).granted('available')).toMatchObject({ mode: null });
+    expect(shown(await tell(0).query(), name, ids)).toEqual({
+      held: ['shared 0', 'shared 1'],
+      pending: ['exclusive 2', 'shared 0'],
     });
+    for (const index of [0, 1]) await tell(index).release('reader');
+    const writer = await tell(2).granted('writer');
+    await tell(2).release('writer');
+    expect((await tell(0).granted('late')).at).toBeGreaterThan(writer.at);
+    await tell(0).release('late');
+  });
 
-    it.concurrent('ifAvailable: null while another process holds', async () => {
-      await tell(0).request('held', 'available?');
-      await tell(0).granted('held');
-      await tell(1).request('no', 'available?', { ifAvailable: true });
-      expect(await tell(1).outcome('no')).toMatchObject({ value: 'not available' });
-      await tell(0).release('held');
-      await tell(0).outcome('held');
-      await tell(1).request('yes', 'available?', { ifAvailable: true });
-      expect(await tell(1).granted('yes')).toMatchObject({ mode: 'exclusive' });
-      await tell(1).release('yes');
-    });
+  it.concurrent('ifAvailable: null while another process holds', async () => {
+    await tell(0).request('held', 'available?');
+    await tell(0).granted('held');
+    await tell(1).request('no', 'available?', { ifAvailable: true });
+    expect(await tell(1).outcome('no')).toMatchObject({ value: 'not available' });
+    await tell(0).release('held');
+    await tell(0).outcome('held');
+    await tell(1).request('yes', 'available?', { ifAvailable: true });
+    expect(await tell(1).granted('yes')).toMatchObject({ mode: 'exclusive' });
+    await tell(1).release('yes');
+  });
 
-    it.concurrent('steal: the robbed is told, those who wait stay in order behind the thief', async () => {
-      const name = 'stolen';
-      for (const [index, key] of [
-        [0, 'robbed'],
-        [1, 'waiter'],
-        [0, 'second waiter'],
-      ] as const) {
-        await tell(index).request(key, name);
-        await tell(index).query();
-      }
-      await tell(2).request('thief', name, { steal: true });
-      const stolen = await tell(2).granted('thief');
-      expect(shown(await tell(1).query(), name, ids)).toEqual({
-        held: ['exclusive 2'],
-        pending: ['exclusive 1', 'exclusive 0'],
-      });
-      const robbed = await tell(0).outcome('robbed');
-      expect(robbed.error?.name).toBe('AbortError');
-      // Told by the next renewal at the latest.
-      expect(robbed.at - stolen.at).toBeLessThan(TTL_MS / 3 + SLACK_MS);
-      // What the robbed callback does later frees nobody.
-      await tell(0).release('robbed');
-      expect(shown(await tell(0).query(), name, ids).held).toEqual(['exclusive 2']);
-      await tell(2).release('thief');
-      const first = await tell(1).granted('waiter');
-      await tell(1).release('waiter');
-      expect((await tell(0).granted('second waiter')).at).toBeGreaterThan(first.at);
-      await tell(0).release('second waiter');
+  it.concurrent('steal: the robbed is told, those who wait stay in order behind the thief', async () => {
+    const name = 'stolen';
+    for (const [index, key] of [
+      [0, 'robbed'],
+      [1, 'waiter'],
+      [0, 'second waiter'],
+    ] as const) {
+      await tell(index).request(key, name);
+      await tell(index).query();
+    }
+    await tell(2).request('thief', name, { steal: true });
+    const stolen = await tell(2).granted('thief');
+    expect(shown(await tell(1).query(), name, ids)).toEqual({
+      held: ['exclusive 2'],
+      pending: ['exclusive 1', 'exclusive 0'],
     });
+    const robbed = await tell(0).outcome('robbed');
+    expect(robbed.error?.name).toBe('AbortError');
+    // Told by the next renewal at the latest.
+    expect(robbed.at - stolen.at).toBeLessThan(TTL_MS / 3 + SLACK_MS);
+    // What the robbed callback does later frees nobody.
+    await tell(0).release('robbed');
+    expect(shown(await tell(0).query(), name, ids).held).toEqual(['exclusive 2']);
+    await tell(2).release('thief');
+    const first = await tell(1).granted('waiter');
+    await tell(1).release('waiter');
+    expect((await tell(0).granted('second waiter')).at).toBeGreaterThan(first.at);
+    await tell(0).release('second waiter');
+  });
 
-    it.concurrent('an abort right after the request never calls the callback, and leaves nothing', async () => {
-      const aborted = await tell(0).abortAtOnce('aborted');
-      expect(aborted).toMatchObject({ error: { name: 'thrown', message: 'aborted' }, called: false });
-      await waitUntil(async () => shown(await tell(1).query(), 'aborted', ids).held.length === 0, {
-        what: 'the aborted request to be gone',
-      });
-      await tell(1).request('after', 'aborted');
-      await tell(1).granted('after');
-      await tell(1).release('after');
+  it.concurrent('an abort right after the request never calls the callback, and leaves nothing', async () => {
+    const aborted = await tell(0).abortAtOnce('aborted');
+    expect(aborted).toMatchObject({ error: { name: 'thrown', message: 'aborted' }, called: false });
+    await waitUntil(async () => shown(await tell(1).query(), 'aborted', ids).held.length === 0, {
+      what: 'the aborted request to be gone',
     });
+    await tell(1).request('after', 'aborted');
+    await tell(1).granted('after');
+    await tell(1).release('after');
+  });
 
-    it.concurrent('an aborted waiter is passed over', async () => {
-      await tell(0).request('in front', 'abort');
-      await tell(0).granted('in front');
-      await tell(1).request('aborted', 'abort');
-      await tell(1).query();
-      await tell(2).request('behind', 'abort');
-      await tell(2).query();
-      await tell(1).abort('aborted');
-      expect(await tell(1).outcome('aborted')).toMatchObject({ error: { message: 'aborted' } });
-      expect(shown(await tell(1).query(), 'abort', ids).pending).toEqual(['exclusive 2']);
-      await tell(0).release('in front');
-      await tell(2).granted('behind');
-      await tell(2).release('behind');
-    });
+  it.concurrent('an aborted waiter is passed over', async () => {
+    await tell(0).request('in front', 'abort');
+    await tell(0).granted('in front');
+    await tell(1).request('aborted', 'abort');
+    await tell(1).query();
+    await tell(2).request('behind', 'abort');
+    await tell(2).query();
+    await tell(1).abort('aborted');
+    expect(await tell(1).outcome('aborted')).toMatchObject({ error: { message: 'aborted' } });
+    expect(shown(await tell(1).query(), 'abort', ids).pending).toEqual(['exclusive 2']);
+    await tell(0).release('in front');
+    await tell(2).granted('behind');
+    await tell(2).release('behind');
+  });
 
-    it.concurrent('any string is a name, and no two are one', async () => {
-      const names = [
-        '',
-        '\0',
-        '\uD800',
-        '\uDFFF',
-        '\uFFFD',
-        '%uD800',
-        'é',
-        'e\u0301',
-        ' ',
-        '{a}',
-        'x'.repeat(3_000),
-      ];
-      await Promise.all(names.map((name, index) => tell(0).request(`odd ${index}`, name)));
-      await Promise.all(names.map((_, index) => tell(0).granted(`odd ${index}`)));
-      const { held } = await tell(1).query();
-      for (const name of names.slice(0, -1)) {
-        expect(held.filter((one) => one.name === name)).toHaveLength(1);
-      }
-      expect(held.filter((one) => /^x+…$/.test(one.name))).toHaveLength(1);
-      for (const [index, name] of names.entries()) {
-        await tell(1).request(`odd ${index}`, name, { ifAvailable: true });
-        expect(await tell(1).granted(`odd ${index}`)).toMatchObject({ mode: null });
-        await tell(0).release(`odd ${index}`);
-      }
-    });
+  it.concurrent('any string is a name, and no two are one', async () => {
+    const names = [
+      '',
+      '\0',
+      '\uD800',
+      '\uDFFF',
+      '\uFFFD',
+      '%uD800',
+      'é',
+      'e\u0301',
+      ' ',
+      '{a}',
+      'x'.repeat(3_000),
+    ];
+    await Promise.all(names.map((name, index) => tell(0).request(`odd ${index}`, name)));
+    await Promise.all(names.map((_, index) => tell(0).granted(`odd ${index}`)));
+    const { held } = await tell(1).query();
+    for (const name of names.slice(0, -1)) {
+      expect(held.filter((one) => one.name === name)).toHaveLength(1);
+    }
+    expect(held.filter((one) => /^x+…$/.test(one.name))).toHaveLength(1);
+    for (const [index, name] of names.entries()) {
+      await tell(1).request(`odd ${index}`, name, { ifAvailable: true });
+      expect(await tell(1).granted(`odd ${index}`)).toMatchObject({ mode: null });
+      await tell(0).release(`odd ${index}`);
+    }
+  });
 
-    it.concurrent('the lock of a killed process frees itself within a few seconds', async () => {
-      const victim = await another();
-      await victim.tell.request('killed', 'killed');
-      await victim.tell.granted('killed');
-      await tell(0).request('heir', 'killed');
-      await tell(0).query();
-      const killedAt = machineNow();
-      await victim.kill();
-      const { at } = await tell(0).granted('heir');
-      expect(at - killedAt).toBeLessThan(TTL_MS + SLACK_MS);
-      await tell(0).release('heir');
-    });
+  it.concurrent('the lock of a killed process frees itself within a few seconds', async () => {
+    const victim = await another();
+    await victim.tell.request('killed', 'killed');
+    await victim.tell.granted('killed');
+    await tell(0).request('heir', 'killed');
+    await tell(0).query();
+    const killedAt = machineNow();
+    await victim.kill();
+    const { at } = await tell(0).granted('heir');
+    expect(at - killedAt).toBeLessThan(TTL_MS + SLACK_MS);
+    await tell(0).release('heir');
+  });
 
-    it.concurrent('a killed waiter is passed over', async () => {
-      await tell(0).request('holds', 'killed waiter');
-      await tell(0).granted('holds');
-      const victim = await another();
-      await victim.tell.request('waits', 'killed waiter');
-      await victim.tell.query();
-      await tell(1).request('behind', 'killed waiter');
-      await tell(1).query();
-      await victim.kill();
-      await tell(0).release('holds');
-      const { at } = await tell(0).outcome('holds');
-      expect((await tell(1).granted('behind')).at - at).toBeLessThan(TTL_MS + SLACK_MS);
-      await tell(1).release('behind');
-    });
+  it.concurrent('a killed waiter is passed over', async () => {
+    await tell(0).request('holds', 'killed waiter');
+    await tell(0).granted('holds');
+    const victim = await another();
+    await victim.tell.request('waits', 'killed waiter');
+    await victim.tell.query();
+    await tell(1).request('behind', 'killed waiter');
+    await tell(1).query();
+    await victim.kill();
+    await tell(0).release('holds');
+    const { at } = await tell(0).outcome('holds');
+    expect((await tell(1).granted('behind')).at - at).toBeLessThan(TTL_MS + SLACK_MS);
+    await tell(1).release('behind');
+  });
 
-    it.concurrent('a process that stood still for longer than its ttl is told that it lost its lock', async () => {
-      await using sleeper = await another(1_000);
-      await sleeper.tell.request('frozen', 'frozen');
-      await sleeper.tell.granted('frozen');
-      sleeper.freeze();
-      await tell(0).request('awake', 'frozen');
-      await tell(0).granted('awake');
-      sleeper.thaw();
-      expect((await sleeper.tell.outcome('frozen')).error?.name).toBe('AbortError');
-      expect(shown(await tell(0).query(), 'frozen', ids).held).toEqual(['exclusive 0']);
-      await tell(0).release('awake');
-      expect(await tell(0).outcome('awake')).not.toHaveProperty('error');
-    });
-  },
-);
+  it.concurrent('a process that stood still for longer than its ttl is told that it lost its lock', async () => {
+    await using sleeper = await another(1_000);
+    await sleeper.tell.request('frozen', 'frozen');
+    await sleeper.tell.granted('frozen');
+    sleeper.freeze();
+    await tell(0).request('awake', 'frozen');
+    await tell(0).granted('awake');
+    sleeper.thaw();
+    expect((await sleeper.tell.outcome('frozen')).error?.name).toBe('AbortError');
+    expect(shown(await tell(0).query(), 'frozen', ids).held).toEqual(['exclusive 0']);
+    await tell(0).release('awake');
+    expect(await tell(0).outcome('awake')).not.toHaveProperty('error');
+  });
+});

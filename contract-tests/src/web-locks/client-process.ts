@@ -36,6 +36,7 @@ export class ClientProcess implements AsyncDisposable {
 
   static async start(setup: ClientSetup): Promise<ClientProcess> {
     const child = fork(MAIN, [JSON.stringify(setup)], {
+      env: { ...process.env, ...setup.env },
       execArgv: [],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });

@@ -1,10 +1,8 @@
 /** The main module of a process with a Web Locks client of its own. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockBackend } from '@locks/core';
-import { sqliteBackend } from '@locks/sqlite';
+import type { Harness } from '@locks/core/conformance';
 import { webLocks } from '@locks/web-locks';
-import { openClient } from '../redis/open-client.ts';
 import {
   type Answer,
   type ClientSetup,
@@ -14,13 +12,8 @@ import {
   type Outcome,
 } from './orders.ts';
 
-const { store, options } = JSON.parse(process.argv[2] as string) as ClientSetup;
-
-async function openBackend(): Promise<LockBackend> {
-  if (store.kind === 'sqlite') return sqliteBackend({ path: store.path });
-  const client = await openClient('redis-ioredis', { kind: 'standalone', url: store.url });
-  return client.backend();
-}
+const { harness, options } = JSON.parse(process.argv[2] as string) as ClientSetup;
+const { default: store } = (await import(harness)) as { default: Harness };
 
 interface Running {
   readonly outcome: Promise<Outcome>;
@@ -29,7 +22,7 @@ interface Running {
   release(value: unknown): void;
 }
 
-const locks = webLocks(await openBackend(), options);
+const locks = webLocks(await store.createBackend(), options);
 const running = new Map<string, Running>();
 
 const orders: Orders = {

@@ -1,12 +1,11 @@
 import type { LockManagerSnapshot, WebLockOptions, WebLocksOptions } from '@locks/web-locks';
 
-/** Where a process finds the store that all share. Plain data: it goes to child processes as JSON. */
-export type Store =
-  | { readonly kind: 'sqlite'; readonly path: string }
-  | { readonly kind: 'redis'; readonly url: string };
-
+/** What a process needs to know of the store that all share. Plain data: it goes to child processes as JSON. */
 export interface ClientSetup {
-  readonly store: Store;
+  /** The module of a conformance harness, which makes the backend. */
+  readonly harness: string;
+  /** What that harness reads from the environment. */
+  readonly env: Readonly<Record<string, string>>;
   readonly options?: WebLocksOptions;
 }
 
