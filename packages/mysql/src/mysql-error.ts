@@ -70,6 +70,10 @@ export function isCollision(error: unknown): boolean {
   return collisions.has((error as MaybeMysqlError | null)?.errno as number);
 }
 
+export function isOverflow(error: unknown): boolean {
+  return (error as MaybeMysqlError | null)?.errno === 1690;
+}
+
 export function isMissingTable(error: unknown): boolean {
   return (error as MaybeMysqlError | null)?.errno === 1146;
 }

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 import type { AcquireRequest } from '@locks/core/backend';
 import type { Cells } from './connections.ts';
 import { micros } from './draft.ts';
@@ -8,6 +8,9 @@ import type { Tables } from './tables.ts';
 
 /** Microseconds since 1970. Not `NOW()`, which is in the time zone of the session. One value for the whole statement. */
 const now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+/** The largest BIGINT. */
+const overflows = '9223372036854775807';
 
 /** How long a process that waits may be silent before its places are passed over. */
 export const clientAliveMs = 3_000;
@@ -19,6 +22,11 @@ export interface Snapshot {
   readonly alive: ReadonlySet<string>;
   /** Names that have a row; `undefined`: its version is among those that were known. */
   readonly states: ReadonlyMap<string, LockState | undefined>;
+}
+
+export interface Take {
+  readonly request: AcquireRequest;
+  readonly version: number;
 }
 
 export interface Write {
@@ -42,20 +50,37 @@ export class Statements {
    * Takes what is free in one statement, whatever the row says or if there is none. `LAST_INSERT_ID` carries the token back
    * in the answer, or 0. A new row begins above every token that was ever swept away, and above the clock.
    */
-  take(requests: readonly { readonly request: AcquireRequest; readonly version: number }[]): string {
-    const { locks, meta } = this.tables;
-    const rows = requests.map(({ request, version }) => {
-      const { acquisitionId, mode, label, resource } = request;
-      const span = micros(request.ttlMs);
-      const state = hex(encodeSole(acquisitionId, mode, label, span));
-      return `SELECT ${bytes(resource)} AS name, ${version} AS version, ${span} AS span, ${state} AS state`;
+  take({ request, version }: Take): string {
+    const token = `LAST_INSERT_ID(GREATEST(value + 1, ${now}))`;
+    const { name, span, state } = takeCells(request);
+    return `INSERT INTO ${this.tables.locks} (name, version, token, waiting, free_at, at, state)
+SELECT ${name}, ${version}, ${token}, 0, ${now} + ${span}, ${now}, ${state}
+FROM ${this.tables.meta} WHERE item = 'token' LOCK IN SHARE MODE
+${this.#ifFree('token + LAST_INSERT_ID(0)')}`;
+  }
+
+  /**
+   * The same for several, all or none: for a row that is not free the sum below overflows, which is an error in every
+   * `sql_mode`, and undoes the whole statement. (In a transaction of several statements a client that freezes would keep the
+   * rows locked for as long as its connection lives.)
+   */
+  takeAll(takes: readonly Take[]): string {
+    const rows = takes.map(({ request, version }) => {
+      const { name, span, state } = takeCells(request);
+      return `SELECT ${name} AS name, ${version} AS version, ${span} AS span, ${state} AS state`;
     });
+    return `INSERT INTO ${this.tables.locks} (name, version, token, waiting, free_at, at, state)
+SELECT wanted.name, wanted.version, GREATEST(minted.value + 1, ${now}), 0, ${now} + wanted.span, ${now}, wanted.state
+FROM ${this.tables.meta} minted, (${rows.join(' UNION ALL ')}) wanted WHERE minted.item = 'token' LOCK IN SHARE MODE
+${this.#ifFree(`${overflows} + token`)}`;
+  }
+
+  /** The assignments are made one after another: what the condition looks at comes last. */
+  #ifFree(otherwise: string): string {
+    const { locks } = this.tables;
     const free = `waiting = 0 AND free_at <= ${now}`;
-    return `INSERT INTO ${locks} (name, version, token, waiting, free_at, at, state)
-SELECT wanted.name, wanted.version, LAST_INSERT_ID(GREATEST(minted.value + 1, ${now})), 0, ${now} + wanted.span, ${now}, wanted.state
-FROM ${meta} minted, (${rows.join(' UNION ALL ')}) wanted WHERE minted.item = 'token' LOCK IN SHARE MODE
-ON DUPLICATE KEY UPDATE
-token = IF(${free}, LAST_INSERT_ID(GREATEST(token + 1, ${now})), token + LAST_INSERT_ID(0)),
+    return `ON DUPLICATE KEY UPDATE
+token = IF(${free}, LAST_INSERT_ID(GREATEST(token + 1, ${now})), ${otherwise}),
 version = IF(${free}, VALUES(version), ${locks}.version),
 at = IF(${free}, ${now}, at),
 state = IF(${free}, VALUES(state), ${locks}.state),
@@ -86,12 +111,6 @@ WHERE ${writes.map((write) => `(${unchanged(write)})`).join(' OR ')}`;
     return `SELECT 0, X'', 0, 0, ${now}, X'', @@autocommit
 UNION ALL SELECT 1, client, 0, 0, 0, X'', 1 FROM ${clients} WHERE seen_at > ${now} - ${micros(clientAliveMs)}
 UNION ALL (SELECT 2, name, version, token, at, ${state}, 1 FROM ${locks} WHERE name IN (${names.map(bytes).join(',')}))`;
-  }
-
-  /** Rows that this transaction keeps to itself. */
-  lockRows(names: readonly string[]): string {
-    return `SELECT 2, name, version, token, at, state, @@autocommit FROM ${this.tables.locks}
-WHERE name IN (${names.map(bytes).join(',')}) FOR UPDATE`;
   }
 
   /** A page of those in use, by name. */
@@ -162,9 +181,22 @@ WHERE free_at <= ${now} - ${micros(idleMs)} AND at <= ${now} - ${micros(idleMs)}
 
 type SixCells = readonly [Buffer, Buffer, Buffer, Buffer, Buffer, Buffer];
 
+const randomPool = Buffer.alloc(6 * 128);
+let randomUsed = randomPool.length;
+
 /** For a version: 48 random bits, which no other write of the same row will ever have. */
 export function freshVersion(): number {
-  return randomBytes(6).readUIntBE(0, 6) + 1;
+  if (randomUsed === randomPool.length) {
+    randomFillSync(randomPool);
+    randomUsed = 0;
+  }
+  randomUsed += 6;
+  return randomPool.readUIntBE(randomUsed - 6, 6) + 1;
+}
+
+function takeCells({ acquisitionId, mode, label, resource, ttlMs }: AcquireRequest) {
+  const span = micros(ttlMs);
+  return { name: bytes(resource), span, state: hex(encodeSole(acquisitionId, mode, label, span)) };
 }
 
 /** When the last hold ends by itself. Who waits beyond it takes care of that. */

@@ -32,8 +32,10 @@ export class Store {
     isWanted: () => boolean,
   ): Promise<{ readonly version: number; readonly token: number } | undefined> {
     const version = freshVersion();
-    const sql = this.statements.take([{ request, version }]);
-    const { value } = await this.session(limit, (session) => (isWanted() ? session.write(sql) : nothing));
+    const sql = this.statements.take({ request, version });
+    const { value } = await this.session(limit, async (session) =>
+      isWanted() ? session.write(sql) : nothing,
+    );
     return value > 0 ? { version, token: value } : undefined;
   }
 
