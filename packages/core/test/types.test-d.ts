@@ -8,7 +8,14 @@ import type {
   LockBackend,
   LockManager,
 } from '../src/index.ts';
-import { createLocks, isLockError, type LockError, type LockErrorCode } from '../src/index.ts';
+import {
+  createLocks,
+  isLockError,
+  Locked,
+  locked,
+  type LockError,
+  type LockErrorCode,
+} from '../src/index.ts';
 
 // Compiled by `tsc`, never run: what users may write, and what must not compile for them.
 
@@ -91,4 +98,33 @@ export function errors(error: unknown): void {
   if (isLockError(error, 'LOCK_TIMEOUT')) expectTypeOf(error).toEqualTypeOf<LockError>();
   expectTypeOf<LockError['code']>().toEqualTypeOf<LockErrorCode>();
   expectTypeOf<'LOCK_GONE'>().not.toExtend<LockErrorCode>();
+}
+
+// What is wrapped keeps its type.
+export async function kinds(): Promise<void> {
+  const locks = createLocks(durable);
+  const sell = locked(
+    locks,
+    (warehouse: string, sku: string) => `${warehouse}:${sku}`,
+    async (_warehouse, sku) => sku.length,
+  );
+  expectTypeOf(sell).parameters.toEqualTypeOf<[string, string]>();
+  expectTypeOf(await sell('a', 'b')).toEqualTypeOf<number>();
+  class Stock {
+    @Locked(locks, (sku: string) => sku)
+    async deduct(sku: string): Promise<number> {
+      return sku.length;
+    }
+  }
+  expectTypeOf(new Stock().deduct).parameters.toEqualTypeOf<[string]>();
+
+  const { read, write } = locks.readWriteLock('a');
+  expectTypeOf(await write.acquire()).toHaveProperty('downgrade');
+  expectTypeOf(await read.acquire()).not.toHaveProperty('downgrade');
+  expectTypeOf((await write.acquire()).fencingToken).toEqualTypeOf<bigint>();
+  expectTypeOf(await locks.semaphore('a', 2).acquire({ weight: 2 })).toEqualTypeOf<LeaseOf<Durable>>();
+  const set = await locks.all([locks.lock('a'), read]).acquire();
+  expectTypeOf(set.leases[0]?.fencingToken).toEqualTypeOf<bigint | undefined>();
+  const mixed = await locks.all<BaseLease>([locks.lock('a'), createLocks(unfenced).lock('b')]).acquire();
+  expectTypeOf(mixed.leases[0]).not.toHaveProperty('fencingToken');
 }
