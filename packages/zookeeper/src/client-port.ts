@@ -35,6 +35,8 @@ export interface Children {
 export interface NodeContent {
   readonly data: Buffer;
   readonly czxid: bigint;
+  /** As of {@link Children}. */
+  readonly cversion: number;
   /** On the server's wall clock. */
   readonly createdAt: number;
   /** The session of an ephemeral node, as {@link ClientPort.sessionId} has it. */

@@ -147,10 +147,14 @@ export class NodeClientPort implements ClientPort {
 type Failure = NodeClientError | null | undefined;
 type Done<T> = (error?: Failure, value?: T) => void;
 
-function contentOf(data: Buffer | undefined, { czxid, ctime, ephemeralOwner }: NodeStat): NodeContent {
+function contentOf(
+  data: Buffer | undefined,
+  { czxid, cversion, ctime, ephemeralOwner }: NodeStat,
+): NodeContent {
   return {
     data: data ?? Buffer.alloc(0),
     czxid: czxid.readBigInt64BE(),
+    cversion,
     createdAt: Number(ctime.readBigInt64BE()),
     owner: ephemeralOwner.toString('hex'),
   };

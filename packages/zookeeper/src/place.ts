@@ -1,5 +1,5 @@
 import type { AcquireRequest, LossReason } from '@locks/core';
-import { type Children, hasCode } from './client-port.ts';
+import { type Children, hasCode, type NodeContent } from './client-port.ts';
 import { Line } from './line.ts';
 import { asShared, parseSeat, type SeatName, seatPrefix } from './names.ts';
 import type { Parents } from './parents.ts';
@@ -198,8 +198,9 @@ export class Place {
       const parent = this.#parents.isMade(this.parent)
         ? undefined
         : this.#session.ask(() => port.create(this.parent, Buffer.alloc(0), 'persistent'));
-      const [madeParent, made, listed] = await Promise.all([
+      const [madeParent, before, made, listed] = await Promise.all([
         outcome(parent ?? Promise.resolve(undefined)),
+        outcome(this.#session.ask(() => port.read(this.parent))),
         outcome(this.#session.ask(() => port.create(prefix, data, 'ephemeral-sequential'))),
         outcome(this.#session.ask(() => port.children(this.parent))),
       ]);
@@ -208,7 +209,7 @@ export class Place {
         this.#parents.made(this.parent);
         this.#seat = parseSeat(made.value.slice(this.parent.length + 1));
         if ('error' in listed) throw listed.error;
-        this.#token = this.#tokenFrom(listed.value);
+        this.#token = 'value' in before ? tokenBetween(before.value, listed.value) : undefined;
         return new Line(listed.value.names);
       }
       // Lost replies: whether there is a node is found out by its name (docs/spec.md §2.2).
@@ -247,19 +248,19 @@ export class Place {
     }
   }
 
-  /**
-   * The list of children was changed once for each child ever made or deleted, and a sequence number is that count: if
-   * nothing changed since our node was made, the last change is our node, and no request is needed to learn its token.
-   */
-  #tokenFrom({ cversion, pzxid }: Children): bigint | undefined {
-    return this.#seat !== undefined && cversion === ((this.#seat.sequence + 1) | 0) ? pzxid : undefined;
-  }
-
   #forget(): void {
     this.#seat = undefined;
     this.#token = undefined;
     this.blocker = undefined;
   }
+}
+
+/**
+ * The token of a node that was made between two looks at its parent: if its children changed once only, the last change
+ * is that node, and no further request is needed. Otherwise it must be asked for.
+ */
+function tokenBetween(before: NodeContent, after: Children): bigint | undefined {
+  return after.cversion === ((before.cversion + 1) | 0) ? after.pzxid : undefined;
 }
 
 function outcome<T>(work: Promise<T>): Promise<Outcome<T>> {
