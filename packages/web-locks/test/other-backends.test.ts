@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BackendFeature, LockBackend } from '@locks/core';
+import { quorumBackend } from '@locks/core/quorum';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { describe, expect, it } from 'vitest';
-import { webLocks } from '../src/index.ts';
+import { type WebLocks, webLocks } from '../src/index.ts';
 import { changed } from './changed-backend.ts';
 import { failure, hold } from './hold.ts';
 
@@ -143,6 +144,28 @@ describe('a backend that keeps no order', () => {
     await waiting;
     expect(order).toEqual(['thief', 'waiter']);
     expect(await held).toBe('AbortError');
+  });
+});
+
+describe('a quorum of three', () => {
+  it('serves each client in its order, shares, and steals', async () => {
+    const stores = [1, 2, 3].map(() => new MemoryStore());
+    const quorum = () => quorumBackend(stores.map((store) => memoryBackend(store)));
+    await using one = webLocks(quorum(), { ttlMs: 600 });
+    await using other = webLocks(quorum(), { ttlMs: 600 });
+    const order: string[] = [];
+    const requests = (locks: WebLocks, who: string) =>
+      [1, 2, 3, 4].map((number) => locks.request('a', () => order.push(`${who}${number}`)));
+    await Promise.all([...requests(one, 'x'), ...requests(other, 'y')]);
+    for (const who of ['x', 'y']) {
+      const own = order.filter((entry) => entry.startsWith(who));
+      expect(own).toEqual([1, 2, 3, 4].map((number) => `${who}${number}`));
+    }
+    const readers = [await hold(one, 'a', { mode: 'shared' }), await hold(other, 'a', { mode: 'shared' })];
+    expect(await one.request('a', { ifAvailable: true }, (lock) => lock)).toBe(null);
+    const robbed = readers.map(({ requested }) => failure(requested));
+    expect(await one.request('a', { steal: true }, () => 'stolen')).toBe('stolen');
+    expect(await Promise.all(robbed)).toEqual(['AbortError', 'AbortError']);
   });
 });
 
