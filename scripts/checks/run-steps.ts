@@ -1,9 +1,9 @@
 import type { Step, StepContext, StepReport, StepResult } from './step.ts';
 
-const atOnce = 2;
+const atOnce = { static: 2, timed: 3, alone: 1 } as const;
 
 /**
- * Runs all steps, whatever fails: the static ones two at a time, then the timed ones one by one.
+ * Runs all steps, whatever fails: the static ones, then the timed ones, then one by one those that run alone.
  * Gives the reports in the order of the steps.
  */
 export async function runSteps(
@@ -20,12 +20,13 @@ export async function runSteps(
     onReport(report);
   };
 
-  const rest = steps.filter((step) => step.kind === 'static');
-  const worker = async () => {
-    for (let step = rest.shift(); step; step = rest.shift()) await run(step);
-  };
-  await Promise.all(Array.from({ length: atOnce }, worker));
-  for (const step of steps) if (step.kind === 'timed') await run(step);
+  for (const kind of ['static', 'timed', 'alone'] as const) {
+    const rest = steps.filter((step) => step.kind === kind);
+    const worker = async () => {
+      for (let step = rest.shift(); step; step = rest.shift()) await run(step);
+    };
+    await Promise.all(Array.from({ length: atOnce[kind] }, worker));
+  }
 
   return steps.flatMap((step) => reports.get(step) ?? []);
 }

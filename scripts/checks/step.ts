@@ -5,8 +5,11 @@ export interface Step {
   /** `group` or `group:part`; `npm test -- group` runs all of a group. */
   readonly name: string;
   readonly about: string;
-  /** `static` steps share the machine with each other, `timed` ones have it for themselves. */
-  readonly kind: 'static' | 'timed';
+  /**
+   * How it shares the machine: `static` steps with each other; `timed` ones, which mostly wait, with two others; `alone`
+   * has it for itself, because it keeps all cores busy or measures.
+   */
+  readonly kind: 'static' | 'timed' | 'alone';
   /** Without these it cannot run at all. */
   readonly needs?: readonly ServerName[];
   /** Without these it leaves a part out, and says so. */

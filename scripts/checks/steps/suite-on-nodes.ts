@@ -11,7 +11,7 @@ export const suiteOnNodesStep: Step = {
   about:
     'the conformance suite of the packed packages through node:test, import and require, on Node 20, 22, 24 and 26',
   // Its cases are about time.
-  kind: 'timed',
+  kind: 'alone',
   async run() {
     const folder = await consumerFolder();
     const files = ['suite.test.mjs', 'suite.test.cjs'];

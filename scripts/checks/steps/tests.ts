@@ -18,7 +18,7 @@ export const testSteps: readonly Step[] = [
   {
     name: 'launcher',
     about: 'the commands themselves: exit codes, Ctrl-C, nothing left behind',
-    kind: 'timed',
+    kind: 'alone',
     run: ({ testArguments }) => runVitest(join(root, 'scripts'), testArguments),
   },
   ...workspacePackages
@@ -28,14 +28,14 @@ export const testSteps: readonly Step[] = [
   {
     name: 'contract:conformance',
     about: 'the conformance suite on every backend and topology',
-    kind: 'timed',
+    kind: 'alone',
     uses: allServers(),
     run: (context) => runWithoutMissing(contractTests, context, ['--dir=test', '--exclude=**/mutants*']),
   },
   {
     name: 'contract:mutants',
     about: 'the conformance suite catches broken backends',
-    kind: 'timed',
+    kind: 'alone',
     run: ({ testArguments }) => runVitest(contractTests, ['--dir=test', 'mutants', ...testArguments]),
   },
   ...allServers()
@@ -44,7 +44,7 @@ export const testSteps: readonly Step[] = [
   {
     name: 'matrix',
     about: 'docs/compatibility.md agrees with the reports of the conformance suite',
-    kind: 'timed',
+    kind: 'alone',
     async run() {
       const { name, file } = matrixGenerator;
       const problem = existsSync(file)
@@ -56,7 +56,7 @@ export const testSteps: readonly Step[] = [
   {
     name: 'examples',
     about: 'every example runs and does what it says',
-    kind: 'timed',
+    kind: 'alone',
     uses: allServers(),
     run: (context) => runWithoutMissing(join(root, 'examples'), context),
   },
@@ -68,7 +68,8 @@ function faultsStep(server: ServerName): Step {
     about: `what users see when ${server} fails, in each way that is documented`,
     kind: 'timed',
     needs: [server],
-    run: ({ testArguments }) => runVitest(contractTests, [`--dir=${server}-faults`, ...testArguments]),
+    run: ({ testArguments }) =>
+      runVitest(contractTests, [`--dir=${server}-faults`, '--no-file-parallelism', ...testArguments]),
   };
 }
 
