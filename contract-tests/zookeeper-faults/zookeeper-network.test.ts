@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
+import { zookeeperBackend } from '@locks/zookeeper';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { childrenOf } from '../src/zookeeper/admin.ts';
+import { childrenOf, withAdmin } from '../src/zookeeper/admin.ts';
 import {
   failure,
   Lab,
@@ -42,6 +43,39 @@ test.concurrent('the reply to a create is lost: its node is adopted, and there i
   expect(holders.map(({ fencingToken }) => fencingToken)).toEqual([lease.fencingToken]);
   await lease.release();
   expect(await childrenOf(server.address, parentOf('lost-create'))).toEqual([]);
+});
+
+test.concurrent('after a lost reply a node of another session is not adopted, though it has the id', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const backend = zookeeperBackend({ servers: `${proxy.host}:${proxy.port}`, sessionTimeoutMs: 8_000 });
+  const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+  const request = {
+    resource: 'adopted',
+    acquisitionId: 'the-id',
+    mode: { kind: 'exclusive' },
+    ttlMs: 30_000,
+  } as const;
+  await backend.inspect('adopted', call);
+  await withAdmin(server.address, async (admin) => {
+    const made = (path: string, mode: number) =>
+      new Promise<unknown>((resolve) => admin.create(path, Buffer.alloc(0), mode, resolve));
+    await made('/locks', 0);
+    await made(parentOf('adopted'), 0);
+    proxy.blackhole({ direction: 'toClient' });
+    const unanswered = backend.attempt(request, true, call).catch((error: unknown) => error);
+    await untilInLine(server.address, 'adopted', 1);
+    // As one of an earlier session of the same client, which the server has not ended yet.
+    await made(`${parentOf('adopted')}/x.the-id.-000000001`, 1);
+    await proxy.heal();
+    expect(await unanswered).toMatchObject({ code: 'CONNECTION_LOSS' });
+    const attempt = await backend.attempt(request, true, call);
+    expect(attempt.status).toBe('granted');
+    const line = await untilInLine(server.address, 'adopted', 1);
+    expect(line[0]).not.toContain('-000000001');
+    if (attempt.status === 'granted') expect(await backend.release(attempt.grant, call)).toBe('released');
+  });
+  await backend.close();
 });
 
 test.concurrent('the reply to a create is lost, and the caller gives up: no orphan stays', async () => {

@@ -1,0 +1,38 @@
+import { isLockError } from '@locks/core';
+import { expect, test } from 'vitest';
+import { zookeeperBackend, type ZooKeeperBackendOptions } from '../src/index.ts';
+
+const servers = '127.0.0.1:1';
+
+test('bad options are refused at once, by their name', () => {
+  const bad: readonly [string, unknown][] = [
+    ['servers', {}],
+    ['servers', { servers: '' }],
+    ['servers', { servers: 'a b' }],
+    ['client', { client: {} }],
+    ['sessionTimeoutMs', { servers, sessionTimeoutMs: 10 }],
+    ['sessionTimeoutMs', { servers, sessionTimeoutMs: Number.NaN }],
+    ['path', { servers, path: 'locks' }],
+    ['path', { servers, path: '/' }],
+    ['path', { servers, path: '/a//b' }],
+    ['path', { servers, path: '/a/../b' }],
+    ['tidyMs', { servers, tidyMs: 0 }],
+    ['connectTimeoutMs', { servers, connectTimeoutMs: '5' }],
+    ['zookeeperBackend', undefined],
+  ];
+  for (const [name, options] of bad) {
+    let error: unknown;
+    try {
+      zookeeperBackend(options as ZooKeeperBackendOptions);
+    } catch (caught) {
+      error = caught;
+    }
+    expect(isLockError(error, 'LOCK_INVALID_ARGUMENT'), name).toBe(true);
+    expect((error as Error).message).toContain(name);
+  }
+});
+
+test('building and closing a backend opens nothing', async () => {
+  const backend = zookeeperBackend({ servers, prepare: () => expect.fail('it opened a client') });
+  await backend.close();
+});

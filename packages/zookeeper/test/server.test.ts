@@ -1,0 +1,88 @@
+import { createRequire } from 'node:module';
+import { createLocks } from '@locks/core';
+import { startZookeeper, type ZooKeeperServer } from '@locks/test-servers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { zookeeperBackend } from '../src/index.ts';
+
+let server: ZooKeeperServer;
+
+beforeAll(async () => {
+  server = await startZookeeper();
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+function locksAt(path = '/locks') {
+  return createLocks(zookeeperBackend({ servers: server.address, path }));
+}
+
+test('a token is the same for its holder and for whoever inspects, also where many come at once', async () => {
+  const [holders, others] = [locksAt(), locksAt()];
+  const tokens: bigint[] = [];
+  await Promise.all(
+    Array.from({ length: 30 }, async (_, index) => {
+      const lease = await (index % 2 ? holders : others).lock('busy').acquire();
+      tokens.push(lease.fencingToken);
+      const { holders: held } = await (index % 2 ? others : holders).inspect('busy');
+      expect(held.map(({ fencingToken }) => fencingToken)).toEqual([lease.fencingToken]);
+      await lease.release();
+    }),
+  );
+  expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)));
+  expect(new Set(tokens).size).toBe(30);
+  await Promise.all([holders.close(), others.close()]);
+});
+
+test('a deep path is made; the same one through a chroot is the same, another is another', async () => {
+  const deep = locksAt('/apps/shop/locks');
+  const lease = await deep.lock('same').acquire();
+  const chroot = createLocks(zookeeperBackend({ servers: `${server.address}/apps`, path: '/shop/locks' }));
+  expect(await chroot.lock('same').tryAcquire()).toBeUndefined();
+  const other = locksAt();
+  await (await other.lock('same').acquire()).release();
+  await lease.release();
+  const next = await chroot.lock('same').acquire();
+  expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+  await next.release();
+  await Promise.all([deep, chroot, other].map((locks) => locks.close()));
+});
+
+test('with credentials and an access control list, strangers are kept out', async () => {
+  const { ACL, Id, Permission } = createRequire(import.meta.url)('node-zookeeper-client') as {
+    ACL: new (permission: number, id: unknown) => unknown;
+    Id: new (scheme: string, id: string) => unknown;
+    Permission: { ALL: number };
+  };
+  const owned = createLocks(
+    zookeeperBackend({
+      servers: server.address,
+      path: '/owned',
+      acl: [new ACL(Permission.ALL, new Id('auth', ''))],
+      prepare: (client) => client.addAuthInfo('digest', Buffer.from('locks:secret')),
+    }),
+  );
+  const lease = await owned.lock('secret').acquire();
+  const stranger = locksAt('/owned');
+  const refused = await stranger
+    .lock('secret')
+    .acquire()
+    .catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: 'LOCK_BACKEND', cause: { code: 'NO_AUTH' } });
+  await lease.release();
+  await Promise.all([owned.close(), stranger.close()]);
+});
+
+test('close() in every state of the connection ends, and leaves nothing that keeps the process alive', async () => {
+  const unreachable = createLocks(zookeeperBackend({ servers: '127.0.0.1:1', connectTimeoutMs: 200 }));
+  const fails = unreachable.lock('x').acquire({ waitMs: 50 });
+  await expect(fails).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+  await unreachable.close();
+
+  const opening = locksAt();
+  const acquiring = opening.lock('x').acquire();
+  const closed = opening.close();
+  await expect(acquiring).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
+  await closed;
+});
