@@ -56,6 +56,6 @@ function hex(unit: string): string {
 
 function badScope(scope: unknown): LockError {
   return invalid(
-    `scope must be well-formed text of 1 to ${MAX_SCOPE_BYTES - 1} bytes when percent-encoded, not ${JSON.stringify(scope)}.`,
+    `scope must be well-formed text, percent-encoded 1 to ${MAX_SCOPE_BYTES - 1} bytes, not ${JSON.stringify(scope)}.`,
   );
 }
