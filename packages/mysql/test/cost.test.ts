@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import {
+  acquire,
+  call,
+  callFor,
+  freshPrefix,
+  open,
+  request,
+  statementsSoFar,
+  take,
+  until,
+  useServer,
+} from './fixture.ts';
+
+useServer();
+
+describe('what the server is asked', () => {
+  it('is one statement to acquire and one to release, also for a name that is new', async () => {
+    const backend = open({ tablePrefix: freshPrefix() });
+    const warm = await take(backend, request('warm'));
+    await backend.release(warm, call);
+    const before = await statementsSoFar();
+    for (let index = 0; index < 20; index += 1) {
+      const grant = await take(backend, request(index % 2 === 0 ? 'same' : `new ${index}`));
+      await backend.release(grant, call);
+    }
+    expect((await statementsSoFar()) - before).toBe(40);
+  });
+
+  it('is one statement for a hand-off inside a process, whatever the number of waiters', async () => {
+    const backend = open({ tablePrefix: freshPrefix() });
+    let holder = await take(backend, request('a'));
+    const waits = Array.from({ length: 30 }, () => acquire(backend, request('a')));
+    await until(async () => (await backend.inspect('a', call)).waiters.length === 30);
+    const before = await statementsSoFar();
+    const startedAt = performance.now();
+    for (const wait of waits) {
+      await backend.release(holder, call);
+      holder = await wait;
+    }
+    const looks = 2 + Math.ceil((performance.now() - startedAt) / 300);
+    expect((await statementsSoFar()) - before).toBeLessThanOrEqual(30 + looks);
+    await backend.release(holder, call);
+  });
+
+  it('is one statement to renew two hundred leases', async () => {
+    const backend = open({ tablePrefix: freshPrefix() });
+    const wanted = Array.from({ length: 200 }, (_, index) => request(`lock ${index}`));
+    const grants = await Promise.all(wanted.map((each) => take(backend, each)));
+    for (let round = 0; round < 2; round += 1) {
+      const before = await statementsSoFar();
+      const standings = await backend.renew(
+        grants.map((grant) => ({ grant, ttlMs: 20_000 })),
+        call,
+      );
+      expect(standings.every(({ status }) => status === 'held')).toBe(true);
+      expect((await statementsSoFar()) - before).toBe(1);
+    }
+    const { holders } = await backend.inspect('lock 7', call);
+    expect(holders[0]?.expiresInMs).toBeGreaterThan(15_000);
+  });
+
+  it('is at most two statements a second while forty of a process wait for long', {
+    timeout: 20_000,
+  }, async () => {
+    const tablePrefix = freshPrefix();
+    const [holder, backend] = [open({ tablePrefix }), open({ tablePrefix })];
+    const names = ['a', 'b', 'c', 'd'];
+    for (const name of names) await take(holder, request(name, { ttlMs: 60_000 }));
+    const waits = Array.from({ length: 40 }, (_, index) =>
+      acquire(backend, request(names[index % 4] as string), callFor(9_000)).catch(() => undefined),
+    );
+    // The first looks are quick.
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    const before = await statementsSoFar();
+    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    const after = await statementsSoFar();
+    expect(after - before).toBeLessThanOrEqual(8 + 1);
+    expect(after - before).toBeGreaterThanOrEqual(4);
+    await Promise.all(waits);
+  });
+});
