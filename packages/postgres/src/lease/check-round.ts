@@ -7,8 +7,8 @@ import type { Waiter, WaitingRoom } from './waiting-room.ts';
 const CHECK_MS = 1_000;
 /** Where nothing is pushed. */
 const POLL_MS = 100;
-/** A look that gets no answer is given up before the next one but one is due. */
-const PATIENCE_MS = 2_000;
+/** A look that gets no answer is given up after this, over the listener and then over the pool. */
+const PATIENCE_MS = 1_000;
 /** The soonest look after a look, however soon a hold runs out. */
 const SHORTEST_MS = 25;
 /** After a hold ran out: many processes need not look in the same moment. */
@@ -108,9 +108,8 @@ export class CheckRound {
         all,
       ]);
       reply = rows[0]?.[0] ?? '';
-    } catch {
-      // The next look tries again, and an attempt of core's tells what is wrong.
-      for (const waiter of waiters) if (waiter.ticket !== undefined) this.#room.failed(waiter);
+    } catch (error) {
+      for (const waiter of waiters) if (waiter.ticket !== undefined) this.#room.failed(waiter, error);
       return -1;
     }
     const { expiryMs, held, missing, handOvers } = parseCheck(reply);

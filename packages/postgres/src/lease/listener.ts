@@ -5,7 +5,7 @@ import { type Answer, ConnectionStatements, type Patience } from '../pool/statem
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
 /** The regular look goes over this connection: no answer for so long, and it is given up. */
-const ANSWER_MS = 1_500;
+const ANSWER_MS = 1_000;
 
 export interface ListenerEvents {
   message(payload: string): void;

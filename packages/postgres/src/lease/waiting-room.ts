@@ -23,6 +23,8 @@ export interface Waiter {
   passedOver: boolean;
   /** Ends `awaitTurn`, while somebody is in it. */
   wake: ((grant: Grant | undefined) => void) | undefined;
+  /** Likewise, with what is wrong with the store. */
+  fail: ((error: unknown) => void) | undefined;
 }
 
 /** Everybody of this backend who waits for a lock, and how a hand-over finds its waiter. */
@@ -67,6 +69,7 @@ export class WaitingRoom {
       grant: undefined,
       passedOver: false,
       wake: known?.wake,
+      fail: known?.fail,
     });
   }
 
@@ -102,16 +105,23 @@ export class WaitingRoom {
       this.leave(id);
       return Promise.resolve(waiter.grant);
     }
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       waiter.wake?.(undefined);
       const { signal } = call;
-      const end = (grant: Grant | undefined): void => {
-        if (waiter.wake === end) waiter.wake = undefined;
+      const ended = (): void => {
+        if (waiter.wake === wake) waiter.wake = waiter.fail = undefined;
         signal?.removeEventListener('abort', stop);
+      };
+      const wake = (grant: Grant | undefined): void => {
+        ended();
         resolve(grant);
       };
-      const stop = (): void => end(undefined);
-      waiter.wake = end;
+      const stop = (): void => wake(undefined);
+      waiter.wake = wake;
+      waiter.fail = (error) => {
+        ended();
+        reject(error);
+      };
       if (signal?.aborted) return stop();
       signal?.addEventListener('abort', stop, { once: true });
     });
@@ -145,7 +155,7 @@ export class WaitingRoom {
       waiter.grant = grant;
       return;
     }
-    waiter.wake = undefined;
+    waiter.wake = waiter.fail = undefined;
     this.leave(request.acquisitionId);
     wake(grant);
   }
@@ -157,9 +167,9 @@ export class WaitingRoom {
     waiter.wake?.(undefined);
   }
 
-  /** The store gave no answer: an attempt of core's shall tell what is wrong. */
-  failed(waiter: Waiter): void {
-    waiter.wake?.(undefined);
+  /** The store gave no answer: the wait ends with what is wrong, and core attempts again. */
+  failed(waiter: Waiter, error: unknown): void {
+    waiter.fail?.(error);
   }
 
   close(): void {

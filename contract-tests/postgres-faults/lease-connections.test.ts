@@ -1,0 +1,182 @@
+import { type PostgresServer, startPgbouncer, startPostgres, waitUntil } from '@locks/test-servers';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { failure, isListener, LeaseLab, SLACK_MS, untilListening, untilWaiting } from './lease-lab.ts';
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await startPostgres();
+  for (const name of databases) await server.query(`CREATE DATABASE ${name}`);
+});
+afterAll(() => server.stop());
+
+// A database for each test that ends connections: it shall end only its own.
+const databases = ['killed_holder', 'killed_listener', 'idle', 'cancelled', 'one', 'failing'];
+const at = (database: string): { pool: pg.PoolConfig } => ({
+  pool: { connectionString: server.urlOf(database) },
+});
+
+describe.concurrent('what happens to the connections of a lease table', { timeout: 30_000 }, () => {
+  it("pg_terminate_backend of the holder's: the lease goes on over another", async () => {
+    await using lab = new LeaseLab();
+    const locks = lab.locks(server, { ttlMs: 1_200, ...at('killed_holder') });
+    const lease = await locks.lock('a').acquire();
+    expect(await server.terminate("datname = 'killed_holder'")).toBeGreaterThan(0);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    lease.assertValid();
+    await server.terminate("datname = 'killed_holder'");
+    await lease.release();
+    await locks.lock('a').run(() => undefined);
+  });
+
+  it("pg_terminate_backend of the listener's, again and again: no hand-over waits for longer than a check", async () => {
+    await using lab = new LeaseLab();
+    const options = { ttlMs: 20_000, ...at('killed_listener') };
+    const [holder, waiter] = [lab.locks(server, options), lab.locks(server, options)];
+    for (let round = 0; round < 3; round += 1) {
+      const lease = await holder.lock('a').acquire();
+      const entered = waiter.lock('a').acquire();
+      await untilWaiting(holder, 'a');
+      await waitUntil(
+        async () => (await server.terminate(`datname = 'killed_listener' AND ${isListener}`)) > 0,
+        {
+          what: 'a listener to end',
+        },
+      );
+      const releasedAt = performance.now();
+      await lease.release();
+      const next = await entered;
+      expect(performance.now() - releasedAt).toBeLessThan(1_000 + SLACK_MS);
+      await next.release();
+    }
+  });
+
+  it('idle_session_timeout ends none that matters', async () => {
+    await using lab = new LeaseLab();
+    await server.query('ALTER DATABASE idle SET idle_session_timeout = 300');
+    const options = { ttlMs: 1_500, ...at('idle') };
+    const [holder, waiter] = [lab.locks(server, options), lab.locks(server, options)];
+    const lease = await holder.lock('a').acquire();
+    const entered = waiter.lock('a').acquire();
+    await untilWaiting(holder, 'a');
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    lease.assertValid();
+    const releasedAt = performance.now();
+    await lease.release();
+    const next = await entered;
+    // By its message: the listener was idle for longer than that, too.
+    expect(performance.now() - releasedAt).toBeLessThan(SLACK_MS);
+    await next.release();
+  });
+
+  it('statement_timeout: what is cancelled is tried again, and told when it goes on', async () => {
+    await using lab = new LeaseLab();
+    const url = server.urlOf('cancelled');
+    const locks = lab.locks(server, { pool: { connectionString: url, statement_timeout: 150 } });
+    await locks.lock('warm').run(() => undefined);
+    const admin = new pg.Client({ connectionString: url });
+    await admin.connect();
+    await admin.query('BEGIN; LOCK TABLE locks.locks IN ACCESS EXCLUSIVE MODE');
+    expect(await failure(locks.lock('a').acquire({ waitMs: 1_000 }))).toMatchObject({
+      code: 'LOCK_BACKEND',
+      cause: { code: '57014' },
+    });
+    const entered = locks.lock('a').acquire({ waitMs: 10_000 });
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    await admin.query('COMMIT');
+    await admin.end();
+    await (await entered).release();
+  });
+
+  it('a pool of one serves 20 locks, and 20 waiters of one lock', async () => {
+    await using lab = new LeaseLab();
+    const locks = lab.locks(server, {
+      ttlMs: 20_000,
+      pool: { connectionString: server.urlOf('one'), max: 1, connectionTimeoutMillis: 0 },
+    });
+    const names = Array.from({ length: 20 }, (_, index) => `lock ${index}`);
+    const leases = await Promise.all(names.map((name) => locks.lock(name).acquire()));
+    const order: number[] = [];
+    const waits = names.map((_, index) =>
+      locks.lock('lock 0').run(
+        () => {
+          order.push(index);
+        },
+        { waitMs: 15_000 },
+      ),
+    );
+    await untilWaiting(locks, 'lock 0', 20);
+    await Promise.all(leases.map((lease) => lease.release()));
+    await Promise.all(waits);
+    expect(order).toEqual(names.map((_, index) => index));
+  });
+
+  it('a statement that fails leaves the connections of the pool as they were', async () => {
+    await using lab = new LeaseLab();
+    const pool = new pg.Pool({ connectionString: server.urlOf('failing'), max: 1, allowExitOnIdle: true });
+    await using _ended = { [Symbol.asyncDispose]: () => pool.end() };
+    const { createLocks } = await import('@locks/core');
+    const { postgresLeaseBackend } = await import('@locks/postgres');
+    const locks = lab.use(createLocks(postgresLeaseBackend({ pool })));
+    await locks.lock('warm').run(() => undefined);
+    const pid = async () =>
+      (await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
+    const before = await pid();
+    const rename = (from: string, to: string) => pool.query(`ALTER TABLE locks.${from} RENAME TO ${to}`);
+    await rename('locks', 'hidden');
+    expect(await failure(locks.lock('a').acquire())).toMatchObject({
+      code: 'LOCK_BACKEND',
+      cause: { code: '42P01' },
+    });
+    await rename('hidden', 'locks');
+    await locks.lock('a').run(() => undefined);
+    expect(await pid()).toBe(before);
+  });
+
+  it('through PgBouncer in transaction mode it says that it polls, and hands over within a poll or two', async () => {
+    await using lab = new LeaseLab();
+    const bouncer = lab.use(await startPgbouncer(server, { poolSize: 2 }));
+    const warned = new Promise<Error>((resolve) => {
+      process.on('warning', (warning) => {
+        if ((warning as { code?: string }).code === 'LOCKS_POSTGRES_POLLING') resolve(warning);
+      });
+    });
+    const [holder, waiter] = [lab.locks(bouncer, { ttlMs: 20_000 }), lab.locks(bouncer, { ttlMs: 20_000 })];
+    const lease = await holder.lock('a').acquire();
+    const entered = waiter.lock('a').acquire();
+    await untilWaiting(holder, 'a');
+    await warned;
+    const releasedAt = performance.now();
+    await lease.release();
+    await (await entered).release();
+    expect(performance.now() - releasedAt).toBeLessThan(SLACK_MS);
+  });
+
+  it('through PgBouncer, with a direct address to listen on, hundreds of locks share two connections', async () => {
+    await using lab = new LeaseLab();
+    const bouncer = lab.use(await startPgbouncer(server, { poolSize: 2 }));
+    const listen = { connectionString: server.url };
+    const [one, two] = [
+      lab.locks(bouncer, { schema: 'bounced', listen, pool: { max: 20 } }),
+      lab.locks(bouncer, { schema: 'bounced', listen, pool: { max: 20 } }),
+    ];
+    let inside = 0;
+    let most = 0;
+    await Promise.all(
+      Array.from({ length: 200 }, (_, index) =>
+        (index % 2 === 0 ? one : two).lock(`lock ${index % 10}`).run(
+          async () => {
+            inside += 1;
+            most = Math.max(most, inside);
+            await new Promise((resolve) => setTimeout(resolve, 1));
+            inside -= 1;
+          },
+          { waitMs: 20_000 },
+        ),
+      ),
+    );
+    expect(most).toBeGreaterThan(1);
+    expect(most).toBeLessThanOrEqual(10);
+    await untilListening(server, 2);
+  });
+});
