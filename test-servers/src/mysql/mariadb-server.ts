@@ -113,6 +113,7 @@ function argumentsFor({ port, dir }: MariadbPlace): string[] {
   return [
     '--no-defaults',
     `--datadir=${path.join(dir, 'data')}`,
+    `--tmpdir=${dir}`,
     `--socket=${path.join(dir, 's')}`,
     `--pid-file=${pidFile(dir)}`,
     `--init-file=${path.join(dir, 'init.sql')}`,

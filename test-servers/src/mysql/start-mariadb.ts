@@ -66,6 +66,8 @@ async function makeTemplate(): Promise<string> {
   const { command, args } = unprivileged(findServer('mariadb-install-db'), [
     '--no-defaults',
     `--datadir=${data}`,
+    // A server that starts removes temporary tables it finds, those of its neighbours too.
+    `--tmpdir=${dir}`,
     '--auth-root-authentication-method=normal',
     '--skip-test-db',
     '--skip-name-resolve',
