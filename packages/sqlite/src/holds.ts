@@ -7,24 +7,31 @@ import { Room } from './room.ts';
 const beforeAll: readonly [Uint8Array, string] = [new Uint8Array(0), ''];
 const sweepRows = 256;
 
-/** What the file has of the holds of one resource. */
-export interface Use {
-  /** Whether there is a row at all, though it may have run out. */
-  readonly leavesRows: boolean;
-  /** Absent: nobody holds it. */
-  readonly live?: LiveUse;
-}
-
+/** The live holds of one resource. */
 export interface LiveUse {
-  readonly holders: number;
   /** Of one of them; but for their weights all are alike. */
   readonly mode: LockMode;
+  /** The weights of permits together. */
   readonly used: number;
-  /** The one that ends first. */
-  readonly first: Row;
+  /** One of them. */
+  readonly row: Row;
 }
 
-const unused: Use = { leavesRows: false };
+export interface Use {
+  /** Absent: nobody holds it. */
+  readonly live?: LiveUse;
+  /** Whether rows that ran out may stand there. */
+  readonly hasRemains: boolean;
+}
+
+/** All live holds of a resource, counted. */
+export interface Survey extends LiveUse {
+  readonly holders: number;
+  /** When the first of them ends. */
+  readonly endsAt: number;
+}
+
+const unused: Use = { hasRemains: false };
 
 /** The holds in the file. Every method runs inside a transaction that the caller has begun. */
 export class Holds {
@@ -36,22 +43,26 @@ export class Holds {
   }
 
   use(resource: Uint8Array, now: number): Use {
-    const first = this.#file.statements.use.get(resource, now);
-    if (first === undefined) return unused;
-    const holders = Number(first.holders);
-    if (holders === 0) return { leavesRows: true };
-    return { leavesRows: true, live: { holders, used: Number(first.used), mode: toMode(first), first } };
+    const row = this.#file.statements.peek.get(resource, now);
+    if (row === undefined) return unused;
+    const mode = toMode(row);
+    // One share tells of all, so that many readers do not slow each other down. What ran out beside it is swept.
+    if (row.live && mode.kind !== 'permit') return { live: { mode, used: 0, row }, hasRemains: false };
+    const live = this.survey(resource, now);
+    return live === undefined ? { hasRemains: true } : { live, hasRemains: true };
+  }
+
+  survey(resource: Uint8Array, now: number): Survey | undefined {
+    const row = this.#file.statements.use.get(resource, now);
+    const holders = Number(row?.holders ?? 0);
+    if (row === undefined || holders === 0) return undefined;
+    return { holders, mode: toMode(row), used: Number(row.used), row, endsAt: Number(row.expires_at) };
   }
 
   /** The hold of one acquisition among those that live. */
-  own(
-    resource: Uint8Array,
-    acquisitionId: string,
-    now: number,
-    { holders, first }: LiveUse,
-  ): Row | undefined {
-    if (first.acquisition_id === acquisitionId) return first;
-    if (holders === 1) return undefined;
+  own(resource: Uint8Array, acquisitionId: string, now: number, { mode, row }: LiveUse): Row | undefined {
+    if (row.acquisition_id === acquisitionId) return row;
+    if (mode.kind === 'exclusive') return undefined;
     return this.#file.statements.ownHold.get(resource, acquisitionId, now);
   }
 

@@ -102,7 +102,7 @@ export class Steps {
 
   #ask(request: AcquireRequest, resource: Uint8Array, now: number): Answer {
     const { acquisitionId, mode } = request;
-    const { live, leavesRows: tidies } = this.#holds.use(resource, now);
+    const { live, hasRemains: tidies } = this.#holds.use(resource, now);
     const hold = live && this.#holds.own(resource, acquisitionId, now, live);
     if (hold !== undefined) return { status: 'held', hold };
     const room = roomBeside(live);
@@ -137,7 +137,7 @@ export class Steps {
   handOver(resource: string, find: (acquisitionId: string) => Waiting | undefined): Grant[] {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
-    const { live, leavesRows: tidies } = this.#holds.use(bytes, now);
+    const { live, hasRemains: tidies } = this.#holds.use(bytes, now);
     const { ready } = this.#line.turns(bytes, now, roomBeside(live));
     const grants: Grant[] = [];
     for (const row of ready) {
@@ -203,10 +203,10 @@ export class Steps {
   turn(resource: string): Turn {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
-    const { live } = this.#holds.use(bytes, now);
-    const changesInMs = live === undefined ? Infinity : (Number(live.first.expires_at) - now) / 1000;
+    const live = this.#holds.survey(bytes, now);
+    const changesInMs = live === undefined ? Infinity : (live.endsAt - now) / 1000;
     if (live?.mode.kind === 'exclusive') {
-      return { ready: [], hasEnded: false, changesInMs, mark: String(live.first.acquisition_id) };
+      return { ready: [], hasEnded: false, changesInMs, mark: String(live.row.acquisition_id) };
     }
     const { ready, blocked } = this.#line.readTurns(bytes, now, roomBeside(live));
     const seen = blocked === undefined ? ready : [...ready, blocked];

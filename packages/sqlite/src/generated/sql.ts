@@ -25,6 +25,7 @@ export const sql = {
   nextInLine: 'SELECT w.ticket, w.acquisition_id, w.kind, w.weight, w.permits, w.client, c.alive_until, c.pid, c.pid_space FROM waiters w CROSS JOIN clients c ON c.client = w.client WHERE w.resource = ?1 AND w.ticket > ?3 AND c.alive_until > ?2 ORDER BY w.ticket LIMIT 1;',
   ownHold: 'SELECT CAST(token AS TEXT) AS token, expires_at FROM holds WHERE resource = ?1 AND acquisition_id = ?2 AND expires_at > ?3;',
   ownWaiters: 'SELECT acquisition_id FROM waiters WHERE client = ?1;',
+  peek: 'SELECT acquisition_id, kind, weight, permits, CAST(token AS TEXT) AS token, expires_at, expires_at > ?2 AS live FROM holds WHERE resource = ?1 LIMIT 1;',
   releaseHold: 'DELETE FROM holds WHERE resource = ?1 AND acquisition_id = ?2 RETURNING expires_at > ?3 AS live;',
   renewHold: 'UPDATE holds SET expires_at = ?3 + ?4, ttl = ?4 WHERE resource = ?1 AND acquisition_id = ?2 AND expires_at > ?3;',
   resizeHolds: 'UPDATE holds SET permits = ?2 WHERE resource = ?1 AND kind = 2;',
