@@ -1,44 +1,45 @@
 import { type PostgresServer, startPgbouncer, startPostgres, waitUntil } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { failure, isListener, LeaseLab, SLACK_MS, untilListening, untilWaiting } from './lease-lab.ts';
+import { failure, isListener, LeaseLab, SLACK_MS, untilListening, untilWaiting, urlOf } from './lease-lab.ts';
 
 let server: PostgresServer;
 beforeAll(async () => {
   server = await startPostgres();
-  for (const name of databases) await server.query(`CREATE DATABASE ${name}`);
+  await server.query(roles.map((name) => `CREATE ROLE ${name} LOGIN SUPERUSER`).join(';'));
 });
 afterAll(() => server.stop());
 
-// A database for each test that ends connections: it shall end only its own.
-const databases = ['killed_holder', 'killed_listener', 'idle', 'cancelled', 'one', 'failing'];
-const at = (database: string): { pool: pg.PoolConfig } => ({
-  pool: { connectionString: server.urlOf(database) },
+// A role, and a schema of that name, for each test that ends connections: it shall end only its own.
+const roles = ['killed_holder', 'killed_listener', 'idle', 'cancelled', 'one', 'failing'];
+const by = (role: string): { schema: string; pool: pg.PoolConfig } => ({
+  schema: role,
+  pool: { connectionString: urlOf(server, role) },
 });
 
 describe.concurrent('what happens to the connections of a lease table', { timeout: 30_000 }, () => {
   it("pg_terminate_backend of the holder's: the lease goes on over another", async () => {
     await using lab = new LeaseLab();
-    const locks = lab.locks(server, { ttlMs: 1_200, ...at('killed_holder') });
+    const locks = lab.locks(server, { ttlMs: 1_200, ...by('killed_holder') });
     const lease = await locks.lock('a').acquire();
-    expect(await server.terminate("datname = 'killed_holder'")).toBeGreaterThan(0);
+    expect(await server.terminate("usename = 'killed_holder'")).toBeGreaterThan(0);
     await new Promise((resolve) => setTimeout(resolve, 2_000));
     lease.assertValid();
-    await server.terminate("datname = 'killed_holder'");
+    await server.terminate("usename = 'killed_holder'");
     await lease.release();
     await locks.lock('a').run(() => undefined);
   });
 
   it("pg_terminate_backend of the listener's, again and again: no hand-over waits for longer than a check", async () => {
     await using lab = new LeaseLab();
-    const options = { ttlMs: 20_000, ...at('killed_listener') };
+    const options = { ttlMs: 20_000, ...by('killed_listener') };
     const [holder, waiter] = [lab.locks(server, options), lab.locks(server, options)];
     for (let round = 0; round < 3; round += 1) {
       const lease = await holder.lock('a').acquire();
       const entered = waiter.lock('a').acquire();
       await untilWaiting(holder, 'a');
       await waitUntil(
-        async () => (await server.terminate(`datname = 'killed_listener' AND ${isListener}`)) > 0,
+        async () => (await server.terminate(`usename = 'killed_listener' AND ${isListener}`)) > 0,
         {
           what: 'a listener to end',
         },
@@ -53,8 +54,8 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
 
   it('idle_session_timeout ends none that matters', async () => {
     await using lab = new LeaseLab();
-    await server.query('ALTER DATABASE idle SET idle_session_timeout = 300');
-    const options = { ttlMs: 1_500, ...at('idle') };
+    await server.query('ALTER ROLE idle SET idle_session_timeout = 300');
+    const options = { ttlMs: 1_500, ...by('idle') };
     const [holder, waiter] = [lab.locks(server, options), lab.locks(server, options)];
     const lease = await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire();
@@ -71,12 +72,15 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
 
   it('statement_timeout: what is cancelled is tried again, and told when it goes on', async () => {
     await using lab = new LeaseLab();
-    const url = server.urlOf('cancelled');
-    const locks = lab.locks(server, { pool: { connectionString: url, statement_timeout: 150 } });
+    const url = urlOf(server, 'cancelled');
+    const locks = lab.locks(server, {
+      schema: 'cancelled',
+      pool: { connectionString: url, statement_timeout: 150 },
+    });
     await locks.lock('warm').run(() => undefined);
     const admin = new pg.Client({ connectionString: url });
     await admin.connect();
-    await admin.query('BEGIN; LOCK TABLE locks.locks IN ACCESS EXCLUSIVE MODE');
+    await admin.query('BEGIN; LOCK TABLE cancelled.locks IN ACCESS EXCLUSIVE MODE');
     expect(await failure(locks.lock('a').acquire({ waitMs: 1_000 }))).toMatchObject({
       code: 'LOCK_BACKEND',
       cause: { code: '57014' },
@@ -92,7 +96,8 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
     await using lab = new LeaseLab();
     const locks = lab.locks(server, {
       ttlMs: 20_000,
-      pool: { connectionString: server.urlOf('one'), max: 1, connectionTimeoutMillis: 0 },
+      schema: 'one',
+      pool: { connectionString: urlOf(server, 'one'), max: 1, connectionTimeoutMillis: 0 },
     });
     const names = Array.from({ length: 20 }, (_, index) => `lock ${index}`);
     const leases = await Promise.all(names.map((name) => locks.lock(name).acquire()));
@@ -113,16 +118,16 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
 
   it('a statement that fails leaves the connections of the pool as they were', async () => {
     await using lab = new LeaseLab();
-    const pool = new pg.Pool({ connectionString: server.urlOf('failing'), max: 1, allowExitOnIdle: true });
+    const pool = new pg.Pool({ connectionString: urlOf(server, 'failing'), max: 1, allowExitOnIdle: true });
     await using _ended = { [Symbol.asyncDispose]: () => pool.end() };
     const { createLocks } = await import('@locks/core');
     const { postgresLeaseBackend } = await import('@locks/postgres');
-    const locks = lab.use(createLocks(postgresLeaseBackend({ pool })));
+    const locks = lab.use(createLocks(postgresLeaseBackend({ pool, schema: 'failing' })));
     await locks.lock('warm').run(() => undefined);
     const pid = async () =>
       (await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
     const before = await pid();
-    const rename = (from: string, to: string) => pool.query(`ALTER TABLE locks.${from} RENAME TO ${to}`);
+    const rename = (from: string, to: string) => pool.query(`ALTER TABLE failing.${from} RENAME TO ${to}`);
     await rename('locks', 'hidden');
     expect(await failure(locks.lock('a').acquire())).toMatchObject({
       code: 'LOCK_BACKEND',

@@ -113,8 +113,8 @@ export class HolderProcess implements AsyncDisposable {
   }
 }
 
-export function urlOf({ port }: { readonly port: number }): string {
-  return `postgres://postgres@127.0.0.1:${port}/postgres`;
+export function urlOf({ port }: { readonly port: number }, role = 'postgres'): string {
+  return `postgres://${role}@127.0.0.1:${port}/postgres`;
 }
 
 /** The `LockError` that `work` rejects with. */
@@ -147,7 +147,7 @@ export async function untilWaiting(locks: LockManager, name: string, count = 1):
   await waitUntil(waiting, { what: `${count} waiters of ${name}` });
 }
 
-/** Resolves when `count` connections to the database `postgres` listen for hand-overs. */
+/** Resolves when `count` connections of the role `postgres` listen for hand-overs. */
 export async function untilListening(server: PostgresServer, count: number): Promise<void> {
   const listening = async (): Promise<boolean> => (await listeners(server)) === count;
   await waitUntil(listening, { what: `${count} listeners` });
@@ -158,7 +158,7 @@ export const isListener = "application_name = '@locks/postgres listener'";
 
 async function listeners(server: PostgresServer): Promise<number> {
   const [row] = await server.query(
-    `SELECT count(*) FROM pg_stat_activity WHERE ${isListener} AND datname = 'postgres' AND query NOT LIKE 'SELECT pg_backend_pid%'`,
+    `SELECT count(*) FROM pg_stat_activity WHERE ${isListener} AND usename = 'postgres' AND query NOT LIKE 'SELECT pg_backend_pid%'`,
   );
   return Number(row?.['count']);
 }
