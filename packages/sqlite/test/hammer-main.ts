@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs';
-import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
+import type { AcquireRequest, Call, Grant, LockMode } from '@locks/core/backend';
 import { sqliteBackend } from '../src/index.ts';
 
 // Takes and gives back a few locks as fast as it can, with all kinds of calls between, and writes down what it holds.
@@ -19,18 +19,25 @@ async function acquire(request: AcquireRequest): Promise<Grant> {
   }
 }
 
+/** By the first letter: n exclusive only, r readers and writers, s a semaphore of 3. */
+function anyMode(resource: string): LockMode {
+  if (resource.startsWith('s')) return { kind: 'permit', limit: 3, weight: Math.random() < 0.3 ? 2 : 1 };
+  return { kind: resource.startsWith('r') && Math.random() < 0.7 ? 'shared' : 'exclusive' };
+}
+
 async function work(resource: string): Promise<void> {
   while (!stopping) {
     count += 1;
     const acquisitionId = `${process.pid}-${count}`;
-    const grant = await acquire({ resource, acquisitionId, mode: { kind: 'exclusive' }, ttlMs });
+    const mode = anyMode(resource);
+    const grant = await acquire({ resource, acquisitionId, mode, ttlMs });
     // Valid as core reckons it. A process that stood still until then has nothing to write.
     const validUntil = grant.countedFrom + ttlMs;
     const note = (what: string): void => {
       if (performance.now() >= validUntil) return;
       appendFileSync(
         log,
-        `${JSON.stringify({ resource, token: `${grant.fencingToken}`, what, at: `${process.hrtime.bigint()}` })}\n`,
+        `${JSON.stringify({ resource, mode, token: `${grant.fencingToken}`, what, at: `${process.hrtime.bigint()}` })}\n`,
       );
     };
     note('enter');
@@ -44,6 +51,7 @@ async function work(resource: string): Promise<void> {
 process.on('message', () => {
   stopping = true;
 });
-await Promise.all(resources.map(work));
+// Two for each, so that one process too has several inside a resource.
+await Promise.all([...resources, ...resources].map(work));
 await backend.close();
 process.disconnect();
