@@ -48,8 +48,8 @@ export async function fencedSetThrough(
   return Number(await runScript(port, scripts.fencedSet, [prefixed, fence], args)) === 1;
 }
 
-function checkMs(name: string, value: unknown): void {
-  if (value === undefined || (Number.isSafeInteger(value) && (value as number) > 0)) return;
+function checkMs(name: string, value: number | undefined): void {
+  if (value === undefined || (Number.isSafeInteger(value) && value > 0)) return;
   throw invalidArgument(`fencedSet: ${name} is ${String(value)}: use a whole number of milliseconds above 0`);
 }
 

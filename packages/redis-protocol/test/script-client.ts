@@ -107,6 +107,11 @@ export class ScriptClient {
     return { value, pttl, now, limit, holders: holders.map((share) => share.replace(/\|.*/, '')), waiters };
   }
 
+  /** Limit and use at the lock key. */
+  async mark(name: string): Promise<string> {
+    return String(await this.#redis.command('GET', this.lock(name))).replace(/\|[+-].*/, '');
+  }
+
   holders(name: string): string {
     return `{${this.lock(name)}}:h`;
   }

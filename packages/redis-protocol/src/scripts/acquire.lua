@@ -24,6 +24,29 @@ if not ARGV[5] then
     if type(before) == 'string' then call('SET', KEYS[2], before) end
     call('DEL', KEYS[1])
   end
+elseif not ARGV[6] then
+  -- The same for one more share where nobody waits, none has ended and there is room.
+  local asked, weight = string.match(ARGV[5], '^(%d+):(%d+)$')
+  local held = call('GET', KEYS[1])
+  local limit, used, first, last = string.match(held or '', '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)$')
+  local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+  local ends = now_ms + ARGV[2]
+  if not held then limit, used, first, last = asked, 0, ends, ends end
+  if weight and limit == asked and used + weight <= asked + 0 and first + 0 > now_ms then
+    local before = redis.pcall('GETSET', KEYS[2], token)
+    if not before or (#before == #token and before < token) then
+      if not held and call('ZCARD', KEYS[4]) > 0 then call('DEL', KEYS[4]) end
+      local share = '#' .. ARGV[1] .. '|' .. weight .. '|' .. ARGV[3]
+      if call('ZADD', KEYS[4], 'NX', ends, share, token, '$' .. ARGV[1]) == 2 then
+        first, last = math.min(first, ends), math.max(last, ends)
+        call('SET', KEYS[1], '*' .. limit .. '|' .. used + weight .. '|-|' .. first .. '|' .. last, 'PX', last - now_ms)
+        call('PEXPIRE', KEYS[4], last - now_ms)
+        return token
+      end
+    elseif type(before) == 'string' then
+      call('SET', KEYS[2], before)
+    end
+  end
 end
 local now = time[1] * 1000000 + time[2]
 @include token
@@ -82,5 +105,5 @@ else
   if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.limit or r.asked), '#') end
 end
 keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon)
-if r.held and not r.limit then mark(r.lock, r.held) end
+if r.held then mark(r.lock, r.held) end
 return reply(served, -place, last)

@@ -19,5 +19,5 @@ local left = math.max(1, redis.call('PTTL', KEYS[1]))
 -- A write that changes nothing, and lets the writes after it pass when memory is full.
 redis.call('PEXPIRE', KEYS[1], left)
 add_share(KEYS[4], ARGV[3], id, left, token)
-settle(KEYS[1], KEYS[4], 0, 0)
+settle(KEYS[1], KEYS[4], 0, 0, flag)
 return { left, unpack(flag == '+' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], 0, 0) or {}) }

@@ -18,7 +18,6 @@ elseif not limit then
 end
 if limit then
   limit = ARGV[1] + 0
-  if not settle(KEYS[1], KEYS[4], limit, used) then limit = nil end
 elseif held then
   return { 1 }
 end

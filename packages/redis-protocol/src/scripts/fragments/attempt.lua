@@ -40,7 +40,7 @@ local function take(r, ttl)
       r.used = 0
     end
     add_share(r.holders, share_of(r.id, r.weight, r.label), r.id, ttl, token)
-    settle(r.lock, r.holders, r.asked, r.used + r.weight)
+    settle(r.lock, r.holders, r.asked, r.used + r.weight, r.queued and '+' or '-')
   end
   write_token(r.token, last, r.horizon)
   return token

@@ -7,8 +7,9 @@ local function hand_over(lock, token, queue, notify, limit, used)
   local own = string.sub(notify, 2)
   local last, horizon
   local handed = false
+  local head
   while true do
-    local head = redis.call('ZRANGEBYSCORE', queue, '0', '+inf', 'LIMIT', 0, 2)
+    head = redis.call('ZRANGEBYSCORE', queue, '0', '+inf', 'LIMIT', 0, 2)
     if not head[1] then
       redis.call('DEL', queue)
       break
@@ -65,9 +66,7 @@ local function hand_over(lock, token, queue, notify, limit, used)
       end
     end
   end
-  if last then
-    write_token(token, last, horizon)
-    if limit then settle(lock, holders, limit, used) end
-  end
+  if last then write_token(token, last, horizon) end
+  if limit then settle(lock, holders, limit, used, head[1] and '+' or '-') end
   return handed
 end

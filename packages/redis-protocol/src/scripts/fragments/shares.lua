@@ -1,6 +1,7 @@
--- Readers and permits; needs clock. While any of them holds, the lock key is `*<limit>|<used>` (limit 0: readers) until
--- the last of them ends, and the holders key is a sorted set of `#<id>|<weight>|<label>` = server ms of its end, and
--- `$<id>` = its token. Only while that mark stands do the holders count.
+-- Readers and permits; needs clock. While any of them holds, the lock key is `*<limit>|<used>|<flag>|<first>|<last>`
+-- until the last of them ends; limit 0: readers; flag as in exclusive values; between `first` and `last` (server ms) all
+-- of them end. The holders key is a sorted set of `#<id>|<weight>|<label>` = server ms of its end, and `$<id>` = its
+-- token. Only while that mark stands do the holders count.
 local now_ms = math.floor(now / 1000)
 local function share_of(id, weight, label)
   return '#' .. id .. '|' .. (tonumber(weight) or 0) .. '|' .. label
@@ -17,20 +18,22 @@ end
 local function clear(holders)
   if redis.call('ZCARD', holders) > 0 then redis.call('DEL', holders) end
 end
--- The mark as it has to be now: it stands as long as the longest of them. False: nobody holds any more.
-local function settle(lock, holders, limit, used)
-  local last = redis.call('ZREVRANGEBYSCORE', holders, 1e14, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  if not last then
+-- Writes and gives the mark as it has to be now: it stands as long as the longest of them. `nil`: nobody holds any more.
+local function settle(lock, holders, limit, used, flag)
+  local first = redis.call('ZRANGEBYSCORE', holders, '-inf', 1e14, 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  if not first then
     redis.call('DEL', lock, holders)
-    return false
+    return nil
   end
-  redis.call('SET', lock, '*' .. limit .. '|' .. used, 'PX', last - now_ms)
+  local last = redis.call('ZREVRANGEBYSCORE', holders, 1e14, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  local mark = '*' .. limit .. '|' .. used .. '|' .. flag .. '|' .. first .. '|' .. last
+  redis.call('SET', lock, mark, 'PX', last - now_ms)
   redis.call('PEXPIRE', holders, last - now_ms)
-  return true
+  return mark
 end
 -- Takes out what has ended, and `gone`. Gives what is held (`nil`: nothing any more) and, if by shares, limit and use.
 local function shares(lock, holders, held, gone)
-  local limit, used = string.match(held or '', '^%*(%d+)|(%d+)$')
+  local limit, used, flag = string.match(held or '', '^%*(%d+)|(%d+)|([+-])|%d+|%d+$')
   if not limit then return held end
   local ended = redis.call('ZRANGEBYSCORE', holders, '-inf', now_ms)
   ended[#ended + 1] = gone or nil
@@ -38,8 +41,8 @@ local function shares(lock, holders, held, gone)
     local id, weight = string.match(share, '^#([^|]*)|(%d+)|')
     used = used - redis.call('ZREM', holders, share, '$' .. id) / 2 * weight
   end
-  if ended[1] and not settle(lock, holders, limit, used) then return nil end
-  return held, limit + 0, used + 0
+  if ended[1] then held = settle(lock, holders, limit, used, flag) end
+  if held then return held, limit + 0, used + 0 end
 end
 -- Whether one more may hold beside what shares hold (nothing: `limit` is nil), where the limit is `of`.
 local function fits(weight, of, limit, used)
