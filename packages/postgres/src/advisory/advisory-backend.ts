@@ -68,6 +68,8 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   readonly #survey: Survey;
   /** By key, not by name: two names of one key would be one lock of the session. */
   readonly #queues = new Map<string, ResourceQueue>();
+  /** The same ones: a hash costs more than a look-up. */
+  readonly #byName = new Map<string, ResourceQueue>();
   /** The signals of the grants made here, whatever was put around a grant since. */
   readonly #granted = new WeakSet<AbortSignal>();
 
@@ -112,7 +114,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   }
 
   async awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    const grant = await this.#queues.get(keyOf(request.resource))?.awaitTurn(request, call);
+    const grant = await this.#byName.get(request.resource)?.awaitTurn(request, call);
     if (grant !== undefined) this.#isGranted(grant);
     return grant;
   }
@@ -132,7 +134,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
 
   async renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
     const entries = items.map(({ grant: { request } }) =>
-      this.#queues.get(keyOf(request.resource))?.entries.get(request.acquisitionId),
+      this.#byName.get(request.resource)?.entries.get(request.acquisitionId),
     );
     const sessions = new Set(entries.flatMap((entry) => entry?.run.session ?? []));
     // An answer proves the session, and with it all that it holds; a session that ended has told its loss already.
@@ -181,24 +183,25 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   async close(): Promise<void> {
     await this.#sessions.close();
     this.#queues.clear();
+    this.#byName.clear();
   }
 
   async #with<T>(resource: string, step: (queue: ResourceQueue) => Promise<T>): Promise<T> {
-    const key = keyOf(resource);
-    let queue = this.#queues.get(key);
+    let queue = this.#byName.get(resource);
     if (queue === undefined) {
-      const { sessionTimeoutMs } = this.#settings;
-      queue = new ResourceQueue(
-        resource,
-        new ServerLock(key, sessionTimeoutMs, this.#sessions.tokens),
-        this.#sessions,
-      );
+      const key = keyOf(resource);
+      const lock = new ServerLock(key, this.#settings.sessionTimeoutMs, this.#sessions.tokens);
+      queue = this.#queues.get(key) ?? new ResourceQueue(lock, this.#sessions);
       this.#queues.set(key, queue);
+      this.#byName.set(resource, queue);
+      queue.names.add(resource);
     }
+    queue.users += 1;
     try {
       return await step(queue);
     } finally {
-      this.#tidy(key);
+      queue.users -= 1;
+      this.#tidy(queue.lock.key);
     }
   }
 
@@ -208,7 +211,10 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
 
   /** Nothing is kept of a resource that nobody here holds or waits for (docs/spec.md §9.1). */
   #tidy(key: string): void {
-    if (this.#queues.get(key)?.unused === true) this.#queues.delete(key);
+    const queue = this.#queues.get(key);
+    if (queue?.unused !== true) return;
+    this.#queues.delete(key);
+    for (const name of queue.names) this.#byName.delete(name);
   }
 }
 

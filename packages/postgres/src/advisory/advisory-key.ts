@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /**
  * The 64-bit key of a name: the first eight bytes of the SHA-256 of its UTF-8 bytes, as a signed big-endian number.
@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto';
  * ```
  */
 export function advisoryKey(name: string): bigint {
-  return createHash('sha256').update(name, 'utf8').digest().readBigInt64BE(0);
+  return hash('sha256', name, 'buffer').readBigInt64BE(0);
 }
 
 /** The two halves of a key as `pg_locks` shows them. */

@@ -7,8 +7,6 @@ export class StandbyError extends Error {}
 
 export interface Greeting {
   readonly pid: number;
-  /** Of the database: advisory locks belong to one. */
-  readonly database: string;
   /** Before the settings were sent. */
   readonly at: Moment;
   /** Whether the process at the other end is the one that said hello: nothing stands between that could swap it. */
@@ -17,7 +15,6 @@ export interface Greeting {
 
 interface Hello {
   readonly pid: number;
-  readonly database: string;
   readonly standby: boolean;
 }
 
@@ -37,13 +34,12 @@ export async function greet(
     for (const setting of niceToHave) await client.query(setting).catch(isUnknownSetting);
   }
   const { processID } = client as { processID?: number };
-  return { pid: hello.pid, database: hello.database, at, direct: processID === hello.pid };
+  return { pid: hello.pid, at, direct: processID === hello.pid };
 }
 
 async function introduce(client: pg.Client, timeoutMs: number, listenTo: readonly string[]): Promise<Hello> {
   const statements = [
-    `SELECT pg_backend_pid()::int4 AS pid, pg_is_in_recovery() AS standby,
-            (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database`,
+    'SELECT pg_backend_pid()::int4 AS pid, pg_is_in_recovery() AS standby',
     'SET statement_timeout = 0',
     'SET lock_timeout = 0',
     `SET idle_session_timeout = ${timeoutMs}`,

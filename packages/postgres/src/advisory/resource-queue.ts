@@ -17,27 +17,33 @@ const QUICK_LOOKS = 5;
  * processes; inside a run we hand the lock over ourselves, so the server's own re-entry never comes into play.
  */
 export class ResourceQueue {
-  readonly name: string;
+  /** As a rule one: every name that has this key. */
+  readonly names = new Set<string>();
   readonly lock: ServerLock;
   readonly entries = new Map<string, Entry>();
   readonly runs: Run[] = [];
+  /** Calls that are under way with this object. */
+  users = 0;
   /** Given up here, and not yet on the server. */
   readonly leaving = new Set<Entry>();
   readonly #sessions: Sessions;
   readonly #steps = new Mutex();
 
-  constructor(name: string, lock: ServerLock, sessions: Sessions) {
-    this.name = name;
+  constructor(lock: ServerLock, sessions: Sessions) {
     this.lock = lock;
     this.#sessions = sessions;
   }
 
   get unused(): boolean {
-    return this.runs.length === 0 && this.entries.size === 0 && !this.#steps.busy;
+    return this.users === 0 && this.runs.length === 0 && this.entries.size === 0 && !this.#steps.busy;
   }
 
-  attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    return this.#steps.run(() => this.#attempt(request, enqueue, () => call.now()));
+  async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    // Not as a step: when the server is away, all who wait are told together, not one after the other.
+    const main = await this.#sessions.main();
+    // Nothing is asked of the server for a wait, so whether it is still there is found out here.
+    if (this.entries.has(request.acquisitionId)) await main.fresh();
+    return await this.#steps.run(() => this.#attempt(request, enqueue, () => call.now()));
   }
 
   /** The grant when the turn comes; `undefined` when it is worth while to ask again, or the caller gave up. */
@@ -157,8 +163,6 @@ export class ResourceQueue {
   async #again(entry: Entry): Promise<Attempt> {
     const { run, request } = entry;
     if (entry.grant === undefined) {
-      // Nothing is asked of the server for a wait, so whether it is still there is found out here.
-      await (await this.#sessions.main()).fresh();
       const due = performance.now() - run.triedAt >= PARKED_RETRY_MS * 0.7;
       if (run.state === 'parked' && due) await this.#tryParked(run);
       run.placed = true;

@@ -102,11 +102,14 @@ export class ServerLock {
   /** A statement that failed, or was cancelled, may have locked all the same: nobody would know of it. */
   async giveBackIfHeld(session: Session, mode: ServerMode): Promise<void> {
     if (!session.alive) return;
-    await session.ask({
+    // Asked first, because the server's log gets a warning for every unlock of what is not locked.
+    const asked = session.ask({
       text: `SELECT pg_advisory_unlock${suffix(mode)}($3::int8) FROM pg_locks
              WHERE ${IS_THIS_LOCK} AND granted AND pid = pg_backend_pid() AND mode = $4`,
       values: [...halvesOf(this.key), this.key, mode === 'shared' ? 'ShareLock' : 'ExclusiveLock'],
     });
+    // Needs no memory, where the server has none left to ask with.
+    await asked.catch(() => this.unlock(session, mode));
   }
 
   /** Whether a wait of that session is in the server's queue: from here on its place is fixed. */

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { endConnection } from '../pool/own-connection.ts';
+import { NamedStatement } from './named-statement.ts';
 import { LifeSign, type Moment, thisMoment } from './life-sign.ts';
 
 export type Row = readonly (string | null)[];
@@ -49,6 +50,9 @@ export class Session {
   readonly #probe: () => Statement;
   #probing: Promise<void> | undefined;
   readonly #heard: (rows: Row[]) => void;
+  /** Whether the process may not end while this connection is open. */
+  #keepsAlive = true;
+  #lettingGo: NodeJS.Immediate | undefined;
 
   /** `probe` is asked every third of the timeout, and `heard` judges its answer. */
   constructor(
@@ -70,7 +74,7 @@ export class Session {
     this.#pulse = setInterval(() => this.#beat(), timeoutMs / 12);
     this.#pulse.unref();
     // A lease does not keep a process alive; a statement does (docs/spec.md §4.5).
-    hold(client, false);
+    this.#keepAlive(false);
   }
 
   get alive(): boolean {
@@ -127,7 +131,7 @@ export class Session {
     if (this.#ended !== undefined) return;
     this.closing = true;
     clearInterval(this.#pulse);
-    hold(this.client, true);
+    this.#keepAlive(true);
     let timer: NodeJS.Timeout | undefined;
     const tooLong = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, GOODBYE_MS);
@@ -142,7 +146,7 @@ export class Session {
     this.#sending = sending;
     if (sending === undefined) return;
     const sentAt = thisMoment();
-    hold(this.client, !sending.patient);
+    this.#keepAlive(!sending.patient);
     const settle = (): boolean => {
       // What ended before its answer is rejected already.
       if (this.#ended !== undefined) return false;
@@ -153,16 +157,24 @@ export class Session {
       else this.#life.seen(sentAt);
       this.#sending = undefined;
       if (this.#waiting.length > 0) this.#send();
-      else hold(this.client, false);
+      else this.#letGo();
       return true;
     };
-    const query: pg.QueryArrayConfig = { ...sending.statement, rowMode: 'array', types: texts };
-    this.client.query(query, (error: Error | undefined, result: pg.QueryArrayResult<(string | null)[]>) => {
+    const answered = (error: Error | null | undefined, rows: Row[] = []): void => {
       if (error && isFatal(error)) return this.end(error);
       if (!settle()) return;
       if (error) sending.reject(error);
-      else sending.resolve(result.rows);
-    });
+      else sending.resolve(rows);
+    };
+    const { name, text, values = [] } = sending.statement;
+    if (name !== undefined) {
+      this.client.query(new NamedStatement(name, text, values, answered));
+    } else {
+      const query: pg.QueryArrayConfig = { text, values, rowMode: 'array', types: texts };
+      this.client.query(query, (error: Error | undefined, result?: pg.QueryArrayResult<(string | null)[]>) =>
+        answered(error, result?.rows),
+      );
+    }
   }
 
   #beat(): void {
@@ -171,6 +183,22 @@ export class Session {
     if (this.#sending === undefined && this.#life.elapsedMs >= this.#timeoutMs / 3) {
       this.fresh().catch((error: unknown) => this.end(error));
     }
+  }
+
+  /** With the next turn of the event loop: most answers are followed by another statement at once. */
+  #letGo(): void {
+    this.#lettingGo ??= setImmediate(() => {
+      this.#lettingGo = undefined;
+      if (this.#sending === undefined && this.#ended === undefined && !this.closing) this.#keepAlive(false);
+    });
+  }
+
+  #keepAlive(alive: boolean): void {
+    if (alive === this.#keepsAlive) return;
+    this.#keepsAlive = alive;
+    const stream = this.client.connection.stream as Partial<Record<'ref' | 'unref', () => void>>;
+    if (alive) stream.ref?.call(stream);
+    else stream.unref?.call(stream);
   }
 
   #expired(): boolean {
@@ -185,10 +213,4 @@ export class Session {
 function isFatal(error: Error): boolean {
   const { code } = error as { code?: unknown };
   return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || code.startsWith('57P');
-}
-
-function hold(client: pg.Client, alive: boolean): void {
-  const stream = client.connection.stream as Partial<Record<'ref' | 'unref', () => void>>;
-  if (alive) stream.ref?.call(stream);
-  else stream.unref?.call(stream);
 }

@@ -7,6 +7,8 @@ import { refuseTransactionPooler } from './transaction-pooler.ts';
 import { TokenSequence } from './token-sequence.ts';
 
 const APPLICATION = 'locks-advisory';
+/** A connection that is not ready by then is given up. */
+const OPEN_MS = 5_000;
 /** A session that carries nothing is kept for this long. */
 const LINGER_MS = 10_000;
 
@@ -33,7 +35,6 @@ export class Sessions {
   #main: Session | undefined;
   #openingMain: Promise<Session> | undefined;
   #sessionsAreOurs = false;
-  #database = '';
   #closed = false;
   #sweeper: NodeJS.Timeout | undefined;
 
@@ -48,11 +49,6 @@ export class Sessions {
     this.#channels = channels;
     this.#listener = listener;
     this.tokens = settings.schema === undefined ? undefined : new TokenSequence(settings.schema);
-  }
-
-  /** The oid of the database, known once a session is open. */
-  get database(): string {
-    return this.#database;
   }
 
   /** The session that tries, holds what nobody was in the way of, and answers questions of others. */
@@ -114,39 +110,60 @@ export class Sessions {
   async #openSession(channels: readonly string[]): Promise<Session> {
     this.#opening += 1;
     try {
-      const { sessionTimeoutMs } = this.#settings;
       const client = await this.#connect();
-      try {
-        const greeting = await greet(client, sessionTimeoutMs, channels);
-        if (!greeting.direct && !this.#sessionsAreOurs) await refuseTransactionPooler(() => this.#connect());
-        this.#sessionsAreOurs = true;
-        await this.tokens?.prepare(client);
-        if (this.#closed) throw new SessionEndedError('the backend was closed');
-        this.#database = greeting.database;
-        const session: Session = new Session(
-          client,
-          greeting.pid,
-          sessionTimeoutMs,
-          greeting.at,
-          () => this.#probe(session),
-          (rows) => this.#probed(session, rows),
-        );
-        this.#add(session);
-        return session;
-      } catch (error) {
-        endConnection(client);
-        throw error;
-      }
+      return await this.#inTime(client, () => this.#makeSession(client, channels));
     } finally {
       this.#opening -= 1;
     }
   }
 
+  async #makeSession(client: pg.Client, channels: readonly string[]): Promise<Session> {
+    const { sessionTimeoutMs } = this.#settings;
+    const greeting = await greet(client, sessionTimeoutMs, channels);
+    if (!greeting.direct && !this.#sessionsAreOurs) await refuseTransactionPooler(() => this.#connect());
+    this.#sessionsAreOurs = true;
+    await this.tokens?.prepare(client);
+    if (this.#closed) throw new SessionEndedError('the backend was closed');
+    const session: Session = new Session(
+      client,
+      greeting.pid,
+      sessionTimeoutMs,
+      greeting.at,
+      () => this.#probe(session),
+      (rows) => this.#probed(session, rows),
+    );
+    this.#add(session);
+    return session;
+  }
+
   async #connect(): Promise<pg.Client> {
     const client = ownConnection(this.#pool, APPLICATION);
     client.on('error', () => undefined);
-    await client.connect();
-    return client;
+    // An application's own limit for statements: waits take longer, and sessions have limits of their own.
+    const { connectionParameters } = client as { connectionParameters?: { query_timeout?: number } };
+    if (connectionParameters !== undefined) connectionParameters.query_timeout = 0;
+    return await this.#inTime(client, async () => {
+      await client.connect();
+      return client;
+    });
+  }
+
+  /** A server that takes a connection and says nothing is no server: whoever waits is told while they still wait. */
+  #inTime<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+    const limitMs = Math.min(OPEN_MS, (this.#settings.sessionTimeoutMs * 2) / 3);
+    return new Promise((resolve, reject) => {
+      const giveUp = (error: unknown): void => {
+        endConnection(client);
+        client.connection.stream.destroy();
+        reject(error);
+      };
+      const timer = setTimeout(() => {
+        giveUp(new SessionEndedError(`no session could be opened within ${Math.round(limitMs)} ms`));
+      }, limitMs);
+      work()
+        .then(resolve, giveUp)
+        .finally(() => clearTimeout(timer));
+    });
   }
 
   #add(session: Session): void {

@@ -1,0 +1,180 @@
+import { once } from 'node:events';
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  entry,
+  failure,
+  figure,
+  freeze,
+  freshName,
+  Lab,
+  lossOf,
+  onServer,
+  SESSION_MS,
+  sharedServer,
+  SLACK_MS,
+  stopSharedServer,
+  untilFree,
+  untilWaiting,
+} from './advisory-lab.ts';
+
+/** How long the server waits for whoever it grants a lock to after a wait. */
+const CLAIM_MS = 1_500;
+
+afterAll(stopSharedServer);
+
+describe.concurrent('what happens to the network and to other processes', { timeout: 40_000 }, () => {
+  it("the holder's connection is cut: told at once, and the waiter is in", async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    const [far, near] = [lab.locks(proxy), lab.locks(server)];
+    const lease = await far.lock(name).acquire();
+    const lost = lossOf(lease);
+    const entered = entry(near.lock(name).acquire());
+    await untilWaiting(near, name);
+    const startedAt = performance.now();
+    proxy.cut();
+    expect((await lost).reason).toBe('session-lost');
+    expect((await lost).at - startedAt).toBeLessThan(SLACK_MS);
+    const next = await entered;
+    expect(next.at - startedAt).toBeLessThan(SLACK_MS);
+    await next.lease.release();
+    await (await far.lock(name).acquire()).release();
+  });
+
+  it("a blackhole of the holder's connection: told before anyone else is in, who is in when the server gives it up", async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    const [far, near] = [lab.locks(proxy), lab.locks(server)];
+    const lease = await far.lock(name).acquire();
+    const lost = lossOf(lease);
+    const entered = entry(near.lock(name).acquire());
+    await untilWaiting(near, name);
+    const startedAt = performance.now();
+    proxy.blackhole();
+    const { reason, at } = await lost;
+    expect(reason).toBe('session-lost');
+    const next = await entered;
+    expect(at).toBeLessThan(next.at);
+    expect(next.at - startedAt).toBeLessThan(SESSION_MS + SLACK_MS);
+    figure(`holder in a blackhole, session of ${SESSION_MS} ms: told after`, at - startedAt);
+    figure(`holder in a blackhole, session of ${SESSION_MS} ms: next one in after`, next.at - startedAt);
+    await next.lease.release();
+    await proxy.heal();
+    await (await far.lock(name).acquire()).release();
+  });
+
+  it("a waiter's connections are cut: it waits again, and gets in", async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    const [far, near] = [lab.locks(proxy), lab.locks(server)];
+    const lease = await near.lock(name).acquire();
+    const entered = far.lock(name).acquire({ waitMs: 20_000 });
+    await untilWaiting(near, name);
+    proxy.cut();
+    await untilWaiting(near, name);
+    await lease.release();
+    await (await entered).release();
+    await untilFree(server, name);
+  });
+
+  it('a blackhole of a waiter whose turn comes: those behind it wait no longer than the claim; it fails in time, and leaves nothing', async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    const [far, near, behind] = [lab.locks(proxy), lab.locks(server), lab.locks(server)];
+    const lease = await near.lock(name).acquire();
+    const startedAt = performance.now();
+    const swallowed = failure(far.lock(name).acquire({ waitMs: 4_000 }));
+    await untilWaiting(near, name);
+    const entered = entry(behind.lock(name).acquire({ waitMs: 20_000 }));
+    await untilWaiting(near, name, 2);
+    proxy.blackhole();
+    await lease.release();
+    const releasedAt = performance.now();
+    const next = await entered;
+    figure('first waiter in a blackhole: next one in after', next.at - releasedAt);
+    expect(next.at - releasedAt).toBeLessThan(CLAIM_MS + SLACK_MS);
+    expect(await swallowed).toMatchObject({ code: 'LOCK_BACKEND' });
+    expect(performance.now() - startedAt).toBeLessThan(4_000 + SLACK_MS);
+    await next.lease.release();
+    await proxy.heal();
+    await untilFree(server, name);
+    await (await far.lock(name).acquire({ waitMs: 10_000 })).release();
+  });
+
+  it('one waiting connection in a blackhole, the others not: it is found out, and the waiter gets in', async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    const [far, near] = [lab.locks(proxy), lab.locks(server)];
+    // The main connection comes first, the waiting one second.
+    await (await far.lock(`${name} warm`).acquire()).release();
+    const main = proxy.connections()[0];
+    const lease = await near.lock(name).acquire();
+    const entered = entry(far.lock(name).acquire({ waitMs: 30_000 }));
+    await untilWaiting(near, name);
+    proxy.blackhole({ only: (connection) => connection !== main });
+    await lease.release();
+    const releasedAt = performance.now();
+    // The server ends the session that does not claim; the main session hears of it; new connections are swallowed too,
+    // so the main one looks now and then.
+    await new Promise((resolve) => setTimeout(resolve, CLAIM_MS + SESSION_MS / 3));
+    await proxy.heal();
+    const next = await entered;
+    figure('a grant that was swallowed: in after', next.at - releasedAt);
+    await next.lease.release();
+    await untilFree(server, name);
+  });
+
+  it('a process that stands still holds until the server gives its session up; others see who it is, and it is told when it goes on', async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const locks = lab.locks(server);
+    const child = await lab.process(server, name);
+    const told = once(child, 'message');
+    await freeze(child);
+    const frozenAt = performance.now();
+    const entered = entry(locks.lock(name).acquire({ waitMs: 20_000 }));
+    const { holders } = await locks.inspect(name);
+    expect(holders).toMatchObject([{ acquisitionId: expect.stringMatching(/^pid-\d+$/) }]);
+    expect(holders[0]?.label).toContain('does not answer');
+    // What does not answer cannot be asked to give it back.
+    expect(await failure(locks.forceRelease(name))).toMatchObject({ code: 'LOCK_BACKEND' });
+    const next = await entered;
+    figure(`holder stands still, session of ${SESSION_MS} ms: next one in after`, next.at - frozenAt);
+    expect(next.at - frozenAt).toBeLessThan(SESSION_MS + SLACK_MS);
+    child.kill('SIGCONT');
+    expect(await told).toEqual(['lost: session-lost', undefined]);
+    next.lease.assertValid();
+    await next.lease.release();
+  });
+
+  it('a killed holder is gone at once, and so is a killed waiter, before its turn', async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const locks = lab.locks(server);
+    const [holder, waiter] = [await lab.process(server, name), await lab.process(server, name, true)];
+    await untilWaiting(locks, name);
+    const entered = entry(locks.lock(name).acquire({ waitMs: 20_000 }));
+    await untilWaiting(locks, name, 2);
+    waiter.kill('SIGKILL');
+    await untilWaiting(locks, name, 1);
+    expect((await onServer(server, name)).granted).toBe(1);
+    holder.kill('SIGKILL');
+    const killedAt = performance.now();
+    const next = await entered;
+    figure('holder killed: next one in after', next.at - killedAt);
+    expect(next.at - killedAt).toBeLessThan(SLACK_MS);
+    await next.lease.release();
+  });
+});

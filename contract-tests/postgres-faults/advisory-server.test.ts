@@ -1,0 +1,180 @@
+import { waitUntil } from '@locks/test-servers';
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  entry,
+  failure,
+  figure,
+  freshName,
+  Lab,
+  lossOf,
+  onServer,
+  SESSION_MS,
+  sharedServer,
+  SLACK_MS,
+  stopSharedServer,
+  TOLD_MS,
+  untilFree,
+  untilWaiting,
+} from './advisory-lab.ts';
+
+afterAll(stopSharedServer);
+
+describe.concurrent('what happens to the server and its sessions', { timeout: 40_000 }, () => {
+  it("an administrator ends the holder's session: all its leases are told at once, and the waiter is in", async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const [holder, other] = [
+      lab.locks(server, { name: `holder ${name}` }),
+      lab.locks(server, { name: `other ${name}` }),
+    ];
+    const [lease, beside] = [await holder.lock(name).acquire(), await holder.lock(`${name} b`).acquire()];
+    const losses = Promise.all([lossOf(lease), lossOf(beside)]);
+    const entered = entry(other.lock(name).acquire());
+    await untilWaiting(other, name);
+    const startedAt = performance.now();
+    await server.terminate(`application_name = 'holder ${name}'`);
+    for (const { reason, at } of await losses) {
+      expect(reason).toBe('session-lost');
+      figure('session of the holder ended by an administrator: told after', at - startedAt);
+      expect(at - startedAt).toBeLessThan(SLACK_MS);
+    }
+    const next = await entered;
+    figure('session of the holder ended by an administrator: next one in after', next.at - startedAt);
+    expect(next.at - startedAt).toBeLessThan(SLACK_MS);
+    // The robbed client goes on with a new session.
+    const again = await holder.lock(`${name} b`).acquire({ waitMs: 5_000 });
+    await again.release();
+    await next.lease.release();
+    await untilFree(server, name);
+  });
+
+  it("an administrator ends the waiter's session: it waits again, and gets in", async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const [holder, waiter] = [
+      lab.locks(server, { name: `holder ${name}` }),
+      lab.locks(server, { name: `waiter ${name}` }),
+    ];
+    const lease = await holder.lock(name).acquire();
+    const kept = await waiter.lock(`${name} kept`).acquire();
+    const entered = waiter.lock(name).acquire({ waitMs: 20_000 });
+    await untilWaiting(holder, name);
+    // Only the session that stands in the queue.
+    await server.terminate(`application_name = 'waiter ${name}' AND wait_event_type = 'Lock'`);
+    await waitUntil(async () => (await onServer(server, name)).waiting === 1, { what: 'a new wait' });
+    kept.assertValid();
+    // All of them.
+    await server.terminate(`application_name = 'waiter ${name}'`);
+    await waitUntil(async () => (await onServer(server, name)).waiting === 1, { what: 'a new wait' });
+    await lease.release();
+    const next = await entered;
+    next.assertValid();
+    await next.release();
+    await untilFree(server, name);
+  });
+
+  it('an administrator cancels a wait: it waits again, and gets in', async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const [holder, waiter] = [lab.locks(server), lab.locks(server, { name: `waiter ${name}` })];
+    const lease = await holder.lock(name).acquire();
+    const entered = waiter.lock(name).acquire({ waitMs: 20_000 });
+    await untilWaiting(holder, name);
+    const blocked = `application_name = 'waiter ${name}' AND wait_event_type = 'Lock'`;
+    await server.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE ${blocked}`);
+    await untilWaiting(holder, name);
+    await lease.release();
+    await (await entered).release();
+    await untilFree(server, name);
+  });
+
+  it('the server is killed and started again: leases are told at once, waiters get in, a wait that is too short is LOCK_BACKEND', async () => {
+    await using lab = new Lab();
+    const name = freshName();
+    const server = await lab.server();
+    const [holder, waiter] = [lab.locks(server), lab.locks(server)];
+    const lease = await holder.lock(name).acquire();
+    const lost = lossOf(lease);
+    const entered = waiter.lock(name).acquire({ waitMs: 30_000 });
+    await untilWaiting(holder, name);
+    const startedAt = performance.now();
+    await server.kill();
+    expect((await lost).reason).toBe('session-lost');
+    expect((await lost).at - startedAt).toBeLessThan(SLACK_MS);
+    const tooShort = waiter.lock(`${name} b`).acquire({ waitMs: 400 });
+    expect(await failure(tooShort)).toMatchObject({ code: 'LOCK_BACKEND', cause: { code: 'ECONNREFUSED' } });
+    await server.restart();
+    await (await entered).release();
+    await (await holder.lock(name).acquire({ waitMs: 10_000 })).release();
+    await untilFree(server, name);
+  });
+
+  it('the server stands still: told after two thirds of the session, waits fail in time with LOCK_BACKEND, and all go on afterwards', async () => {
+    await using lab = new Lab();
+    const name = freshName();
+    const server = await lab.server();
+    const [holder, waiter] = [lab.locks(server), lab.locks(server)];
+    const lease = await holder.lock(name).acquire();
+    const lost = lossOf(lease);
+    const patient = waiter.lock(name).acquire({ waitMs: 30_000 });
+    const impatient = waiter.lock(name).acquire({ waitMs: 2_500 });
+    await untilWaiting(holder, name, 2);
+    const startedAt = performance.now();
+    await server.pause();
+    try {
+      const { reason, at } = await lost;
+      expect(reason).toBe('session-lost');
+      expect(at - startedAt).toBeLessThan(TOLD_MS + SLACK_MS);
+      expect(await failure(lease.release())).toMatchObject({ code: 'LOCK_LOST', reason: 'session-lost' });
+      expect(await failure(impatient)).toMatchObject({ code: 'LOCK_BACKEND' });
+      expect(performance.now() - startedAt).toBeLessThan(2_500 + SLACK_MS);
+      await new Promise((resolve) => setTimeout(resolve, SESSION_MS / 2));
+    } finally {
+      await server.resume();
+    }
+    await (await patient).release();
+    await (await holder.lock(name).acquire({ waitMs: 10_000 })).release();
+    await untilFree(server, name);
+  });
+
+  it('idle_session_timeout and statement_timeout of the server end neither a lease nor a wait', async () => {
+    await using lab = new Lab();
+    const name = freshName();
+    const server = await lab.server({ idle_session_timeout: '200ms', statement_timeout: '200ms' });
+    const [holder, waiter] = [lab.locks(server), lab.locks(server)];
+    const lease = await holder.lock(name).acquire();
+    const entered = waiter.lock(name).acquire({ waitMs: 20_000 });
+    await untilWaiting(holder, name);
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    lease.assertValid();
+    expect((await onServer(server, name)).waiting).toBe(1);
+    await lease.release();
+    await (await entered).release();
+  });
+
+  it('a statement that fails does not poison the session: other leases live on', async () => {
+    await using lab = new Lab();
+    // Room for about a hundred locks in all.
+    const name = freshName();
+    const server = await lab.server({ max_locks_per_transaction: 10, max_connections: 10 });
+    const locks = lab.locks(server, { sessionTimeoutMs: 15_000 });
+    const lease = await locks.lock(name).acquire();
+    const many = Array.from({ length: 1_500 }, (_, index) => locks.lock(`many ${index}`).tryAcquire());
+    const settled = await Promise.allSettled(many);
+    const refused = settled.filter(({ status }) => status === 'rejected');
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { reason } of refused as PromiseRejectedResult[]) {
+      // Out of shared memory.
+      expect(reason).toMatchObject({ code: 'LOCK_BACKEND', cause: { code: '53200' } });
+    }
+    lease.assertValid();
+    await Promise.all(settled.map(async (one) => one.status === 'fulfilled' && (await one.value?.release())));
+    const rows = await server.query(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'`);
+    expect(rows[0]?.['count']).toBe('1');
+    await lease.release();
+    await untilFree(server, name);
+  });
+});
