@@ -1,0 +1,203 @@
+import { createLocks, type LockBackend, type LockManager } from '@locks/core';
+import { startPostgres, waitUntil } from '@locks/test-servers';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
+import { advisoryKey, postgresAdvisoryBackend } from '../src/index.ts';
+
+let server: Awaited<ReturnType<typeof startPostgres>>;
+let names = 0;
+const freshName = (): string => `advisory ${(names += 1)}`;
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.stop());
+
+function open(application: string, maxConnections = 10): LockManager {
+  const connectionString = `${server.url}?application_name=${encodeURIComponent(application)}`;
+  return createLocks(postgresAdvisoryBackend({ connectionString, maxConnections }), { waitMs: 15_000 });
+}
+
+async function untilWaiting(locks: LockManager, name: string, count: number): Promise<void> {
+  const waiting = async () => (await locks.inspect(name)).waiters.length === count;
+  await waitUntil(waiting, { what: `${count} waiters of ${name}` });
+}
+
+async function connectionsOf(application: string): Promise<number> {
+  return (await server.query(`SELECT 1 FROM pg_stat_activity WHERE application_name = '${application}'`))
+    .length;
+}
+
+describe.concurrent('postgresAdvisoryBackend', () => {
+  it('makes keys of the first 64 bits of SHA-256, which other programs can use', async () => {
+    expect(advisoryKey('sku:42')).toBe(-6659701280413539429n);
+    const name = freshName();
+    await using locks = open(name);
+    const psql = new pg.Client({ connectionString: server.url });
+    await psql.connect();
+    try {
+      const sql = `SELECT pg_try_advisory_lock(('x' || left(encode(sha256($1::bytea), 'hex'), 16))::bit(64)::int8) AS got`;
+      expect((await psql.query(sql, [Buffer.from(name)])).rows).toEqual([{ got: true }]);
+      expect(await locks.lock(name).tryAcquire()).toBeUndefined();
+      const { holders } = await locks.inspect(name);
+      expect(holders).toMatchObject([{ mode: { kind: 'exclusive' } }]);
+    } finally {
+      await psql.end();
+    }
+  });
+
+  it('serves waiters of two processes in the order in which they came, neighbours on one connection', async () => {
+    const name = freshName();
+    await using one = open(`one ${name}`);
+    await using two = open(`two ${name}`);
+    const holder = await two.lock(name).acquire();
+    const served: string[] = [];
+    const turns: Promise<void>[] = [];
+    const line = ['one 1', 'one 2', 'one 3', 'two 1', 'one 4', 'one 5', 'two 2', 'one 6'];
+    for (const [place, who] of line.entries()) {
+      const lock = (who.startsWith('one') ? one : two).lock(name);
+      turns.push(lock.run(() => void served.push(who)));
+      await untilWaiting(two, name, place + 1);
+    }
+    // The main one, and one for each of its three groups.
+    expect(await connectionsOf(`one ${name}`)).toBe(4);
+    await holder.release();
+    await Promise.all(turns);
+    expect(served).toEqual(line);
+  });
+
+  it('lets readers behind a writer of another process wait, and grants neighbours that fit together', async () => {
+    const name = freshName();
+    await using one = open(`one ${name}`);
+    await using two = open(`two ${name}`);
+    const first = await one.readWriteLock(name).read.acquire();
+    const writing = two.readWriteLock(name).write.acquire();
+    await untilWaiting(one, name, 1);
+    expect(await one.readWriteLock(name).read.tryAcquire()).toBeUndefined();
+    const readers = [one, one, two].map((locks) => locks.readWriteLock(name).read.acquire());
+    await untilWaiting(one, name, 4);
+    await first.release();
+    const writer = await writing;
+    expect((await one.inspect(name)).waiters).toHaveLength(3);
+    await writer.release();
+    for (const lease of await Promise.all(readers)) await lease.release();
+  });
+
+  it('keeps an exclusive lock over a downgrade while a writer of this process is next', async () => {
+    const name = freshName();
+    await using one = open(`one ${name}`);
+    await using two = open(`two ${name}`);
+    const { read, write } = one.readWriteLock(name);
+    const lease = await write.acquire();
+    const writer = write.acquire();
+    await untilWaiting(one, name, 1);
+    const reader = two.readWriteLock(name).read.acquire();
+    await untilWaiting(one, name, 2);
+    await lease.downgrade();
+    // In order: the writer first, so the reader of the other process must not slip in.
+    expect((await two.inspect(name)).waiters).toHaveLength(2);
+    expect(await read.tryAcquire()).toBeUndefined();
+    await lease.release();
+    await (await writer).release();
+    await (await reader).release();
+  });
+
+  it('gives up its place in the downgraded lock when the writer behind it gives up', async () => {
+    const name = freshName();
+    await using one = open(`one ${name}`);
+    await using two = open(`two ${name}`);
+    const lease = await one.readWriteLock(name).write.acquire();
+    const controller = new AbortController();
+    const writer = one.readWriteLock(name).write.acquire({ signal: controller.signal });
+    await untilWaiting(one, name, 1);
+    const reader = two.readWriteLock(name).read.acquire();
+    await untilWaiting(one, name, 2);
+    await lease.downgrade();
+    controller.abort();
+    await expect(writer).rejects.toBe(controller.signal.reason);
+    await (await reader).release();
+    await lease.release();
+  });
+
+  it('gives tokens that rise over sessions, hand-offs and modes when it has a schema; two may create it at once', async () => {
+    const name = freshName();
+    const fencing = { schema: 'Fences-of_tests' };
+    const backends = [1, 2, 3].map(() => postgresAdvisoryBackend({ connectionString: server.url, fencing }));
+    const managers = backends.map((backend) => createLocks(backend));
+    const tokens: bigint[] = [];
+    await Promise.all(
+      [...managers, ...managers].map((locks) =>
+        locks.lock(name).run(async (lease) => {
+          expectTypeOf(lease.fencingToken).toEqualTypeOf<bigint>();
+          tokens.push(lease.fencingToken);
+        }),
+      ),
+    );
+    expect(tokens).toHaveLength(6);
+    expect(tokens).toEqual(tokens.toSorted((a, b) => Number(a - b)));
+    expect(new Set(tokens).size).toBe(6);
+    await Promise.all(managers.map((locks) => locks.close()));
+  });
+
+  it('has no tokens without a schema, writes nothing to the database, and says so in its type', async () => {
+    const backend = postgresAdvisoryBackend({ connectionString: server.url });
+    expectTypeOf(backend.capabilities.fencing).toEqualTypeOf<'none'>();
+    expect(backend.capabilities.fencing).toBe('none');
+    await using locks = createLocks(backend);
+    await using lease = await locks.lock(freshName()).acquire();
+    expect((lease as { fencingToken?: bigint }).fencingToken).toBeUndefined();
+  });
+
+  it('closes its connections, and opens none before the first call', async () => {
+    const name = freshName();
+    const locks = open(name);
+    expect(await connectionsOf(name)).toBe(0);
+    await locks.lock(name).acquire();
+    expect(await connectionsOf(name)).toBe(1);
+    await locks.close();
+    await waitUntil(async () => (await connectionsOf(name)) === 0, { what: 'its connections to close' });
+  });
+
+  it('waits for longer than a query_timeout of the pool that it was given', async () => {
+    const name = freshName();
+    const pool = new pg.Pool({ connectionString: server.url, application_name: name, query_timeout: 150 });
+    await using locks = createLocks(postgresAdvisoryBackend({ pool }));
+    await using other = open(`other ${name}`);
+    const lease = await other.lock(name).acquire();
+    const waiting = locks.lock(name).acquire();
+    await untilWaiting(other, name, 1);
+    const sessions = `SELECT pid FROM pg_stat_activity WHERE application_name = '${name}' ORDER BY pid`;
+    const before = await server.query(sessions);
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    expect(await server.query(sessions)).toEqual(before);
+    await lease.release();
+    await (await waiting).release();
+    await pool.end();
+  });
+
+  it('refuses bad options before anything is sent', () => {
+    const url = 'postgres://localhost/none';
+    const bad: unknown[] = [
+      undefined,
+      {},
+      { connectionString: 'mysql://localhost' },
+      { connectionString: url, pool: new pg.Pool() },
+      { pool: {} },
+      { connectionString: url, sessionTimeoutMs: 899 },
+      { connectionString: url, sessionTimeoutMs: 1_000.5 },
+      { connectionString: url, maxConnections: 0 },
+      { connectionString: url, maxConnections: 101 },
+      { connectionString: url, fencing: {} },
+      { connectionString: url, fencing: null },
+      { connectionString: url, fencing: { schema: '' } },
+      { connectionString: url, schema: 'locks' },
+    ];
+    for (const options of bad) {
+      expect(() => postgresAdvisoryBackend(options as { connectionString: string })).toThrow(
+        expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }) as Error,
+      );
+    }
+    const backend: LockBackend = postgresAdvisoryBackend({ connectionString: url });
+    expect(backend.name).toBe('postgres-advisory');
+  });
+});
