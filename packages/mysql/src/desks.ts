@@ -120,8 +120,8 @@ export class Desks {
     };
   }
 
-  /** Leases that ended by their time are not given back by anybody: what was known of them is forgotten after a while. */
-  forgetUnused(): void {
+  /** Leases that ended by their time are not given back by anybody: what was known of them is forgotten after a while. Gives how many are left. */
+  forgetUnused(): number {
     const before = performance.now() - forgetAfterMs;
     for (const desk of this.#desks.values()) {
       if (
@@ -132,6 +132,7 @@ export class Desks {
         continue;
       this.#desks.delete(desk.resource);
     }
+    return this.#desks.size;
   }
 
   #open(resource: string): Desk {

@@ -11,6 +11,7 @@ const rowsAtOnce = 500;
 export class Sweeper {
   readonly #store: Store;
   readonly #desks: Desks;
+  #stopped = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(store: Store, desks: Desks) {
@@ -20,7 +21,7 @@ export class Sweeper {
 
   /** There is, or will be, something to sweep: looked at once, later. */
   wake(): void {
-    if (this.#timer !== undefined) return;
+    if (this.#timer !== undefined || this.#stopped) return;
     this.#timer = setTimeout(
       () => {
         this.#timer = undefined;
@@ -34,6 +35,7 @@ export class Sweeper {
   }
 
   stop(): void {
+    this.#stopped = true;
     clearTimeout(this.#timer);
   }
 
@@ -42,6 +44,9 @@ export class Sweeper {
     // Somebody else has just been here. What was in use then is left for the next time.
     if (rows === 0) return this.wake();
     await this.sweep(idleMs);
+    const { statements } = this.#store;
+    const left = await this.#store.read(statements.idleRows(0, 1), ownLimit());
+    if (statements.snapshot(left).states.size > 0) this.wake();
   }
 
   /** Gives how many rows went. */
