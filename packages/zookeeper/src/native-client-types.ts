@@ -1,0 +1,46 @@
+export interface NativeStat {
+  /** A JavaScript number: exact up to 2⁵³. */
+  readonly czxid: number;
+  readonly pzxid: number;
+  readonly cversion: number;
+  readonly ctime: Date;
+  readonly ephemeralOwner: string;
+}
+
+/** What this package uses of a client of the package `zookeeper`. */
+export interface NativeZooKeeperClient {
+  /** 3: connected. */
+  readonly state: number;
+  readonly client_id: string;
+  readonly timeout: number;
+  init(config: Readonly<Record<string, unknown>>): unknown;
+  close(): unknown;
+  on(event: 'connect' | 'connecting' | 'close', listener: () => void): unknown;
+  removeListener(event: 'connect' | 'connecting' | 'close', listener: () => void): unknown;
+  a_create(
+    path: string,
+    data: Buffer,
+    flags: number,
+    done: (rc: number, error: string, path: string) => void,
+  ): number;
+  a_delete_(path: string, version: number, done: (rc: number, error: string) => void): number;
+  a_get_children2(
+    path: string,
+    watch: boolean,
+    done: (rc: number, error: string, children: readonly string[], stat: NativeStat) => void,
+  ): number;
+  a_get(path: string, watch: boolean, done: NativeDataCallback): number;
+  aw_get(path: string, watcher: (type: number) => void, done: NativeDataCallback): number;
+  /** Credentials. */
+  add_auth(scheme: string, auth: string, done: (rc: number) => void): unknown;
+}
+
+export type NativeDataCallback = (
+  rc: number,
+  error: string,
+  stat: NativeStat | null,
+  data: Buffer | null,
+) => void;
+
+/** The class that the package `zookeeper` exports. */
+export type NativeLibrary = new (config: Readonly<Record<string, unknown>>) => NativeZooKeeperClient;

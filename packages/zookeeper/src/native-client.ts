@@ -1,0 +1,139 @@
+import {
+  type Children,
+  type ClientPort,
+  type ClientState,
+  errorOf,
+  type NodeContent,
+  type NodeKind,
+  ZooKeeperError,
+} from './client-port.ts';
+import type { NativeStat, NativeZooKeeperClient } from './native-client-types.ts';
+
+const FLAGS: Readonly<Record<NodeKind, number>> = { persistent: 0, ephemeral: 1, 'ephemeral-sequential': 3 };
+const CONNECTED = 3;
+/** What a watcher is also told: that the connection came or went. */
+const SESSION_EVENT = -1;
+/** The handle is closed, or was never opened. */
+const INVALID_STATE = -9;
+
+/** The native package `zookeeper` behind the port. Its C client leaves silent servers by itself. */
+export class NativeClientPort implements ClientPort {
+  readonly #client: NativeZooKeeperClient;
+  readonly #own: boolean;
+  readonly #listeners = new Set<() => void>();
+  #state: ClientState;
+
+  /** `own`: opened by us, so it may be closed. */
+  constructor(client: NativeZooKeeperClient, own: boolean) {
+    this.#client = client;
+    this.#own = own;
+    this.#state = client.state === CONNECTED ? 'connected' : 'disconnected';
+    client.on('connect', this.#connected);
+    client.on('connecting', this.#connecting);
+    client.on('close', this.#closed);
+  }
+
+  get state(): ClientState {
+    return this.#state;
+  }
+
+  get sessionId(): string {
+    return this.#client.client_id;
+  }
+
+  get sessionTimeoutMs(): number {
+    return this.#client.timeout;
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  create(path: string, data: Buffer, kind: NodeKind): Promise<string> {
+    return this.#call(`create ${path}`, (done: Done<string>) =>
+      this.#client.a_create(path, data, FLAGS[kind], (rc, error, made) => done(rc, error, () => made)),
+    );
+  }
+
+  remove(path: string): Promise<void> {
+    return this.#call(`delete ${path}`, (done: Done<void>) =>
+      this.#client.a_delete_(path, -1, (rc, error) => done(rc, error, () => undefined)),
+    );
+  }
+
+  children(path: string): Promise<Children> {
+    return this.#call(`list the children of ${path}`, (done: Done<Children>) =>
+      this.#client.a_get_children2(path, false, (rc, error, names, stat) =>
+        done(rc, error, () => ({ names, cversion: stat.cversion, pzxid: exactly(stat.pzxid) })),
+      ),
+    );
+  }
+
+  read(path: string, changed?: () => void): Promise<NodeContent> {
+    return this.#call(`read ${path}`, (done: Done<NodeContent>) => {
+      const answer = (rc: number, error: string, stat: NativeStat | null, data: Buffer | null): void =>
+        done(rc, error, () => contentOf(data, stat as NativeStat));
+      if (changed === undefined) return this.#client.a_get(path, false, answer);
+      const watcher = (type: number): void => {
+        if (type !== SESSION_EVENT) changed();
+      };
+      return this.#client.aw_get(path, watcher, answer);
+    });
+  }
+
+  close(): Promise<void> {
+    this.#listeners.clear();
+    this.#client.removeListener('connect', this.#connected);
+    this.#client.removeListener('connecting', this.#connecting);
+    this.#client.removeListener('close', this.#closed);
+    if (this.#own && this.#state !== 'ended') this.#client.close();
+    return Promise.resolve();
+  }
+
+  readonly #connected = (): void => this.#become('connected');
+  readonly #connecting = (): void => this.#become('disconnected');
+  readonly #closed = (): void => this.#become('ended');
+
+  #become(state: ClientState): void {
+    if (this.#state !== 'ended') this.#state = state;
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  #call<T>(doing: string, send: (done: Done<T>) => number): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const refused = send((rc, error, value) => {
+        if (rc !== 0) return reject(errorOf(rc, doing, new Error(error)));
+        try {
+          resolve(value());
+        } catch (caught) {
+          reject(caught);
+        }
+      });
+      if (refused === INVALID_STATE) reject(new ZooKeeperError('SESSION_EXPIRED', `${doing}: it is closed`));
+      else if (refused !== 0) reject(errorOf(refused, doing));
+    });
+  }
+}
+
+/** `value` is asked for only where there is one. */
+type Done<T> = (rc: number, error: string, value: () => T) => void;
+
+function contentOf(data: Buffer | null, { czxid, cversion, ctime, ephemeralOwner }: NativeStat): NodeContent {
+  return {
+    data: data ?? Buffer.alloc(0),
+    czxid: exactly(czxid),
+    cversion,
+    createdAt: ctime.getTime(),
+    owner: ephemeralOwner,
+  };
+}
+
+/** The package gives transaction ids as numbers: two could be the same one, and two tokens too. */
+function exactly(zxid: number): bigint {
+  if (Number.isSafeInteger(zxid)) return BigInt(zxid);
+  throw new ZooKeeperError(
+    'FAILED',
+    `The transaction id ${zxid} is more than the native client can tell exactly.`,
+  );
+}
