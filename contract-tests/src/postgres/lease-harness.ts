@@ -60,7 +60,7 @@ export function postgresLeaseHarness(module: string, { pgbouncer = false } = {})
         await withAdmin(url, async (admin) => {
           const name = Buffer.from(resource);
           await admin.query(`DELETE FROM ${schema}.shares WHERE name = $1`, [name]);
-          await admin.query(`UPDATE ${schema}.locks SET id = NULL WHERE name = $1`, [name]);
+          await admin.query(`DELETE FROM ${schema}.locks WHERE name = $1`, [name]);
         });
       },
     },

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { migrateLeaseSchema } from '../src/index.ts';
@@ -111,6 +112,46 @@ describe.concurrent('the queue', () => {
     await call(one, schema, 'sweep', []);
     for (const table of ['locks', 'shares', 'waiters', 'clients'])
       expect((await one.query(`SELECT * FROM ${schema}.${table}`)).rows).toEqual([]);
+  });
+
+  it('whoever waits for a row that was deleted by hand goes on', async () => {
+    const schema = place.schema();
+    const [holder, waiter] = [place.locks({ schema }), place.locks({ schema })];
+    await holder.lock('a').acquire();
+    const entered = waiter.lock('a').acquire();
+    await waitUntil(async () => (await holder.inspect('a')).waiters.length === 1, { what: 'a waiter' });
+    await place.server.query(`DELETE FROM ${schema}.locks`);
+    await (await entered).release();
+    expect(await place.server.query(`SELECT 1 FROM ${schema}.waiters`)).toEqual([]);
+  });
+
+  it('a message of an earlier hand-over, which lapsed before it queued again, is not believed', async () => {
+    const schema = place.schema();
+    const [holder, waiter] = [place.locks({ schema }), place.locks({ schema })];
+    const lease = await holder.lock('a').acquire();
+    let entered = false;
+    const entering = waiter
+      .lock('a')
+      .acquire({ waitMs: 10_000 })
+      .then((next) => {
+        entered = true;
+        return next;
+      });
+    const waiting = `SELECT id, client FROM ${schema}.waiters`;
+    await waitUntil(async () => (await place.server.query(waiting)).length === 1, { what: 'a waiter' });
+    const listening = `SELECT 1 FROM pg_stat_activity WHERE application_name LIKE '%listener' AND query LIKE '%${schema}%'`;
+    await waitUntil(async () => (await place.server.query(listening)).length === 1, { what: 'a listener' });
+    const stale = `SELECT pg_notify('locks_' || client, id || ' ${lease.fencingToken} 20000') FROM ${schema}.waiters`;
+    await place.server.query(stale);
+    await sleep(200);
+    expect(entered).toBe(false);
+    // Told with a number that is higher than its place in the queue, it is.
+    await place.server.query(
+      stale.replace(` ${lease.fencingToken} `, ` ${(lease.fencingToken as bigint) + 1_000n} `),
+    );
+    await entering;
+    expect(entered).toBe(true);
+    await lease.release();
   });
 
   it('a backend without a listener polls for all its waiters, and is not notified', async () => {

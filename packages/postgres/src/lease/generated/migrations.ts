@@ -450,6 +450,8 @@ DECLARE
 BEGIN
   DELETE FROM @schema@.waiters w WHERE p_all AND w.client = p_client AND w.id <> ALL (p_ids)
     AND w.enqueued_at < clock_timestamp() - interval '10 seconds';
+  DELETE FROM @schema@.waiters w WHERE w.client = p_client
+    AND NOT EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = w.name AND l.queued);
   FOR v_item IN
     SELECT l.name, NULL AS id, 0 AS ttl_ms FROM @schema@.locks l
       WHERE l.name = ANY (p_names) AND l.queued AND (l.id IS NULL OR l.expires_at <= clock_timestamp())
