@@ -1,0 +1,159 @@
+import type { Grant, LockMode } from '@locks/core/backend';
+import { describe, expect, it } from 'vitest';
+import {
+  acquire,
+  call,
+  callFor,
+  freshPrefix,
+  open,
+  openPool,
+  request,
+  sql,
+  take,
+  theServer,
+  until,
+  useServer,
+} from './fixture.ts';
+
+useServer();
+
+const shared: LockMode = { kind: 'shared' };
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+describe('what this process knows may be old', () => {
+  it('a lease that ran out is not renewed, whether it was renewed before or not', async () => {
+    const backend = open({ tablePrefix: freshPrefix() });
+    const fresh = await take(backend, request('a', { ttlMs: 100 }));
+    const renewed = await take(backend, request('b', { ttlMs: 5_000 }));
+    expect(await backend.renew([{ grant: renewed, ttlMs: 100 }], call)).toEqual([{ status: 'held' }]);
+    await sleep(150);
+    for (const grant of [fresh, renewed]) {
+      expect(await backend.renew([{ grant, ttlMs: 5_000 }], call)).toEqual([
+        { status: 'lost', reason: 'expired' },
+      ]);
+      expect(await backend.release(grant, call)).toBe('not-held');
+    }
+  });
+
+  it('a release sees who came into the queue since, and hands over', async () => {
+    const tablePrefix = freshPrefix();
+    const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
+    const grant = await take(one, request('a'));
+    const waiting = request('a');
+    expect(await two.attempt(waiting, true, call)).toEqual({ status: 'contended' });
+    expect(await one.release(grant, call)).toBe('released');
+    const { holders, waiters } = await one.inspect('a', call);
+    expect(holders).toMatchObject([{ acquisitionId: waiting.acquisitionId }]);
+    expect(waiters).toEqual([]);
+  });
+
+  it('a renewal of many finds the one that was taken away, and those that others have written to', async () => {
+    const tablePrefix = freshPrefix();
+    const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
+    const grants: Grant[] = [];
+    for (const name of ['a', 'b', 'c', 'd']) grants.push(await take(one, request(name)));
+    const renewAll = () =>
+      one.renew(
+        grants.map((grant) => ({ grant, ttlMs: 9_000 })),
+        call,
+      );
+    expect(await renewAll()).toHaveLength(4);
+    await two.attempt(request('b'), true, call);
+    await two.forceRelease?.('c', undefined, call);
+    expect(await renewAll()).toEqual([
+      { status: 'held' },
+      { status: 'held' },
+      { status: 'lost', reason: 'force-released' },
+      { status: 'held' },
+    ]);
+    expect((await two.inspect('b', call)).waiters).toHaveLength(1);
+    expect((await two.inspect('c', call)).holders).toEqual([]);
+  });
+
+  it('a repeated attempt is told what is left of its lease by the store', async () => {
+    const backend = open({ tablePrefix: freshPrefix() });
+    const wanted = request('a', { ttlMs: 3_000 });
+    const first = await take(backend, wanted);
+    await sleep(300);
+    const again = await take(backend, wanted);
+    expect(again.fencingToken).toBe(first.fencingToken);
+    expect(again.validForMs).toBeLessThan(2_750);
+    expect(again.validForMs).toBeGreaterThan(1_000);
+  });
+});
+
+describe('the queue', () => {
+  it('is not overtaken by a single attempt, nor by a new name, while the resource is free for a moment', async () => {
+    const tablePrefix = freshPrefix();
+    const [one, two, three] = [open({ tablePrefix }), open({ tablePrefix }), open({ tablePrefix })];
+    await take(one, request('a', { ttlMs: 200 }));
+    const waiting = request('a');
+    // It does not look: its turn comes, and it is not there at once.
+    expect((await two.attempt(waiting, true, call)).status).toBe('contended');
+    await sleep(260);
+    expect((await three.attempt(request('a'), false, call)).status).toBe('contended');
+    expect((await two.attempt(waiting, true, call)).status).toBe('granted');
+  });
+
+  it('passes over who was handed the lock and does not claim it, though its process lives', async () => {
+    const tablePrefix = freshPrefix();
+    const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
+    const grant = await take(one, request('a'));
+    const lazy = request('a');
+    await two.attempt(lazy, true, call);
+    await one.release(grant, call);
+    expect((await one.inspect('a', call)).holders).toMatchObject([{ acquisitionId: lazy.acquisitionId }]);
+    const startedAt = performance.now();
+    const next = await acquire(one, request('a'), callFor(8_000));
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    await one.release(next, call);
+  });
+
+  it('loses an entry that a live process knows nothing of', async () => {
+    const tablePrefix = freshPrefix();
+    const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
+    const reading = await take(one, request('a', { mode: shared }));
+    // A writer of the second process, whose call was given up before the server got its statement.
+    const ghost = request('a');
+    await two.attempt(ghost, true, call);
+    const [row] = await sql(`SELECT CAST(state AS CHAR) AS state FROM locks.${tablePrefix}locks`);
+    await two.abandon(ghost, call);
+    await sql(
+      `UPDATE locks.${tablePrefix}locks SET waiting = 1, version = 1, state = '${String(row?.['state'])}'`,
+    );
+    const reader = acquire(two, request('a', { mode: shared }), callFor(8_000));
+    const other = await reader;
+    expect((await one.inspect('a', call)).waiters).toEqual([]);
+    await Promise.all([one.release(reading, call), two.release(other, call)]);
+  });
+});
+
+describe('the pool', () => {
+  it('loses a connection whose answer is overdue, and no more than that', async () => {
+    const tablePrefix = freshPrefix();
+    const backend = open({ tablePrefix, pool: openPool({ connectionLimit: 1 }), statementTimeoutMs: 300 });
+    await backend.release(await take(backend, request('a')), call);
+    const blocker = openPool({ connectionLimit: 1 }).promise();
+    await blocker.query('SET autocommit = 0');
+    await blocker.query(`SELECT * FROM ${tablePrefix}locks FOR UPDATE`);
+    const failed: unknown = await backend.attempt(request('a'), false, call).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ code: 'NO_ANSWER' });
+    expect(backend.isRetryable(failed)).toBe(true);
+    expect((await backend.inspect('a', call)).holders).toEqual([]);
+    await blocker.query('ROLLBACK');
+    await until(async () => (await backend.attempt(request('b'), false, call)).status === 'granted');
+  });
+
+  it('tells at once what no repetition mends', async () => {
+    const uri = 'mysql://nobody:wrong@127.0.0.1';
+    const backend = open({ tablePrefix: 'x_', uri: `${uri}:${theServer().port}/locks` });
+    const refused: unknown = await backend
+      .attempt(request('a'), false, call)
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({ errno: 1045 });
+    expect(backend.isRetryable(refused)).toBe(false);
+  });
+});
