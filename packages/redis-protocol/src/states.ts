@@ -40,7 +40,7 @@ function sharesOf(limit: number, nowMs: number, listed: readonly unknown[]): Hol
       expiresInMs: ends - nowMs,
     });
   }
-  return holders;
+  return holders.sort((a, b) => Number((a.fencingToken ?? 0n) - (b.fencingToken ?? 0n)));
 }
 
 function described(label: string, fencingToken: bigint, nowMs: number): Partial<Holder> {

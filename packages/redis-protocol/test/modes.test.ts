@@ -346,8 +346,14 @@ describe('operating', () => {
     await client.take(name, 'r', '0:0');
     await client.acquire(name, 'w', { notify: '=gone' });
     await client.take(name, 'r2', '0:0', { notify: '=gone-too' });
-    expect(Number(await client.take(name, 'r3', '0:0'))).toBeGreaterThan(0);
-    expect(await client.inspect(name)).toMatchObject({ holders: ['r', 'r2', 'r3'], waiters: [] });
+    const place = -first(await client.take(name, 'r3', '0:0', { notify: '!me' }));
+    const [reply] = (await client.run(scripts.check, client.keys(name), [
+      '5000||!me',
+      ...[1, 'r3|2000:0|!me|label', place],
+    ])) as unknown[][];
+    expect(reply?.[1]).toBe('r3');
+    const { holders, waiters } = await client.inspect(name);
+    expect([holders.sort(), waiters]).toEqual([['r', 'r3'], []]);
   });
 
   it('another type at a side key is an error, before anything is written, and stays', async () => {
@@ -409,16 +415,19 @@ describe('a slot on the move', () => {
   it('renews a share one key at a time, and ends it so that the next who looks gives its weight back', async () => {
     const name = fresh();
     const holders = client.holders(name);
-    await client.take(name, 'a', '4:3', { ttlMs: 5_000 });
-    await client.take(name, 'b', '4:1');
+    await client.take(name, 'a', '5:3', { ttlMs: 5_000 });
+    await client.take(name, 'b', '5:1');
     expect(await client.run(scripts.renewPart, [client.lock(name)], [60_000])).toBe(1);
     expect(await client.run(scripts.renewPart, [holders], [60_000, '#a|3|label'])).toBe(1);
+    // Whoever comes after it must know how long it lasts.
+    await client.take(name, 'brief', '5:1', { ttlMs: 50 });
+    await client.releaseShare(name, 'brief', 1);
     expect(await client.run(scripts.renewPart, [holders], [60_000, '#x|3|label'])).toBe(2);
     expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(50_000);
     expect(Number(await redis.command('PTTL', holders))).toBeGreaterThan(50_000);
     expect(await redis.command('ZADD', holders, 'XX', 'CH', 1, '#a|3|label')).toBe(1);
     expect(await client.run(scripts.renewPart, [holders], [60_000, '#a|3|label'])).toBe(2);
-    expect(Number(await client.take(name, 'c', '4:3'))).toBeGreaterThan(0);
+    expect(Number(await client.take(name, 'c', '5:3'))).toBeGreaterThan(0);
     expect(await client.releaseShare(name, 'a', 3)).toBe(0);
     await redis.command('SET', client.lock(name), 'theirs');
     expect(await client.run(scripts.renewPart, [client.lock(name)], [60_000])).toBe(2);

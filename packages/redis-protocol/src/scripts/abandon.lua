@@ -19,7 +19,7 @@ if released or by_shares or (queued > 0 and not held) then
   if by_shares then
     local holders = string.sub(KEYS[3], 1, -2) .. 'h'
     released = redis.call('ZSCORE', holders, '$' .. ARGV[1])
-    held, limit, used = shares(KEYS[1], holders, held, released and find_share(holders, ARGV[1]))
+    held, limit, used = shares(KEYS[1], holders, held, released and find_share(holders, ARGV[1]), true)
   end
   return hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], limit, used) or (released and 1 or 0)
 end

@@ -38,9 +38,11 @@ elseif not ARGV[6] then
       if not held and call('ZCARD', KEYS[4]) > 0 then call('DEL', KEYS[4]) end
       local share = '#' .. ARGV[1] .. '|' .. weight .. '|' .. ARGV[3]
       if call('ZADD', KEYS[4], 'NX', ends, share, token, '$' .. ARGV[1]) == 2 then
+        local minute = math.floor(last / 60000)
         first, last = math.min(first, ends), math.max(last, ends)
         call('SET', KEYS[1], '*' .. limit .. '|' .. used + weight .. '|-|' .. first .. '|' .. last, 'PX', last - now_ms)
-        call('PEXPIRE', KEYS[4], last - now_ms)
+        -- As in `settle`: two minutes longer than the mark, so once a minute is enough.
+        if not held or math.floor(last / 60000) > minute then call('PEXPIRE', KEYS[4], last - now_ms + 120000) end
         return token
       end
     elseif type(before) == 'string' then

@@ -56,7 +56,7 @@ local function check(lock, token, queue, from, to)
     if held and not limit then
       mark(lock, held)
     else
-      local handed = hand_over(lock, token, queue, notify, limit, used) or {}
+      local handed = hand_over(lock, token, queue, notify, limit, used, true) or {}
       for i = 1, #handed, 2 do tell(handed[i], handed[i + 1], times[handed[i]] or 0) end
     end
   end

@@ -25,7 +25,7 @@ if string.byte(held) == 42 then
   if not ended[1] then return 0 end
   if ARGV[2] then
     local _
-    _, limit, used = shares(KEYS[1], KEYS[4], held, ended[1])
+    _, limit, used = shares(KEYS[1], KEYS[4], held, ended[1], true)
   else
     redis.call('DEL', KEYS[1], KEYS[4])
   end

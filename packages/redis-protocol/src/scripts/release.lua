@@ -37,6 +37,6 @@ local limit, used
 if share then
   local ends = redis.call('ZSCORE', KEYS[4], share)
   if not ends or ends + 0 <= now_ms then return 0 end
-  held, limit, used = shares(KEYS[1], KEYS[4], held, share)
+  held, limit, used = shares(KEYS[1], KEYS[4], held, share, true)
 end
 return hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], limit, used) or 1

@@ -5,14 +5,18 @@
 -- Reply 1 renewed · 0 absent · 2 another's
 @include clock
 local now_ms = math.floor(now / 1000)
+local ends = now_ms + ARGV[1]
 if ARGV[2] then
-  local ends = redis.call('ZSCORE', KEYS[1], ARGV[2])
-  if not ends or ends + 0 <= now_ms then return 2 end
+  local ended = redis.call('ZSCORE', KEYS[1], ARGV[2])
+  if not ended or ended + 0 <= now_ms then return 2 end
+  redis.call('ZADD', KEYS[1], ends, ARGV[2])
+  if redis.call('PTTL', KEYS[1]) < ARGV[1] + 60000 then redis.call('PEXPIRE', KEYS[1], ARGV[1] + 120000) end
 else
   local held = redis.call('GET', KEYS[1])
   if not held then return 0 end
-  if string.byte(held) ~= 42 then return 2 end
+  local mark, first, last = string.match(held, '^(%*%d+|%d+|[+-]|)(%d+)|(%d+)$')
+  if not mark then return 2 end
+  last = math.max(last, ends)
+  redis.call('SET', KEYS[1], mark .. math.min(first, ends) .. '|' .. last, 'PX', last - now_ms)
 end
-if redis.call('PTTL', KEYS[1]) < ARGV[1] + 0 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
-if ARGV[2] then redis.call('ZADD', KEYS[1], now_ms + ARGV[1], ARGV[2]) end
 return 1

@@ -5,7 +5,7 @@ local function look(r)
   local own = r.id .. '|'
   r.holders = string.sub(r.queue, 1, -2) .. 'h'
   -- Another type at the lock key is an error here, never overwritten.
-  r.held, r.limit, r.used = shares(r.lock, r.holders, redis.call('GET', r.lock))
+  r.held, r.limit, r.used, r.ended = shares(r.lock, r.holders, redis.call('GET', r.lock))
   if r.held and string.sub(r.held, 1, #own) == own then
     return tonumber(string.match(r.held, '^[^|]*|[+-]|(%d+)|')), redis.call('PTTL', r.lock)
   end
@@ -18,10 +18,11 @@ local function look(r)
   r.last, r.horizon = read_token(r.token)
   r.queued = r.horizon * 1000 > now and redis.call('EXISTS', r.queue) == 1
 end
--- Also serves those who wait and fit: they are before it. Gives what those of the caller's own process got as well.
+-- Also serves those who wait and fit, where that may be: they are before it. Gives what those of the caller's own
+-- process got as well.
 local function look_and_serve(r, notify)
   local token, left = look(r)
-  if token or not r.queued or (r.held and not r.limit) then return {}, token, left end
+  if token or not r.queued or (r.held and not r.ended) then return {}, token, left end
   local served = hand_over(r.lock, r.token, r.queue, notify, r.limit, r.used) or {}
   return served, look(r)
 end

@@ -1,8 +1,8 @@
 -- Gives a lock that is absent, or held by shares (`limit`, `used`), to the first live waiter and to its neighbours as
 -- long as they fit, in this very step; needs clock, token and shares.
 -- Gives `{id, token, …}`: those new holders that belong to the caller's own process (the channel of `notify`) and need
--- no message; `false` when nobody got it.
-local function hand_over(lock, token, queue, notify, limit, used)
+-- no message; `false` when nobody got it. `listen`: makes sure that one who holds the others back is there.
+local function hand_over(lock, token, queue, notify, limit, used, listen)
   local holders = string.sub(queue, 1, -2) .. 'h'
   local own = string.sub(notify, 2)
   local last, horizon
@@ -16,13 +16,12 @@ local function hand_over(lock, token, queue, notify, limit, used)
     end
     local id, px, weight, to, label = string.match(head[1], '^([^|]*)|(%d+):?(%d*)|([^|]*)|(.*)$')
     local mode, channel = string.sub(to, 1, 1), string.sub(to, 2)
-    local alive = redis.call('ZSCORE', queue, '@' .. to)
-    alive = channel == own or alive and -alive * 1000 >= now
+    local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. to) or 0) * 1000 >= now
     local of = limit or 0
     if weight ~= '' and weight ~= '0' and not limit then of = -(redis.call('ZSCORE', queue, '#') or -weight) end
     if alive and not fits(weight, of, limit, used) then
       -- It holds back all behind it, unless it is gone: then nobody listens there.
-      if channel == own or mode ~= '=' or redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then break end
+      if not listen or channel == own or mode ~= '=' or redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then break end
       alive = false
     end
     redis.call('ZREM', queue, head[1])
@@ -52,8 +51,9 @@ local function hand_over(lock, token, queue, notify, limit, used)
           handed[#handed + 1] = id
           handed[#handed + 1] = last
         end
-        if not share then
+        if not share or limit > 0 and used >= limit then
           if not head[2] then redis.call('DEL', queue) end
+          table.remove(head, 1)
           break
         end
       elseif share then

@@ -28,11 +28,13 @@ local function settle(lock, holders, limit, used, flag)
   local last = redis.call('ZREVRANGEBYSCORE', holders, 1e14, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   local mark = '*' .. limit .. '|' .. used .. '|' .. flag .. '|' .. first .. '|' .. last
   redis.call('SET', lock, mark, 'PX', last - now_ms)
-  redis.call('PEXPIRE', holders, last - now_ms)
+  -- Longer than the mark, without which it counts for nothing: so it need not be moved with each share.
+  redis.call('PEXPIRE', holders, last - now_ms + 120000)
   return mark
 end
--- Takes out what has ended, and `gone`. Gives what is held (`nil`: nothing any more) and, if by shares, limit and use.
-local function shares(lock, holders, held, gone)
+-- Takes out what has ended, and `gone`. Gives what is held (`nil`: nothing any more) and, if by shares, limit, use, and
+-- whether anything was taken out. `followed`: by a hand-over, which settles.
+local function shares(lock, holders, held, gone, followed)
   local limit, used, flag = string.match(held or '', '^%*(%d+)|(%d+)|([+-])|%d+|%d+$')
   if not limit then return held end
   local ended = redis.call('ZRANGEBYSCORE', holders, '-inf', now_ms)
@@ -41,8 +43,15 @@ local function shares(lock, holders, held, gone)
     local id, weight = string.match(share, '^#([^|]*)|(%d+)|')
     used = used - redis.call('ZREM', holders, share, '$' .. id) / 2 * weight
   end
-  if ended[1] then held = settle(lock, holders, limit, used, flag) end
-  if held then return held, limit + 0, used + 0 end
+  if ended[1] then
+    if not followed then
+      held = settle(lock, holders, limit, used, flag)
+    elseif redis.call('ZCARD', holders) == 0 then
+      held = nil
+      redis.call('DEL', lock)
+    end
+  end
+  if held then return held, limit + 0, used + 0, ended[1] end
 end
 -- Whether one more may hold beside what shares hold (nothing: `limit` is nil), where the limit is `of`.
 local function fits(weight, of, limit, used)
