@@ -147,7 +147,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
       const permit = await heavy;
       figure(`${library}: permit of a migrating slot in after its end`, performance.now() - migratedAt);
       expect(performance.now() - migratedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
-      expect(await target.command('GET', `lock:${permits}`)).toBe('*3|3');
+      expect(await target.command('GET', `lock:${permits}`)).toMatch(/^\*3\|3\|/);
       for (const { acquisitionId, expiresInMs } of (await waiter.inspect(permits)).holders) {
         if (acquisitionId === keptPermit.acquisitionId) expect(expiresInMs).toBeGreaterThan(2 * TTL_MS);
       }

@@ -78,7 +78,7 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
     });
     figure(`${library}, permits after a killed holder's`, machineNow() - endsAt);
     await untilWaiting(locks, 'a', 1);
-    expect(await redis.command('GET', 'lock:a')).toBe('*3|3');
+    expect(await redis.command('GET', 'lock:a')).toMatch(/^\*3\|3\|/);
     await kept.release();
     for (const lease of await Promise.all(waiting.map(({ work }) => work))) await lease.release();
     expect(await redis.command('EXISTS', 'lock:a', '{lock:a}:h', '{lock:a}:q')).toBe(0);

@@ -109,11 +109,11 @@ async function renewByParts(
   args: readonly string[],
 ): Promise<Standing> {
   const [lock, holders] = keys as [string, string];
-  const [, ttlMs, share] = args as [string, string, string];
+  const [id, ttlMs, share] = args as [string, string, string];
   try {
-    const standing = standingOf(await runScript(port, scripts.renewPart, [lock], [ttlMs]));
+    const standing = standingOf(await runScript(port, scripts.renewPart, [lock], [ttlMs, id]));
     if (standing !== held) return standing;
-    return standingOf(await runScript(port, scripts.renewPart, [holders], [ttlMs, share]));
+    return standingOf(await runScript(port, scripts.renewPart, [holders], [ttlMs, id, share]));
   } catch (error) {
     return { status: 'unknown', error };
   }

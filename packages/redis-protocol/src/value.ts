@@ -31,9 +31,9 @@ export function parseMember(member: string): Member {
   return { id, weight: weight === undefined ? undefined : Number(weight), label: label.join('|') };
 }
 
-/** What the lock key holds while readers or permits do: `*<limit>|<used>|<flag>|<first>|<last>`. Gives the limit, 0 for readers. */
+/** What the lock key holds while readers or permits do: `*<limit>|<used>|<flag>|<first>|<last>|<id>`. Gives the limit, 0 for readers. */
 export function parseMark(value: string): number | undefined {
-  const match = /^\*(\d+)\|\d+\|[+-]\|\d+\|\d+$/.exec(value);
+  const match = /^\*(\d+)\|\d+\|[+-]\|\d+\|\d+\|[\w-]+$/.exec(value);
   return match ? Number(match[1]) : undefined;
 }
 

@@ -417,21 +417,21 @@ describe('a slot on the move', () => {
     const holders = client.holders(name);
     await client.take(name, 'a', '5:3', { ttlMs: 5_000 });
     await client.take(name, 'b', '5:1');
-    expect(await client.run(scripts.renewPart, [client.lock(name)], [60_000])).toBe(1);
-    expect(await client.run(scripts.renewPart, [holders], [60_000, '#a|3|label'])).toBe(1);
+    expect(await client.run(scripts.renewPart, [client.lock(name)], [60_000, 'a'])).toBe(1);
+    expect(await client.run(scripts.renewPart, [holders], [60_000, 'a', '#a|3|label'])).toBe(1);
     // Whoever comes after it must know how long it lasts.
     await client.take(name, 'brief', '5:1', { ttlMs: 50 });
     await client.releaseShare(name, 'brief', 1);
-    expect(await client.run(scripts.renewPart, [holders], [60_000, '#x|3|label'])).toBe(2);
+    expect(await client.run(scripts.renewPart, [holders], [60_000, 'x', '#x|3|label'])).toBe(2);
     expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(50_000);
     expect(Number(await redis.command('PTTL', holders))).toBeGreaterThan(50_000);
     expect(await redis.command('ZADD', holders, 'XX', 'CH', 1, '#a|3|label')).toBe(1);
-    expect(await client.run(scripts.renewPart, [holders], [60_000, '#a|3|label'])).toBe(2);
+    expect(await client.run(scripts.renewPart, [holders], [60_000, 'a', '#a|3|label'])).toBe(2);
     expect(Number(await client.take(name, 'c', '5:3'))).toBeGreaterThan(0);
     expect(await client.releaseShare(name, 'a', 3)).toBe(0);
     await redis.command('SET', client.lock(name), 'theirs');
-    expect(await client.run(scripts.renewPart, [client.lock(name)], [60_000])).toBe(2);
+    expect(await client.run(scripts.renewPart, [client.lock(name)], [60_000, 'a'])).toBe(2);
     await redis.command('DEL', client.lock(name));
-    expect(await client.run(scripts.renewPart, [client.lock(name)], [60_000])).toBe(0);
+    expect(await client.run(scripts.renewPart, [client.lock(name)], [60_000, 'a'])).toBe(0);
   });
 });

@@ -28,7 +28,7 @@ elseif not ARGV[6] then
   -- The same for one more share where nobody waits, none has ended and there is room.
   local asked, weight = string.match(ARGV[5], '^(%d+):(%d+)$')
   local held = call('GET', KEYS[1])
-  local limit, used, first, last = string.match(held or '', '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)$')
+  local limit, used, first, last, id = string.match(held or '', '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)|(.*)$')
   local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
   local ends = now_ms + ARGV[2]
   if not held then limit, used, first, last = asked, 0, ends, ends end
@@ -39,8 +39,9 @@ elseif not ARGV[6] then
       local share = '#' .. ARGV[1] .. '|' .. weight .. '|' .. ARGV[3]
       if call('ZADD', KEYS[4], 'NX', ends, share, token, '$' .. ARGV[1]) == 2 then
         local minute = math.floor(last / 60000)
-        first, last = math.min(first, ends), math.max(last, ends)
-        call('SET', KEYS[1], '*' .. limit .. '|' .. used + weight .. '|-|' .. first .. '|' .. last, 'PX', last - now_ms)
+        if ends >= last + 0 then last, id = ends, ARGV[1] end
+        local mark = '*' .. limit .. '|' .. used + weight .. '|-|' .. math.min(first, ends) .. '|' .. last .. '|' .. id
+        call('SET', KEYS[1], mark, 'PX', last - now_ms)
         -- As in `settle`: two minutes longer than the mark, so once a minute is enough.
         if not held or math.floor(last / 60000) > minute then call('PEXPIRE', KEYS[4], last - now_ms + 120000) end
         return token

@@ -13,18 +13,24 @@ if string.sub(held, 1, #own) == own then
 else
   share = ARGV[3]
   if not share or string.byte(held) ~= 42 then return 0 end
-  local limit, used, first, last = string.match(held, '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)$')
+  local limit, used, first, last, id = string.match(held, '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)|(.*)$')
   local time = limit and redis.call('TIME')
   if limit and first + 0 > time[1] * 1000 + math.floor(time[2] / 1000) then
     -- Nobody waits, and none has ended.
     if redis.call('ZREM', KEYS[4], share, '$' .. ARGV[1]) == 0 then return 0 end
-    local longest = redis.call('ZREVRANGEBYSCORE', KEYS[4], 1e14, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
     local weight = string.match(share, '|(%d+)|')
-    if not longest then
-      redis.call('DEL', KEYS[1])
-    elseif longest ~= last or weight ~= '0' then
-      redis.call('SET', KEYS[1], '*' .. limit .. '|' .. used - weight .. '|-|' .. first .. '|' .. longest)
-      redis.call('PEXPIREAT', KEYS[1], longest)
+    local longest
+    if id == ARGV[1] then
+      longest, last = unpack(redis.call('ZREVRANGEBYSCORE', KEYS[4], 1e14, '-inf', 'WITHSCORES', 'LIMIT', 0, 1))
+      if not longest then
+        redis.call('DEL', KEYS[1])
+        return 1
+      end
+      id = string.match(longest, '^#([^|]*)')
+    end
+    if longest or weight ~= '0' then
+      redis.call('SET', KEYS[1], '*' .. limit .. '|' .. used - weight .. '|-|' .. first .. '|' .. last .. '|' .. id)
+      redis.call('PEXPIREAT', KEYS[1], last)
     end
     return 1
   end

@@ -11,7 +11,7 @@ local function renew(lock, holders, id, ttl, share)
     redis.call('PEXPIRE', lock, ttl)
     return tonumber(string.match(held, '^[^|]*|[+-]|(%d+)|'))
   end
-  local limit, used, flag = string.match(held, '^%*(%d+)|(%d+)|([+-])|%d+|%d+$')
+  local limit, used, flag = string.match(held, '^%*(%d+)|(%d+)|([+-])|%d+|%d+|')
   local ends = limit and redis.call('ZSCORE', holders, share)
   if not ends or ends + 0 <= now_ms then return 2 end
   -- First write PEXPIRE: it passes when memory is full, and lets the writes after it pass.

@@ -1,6 +1,6 @@
--- Readers and permits; needs clock. While any of them holds, the lock key is `*<limit>|<used>|<flag>|<first>|<last>`
--- until the last of them ends; limit 0: readers; flag as in exclusive values; between `first` and `last` (server ms) all
--- of them end. The holders key is a sorted set of `#<id>|<weight>|<label>` = server ms of its end, and `$<id>` = its
+-- Readers and permits; needs clock. While any of them holds, the lock key is
+-- `*<limit>|<used>|<flag>|<first>|<last>|<id>` until the last of them ends; limit 0: readers; flag as in exclusive values;
+-- none ends before `first` (server ms), and the one that ends last, at `last`, is `id`. The holders key is a sorted set of `#<id>|<weight>|<label>` = server ms of its end, and `$<id>` = its
 -- token. Only while that mark stands do the holders count.
 local now_ms = math.floor(now / 1000)
 local function share_of(id, weight, label)
@@ -25,8 +25,9 @@ local function settle(lock, holders, limit, used, flag)
     redis.call('DEL', lock, holders)
     return nil
   end
-  local last = redis.call('ZREVRANGEBYSCORE', holders, 1e14, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  local mark = '*' .. limit .. '|' .. used .. '|' .. flag .. '|' .. first .. '|' .. last
+  local share, last = unpack(redis.call('ZREVRANGEBYSCORE', holders, 1e14, '-inf', 'WITHSCORES', 'LIMIT', 0, 1))
+  local id = string.match(share, '^#([^|]*)')
+  local mark = '*' .. limit .. '|' .. used .. '|' .. flag .. '|' .. first .. '|' .. last .. '|' .. id
   redis.call('SET', lock, mark, 'PX', last - now_ms)
   -- Longer than the mark, without which it counts for nothing: so it need not be moved with each share.
   redis.call('PEXPIRE', holders, last - now_ms + 120000)
@@ -35,7 +36,7 @@ end
 -- Takes out what has ended, and `gone`. Gives what is held (`nil`: nothing any more) and, if by shares, limit, use, and
 -- whether anything was taken out. `followed`: by a hand-over, which settles.
 local function shares(lock, holders, held, gone, followed)
-  local limit, used, flag = string.match(held or '', '^%*(%d+)|(%d+)|([+-])|%d+|%d+$')
+  local limit, used, flag = string.match(held or '', '^%*(%d+)|(%d+)|([+-])|%d+|%d+|')
   if not limit then return held end
   local ended = redis.call('ZRANGEBYSCORE', holders, '-inf', now_ms)
   ended[#ended + 1] = gone or nil
