@@ -352,8 +352,11 @@ function endOf(grant: Grant): number {
 /** What one node granted, in the mode that the lease has by now. */
 function grantAt(grant: Grant, index: number): Grant | undefined {
   const own = (grant as Partial<QuorumGrant>).nodes?.[index];
-  // The node's very own where nothing changed: it may have noted something on it.
-  return own && own.request.mode !== grant.request.mode ? { ...own, request: grant.request } : own;
+  if (own === undefined) return undefined;
+  const { acquisitionId, mode } = own.request;
+  // The node's very own where nothing changed: it may have noted something on it. Never for another id (docs/spec.md §3.1).
+  const same = acquisitionId === grant.request.acquisitionId && mode.kind === grant.request.mode.kind;
+  return same ? own : { ...own, request: grant.request };
 }
 
 /** What the nodes agree on: held until the first of a majority ends. A node's own token is no token of the quorum. */
