@@ -1,16 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { AcquireRequest, Attempt, Call, Grant, Standing } from '@locks/core/backend';
+import { LineOfRuns } from './line-of-runs.ts';
 import { Mutex } from './mutex.ts';
-import { type Entry, grantTo, lastMode, lose, neededMode, newRun, type Run, serverModeOf } from './run.ts';
+import { type Entry, lastMode, lose, newRun, type Run, serverModeOf } from './run.ts';
 import type { ServerLock } from './server-lock.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
 
 /** How often somebody without a connection to wait on looks again. */
 const PARKED_RETRY_MS = 100;
-/** A cancelled wait that does not end by then is ended with its connection. */
-const WITHDRAW_MS = 1_000;
-const QUICK_LOOKS = 5;
 
 /**
  * One resource as this process sees it: its holders and its waiters, in runs. PostgreSQL queues the runs of all
@@ -20,18 +17,26 @@ export class ResourceQueue {
   /** As a rule one: every name that has this key. */
   readonly names = new Set<string>();
   readonly lock: ServerLock;
-  readonly entries = new Map<string, Entry>();
-  readonly runs: Run[] = [];
   /** Calls that are under way with this object. */
   users = 0;
   /** Given up here, and not yet on the server. */
   readonly leaving = new Set<Entry>();
   readonly #sessions: Sessions;
   readonly #steps = new Mutex();
+  readonly #line: LineOfRuns;
 
   constructor(lock: ServerLock, sessions: Sessions) {
     this.lock = lock;
     this.#sessions = sessions;
+    this.#line = new LineOfRuns(lock, sessions, this.#steps);
+  }
+
+  get entries(): ReadonlyMap<string, Entry> {
+    return this.#line.entries;
+  }
+
+  get runs(): readonly Run[] {
+    return this.#line.runs;
   }
 
   get unused(): boolean {
@@ -81,7 +86,7 @@ export class ResourceQueue {
       const entry = this.entries.get(acquisitionId);
       if (entry?.grant === undefined) return { status: 'lost', reason: 'session-lost' };
       entry.mode = { kind: 'shared' };
-      await this.#serve(entry.run);
+      await this.#line.serve(entry.run);
       return this.entries.has(acquisitionId)
         ? { status: 'held' }
         : { status: 'lost', reason: 'session-lost' };
@@ -100,7 +105,7 @@ export class ResourceQueue {
 
   /** The session is gone, and with it what it held and where it stood. */
   sessionLost(session: Session): void {
-    for (const run of this.runs.filter((one) => one.session === session)) this.#drop(run);
+    for (const run of this.runs.filter((one) => one.session === session)) this.#line.drop(run);
   }
 
   /** Everybody who waits asks again: to learn whether the server is there. */
@@ -112,7 +117,7 @@ export class ResourceQueue {
   unpark(): void {
     const parked = this.runs.find(({ state }) => state === 'parked');
     if (parked === undefined || this.#steps.busy) return;
-    this.#steps.run(() => this.#stand(parked)).catch(() => this.hint());
+    this.#steps.run(() => this.#line.stand(parked)).catch(() => this.hint());
   }
 
   async #attempt(request: AcquireRequest, enqueue: boolean, now: () => number): Promise<Attempt> {
@@ -134,9 +139,9 @@ export class ResourceQueue {
     if (last === undefined) {
       const token = await this.lock.try(main, mode);
       if (token !== undefined) {
-        const run = this.#push(newRun('held', mode));
-        this.#settleOn(run, main);
-        return { status: 'granted', grant: this.#admit({ ...entry, run }, token) };
+        const run = this.#line.push(newRun('held', mode));
+        this.#line.settleOn(run, main);
+        return { status: 'granted', grant: this.#line.admit({ ...entry, run }, token) };
       }
     } else {
       const atOnce =
@@ -146,16 +151,16 @@ export class ResourceQueue {
         this.runs.every(({ state }) => state === 'held');
       // Behind a reader only readers: the lock is never strengthened.
       const fits = enqueue && (mode === 'shared' || lastMode(last) === 'exclusive');
-      if ((atOnce || fits) && (await this.#isLastInLine(main, last))) {
-        this.#join({ ...entry, run: last });
-        if (last.state === 'held') await this.#serve(last);
+      if ((atOnce || fits) && (await this.#line.isLastInLine(main, last))) {
+        this.#line.join({ ...entry, run: last });
+        if (last.state === 'held') await this.#line.serve(last);
         return this.#standing(request);
       }
     }
     if (!enqueue) return { status: 'contended' };
-    const run = this.#push(newRun('parked', mode));
-    this.#join({ ...entry, run });
-    await this.#stand(run);
+    const run = this.#line.push(newRun('parked', mode));
+    this.#line.join({ ...entry, run });
+    await this.#line.stand(run);
     run.placed = true;
     return this.#standing(request);
   }
@@ -164,7 +169,7 @@ export class ResourceQueue {
     const { run, request } = entry;
     if (entry.grant === undefined) {
       const due = performance.now() - run.triedAt >= PARKED_RETRY_MS * 0.7;
-      if (run.state === 'parked' && due) await this.#tryParked(run);
+      if (run.state === 'parked' && due) await this.#line.tryParked(run);
       run.placed = true;
     }
     return this.#standing(request);
@@ -177,228 +182,26 @@ export class ResourceQueue {
     return { status: 'contended' };
   }
 
-  /** Whether nobody else stands behind this run, so that who comes now may come into it. */
-  async #isLastInLine(main: Session, last: Run): Promise<boolean> {
-    if (last.session === undefined) return true;
-    const waitedFor = await this.lock.isWaitedFor(main, last.session);
-    return !waitedFor && last.state !== 'over';
-  }
-
-  /** Takes a place in the server's queue, if there is a connection for it. Comes back when the place is fixed. */
-  async #stand(run: Run): Promise<void> {
-    // Without a connection, as with a full server, it stays parked.
-    const session =
-      run.state === 'parked' ? await this.#sessions.forWait().catch(() => undefined) : undefined;
-    if (session === undefined) return;
-    run.session = session;
-    run.state = 'queued';
-    const turn = this.lock.wait(session, run.serverMode);
-    run.turn = turn;
-    turn
-      .then(
-        () => this.#steps.run(() => this.#turnCame(run)),
-        () => this.#steps.run(() => this.#turnFailed(run)),
-      )
-      .catch((error: unknown) => session.end(error));
-    for (let looks = 1; run.state === 'queued' && session.blocked; looks += 1) {
-      const main = await this.#sessions.main();
-      if (await this.lock.isQueued(main, session)) return;
-      if (looks > QUICK_LOOKS) await delay(1);
-    }
-    if (run.state === 'queued') await turn.then(() => this.#turnCame(run), ignore);
-  }
-
-  async #turnCame(run: Run): Promise<void> {
-    const { session } = run;
-    if (run.state !== 'queued' || session === undefined) return;
-    let token: string | null;
-    try {
-      // The server granted it to a process that may have stood still since (docs/spec.md §7.7).
-      token = await this.lock.confirm(session);
-    } catch (error) {
-      return session.end(error);
-    }
-    if ((run.state as Run['state']) === 'over') return;
-    run.state = 'held';
-    await this.#serve(run, token);
-  }
-
-  /** The server ended the wait: cancelled by an administrator, or out of memory. */
-  async #turnFailed(run: Run): Promise<void> {
-    const { session } = run;
-    if (run.state !== 'queued' || session === undefined) return;
-    this.#drop(run);
-    await this.#clear(session, run);
-  }
-
-  /** Grants what fits at the head of the run, or gives the lock back when there is nobody left. */
-  async #serve(run: Run, token?: string | null): Promise<void> {
-    const { session } = run;
-    let minted = token;
-    while (run.state === 'held' && session !== undefined) {
-      if (run.holders.size + run.waiting.length === 0) {
-        await this.#unlock(run);
-        return;
-      }
-      if (run.serverMode === 'exclusive' && neededMode(run) === 'shared') {
-        await this.lock.weaken(session).catch((error: unknown) => session.end(error));
-        run.serverMode = 'shared';
-        continue;
-      }
-      const head = run.waiting[0];
-      if (head === undefined || !fitsBeside(head, run)) return;
-      try {
-        minted ??= await this.lock.nextToken(session);
-      } catch {
-        // They ask again, and are told why there is no token.
-        for (const entry of run.waiting.splice(0)) this.#forget(entry);
-        continue;
-      }
-      if (run.waiting[0] !== head) continue;
-      run.waiting.shift();
-      this.#admit(head, minted);
-      minted = undefined;
-    }
-  }
-
   async #leave(acquisitionId: string): Promise<boolean> {
     const entry = this.entries.get(acquisitionId);
     if (entry === undefined) return false;
     const { run } = entry;
-    this.entries.delete(acquisitionId);
+    this.#line.entries.delete(acquisitionId);
     const held = run.holders.delete(entry);
     if (!held) run.waiting.splice(run.waiting.indexOf(entry), 1);
     if (run.holders.size + run.waiting.length > 0) {
-      if (run.state === 'held') await this.#serve(run).catch(ignore);
+      if (run.state === 'held') await this.#line.serve(run).catch(ignore);
       return held;
     }
     this.leaving.add(entry);
     try {
-      if (run.state === 'held') return (await this.#unlock(run)) && held;
-      await this.#withdraw(run);
+      if (run.state === 'held') return (await this.#line.unlock(run)) && held;
+      await this.#line.withdraw(run);
       return held;
     } finally {
       this.leaving.delete(entry);
     }
   }
-
-  async #unlock(run: Run): Promise<boolean> {
-    const { session } = run;
-    this.#end(run);
-    if (session === undefined) return false;
-    let had = true;
-    try {
-      had = await this.lock.unlock(session, run.serverMode);
-    } catch (error) {
-      if (!session.alive) throw error;
-      await this.#clear(session, run);
-      return true;
-    }
-    this.#sessions.unload(session);
-    const next = this.runs[0];
-    if (next?.state === 'parked') await this.#tryParked(next).catch(ignore);
-    return had;
-  }
-
-  /** Without a connection to wait on: whoever comes when nobody waits gets it. */
-  async #tryParked(run: Run): Promise<void> {
-    run.triedAt = performance.now();
-    await this.#stand(run);
-    if (run.state !== 'parked' || this.runs[0] !== run) return;
-    const main = await this.#sessions.main();
-    const token = await this.lock.try(main, run.serverMode);
-    if (token === undefined) return;
-    run.state = 'held';
-    this.#settleOn(run, main);
-    await this.#serve(run, token);
-  }
-
-  /** Nobody in the run waits any more: the server forgets the wait, and what it may have granted meanwhile. */
-  async #withdraw(run: Run): Promise<void> {
-    const { session, turn } = run;
-    this.#end(run);
-    if (session === undefined || turn === undefined) return;
-    try {
-      const main = await this.#sessions.main();
-      if (session.blocked)
-        await main.ask({ text: 'SELECT pg_cancel_backend($1::int4)', values: [session.pid] });
-      const outcome = await Promise.race([
-        turn.then(
-          () => 'granted' as const,
-          () => 'cancelled' as const,
-        ),
-        delay(WITHDRAW_MS, 'late' as const, { ref: false }),
-      ]);
-      if (outcome === 'late') throw new Error('a cancelled wait did not end');
-      if (outcome === 'granted') await this.lock.confirm(session);
-    } catch (error) {
-      return session.end(error);
-    }
-    // The grant and the cancel may have met: then the server has both said no and locked.
-    await this.#clear(session, run);
-  }
-
-  /** Makes sure that a session does not hold what nobody knows of, or ends it. */
-  async #clear(session: Session, run: Run): Promise<void> {
-    try {
-      await this.lock.giveBackIfHeld(session, run.serverMode);
-      this.#sessions.unload(session);
-    } catch (error) {
-      session.end(error);
-    }
-  }
-
-  #push(run: Run): Run {
-    this.runs.push(run);
-    return run;
-  }
-
-  #settleOn(run: Run, session: Session): void {
-    run.session = session;
-    this.#sessions.carry(session);
-    if (!session.alive) this.#drop(run);
-  }
-
-  #join(entry: Entry): void {
-    this.entries.set(entry.request.acquisitionId, entry);
-    entry.run.waiting.push(entry);
-  }
-
-  #admit(entry: Entry, token: string | null): Grant {
-    const { run } = entry;
-    this.entries.set(entry.request.acquisitionId, entry);
-    run.holders.add(entry);
-    const grant = grantTo(entry, run.session as Session, token);
-    entry.wake?.(grant);
-    return grant;
-  }
-
-  /** Out of the queue, together with everybody in it. */
-  #drop(run: Run): void {
-    this.#end(run);
-    for (const entry of run.holders) {
-      this.entries.delete(entry.request.acquisitionId);
-      lose(entry, 'session-lost');
-    }
-    for (const entry of run.waiting.splice(0)) this.#forget(entry);
-  }
-
-  #forget(entry: Entry): void {
-    this.entries.delete(entry.request.acquisitionId);
-    entry.wake?.(undefined);
-  }
-
-  #end(run: Run): void {
-    run.state = 'over';
-    const index = this.runs.indexOf(run);
-    if (index >= 0) this.runs.splice(index, 1);
-  }
-}
-
-function fitsBeside(head: Entry, run: Run): boolean {
-  if (run.holders.size === 0) return true;
-  if (head.mode.kind !== 'shared') return false;
-  return [...run.holders].every(({ mode }) => mode.kind === 'shared');
 }
 
 function ignore(): void {

@@ -112,6 +112,14 @@ export class ServerLock {
     await asked.catch(() => this.unlock(session, mode));
   }
 
+  /** Ends the wait of that session, if it still waits for this lock, and nothing else. */
+  async cancel(asker: Session, waiter: Session): Promise<void> {
+    await asker.ask({
+      text: `SELECT pg_cancel_backend(pid) FROM pg_locks WHERE ${IS_THIS_LOCK} AND NOT granted AND pid = $3`,
+      values: [...halvesOf(this.key), waiter.pid],
+    });
+  }
+
   /** Whether a wait of that session is in the server's queue: from here on its place is fixed. */
   async isQueued(asker: Session, waiter: Session): Promise<boolean> {
     const [[event] = []] = await asker.ask({

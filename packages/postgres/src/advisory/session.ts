@@ -49,6 +49,7 @@ export class Session {
   readonly #listeners: ((error: SessionEndedError) => void)[] = [];
   readonly #probe: () => Statement;
   #probing: Promise<void> | undefined;
+  #probedAt = performance.now();
   readonly #heard: (rows: Row[]) => void;
   /** Whether the process may not end while this connection is open. */
   #keepsAlive = true;
@@ -103,12 +104,17 @@ export class Session {
   /** Resolves when the server answered something that was sent after this call, or a little before it. */
   async fresh(): Promise<void> {
     if (this.alive && this.#life.elapsedMs < this.#timeoutMs / 6) return;
+    await this.#askAfter();
+  }
+
+  #askAfter(): Promise<void> {
+    this.#probedAt = performance.now();
     this.#probing ??= this.ask(this.#probe())
       .then((rows) => this.#heard(rows))
       .finally(() => {
         this.#probing = undefined;
       });
-    await this.#probing;
+    return this.#probing;
   }
 
   /** Takes the session for ended, now and for good, and ends it. */
@@ -180,9 +186,8 @@ export class Session {
   #beat(): void {
     // A wait in the queue holds nothing; whether it is still there the main session asks.
     if (this.#sending?.patient === true || this.#expired()) return;
-    if (this.#sending === undefined && this.#life.elapsedMs >= this.#timeoutMs / 3) {
-      this.fresh().catch((error: unknown) => this.end(error));
-    }
+    // Also when other statements prove the session all the time: the probe asks for more than that.
+    if (performance.now() - this.#probedAt >= this.#timeoutMs / 3) this.#askAfter().catch(ignore);
   }
 
   /** With the next turn of the event loop: most answers are followed by another statement at once. */
@@ -213,4 +218,8 @@ export class Session {
 function isFatal(error: Error): boolean {
   const { code } = error as { code?: unknown };
   return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || code.startsWith('57P');
+}
+
+function ignore(): void {
+  // A session that ended tells so itself; any other answer is a sign of life too.
 }

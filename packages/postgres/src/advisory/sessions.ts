@@ -58,6 +58,7 @@ export class Sessions {
       if (load !== undefined) load.idleSince = performance.now();
       return this.#main;
     }
+    if (this.#closed) throw new SessionEndedError('the backend was closed');
     this.#openingMain ??= this.#openSession(this.#channels)
       .then((session) => (this.#main = session))
       .finally(() => {
@@ -69,7 +70,8 @@ export class Sessions {
   /** A session that carries nothing, to stand in the queue; `undefined` when there are as many as there may be. */
   async forWait(): Promise<Session | undefined> {
     for (const session of this.#open) {
-      if (session !== this.#main && session.alive && this.#loads.get(session)?.runs === 0) {
+      const usable = session !== this.#main && session.alive && !session.closing;
+      if (usable && this.#loads.get(session)?.runs === 0) {
         this.carry(session);
         return session;
       }
@@ -139,9 +141,10 @@ export class Sessions {
   async #connect(): Promise<pg.Client> {
     const client = ownConnection(this.#pool, APPLICATION);
     client.on('error', () => undefined);
-    // An application's own limit for statements: waits take longer, and sessions have limits of their own.
+    // What an application has set for its own statements: waits take longer, and answers are read as texts.
     const { connectionParameters } = client as { connectionParameters?: { query_timeout?: number } };
     if (connectionParameters !== undefined) connectionParameters.query_timeout = 0;
+    Object.assign(client, { pipeline: false, binary: false });
     return await this.#inTime(client, async () => {
       await client.connect();
       return client;
@@ -199,7 +202,9 @@ export class Sessions {
 
   #probed(session: Session, rows: Row[]): void {
     const [pid, asked, alive] = rows[0] ?? [];
-    if (Number(pid) !== session.pid) throw new Error('a pooler gave its server session to somebody else');
+    if (Number(pid) !== session.pid) {
+      return session.end(new Error('a pooler gave its server session to somebody else'));
+    }
     const gone = new Set((asked ?? '').split(',').filter((one) => one !== ''));
     for (const one of (alive ?? '').split(',')) gone.delete(one);
     for (const other of this.#open) {

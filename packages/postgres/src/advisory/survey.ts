@@ -91,7 +91,13 @@ export class Survey {
 
   /** A notification came in on the main session. */
   heard(channel: string, payload: string, sessions: Sessions): void {
-    const message = JSON.parse(payload) as Question | Answer;
+    let message: Question | Answer;
+    try {
+      message = JSON.parse(payload) as Question | Answer;
+    } catch {
+      // Of another program on our channel.
+      return;
+    }
     if (channel === this.#channel) this.#answered(message as Answer);
     else this.#answer(message as Question, sessions).catch(() => undefined);
   }
