@@ -1,4 +1,4 @@
-import type { AcquireRequest, Call, Grant, LossReason } from '@locks/core/backend';
+import type { AcquireRequest, Call, Grant, LockMode, LossReason } from '@locks/core/backend';
 import type { KeyRange } from './keys.ts';
 import type { Lease } from './leases.ts';
 import type { Session } from './waiter-session.ts';
@@ -24,6 +24,8 @@ export interface Place {
   readonly createRevision: number;
   /** Changes when the entry is written again: by a grant, or with another limit. */
   readonly modRevision: number;
+  /** With the limit of today. */
+  readonly mode: LockMode;
 }
 
 /** Core waits for its turn. */

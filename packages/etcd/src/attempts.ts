@@ -73,7 +73,7 @@ export class Attempts {
         }
         this.#queued(acquisition, own, session);
         const turn = turnOf(others, own.mode, own.createRevision);
-        if (turn.status === 'blocked') return this.#blocked(acquisition, turn, answer.revision);
+        if (turn.status === 'blocked') return this.#blocked(acquisition, turn, answer.revision, call);
         continue;
       }
       const conflict = conflictWith(others, acquisition.request.mode);
@@ -138,7 +138,7 @@ export class Attempts {
       }
       acquisition.place = own;
       turn = turnOf(others, own.mode, own.createRevision);
-      if (turn.status === 'blocked') return this.#blocked(acquisition, turn, revision);
+      if (turn.status === 'blocked') return this.#blocked(acquisition, turn, revision, call);
     }
     throw new ChangedMeanwhileError('The queue of the lock changed again and again.');
   }
@@ -150,19 +150,20 @@ export class Attempts {
   ): Promise<{ readonly status: 'free' } | Extract<Outcome, { status: 'blocked' | 'out-of-line' }>> {
     const response = await this.#port.txn({ compare: [], success: [read(acquisition.range)], failure: [] }, call);
     acquisition.assertWanted();
-    return this.stands(acquisition, answerOf(response, 0, acquisition.request.acquisitionId));
+    return this.stands(acquisition, answerOf(response, 0, acquisition.request.acquisitionId), call);
   }
 
   stands(
     acquisition: Acquisition,
     { own, others, revision }: Answer,
+    call: Call,
   ): { readonly status: 'free' } | Extract<Outcome, { status: 'blocked' | 'out-of-line' }> {
     if (own === undefined) return this.#outOfLine(acquisition);
     // A claim that was not answered had come in: the next one fails, and gets its grant.
     if (own.held) return { status: 'free' };
     acquisition.place = own;
     const turn = turnOf(others, own.mode, own.createRevision);
-    return turn.status === 'free' ? turn : this.#blocked(acquisition, turn, revision);
+    return turn.status === 'free' ? turn : this.#blocked(acquisition, turn, revision, call);
   }
 
   /** Ends every hold and takes their place, ahead of the queue. */
@@ -331,11 +332,15 @@ export class Attempts {
     acquisition: Acquisition,
     { by }: Extract<Turn, { status: 'blocked' }>,
     revision: number,
+    call: Call,
   ): Extract<Outcome, { status: 'blocked' }> {
     // It may wait longer than a lease lasts: whoever comes next uses it.
     if (acquisition.lease !== undefined && !acquisition.doubtful) {
       this.#leases.giveBack(acquisition.lease);
       acquisition.lease = undefined;
+    }
+    if (acquisition.lease === undefined && by.every(({ held }) => held)) {
+      this.#leases.prepare(acquisition.request.ttlMs, call);
     }
     return { status: 'blocked', by, revision };
   }
@@ -381,8 +386,9 @@ function inOrderOf(ways: readonly Way[]): IRequestOp {
   return when(first.conditions, [first.write], rest.length === 0 ? [] : [inOrderOf(rest)]);
 }
 
-function putHold({ key, request }: Acquisition, lease: Lease): IRequestOp {
-  const value = encodeHold({ mode: request.mode, label: request.label });
+function putHold({ key, request, place }: Acquisition, lease: Lease): IRequestOp {
+  // A permit that was queued under another limit is granted under the present one.
+  const value = encodeHold({ mode: place?.mode ?? request.mode, label: request.label });
   return { request_put: { key, value, lease: lease.id } };
 }
 

@@ -28,6 +28,7 @@ export class Leases {
   readonly #port: EtcdPort;
   readonly #keepAlive: KeepAlive;
   readonly #idle = new Map<number, Lease[]>();
+  readonly #preparing = new Set<number>();
   #count = 0;
 
   constructor(port: EtcdPort, keepAlive: KeepAlive) {
@@ -40,9 +41,23 @@ export class Leases {
     const idle = this.#idle.get(wantedSeconds);
     for (let lease = idle?.pop(); lease !== undefined; lease = idle?.pop()) {
       this.#count -= 1;
-      if (lease.endsAt - performance.now() > 0.1 * lease.ttlSeconds * 1_000) return lease;
+      if (isUsable(lease)) return lease;
     }
     return await this.grant(ttlMs, call);
+  }
+
+  /** Has a lease ready for a lock that is waited for, so that its hand-off does not wait for one. */
+  prepare(ttlMs: number, call: Call): void {
+    const wantedSeconds = Math.ceil(ttlMs / 1_000);
+    const [newest] = this.#idle.get(wantedSeconds)?.slice(-1) ?? [];
+    if (this.#preparing.has(wantedSeconds) || (newest !== undefined && isUsable(newest))) return;
+    this.#preparing.add(wantedSeconds);
+    this.grant(ttlMs, call)
+      .then((lease) => this.giveBack(lease))
+      .catch(() => {
+        // The grant asks again, and tells.
+      })
+      .finally(() => this.#preparing.delete(wantedSeconds));
   }
 
   async grant(ttlMs: number, call: Call): Promise<Lease> {
@@ -94,4 +109,9 @@ export class Leases {
       else this.#idle.delete(wantedSeconds);
     }
   }
+}
+
+/** Not about to run out. */
+function isUsable({ endsAt, ttlSeconds }: Lease): boolean {
+  return endsAt - performance.now() > 100 * ttlSeconds;
 }

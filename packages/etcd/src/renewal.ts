@@ -3,15 +3,15 @@ import type { IKeyValue } from 'etcd3';
 import type { Acquisition, Hold } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
 import { keysAt, termOf } from './answer.ts';
-import { createdAt, read } from './conditions.ts';
-import { encodeHold } from './entry.ts';
+import { modifiedAt, read } from './conditions.ts';
+import { decodeEntry, encodeAgain, type Entry } from './entry.ts';
 import type { EtcdPort } from './etcd-port.ts';
 import { counts } from './granting.ts';
 import type { Holdings } from './holdings.ts';
 import type { Renewed } from './keep-alive.ts';
 import type { Keys } from './keys.ts';
 import type { Lease, Leases } from './leases.ts';
-import { NoAnswerError } from './retryable.ts';
+import { ChangedMeanwhileError, NoAnswerError } from './retryable.ts';
 
 /** A server takes 128 operations in one transaction. */
 const CHUNK = 100;
@@ -60,7 +60,7 @@ export class Renewal {
   }
 
   async #standing(
-    { ttlMs, grant }: RenewItem,
+    { ttlMs }: RenewItem,
     acquisition: Acquisition | undefined,
     kv: IKeyValue | undefined,
     renewal: Promise<Renewed | Error> | undefined,
@@ -77,10 +77,12 @@ export class Renewal {
       hold.lease = hold.movedTo;
       if (acquisition !== undefined) acquisition.lease = hold.lease;
     }
-    if (hold.lease.id !== kv.lease || renewal === undefined) return await this.#move(acquisition as Acquisition, hold, ttlMs, call);
+    if (hold.lease.id !== kv.lease || renewal === undefined) {
+      return await this.#move(acquisition as Acquisition, hold, decodeEntry(kv), ttlMs, call);
+    }
     const standing = await this.#judge(hold, renewal, raftTerm);
     // The lease is no more, and so the key; it was still there when it was read.
-    return standing.status === 'lost' && grant !== undefined ? await this.#lost(acquisition, call) : standing;
+    return standing.status === 'lost' ? await this.#lost(acquisition, call) : standing;
   }
 
   async #judge(hold: Hold | undefined, renewal: Promise<Renewed | Error>, raftTerm: number): Promise<Standing> {
@@ -96,23 +98,24 @@ export class Renewal {
   }
 
   /** Another ttl needs another lease, since a lease keeps the ttl that it was granted for. */
-  async #move(acquisition: Acquisition, hold: Hold, ttlMs: number, call: Call): Promise<Standing> {
-    const { key, request } = acquisition;
+  async #move(acquisition: Acquisition, hold: Hold, own: Entry, ttlMs: number, call: Call): Promise<Standing> {
+    const { key } = acquisition;
     const lease = await this.#leases.grant(ttlMs, call);
     if (acquisition.ended) this.#leases.drop(lease);
     acquisition.assertWanted();
     hold.movedTo = lease;
-    const mode = hold.shared ? ({ kind: 'shared' } as const) : request.mode;
-    const value = encodeHold({ mode, label: request.label, token: hold.token });
-    const put = { request_put: { key, value, lease: lease.id } };
+    const put = { request_put: { key, value: encodeAgain(own, own.mode), lease: lease.id } };
     const was = acquisition.doubtful;
     acquisition.doubtful = true;
     const { succeeded } = await this.#port.txn(
-      { compare: [createdAt(key, hold.createRevision)], success: [put], failure: [] },
+      { compare: [modifiedAt(key, own.modRevision)], success: [put], failure: [] },
       call,
     );
     acquisition.doubtful = was;
-    if (!succeeded) return await this.#lost(acquisition, call);
+    if (!succeeded) {
+      this.#leases.drop(lease);
+      return { status: 'unknown', error: new ChangedMeanwhileError('the hold changed while it was renewed') };
+    }
     this.#leases.drop(hold.lease);
     delete hold.movedTo;
     hold.lease = lease;

@@ -209,13 +209,15 @@ export class WaitingRoom {
     const [any] = line.members;
     if (any === undefined) return;
     line.looking = true;
+    const now = (): number => performance.now();
+    const own: Call = { now, deadline: now() + LOOK_MS };
     this.#port
-      .txn({ compare: [], success: [read(any.range)], failure: [] }, LOOK_MS)
+      .txn({ compare: [], success: [read(any.range)], failure: [] }, own)
       .then(
         (response) => {
           for (const member of [...line.members]) {
             if (member.place === undefined) continue;
-            const look = this.#attempts.stands(member, answerOf(response, 0, member.request.acquisitionId));
+            const look = this.#attempts.stands(member, answerOf(response, 0, member.request.acquisitionId), own);
             if (look.status === 'free') this.#wake(member, { status: 'free' });
             else if (look.status === 'out-of-line' || this.#lines.get(resource) !== line) this.#wake(member);
           }

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { failure, figure, Lab, lossOf, untilWaiting } from './lab.ts';
+
+const SLACK_MS = 1_500;
+
+describe.concurrent('a cluster of three', { timeout: 60_000 }, () => {
+  it('goes on when its leader is killed: the lease is renewed, the waiter keeps its place', async () => {
+    await using lab = new Lab();
+    const cluster = await lab.cluster();
+    const [holder, waiter] = [lab.locks(cluster.hosts, { ttlMs: 6_000 }), lab.locks(cluster.hosts)];
+    const lease = await holder.lock('a').acquire();
+    const entered = waiter.lock('a').acquire({ waitMs: 30_000 });
+    await untilWaiting(holder, 'a');
+    const leader = await cluster.leader();
+    await leader.kill();
+    await cluster.waitForNewLeader(leader);
+    await lease.renew();
+    lease.assertValid();
+    const releasedAt = performance.now();
+    await lease.release();
+    const next = await entered;
+    figure('a hand-off after the leader was killed', performance.now() - releasedAt);
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken as bigint);
+    await next.release();
+  });
+
+  it('without a quorum it grants nothing and tells losses in time; with one it goes on', async () => {
+    await using lab = new Lab();
+    const cluster = await lab.cluster();
+    const holder = lab.locks(cluster.hosts, { ttlMs: 3_000 });
+    const other = lab.locks(cluster.hosts);
+    const lease = await holder.lock('a').acquire();
+    const lost = lossOf(lease);
+    const [, second, third] = cluster.members;
+    await Promise.all([second?.kill(), third?.kill()]);
+    const killedAt = performance.now();
+    const refused = await failure(other.lock('b').acquire({ waitMs: 1_500 }));
+    expect(refused.code).toBe('LOCK_BACKEND');
+    expect(performance.now() - killedAt).toBeLessThan(1_500 + SLACK_MS);
+    expect((await lost).reason).toBe('unconfirmed');
+    expect((await lost).at - killedAt).toBeLessThan(3_000 + SLACK_MS);
+    await Promise.all([second?.restart(), third?.restart()]);
+    const regainedAt = performance.now();
+    const next = await other.lock('a').acquire({ waitMs: 20_000 });
+    figure('the next one after the quorum was regained (ttl 3 s)', performance.now() - regainedAt);
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken as bigint);
+    await next.release();
+  });
+
+  it('a client of a frozen leader loses its lease before another one gets the lock, also when the leader wakes up', async () => {
+    await using lab = new Lab();
+    const cluster = await lab.cluster();
+    const leader = await cluster.leader();
+    const others = cluster.members.filter((member) => member !== leader).map(({ url }) => url);
+    const holder = lab.locks(leader.url, { ttlMs: 3_000 });
+    const waiter = lab.locks(others);
+    const lease = await holder.lock('a').acquire();
+    const lost = lossOf(lease);
+    const entered = waiter.lock('a').acquire({ waitMs: 30_000 }).then((next) => ({ next, at: performance.now() }));
+    await untilWaiting(waiter, 'a');
+    await leader.pause();
+    await cluster.waitForNewLeader(leader);
+    // Wakes up with the holder's keep-alives before it, which it answers from what it remembers.
+    const wake = setTimeout(() => leader.resume(), 2_000);
+    const { at } = await lost.finally(() => clearTimeout(wake)).catch(() => ({ at: 0 }));
+    const { next, at: enteredAt } = await entered;
+    expect(enteredAt).toBeGreaterThan(at);
+    await next.release();
+  });
+});

@@ -1,0 +1,321 @@
+import type { LockMode } from '@locks/core/backend';
+import { Etcd3 } from 'etcd3';
+import { describe, expect, test, vi } from 'vitest';
+import { etcdBackend } from '../src/index.ts';
+import { acquire, call, callFor, Counted, freshName, request, take, useEtcd } from './fixture.ts';
+
+const shared: LockMode = { kind: 'shared' };
+const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
+
+describe('the etcd backend', () => {
+  const etcd = useEtcd();
+
+  test('costs one transaction and a keep-alive to acquire, one transaction to release', async () => {
+    const counted = new Counted(etcd.client());
+    const backend = etcd.open(counted.client);
+    const name = freshName();
+    await backend.release(await take(backend, request(name)), call);
+    expect(counted.take()).toEqual({ leaseGrant: 1, txn: 2 });
+    for (let n = 0; n < 5; n += 1) await backend.release(await take(backend, request(freshName())), call);
+    expect(counted.take()).toEqual({ txn: 10 });
+  });
+
+  test('a lease that is used again lasts for its whole ttl from then on', async () => {
+    const backend = etcd.open();
+    const client = etcd.client();
+    const name = freshName();
+    await backend.release(await take(backend, request(name, undefined, 4_000)), call);
+    await new Promise((resolve) => setTimeout(resolve, 2_200));
+    const before = performance.now();
+    const grant = await take(backend, request(name, undefined, 4_000));
+    expect(grant.countedFrom).toBeGreaterThanOrEqual(before);
+    const { kvs } = await client.getAll().prefix(`locks/${name}/`).exec();
+    const { TTL } = await client.leaseClient.leaseTimeToLive({ ID: kvs[0]?.lease as string });
+    expect(Number(TTL)).toBeGreaterThanOrEqual(3);
+    await backend.release(grant, call);
+  });
+
+  test('a lease that an administrator revoked while nobody used it is replaced', async () => {
+    const backend = etcd.open();
+    const client = etcd.client();
+    const name = freshName();
+    const first = await take(backend, request(name));
+    const { kvs } = await client.getAll().prefix(`locks/${name}/`).exec();
+    await backend.release(first, call);
+    await client.leaseClient.leaseRevoke({ ID: kvs[0]?.lease as string });
+    const second = await take(backend, request(name));
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken as bigint);
+    await backend.release(second, call);
+  });
+
+  test('no lease is shared by two locks, nor used again by one while its request may be on its way', async () => {
+    const client = etcd.client();
+    const backend = etcd.open(client);
+    const grants = await Promise.all(Array.from({ length: 5 }, () => take(backend, request(freshName()))));
+    const { kvs } = await client.getAll().prefix('locks/').exec();
+    expect(new Set(kvs.map(({ lease }) => lease)).size).toBe(kvs.length);
+    await Promise.all(grants.map((grant) => backend.release(grant, call)));
+
+    // The answer is lost on its way through the client, which sends the request again.
+    const send = client.kv.txn.bind(client.kv);
+    const twice = vi.spyOn(client.kv, 'txn').mockImplementationOnce(async (sent, options) => {
+      await send(sent, options);
+      return await send(sent, options);
+    });
+    const name = freshName();
+    const grant = await take(backend, request(name));
+    twice.mockRestore();
+    const held = await client.getAll().prefix(`locks/${name}/`).exec();
+    const lease = held.kvs[0]?.lease as string;
+    await backend.release(grant, call);
+    await vi.waitFor(async () => {
+      const { TTL } = await client.leaseClient.leaseTimeToLive({ ID: lease });
+      expect(Number(TTL)).toBe(-1);
+    });
+  });
+
+  test('hundreds of leases are renewed by a few transactions, and each answer is its own', async () => {
+    const counted = new Counted(etcd.client());
+    const backend = etcd.open(counted.client);
+    const grants = await Promise.all(Array.from({ length: 250 }, () => take(backend, request(freshName()))));
+    await backend.release(grants[7] as never, call);
+    counted.take();
+    const standings = await backend.renew(
+      grants.map((grant) => ({ grant, ttlMs: 20_000 })),
+      call,
+    );
+    expect(counted.take()).toEqual({ txn: 3 });
+    expect(standings.filter(({ status }) => status === 'held')).toHaveLength(249);
+    expect(standings[7]).toMatchObject({ status: 'lost' });
+    await Promise.all(grants.map((grant) => backend.release(grant, call)));
+  });
+
+  test('a keep-alive proves nothing: the lease lives on when the key is deleted, and the renewal says lost', async () => {
+    const client = etcd.client();
+    const backend = etcd.open(client);
+    const name = freshName();
+    const grant = await take(backend, request(name));
+    await client.delete().prefix(`locks/${name}/`);
+    expect(await backend.renew([{ grant, ttlMs: 20_000 }], call)).toMatchObject([
+      { status: 'lost', reason: 'force-released' },
+    ]);
+    expect((await backend.inspect(name, call)).holders).toEqual([]);
+  });
+
+  test('another ttl takes effect, keeps the token and leaves no lease behind', async () => {
+    const client = etcd.client();
+    const backend = etcd.open(client);
+    const name = freshName();
+    const grant = await take(backend, request(name, undefined, 20_000));
+    const before = (await client.getAll().prefix(`locks/${name}/`).exec()).kvs[0]?.lease as string;
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toEqual([{ status: 'held', validForMs: 60_000 }]);
+    const [holder] = (await backend.inspect(name, call)).holders;
+    expect(holder?.fencingToken).toBe(grant.fencingToken);
+    expect(holder?.expiresInMs).toBeGreaterThan(50_000);
+    await vi.waitFor(async () => {
+      expect(Number((await client.leaseClient.leaseTimeToLive({ ID: before })).TTL)).toBe(-1);
+    });
+    expect(await backend.release(grant, call)).toBe('released');
+  });
+
+  test('a place in the queue is on the session, and the hold that comes of it on a lease of its own', async () => {
+    const client = etcd.client();
+    const [holder, backend] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    const waiting = request(name);
+    expect((await backend.attempt(waiting, true, call)).status).toBe('contended');
+    const entered = backend.awaitTurn?.(waiting, callFor(10_000));
+    const leaseOf = async () => (await client.get(`locks/${name}/${waiting.acquisitionId}`).exec()).kvs[0]?.lease;
+    const session = await leaseOf();
+    await holder.release(first, call);
+    const grant = await entered;
+    expect(grant?.fencingToken).toBeGreaterThan(first.fencingToken as bigint);
+    expect(await leaseOf()).not.toBe(session);
+    if (grant !== undefined) await backend.release(grant, call);
+  });
+
+  test('a request to queue that arrives after its abandon queues nothing', async () => {
+    const client = etcd.client();
+    const [holder, backend] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    // The session is there, as it is when others of the process wait.
+    await backend.attempt(request(name), true, call);
+    const late = request(name);
+    const send = client.kv.txn.bind(client.kv);
+    const held: (() => Promise<unknown>)[] = [];
+    const spy = vi.spyOn(client.kv, 'txn').mockImplementationOnce((sent, options) => {
+      return new Promise((_, reject) => {
+        held.push(() => send(sent, options).finally(() => reject(new Error('too late'))));
+      });
+    });
+    const attempt = backend.attempt(late, true, call);
+    attempt.catch(() => {});
+    await vi.waitFor(() => expect(held).toHaveLength(1));
+    await backend.abandon(late, call);
+    spy.mockRestore();
+    await held[0]?.();
+    const { waiters } = await backend.inspect(name, call);
+    expect(waiters.map(({ acquisitionId }) => acquisitionId)).not.toContain(late.acquisitionId);
+    // Those that come after are not refused.
+    const next = request(name);
+    expect((await backend.attempt(next, true, call)).status).toBe('contended');
+    expect((await backend.inspect(name, call)).waiters.at(-1)?.acquisitionId).toBe(next.acquisitionId);
+    await holder.release(first, call);
+  });
+
+  test('a request for a free lock that arrives after its abandon takes nothing', async () => {
+    const client = etcd.client();
+    const backend = etcd.open(client);
+    const name = freshName();
+    await backend.release(await take(backend, request(name)), call);
+    const late = request(name);
+    const send = client.kv.txn.bind(client.kv);
+    const held: (() => Promise<unknown>)[] = [];
+    const spy = vi.spyOn(client.kv, 'txn').mockImplementationOnce((sent, options) => {
+      return new Promise((_, reject) => {
+        held.push(() => send(sent, options).finally(() => reject(new Error('too late'))));
+      });
+    });
+    backend.attempt(late, false, call).catch(() => {});
+    await vi.waitFor(() => expect(held).toHaveLength(1));
+    await backend.abandon(late, call);
+    spy.mockRestore();
+    await expect(held[0]?.()).rejects.toThrow('lease not found');
+    expect(await backend.inspect(name, call)).toEqual({ resource: name, holders: [], waiters: [] });
+  });
+
+  test('a thief is no claim for those who had seen the lock free', async () => {
+    const [a, b] = [etcd.open(), etcd.open()];
+    const name = freshName();
+    const first = await take(a, request(name, permit(2, 2)));
+    const waiting = request(name, permit(2, 1));
+    await b.attempt(waiting, true, call);
+    const stolen = await a.attempt({ ...request(name, permit(2, 2)), steal: true }, false, call);
+    expect(stolen.status).toBe('granted');
+    expect((await b.attempt(waiting, true, call)).status).toBe('contended');
+    expect(await a.release(first, call)).toBe('not-held');
+    expect((await a.inspect(name, call)).holders).toHaveLength(1);
+  });
+
+  test('a new limit is in every entry, and lets in who fits', async () => {
+    const [a, b] = [etcd.open(), etcd.open()];
+    const name = freshName();
+    const first = await take(a, request(name, permit(2, 2)));
+    const waiting = acquire(b, request(name, permit(2, 1)));
+    await vi.waitFor(async () => expect((await a.inspect(name, call)).waiters).toHaveLength(1));
+    expect(await a.resize(name, 3, call)).toEqual({ status: 'set' });
+    const second = await waiting;
+    const { holders } = await a.inspect(name, call);
+    expect(holders.map(({ mode }) => mode)).toMatchObject([{ limit: 3 }, { limit: 3 }]);
+    expect(holders.find(({ acquisitionId }) => acquisitionId === first.request.acquisitionId)?.fencingToken).toBe(
+      first.fencingToken,
+    );
+    expect(await a.attempt(request(name, permit(2)), false, call)).toMatchObject({ status: 'conflict' });
+    await a.release(first, call);
+    await b.release(second, call);
+    expect(await a.resize(name, 9, call)).toEqual({ status: 'set' });
+    expect(await etcd.client().getAll().prefix(`locks/${name}/`).count()).toBe(0);
+  });
+
+  test('two hundred waiters of one process cost nothing while they wait, and leave nothing', async () => {
+    const counted = new Counted(etcd.client());
+    const [holder, backend] = [etcd.open(), etcd.open(counted.client)];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    const waiting = Array.from({ length: 200 }, () => request(name));
+    await Promise.all(waiting.map((each) => backend.attempt(each, true, call)));
+    expect(counted.take()['leaseGrant']).toBeLessThanOrEqual(202);
+    const turns = waiting.map((each) => backend.awaitTurn?.(each, callFor(20_000)));
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(counted.take()).toEqual({});
+    await holder.release(first, call);
+    await Promise.race(turns);
+    expect(counted.take()).toEqual({ txn: 1 });
+    await Promise.all(waiting.map((each) => backend.abandon(each, call)));
+    expect(await backend.inspect(name, call)).toEqual({ resource: name, holders: [], waiters: [] });
+  });
+
+  test('readers and a writer: shared with readers, one at a time with a writer', async () => {
+    const [a, b] = [etcd.open(), etcd.open()];
+    const name = freshName();
+    const readers = await Promise.all([take(a, request(name, shared)), take(b, request(name, shared))]);
+    const writer = acquire(b, request(name));
+    await vi.waitFor(async () => expect((await a.inspect(name, call)).waiters).toHaveLength(1));
+    expect((await a.attempt(request(name, shared), false, call)).status).toBe('contended');
+    const late = acquire(a, request(name, shared));
+    await vi.waitFor(async () => expect((await a.inspect(name, call)).waiters).toHaveLength(2));
+    await a.release(readers[0] as never, call);
+    await b.release(readers[1] as never, call);
+    const written = await writer;
+    expect(await b.downgrade(written, call)).toEqual({ status: 'held' });
+    const read = await late;
+    expect(read.fencingToken).toBeGreaterThan(written.fencingToken as bigint);
+    expect(await b.downgrade(written, call)).toEqual({ status: 'held' });
+    await b.release(written, call);
+    await a.release(read, call);
+  });
+
+  test('list pages through a prefix and nothing else', async () => {
+    const backend = etcd.open();
+    const grants = await Promise.all(Array.from({ length: 260 }, (_, n) => take(backend, request(`job/${n}`))));
+    const other = await take(backend, request('joc'));
+    const listed: string[] = [];
+    for await (const { resource } of backend.list('job/', call)) listed.push(resource);
+    expect(new Set(listed).size).toBe(260);
+    expect(listed).toHaveLength(260);
+    await Promise.all([...grants, other].map((grant) => backend.release(grant, call)));
+  });
+
+  test('closing leaves no session, no lease and a given client open', async () => {
+    const client = etcd.client();
+    const holder = etcd.open();
+    const backend = etcdBackend(client);
+    const name = freshName();
+    const first = await take(holder, request(name));
+    const waiting = request(name);
+    await backend.attempt(waiting, true, call);
+    const leases = async () => (await client.leaseClient.leaseLeases()).leases.length;
+    const during = await leases();
+    await backend.close();
+    expect(await leases()).toBeLessThan(during);
+    expect(await client.getAll().prefix('locks//').count()).toBe(0);
+    expect((await holder.inspect(name, call)).waiters).toEqual([]);
+    await expect(backend.attempt(request(name), false, call)).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
+    await holder.release(first, call);
+  });
+
+  test('a prefix of its own is a world of its own', async () => {
+    const [a, b] = [etcd.open(), etcd.open(undefined, { prefix: 'other/' })];
+    const name = freshName();
+    const grants = [await take(a, request(name)), await take(b, request(name))];
+    await a.release(grants[0] as never, call);
+    await b.release(grants[1] as never, call);
+  });
+});
+
+describe('a server with a longer shortest lease', () => {
+  const etcd = useEtcd({ electionTimeoutMs: 2_000 });
+
+  test('a lease lasts as long as the server says, not as was asked', async () => {
+    const backend = etcd.open();
+    const grant = await take(backend, request('a', undefined, 1_000));
+    expect(grant.validForMs).toBe(3_000);
+    expect(await backend.renew([{ grant, ttlMs: 1_000 }], call)).toEqual([{ status: 'held', validForMs: 3_000 }]);
+    await backend.release(grant, call);
+  });
+});
+
+test('building a backend does no I/O, and a bad option is refused', () => {
+  etcdBackend({ hosts: 'http://127.0.0.1:1' });
+  etcdBackend(new Etcd3({ hosts: 'http://127.0.0.1:1' }));
+  for (const bad of [undefined, null, {}, { hosts: [] }, 'http://127.0.0.1:1'] as never[]) {
+    expect(() => etcdBackend(bad)).toThrowError(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
+  }
+  for (const options of [{ prefix: '' }, { prefix: '\ud800' }, { waiterTtlMs: 10 }, { callTimeoutMs: Number.NaN }]) {
+    expect(() => etcdBackend({ hosts: 'http://127.0.0.1:1' }, options)).toThrowError(
+      expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
+    );
+  }
+});

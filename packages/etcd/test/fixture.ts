@@ -1,0 +1,98 @@
+import type { AcquireRequest, Call, Grant, LockBackend, LockMode } from '@locks/core/backend';
+import { type EtcdServer, startEtcd } from '@locks/test-servers';
+import { Etcd3 } from 'etcd3';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
+import { type EtcdBackendOptions, type EtcdCapabilities, etcdBackend } from '../src/index.ts';
+
+export type Backend = Required<LockBackend<EtcdCapabilities>>;
+
+export const call: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+
+export function callFor(ms: number): Call {
+  return { now: () => performance.now(), deadline: performance.now() + ms, signal: AbortSignal.timeout(ms) };
+}
+
+/** What a client sends, by method. */
+export class Counted {
+  readonly client: Etcd3;
+  readonly counts: Record<string, number> = {};
+
+  constructor(client: Etcd3) {
+    this.client = client;
+    const { kv, leaseClient } = client;
+    for (const [owner, method] of [
+      [kv, 'txn'],
+      [leaseClient, 'leaseGrant'],
+      [leaseClient, 'leaseRevoke'],
+    ] as const) {
+      const send = (owner as unknown as Record<string, (...args: unknown[]) => unknown>)[method];
+      Object.assign(owner, {
+        [method]: (...args: unknown[]) => {
+          this.counts[method] = (this.counts[method] ?? 0) + 1;
+          return send?.apply(owner, args);
+        },
+      });
+    }
+  }
+
+  take(): Record<string, number> {
+    const counts = { ...this.counts };
+    for (const method of Object.keys(this.counts)) delete this.counts[method];
+    return counts;
+  }
+}
+
+/** One server for a test file. */
+export function useEtcd(options?: { readonly electionTimeoutMs?: number }) {
+  let server: EtcdServer | undefined;
+  beforeAll(async () => {
+    server = await startEtcd(options);
+  });
+  afterAll(async () => server?.stop());
+  const hosts = (): string => (server as EtcdServer).url;
+  return {
+    hosts,
+    client(): Etcd3 {
+      const client = new Etcd3({ hosts: hosts() });
+      onTestFinished(() => client.close());
+      return client;
+    },
+    open(client: Etcd3 | undefined = undefined, backendOptions?: EtcdBackendOptions): Backend {
+      const backend = etcdBackend(client ?? { hosts: hosts() }, backendOptions) as Backend;
+      onTestFinished(() => backend.close());
+      return backend;
+    },
+  };
+}
+
+let requests = 0;
+
+export function request(resource: string, mode: LockMode = { kind: 'exclusive' }, ttlMs = 20_000): AcquireRequest {
+  requests += 1;
+  return { resource, acquisitionId: `id${requests}`, label: `label ${requests}`, mode, ttlMs };
+}
+
+export async function take(backend: Backend, wanted: AcquireRequest): Promise<Grant> {
+  const attempt = await backend.attempt(wanted, false, call);
+  if (attempt.status !== 'granted') return expect.fail(`it is ${attempt.status}`);
+  return attempt.grant;
+}
+
+/** As core does. */
+export async function acquire(backend: Backend, wanted: AcquireRequest, patience = callFor(15_000)): Promise<Grant> {
+  for (;;) {
+    const attempt = await backend.attempt(wanted, true, patience);
+    if (attempt.status === 'granted') return attempt.grant;
+    if (attempt.status === 'conflict') return expect.fail('it is a conflict');
+    const grant = await backend.awaitTurn(wanted, patience);
+    if (grant !== undefined) return grant;
+    if (patience.now() > patience.deadline) return expect.fail('it waited in vain');
+  }
+}
+
+let names = 0;
+
+export function freshName(): string {
+  names += 1;
+  return `resource ${names}`;
+}

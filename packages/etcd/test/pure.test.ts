@@ -1,0 +1,134 @@
+import type { LockMode } from '@locks/core/backend';
+import { describe, expect, test } from 'vitest';
+import { decodeEntry, encodeAgain, encodeHold, encodeWaiter, type Entry, permitTag } from '../src/entry.ts';
+import { counts } from '../src/granting.ts';
+import { Keys } from '../src/keys.ts';
+import { conflictWith, inOrder, turnOf } from '../src/turn.ts';
+
+const exclusive: LockMode = { kind: 'exclusive' };
+const shared: LockMode = { kind: 'shared' };
+const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
+
+function entry(createRevision: number, held: boolean, mode: LockMode): Entry {
+  return {
+    key: Buffer.from(`k/${createRevision}`),
+    acquisitionId: `id${createRevision}`,
+    held,
+    mode,
+    token: BigInt(createRevision),
+    createRevision,
+    modRevision: createRevision,
+    lease: '1',
+    at: 0,
+  };
+}
+
+const free = (entries: Entry[], mode: LockMode, place?: number) => turnOf(entries, mode, place).status === 'free';
+
+describe('keys', () => {
+  const keys = new Keys('locks/');
+  const nasty = ['a', 'A', 'a/b', 'a%2Fb', 'a%', '%', '/', '//', ' ', '\n', '\0', 'a\0', 'é', 'e\u0301', '😀', 'a ', 'x'.repeat(512)];
+
+  test('distinct names never collide, and come back as they were', () => {
+    const all = nasty.map((name) => keys.of(name, 'id').toString('hex'));
+    expect(new Set(all).size).toBe(nasty.length);
+    for (const name of nasty) {
+      expect(keys.parse(keys.of(name, 'id'))).toEqual({ resource: name, acquisitionId: 'id' });
+    }
+  });
+
+  test('the range of a name has its keys, and those of no other name', () => {
+    for (const name of nasty) {
+      const { key, range_end } = keys.rangeOf(name);
+      for (const other of nasty) {
+        const of = keys.of(other, 'id');
+        expect(key.compare(of) <= 0 && of.compare(range_end) < 0).toBe(name === other);
+      }
+    }
+  });
+
+  test('the range of a prefix has the names that start so, and sessions are no names', () => {
+    for (const prefix of ['', 'a', 'a/', '%', '/']) {
+      const { key, range_end } = keys.rangeOfNames(prefix);
+      for (const name of nasty) {
+        const of = keys.of(name, 'id');
+        expect(key.compare(of) <= 0 && of.compare(range_end) < 0).toBe(name.startsWith(prefix));
+      }
+    }
+    expect(keys.parse(keys.session('s'))).toBeUndefined();
+  });
+});
+
+describe('entries', () => {
+  test.for([exclusive, shared, permit(5, 3)])('a hold and a waiter of %o come back as they were', (mode) => {
+    const kv = { key: Buffer.from('locks/a/id'), create_revision: '7', mod_revision: '9', version: '1', lease: '4' };
+    const hold = decodeEntry({ ...kv, value: encodeHold({ mode, label: 'me' }) });
+    expect(hold).toMatchObject({ acquisitionId: 'id', held: true, mode, label: 'me', token: 9n, createRevision: 7 });
+    const waiter = decodeEntry({ ...kv, value: encodeWaiter({ mode }) });
+    expect(waiter).toMatchObject({ held: false, mode });
+    expect(decodeEntry({ ...kv, mod_revision: '20', value: encodeAgain(hold, mode) }).token).toBe(9n);
+  });
+
+  test('what somebody else wrote holds exclusively', () => {
+    const kv = { key: Buffer.from('locks/a/id'), create_revision: '7', mod_revision: '9', version: '1', lease: '0' };
+    expect(decodeEntry({ ...kv, value: Buffer.from('?') })).toMatchObject({ held: true, mode: exclusive });
+  });
+
+  test('values sort as the conditions need it', () => {
+    const tagOf = (value: Buffer) => value.toString();
+    const [e, s] = [tagOf(encodeHold({ mode: exclusive })), tagOf(encodeHold({ mode: shared }))];
+    const [we, ws] = [tagOf(encodeWaiter({ mode: exclusive })), tagOf(encodeWaiter({ mode: shared }))];
+    const p = [encodeHold({ mode: permit(5) }), encodeWaiter({ mode: permit(5) })].map(tagOf);
+    expect([e, s, we, ws].toSorted()).toEqual([e, s, we, ws]);
+    for (const value of p) {
+      expect(value > permitTag(5) && value < `${permitTag(5)}z`).toBe(true);
+      expect(value > permitTag(50) || value > `${permitTag(4)}z`).toBe(true);
+      expect(value > permitTag(6)).toBe(false);
+      expect(value > 'r').toBe(false);
+    }
+  });
+});
+
+describe('turns', () => {
+  test('holders stand before waiters, however late they came', () => {
+    const stolen = entry(9, true, exclusive);
+    expect(inOrder([entry(3, false, exclusive), stolen, entry(2, false, shared)]).map((each) => each.createRevision)).toEqual([
+      9, 2, 3,
+    ]);
+    expect(free([stolen], exclusive, 3)).toBe(false);
+    expect(free([stolen], shared, 3)).toBe(false);
+  });
+
+  test('a writer goes alone, readers go together, and nobody overtakes', () => {
+    expect(free([], exclusive)).toBe(true);
+    expect(free([entry(1, true, shared)], shared)).toBe(true);
+    expect(free([entry(1, true, shared)], exclusive, 2)).toBe(false);
+    expect(free([entry(1, true, shared), entry(2, false, exclusive)], shared, 3)).toBe(false);
+    expect(free([entry(1, true, shared), entry(2, false, exclusive)], shared)).toBe(false);
+    expect(free([entry(1, true, shared), entry(2, false, shared)], shared, 3)).toBe(true);
+    expect(free([entry(1, true, shared), entry(2, false, shared)], shared)).toBe(false);
+    expect(free([entry(5, false, exclusive)], exclusive, 2)).toBe(true);
+  });
+
+  test('weights before it count, held or waited for', () => {
+    expect(free([entry(1, true, permit(5, 3))], permit(5, 2))).toBe(true);
+    expect(free([entry(1, true, permit(5, 3))], permit(5, 3), 2)).toBe(false);
+    expect(free([entry(1, true, permit(5, 3)), entry(2, false, permit(5, 1))], permit(5, 1), 3)).toBe(true);
+    expect(free([entry(1, true, permit(5, 3)), entry(2, false, permit(5, 3))], permit(5, 1), 3)).toBe(false);
+    expect(free([entry(1, true, permit(5, 1)), entry(2, false, permit(5, 1))], permit(5, 1))).toBe(false);
+  });
+
+  test('modes that contradict each other are a conflict', () => {
+    expect(conflictWith([entry(1, true, permit(5))], permit(5))).toBeUndefined();
+    expect(conflictWith([entry(1, true, permit(5))], permit(6))).toEqual(permit(5));
+    expect(conflictWith([entry(1, true, shared)], permit(6))).toEqual(shared);
+    expect(conflictWith([entry(1, true, permit(5))], exclusive)).toEqual(permit(5));
+    expect(conflictWith([entry(1, true, shared)], exclusive)).toBeUndefined();
+  });
+});
+
+test('a keep-alive that an earlier leader answered does not count', () => {
+  expect(counts({ ttlSeconds: 5, raftTerm: 3 }, 3)).toBe(true);
+  expect(counts({ ttlSeconds: 5, raftTerm: 4 }, 3)).toBe(true);
+  expect(counts({ ttlSeconds: 5, raftTerm: 2 }, 3)).toBe(false);
+});
