@@ -60,12 +60,15 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
     const lease = await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire();
     await untilWaiting(holder, 'a');
+    const listener = `SELECT pid FROM pg_stat_activity WHERE usename = 'idle' AND ${isListener}`;
+    await waitUntil(async () => (await server.query(listener)).length === 1, { what: 'a listener' });
+    const before = await server.query(listener);
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     lease.assertValid();
+    expect(await server.query(listener)).toEqual(before);
     const releasedAt = performance.now();
     await lease.release();
     const next = await entered;
-    // By its message: the listener was idle for longer than that, too.
     expect(performance.now() - releasedAt).toBeLessThan(SLACK_MS);
     await next.release();
   });
@@ -183,5 +186,7 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThanOrEqual(10);
     await untilListening(server, 2);
+    // None was prepared on a connection that was then lent to somebody else.
+    expect(server.logTail(5_000)).not.toContain('prepared statement');
   });
 });

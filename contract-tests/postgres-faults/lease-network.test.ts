@@ -132,6 +132,21 @@ describe.concurrent('what happens to the network of a lease table', { timeout: 4
     await next.release();
   });
 
+  it('a connection that gives no answer is closed: a pool of one goes on with another', async () => {
+    await using lab = new LeaseLab();
+    const proxy = await lab.proxy(server);
+    const locks = lab.locks(proxy, {
+      ttlMs: 20_000,
+      schema: schema(),
+      pool: { connectionString: urlOf(proxy), max: 1, connectionTimeoutMillis: 0 },
+    });
+    const lease = await locks.lock('a').acquire();
+    const silent = proxy.connections();
+    proxy.blackhole({ only: (connection) => silent.includes(connection) });
+    await lease.release();
+    await locks.lock('b').run(() => undefined, { waitMs: 2_000 });
+  });
+
   it('the reply of an acquire is lost: one hold, and the same token when it is asked again', async () => {
     await using lab = new LeaseLab();
     const proxy = await lab.proxy(server);

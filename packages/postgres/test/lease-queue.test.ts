@@ -91,6 +91,17 @@ describe.concurrent('the queue', () => {
     expect(BigInt(third.slice(2))).toBeGreaterThan(BigInt(second.slice(2)));
   });
 
+  it('a hold that was stolen is told as taken over, whatever the thief shares', async () => {
+    const { schema, one } = await sessions();
+    const share = (id: string, way: number) => [Buffer.from('a'), id, 1, 1, null, 20_000, id, 'h', way];
+    const robbed = (await call(one, schema, 'acquire', share('robbed', 0))).slice(2);
+    const token = (await call(one, schema, 'acquire', share('thief', 2))).slice(2);
+    const renew = (id: string, of: string) =>
+      call(one, schema, 'renew', [[Buffer.from('a')], [id], [of], [20_000]]);
+    expect(await renew('robbed', robbed)).toBe('t');
+    expect(await renew('thief', token)).toBe('h');
+  });
+
   it('a waiter of a process that went silent is passed over by the release itself', async () => {
     const { schema, one, holderOf } = await sessions();
     await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
