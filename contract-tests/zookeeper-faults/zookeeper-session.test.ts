@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { NodeZooKeeperClient } from '@locks/zookeeper';
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { childrenOf, connectClient, deleteNode, endSessionOf } from '../src/zookeeper/admin.ts';
+import { childrenOf, connectClient, deleteNode, endSession, sessionOf } from '../src/zookeeper/admin.ts';
 import { failure, figure, Lab, lossOf, parentOf, SESSION_MS, untilInLine, untilWaiting } from './lab.ts';
 
 let server: ZooKeeperServer;
@@ -22,7 +22,7 @@ test.concurrent('the end of a session ends its leases, and the backend goes on w
   const lease = await locks.lock('expired').acquire();
   const lost = lossOf(lease);
   const victim = client as NodeZooKeeperClient;
-  await endSessionOf(server.address, victim);
+  await endSession(server.address, sessionOf(victim));
   expect((await lost).reason).toBe('session-lost');
   const again = await locks.lock('expired').acquire({ waitMs: 20_000 });
   expect(client).not.toBe(victim);
@@ -41,7 +41,7 @@ test.concurrent('a waiter outlives the end of its session: it waits again, at th
     .acquire({ waitMs: 20_000 });
   await untilWaiting(others, 'waiter-expired');
   const before = await childrenOf(server.address, parentOf('waiter-expired'));
-  await endSessionOf(server.address, client as NodeZooKeeperClient);
+  await endSession(server.address, sessionOf(client as NodeZooKeeperClient));
   await waitUntil(
     async () => {
       const line = await childrenOf(server.address, parentOf('waiter-expired'));
@@ -97,7 +97,7 @@ test.concurrent('a given client is used and never closed, and the end of its ses
   const others = lab.with({ client });
   const second = await others.lock('given').acquire();
   const lost = lossOf(second);
-  await endSessionOf(server.address, client);
+  await endSession(server.address, sessionOf(client));
   expect((await lost).reason).toBe('session-lost');
   const refused = await failure(others.lock('given').acquire({ waitMs: 5_000 }));
   expect(refused.code).toBe('LOCK_BACKEND');

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { waitUntil } from '@locks/test-servers';
 import type { NodeZooKeeperClient } from '@locks/zookeeper';
+import type { NativeZooKeeperClient } from '@locks/zookeeper/native';
 
 /** A client of the library, which has no types of its own, with what an administrator needs of it. */
 export type AdminClient = NodeZooKeeperClient & {
@@ -49,12 +50,36 @@ export async function connectClient(
   return client;
 }
 
-/** Ends the session of a client, which hears of it: whoever knows id and password may close it. */
-export async function endSessionOf(servers: string, victim: NodeZooKeeperClient): Promise<void> {
-  const { getSessionPassword } = victim as AdminClient;
-  const session = { id: victim.getSessionId(), password: getSessionPassword.call(victim) };
+/** A session, as whoever wants to end it must know it. */
+export interface Victim {
+  readonly session: () => { readonly id: Buffer; readonly password: Buffer };
+  /** Calls `told` when its client hears of the end. */
+  readonly onEnd: (told: () => void) => void;
+}
+
+/** The session of a client of either library. */
+export function sessionOf(client: NodeZooKeeperClient | NativeZooKeeperClient): Victim {
+  if ('aw_get' in client) {
+    return {
+      session: () => ({
+        id: Buffer.from(client.client_id.padStart(16, '0'), 'hex'),
+        password: Buffer.from((client as { client_password?: string }).client_password ?? '', 'hex'),
+      }),
+      onEnd: (told) => client.on('close', told),
+    };
+  }
+  const { getSessionPassword } = client as AdminClient;
+  return {
+    session: () => ({ id: client.getSessionId(), password: getSessionPassword.call(client) }),
+    onEnd: (told) => client.on('expired', told),
+  };
+}
+
+/** Ends a session, and waits until its client heard of it: whoever knows id and password may close it. */
+export async function endSession(servers: string, victim: Victim): Promise<void> {
+  const session = victim.session();
   let told = false;
-  victim.on('expired', () => {
+  victim.onEnd(() => {
     told = true;
   });
   // The victim's connection ends when its session is taken over; it may be quick, and take it back.

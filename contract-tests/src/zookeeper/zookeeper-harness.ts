@@ -1,8 +1,12 @@
 import type { LockBackend } from '@locks/core';
 import { defineHarness, type Harness } from '@locks/core/conformance';
-import { type NodeZooKeeperClient, zookeeperBackend } from '@locks/zookeeper';
-import { childrenOf, deleteNode, endSessionOf } from './admin.ts';
+import { zookeeperBackend } from '@locks/zookeeper';
+import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
+import { childrenOf, deleteNode, endSession, sessionOf, type Victim } from './admin.ts';
 import { deploy, type Deployment, type Topology } from './deployment.ts';
+import { nativeLibrary } from './native-library.ts';
+
+export type Client = 'node-zookeeper-client' | 'zookeeper';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_ZOOKEEPER';
 /** What the death of a holder costs. */
@@ -10,26 +14,33 @@ const SESSION_MS = 2_000;
 /** Sessions end in steps of the server's tick. */
 const TICK_MS = 400;
 
-/** One topology: this process speaks through proxies, child processes directly. */
-export function zookeeperHarness(module: string, topology: Topology): Harness {
+/** One client library on one topology: this process speaks through proxies, child processes directly. */
+export function zookeeperHarness(module: string, library: Client, topology: Topology): Harness {
   let deployment: Deployment | undefined;
   const direct = (): string => process.env[VARIABLE] as string;
   // Whatever a case puts around a backend, it passes on this very object.
-  const clients = new WeakMap<object, NodeZooKeeperClient>();
+  const victims = new WeakMap<object, Victim>();
+  const name = library === 'zookeeper' ? 'zookeeper-native' : 'zookeeper';
   return defineHarness({
     module,
-    name: topology === 'standalone' ? 'zookeeper' : `zookeeper-${topology}`,
+    name: topology === 'standalone' ? name : `${name}-${topology}`,
     server: 'ZooKeeper 3.8',
     topology,
-    createBackend() {
-      const backend = zookeeperBackend({
-        servers: deployment?.proxied ?? direct(),
-        sessionTimeoutMs: SESSION_MS,
-        prepare: (client) => clients.set(backend.capabilities, client),
-      });
+    async createBackend() {
+      // The native client blocks while it closes: a proxy in its own process could not answer it.
+      const servers = library === 'zookeeper' ? direct() : (deployment?.proxied ?? direct());
+      const options = { servers, sessionTimeoutMs: SESSION_MS };
+      let backend: LockBackend;
+      const prepare = (client: Parameters<typeof sessionOf>[0]): void => {
+        victims.set(backend.capabilities, sessionOf(client));
+      };
+      if (library === 'zookeeper')
+        backend = nativeBackend({ ...options, library: await nativeLibrary(), prepare });
+      else backend = zookeeperBackend({ ...options, prepare });
       return backend;
     },
     async setup() {
+      if (library === 'zookeeper') await nativeLibrary();
       const started = await deploy(topology);
       deployment = started;
       return {
@@ -55,9 +66,9 @@ export function zookeeperHarness(module: string, topology: Topology): Harness {
         await evict(direct(), resource);
       },
       async endSession(backend: LockBackend) {
-        const client = clients.get(backend.capabilities);
-        if (client === undefined) throw new Error('This backend has no session yet.');
-        await endSessionOf(direct(), client);
+        const victim = victims.get(backend.capabilities);
+        if (victim === undefined) throw new Error('This backend has no session yet.');
+        await endSession(direct(), victim);
       },
     },
     timing: { slackMs: 500, idleGapMs: SESSION_MS + TICK_MS },

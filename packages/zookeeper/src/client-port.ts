@@ -1,6 +1,8 @@
 /** What this package needs of a ZooKeeper client, and nothing more. Two libraries are behind it. */
 export interface ClientPort {
   readonly state: ClientState;
+  /** Whether it ended because the servers did not take its credentials. */
+  readonly refused: boolean;
   /** In hexadecimal; of the last connection. A server may give another one at a reconnect, silently. */
   readonly sessionId: string;
   /** As the server granted it. */

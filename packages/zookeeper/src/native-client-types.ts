@@ -15,8 +15,8 @@ export interface NativeZooKeeperClient {
   readonly timeout: number;
   init(config: Readonly<Record<string, unknown>>): unknown;
   close(): unknown;
-  on(event: 'connect' | 'connecting' | 'close', listener: () => void): unknown;
-  removeListener(event: 'connect' | 'connecting' | 'close', listener: () => void): unknown;
+  on(event: 'connect' | 'connecting' | 'close', listener: NativeListener): unknown;
+  removeListener(event: 'connect' | 'connecting' | 'close', listener: NativeListener): unknown;
   a_create(
     path: string,
     data: Buffer,
@@ -34,6 +34,9 @@ export interface NativeZooKeeperClient {
   /** Credentials. */
   add_auth(scheme: string, auth: string, done: (rc: number) => void): unknown;
 }
+
+/** The code says why a client closed itself. */
+export type NativeListener = (client: unknown, code?: number) => void;
 
 export type NativeDataCallback = (
   rc: number,

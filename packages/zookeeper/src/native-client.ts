@@ -11,6 +11,8 @@ import type { NativeStat, NativeZooKeeperClient } from './native-client-types.ts
 
 const FLAGS: Readonly<Record<NodeKind, number>> = { persistent: 0, ephemeral: 1, 'ephemeral-sequential': 3 };
 const CONNECTED = 3;
+/** With which it closes itself. */
+const AUTH_FAILED_STATE = -113;
 /** What a watcher is also told: that the connection came or went. */
 const SESSION_EVENT = -1;
 /** The handle is closed, or was never opened. */
@@ -22,6 +24,7 @@ export class NativeClientPort implements ClientPort {
   readonly #own: boolean;
   readonly #listeners = new Set<() => void>();
   #state: ClientState;
+  #refused = false;
 
   /** `own`: opened by us, so it may be closed. */
   constructor(client: NativeZooKeeperClient, own: boolean) {
@@ -35,6 +38,10 @@ export class NativeClientPort implements ClientPort {
 
   get state(): ClientState {
     return this.#state;
+  }
+
+  get refused(): boolean {
+    return this.#refused;
   }
 
   get sessionId(): string {
@@ -82,18 +89,22 @@ export class NativeClientPort implements ClientPort {
     });
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#listeners.clear();
     this.#client.removeListener('connect', this.#connected);
     this.#client.removeListener('connecting', this.#connecting);
-    this.#client.removeListener('close', this.#closed);
-    if (this.#own && this.#state !== 'ended') this.#client.close();
-    return Promise.resolve();
+    if (!this.#own) return void this.#client.removeListener('close', this.#closed);
+    // Never from inside a callback of the C client: it frees what it returns to.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.#state !== 'ended') this.#client.close();
   }
 
   readonly #connected = (): void => this.#become('connected');
   readonly #connecting = (): void => this.#become('disconnected');
-  readonly #closed = (): void => this.#become('ended');
+  readonly #closed = (_: unknown, code?: number): void => {
+    this.#refused = code === AUTH_FAILED_STATE;
+    this.#become('ended');
+  };
 
   #become(state: ClientState): void {
     if (this.#state !== 'ended') this.#state = state;

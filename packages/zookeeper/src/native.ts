@@ -18,6 +18,7 @@ export { ZooKeeperError, type ZooKeeperErrorCode } from './client-port.ts';
 export type {
   NativeDataCallback,
   NativeLibrary,
+  NativeListener,
   NativeStat,
   NativeZooKeeperClient,
 } from './native-client-types.ts';
@@ -71,8 +72,15 @@ function sourceOf(options: NativeBackendOptions): ClientSource {
   return {
     kind: 'own',
     open() {
-      // The C client prints to the process's standard error otherwise.
-      const client = new Library({ connect, timeout, debug_level: 0, host_order_deterministic: false });
+      const client = new Library({
+        connect,
+        timeout,
+        // The C client prints to the process's standard error otherwise.
+        debug_level: 0,
+        host_order_deterministic: false,
+        // The package ends a session after some wake-ups that brought nothing, alive or not.
+        response_counter_limit: 2 ** 30,
+      });
       const port = new NativeClientPort(client, true);
       client.init({});
       prepare?.(client);

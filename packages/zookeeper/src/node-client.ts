@@ -24,6 +24,7 @@ export class NodeClientPort implements ClientPort {
   readonly #listeners = new Set<() => void>();
   // The library says EXPIRED and then DISCONNECTED: what ended stays ended.
   #ended = false;
+  #refused = false;
 
   /** `own`: opened by us, so it may be torn down. */
   constructor(client: NodeZooKeeperClient, own: boolean, acl?: readonly unknown[]) {
@@ -31,13 +32,17 @@ export class NodeClientPort implements ClientPort {
     this.#own = own;
     this.#acl = acl;
     client.on('expired', this.#endedByServer);
-    client.on('authenticationFailed', this.#endedByServer);
+    client.on('authenticationFailed', this.#refusedByServer);
     client.on('state', this.#tell);
   }
 
   get state(): ClientState {
     if (this.#ended) return 'ended';
     return this.#client.getState().name === 'SYNC_CONNECTED' ? 'connected' : 'disconnected';
+  }
+
+  get refused(): boolean {
+    return this.#refused;
   }
 
   get sessionId(): string {
@@ -118,6 +123,11 @@ export class NodeClientPort implements ClientPort {
     this.#tell();
   };
 
+  readonly #refusedByServer = (): void => {
+    this.#refused = true;
+    this.#endedByServer();
+  };
+
   readonly #tell = (): void => {
     for (const listener of [...this.#listeners]) listener();
   };
@@ -126,7 +136,7 @@ export class NodeClientPort implements ClientPort {
     this.#listeners.clear();
     this.#client.removeListener('state', this.#tell);
     this.#client.removeListener('expired', this.#endedByServer);
-    this.#client.removeListener('authenticationFailed', this.#endedByServer);
+    this.#client.removeListener('authenticationFailed', this.#refusedByServer);
   }
 
   /** The library has no other way to end a connection that is silent. */

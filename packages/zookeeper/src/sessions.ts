@@ -69,7 +69,7 @@ export class Sessions {
       if (port.state === 'connected') heardAt -= port.sessionTimeoutMs / 3;
     }
     try {
-      if (!(await this.#connected(port))) throw port.state === 'ended' ? refused() : notConnected();
+      if (!(await this.#connected(port))) throw port.refused ? refused() : notConnected();
       if (this.#closed) throw expired();
       return this.#begin(port, () => call.now(), heardAt);
     } catch (error) {
