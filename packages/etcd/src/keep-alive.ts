@@ -15,11 +15,14 @@ interface Question {
   readonly resolve: (renewed: Renewed) => void;
   readonly reject: (error: unknown) => void;
   readonly deadline: number;
+  sendings: number;
 }
 
 /** An open stream keeps a process alive: it is closed soon after its last use. */
 const IDLE_MS = 300;
 const LOOK_MS = 100;
+/** A stream that breaks is followed by another, to another member perhaps. */
+const SENDINGS = 4;
 
 /** Keep-alives of all leases of one backend, on one stream that is open while it is used. */
 export class KeepAlive {
@@ -40,26 +43,30 @@ export class KeepAlive {
   /** Renews a lease for its whole ttl. Rejects when no answer comes; then the lease may have been renewed. */
   renew(lease: string): Promise<Renewed> {
     return new Promise((resolve, reject) => {
-      const question: Question = { resolve, reject, deadline: performance.now() + this.#timeoutMs };
-      const others = this.#questions.get(lease);
-      if (others === undefined) this.#questions.set(lease, [question]);
-      else others.push(question);
-      this.#asked += 1;
-      this.#usedAt = performance.now();
-      this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref();
-      const stream = (this.#stream ??= this.#open());
-      stream.then(
-        (opened) => {
-          // It may have failed while it was opened: then the question was answered so.
-          if (this.#stream === stream) opened.write({ ID: lease });
-        },
-        (error: unknown) => this.#failed(stream, error),
-      );
+      this.#ask(lease, { resolve, reject, deadline: performance.now() + this.#timeoutMs, sendings: 0 });
     });
   }
 
   close(): void {
     this.#end(new NoAnswerError('the backend was closed'));
+  }
+
+  #ask(lease: string, question: Question): void {
+    const others = this.#questions.get(lease);
+    if (others === undefined) this.#questions.set(lease, [question]);
+    else others.push(question);
+    question.sendings += 1;
+    this.#asked += 1;
+    this.#usedAt = performance.now();
+    this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref();
+    const stream = (this.#stream ??= this.#open());
+    stream.then(
+      (opened) => {
+        // It may have failed while it was opened: then the question was asked again.
+        if (this.#stream === stream) opened.write({ ID: lease });
+      },
+      (error: unknown) => this.#failed(stream, error),
+    );
   }
 
   #open(): Promise<KeepAliveDuplex> {
@@ -82,7 +89,16 @@ export class KeepAlive {
   }
 
   #failed(stream: Promise<KeepAliveDuplex>, error: unknown): void {
-    if (this.#stream === stream) this.#end(error);
+    if (this.#stream !== stream) return;
+    const unanswered = [...this.#questions];
+    this.#questions.clear();
+    this.#end(undefined);
+    for (const [lease, questions] of unanswered) {
+      for (const question of questions) {
+        if (question.sendings < SENDINGS) this.#ask(lease, question);
+        else question.reject(error);
+      }
+    }
   }
 
   #look(): void {

@@ -23,9 +23,14 @@ export class ChangedMeanwhileError extends Error {
   override readonly name = 'ChangedMeanwhileError';
 }
 
+// Streams fail with gRPC's own errors: cancelled, unknown, deadline, aborted, internal, unavailable.
+const passingCodes = new Set([1, 2, 4, 10, 13, 14]);
+
 /** Whether the same call may succeed if repeated. What is not known is not repeated. */
 export function isRetryableEtcdError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'number' && passingCodes.has(code)) return true;
   if (error instanceof ChangedMeanwhileError || passing.has(error.constructor.name)) return true;
   // Also what a full disk is told with: only a crowd passes by itself.
   return error.constructor.name === 'GRPCResourceExhastedError' && /too many requests/.test(error.message);
