@@ -103,6 +103,31 @@ describe('readers', () => {
     expect(Number(await redis.command('PTTL', client.lock(name)))).toBeLessThanOrEqual(500);
   });
 
+  it('that have ended are taken out by the next who comes, though others hold all the time', async () => {
+    const name = fresh();
+    await client.take(name, 'dead', '0:0', { ttlMs: 40 });
+    await client.take(name, 'live', '0:0');
+    await waitUntil(async () => (await client.inspect(name)).holders.length === 1, { what: 'the end of one' });
+    await client.take(name, 'next', '0:0');
+    expect(await redis.command('ZCARD', client.holders(name))).toBe(4);
+  });
+
+  it('keep the mark as long as the longest of them, also when a shorter one is renewed', async () => {
+    const name = fresh();
+    await client.take(name, 'long', '0:0', { ttlMs: 60_000 });
+    await client.take(name, 'short', '0:0', { ttlMs: 1_000 });
+    await client.renewShares([name, 'short', 2_000]);
+    expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(50_000);
+  });
+
+  it('wait behind a writer also when the token key was lost', async () => {
+    const name = fresh();
+    await client.take(name, 'r', '0:0');
+    await client.acquire(name, 'w', { notify: '!x' });
+    await redis.command('DEL', client.keys(name)[1]);
+    expect(await client.take(name, 'r2', '0:0')).toBe(0);
+  });
+
   it('are lost with the mark, and what is left of them counts for nothing', async () => {
     const name = fresh();
     await client.take(name, 'old', '0:0');
@@ -354,6 +379,19 @@ describe('operating', () => {
     expect(reply?.[1]).toBe('r3');
     const { holders, waiters } = await client.inspect(name);
     expect([holders.sort(), waiters]).toEqual([['r', 'r3'], []]);
+  });
+
+  it('a share for which nobody listens is taken back whole', async () => {
+    const [permits, readers] = [fresh(), fresh()];
+    await client.take(permits, 'a', '4:4');
+    await client.take(permits, 'gone', '4:3', { notify: '=gone' });
+    await client.take(permits, 'b', '4:2', { notify: '!me' });
+    expect(((await client.releaseShare(permits, 'a', 4)) as unknown[])[0]).toBe('b');
+    expect(await client.mark(permits)).toBe('*4|2');
+    await client.acquire(readers, 'w');
+    await client.take(readers, 'gone', '0:0', { notify: '=gone' });
+    await client.acquire(readers, 'w2', { notify: '!me' });
+    expect(((await client.release(readers, 'w')) as unknown[])[0]).toBe('w2');
   });
 
   it('another type at a side key is an error, before anything is written, and stays', async () => {

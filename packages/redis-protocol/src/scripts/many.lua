@@ -23,8 +23,6 @@ end
 local reply = {}
 for _, r in ipairs(all) do
   if not r.reply then
-    -- Two of them may share a slot, and its counter.
-    r.last, r.horizon = read_token(r.token)
     r.reply = { tonumber(take(r, r.ttl)), r.ttl + 0 }
   end
   reply[#reply + 1] = r.reply[1]

@@ -16,7 +16,7 @@ local function look(r)
     end
   end
   r.last, r.horizon = read_token(r.token)
-  r.queued = r.horizon * 1000 > now and redis.call('EXISTS', r.queue) == 1
+  r.queued = (r.limit or r.horizon * 1000 > now) and redis.call('EXISTS', r.queue) == 1
 end
 -- Also serves those who wait and fit, where that may be: they are before it. Gives what those of the caller's own
 -- process got as well.
