@@ -85,6 +85,22 @@ describe('what this process knows may be old', () => {
   });
 });
 
+it('what is left is told by the store also when others queue in the same moment', async () => {
+  const backend = open({ tablePrefix: freshPrefix() });
+  const wanted = request('a', { ttlMs: 9_000 });
+  const first = await take(backend, wanted);
+  // From now on this process knows the whole state, as it was then.
+  await backend.renew([{ grant: first, ttlMs: 3_000 }], call);
+  await sleep(300);
+  const [again, other] = await Promise.all([
+    backend.attempt(wanted, false, call),
+    backend.attempt(request('a'), true, call),
+  ]);
+  expect(other).toEqual({ status: 'contended' });
+  if (again.status !== 'granted') return expect.fail('it was lost');
+  expect(again.grant.validForMs).toBeLessThan(2_750);
+});
+
 describe('the queue', () => {
   it('is not overtaken by a single attempt, nor by a new name, while the resource is free for a moment', async () => {
     const tablePrefix = freshPrefix();
@@ -110,6 +126,27 @@ describe('the queue', () => {
     const next = await acquire(one, request('a'), callFor(8_000));
     expect(performance.now() - startedAt).toBeLessThan(5_000);
     await one.release(next, call);
+  });
+
+  it('gives a client that lives 3 s to claim what it was handed, and not the whole ttl', async () => {
+    const tablePrefix = freshPrefix();
+    const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
+    const grant = await take(one, request('a', { ttlMs: 20_000 }));
+    const ghost = request('a', { ttlMs: 20_000 });
+    await two.attempt(ghost, true, call);
+    const [row] = await sql(`SELECT CAST(state AS CHAR) AS state FROM locks.${tablePrefix}locks`);
+    await two.abandon(ghost, call);
+    // Its client waits for something else, so that it lives, and does not look here.
+    const elsewhere = await take(one, request('b', { ttlMs: 20_000 }));
+    const waiting = acquire(two, request('b'), callFor(15_000));
+    await sql(
+      `UPDATE locks.${tablePrefix}locks SET waiting = 1, version = 1, state = '${String(row?.['state'])}' WHERE name = 'a'`,
+    );
+    expect(await one.release(grant, call)).toBe('released');
+    expect((await one.inspect('a', call)).holders).toMatchObject([{ acquisitionId: ghost.acquisitionId }]);
+    const next = await acquire(one, request('a'), callFor(8_000));
+    await Promise.all([one.release(next, call), one.release(elsewhere, call)]);
+    await two.release(await waiting, call);
   });
 
   it('loses an entry that a live process knows nothing of', async () => {

@@ -47,9 +47,14 @@ describe('the sweep', () => {
     await dead.attempt(request('left behind'), true, call);
     await dead.close();
     await new Promise((resolve) => setTimeout(resolve, 400));
+    const alive = open({ tablePrefix });
+    await take(backend, request('waited for', { ttlMs: 100 }));
+    await alive.attempt(request('waited for'), true, call);
+    await new Promise((resolve) => setTimeout(resolve, 150));
     expect(await sweeperOf(tablePrefix).sweep(0)).toBe(4);
     const rows = await sql(`SELECT CAST(name AS CHAR) AS name FROM locks.${tablePrefix}locks`);
-    expect(rows).toEqual([{ name: 'held' }]);
+    expect(rows).toEqual([{ name: 'held' }, { name: 'waited for' }]);
+    expect((await backend.inspect('waited for', call)).waiters).toHaveLength(1);
     expect(await backend.inspect('left behind', call)).toMatchObject({ holders: [], waiters: [] });
   });
 });
