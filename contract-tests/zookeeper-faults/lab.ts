@@ -1,7 +1,9 @@
 import { createLocks, isLockError, type Lease, type LockError } from '@locks/core';
 import { type Proxy, startProxy, startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { type NodeZooKeeperClient, type ZooKeeperBackendOptions, zookeeperBackend } from '@locks/zookeeper';
+import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
 import { expect } from 'vitest';
+import { nativeLibrary } from '../src/zookeeper/native-library.ts';
 import { childrenOf } from '../src/zookeeper/admin.ts';
 
 /** Short, so that the tests are; the servers of the tests have ticks of 200 ms. */
@@ -32,6 +34,12 @@ export class Lab implements AsyncDisposable {
   ): ZooKeeperLocks {
     const servers = 'address' in at ? at.address : `${at.host}:${at.port}`;
     return this.with({ servers, sessionTimeoutMs: SESSION_MS, ...options } as ZooKeeperBackendOptions);
+  }
+
+  /** Locks of a native client of its own. */
+  async native(at: { readonly address: string }): Promise<ZooKeeperLocks> {
+    const options = { library: await nativeLibrary(), servers: at.address, sessionTimeoutMs: SESSION_MS };
+    return this.use(createLocks(nativeBackend(options)));
   }
 
   with(options: ZooKeeperBackendOptions): ZooKeeperLocks {

@@ -15,29 +15,34 @@ afterAll(async () => {
   await ensemble.stop();
 });
 
-test('with the follower of a holder frozen, its lease is lost before another gets the lock', async () => {
-  await using lab = new Lab();
-  const [follower, leader] = [await ensemble.follower(), await ensemble.leader()];
-  const a = await lab.locks(follower).lock('frozen').acquire();
-  const next = timeOf(lab.locks(leader).lock('frozen').acquire({ waitMs: 20_000 }));
-  await untilInLine(leader.address, 'frozen', 2);
-  const lost = lossOf(a);
-  const frozenAt = performance.now();
-  await follower.pause();
-  try {
-    const b = await next;
-    const { reason, at } = await Promise.race([lost, sleep(0, { reason: 'not told', at: Infinity })]);
-    expect(reason).toBe('session-lost');
-    expect(at).toBeLessThan(b.at);
-    expect(() => a.assertValid()).toThrow();
-    expect(b.value.fencingToken).toBeGreaterThan(a.fencingToken);
-    figure('frozen follower: told of the loss after', at - frozenAt);
-    figure('frozen follower: the next one holds after', b.at - frozenAt);
-    await b.value.release();
-  } finally {
-    follower.resume();
-  }
-});
+test.each(['node-zookeeper-client', 'zookeeper'])(
+  'with the follower of a holder frozen, its lease is lost before another gets the lock (%s)',
+  async (client) => {
+    await using lab = new Lab();
+    const [follower, leader] = [await ensemble.follower(), await ensemble.leader()];
+    const name = `frozen-${client}`;
+    const holders = client === 'zookeeper' ? await lab.native(follower) : lab.locks(follower);
+    const a = await holders.lock(name).acquire();
+    const next = timeOf(lab.locks(leader).lock(name).acquire({ waitMs: 20_000 }));
+    await untilInLine(leader.address, name, 2);
+    const lost = lossOf(a);
+    const frozenAt = performance.now();
+    await follower.pause();
+    try {
+      const b = await next;
+      const { reason, at } = await Promise.race([lost, sleep(0, { reason: 'not told', at: Infinity })]);
+      expect(reason).toBe('session-lost');
+      expect(at).toBeLessThan(b.at);
+      expect(() => a.assertValid()).toThrow();
+      expect(b.value.fencingToken).toBeGreaterThan(a.fencingToken);
+      figure(`frozen follower, ${client}: told of the loss after`, at - frozenAt);
+      figure(`frozen follower, ${client}: the next one holds after`, b.at - frozenAt);
+      await b.value.release();
+    } finally {
+      follower.resume();
+    }
+  },
+);
 
 test('with all servers to choose from, the holder leaves the frozen follower and keeps its lease', async () => {
   await using lab = new Lab();

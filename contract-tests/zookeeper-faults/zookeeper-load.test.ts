@@ -95,7 +95,8 @@ test('nodes of resources that nobody uses are tidied away, while others come and
       const left = await childrenOf(server.address, '/locks');
       return !left.some((name) => name.startsWith('tidy-'));
     },
-    { what: 'all nodes to be tidied away' },
+    // Long before orphans are looked for.
+    { what: 'all nodes to be tidied away', timeoutMs: 1_000 },
   );
 });
 

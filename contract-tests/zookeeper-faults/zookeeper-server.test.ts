@@ -15,6 +15,8 @@ test.concurrent('a server killed and restarted within the session costs neither 
   await server.restart();
   lease.assertValid();
   expect(await others.lock('stock').tryAcquire()).toBeUndefined();
+  // A release is not waited for longer than a second: both are connected again.
+  expect((await holder.inspect('stock')).holders).toHaveLength(1);
   expect(waiting.settled).toBe(false);
   await lease.release();
   const next = await waiting.work;

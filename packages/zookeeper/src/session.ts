@@ -33,6 +33,7 @@ export class Session {
   #heardAt = Number.NEGATIVE_INFINITY;
   #heart: NodeJS.Timeout | undefined;
   #watchdog: NodeJS.Timeout | undefined;
+  #mover: NodeJS.Timeout | undefined;
 
   /** `heardAt`: before which moment the servers cannot have heard of the session last. */
   constructor(port: ClientPort, now: () => number, heardAt: number, onEnd: (session: Session) => void) {
@@ -141,6 +142,7 @@ export class Session {
     this.#lifespan.end();
     clearTimeout(this.#heart);
     clearTimeout(this.#watchdog);
+    clearInterval(this.#mover);
     this.#unlisten();
     // Where the client lives on, in the same session, the nodes do too.
     for (const [acquisitionId, { parent }] of this.places) this.graves.set(acquisitionId, parent);
@@ -157,6 +159,10 @@ export class Session {
     if (connected && this.port.sessionId !== this.id) return this.end();
     const again = connected && !this.#connected;
     this.#connected = connected;
+    clearInterval(this.#mover);
+    // A server that takes the connection and says nothing would be waited for until the session is over.
+    if (!connected)
+      this.#mover = setInterval(() => this.port.moveOn?.(), handshakeMs(this.timeoutMs)).unref();
     if (!again) return;
     this.#beat();
     void this.watches.verify();
@@ -203,6 +209,11 @@ export class Session {
       Math.max(1, Math.ceil(until - this.now())),
     ).unref();
   }
+}
+
+/** How long a server may take to welcome a client. */
+export function handshakeMs(sessionTimeoutMs: number): number {
+  return Math.max(1_000, sessionTimeoutMs * SUSPICIOUS);
 }
 
 export function expired(): ZooKeeperError {

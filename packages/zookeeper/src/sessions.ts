@@ -1,9 +1,6 @@
 import type { Call } from '@locks/core';
 import { type ClientPort, ZooKeeperError } from './client-port.ts';
-import { expired, notConnected, Session } from './session.ts';
-
-/** A server that takes the connection and says nothing is left for another one after this. */
-const HANDSHAKE_MS = 1_000;
+import { expired, handshakeMs, notConnected, Session } from './session.ts';
 
 /** Where clients come from: new ones as often as needed, or the one that the user has. */
 export type ClientSource =
@@ -104,7 +101,7 @@ export class Sessions {
   async #connected(port: ClientPort): Promise<boolean> {
     if (port.state === 'connected') return true;
     if (port.state === 'ended') return false;
-    const mover = setInterval(() => port.moveOn?.(), HANDSHAKE_MS).unref();
+    const mover = setInterval(() => port.moveOn?.(), handshakeMs(port.sessionTimeoutMs)).unref();
     try {
       return await new Promise<boolean>((resolve) => {
         const settle = (): void => {
