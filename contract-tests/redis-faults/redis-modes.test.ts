@@ -145,7 +145,9 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
     for (const { reason } of await Promise.all(losses)) expect(reason).toMatch(/force-released|taken-over/);
     expect(order.filter((who) => who !== 's')).toEqual(['w']);
     await writer?.release();
-    for (const lease of await Promise.all(waiting)) await lease.release();
+    const entered = await Promise.all(waiting);
+    expect(await redis.command('GET', 'lock:s')).toMatch(/^\*2\|1\|/);
+    for (const lease of entered) await lease.release();
     expect(await redis.command('EXISTS', 'lock:a', '{lock:a}:h', 'lock:s', '{lock:s}:h')).toBe(0);
   });
 
