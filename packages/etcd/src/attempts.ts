@@ -1,28 +1,17 @@
-import type { Call, Conflict, Grant, LockMode } from '@locks/core/backend';
+import type { Call, Conflict, Grant } from '@locks/core/backend';
 import type { ICompare, IRequestOp } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
-import { type Answer, answerOf, keysAt, termOf } from './answer.ts';
-import {
-  absent,
-  inAccordWith,
-  modifiedAt,
-  noExclusiveHold,
-  nothingBefore,
-  nothingIn,
-  onlySharedHolds,
-  onlyWaiters,
-  read,
-  unchangedSince,
-  when,
-} from './conditions.ts';
-import { encodeHold, encodeWaiter, type Entry } from './entry.ts';
-import { type EtcdPort, Sendings } from './etcd-port.ts';
-import { holdOf, keepAliveFor, validityOf } from './granting.ts';
+import { type Answer, answerOf, keysAt } from './answer.ts';
+import { absent, nothingIn, read, unchangedSince, when } from './conditions.ts';
+import type { Entry } from './entry.ts';
+import type { EtcdPort } from './etcd-port.ts';
+import { type Answered, HoldWrites, putHold } from './hold-writes.ts';
 import type { Lease, Leases } from './leases.ts';
-import { ChangedMeanwhileError, isLeaseGone } from './retryable.ts';
+import { ChangedMeanwhileError } from './retryable.ts';
 import { conflictWith, type Turn, turnOf } from './turn.ts';
-import { readMarker, type Session, sessionStands, type WaiterSession } from './waiter-session.ts';
+import { readMarker, type Session, type WaiterSession } from './waiter-session.ts';
+import { claimConditions, firstOf, theft, waysToHold, waysToQueue } from './ways.ts';
 
 /** What an attempt came to, for whoever waits to be told of the next chance. */
 export type Outcome =
@@ -34,8 +23,8 @@ export type Outcome =
 
 /** A write that depends on what was read is tried so often before the attempt as a whole is. */
 const TRIES = 20;
-/** More conditions than this are not worth their weight: the state is read first. */
-const MOST_CONDITIONS = 32;
+/** A server takes 128 operations in one transaction. */
+const MOST_STOLEN = 100;
 
 /** Ways into a resource. Each is one transaction, whose conditions leave nothing to what was read before. */
 export class Attempts {
@@ -43,12 +32,14 @@ export class Attempts {
   readonly #leases: Leases;
   readonly #session: WaiterSession;
   readonly #acquisitions: Acquisitions;
+  readonly #writes: HoldWrites;
 
   constructor(port: EtcdPort, leases: Leases, session: WaiterSession, acquisitions: Acquisitions) {
     this.#port = port;
     this.#leases = leases;
     this.#session = session;
     this.#acquisitions = acquisitions;
+    this.#writes = new HoldWrites(port, leases, session);
   }
 
   /** Grants, or queues. */
@@ -60,9 +51,10 @@ export class Attempts {
         continue;
       }
       // Where others of this process hold or wait it is in use, most likely: no lease is put aside for it.
-      const lease = this.#acquisitions.hasOthers(acquisition) ? acquisition.lease : await this.#lease(acquisition, call);
-      const session =
-        lease === undefined ? await this.#session.ensure(call) : this.#session.current;
+      const lease = this.#acquisitions.hasOthers(acquisition)
+        ? acquisition.lease
+        : await this.#writes.lease(acquisition, call);
+      const session = lease === undefined ? await this.#session.ensure(call) : this.#session.current;
       const answer = await this.#enter(acquisition, lease, session, call);
       if (answer === undefined) continue;
       const { own, others } = answer;
@@ -90,12 +82,16 @@ export class Attempts {
   ): Promise<readonly Grant[] | Extract<Outcome, { status: 'blocked' | 'conflict' }>> {
     const [first] = acquisitions;
     if (first === undefined) return [];
-    const leases = await Promise.all(acquisitions.map((each) => this.#lease(each, call)));
+    const leases = await Promise.all(acquisitions.map((each) => this.#writes.lease(each, call)));
     let conditions = acquisitions.flatMap((each) => nothingIn(each.range));
     for (let tries = 0; tries < TRIES; tries += 1) {
       const sent = await this.#write(acquisitions, leases, conditions, call);
       if (sent === undefined) {
-        leases.splice(0, leases.length, ...(await Promise.all(acquisitions.map((each) => this.#lease(each, call)))));
+        leases.splice(
+          0,
+          leases.length,
+          ...(await Promise.all(acquisitions.map((each) => this.#writes.lease(each, call)))),
+        );
         continue;
       }
       if (sent.grants !== undefined) return sent.grants;
@@ -127,7 +123,7 @@ export class Attempts {
         turn = { status: 'free' };
         continue;
       }
-      const lease = await this.#lease(acquisition, call);
+      const lease = await this.#writes.lease(acquisition, call);
       const [answer] = (await this.#claimWith(acquisition, lease, conditions, call)) ?? [];
       if (answer === undefined) continue;
       const { own, others, revision, grant } = answer;
@@ -148,7 +144,10 @@ export class Attempts {
     acquisition: Acquisition,
     call: Call,
   ): Promise<{ readonly status: 'free' } | Extract<Outcome, { status: 'blocked' | 'out-of-line' }>> {
-    const response = await this.#port.txn({ compare: [], success: [read(acquisition.range)], failure: [] }, call);
+    const response = await this.#port.txn(
+      { compare: [], success: [read(acquisition.range)], failure: [] },
+      call,
+    );
     acquisition.assertWanted();
     return this.stands(acquisition, answerOf(response, 0, acquisition.request.acquisitionId), call);
   }
@@ -169,13 +168,13 @@ export class Attempts {
   /** Ends every hold and takes their place, ahead of the queue. */
   async steal(acquisition: Acquisition, call: Call): Promise<Outcome> {
     const { range, key, request } = acquisition;
-    let lease = await this.#lease(acquisition, call);
+    let lease = await this.#writes.lease(acquisition, call);
     let conditions: ICompare[] = [nothingIn(range)];
     let ends: IRequestOp[] = [];
     for (let tries = 0; tries < TRIES; tries += 1) {
       const sent = await this.#write([acquisition], [lease], conditions, call, ends);
       if (sent === undefined) {
-        lease = await this.#lease(acquisition, call);
+        lease = await this.#writes.lease(acquisition, call);
         continue;
       }
       const [grant] = sent.grants ?? [];
@@ -208,11 +207,15 @@ export class Attempts {
       ...(session === undefined ? [] : waysToQueue(acquisition, session, lease === undefined)),
     ];
     if (session !== undefined) acquisition.session = session;
-    const operations = [inOrderOf(ways), read(acquisition.range), ...(session === undefined ? [] : [readMarker(session)])];
-    const sent = await this.#send([acquisition], lease === undefined ? [] : [lease], operations, call);
+    const operations = [
+      firstOf(ways),
+      read(acquisition.range),
+      ...(session === undefined ? [] : [readMarker(session)]),
+    ];
+    const sent = await this.#writes.send([acquisition], lease === undefined ? [] : [lease], operations, call);
     if (sent === undefined) return undefined;
     if (session !== undefined) this.#session.seen(session, keysAt(sent.response, 2)[0]);
-    const [answer] = await this.#settle([acquisition], sent, call);
+    const [answer] = await this.#writes.settle([acquisition], sent, call);
     return answer;
   }
 
@@ -223,8 +226,8 @@ export class Attempts {
     call: Call,
   ): Promise<Answered[] | undefined> {
     const operations = [when(conditions, [putHold(acquisition, lease)]), read(acquisition.range)];
-    const sent = await this.#send([acquisition], [lease], operations, call);
-    return sent && (await this.#settle([acquisition], sent, call));
+    const sent = await this.#writes.send([acquisition], [lease], operations, call);
+    return sent && (await this.#writes.settle([acquisition], sent, call));
   }
 
   /** One write of several holds, or of none. */
@@ -236,79 +239,15 @@ export class Attempts {
     also: readonly IRequestOp[] = [],
   ): Promise<{ grants: readonly Grant[] | undefined; answers: readonly Answer[] } | undefined> {
     const puts = acquisitions.map((each, index) => putHold(each, leases[index] as Lease));
-    const operations = [when(conditions, [...also, ...puts]), ...acquisitions.map(({ range }) => read(range))];
-    const sent = await this.#send(acquisitions, leases, operations, call);
+    const operations = [
+      when(conditions, [...also, ...puts]),
+      ...acquisitions.map(({ range }) => read(range)),
+    ];
+    const sent = await this.#writes.send(acquisitions, leases, operations, call);
     if (sent === undefined) return undefined;
-    const answers = await this.#settle(acquisitions, sent, call);
+    const answers = await this.#writes.settle(acquisitions, sent, call);
     const grants = answers.map(({ grant }) => grant).filter((grant) => grant !== undefined);
     return { grants: grants.length === acquisitions.length ? grants : undefined, answers };
-  }
-
-  /** Sends what may write the keys of these acquisitions; `undefined` when a lease was no more and nothing happened. */
-  async #send(
-    acquisitions: readonly Acquisition[],
-    leases: readonly Lease[],
-    operations: IRequestOp[],
-    call: Call,
-  ): Promise<Sent | undefined> {
-    const doubtful = acquisitions.map((each) => each.doubtful);
-    const sendings = new Sendings();
-    const answered = (): void => {
-      // Only now: whoever gives the acquisition up meanwhile must know that this is on its way (docs/spec.md §2.2).
-      if (!sendings.repeated) acquisitions.forEach((each, index) => (each.doubtful = doubtful[index] === true));
-    };
-    for (const each of acquisitions) each.doubtful = true;
-    const sentAt = call.now();
-    const renewals = new Map(leases.map((lease) => [lease.id, keepAliveFor(this.#leases, lease)]));
-    try {
-      const response = await this.#port.txn({ compare: [], success: operations, failure: [] }, call, sendings);
-      answered();
-      return { response, sentAt, renewals };
-    } catch (error) {
-      if (!isLeaseGone(error)) throw error;
-      answered();
-      for (const each of acquisitions) each.lease = undefined;
-      return undefined;
-    }
-  }
-
-  /** The states follow the write in the answer. What holds now gets its grant. */
-  async #settle(
-    acquisitions: readonly Acquisition[],
-    { response, sentAt, renewals }: Sent,
-    call: Call,
-  ): Promise<Answered[]> {
-    const answers: Answered[] = [];
-    for (const [index, acquisition] of acquisitions.entries()) {
-      const answer = answerOf(response, 1 + index, acquisition.request.acquisitionId);
-      acquisition.assertWanted();
-      const { own } = answer;
-      if (own?.held !== true) acquisition.hold = undefined;
-      let grant = acquisition.hold?.grant;
-      if (own?.held === true && grant === undefined) {
-        const lease = leaseOf(acquisition, own);
-        const renewal = renewals.has(lease.id) ? renewals.get(lease.id) : this.#leases.renew(lease);
-        const validity = await validityOf(this.#leases, lease, sentAt, termOf(response), renewal);
-        acquisition.assertWanted();
-        if (validity !== undefined) {
-          this.#leaveLine(acquisition);
-          grant = holdOf(acquisition, own, lease, validity, call).grant;
-        }
-      }
-      answers.push({ ...answer, grant });
-    }
-    // What was put aside and not used has been waiting since.
-    for (const { lease } of acquisitions) if (lease !== undefined) lease.fresh = false;
-    return answers;
-  }
-
-  async #lease(acquisition: Acquisition, call: Call): Promise<Lease> {
-    if (acquisition.lease !== undefined) return acquisition.lease;
-    const lease = await this.#leases.take(acquisition.request.ttlMs, call);
-    if (acquisition.ended) this.#leases.giveBack(lease);
-    acquisition.assertWanted();
-    acquisition.lease = lease;
-    return lease;
   }
 
   #queued(acquisition: Acquisition, own: Entry, session: Session | undefined): void {
@@ -317,14 +256,8 @@ export class Attempts {
     if (session !== undefined) acquisition.session = session;
   }
 
-  #leaveLine(acquisition: Acquisition): void {
-    if (acquisition.place === undefined) return;
-    acquisition.place = undefined;
-    this.#session.leave();
-  }
-
   #outOfLine(acquisition: Acquisition): { readonly status: 'out-of-line' } {
-    this.#leaveLine(acquisition);
+    this.#writes.leaveLine(acquisition);
     return { status: 'out-of-line' };
   }
 
@@ -344,89 +277,4 @@ export class Attempts {
     }
     return { status: 'blocked', by, revision };
   }
-}
-
-type Answered = Answer & { readonly grant: Grant | undefined };
-
-interface Sent {
-  readonly response: Awaited<ReturnType<EtcdPort['txn']>>;
-  readonly sentAt: number;
-  readonly renewals: ReadonlyMap<string, ReturnType<typeof keepAliveFor>>;
-}
-
-const MOST_STOLEN = 100;
-
-interface Way {
-  readonly conditions: ICompare[];
-  readonly write: IRequestOp;
-}
-
-function waysToHold(acquisition: Acquisition, lease: Lease): Way[] {
-  const { range, request } = acquisition;
-  const write = putHold(acquisition, lease);
-  const alone: Way = { conditions: [nothingIn(range)], write };
-  return request.mode.kind === 'shared' ? [{ conditions: onlySharedHolds(range), write }, alone] : [alone];
-}
-
-function waysToQueue(acquisition: Acquisition, session: Session, alsoAlone: boolean): Way[] {
-  const { key, range, request } = acquisition;
-  const value = encodeWaiter({ mode: request.mode, label: request.label });
-  const write = { request_put: { key, value, lease: session.lease } };
-  const stands = sessionStands(session);
-  return [
-    { conditions: [stands, absent(key), ...inAccordWith(range, request.mode)], write },
-    ...(alsoAlone ? [{ conditions: [stands, nothingIn(range)], write }] : []),
-  ];
-}
-
-/** The first way whose conditions hold. */
-function inOrderOf(ways: readonly Way[]): IRequestOp {
-  const [first, ...rest] = ways;
-  if (first === undefined) return when([], []);
-  return when(first.conditions, [first.write], rest.length === 0 ? [] : [inOrderOf(rest)]);
-}
-
-function putHold({ key, request, place }: Acquisition, lease: Lease): IRequestOp {
-  // A permit that was queued under another limit is granted under the present one.
-  const value = encodeHold({ mode: place?.mode ?? request.mode, label: request.label });
-  return { request_put: { key, value, lease: lease.id } };
-}
-
-/**
- * What makes a claim safe whatever was read before; `undefined` where the state must be read first. Nothing that is
- * added later stands before this place, but for what is stolen.
- */
-function claimConditions({ key, range, place, request }: Acquisition, turn: Turn | undefined): ICompare[] | undefined {
-  if (place === undefined) return undefined;
-  // A grant by an earlier claim, or another limit, would have written it again.
-  const asBefore = modifiedAt(key, place.modRevision);
-  switch (request.mode.kind) {
-    case 'exclusive':
-      return [asBefore, nothingBefore(range, place.createRevision), onlyWaiters(range)];
-    case 'shared': {
-      if (turn === undefined) return undefined;
-      const writers = turn.status === 'free' ? [] : turn.by.filter(({ held }) => !held);
-      if (writers.length > MOST_CONDITIONS) return undefined;
-      return [asBefore, noExclusiveHold(range), ...writers.map((writer) => absent(writer.key))];
-    }
-    case 'permit':
-      // A theft, which alone could make it wrong, writes the entries of waiters again.
-      return turn?.status === 'free' ? [asBefore] : undefined;
-    default:
-      return request.mode satisfies never;
-  }
-}
-
-function theft(entry: Entry, mode: LockMode): IRequestOp[] {
-  if (entry.held) return [{ request_delete_range: { key: entry.key } }];
-  if (mode.kind !== 'permit') return [];
-  return [{ request_put: { key: entry.key, ignore_value: true, ignore_lease: true } }];
-}
-
-/** Most often the one that was put aside; another when the same id was granted elsewhere. */
-function leaseOf({ lease, request }: Acquisition, own: Entry): Lease {
-  if (lease?.id === own.lease) return lease;
-  const wantedSeconds = Math.ceil(request.ttlMs / 1_000);
-  const foreign = { id: own.lease, wantedSeconds, ttlSeconds: wantedSeconds };
-  return { ...foreign, grantedFrom: 0, fresh: false, endsAt: 0 };
 }

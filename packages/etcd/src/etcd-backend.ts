@@ -108,13 +108,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     this.#acquisitions = new Acquisitions(this.#keys, (ended) => this.#holdings.unwatch(ended));
     this.#attempts = new Attempts(this.#port, this.#leases, this.#session, this.#acquisitions);
     this.#room = new WaitingRoom(this.#port, this.#watches, this.#attempts, this.#acquisitions);
-    this.#holdings = new Holdings(
-      this.#port,
-      this.#watches,
-      this.#leases,
-      this.#session,
-      this.#acquisitions,
-    );
+    this.#holdings = new Holdings(this.#port, this.#watches, this.#leases, this.#session, this.#acquisitions);
     this.#renewal = new Renewal(this.#port, this.#leases, this.#holdings, this.#acquisitions, this.#keys);
     this.#states = new States(this.#port, this.#keys);
   }
@@ -173,7 +167,10 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     if (acquisition?.hold !== undefined) return await this.#holdings.release(acquisition, call);
     // Granted by another client, or lost here: the key alone says.
     const key = this.#keyOf(grant.request);
-    const { succeeded } = await this.#port.txn({ compare: [present(key)], success: [remove(key)], failure: [] }, call);
+    const { succeeded } = await this.#port.txn(
+      { compare: [present(key)], success: [remove(key)], failure: [] },
+      call,
+    );
     return succeeded ? 'released' : 'not-held';
   }
 
@@ -187,7 +184,8 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
       const put = { request_put: { key, value: encodeAgain(own, { kind: 'shared' }), ignore_lease: true } };
       const conditions = [createdAt(key, own.createRevision), modifiedAt(key, own.modRevision)];
       const { succeeded } = await this.#port.txn({ compare: conditions, success: [put], failure: [] }, call);
-      if (!succeeded) return { status: 'unknown', error: new Error('the hold changed while it was downgraded') };
+      if (!succeeded)
+        return { status: 'unknown', error: new Error('the hold changed while it was downgraded') };
     }
     if (hold !== undefined) hold.shared = true;
     return { status: 'held' };

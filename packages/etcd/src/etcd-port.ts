@@ -48,7 +48,9 @@ export class EtcdPort {
   }
 
   async leaseGrant(ttlSeconds: number, limit: Limit): Promise<{ id: string; ttlSeconds: number }> {
-    const granted = await this.#source.get().leaseClient.leaseGrant({ TTL: ttlSeconds }, this.#options(limit));
+    const granted = await this.#source
+      .get()
+      .leaseClient.leaseGrant({ TTL: ttlSeconds }, this.#options(limit));
     return { id: granted.ID, ttlSeconds: Number(granted.TTL) };
   }
 

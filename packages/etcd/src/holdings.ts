@@ -90,9 +90,14 @@ export class Holdings {
   }
 
   /** Deletes holds, if they are still what was seen. Gives whether each was. */
-  async end(holds: readonly { readonly key: Buffer; readonly createRevision: number }[], call: Call): Promise<boolean[]> {
+  async end(
+    holds: readonly { readonly key: Buffer; readonly createRevision: number }[],
+    call: Call,
+  ): Promise<boolean[]> {
     if (holds.length === 0) return [];
-    const operations = holds.map(({ key, createRevision }) => when([createdAt(key, createRevision)], [remove(key)]));
+    const operations = holds.map(({ key, createRevision }) =>
+      when([createdAt(key, createRevision)], [remove(key)]),
+    );
     const response = await this.#port.txn({ compare: [], success: operations, failure: [] }, call);
     return holds.map((_, index) => succeededAt(response, index));
   }
@@ -169,21 +174,19 @@ export class Holdings {
   #verify(acquisition: Acquisition): void {
     this.#watched.delete(acquisition);
     const { key, hold } = acquisition;
-    this.#port
-      .txn({ compare: [], success: [read({ key })], failure: [] }, WATCH_RETRY_MS)
-      .then(
-        (response) => {
-          const [own] = entriesAt(response, 0);
-          if (own?.createRevision === hold?.createRevision) this.#watch(acquisition, revisionOf(response) + 1);
-          else this.#deleted(acquisition);
-        },
-        // The next renewal looks, too.
-        () => {
-          setTimeout(() => {
-            if (!acquisition.ended) this.#verify(acquisition);
-          }, WATCH_RETRY_MS).unref();
-        },
-      );
+    this.#port.txn({ compare: [], success: [read({ key })], failure: [] }, WATCH_RETRY_MS).then(
+      (response) => {
+        const [own] = entriesAt(response, 0);
+        if (own?.createRevision === hold?.createRevision) this.#watch(acquisition, revisionOf(response) + 1);
+        else this.#deleted(acquisition);
+      },
+      // The next renewal looks, too.
+      () => {
+        setTimeout(() => {
+          if (!acquisition.ended) this.#verify(acquisition);
+        }, WATCH_RETRY_MS).unref();
+      },
+    );
   }
 }
 

@@ -73,7 +73,9 @@ export class KeepAlive {
     const stream = this.#port.keepAliveStream().then((opened) => {
       opened.on('data', (answer) => this.#answered(answer));
       opened.on('error', (error) => this.#failed(stream, error));
-      opened.on('end', () => this.#failed(stream, new NoAnswerError('the server ended the stream of keep-alives')));
+      opened.on('end', () =>
+        this.#failed(stream, new NoAnswerError('the server ended the stream of keep-alives')),
+      );
       return opened;
     });
     return stream;

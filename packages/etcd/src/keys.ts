@@ -55,7 +55,9 @@ function escapeName(name: string): string {
 }
 
 function unescapeName(escaped: string): string {
-  return escaped.replace(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return escaped.replace(/%([0-9A-F]{2})/g, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
 }
 
 export function prefixRange(prefix: Buffer): KeyRange {

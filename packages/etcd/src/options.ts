@@ -39,7 +39,12 @@ export interface ClientSource {
 
 export function checkOptions(options: EtcdBackendOptions): CheckedOptions {
   const { prefix = 'locks/', waiterTtlMs = 3_000, callTimeoutMs = 3_000 } = options;
-  if (typeof prefix !== 'string' || prefix === '' || !prefix.isWellFormed() || Buffer.byteLength(prefix) > 512) {
+  if (
+    typeof prefix !== 'string' ||
+    prefix === '' ||
+    !prefix.isWellFormed() ||
+    Buffer.byteLength(prefix) > 512
+  ) {
     throw invalidArgument(`prefix must be 1 to 512 bytes of well-formed Unicode, not ${show(prefix)}.`);
   }
   checkMs('waiterTtlMs', waiterTtlMs, 1_000, 60_000);
@@ -98,7 +103,9 @@ const withoutBreaker = {
 
 function checkMs(name: string, value: number, least: number, most: number): void {
   if (typeof value === 'number' && value >= least && value <= most) return;
-  throw invalidArgument(`${name} must be a number of milliseconds from ${least} to ${most}, not ${show(value)}.`);
+  throw invalidArgument(
+    `${name} must be a number of milliseconds from ${least} to ${most}, not ${show(value)}.`,
+  );
 }
 
 function invalidArgument(message: string): LockError {
@@ -107,6 +114,7 @@ function invalidArgument(message: string): LockError {
 
 function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40));
-  if (typeof value === 'object') return value === null ? 'null' : `an object with ${Object.keys(value).join(', ') || 'nothing'}`;
-  return String(value);
+  if (typeof value === 'object')
+    return value === null ? 'null' : `an object with ${Object.keys(value).join(', ') || 'nothing'}`;
+  return typeof value === 'number' ? String(value) : `a ${typeof value}`;
 }

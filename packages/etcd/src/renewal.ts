@@ -45,7 +45,9 @@ export class Renewal {
     // Both are sent at once: what the two answers say together is as good as one after the other.
     const renewals = items.map(({ ttlMs }, index) => {
       const lease = known[index]?.hold?.lease;
-      return lease?.wantedSeconds === Math.ceil(ttlMs / 1_000) ? settled(this.#leases.renew(lease)) : undefined;
+      return lease?.wantedSeconds === Math.ceil(ttlMs / 1_000)
+        ? settled(this.#leases.renew(lease))
+        : undefined;
     });
     const reads = items.map(({ grant: { request } }) =>
       read({ key: this.#keys.of(request.resource, request.acquisitionId) }),
@@ -72,7 +74,8 @@ export class Renewal {
       return await this.#lost(acquisition, call);
     }
     // Another client's grant: its key says what it hangs on.
-    if (hold === undefined) return await this.#judge(undefined, settled(this.#leases.renew(leaseAt(kv))), raftTerm);
+    if (hold === undefined)
+      return await this.#judge(undefined, settled(this.#leases.renew(leaseAt(kv))), raftTerm);
     if (hold.movedTo?.id === kv.lease) {
       hold.lease = hold.movedTo;
       if (acquisition !== undefined) acquisition.lease = hold.lease;
@@ -85,12 +88,19 @@ export class Renewal {
     return standing.status === 'lost' ? await this.#lost(acquisition, call) : standing;
   }
 
-  async #judge(hold: Hold | undefined, renewal: Promise<Renewed | Error>, raftTerm: number): Promise<Standing> {
+  async #judge(
+    hold: Hold | undefined,
+    renewal: Promise<Renewed | Error>,
+    raftTerm: number,
+  ): Promise<Standing> {
     const renewed = await renewal;
     if (renewed instanceof Error) return { status: 'unknown', error: renewed };
     if (renewed.ttlSeconds === 0) return { status: 'lost', reason: 'force-released' };
     if (!counts(renewed, raftTerm)) {
-      return { status: 'unknown', error: new NoAnswerError('the keep-alive was answered by an earlier leader') };
+      return {
+        status: 'unknown',
+        error: new NoAnswerError('the keep-alive was answered by an earlier leader'),
+      };
     }
     const validForMs = renewed.ttlSeconds * 1_000;
     if (hold !== undefined) hold.endsAt = performance.now() + validForMs;
@@ -98,7 +108,13 @@ export class Renewal {
   }
 
   /** Another ttl needs another lease, since a lease keeps the ttl that it was granted for. */
-  async #move(acquisition: Acquisition, hold: Hold, own: Entry, ttlMs: number, call: Call): Promise<Standing> {
+  async #move(
+    acquisition: Acquisition,
+    hold: Hold,
+    own: Entry,
+    ttlMs: number,
+    call: Call,
+  ): Promise<Standing> {
     const { key } = acquisition;
     const lease = await this.#leases.grant(ttlMs, call);
     if (acquisition.ended) this.#leases.drop(lease);

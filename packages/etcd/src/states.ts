@@ -82,9 +82,14 @@ export class States {
           `${entries.length} hold permits or wait for them: the limit of at most ${MOST_RESIZED} can be changed in one step.`,
         );
       }
-      if (entries.every(({ mode }) => mode.kind === 'permit' && mode.limit === limit)) return { status: 'set' };
+      if (entries.every(({ mode }) => mode.kind === 'permit' && mode.limit === limit))
+        return { status: 'set' };
       const puts = entries.map((entry) => ({
-        request_put: { key: entry.key, value: encodeAgain(entry, withLimit(entry.mode, limit)), ignore_lease: true },
+        request_put: {
+          key: entry.key,
+          value: encodeAgain(entry, withLimit(entry.mode, limit)),
+          ignore_lease: true,
+        },
       }));
       // What went meanwhile must not come back.
       const conditions = [
@@ -96,7 +101,10 @@ export class States {
           mod_revision: modRevision,
         })),
       ];
-      response = await this.#port.txn({ compare: [], success: [when(conditions, puts), read(range)], failure: [] }, call);
+      response = await this.#port.txn(
+        { compare: [], success: [when(conditions, puts), read(range)], failure: [] },
+        call,
+      );
       if (succeededAt(response, 0)) return { status: 'set' };
     }
     throw new ChangedMeanwhileError('The permits changed again and again while their limit was set.');
@@ -117,7 +125,12 @@ function withLimit(mode: LockMode, limit: number): LockMode {
 }
 
 function waiterOf(entry: Entry): Waiter {
-  return { acquisitionId: entry.acquisitionId, mode: entry.mode, ...labelled(entry), waitingForMs: age(entry) };
+  return {
+    acquisitionId: entry.acquisitionId,
+    mode: entry.mode,
+    ...labelled(entry),
+    waitingForMs: age(entry),
+  };
 }
 
 function labelled({ label }: Entry): { label?: string } {

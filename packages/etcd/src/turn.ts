@@ -11,9 +11,7 @@ const FREE: Turn = { status: 'free' };
 
 /** The holders, and then the waiters in their order. */
 export function inOrder(entries: readonly Entry[]): Entry[] {
-  return entries.toSorted(
-    (a, b) => Number(b.held) - Number(a.held) || a.createRevision - b.createRevision,
-  );
+  return entries.toSorted((a, b) => Number(b.held) - Number(a.held) || a.createRevision - b.createRevision);
 }
 
 /**
@@ -33,7 +31,9 @@ function blockers(before: readonly Entry[], mode: LockMode, place: number): read
       return before;
     case 'shared':
       // Whoever does not wait yet overtakes nobody, not even other readers.
-      return before.filter((entry) => entry.mode.kind !== 'shared' || (!entry.held && place === Number.POSITIVE_INFINITY));
+      return before.filter(
+        (entry) => entry.mode.kind !== 'shared' || (!entry.held && place === Number.POSITIVE_INFINITY),
+      );
     case 'permit': {
       if (place === Number.POSITIVE_INFINITY && before.some(({ held }) => !held)) return before;
       // Those before who wait are counted as if they held: each is granted by itself, in any order, and all fit.

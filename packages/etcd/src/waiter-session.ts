@@ -81,7 +81,10 @@ export class WaiterSession {
   /** For the transaction that ends an acquisition whose request to queue was not answered. */
   refuseUnanswered(session: Session): IRequestOp {
     const { marker } = session;
-    return when([present(marker)], [{ request_put: { key: marker, value: Buffer.from(''), ignore_lease: true } }]);
+    return when(
+      [present(marker)],
+      [{ request_put: { key: marker, value: Buffer.from(''), ignore_lease: true } }],
+    );
   }
 
   async close(limitMs: number): Promise<void> {

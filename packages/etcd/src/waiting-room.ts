@@ -113,7 +113,8 @@ export class WaitingRoom {
 
   /** All places may be gone. */
   lookAgain(): void {
-    for (const acquisition of this.#acquisitions.all()) if (acquisition.place !== undefined) this.#wake(acquisition);
+    for (const acquisition of this.#acquisitions.all())
+      if (acquisition.place !== undefined) this.#wake(acquisition);
   }
 
   close(): void {
@@ -128,7 +129,8 @@ export class WaitingRoom {
     acquisition
       .inTurn(async () => {
         // Granted, or given up, by what was done before in its turn.
-        if (acquisition.ended || acquisition.hold !== undefined) return acquisition.awaiting?.settle(undefined);
+        if (acquisition.ended || acquisition.hold !== undefined)
+          return acquisition.awaiting?.settle(undefined);
         this.settle(acquisition, await this.#attempts.claim(acquisition, call, turn));
       })
       .catch((error: unknown) => acquisition.awaiting?.fail(error));
@@ -217,7 +219,11 @@ export class WaitingRoom {
         (response) => {
           for (const member of [...line.members]) {
             if (member.place === undefined) continue;
-            const look = this.#attempts.stands(member, answerOf(response, 0, member.request.acquisitionId), own);
+            const look = this.#attempts.stands(
+              member,
+              answerOf(response, 0, member.request.acquisitionId),
+              own,
+            );
             if (look.status === 'free') this.#wake(member, { status: 'free' });
             else if (look.status === 'out-of-line' || this.#lines.get(resource) !== line) this.#wake(member);
           }

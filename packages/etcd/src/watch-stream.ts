@@ -112,7 +112,12 @@ export class WatchStream {
 
   #create(stream: WatchDuplex, { id, range, puts, next }: Subscription): void {
     stream.write({
-      create_request: { ...range, watch_id: id, start_revision: next, ...(puts ? {} : { filters: ['Noput'] }) },
+      create_request: {
+        ...range,
+        watch_id: id,
+        start_revision: next,
+        ...(puts ? {} : { filters: ['Noput'] }),
+      },
     });
   }
 

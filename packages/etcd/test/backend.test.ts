@@ -108,7 +108,9 @@ describe('the etcd backend', () => {
     const name = freshName();
     const grant = await take(backend, request(name, undefined, 20_000));
     const before = (await client.getAll().prefix(`locks/${name}/`).exec()).kvs[0]?.lease as string;
-    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toEqual([{ status: 'held', validForMs: 60_000 }]);
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toEqual([
+      { status: 'held', validForMs: 60_000 },
+    ]);
     const [holder] = (await backend.inspect(name, call)).holders;
     expect(holder?.fencingToken).toBe(grant.fencingToken);
     expect(holder?.expiresInMs).toBeGreaterThan(50_000);
@@ -126,7 +128,8 @@ describe('the etcd backend', () => {
     const waiting = request(name);
     expect((await backend.attempt(waiting, true, call)).status).toBe('contended');
     const entered = backend.awaitTurn?.(waiting, callFor(10_000));
-    const leaseOf = async () => (await client.get(`locks/${name}/${waiting.acquisitionId}`).exec()).kvs[0]?.lease;
+    const leaseOf = async () =>
+      (await client.get(`locks/${name}/${waiting.acquisitionId}`).exec()).kvs[0]?.lease;
     const session = await leaseOf();
     await holder.release(first, call);
     const grant = await entered;
@@ -209,9 +212,9 @@ describe('the etcd backend', () => {
     const second = await waiting;
     const { holders } = await a.inspect(name, call);
     expect(holders.map(({ mode }) => mode)).toMatchObject([{ limit: 3 }, { limit: 3 }]);
-    expect(holders.find(({ acquisitionId }) => acquisitionId === first.request.acquisitionId)?.fencingToken).toBe(
-      first.fencingToken,
-    );
+    expect(
+      holders.find(({ acquisitionId }) => acquisitionId === first.request.acquisitionId)?.fencingToken,
+    ).toBe(first.fencingToken);
     expect(await a.attempt(request(name, permit(2)), false, call)).toMatchObject({ status: 'conflict' });
     await a.release(first, call);
     await b.release(second, call);
@@ -259,7 +262,9 @@ describe('the etcd backend', () => {
 
   test('list pages through a prefix and nothing else', async () => {
     const backend = etcd.open();
-    const grants = await Promise.all(Array.from({ length: 260 }, (_, n) => take(backend, request(`job/${n}`))));
+    const grants = await Promise.all(
+      Array.from({ length: 260 }, (_, n) => take(backend, request(`job/${n}`))),
+    );
     const other = await take(backend, request('joc'));
     const listed: string[] = [];
     for await (const { resource } of backend.list('job/', call)) listed.push(resource);
@@ -302,7 +307,9 @@ describe('a server with a longer shortest lease', () => {
     const backend = etcd.open();
     const grant = await take(backend, request('a', undefined, 1_000));
     expect(grant.validForMs).toBe(3_000);
-    expect(await backend.renew([{ grant, ttlMs: 1_000 }], call)).toEqual([{ status: 'held', validForMs: 3_000 }]);
+    expect(await backend.renew([{ grant, ttlMs: 1_000 }], call)).toEqual([
+      { status: 'held', validForMs: 3_000 },
+    ]);
     await backend.release(grant, call);
   });
 });
@@ -313,7 +320,12 @@ test('building a backend does no I/O, and a bad option is refused', () => {
   for (const bad of [undefined, null, {}, { hosts: [] }, 'http://127.0.0.1:1'] as never[]) {
     expect(() => etcdBackend(bad)).toThrowError(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
   }
-  for (const options of [{ prefix: '' }, { prefix: '\ud800' }, { waiterTtlMs: 10 }, { callTimeoutMs: Number.NaN }]) {
+  for (const options of [
+    { prefix: '' },
+    { prefix: '\ud800' },
+    { waiterTtlMs: 10 },
+    { callTimeoutMs: Number.NaN },
+  ]) {
     expect(() => etcdBackend({ hosts: 'http://127.0.0.1:1' }, options)).toThrowError(
       expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
     );

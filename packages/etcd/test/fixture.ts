@@ -1,6 +1,6 @@
 import type { AcquireRequest, Call, Grant, LockBackend, LockMode } from '@locks/core/backend';
 import { type EtcdServer, startEtcd } from '@locks/test-servers';
-import { Etcd3 } from 'etcd3';
+import { Etcd3, type ITxnRequest, type ITxnResponse } from 'etcd3';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { type EtcdBackendOptions, type EtcdCapabilities, etcdBackend } from '../src/index.ts';
 
@@ -57,7 +57,7 @@ export function useEtcd(options?: { readonly electionTimeoutMs?: number }) {
       onTestFinished(() => client.close());
       return client;
     },
-    open(client: Etcd3 | undefined = undefined, backendOptions?: EtcdBackendOptions): Backend {
+    open(client?: Etcd3, backendOptions?: EtcdBackendOptions): Backend {
       const backend = etcdBackend(client ?? { hosts: hosts() }, backendOptions) as Backend;
       onTestFinished(() => backend.close());
       return backend;
@@ -65,9 +65,70 @@ export function useEtcd(options?: { readonly electionTimeoutMs?: number }) {
   };
 }
 
+/** A request that was sent and has not arrived yet. */
+export interface HeldBack {
+  /** Resolves when there is one. */
+  readonly sent: Promise<void>;
+  /** Now it arrives. Its answer goes to whoever asked, unless `answer` is false. */
+  deliver(): Promise<ITxnResponse>;
+}
+
+function deferred<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T | Promise<T>) => void } {
+  let resolve: (value: T | Promise<T>) => void = () => {};
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+/** Holds back the next transaction of a client that `matches`. */
+export function holdBack(
+  client: Etcd3,
+  matches: (request: ITxnRequest) => boolean = () => true,
+  { answer = true } = {},
+): HeldBack {
+  const { kv } = client;
+  const send = kv.txn.bind(kv);
+  const sent = deferred<void>();
+  const arrival = deferred<void>();
+  const answered = deferred<ITxnResponse>();
+  kv.txn = async (request, options) => {
+    if (!matches(request)) return await send(request, options);
+    kv.txn = send;
+    sent.resolve();
+    await arrival.promise;
+    answered.resolve(send(request));
+    if (answer) return await answered.promise;
+    throw Object.assign(new Error('14 UNAVAILABLE: lost'), { code: 14 });
+  };
+  return {
+    sent: sent.promise,
+    deliver: async () => {
+      arrival.resolve();
+      return await answered.promise;
+    },
+  };
+}
+
+/** Whether it would write a key of this acquisition as held. */
+export function grants(wanted: AcquireRequest): (request: ITxnRequest) => boolean {
+  const key = `/${wanted.acquisitionId}`;
+  const puts = (request: ITxnRequest): boolean =>
+    [...(request.success ?? []), ...(request.failure ?? [])].some(
+      ({ request_put: put, request_txn: nested }) =>
+        (put?.key?.toString().endsWith(key) && /^(?:re|rs|p\d+h)/.test(put.value?.toString() ?? '')) ||
+        (nested !== undefined && puts(nested)),
+    );
+  return puts;
+}
+
 let requests = 0;
 
-export function request(resource: string, mode: LockMode = { kind: 'exclusive' }, ttlMs = 20_000): AcquireRequest {
+export function request(
+  resource: string,
+  mode: LockMode = { kind: 'exclusive' },
+  ttlMs = 20_000,
+): AcquireRequest {
   requests += 1;
   return { resource, acquisitionId: `id${requests}`, label: `label ${requests}`, mode, ttlMs };
 }
@@ -79,7 +140,11 @@ export async function take(backend: Backend, wanted: AcquireRequest): Promise<Gr
 }
 
 /** As core does. */
-export async function acquire(backend: Backend, wanted: AcquireRequest, patience = callFor(15_000)): Promise<Grant> {
+export async function acquire(
+  backend: Backend,
+  wanted: AcquireRequest,
+  patience = callFor(15_000),
+): Promise<Grant> {
   for (;;) {
     const attempt = await backend.attempt(wanted, true, patience);
     if (attempt.status === 'granted') return attempt.grant;

@@ -23,11 +23,30 @@ function entry(createRevision: number, held: boolean, mode: LockMode): Entry {
   };
 }
 
-const free = (entries: Entry[], mode: LockMode, place?: number) => turnOf(entries, mode, place).status === 'free';
+const free = (entries: Entry[], mode: LockMode, place?: number) =>
+  turnOf(entries, mode, place).status === 'free';
 
 describe('keys', () => {
   const keys = new Keys('locks/');
-  const nasty = ['a', 'A', 'a/b', 'a%2Fb', 'a%', '%', '/', '//', ' ', '\n', '\0', 'a\0', 'é', 'e\u0301', '😀', 'a ', 'x'.repeat(512)];
+  const nasty = [
+    'a',
+    'A',
+    'a/b',
+    'a%2Fb',
+    'a%',
+    '%',
+    '/',
+    '//',
+    ' ',
+    '\n',
+    '\0',
+    'a\0',
+    'é',
+    'e\u0301',
+    '😀',
+    'a ',
+    'x'.repeat(512),
+  ];
 
   test('distinct names never collide, and come back as they were', () => {
     const all = nasty.map((name) => keys.of(name, 'id').toString('hex'));
@@ -61,16 +80,35 @@ describe('keys', () => {
 
 describe('entries', () => {
   test.for([exclusive, shared, permit(5, 3)])('a hold and a waiter of %o come back as they were', (mode) => {
-    const kv = { key: Buffer.from('locks/a/id'), create_revision: '7', mod_revision: '9', version: '1', lease: '4' };
+    const kv = {
+      key: Buffer.from('locks/a/id'),
+      create_revision: '7',
+      mod_revision: '9',
+      version: '1',
+      lease: '4',
+    };
     const hold = decodeEntry({ ...kv, value: encodeHold({ mode, label: 'me' }) });
-    expect(hold).toMatchObject({ acquisitionId: 'id', held: true, mode, label: 'me', token: 9n, createRevision: 7 });
+    expect(hold).toMatchObject({
+      acquisitionId: 'id',
+      held: true,
+      mode,
+      label: 'me',
+      token: 9n,
+      createRevision: 7,
+    });
     const waiter = decodeEntry({ ...kv, value: encodeWaiter({ mode }) });
     expect(waiter).toMatchObject({ held: false, mode });
     expect(decodeEntry({ ...kv, mod_revision: '20', value: encodeAgain(hold, mode) }).token).toBe(9n);
   });
 
   test('what somebody else wrote holds exclusively', () => {
-    const kv = { key: Buffer.from('locks/a/id'), create_revision: '7', mod_revision: '9', version: '1', lease: '0' };
+    const kv = {
+      key: Buffer.from('locks/a/id'),
+      create_revision: '7',
+      mod_revision: '9',
+      version: '1',
+      lease: '0',
+    };
     expect(decodeEntry({ ...kv, value: Buffer.from('?') })).toMatchObject({ held: true, mode: exclusive });
   });
 
@@ -92,9 +130,11 @@ describe('entries', () => {
 describe('turns', () => {
   test('holders stand before waiters, however late they came', () => {
     const stolen = entry(9, true, exclusive);
-    expect(inOrder([entry(3, false, exclusive), stolen, entry(2, false, shared)]).map((each) => each.createRevision)).toEqual([
-      9, 2, 3,
-    ]);
+    expect(
+      inOrder([entry(3, false, exclusive), stolen, entry(2, false, shared)]).map(
+        (each) => each.createRevision,
+      ),
+    ).toEqual([9, 2, 3]);
     expect(free([stolen], exclusive, 3)).toBe(false);
     expect(free([stolen], shared, 3)).toBe(false);
   });

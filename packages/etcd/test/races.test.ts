@@ -1,0 +1,224 @@
+import type { LockMode } from '@locks/core/backend';
+import { describe, expect, test, vi } from 'vitest';
+import {
+  acquire,
+  type Backend,
+  call,
+  callFor,
+  freshName,
+  grants,
+  holdBack,
+  request,
+  take,
+  useEtcd,
+} from './fixture.ts';
+
+const exclusive: LockMode = { kind: 'exclusive' };
+const shared: LockMode = { kind: 'shared' };
+const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
+
+/** What was true when a claim was sent need not be true when it arrives. */
+describe('claims', () => {
+  const etcd = useEtcd();
+  const waitersOf = async (backend: Backend, name: string) =>
+    (await backend.inspect(name, call)).waiters.length;
+  const holdersOf = async (backend: Backend, name: string) =>
+    (await backend.inspect(name, call)).holders.map(({ acquisitionId }) => acquisitionId);
+
+  test('the second in the queue is not let in before the first', async () => {
+    const [a, b, c] = [etcd.open(), etcd.open(), etcd.open()];
+    const name = freshName();
+    const first = await take(a, request(name));
+    const [second, third] = [request(name), request(name)];
+    await b.attempt(second, true, call);
+    await c.attempt(third, true, call);
+    await a.release(first, call);
+    expect((await c.attempt(third, true, call)).status).toBe('contended');
+    expect((await b.attempt(second, true, call)).status).toBe('granted');
+    expect((await c.attempt(third, true, call)).status).toBe('contended');
+  });
+
+  test('the first in the queue does not get in beside a thief, who came later', async () => {
+    const [a, b] = [etcd.open(), etcd.open()];
+    const name = freshName();
+    await take(a, request(name));
+    const waiting = request(name);
+    await b.attempt(waiting, true, call);
+    const thief = request(name);
+    expect((await a.attempt({ ...thief, steal: true }, false, call)).status).toBe('granted');
+    expect((await b.attempt(waiting, true, call)).status).toBe('contended');
+    expect(await holdersOf(a, name)).toEqual([thief.acquisitionId]);
+  });
+
+  test.for([
+    ['a reader', exclusive, shared, exclusive],
+    ['a permit', permit(2, 2), permit(2), permit(2, 2)],
+  ] as const)(
+    'the claim of %s that arrives after a theft grants nothing',
+    async ([, holding, mode, stealing]) => {
+      const client = etcd.client();
+      const [a, b] = [etcd.open(), etcd.open(client)];
+      const name = freshName();
+      const first = await take(a, request(name, holding));
+      const waiting = request(name, mode);
+      await b.attempt(waiting, true, call);
+      const turn = b.awaitTurn(waiting, callFor(10_000));
+      const claim = holdBack(client, grants(waiting));
+      await a.release(first, call);
+      await claim.sent;
+      const thief = request(name, stealing);
+      expect((await a.attempt({ ...thief, steal: true }, false, call)).status).toBe('granted');
+      await claim.deliver();
+      expect(await holdersOf(a, name)).toEqual([thief.acquisitionId]);
+      await b.abandon(waiting, call);
+      expect(await turn).toBeUndefined();
+    },
+  );
+
+  test('a theft is judged again when somebody else got in while it was on its way', async () => {
+    const client = etcd.client();
+    const [a, b] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const first = await take(a, request(name));
+    const thief = request(name);
+    let writes = 0;
+    // The first finds the lock held; the second knows of that hold only.
+    const theft = holdBack(client, (sent) => grants(thief)(sent) && (writes += 1) === 2);
+    const stealing = b.attempt({ ...thief, steal: true }, false, call);
+    await theft.sent;
+    await a.release(first, call);
+    const next = request(name);
+    await take(a, next);
+    await theft.deliver();
+    expect((await stealing).status).toBe('granted');
+    expect(await holdersOf(a, name)).toEqual([thief.acquisitionId]);
+  });
+
+  test('a single attempt is judged again when somebody else got in while it was on its way', async () => {
+    const client = etcd.client();
+    const [a, b] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const first = await take(a, request(name, permit(3)));
+    const tried = request(name, permit(3, 2));
+    let writes = 0;
+    const attempt = holdBack(client, (sent) => grants(tried)(sent) && (writes += 1) === 2);
+    const trying = b.attempt(tried, false, call);
+    await attempt.sent;
+    const other = await take(a, request(name, permit(3)));
+    await attempt.deliver();
+    expect((await trying).status).toBe('contended');
+    expect(await holdersOf(a, name)).toHaveLength(2);
+    await a.release(first, call);
+    await a.release(other, call);
+  });
+
+  test('a reader that saw one writer leave does not overtake the other', async () => {
+    const [a, b] = [etcd.open(), etcd.open()];
+    const name = freshName();
+    await take(a, request(name, shared));
+    const writers = [request(name), request(name)];
+    for (const writer of writers) await a.attempt(writer, true, call);
+    const reader = request(name, shared);
+    await b.attempt(reader, true, call);
+    const turn = b.awaitTurn(reader, callFor(1_000));
+    await a.abandon(writers[1] as never, call);
+    expect(await turn).toBeUndefined();
+    expect(await waitersOf(a, name)).toBe(2);
+    await a.abandon(writers[0] as never, call);
+    expect((await acquire(b, reader)).fencingToken).toBeGreaterThan(0n);
+  });
+
+  test('a claim that arrives after the next one was granted changes nothing', async () => {
+    const client = etcd.client();
+    const [a, b] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const writer = await take(a, request(name));
+    const reader = request(name, shared);
+    await b.attempt(reader, true, call);
+    const late = holdBack(client, grants(reader), { answer: false });
+    const turn = b.awaitTurn(reader, callFor(10_000));
+    turn.catch(() => {});
+    await a.release(writer, call);
+    await late.sent;
+    // Sent once more, by the client; the first sending is still somewhere.
+    const key = Buffer.from(`locks/${name}/${reader.acquisitionId}`);
+    const { kvs } = await client.kv.range({ key });
+    const value = Buffer.from(`rs${kvs[0]?.value.toString().slice(2)}`);
+    await client.kv.put({ key, value, lease: kvs[0]?.lease as string });
+    await late.deliver();
+    await expect(turn).rejects.toThrow('UNAVAILABLE');
+    const again = await b.attempt(reader, true, call);
+    expect(again.status).toBe('granted');
+    const [holder] = (await a.inspect(name, call)).holders;
+    expect(holder?.fencingToken).toBe(again.status === 'granted' ? again.grant.fencingToken : undefined);
+    const written = (await client.kv.range({ key })).kvs[0];
+    expect(written?.version).toBe('2');
+  });
+
+  test('an attempt that was not answered gives, when it is repeated, the grant that it had made', async () => {
+    const client = etcd.client();
+    const [a, b] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const wanted = request(name);
+    const lost = holdBack(client, grants(wanted), { answer: false });
+    const attempt = b.attempt(wanted, true, call);
+    attempt.catch(() => {});
+    await lost.sent;
+    const { header } = await lost.deliver();
+    await expect(attempt).rejects.toThrow('UNAVAILABLE');
+    const again = await b.attempt(wanted, true, call);
+    expect(again).toMatchObject({ status: 'granted', grant: { fencingToken: BigInt(header.revision) } });
+    expect(await holdersOf(a, name)).toEqual([wanted.acquisitionId]);
+    if (again.status === 'granted') expect(await b.release(again.grant, call)).toBe('released');
+  });
+
+  test('a conflict leaves nothing in the queue, not for a moment', async () => {
+    const client = etcd.client();
+    const [a, b] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const first = await take(a, request(name, permit(2, 2)));
+    await a.attempt(request(name, permit(2)), true, call);
+    await b.attempt(request(freshName()), true, call);
+    const puts: string[] = [];
+    const watcher = await client.watch().prefix(`locks/${name}/`).create();
+    watcher.on('put', ({ key }) => puts.push(key.toString()));
+    // In one step also where the process has a session already.
+    await take(b, request(`${name} busy`));
+    await b.attempt(request(`${name} busy`), true, call);
+    expect(await b.attempt(request(name, permit(3)), true, call)).toEqual({
+      status: 'conflict',
+      with: permit(2, 2),
+    });
+    expect(await b.attempt(request(name), true, call)).toMatchObject({ status: 'conflict' });
+    await a.release(first, call);
+    await vi.waitFor(async () => expect(await waitersOf(a, name)).toBe(1));
+    expect(puts).toEqual([]);
+    await watcher.cancel();
+  });
+
+  test('a lease is not given to others while a claim with it may be on its way', async () => {
+    const client = etcd.client();
+    const [a, b] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const first = await take(a, request(name));
+    const waiting = request(name);
+    await b.attempt(waiting, true, call);
+    const claim = holdBack(client, grants(waiting), { answer: false });
+    const turn = b.awaitTurn(waiting, callFor(10_000));
+    turn.catch(() => {});
+    await a.release(first, call);
+    await claim.sent;
+    // The client gives up on it, and it may arrive all the same.
+    await b.abandon(waiting, call);
+    const other = await take(b, request(freshName()));
+    const delivered = claim.deliver();
+    await expect(delivered)
+      .rejects.toThrow('lease not found')
+      .catch(async () => {
+        expect((await delivered).responses[0]?.response_txn.succeeded).toBe(false);
+      });
+    expect(await holdersOf(a, name)).toEqual([]);
+    expect(await b.renew([{ grant: other, ttlMs: 20_000 }], call)).toMatchObject([{ status: 'held' }]);
+    await b.release(other, call);
+  });
+});
