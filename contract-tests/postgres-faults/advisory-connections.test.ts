@@ -93,16 +93,39 @@ describe.concurrent('connections', { timeout: 40_000 }, () => {
       `SELECT pid FROM pg_stat_activity WHERE application_name = 'waiter ${name}' AND wait_event_type = 'Lock'`,
     );
     const pid = Number(row?.['pid']);
-    // The server process of the wait stands still while it is granted, and while it is cancelled.
+    // The server process of the wait stands still while it is cancelled, and while it is granted.
     process.kill(pid, 'SIGSTOP');
-    await lease.release();
     expect(await waiting).toMatchObject({ code: 'LOCK_TIMEOUT' });
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    await lease.release();
+    expect(await onServer(server, name)).toEqual({ granted: 1, waiting: 0 });
     process.kill(pid, 'SIGCONT');
     await untilFree(server, name, 1_000);
     const alive = await server.query(`SELECT 1 FROM pg_stat_activity WHERE pid = ${pid}`);
     expect(alive).toHaveLength(1);
     await (await holder.lock(name).acquire()).release();
+  });
+
+  it('a wait that is given up leaves the queue at once, and its connection is of use to the next', async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const [holder, waiter] = [lab.locks(server), lab.locks(server, { name, sessionTimeoutMs: 15_000 })];
+    const lease = await holder.lock(name).acquire();
+    const sessions = `SELECT pid FROM pg_stat_activity WHERE application_name = '${name}' ORDER BY pid`;
+    let before: unknown;
+    for (let round = 0; round < 3; round += 1) {
+      const controller = new AbortController();
+      const waiting = waiter.lock(name).acquire({ signal: controller.signal });
+      await untilWaiting(holder, name);
+      before ??= await server.query(sessions);
+      controller.abort();
+      await expect(waiting).rejects.toBe(controller.signal.reason);
+      const gone = async () => (await onServer(server, name)).waiting === 0;
+      await waitUntil(gone, { what: 'the wait to leave the queue', timeoutMs: 900 });
+      expect(await server.query(sessions)).toEqual(before);
+    }
+    await lease.release();
   });
 
   it('waits that are given up as the lock comes free leave nothing behind', async () => {

@@ -94,12 +94,21 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     const reader = two.readWriteLock(name).read.acquire();
     await untilWaiting(one, name, 2);
     await lease.downgrade();
-    // In order: the writer first, so the reader of the other process must not slip in.
+    // In order: the writer first, so the reader of the other process must not slip in, neither now nor beside it.
+    let readerIsIn = false;
+    const reading = reader.then((granted) => {
+      readerIsIn = true;
+      return granted.release();
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100));
     expect((await two.inspect(name)).waiters).toHaveLength(2);
     expect(await read.tryAcquire()).toBeUndefined();
     await lease.release();
-    await (await writer).release();
-    await (await reader).release();
+    const next = await writer;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(readerIsIn).toBe(false);
+    await next.release();
+    await reading;
   });
 
   it('gives up its place in the downgraded lock when the writer behind it gives up', async () => {
@@ -137,6 +146,27 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     expect(tokens).toEqual(tokens.toSorted((a, b) => Number(a - b)));
     expect(new Set(tokens).size).toBe(6);
     await Promise.all(managers.map((locks) => locks.close()));
+  });
+
+  it('leaves nothing locked when the token cannot be had, and says why', async () => {
+    const name = freshName();
+    const fencing = { schema: 'no_tokens' };
+    await using locks = createLocks(postgresAdvisoryBackend({ connectionString: server.url, fencing }));
+    await using others = open(name);
+    await (await locks.lock(name).acquire()).release();
+    // The lock is taken before the sequence refuses.
+    await server.query('ALTER SEQUENCE no_tokens.advisory_fencing_token MAXVALUE 1');
+    await expect(locks.lock(name).acquire()).rejects.toMatchObject({
+      code: 'LOCK_BACKEND',
+      cause: { code: '2200H' },
+    });
+    const free = await others.lock(name).tryAcquire();
+    expect(free).toBeDefined();
+    // And after a wait: the turn comes, and there is no token.
+    const waiting = expect(locks.lock(name).acquire()).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+    await expect(Promise.race([waiting, free?.release()])).resolves.toBeUndefined();
+    await waiting;
+    await (await others.lock(name).acquire()).release();
   });
 
   it('has no tokens without a schema, writes nothing to the database, and says so in its type', async () => {

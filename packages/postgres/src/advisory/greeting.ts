@@ -25,25 +25,24 @@ export async function greet(
   listenTo: readonly string[],
 ): Promise<Greeting> {
   const at = thisMoment();
-  const hello = await introduce(client, timeoutMs, listenTo);
+  const hello = await introduce(client, timeoutMs);
   if (hello.standby) throw new StandbyError('the server is a standby: advisory locks there exclude nobody');
-  const niceToHave = niceSettings(timeoutMs);
+  const rest = [...niceSettings(timeoutMs), ...listenTo.map((channel) => `LISTEN "${channel}"`)];
   // One that this version or its operating system does not know undoes the others too.
-  const all = await client.query(niceToHave.join(';')).catch(isUnknownSetting);
+  const all = await client.query(rest.join(';')).catch(isUnknownSetting);
   if (all === undefined) {
-    for (const setting of niceToHave) await client.query(setting).catch(isUnknownSetting);
+    for (const statement of rest) await client.query(statement).catch(isUnknownSetting);
   }
   const { processID } = client as { processID?: number };
   return { pid: hello.pid, at, direct: processID === hello.pid };
 }
 
-async function introduce(client: pg.Client, timeoutMs: number, listenTo: readonly string[]): Promise<Hello> {
+async function introduce(client: pg.Client, timeoutMs: number): Promise<Hello> {
   const statements = [
     'SELECT pg_backend_pid()::int4 AS pid, pg_is_in_recovery() AS standby',
     'SET statement_timeout = 0',
     'SET lock_timeout = 0',
     `SET idle_session_timeout = ${timeoutMs}`,
-    ...listenTo.map((channel) => `LISTEN "${channel}"`),
   ];
   try {
     // Several statements give several results.
