@@ -154,8 +154,9 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await using locks = createLocks(postgresAdvisoryBackend({ connectionString: server.url, fencing }));
     await using others = open(name);
     await (await locks.lock(name).acquire()).release();
+    await (await locks.lock(name).acquire()).release();
     // The lock is taken before the sequence refuses.
-    await server.query('ALTER SEQUENCE no_tokens.advisory_fencing_token MAXVALUE 1');
+    await server.query('ALTER SEQUENCE no_tokens.advisory_fencing_token MAXVALUE 2');
     await expect(locks.lock(name).acquire()).rejects.toMatchObject({
       code: 'LOCK_BACKEND',
       cause: { code: '2200H' },
