@@ -1,4 +1,5 @@
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
+import type { NodeZooKeeperClient } from '@locks/zookeeper';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { childrenOf } from '../src/zookeeper/admin.ts';
 import { countTraffic, figure, Lab, parentOf, requestsOf, type Traffic, untilInLine } from './lab.ts';
@@ -37,15 +38,14 @@ test('500 waiters: a release fires at most two watches, and costs the same howev
   await using lab = new Lab();
   const traffic: Traffic = { requests: new Map(), events: 0 };
   // Two clients: no hand-off is an affair of one process.
-  const clients = [0, 1].map(() =>
-    lab.locks(server, {
-      sessionTimeoutMs: 20_000,
-      prepare: (client) => countTraffic(client, traffic),
-    }),
-  );
-  const first = await clients[0]?.lock('herd').acquire();
+  const options = {
+    sessionTimeoutMs: 20_000,
+    prepare: (client: NodeZooKeeperClient) => countTraffic(client, traffic),
+  };
+  const [one, two] = [lab.locks(server, options), lab.locks(server, options)];
+  const first = await one.lock('herd').acquire();
   const waiting = Array.from({ length: WAITERS }, (_, index) =>
-    clients[index % 2]?.lock('herd').acquire({ waitMs: 60_000 }),
+    (index % 2 ? one : two).lock('herd').acquire({ waitMs: 60_000 }),
   );
   await untilInLine(server.address, 'herd', WAITERS + 1);
   // One for each waiter's predecessor.
@@ -57,17 +57,17 @@ test('500 waiters: a release fires at most two watches, and costs the same howev
   const handOffs = 100;
   const startedAt = performance.now();
   for (let round = 0; round < handOffs; round += 1) {
-    await held?.release();
-    const next = await Promise.race([...rest].map((work) => work?.then((lease) => ({ lease, work }))));
-    rest.delete(next?.work);
-    held = next?.lease;
+    await held.release();
+    const next = await Promise.race([...rest].map((work) => work.then((lease) => ({ lease, work }))));
+    rest.delete(next.work);
+    held = next.lease;
   }
   figure('hand-offs per second with 500 waiters', (handOffs * 1_000) / (performance.now() - startedAt), '');
   figure('requests per hand-off', requestsOf(traffic) / handOffs, '');
   figure('watches fired per hand-off', traffic.events / handOffs, '');
   expect(traffic.events).toBeLessThanOrEqual(2 * handOffs);
   expect(requestsOf(traffic)).toBeLessThanOrEqual(4 * handOffs);
-  await Promise.all(clients.map((locks) => locks.close()));
+  await Promise.all([one.close(), two.close()]);
   await Promise.allSettled(rest);
   await untilInLine(server.address, 'herd', 0);
 });

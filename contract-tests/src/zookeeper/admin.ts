@@ -22,7 +22,7 @@ const library = createRequire(import.meta.url)('node-zookeeper-client') as Libra
 export async function withAdmin<T>(
   servers: string,
   act: (admin: AdminClient) => Promise<T>,
-  session: { readonly id: Buffer; readonly password: Buffer } | undefined = undefined,
+  session?: { readonly id: Buffer; readonly password: Buffer },
 ): Promise<T> {
   const client = await connectClient(servers, 4_000, session);
   try {
@@ -62,7 +62,7 @@ export function sessionOf(client: NodeZooKeeperClient | NativeZooKeeperClient): 
   if ('aw_get' in client) {
     return {
       session: () => ({
-        id: Buffer.from(client.client_id.padStart(16, '0'), 'hex'),
+        id: Buffer.from(String(client.client_id).padStart(16, '0'), 'hex'),
         password: Buffer.from((client as { client_password?: string }).client_password ?? '', 'hex'),
       }),
       onEnd: (told) => client.on('close', told),

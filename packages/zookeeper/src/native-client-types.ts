@@ -3,7 +3,7 @@ export interface NativeStat {
   readonly czxid: number;
   readonly pzxid: number;
   readonly cversion: number;
-  readonly ctime: Date;
+  readonly ctime: Date | number;
   readonly ephemeralOwner: string;
 }
 
@@ -11,7 +11,8 @@ export interface NativeStat {
 export interface NativeZooKeeperClient {
   /** 3: connected. */
   readonly state: number;
-  readonly client_id: string;
+  /** In hexadecimal; the package's own types say that it is a number. */
+  readonly client_id: unknown;
   readonly timeout: number;
   init(config: Readonly<Record<string, unknown>>): unknown;
   close(): unknown;
@@ -21,13 +22,13 @@ export interface NativeZooKeeperClient {
     path: string,
     data: Buffer,
     flags: number,
-    done: (rc: number, error: string, path: string) => void,
+    done: (rc: number, error: unknown, path: string) => void,
   ): number;
-  a_delete_(path: string, version: number, done: (rc: number, error: string) => void): number;
+  a_delete_(path: string, version: number, done: (rc: number, error: unknown) => void): number;
   a_get_children2(
     path: string,
     watch: boolean,
-    done: (rc: number, error: string, children: readonly string[], stat: NativeStat) => void,
+    done: (rc: number, error: unknown, children: readonly string[], stat: NativeStat) => void,
   ): number;
   a_get(path: string, watch: boolean, done: NativeDataCallback): number;
   aw_get(path: string, watcher: (type: number) => void, done: NativeDataCallback): number;
@@ -40,9 +41,9 @@ export type NativeListener = (client: unknown, code?: number) => void;
 
 export type NativeDataCallback = (
   rc: number,
-  error: string,
+  error: unknown,
   stat: NativeStat | null,
-  data: Buffer | null,
+  data: Buffer | string | null,
 ) => void;
 
 /** The class that the package `zookeeper` exports. */

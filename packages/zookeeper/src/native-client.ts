@@ -45,7 +45,7 @@ export class NativeClientPort implements ClientPort {
   }
 
   get sessionId(): string {
-    return this.#client.client_id;
+    return String(this.#client.client_id);
   }
 
   get sessionTimeoutMs(): number {
@@ -79,8 +79,12 @@ export class NativeClientPort implements ClientPort {
 
   read(path: string, changed?: () => void): Promise<NodeContent> {
     return this.#call(`read ${path}`, (done: Done<NodeContent>) => {
-      const answer = (rc: number, error: string, stat: NativeStat | null, data: Buffer | null): void =>
-        done(rc, error, () => contentOf(data, stat as NativeStat));
+      const answer = (
+        rc: number,
+        error: unknown,
+        stat: NativeStat | null,
+        data: Buffer | string | null,
+      ): void => done(rc, error, () => contentOf(data, stat as NativeStat));
       if (changed === undefined) return this.#client.a_get(path, false, answer);
       const watcher = (type: number): void => {
         if (type !== SESSION_EVENT) changed();
@@ -114,7 +118,7 @@ export class NativeClientPort implements ClientPort {
   #call<T>(doing: string, send: (done: Done<T>) => number): Promise<T> {
     return new Promise((resolve, reject) => {
       const refused = send((rc, error, value) => {
-        if (rc !== 0) return reject(errorOf(rc, doing, new Error(error)));
+        if (rc !== 0) return reject(errorOf(rc, doing, new Error(String(error))));
         try {
           resolve(value());
         } catch (caught) {
@@ -128,14 +132,17 @@ export class NativeClientPort implements ClientPort {
 }
 
 /** `value` is asked for only where there is one. */
-type Done<T> = (rc: number, error: string, value: () => T) => void;
+type Done<T> = (rc: number, error: unknown, value: () => T) => void;
 
-function contentOf(data: Buffer | null, { czxid, cversion, ctime, ephemeralOwner }: NativeStat): NodeContent {
+function contentOf(
+  data: Buffer | string | null,
+  { czxid, cversion, ctime, ephemeralOwner }: NativeStat,
+): NodeContent {
   return {
-    data: data ?? Buffer.alloc(0),
+    data: Buffer.from(data ?? ''),
     czxid: exactly(czxid),
     cversion,
-    createdAt: ctime.getTime(),
+    createdAt: Number(ctime),
     owner: ephemeralOwner,
   };
 }

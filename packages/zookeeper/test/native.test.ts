@@ -1,0 +1,30 @@
+import { isLockError } from '@locks/core';
+import { expect, expectTypeOf, test } from 'vitest';
+// Its types only: it is not compiled here.
+import type ZooKeeper from 'zookeeper';
+import { type NativeBackendOptions, type NativeLibrary, zookeeperBackend } from '../src/native.ts';
+
+test('the class of the package is what the option library takes', () => {
+  expectTypeOf<typeof ZooKeeper>().toExtend<NativeLibrary>();
+});
+
+test('bad options are refused at once, by their name', () => {
+  const servers = '127.0.0.1:1';
+  const library = class {} as unknown as NativeLibrary;
+  const bad: readonly [string, unknown][] = [
+    ['library', { servers }],
+    ['servers', { library }],
+    ['client', { client: {} }],
+    ['sessionTimeoutMs', { library, servers, sessionTimeoutMs: -1 }],
+  ];
+  for (const [name, options] of bad) {
+    let error: unknown;
+    try {
+      zookeeperBackend(options as NativeBackendOptions);
+    } catch (caught) {
+      error = caught;
+    }
+    expect(isLockError(error, 'LOCK_INVALID_ARGUMENT'), name).toBe(true);
+    expect((error as Error).message).toContain(name);
+  }
+});
