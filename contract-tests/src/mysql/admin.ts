@@ -4,7 +4,7 @@ import { createConnection, type RowDataPacket } from 'mysql2/promise';
 export async function adminQuery(
   url: string,
   sql: string,
-  values: readonly unknown[] = [],
+  values: (string | Buffer)[] = [],
 ): Promise<RowDataPacket[]> {
   const connection = await createConnection({ uri: url, connectTimeout: 5_000 });
   try {

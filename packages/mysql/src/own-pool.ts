@@ -1,6 +1,7 @@
 import { createPool, type Pool } from 'mysql2';
 
 const connectTimeout = 5_000;
+const endMs = 1_000;
 /** Statements are short and many locks share them: more connections would only wait for the same rows. */
 const connectionLimit = 8;
 
@@ -23,7 +24,15 @@ export class OwnPool {
     return this.#pool;
   }
 
+  /** Connections that answer no more must not hold up whoever closes. */
   async end(): Promise<void> {
-    await this.#pool?.promise().end();
+    const ended = this.#pool?.promise().end();
+    if (ended === undefined) return;
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, endMs);
+    });
+    await Promise.race([ended.catch(() => undefined), patience]);
+    clearTimeout(timer);
   }
 }

@@ -170,8 +170,9 @@ WHERE free_at <= ${now} - ${micros(idleMs)} AND at <= ${now} - ${micros(idleMs)}
     return `DELETE FROM ${this.tables.locks} WHERE ${each.join(' OR ')}`;
   }
 
+  /** The limit is for sessions with `sql_safe_updates`. */
   deleteSilentClients(): string {
-    return `DELETE FROM ${this.tables.clients} WHERE seen_at <= ${now} - ${micros(20 * clientAliveMs)}`;
+    return `DELETE FROM ${this.tables.clients} WHERE seen_at <= ${now} - ${micros(20 * clientAliveMs)} LIMIT 1000`;
   }
 
   schemaVersion(): string {
