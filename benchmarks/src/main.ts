@@ -1,8 +1,21 @@
 // `bench <suite> [options]`. A suite is a function of its arguments that gives the exit code.
+import { allSuite } from './suites/all.ts';
+import { kindsSuite } from './suites/kinds.ts';
 import { redisSuite } from './suites/redis.ts';
+import { storeSuite } from './suites/stores.ts';
+import { etcdStore } from './stores/etcd.ts';
+import { mysqlStore } from './stores/mysql.ts';
+import { postgresStore } from './stores/postgres.ts';
+import { zookeeperStore } from './stores/zookeeper.ts';
 
 const suites: Readonly<Record<string, (args: readonly string[]) => Promise<number>>> = {
   redis: redisSuite,
+  postgres: (args) => storeSuite(postgresStore, args),
+  mysql: (args) => storeSuite(mysqlStore, args),
+  zookeeper: (args) => storeSuite(zookeeperStore, args),
+  etcd: (args) => storeSuite(etcdStore, args),
+  kinds: kindsSuite,
+  all: allSuite,
 };
 
 // An orderly exit ends servers and client processes at once; without it they notice a little later that we are gone.

@@ -1,40 +1,57 @@
-import { startRedis } from '@locks/test-servers';
-import { Redis } from 'ioredis';
+import type { Contender } from '../contenders/contender.ts';
+import type { Meter } from '../measure/meter.ts';
 import { pin, type Pinning, planPinning } from '../measure/pinning.ts';
 import { Worker } from './worker.ts';
 
-/** The server under test, the connection that watches it, and the client processes. */
-export class Stage implements AsyncDisposable {
+/** What a suite brings: where its server is, how to count what it is asked, and how to end it. */
+export interface StageServer {
+  /** For the contenders' `open`. */
   readonly url: string;
-  readonly control: Redis;
+  readonly meter: Meter;
+  /** Named with the figures, as `{ 'redis-server': '7.0.15' }`. */
+  readonly versions: Readonly<Record<string, string>>;
+  stop(): Promise<void>;
+}
+
+/** The server under test and the client processes. */
+export class Stage<S extends StageServer = StageServer> implements AsyncDisposable {
+  readonly server: S;
   readonly pinning: Pinning | undefined;
   /** What was pinned to what, or why nothing was. */
   readonly placement: string;
-  readonly #stopServer: () => Promise<void>;
   readonly #workers = new Set<Worker>();
   readonly #crews = new Map<string, Promise<Worker>[]>();
 
-  constructor(url: string, pinning: Pinning | undefined, placement: string, stopServer: () => Promise<void>) {
-    this.url = url;
-    this.control = new Redis(url);
+  constructor(server: S, pinning: Pinning | undefined, placement: string) {
+    this.server = server;
     this.pinning = pinning;
     this.placement = placement;
-    this.#stopServer = stopServer;
+  }
+
+  get url(): string {
+    return this.server.url;
+  }
+
+  get meter(): Meter {
+    return this.server.meter;
   }
 
   /** The client processes of a contender, the first `count` of them; they stay for the whole run. */
-  async crew(contender: string, count: number): Promise<Worker[]> {
-    const crew = this.#crews.get(contender) ?? [];
-    this.#crews.set(contender, crew);
+  async crew(contender: Contender, count: number): Promise<Worker[]> {
+    const crew = this.#crews.get(contender.name) ?? [];
+    this.#crews.set(contender.name, crew);
     while (crew.length < count) crew.push(this.#hire(contender));
     return await Promise.all(crew.slice(0, count));
   }
 
   /** Ends the client processes of a contender; the next ones are fresh. */
-  async dismissCrew(contender: string): Promise<void> {
-    const crew = this.#crews.get(contender) ?? [];
-    this.#crews.delete(contender);
-    await Promise.all(crew.map(async (worker) => await this.dismiss(await worker)));
+  async dismissCrew({ name }: Contender): Promise<void> {
+    const crew = this.#crews.get(name) ?? [];
+    this.#crews.delete(name);
+    // One that could not open its session is ended with the others.
+    for (const hired of await Promise.allSettled(crew)) {
+      if (hired.status === 'fulfilled') await this.dismiss(hired.value);
+    }
   }
 
   /** A client process for one thing only. */
@@ -51,39 +68,36 @@ export class Stage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.stop()));
-    this.control.disconnect();
-    await this.#stopServer();
+    await this.server.stop();
   }
 
-  async #hire(contender: string): Promise<Worker> {
+  async #hire(contender: Contender): Promise<Worker> {
     const worker = this.startWorker();
-    await worker.call('open', contender, this.url);
-    return worker;
+    try {
+      await worker.call('open', contender.store, contender.name, this.url);
+      return worker;
+    } catch (error) {
+      await this.dismiss(worker);
+      throw error;
+    }
   }
 }
 
-/** A private server on a core of its own, or the one of `REDIS_URL`, which is left as it is. */
-export async function openStage(): Promise<Stage> {
+/** A private server on a core of its own, or one that somebody else runs, which is left as it is. */
+export async function openStage<S extends StageServer>(
+  start: () => Promise<S>,
+  given?: string,
+): Promise<Stage<S>> {
   const { pinning, why } = planPinning();
-  const given = process.env['REDIS_URL'];
-  if (given) {
+  if (given !== undefined) {
     const clients = pinning === undefined ? `NOT PINNED (${why})` : `clients on core ${pinning.clients}`;
-    return new Stage(
-      given,
-      pinning,
-      `${clients}; the server of REDIS_URL runs where it runs`,
-      async () => {},
-    );
+    return new Stage(await start(), pinning, `${clients}; the server of ${given} runs where it runs`);
   }
-  const server = await startRedis();
   if (pinning === undefined) {
-    return new Stage(server.url, undefined, `NOT PINNED (${why}): latencies may have two peaks`, () =>
-      server.stop(),
-    );
+    return new Stage(await start(), undefined, `NOT PINNED (${why}): latencies may have two peaks`);
   }
-  pin(server.pid, pinning.server);
-  // This process only waits while others are measured.
+  // This process only waits while others are measured, and what it starts stays with it.
   pin(process.pid, pinning.server);
   const placement = `server on core ${pinning.server}, clients on core ${pinning.clients}`;
-  return new Stage(server.url, pinning, placement, () => server.stop());
+  return new Stage(await start(), pinning, placement);
 }

@@ -11,6 +11,9 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
+/** No single thing that a client process is asked to do takes as long. */
+const CALL_LIMIT_MS = 120_000;
+
 interface Answer {
   readonly id: number;
   readonly result?: unknown;
@@ -54,9 +57,17 @@ export class Worker {
     const answered = new Promise<unknown>((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
     });
+    const limit = setTimeout(() => {
+      this.#failAll(new Error(`A client process gave no answer to ${method} in ${CALL_LIMIT_MS / 1000} s.`));
+      this.#child.kill('SIGKILL');
+    }, CALL_LIMIT_MS);
     if (this.#child.connected) this.#child.send({ id, method, args });
     else this.#failAll(new Error('The client process has ended.'));
-    return (await answered) as Awaited<ReturnType<WorkerMethods[M]>>;
+    try {
+      return (await answered) as Awaited<ReturnType<WorkerMethods[M]>>;
+    } finally {
+      clearTimeout(limit);
+    }
   }
 
   async stop(): Promise<void> {

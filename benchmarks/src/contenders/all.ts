@@ -1,29 +1,26 @@
-import type { Contender } from './contender.ts';
-import { locksRedisIoredis, locksRedisNode } from './locks.ts';
-import { rawIoredis, rawIoredis5 } from './raw-ioredis.ts';
-import { rawNodeRedis } from './raw-node-redis.ts';
-import { redisSemaphore } from './redis-semaphore.ts';
-import { redlockDefault, redlockFast } from './redlock.ts';
-import { redlockUniversal } from './redlock-universal.ts';
-import { simpleRedisMutex } from './simple-redis-mutex.ts';
-import { verrou } from './verrou.ts';
+import type { Contender, StoreId } from './contender.ts';
 
-export const redisContenders: readonly Contender[] = [
-  rawIoredis,
-  locksRedisIoredis,
-  redisSemaphore,
-  redlockUniversal,
-  rawIoredis5,
-  redlockDefault,
-  redlockFast,
-  verrou,
-  rawNodeRedis,
-  locksRedisNode,
-  simpleRedisMutex,
-];
+type Contenders = readonly Contender[];
 
-export function contenderNamed(name: string): Contender {
-  const found = redisContenders.find((contender) => contender.name === name);
-  if (found === undefined) throw new Error(`There is no contender ${JSON.stringify(name)}.`);
-  return found;
+/** Loaded when it is asked for: a client process has the clients of one store only. */
+const load: Readonly<Record<StoreId, () => Promise<Contenders>>> = {
+  redis: async () => (await import('./redis.ts')).redisContenders,
+  kinds: async () => (await import('./kinds.ts')).kindsContenders,
+  postgres: async () => (await import('./postgres.ts')).postgresContenders,
+  mysql: async () => (await import('./mysql.ts')).mysqlContenders,
+  zookeeper: async () => (await import('./zookeeper.ts')).zookeeperContenders,
+  etcd: async () => (await import('./etcd.ts')).etcdContenders,
+  local: async () => (await import('./local.ts')).localContenders,
+};
+
+export async function contendersOf(store: StoreId): Promise<Contenders> {
+  return await load[store]();
+}
+
+export async function contenderNamed(store: StoreId, name: string): Promise<Contender> {
+  const all = await contendersOf(store);
+  const found = all.find((contender) => contender.name === name);
+  if (found !== undefined) return found;
+  const names = all.map((contender) => contender.name).join(', ');
+  throw new Error(`There is no contender ${JSON.stringify(name)}. Use ${names}.`);
 }

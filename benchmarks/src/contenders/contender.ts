@@ -1,26 +1,40 @@
+import type { LockManager } from '@locks/core';
+
 /** Gives the lock back. */
 export type Release = () => Promise<unknown>;
 
 /** One process's use of a lock library, on one connection of one client. */
 export interface Session {
-  acquire(name: string): Promise<Release>;
-  /** One `PING` through the same client: the unit in which hand-over gaps are told. */
+  /** `weight`: how many permits of a semaphore; 1 for everything else. */
+  acquire(name: string, weight?: number): Promise<Release>;
+  /** One `PING`, or the smallest request there is, through the same client: the unit in which hand-over gaps are told. */
   ping(): Promise<unknown>;
   close(): Promise<void>;
 }
 
+/** A lock manager of ours, on a client of its own. */
+export interface OpenLocks {
+  readonly locks: LockManager;
+  ping(): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** Which module has a contender: a client process loads that one and no other client. */
+export type StoreId = 'redis' | 'kinds' | 'postgres' | 'mysql' | 'zookeeper' | 'etcd' | 'local';
+
 export interface Contender {
+  readonly store: StoreId;
   readonly name: string;
   /** `floor`: the bare client, without a library. */
   readonly kind: 'floor' | 'ours' | 'peer';
   /** The bare use of the same client, to which this one is compared. */
-  readonly floor: FloorName;
+  readonly floor: string;
   /** The packages whose versions are told with the figures, as they are named in `package.json`. */
   readonly packages: readonly string[];
   open(url: string): Promise<Session>;
+  /** Of those that are ours. */
+  openLocks?(url: string, ttlMs: number): Promise<OpenLocks>;
 }
-
-export type FloorName = 'raw ioredis' | 'raw ioredis 5' | 'raw node-redis';
 
 /** The ttl of every lock of every contender, in milliseconds. */
 export const TTL_MS = 30_000;

@@ -13,6 +13,7 @@ interface Client {
 }
 
 export const rawIoredis: Contender = {
+  store: 'redis',
   name: 'raw ioredis',
   kind: 'floor',
   floor: 'raw ioredis',
@@ -21,6 +22,7 @@ export const rawIoredis: Contender = {
 };
 
 export const rawIoredis5: Contender = {
+  store: 'redis',
   name: 'raw ioredis 5',
   kind: 'floor',
   floor: 'raw ioredis 5',

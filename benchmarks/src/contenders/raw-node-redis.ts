@@ -6,6 +6,7 @@ import { COMPARE_AND_DELETE, type Contender, POLL_MS, TTL_MS } from './contender
 const options = { condition: 'NX', expiration: { type: 'PX', value: TTL_MS } } as const;
 
 export const rawNodeRedis: Contender = {
+  store: 'redis',
   name: 'raw node-redis',
   kind: 'floor',
   floor: 'raw node-redis',

@@ -4,6 +4,7 @@ import { type Contender, TTL_MS } from './contender.ts';
 
 /** Its default is a look every 10 ms. */
 export const redisSemaphore: Contender = {
+  store: 'redis',
   name: 'redis-semaphore',
   kind: 'peer',
   floor: 'raw ioredis',

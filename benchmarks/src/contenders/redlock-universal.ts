@@ -4,6 +4,7 @@ import { type Contender, TTL_MS } from './contender.ts';
 
 /** Its default is a look every 100 ms. */
 export const redlockUniversal: Contender = {
+  store: 'redis',
   name: 'redlock-universal',
   kind: 'peer',
   floor: 'raw ioredis',

@@ -16,6 +16,7 @@ export const redlockFast = redlock(`redlock ${POLL_MS} ms`, {
 
 function redlock(name: string, settings: Partial<Settings>): Contender {
   return {
+    store: 'redis',
     name,
     kind: 'peer',
     floor: 'raw ioredis 5',

@@ -4,6 +4,7 @@ import { type Contender, TTL_MS } from './contender.ts';
 
 /** Wakes all waiters by one global channel; it has a fencing token, of a separate `INCR`. */
 export const simpleRedisMutex: Contender = {
+  store: 'redis',
   name: 'simple-redis-mutex',
   kind: 'peer',
   floor: 'raw node-redis',

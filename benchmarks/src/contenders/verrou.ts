@@ -6,6 +6,7 @@ import { type Contender, TTL_MS } from './contender.ts';
 
 /** Its default is a look every 250 ms, without end. It asks for ioredis 5. */
 export const verrou: Contender = {
+  store: 'redis',
   name: '@verrou/core',
   kind: 'peer',
   floor: 'raw ioredis 5',

@@ -1,20 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
+import type { Counted } from './meter.ts';
 
-/** What clients sent while it was counted, as `MONITOR` tells it; the calls inside scripts are told apart there. */
-export interface Counted {
-  /** Requests by command, in lower case. */
-  readonly sent: ReadonlyMap<string, number>;
-  readonly total: number;
-  /** Commands that were also called inside scripts: the server's statistics add the two up. */
-  readonly alsoInScripts: readonly string[];
+/** What `MONITOR` tells: the calls inside scripts are told apart there, and commands are in lower case. */
+export interface Monitored extends Counted {
   /** When each request ran, in milliseconds on the server's clock. */
   readonly times: readonly number[];
 }
 
 /** Counts the requests that reach the server during `work`. It slows the server: not for timed runs. */
-export async function countRequests<T>(control: Redis, work: () => Promise<T>): Promise<[Counted, T]> {
+export async function countRequests<T>(control: Redis, work: () => Promise<T>): Promise<[Monitored, T]> {
   const tap = await control.monitor();
   const sent = new Map<string, number>();
   const inScripts = new Set<string>();

@@ -10,8 +10,21 @@ export interface Pinning {
   readonly clients: string;
 }
 
+interface Plan {
+  readonly pinning: Pinning | undefined;
+  readonly why: string;
+}
+
+// Made once: this process itself is pinned by the first that asks.
+let plan: Plan | undefined;
+
 /** One core for the server, the others for the clients; `undefined` and why where that cannot be. */
-export function planPinning(): { readonly pinning: Pinning | undefined; readonly why: string } {
+export function planPinning(): Plan {
+  plan ??= makePlan();
+  return plan;
+}
+
+function makePlan(): Plan {
   if (process.platform !== 'linux') return { pinning: undefined, why: 'no taskset on this system' };
   if (spawnSync(taskset, ['--version']).status !== 0) {
     return { pinning: undefined, why: 'taskset (util-linux) is not installed' };

@@ -8,19 +8,20 @@ const GRACE_MS = 30;
 
 /** Waiters that all want one lock at once, each for a short critical section, once or several times. */
 export async function contend(session: Session, task: ContendTask): Promise<Contended> {
-  const { name, waiters, turns, sectionMs, startAt, stopAt } = task;
+  const { name, waiters, weights = [1], turns, sectionMs, startAt, stopAt } = task;
   const holds: Hold[] = [];
   const waitingSince = new Map<number, number>();
   const waiter = async (index: number): Promise<void> => {
+    const weight = weights[index % weights.length] as number;
     for (let turn = 0; turn < turns && (turn === 0 || machineNow() < stopAt); turn += 1) {
       const askedAt = machineNow();
       waitingSince.set(index, askedAt);
-      const release = await session.acquire(name);
+      const release = await session.acquire(name, weight);
       const enteredAt = machineNow();
       waitingSince.delete(index);
       const late = enteredAt >= stopAt;
       if (!late) await dwell(sectionMs);
-      holds.push({ askedAt, enteredAt, leftAt: machineNow(), late });
+      holds.push({ askedAt, enteredAt, leftAt: machineNow(), late, weight });
       await release();
     }
   };

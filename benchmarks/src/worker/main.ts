@@ -1,12 +1,6 @@
 // A client process of the benchmarks. It is started by `conduct/worker.ts`, does what that asks for, and ends with it.
 import { contenderNamed } from '../contenders/all.ts';
 import type { Session } from '../contenders/contender.ts';
-import {
-  locksRedisNode,
-  type OpenLocks,
-  openLocksOnIoredis,
-  openLocksOnNodeRedis,
-} from '../contenders/locks.ts';
 import { contend } from './contend.ts';
 import { coreCost } from './core-cost.ts';
 import { loop } from './loop.ts';
@@ -18,16 +12,16 @@ let session: Session | undefined;
 let many: ManyLocks | undefined;
 
 const methods: WorkerMethods = {
-  async open(contender, url) {
-    session = await contenderNamed(contender).open(url);
+  async open(store, contender, url) {
+    session = await (await contenderNamed(store, contender)).open(url);
   },
   loop: (task) => loop(opened(session), task),
   contend: (task) => contend(opened(session), task),
   ping: (count, restMs) => measurePings(opened(session), count, restMs),
-  async openLocks(contender, url, ttlMs) {
-    const open: (url: string, ttlMs: number) => Promise<OpenLocks> =
-      contender === locksRedisNode.name ? openLocksOnNodeRedis : openLocksOnIoredis;
-    many = new ManyLocks((await open(url, ttlMs)).locks);
+  async openLocks(store, contender, url, ttlMs) {
+    const { openLocks } = await contenderNamed(store, contender);
+    if (openLocks === undefined) throw new Error(`${contender} is not ours.`);
+    many = new ManyLocks((await openLocks(url, ttlMs)).locks);
   },
   holdAll: (names) => opened(many).holdAll(names),
   watch: (ms) => opened(many).watch(ms),

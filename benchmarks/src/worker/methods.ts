@@ -1,15 +1,16 @@
+import type { StoreId } from '../contenders/contender.ts';
 import type { Hold } from '../measure/history.ts';
 
 /** What a worker process can be asked to do. */
 export interface WorkerMethods {
   /** Opens the session of a contender; the loops and contentions after it run on that session. */
-  open(contender: string, url: string): Promise<void>;
+  open(store: StoreId, contender: string, url: string): Promise<void>;
   loop(task: LoopTask): Promise<LoopResult>;
   contend(task: ContendTask): Promise<Contended>;
   ping(count: number, restMs: number): Promise<Pings>;
 
   /** Opens a lock manager of ours; the methods below work on it. */
-  openLocks(contender: string, url: string, ttlMs: number): Promise<void>;
+  openLocks(store: StoreId, contender: string, url: string, ttlMs: number): Promise<void>;
   /** Acquires these locks and keeps them; tells how many timers that made. */
   holdAll(names: readonly string[]): Promise<number>;
   /** Holds on for `ms` and tells what that did to the event loop. */
@@ -41,6 +42,8 @@ export interface LoopResult {
 export interface ContendTask {
   readonly name: string;
   readonly waiters: number;
+  /** How much each waiter takes, over and over again; all the same one without it. */
+  readonly weights?: readonly number[];
   /** How many times each waiter takes the lock. */
   readonly turns: number;
   readonly sectionMs: number;

@@ -1,6 +1,6 @@
 import type { Contender } from '../../contenders/contender.ts';
-import type { Stage } from '../../conduct/stage.ts';
 import type { MemoryResult } from './result.ts';
+import type { RedisStage } from './redis-stage.ts';
 import type { Settings } from './settings.ts';
 
 const LANES = 64;
@@ -8,13 +8,13 @@ const TOKEN_KEYS = 'locks:token:{*}';
 
 /** Very many names, each acquired and released once: what is left of them. */
 export async function measureMemory(
-  stage: Stage,
+  stage: RedisStage,
   ours: Contender,
   settings: Settings,
 ): Promise<MemoryResult> {
   const worker = stage.startWorker(['--expose-gc']);
   try {
-    await worker.call('openLocks', ours.name, stage.url, 30_000);
+    await worker.call('openLocks', ours.store, ours.name, stage.url, 30_000);
     const startedAt = performance.now();
     const { before, after } = await worker.call('churn', settings.names, LANES);
     const seconds = (performance.now() - startedAt) / 1000;
@@ -32,7 +32,7 @@ export async function measureMemory(
   }
 }
 
-async function countKeys({ control }: Stage): Promise<{ token: number; other: number }> {
+async function countKeys({ server: { control } }: RedisStage): Promise<{ token: number; other: number }> {
   const tokens = new Set<string>();
   let cursor = '0';
   do {

@@ -1,22 +1,22 @@
 import type { Contender } from '../../contenders/contender.ts';
-import type { Stage } from '../../conduct/stage.ts';
 import { countRequests } from '../../measure/monitor-tap.ts';
 import type { RenewalResult } from './result.ts';
+import type { RedisStage } from './redis-stage.ts';
 import type { Settings } from './settings.ts';
 
 /** Many leases, kept alive by automatic renewal over several rounds. */
 export async function measureRenewal(
-  stage: Stage,
+  stage: RedisStage,
   ours: Contender,
   settings: Settings,
 ): Promise<RenewalResult> {
   const { leases, renewalTtlMs: ttlMs, renewalWatchMs } = settings;
   const worker = stage.startWorker();
   try {
-    await worker.call('openLocks', ours.name, stage.url, ttlMs);
+    await worker.call('openLocks', ours.store, ours.name, stage.url, ttlMs);
     const names = Array.from({ length: leases }, (_, index) => `bench:renewal:${ours.name}:${index}`);
     const timers = await worker.call('holdAll', names);
-    const [{ times }, watched] = await countRequests(stage.control, () =>
+    const [{ times }, watched] = await countRequests(stage.server.control, () =>
       worker.call('watch', renewalWatchMs),
     );
     await worker.call('letGo');

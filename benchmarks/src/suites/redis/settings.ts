@@ -1,16 +1,8 @@
+import type { CompareSettings } from '../../compare/comparison.ts';
+
 /** How long and how often things are measured. */
-export interface Settings {
+export interface Settings extends CompareSettings {
   readonly quick: boolean;
-  readonly rounds: number;
-  readonly warmUpMs: number;
-  /** Of an uncontended block; each contender has two in a round. */
-  readonly blockMs: number;
-  /** Bursts of a contended block are repeated for this long. */
-  readonly burstsMs: number;
-  /** A burst is cut short after this: some peers serve four waiters a second. */
-  readonly burstLimitMs: number;
-  readonly turnsLimitMs: number;
-  readonly sectionMs: number;
   readonly leases: number;
   readonly renewalTtlMs: number;
   readonly renewalWatchMs: number;

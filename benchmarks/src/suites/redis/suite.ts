@@ -1,16 +1,17 @@
-import type { Stage } from '../../conduct/stage.ts';
-import { openStage } from '../../conduct/stage.ts';
+import type { Contention } from '../../compare/burst.ts';
+import type { Comparison } from '../../compare/comparison.ts';
+import { compareContended } from '../../compare/contended.ts';
+import { compareUncontended, type LoopRow } from '../../compare/uncontended.ts';
+import { measureWaiting, type WaitingResult } from '../../compare/waiting.ts';
 import type { Contender } from '../../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../../measure/machine.ts';
-import type { Contention } from './burst.ts';
-import { compareContended } from './contended.ts';
+import type { Selection } from '../command.ts';
+import { type RedisStage, openRedisStage } from './redis-stage.ts';
 import { measureCore } from './core-cost.ts';
 import { measureMemory } from './memory.ts';
 import { measureRenewal } from './renewal.ts';
-import type { Comparison, CoreResult, MemoryResult, RenewalResult, Report, WaitingResult } from './result.ts';
+import type { CoreResult, MemoryResult, RenewalResult, Report } from './result.ts';
 import type { Settings } from './settings.ts';
-import { compareUncontended } from './uncontended.ts';
-import { measureWaiting } from './waiting.ts';
 
 export const rowIds = [
   'sequential',
@@ -25,18 +26,15 @@ export const rowIds = [
 ] as const;
 export type RowId = (typeof rowIds)[number];
 
-const KEYS = 64;
-const contentions: readonly Contention[] = [
+const loops: readonly (LoopRow & { id: RowId })[] = [
+  { id: 'sequential', title: 'Sequential: one lock again and again', lanes: 1 },
+  { id: 'keys', title: '64 keys at once', lanes: 64 },
+];
+const contentions: readonly (Contention & { id: RowId })[] = [
   { id: 'waiters', title: '32 waiters of one process', processes: 1, waitersEach: 32, turns: 1 },
   { id: 'processes', title: '4 processes × 8 waiters', processes: 4, waitersEach: 8, turns: 1 },
   { id: 'turns', title: '4 processes × 8 waiters, each 10 times', processes: 4, waitersEach: 8, turns: 10 },
 ];
-
-/** What is measured: which rows, and who takes part. */
-export interface Selection {
-  readonly rows: ReadonlySet<RowId>;
-  readonly contenders: readonly Contender[];
-}
 
 /** Measures the rows asked for, one after the other. */
 export async function measureRedis(
@@ -45,7 +43,7 @@ export async function measureRedis(
   say: (text: string) => void,
 ): Promise<Report> {
   const machine = describeMachine();
-  await using stage = await openStage();
+  await using stage = await openRedisStage();
   say(stage.placement);
   const started = performance.now();
   const tell = (row: string): void =>
@@ -60,7 +58,7 @@ export async function measureRedis(
     machine,
     placement: stage.placement,
     pinned: stage.pinning !== undefined,
-    versions: await versions(stage, selection.contenders),
+    versions: versions(stage, selection.contenders),
     settings,
     comparisons,
     ...others,
@@ -68,19 +66,16 @@ export async function measureRedis(
 }
 
 async function compareAll(
-  stage: Stage,
+  stage: RedisStage,
   settings: Settings,
   { rows, contenders }: Selection,
   tell: (row: string) => void,
 ): Promise<Comparison[]> {
   const comparisons: Comparison[] = [];
-  for (const [row, lanes] of [
-    ['sequential', 1],
-    ['keys', KEYS],
-  ] as const) {
-    if (!rows.has(row)) continue;
-    tell(row);
-    comparisons.push(await compareUncontended(stage, contenders, settings, lanes));
+  for (const row of loops) {
+    if (!rows.has(row.id)) continue;
+    tell(row.id);
+    comparisons.push(await compareUncontended(stage, contenders, settings, row));
   }
   for (const contention of contentions) {
     if (!rows.has(contention.id)) continue;
@@ -99,7 +94,7 @@ interface Others {
 
 /** The rows that are about us alone. */
 async function measureOurs(
-  stage: Stage,
+  stage: RedisStage,
   settings: Settings,
   { rows, contenders }: Selection,
   tell: (row: string) => void,
@@ -116,7 +111,7 @@ async function measureOurs(
     }
     for (const locks of rows.has('waiting') ? [settings.waiters, 1] : []) {
       tell(`waiting ${ours.name}, ${locks} locks`);
-      (others.waiting ??= []).push(await measureWaiting(stage, ours, settings, locks));
+      (others.waiting ??= []).push(await measureWaiting(stage, ours, { ...settings, locks }));
     }
     if (rows.has('memory')) {
       tell(`memory ${ours.name}`);
@@ -126,8 +121,7 @@ async function measureOurs(
   return others;
 }
 
-async function versions(stage: Stage, contenders: readonly Contender[]): Promise<Record<string, string>> {
-  const server = /^redis_version:(\S+)/m.exec(await stage.control.info('server'))?.[1] ?? 'unknown';
+function versions({ server }: RedisStage, contenders: readonly Contender[]): Record<string, string> {
   const packages = contenders.flatMap((contender) => contender.packages);
-  return { node: process.versions.node, 'redis-server': server, ...versionsOf(packages) };
+  return { node: process.versions.node, ...server.versions, ...versionsOf(packages) };
 }

@@ -1,22 +1,15 @@
 import {
   type Comparison,
-  type ComparisonId,
   type ContenderResult,
   floorOf,
   gapInPings,
   gapInRestedPings,
+  overlapsOf,
   paired,
-  type Report,
   typical,
-} from './result.ts';
-
-export interface Target {
-  readonly row: string;
-  readonly contender: string;
-  readonly asked: string;
-  readonly measured: string;
-  readonly reached: boolean;
-}
+} from '../../compare/comparison.ts';
+import type { Target } from '../../report/target.ts';
+import type { Report } from './result.ts';
 
 /** A process with waiters may send this many requests a second beside those of its acquisitions. */
 const REQUESTS_PER_SECOND_AND_PROCESS = 1;
@@ -48,7 +41,7 @@ function judgeComparison(comparison: Comparison, result: ContenderResult): Targe
 
 type MakeTarget = (asked: string, measured: string, reached: boolean) => Target;
 
-const leastRatio: Partial<Record<ComparisonId, number>> = { sequential: 0.85, keys: 0.95 };
+const leastRatio: Readonly<Record<string, number>> = { sequential: 0.85, keys: 0.95 };
 
 function judgeUncontended(
   { id }: Comparison,
@@ -61,7 +54,11 @@ function judgeUncontended(
   const least = leastRatio[id];
   if (floor === undefined || least === undefined) return targets;
   const ratio = paired(result, floor, (ours, raw) => ours.perSecond / raw.perSecond);
-  const beyond = paired(result, floor, (ours, raw) => ours.serverMicros - raw.serverMicros);
+  const beyond = paired(
+    result,
+    floor,
+    (ours, raw) => (ours.serverMicros ?? Number.NaN) - (raw.serverMicros ?? Number.NaN),
+  );
   return [
     ...targets,
     target(`≥ ${least} of the raw floor`, ratio.toFixed(3), ratio >= least),
@@ -99,7 +96,7 @@ function judgeHandOver(comparison: Comparison, result: ContenderResult, target: 
 }
 
 function judgeOverlaps(result: ContenderResult, target: MakeTarget): Target {
-  const overlaps = result.rounds.reduce((sum, round) => sum + round.overlaps, 0);
+  const overlaps = overlapsOf(result);
   return target('no overlap', String(overlaps), overlaps === 0);
 }
 

@@ -1,12 +1,16 @@
-import type { Contender } from '../../contenders/contender.ts';
-import type { Stage } from '../../conduct/stage.ts';
-import { readServerTimes, spentOn } from '../../measure/command-stats.ts';
-import { countRequests } from '../../measure/monitor-tap.ts';
-import { quantile } from '../../measure/quantiles.ts';
-import type { LoopResult } from '../../worker/methods.ts';
-import { countedOf } from './counted.ts';
-import type { Comparison, ContenderResult, CountedRequests, Round } from './result.ts';
-import type { Settings } from './settings.ts';
+import type { Contender } from '../contenders/contender.ts';
+import type { Stage } from '../conduct/stage.ts';
+import type { Spent } from '../measure/meter.ts';
+import { quantile } from '../measure/quantiles.ts';
+import type { LoopResult } from '../worker/methods.ts';
+import {
+  type CompareSettings,
+  type Comparison,
+  type ContenderResult,
+  countedOf,
+  type CountedRequests,
+  type Round,
+} from './comparison.ts';
 
 interface Entry {
   readonly contender: Contender;
@@ -17,16 +21,23 @@ interface Entry {
 
 interface Block {
   readonly result: LoopResult;
-  readonly serverMicros: number;
-  readonly serverCpuMicros: number;
+  /** Where the server tells. */
+  readonly cost: Spent | undefined;
+}
+
+/** How many locks one process takes at once, again and again. */
+export interface LoopRow {
+  readonly id: string;
+  readonly title: string;
+  readonly lanes: number;
 }
 
 /** Locks that nobody else wants: one name again and again, or many names at once. */
 export async function compareUncontended(
   stage: Stage,
   contenders: readonly Contender[],
-  settings: Settings,
-  lanes: number,
+  settings: CompareSettings,
+  { id, title, lanes }: LoopRow,
 ): Promise<Comparison> {
   const entries: Entry[] = [];
   for (const contender of contenders) entries.push(await prepare(stage, contender, settings, lanes));
@@ -41,8 +52,8 @@ export async function compareUncontended(
     for (const [entry, done] of blocks) entry.rounds.push(summarise(done));
   }
   return {
-    id: lanes === 1 ? 'sequential' : 'keys',
-    title: lanes === 1 ? 'Sequential: one lock again and again' : `${lanes} keys at once`,
+    id,
+    title,
     contended: false,
     processes: 1,
     contenders: entries.map(({ contender: { name, kind, floor }, counted, rounds }): ContenderResult => {
@@ -54,30 +65,25 @@ export async function compareUncontended(
 async function prepare(
   stage: Stage,
   contender: Contender,
-  settings: Settings,
+  settings: CompareSettings,
   lanes: number,
 ): Promise<Entry> {
-  const [worker] = await stage.crew(contender.name, 1);
+  const [worker] = await stage.crew(contender, 1);
   const names = Array.from({ length: lanes }, (_, lane) => `bench:${contender.name}:${lanes}:${lane}`);
   const run = async (forMs: number): Promise<LoopResult> => {
     if (worker === undefined) throw new Error('There is no client process.');
     return await worker.call('loop', { names, forMs });
   };
   await run(settings.warmUpMs);
-  const [requests, result] = await countRequests(stage.control, () => run(settings.blockMs));
+  const [requests, result] = await stage.meter.count(() => run(settings.blockMs));
   const counted = countedOf(requests, result.pairs, result.elapsedMs);
   return { contender, counted, run, rounds: [] };
 }
 
 async function timedBlock(stage: Stage, { run, counted }: Entry, forMs: number): Promise<Block> {
-  const before = await readServerTimes(stage.control);
+  const spent = await stage.meter.watch?.();
   const result = await run(forMs);
-  const after = await readServerTimes(stage.control);
-  return {
-    result,
-    serverMicros: spentOn(Object.keys(counted.byCommand), before, after),
-    serverCpuMicros: after.cpu - before.cpu,
-  };
+  return { result, cost: await spent?.(Object.keys(counted.byCommand)) };
 }
 
 function summarise(blocks: readonly Block[]): Round {
@@ -88,8 +94,10 @@ function summarise(blocks: readonly Block[]): Round {
     perSecond: (1000 * pairs) / sum(({ result }) => result.elapsedMs),
     waitP50Ms: quantile(waits, 0.5),
     waitP99Ms: quantile(waits, 0.99),
-    serverMicros: sum(({ serverMicros }) => serverMicros) / pairs,
-    serverCpuMicros: sum(({ serverCpuMicros }) => serverCpuMicros) / pairs,
+    ...(blocks.every(({ cost }) => cost !== undefined) && {
+      serverMicros: sum(({ cost }) => cost?.commandMicros ?? 0) / pairs,
+      serverCpuMicros: sum(({ cost }) => cost?.cpuMicros ?? 0) / pairs,
+    }),
     clientCpuMicros: sum(({ result }) => result.cpuMicros) / pairs,
     overlaps: 0,
     cut: false,

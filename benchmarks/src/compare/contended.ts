@@ -1,12 +1,15 @@
-import type { Contender } from '../../contenders/contender.ts';
-import type { Stage } from '../../conduct/stage.ts';
-import { readServerTimes, spentOn } from '../../measure/command-stats.ts';
-import { countRequests } from '../../measure/monitor-tap.ts';
-import { median, quantile } from '../../measure/quantiles.ts';
+import type { Contender } from '../contenders/contender.ts';
+import type { Stage } from '../conduct/stage.ts';
+import { median, quantile } from '../measure/quantiles.ts';
 import { type Burst, type Contention, runBurst } from './burst.ts';
-import { countedOf } from './counted.ts';
-import type { Comparison, ContenderResult, CountedRequests, Round } from './result.ts';
-import type { Settings } from './settings.ts';
+import {
+  type CompareSettings,
+  type Comparison,
+  type ContenderResult,
+  countedOf,
+  type CountedRequests,
+  type Round,
+} from './comparison.ts';
 
 interface Entry {
   readonly contender: Contender;
@@ -20,7 +23,7 @@ const PINGS = 40;
 export async function compareContended(
   stage: Stage,
   contenders: readonly Contender[],
-  settings: Settings,
+  settings: CompareSettings,
   contention: Contention,
 ): Promise<Comparison> {
   const entries: Entry[] = [];
@@ -44,14 +47,14 @@ export async function compareContended(
 async function prepare(
   stage: Stage,
   contender: Contender,
-  settings: Settings,
+  settings: CompareSettings,
   contention: Contention,
 ): Promise<Entry> {
   const limitMs = limitOf(settings, contention);
   await runBurst(stage, contender, contention, settings.sectionMs, limitMs);
   // The processes are there before the counting starts: what they send to connect is not of the locks.
-  await stage.crew(contender.name, contention.processes);
-  const [requests, { holds, elapsedMs }] = await countRequests(stage.control, () =>
+  await stage.crew(contender, contention.processes);
+  const [requests, { holds, elapsedMs }] = await stage.meter.count(() =>
     runBurst(stage, contender, contention, settings.sectionMs, limitMs),
   );
   return { contender, counted: countedOf(requests, holds.length, elapsedMs), rounds: [] };
@@ -60,12 +63,12 @@ async function prepare(
 async function timedBlock(
   stage: Stage,
   { contender, counted }: Entry,
-  settings: Settings,
+  settings: CompareSettings,
   contention: Contention,
 ): Promise<Round> {
-  const [first] = await stage.crew(contender.name, contention.processes);
+  const [first] = await stage.crew(contender, contention.processes);
   const pings = await first?.call('ping', PINGS, settings.sectionMs);
-  const before = await readServerTimes(stage.control);
+  const spent = await stage.meter.watch?.();
   const bursts: Burst[] = [];
   const until = performance.now() + settings.burstsMs;
   do
@@ -73,7 +76,7 @@ async function timedBlock(
       await runBurst(stage, contender, contention, settings.sectionMs, limitOf(settings, contention)),
     );
   while (performance.now() < until);
-  const after = await readServerTimes(stage.control);
+  const cost = await spent?.(Object.keys(counted.byCommand));
   const waits = bursts.flatMap((burst) => burst.waits);
   const holds = bursts.reduce((sum, burst) => sum + burst.holds.length, 0);
   const served = bursts.reduce((sum, burst) => sum + burst.served, 0);
@@ -84,13 +87,12 @@ async function timedBlock(
     waitP99Ms: quantile(waits, 0.99),
     gapMs: median(bursts.flatMap(({ gaps }) => gaps)),
     ...(pings === undefined ? undefined : { pingMs: pings.busyMs, restedPingMs: pings.restedMs }),
-    serverMicros: spentOn(Object.keys(counted.byCommand), before, after) / holds,
-    serverCpuMicros: (after.cpu - before.cpu) / holds,
+    ...(cost && { serverMicros: cost.commandMicros / holds, serverCpuMicros: cost.cpuMicros / holds }),
     overlaps: bursts.reduce((sum, burst) => sum + burst.overlaps, 0),
     cut: bursts.some((burst) => burst.cut),
   };
 }
 
-function limitOf(settings: Settings, { turns }: Contention): number {
+function limitOf(settings: CompareSettings, { turns }: Contention): number {
   return turns === 1 ? settings.burstLimitMs : settings.turnsLimitMs;
 }

@@ -1,0 +1,109 @@
+import type { Contender } from '../contenders/contender.ts';
+import type { Counted } from '../measure/meter.ts';
+import { median } from '../measure/quantiles.ts';
+
+/** How long and how often contenders are compared. */
+export interface CompareSettings {
+  readonly rounds: number;
+  readonly warmUpMs: number;
+  /** Of an uncontended block; each contender has two in a round. */
+  readonly blockMs: number;
+  /** Bursts of a contended block are repeated for this long. */
+  readonly burstsMs: number;
+  /** A burst is cut short after this: some peers serve four waiters a second. */
+  readonly burstLimitMs: number;
+  readonly turnsLimitMs: number;
+  readonly sectionMs: number;
+}
+
+/** What one contender did in one round of a row. */
+export interface Round {
+  /** Acquisitions a second: uncontended pairs, or hand-offs. */
+  readonly perSecond: number;
+  readonly waitP50Ms: number;
+  readonly waitP99Ms: number;
+  /** From one holder's exit to the next one's entry, the median. Contended only, as what follows. */
+  readonly gapMs?: number;
+  /** The `PING` round trip just before: one after the other, and each after a rest as long as a critical section. */
+  readonly pingMs?: number;
+  readonly restedPingMs?: number;
+  /** Per acquisition, where the server tells: in the commands that clients sent, and all its processor time. */
+  readonly serverMicros?: number;
+  readonly serverCpuMicros?: number;
+  /** Processor time of the client's thread. Uncontended only. */
+  readonly clientCpuMicros?: number;
+  readonly overlaps: number;
+  /** The time limit ended it: its waits would have been longer. */
+  readonly cut: boolean;
+}
+
+/** What the server saw of clients in an untimed run. */
+export interface CountedRequests {
+  readonly perOperation: number;
+  readonly operations: number;
+  readonly requests: number;
+  readonly elapsedMs: number;
+  readonly byCommand: Readonly<Record<string, number>>;
+  /** Sent by clients and called in scripts: `serverMicros` counts these twice. */
+  readonly alsoInScripts: readonly string[];
+}
+
+export interface ContenderResult extends Pick<Contender, 'name' | 'kind' | 'floor'> {
+  readonly rounds: readonly Round[];
+  readonly counted: CountedRequests;
+}
+
+/** A row in which all contenders are compared. */
+export interface Comparison {
+  readonly id: string;
+  readonly title: string;
+  readonly contended: boolean;
+  readonly processes: number;
+  readonly contenders: readonly ContenderResult[];
+}
+
+export function countedOf(
+  { sent, total, alsoInScripts }: Counted,
+  operations: number,
+  elapsedMs: number,
+): CountedRequests {
+  return {
+    perOperation: total / operations,
+    operations,
+    requests: total,
+    elapsedMs,
+    byCommand: Object.fromEntries(sent),
+    alsoInScripts,
+  };
+}
+
+/** The median of one figure over the rounds. */
+export function typical(result: ContenderResult, figure: (round: Round) => number): number {
+  return median(result.rounds.map(figure));
+}
+
+/** The median over the rounds of `combine(one, other)` of the same round. */
+export function paired(
+  one: ContenderResult,
+  other: ContenderResult,
+  combine: (one: Round, other: Round) => number,
+): number {
+  const rounds = one.rounds.slice(0, other.rounds.length);
+  return median(rounds.map((round, index) => combine(round, other.rounds[index] as Round)));
+}
+
+export function floorOf(comparison: Comparison, result: ContenderResult): ContenderResult | undefined {
+  return comparison.contenders.find(({ name }) => name === result.floor);
+}
+
+export function overlapsOf({ rounds }: ContenderResult): number {
+  return rounds.reduce((sum, round) => sum + round.overlaps, 0);
+}
+
+export function gapInPings(result: ContenderResult): number {
+  return typical(result, ({ gapMs = Number.NaN, pingMs = Number.NaN }) => gapMs / pingMs);
+}
+
+export function gapInRestedPings(result: ContenderResult): number {
+  return typical(result, ({ gapMs = Number.NaN, restedPingMs = Number.NaN }) => gapMs / restedPingMs);
+}

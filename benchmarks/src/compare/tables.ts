@@ -1,0 +1,128 @@
+import { signed, whole } from '../report/figures.ts';
+import type { Section } from '../report/section.ts';
+import type { Table } from '../report/table.ts';
+import {
+  type Comparison,
+  type ContenderResult,
+  floorOf,
+  gapInPings,
+  gapInRestedPings,
+  overlapsOf,
+  paired,
+  type Round,
+  typical,
+} from './comparison.ts';
+import type { WaitingResult } from './waiting.ts';
+
+export function comparisonSection(comparison: Comparison): Section {
+  const table = comparison.contended ? contendedTable(comparison) : uncontendedTable(comparison);
+  return { title: comparison.title, table };
+}
+
+function uncontendedTable(comparison: Comparison): Table {
+  const timed = tellsServerTime(comparison);
+  return {
+    heading: [
+      '',
+      'pairs/s',
+      '× raw',
+      'acquire p50',
+      'p99 ms',
+      'requests',
+      ...(timed ? ['server µs', 'beyond raw', 'server CPU µs'] : []),
+      'client CPU µs',
+    ],
+    lines: comparison.contenders.map((result) => {
+      const floor = floorOf(comparison, result);
+      return [
+        label(result),
+        whole(typical(result, (round) => round.perSecond)),
+        floor ? paired(result, floor, (one, raw) => one.perSecond / raw.perSecond).toFixed(2) : '',
+        typical(result, (round) => round.waitP50Ms).toFixed(3),
+        typical(result, (round) => round.waitP99Ms).toFixed(3),
+        result.counted.perOperation.toFixed(2),
+        ...(timed
+          ? [
+              serverMicros(result),
+              floor ? signed(paired(result, floor, (one, raw) => micros(one) - micros(raw))) : '',
+              typical(result, (round) => round.serverCpuMicros ?? Number.NaN).toFixed(1),
+            ]
+          : []),
+        typical(result, (round) => round.clientCpuMicros ?? Number.NaN).toFixed(1),
+      ];
+    }),
+  };
+}
+
+function contendedTable(comparison: Comparison): Table {
+  const timed = tellsServerTime(comparison);
+  return {
+    heading: [
+      '',
+      'hand-offs/s',
+      '× poll',
+      'wait p50',
+      'p99 ms',
+      'p99/p50',
+      'gap ms',
+      'gap/PING',
+      'gap/rested',
+      'requests',
+      ...(timed ? ['server µs'] : []),
+      'overlaps',
+    ],
+    lines: comparison.contenders.map((result) => {
+      const floor = floorOf(comparison, result);
+      // A block that was cut short would have had longer waits.
+      const more = result.rounds.some(({ cut }) => cut) ? '≥ ' : '';
+      return [
+        label(result),
+        whole(typical(result, (round) => round.perSecond)),
+        floor ? paired(result, floor, (one, poll) => one.perSecond / poll.perSecond).toFixed(2) : '',
+        more + typical(result, (round) => round.waitP50Ms).toFixed(2),
+        more + typical(result, (round) => round.waitP99Ms).toFixed(1),
+        typical(result, (round) => round.waitP99Ms / round.waitP50Ms).toFixed(2),
+        typical(result, (round) => round.gapMs ?? Number.NaN).toFixed(3),
+        gapInPings(result).toFixed(1),
+        gapInRestedPings(result).toFixed(1),
+        result.counted.perOperation.toFixed(2),
+        ...(timed ? [serverMicros(result)] : []),
+        String(overlapsOf(result)),
+      ];
+    }),
+  };
+}
+
+
+export function waitingSection(waiting: readonly WaitingResult[]): Section {
+  return {
+    title: 'Waiting: waiters of one process on held locks, holder included',
+    table: {
+      heading: ['', 'waiters', 'locks', 'seconds', 'requests/s'],
+      lines: waiting.map((result) => [
+        result.contender,
+        whole(result.waiters),
+        whole(result.locks),
+        String(result.seconds),
+        result.requestsPerSecond.toFixed(1),
+      ]),
+    },
+  };
+}
+
+function label({ name, kind }: ContenderResult): string {
+  return kind === 'ours' ? `${name} *` : name;
+}
+
+function tellsServerTime({ contenders }: Comparison): boolean {
+  return contenders.some(({ rounds }) => rounds.some(({ serverMicros }) => serverMicros !== undefined));
+}
+
+function micros({ serverMicros = Number.NaN }: Round): number {
+  return serverMicros;
+}
+
+function serverMicros(result: ContenderResult): string {
+  const approximate = result.counted.alsoInScripts.length > 0 ? '≤ ' : '';
+  return approximate + typical(result, micros).toFixed(1);
+}

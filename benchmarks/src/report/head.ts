@@ -1,0 +1,30 @@
+import type { Machine } from '../measure/machine.ts';
+
+/** What every report tells of itself. */
+export interface ReportHead {
+  readonly schema: 1;
+  readonly suite: string;
+  readonly date: string;
+  readonly machine: Machine;
+  readonly placement: string;
+  readonly pinned: boolean;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly settings: { readonly rounds: number; readonly quick: boolean };
+  /** What was asked for and broke off, and why. */
+  readonly failures?: readonly string[];
+}
+
+const NOISY_LOAD = 0.7;
+
+export function headLines({ date, machine, placement, versions, settings, failures = [] }: ReportHead): string[] {
+  const { cpu, cores, memoryGb, kernel, load } = machine;
+  const noise = load > NOISY_LOAD ? '; NOT QUIET: these figures are noise' : '';
+  const versionList = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  return [
+    `${date.slice(0, 10)}, ${cpu}, ${cores} cores, ${memoryGb} GB, ${kernel}`,
+    `${placement}; load before the start ${load.toFixed(2)}${noise}`,
+    versionList.join(', '),
+    `${settings.rounds} rounds, medians${settings.quick ? '; QUICK: too short to rely on' : ''}`,
+    ...failures.map((failure) => `FAILED: ${failure}`),
+  ];
+}

@@ -1,0 +1,18 @@
+import { markdownTable, plainTable, type Table } from './table.ts';
+
+/** A part of a report: a table and what it shows. */
+export interface Section {
+  readonly title: string;
+  readonly table: Table;
+  /** What to know of it, below the table. */
+  readonly note?: string;
+}
+
+/** For a terminal. */
+export function plainSection({ title, table, note }: Section): string {
+  return [title, plainTable(table), ...(note === undefined ? [] : [note])].join('\n\n');
+}
+
+export function markdownSection({ title, table, note }: Section): string {
+  return [`### ${title}`, markdownTable(table), ...(note === undefined ? [] : [note])].join('\n\n');
+}

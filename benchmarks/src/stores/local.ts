@@ -1,0 +1,23 @@
+import { rmSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { meterOf } from '../measure/meter.ts';
+import type { Store } from './store.ts';
+
+/** No server: a folder with one file. What happens in it nobody counts. */
+export const localStore: Store = {
+  id: 'local',
+  counting: 'nothing: there is no server',
+  async start() {
+    const folder = await mkdtemp(path.join(tmpdir(), 'locks-bench-'));
+    // However this process ends.
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+    return {
+      url: path.join(folder, 'locks.db'),
+      meter: meterOf({ read: async () => new Map(), ownOperations: 0 }),
+      versions: { sqlite: process.versions['sqlite'] ?? 'unknown' },
+      stop: () => rm(folder, { recursive: true, force: true }),
+    };
+  },
+};

@@ -1,0 +1,41 @@
+import { startPostgres } from '@locks/test-servers';
+import { meterOf } from '../measure/meter.ts';
+import type { Store } from './store.ts';
+
+/** What is ours to read is not what clients asked; statements inside functions are not told (`track = top`). */
+const CALLS = `SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 80) AS kind, sum(calls) AS calls
+FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%' GROUP BY 1`;
+
+export const postgresStore: Store = {
+  id: 'postgres',
+  counting: '`pg_stat_statements`: the calls of every statement that a client sent; not those inside functions',
+  async start() {
+    const server = await startPostgres({
+      settings: {
+        shared_preload_libraries: 'pg_stat_statements',
+        'pg_stat_statements.track': 'top',
+        // Interleaved blocks of a second each: a vacuum in one of them would be noise.
+        autovacuum_naptime: '10s',
+      },
+    });
+    try {
+      await server.query('CREATE EXTENSION pg_stat_statements');
+      const [version] = await server.query('SHOW server_version');
+      return {
+        url: server.url,
+        meter: meterOf({
+          async read() {
+            const rows = await server.query(CALLS);
+            return new Map(rows.map(({ kind, calls }) => [String(kind), Number(calls)]));
+          },
+          ownOperations: 0,
+        }),
+        versions: { postgresql: String(version?.['server_version']).split(' ')[0] as string },
+        stop: () => server.stop(),
+      };
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
+  },
+};

@@ -1,0 +1,8 @@
+import { openRedis } from '../suites/redis/redis-stage.ts';
+import type { Store } from './store.ts';
+
+export const redisStore: Store = {
+  id: 'redis',
+  counting: '`MONITOR`: the commands that clients sent; not those inside scripts',
+  start: openRedis,
+};

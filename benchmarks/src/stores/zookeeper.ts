@@ -1,0 +1,28 @@
+import { startZookeeper } from '@locks/test-servers';
+import { meterOf, type OperationCounter } from '../measure/meter.ts';
+import type { Store } from './store.ts';
+
+export const zookeeperStore: Store = {
+  id: 'zookeeper',
+  counting: '`mntr`, `zk_packets_received`: the requests of clients, pings of idle sessions included',
+  async start() {
+    const server = await startZookeeper();
+    try {
+      const read: OperationCounter['read'] = async () =>
+        new Map([['requests', await server.figure('packets_received')]]);
+      // A four letter word is counted as a packet, or is not: nobody else is there yet.
+      const [first, second] = [await read(), await read()];
+      const own = (second.get('requests') ?? 0) - (first.get('requests') ?? 0);
+      const version = /version: ([\d.]+)/.exec(await server.report('srvr'))?.[1] ?? 'unknown';
+      return {
+        url: server.address,
+        meter: meterOf({ read, ownOperations: own, ownKind: 'requests' }),
+        versions: { zookeeper: version },
+        stop: () => server.stop(),
+      };
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
+  },
+};

@@ -1,0 +1,177 @@
+import type { Comparison, ContenderResult } from '../compare/comparison.ts';
+import { overlapsOf, typical } from '../compare/comparison.ts';
+import { openStage } from '../conduct/stage.ts';
+import { contendersOf } from '../contenders/all.ts';
+import type { Contender } from '../contenders/contender.ts';
+import { describeMachine, versionsOf } from '../measure/machine.ts';
+import { Progress } from '../measure/progress.ts';
+import { whole } from '../report/figures.ts';
+import type { ReportHead } from '../report/head.ts';
+import type { Section } from '../report/section.ts';
+import type { Target } from '../report/target.ts';
+import { etcdStore } from '../stores/etcd.ts';
+import { localStore } from '../stores/local.ts';
+import { mysqlStore } from '../stores/mysql.ts';
+import { postgresStore } from '../stores/postgres.ts';
+import { redisStore } from '../stores/redis.ts';
+import type { Store } from '../stores/store.ts';
+import { zookeeperStore } from '../stores/zookeeper.ts';
+import { runSuite, type Selection } from './command.ts';
+import { compareAll } from './stores/measure.ts';
+import { contentions, sequential, settingsFor, type StoreSettings } from './workload.ts';
+
+const stores: readonly Store[] = [
+  localStore,
+  redisStore,
+  postgresStore,
+  mysqlStore,
+  zookeeperStore,
+  etcdStore,
+];
+const rows = [sequential.id, ...contentions.map(({ id }) => id)];
+
+interface AllReport extends ReportHead {
+  readonly suite: 'all';
+  readonly settings: StoreSettings;
+  /** Of each backend, as far as its rows were measured. */
+  readonly backends: readonly { readonly name: string; readonly comparisons: readonly Comparison[] }[];
+}
+
+/** `bench all`: every backend on the same workload, in one table. Gives the exit code. */
+export async function allSuite(args: readonly string[]): Promise<number> {
+  return await runSuite<AllReport>(
+    {
+      name: 'all',
+      rows,
+      contenders: async () => (await Promise.all(stores.map(oursOf))).flat(),
+      measure: (options, selection, say) => measureAll(settingsFor(options), selection, say),
+      sectionsOf: (report) => [tableOf(report)],
+      judge,
+    },
+    args,
+  );
+}
+
+async function oursOf({ id }: Store): Promise<Contender[]> {
+  return (await contendersOf(id)).filter(({ kind }) => kind === 'ours');
+}
+
+async function measureAll(
+  settings: StoreSettings,
+  selection: Selection,
+  say: (text: string) => void,
+): Promise<AllReport> {
+  const machine = describeMachine();
+  const progress = new Progress(say);
+  const backends: AllReport['backends'][number][] = [];
+  const versions: Record<string, string> = { node: process.versions.node };
+  let placement = '';
+  for (const store of stores) {
+    const contenders = selection.contenders.filter((contender) => contender.store === store.id);
+    if (contenders.length === 0) continue;
+    await progress.part(`${store.id}`, async () => {
+      await using stage = await openStage(store.start);
+      placement = stage.placement;
+      Object.assign(versions, stage.server.versions, versionsOf(contenders.flatMap((one) => one.packages)));
+      for (const contender of contenders) {
+        progress.tell(`  ${contender.name}`);
+        // One after another: with two at once, the rest of one would be in the other's figures.
+        const wanted = { rows: rowsOf(contender, selection.rows), contenders: [contender] };
+        backends.push({
+          name: contender.name,
+          comparisons: await compareAll(stage, settings, wanted, progress),
+        });
+        await stage.dismissCrew(contender);
+      }
+    });
+  }
+  progress.tell('done');
+  return {
+    schema: 1,
+    suite: 'all',
+    date: new Date().toISOString(),
+    machine,
+    placement,
+    pinned: !placement.includes('NOT PINNED'),
+    versions,
+    settings,
+    failures: progress.failures,
+    backends,
+  };
+}
+
+/** What lives in one process has no other processes to hand over to. */
+function rowsOf({ name }: Contender, wanted: ReadonlySet<string>): ReadonlySet<string> {
+  return name === '@locks/memory' ? new Set([...wanted].filter((row) => row !== 'processes')) : wanted;
+}
+
+function tableOf({ backends }: AllReport): Section {
+  return {
+    title: 'Every backend on the same workload',
+    table: {
+      heading: [
+        '',
+        'pairs/s',
+        'acquire p50 ms',
+        'operations',
+        '32 waiters: hand-offs/s',
+        'p99 ms',
+        '4 × 8: hand-offs/s',
+        'p99 ms',
+        'operations',
+        'overlaps',
+      ],
+      lines: backends.map(({ name, comparisons }) => {
+        const of = (row: string): ContenderResult | undefined =>
+          comparisons.find(({ id }) => id === row)?.contenders[0];
+        const [alone, waiters, processes] = [of('sequential'), of('waiters'), of('processes')];
+        return [
+          name,
+          speed(alone),
+          alone ? typical(alone, ({ waitP50Ms }) => waitP50Ms).toFixed(3) : '',
+          operations(alone),
+          speed(waiters),
+          longest(waiters),
+          speed(processes),
+          longest(processes),
+          operations(processes),
+          String([waiters, processes].reduce((sum, one) => sum + (one ? overlapsOf(one) : 0), 0)),
+        ];
+      }),
+    },
+    note:
+      'Backends without a server and without other processes have no figures there. Of sqlite nobody counts operations. ' +
+      'The critical section is 1 ms, so no more than 1 000 hand-offs a second are possible.',
+  };
+}
+
+function speed(result: ContenderResult | undefined): string {
+  return result ? whole(typical(result, ({ perSecond }) => perSecond)) : '';
+}
+
+function operations(result: ContenderResult | undefined): string {
+  return result && result.counted.requests > 0 ? result.counted.perOperation.toFixed(2) : '';
+}
+
+function longest(result: ContenderResult | undefined): string {
+  if (result === undefined) return '';
+  const more = result.rounds.some(({ cut }) => cut) ? '≥ ' : '';
+  return more + typical(result, ({ waitP99Ms }) => waitP99Ms).toFixed(1);
+}
+
+function judge({ backends }: AllReport): Target[] {
+  return backends.flatMap(({ name, comparisons }) =>
+    comparisons
+      .filter(({ contended }) => contended)
+      .map(({ id, contenders }): Target => {
+        const overlaps = contenders.reduce((sum, result) => sum + overlapsOf(result), 0);
+        return {
+          row: id,
+          contender: name,
+          asked: 'no overlap',
+          measured: String(overlaps),
+          reached: overlaps === 0,
+        };
+      }),
+  );
+}

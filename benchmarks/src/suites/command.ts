@@ -1,0 +1,126 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import type { Contender } from '../contenders/contender.ts';
+import type { ReportHead } from '../report/head.ts';
+import { replaceSection } from '../report/readme.ts';
+import { renderMarkdown, renderPlain } from '../report/render.ts';
+import type { Section } from '../report/section.ts';
+import type { Target } from '../report/target.ts';
+
+/** Which rows, and who takes part. */
+export interface Selection {
+  readonly rows: ReadonlySet<string>;
+  readonly contenders: readonly Contender[];
+}
+
+export interface SettingsOptions {
+  readonly quick: boolean;
+  readonly rounds: number | undefined;
+}
+
+/** What a suite is, for the command line. */
+export interface Suite<R extends ReportHead> {
+  readonly name: string;
+  readonly rows: readonly string[];
+  contenders(): Promise<readonly Contender[]>;
+  measure(options: SettingsOptions, selection: Selection, say: (text: string) => void): Promise<R>;
+  sectionsOf(report: R): Section[];
+  /** Every figure that was asked for, as far as its row was measured. */
+  judge(report: R): Target[];
+}
+
+/** Longer than every suite takes on a slow machine. */
+const SUITE_LIMIT_MS = 25 * 60_000;
+
+const options = {
+  only: { type: 'string', multiple: true },
+  contender: { type: 'string', multiple: true },
+  rounds: { type: 'string' },
+  quick: { type: 'boolean', default: false },
+  check: { type: 'boolean', default: false },
+  strict: { type: 'boolean', default: false },
+  json: { type: 'string' },
+  from: { type: 'string' },
+  markdown: { type: 'boolean', default: false },
+  readme: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const;
+
+/** Does what the arguments of a suite ask for, and gives the exit code. */
+export async function runSuite<R extends ReportHead>(
+  suite: Suite<R>,
+  args: readonly string[],
+): Promise<number> {
+  const { values } = parseArgs({ args: [...args], options });
+  if (values.help) {
+    console.log(await usageOf(suite));
+    return 0;
+  }
+  const report =
+    values.from === undefined
+      ? await measure(suite, values)
+      : (JSON.parse(readFileSync(values.from, 'utf8')) as R);
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report, undefined, 2)}\n`);
+  const sections = suite.sectionsOf(report);
+  const targets = suite.judge(report);
+  const markdown = renderMarkdown(report, sections, targets);
+  if (values.readme) replaceSection(suite.name, markdown);
+  console.log(values.markdown ? markdown : renderPlain(report, sections, values.check ? targets : []));
+  if ((report.failures ?? []).length > 0) return 1;
+  return values.strict && targets.some(({ reached }) => !reached) ? 1 : 0;
+}
+
+interface Wishes {
+  readonly only?: readonly string[];
+  readonly contender?: readonly string[];
+  readonly rounds?: string;
+  readonly quick: boolean;
+}
+
+async function measure<R extends ReportHead>(suite: Suite<R>, wishes: Wishes): Promise<R> {
+  const rounds = wishes.rounds === undefined ? undefined : wholeNumber(wishes.rounds);
+  const rows = new Set((wishes.only ?? suite.rows).map((row) => oneOf(suite.rows, 'row', row)));
+  const all = await suite.contenders();
+  const names = all.map(({ name }) => name);
+  const wanted = wishes.contender?.map((name) => oneOf(names, 'contender', name));
+  const contenders = wanted === undefined ? all : all.filter(({ name }) => wanted.includes(name));
+  const limit = setTimeout(() => {
+    console.error(`bench ${suite.name} did not end within ${SUITE_LIMIT_MS / 60_000} minutes.`);
+    // Ends servers and client processes too.
+    process.exit(1);
+  }, SUITE_LIMIT_MS);
+  try {
+    return await suite.measure({ quick: wishes.quick, rounds }, { rows, contenders }, (text) =>
+      console.error(text),
+    );
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
+async function usageOf<R extends ReportHead>(suite: Suite<R>): Promise<string> {
+  const contenders = (await suite.contenders()).map(({ name }) => name);
+  return `usage: bench ${suite.name} [options]
+  --only ROW      only this row, may be repeated: ${suite.rows.join(', ')}
+  --contender C   only this contender, may be repeated; its floor must be among them for ratios:
+                  ${contenders.join(', ')}
+  --rounds N      rounds of each comparison; default 5
+  --quick         short blocks and two rounds: to see that it runs
+  --check         also compares with what is asked for, reached or not
+  --strict        with --check: exit code 1 when something is not reached
+  --json FILE     writes all figures
+  --from FILE     shows figures written by --json; measures nothing
+  --markdown      prints the results section of the README
+  --readme        puts that section into benchmarks/README.md`;
+}
+
+function oneOf(known: readonly string[], what: string, name: string): string {
+  if (known.includes(name)) return name;
+  throw new Error(`There is no ${what} ${JSON.stringify(name)}. Use ${known.join(', ')}.`);
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`--rounds ${text}: use a whole number from 1.`);
+  return value;
+}

@@ -1,0 +1,34 @@
+import { type Comparison, typical } from '../../compare/comparison.ts';
+import { comparisonSection } from '../../compare/tables.ts';
+import type { Section } from '../../report/section.ts';
+import type { KindsReport } from './measure.ts';
+
+export function sectionsOf({ comparisons }: KindsReport): Section[] {
+  return comparisons.map((comparison) => {
+    const section = comparisonSection(comparison);
+    const note = notes[comparison.id];
+    if (comparison.contended) return { ...section, table: grantsTable(comparison, section) };
+    return note === undefined ? section : { ...section, note };
+  });
+}
+
+const notes: Readonly<Record<string, string>> = {
+  all: '`exclusive` is one lock: what one of the five costs.',
+  quorum: 'Requests and server times are of the first of the three servers, and all three share one core.',
+};
+
+/** Of a semaphore there are grants, and no gap from one holder to the next. */
+function grantsTable({ contenders }: Comparison, { table }: Section): Section['table'] {
+  const gaps = ['gap ms', 'gap/PING', 'gap/rested', '× poll'];
+  const kept = table.heading.flatMap((title, column) => (gaps.includes(title) ? [] : [column]));
+  const only = (cells: readonly string[]): string[] => kept.map((column) => cells[column] ?? '');
+  const heading = only(table.heading).map((title) => (title === 'hand-offs/s' ? 'grants/s' : title));
+  return {
+    heading: [...heading, 'p50 of a PING, µs'],
+    lines: table.lines.map((line, index) => {
+      const result = contenders[index];
+      const ping = result ? typical(result, ({ pingMs = Number.NaN }) => pingMs) : Number.NaN;
+      return [...only(line), (1000 * ping).toFixed(0)];
+    }),
+  };
+}

@@ -1,0 +1,58 @@
+import {
+  type Comparison,
+  type ContenderResult,
+  floorOf,
+  overlapsOf,
+  paired,
+} from '../../compare/comparison.ts';
+import type { Target } from '../../report/target.ts';
+import type { KindsReport } from './measure.ts';
+
+/** Every figure that was asked for, as far as its row was measured. */
+export function judge({ comparisons }: KindsReport): Target[] {
+  return comparisons.flatMap((comparison) =>
+    comparison.contenders
+      .filter(({ kind }) => kind === 'ours')
+      .flatMap((result) => judgeResult(comparison, result)),
+  );
+}
+
+function judgeResult(comparison: Comparison, result: ContenderResult): Target[] {
+  const target = (asked: string, measured: string, reached: boolean): Target => {
+    return { row: comparison.id, contender: result.name, asked, measured, reached };
+  };
+  if (comparison.contended) {
+    const overlaps = overlapsOf(result);
+    const peers = comparison.contenders.filter(({ kind }) => kind === 'peer');
+    return [
+      target('never more than the permits', String(overlaps), overlaps === 0),
+      ...peers.map((peer) => {
+        const speed = paired(result, peer, (ours, theirs) => ours.perSecond / theirs.perSecond);
+        return target(`ahead of ${peer.name}`, `× ${speed.toFixed(2)} grants/s`, speed > 1);
+      }),
+    ];
+  }
+  const floor = floorOf(comparison, result);
+  // What the others are compared to.
+  if (floor === undefined || floor === result) return [];
+  const speed = paired(result, floor, (ours, raw) => ours.perSecond / raw.perSecond);
+  switch (comparison.id) {
+    case 'readers':
+      return [target(`≥ 0.8 × ${floor.name}`, `× ${speed.toFixed(3)}`, speed >= 0.8)];
+    case 'all': {
+      const { perOperation } = result.counted;
+      return [
+        target('≤ 2 requests', perOperation.toFixed(3), perOperation <= 2),
+        target(`ahead of ${floor.name}`, `× ${speed.toFixed(2)}`, speed > 1),
+      ];
+    }
+    case 'quorum': {
+      const time = 1 / speed;
+      const wait = paired(result, floor, (ours, one) => ours.waitP50Ms / one.waitP50Ms);
+      const measured = `× ${time.toFixed(3)} (p50 of acquire × ${wait.toFixed(3)})`;
+      return [target(`≤ 1.3 × the time of ${floor.name}`, measured, time <= 1.3)];
+    }
+    default:
+      return [];
+  }
+}

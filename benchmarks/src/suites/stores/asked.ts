@@ -1,0 +1,29 @@
+import type { Store } from '../../stores/store.ts';
+
+/** The figures that were asked for. */
+export interface Asked {
+  /** Operations of an uncontended acquire and release. */
+  readonly exactly?: Readonly<Record<string, number>>;
+  /** Pairs a second, as a part of the floor's. */
+  readonly leastRatio?: Readonly<Record<string, number>>;
+  /** Operations, as a multiple of those of the minimal recipe by hand: uncontended and per hand-off. */
+  readonly mostOfFloor?: number;
+  /** What two processes, one that waits and one that holds, may ask the server in a second. */
+  readonly mostWhileWaiting?: number;
+  /** The same where nobody waits. */
+  readonly mostWhileIdle?: number;
+}
+
+export const askedOf: Readonly<Record<Store['id'], Asked>> = {
+  postgres: {
+    exactly: { '@locks/postgres lease': 2 },
+    leastRatio: { '@locks/postgres lease': 0.85, '@locks/postgres advisory': 0.9 },
+    mostWhileWaiting: 2,
+    mostWhileIdle: 1,
+  },
+  mysql: { mostWhileWaiting: 2, mostWhileIdle: 1 },
+  zookeeper: { mostOfFloor: 1.1 },
+  etcd: { mostOfFloor: 1.1 },
+  redis: {},
+  local: {},
+};

@@ -1,0 +1,110 @@
+import type { Comparison } from '../../compare/comparison.ts';
+import { compareContended } from '../../compare/contended.ts';
+import { compareUncontended } from '../../compare/uncontended.ts';
+import { measureWaiting, type WaitingResult } from '../../compare/waiting.ts';
+import { openStage, type Stage } from '../../conduct/stage.ts';
+import type { Contender } from '../../contenders/contender.ts';
+import { describeMachine, versionsOf } from '../../measure/machine.ts';
+import { Progress } from '../../measure/progress.ts';
+import type { ReportHead } from '../../report/head.ts';
+import type { Store } from '../../stores/store.ts';
+import type { Selection } from '../command.ts';
+import { contentions, sequential, type StoreSettings } from '../workload.ts';
+
+export const rowIds = ['sequential', 'waiters', 'processes', 'waiting'] as const;
+
+export interface StoreReport extends ReportHead {
+  readonly suite: Store['id'];
+  readonly counting: string;
+  readonly settings: StoreSettings;
+  readonly comparisons: readonly Comparison[];
+  readonly waiting?: readonly WaitingResult[];
+}
+
+/** The first: a lock is held, and nobody waits. */
+const waits = [
+  { waiters: 0, locks: 1 },
+  { waiters: 32, locks: 1 },
+  { waiters: 1_000, locks: 1 },
+  { waiters: 1_000, locks: 1_000 },
+];
+
+/** Nobody renews meanwhile. */
+const HELD_MS = 180_000;
+
+/** Measures the rows asked for, one after the other, on a private server. */
+export async function measureStore(
+  store: Store,
+  settings: StoreSettings,
+  { rows, contenders }: Selection,
+  say: (text: string) => void,
+): Promise<StoreReport> {
+  const machine = describeMachine();
+  const progress = new Progress(say);
+  await using stage = await openStage(store.start);
+  say(stage.placement);
+  const comparisons = await compareAll(stage, settings, { rows, contenders }, progress);
+  const ours = contenders.filter(({ kind }) => kind === 'ours');
+  const waiting = rows.has('waiting') ? await measureWaits(stage, settings, ours, progress) : [];
+  progress.tell('done');
+  const packages = contenders.flatMap((contender) => contender.packages);
+  return {
+    schema: 1,
+    suite: store.id,
+    counting: store.counting,
+    date: new Date().toISOString(),
+    machine,
+    placement: stage.placement,
+    pinned: stage.pinning !== undefined,
+    versions: { node: process.versions.node, ...stage.server.versions, ...versionsOf(packages) },
+    settings,
+    failures: progress.failures,
+    comparisons,
+    ...(waiting.length > 0 && { waiting }),
+  };
+}
+
+/** The workload that is the same for all backends. */
+export async function compareAll(
+  stage: Stage,
+  settings: StoreSettings,
+  { rows, contenders }: Selection,
+  progress: Progress,
+): Promise<Comparison[]> {
+  const comparisons: Comparison[] = [];
+  const add = async (title: string, compare: () => Promise<Comparison>): Promise<void> => {
+    const comparison = await progress.part(title, compare);
+    if (comparison !== undefined) comparisons.push(comparison);
+    // What broke off may have left somebody waiting.
+    else for (const contender of contenders) await stage.dismissCrew(contender);
+  };
+  if (rows.has(sequential.id)) {
+    await add(sequential.id, () => compareUncontended(stage, contenders, settings, sequential));
+  }
+  for (const contention of contentions) {
+    if (!rows.has(contention.id)) continue;
+    await add(contention.id, () => compareContended(stage, contenders, settings, contention));
+  }
+  return comparisons;
+}
+
+async function measureWaits(
+  stage: Stage,
+  { waitingMs }: StoreSettings,
+  ours: readonly Contender[],
+  progress: Progress,
+): Promise<WaitingResult[]> {
+  // Only what is measured asks the server meanwhile.
+  for (const contender of ours) await stage.dismissCrew(contender);
+  const results: WaitingResult[] = [];
+  for (const contender of ours) {
+    for (const { waiters, locks } of waits) {
+      const what = `waiting ${contender.name}, ${waiters} waiters, ${locks} lock(s)`;
+      const result = await progress.part(what, () =>
+        measureWaiting(stage, contender, { waiters, locks, waitingMs, ttlMs: HELD_MS }),
+      );
+      if (result !== undefined) results.push(result);
+    }
+  }
+  return results;
+}

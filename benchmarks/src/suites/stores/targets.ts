@@ -1,0 +1,112 @@
+import {
+  type Comparison,
+  type ContenderResult,
+  floorOf,
+  overlapsOf,
+  paired,
+} from '../../compare/comparison.ts';
+import type { Target } from '../../report/target.ts';
+import { type Asked, askedOf } from './asked.ts';
+import type { StoreReport } from './measure.ts';
+
+/** Every figure that was asked for, as far as its row was measured. */
+export function judge(report: StoreReport): Target[] {
+  const asked = askedOf[report.suite];
+  return [
+    ...report.comparisons.flatMap((comparison) =>
+      comparison.contenders
+        .filter(({ kind }) => kind === 'ours')
+        .flatMap((result) => judgeResult(asked, comparison, result)),
+    ),
+    ...judgeWaiting(asked, report),
+  ];
+}
+
+type MakeTarget = (asked: string, measured: string, reached: boolean) => Target;
+
+function judgeResult(asked: Asked, comparison: Comparison, result: ContenderResult): Target[] {
+  const target: MakeTarget = (wish, measured, reached) => {
+    return { row: comparison.id, contender: result.name, asked: wish, measured, reached };
+  };
+  const floor = floorOf(comparison, result);
+  return [
+    ...(comparison.contended
+      ? judgeContended(comparison, result, target)
+      : judgeUncontended(asked, result, floor, target)),
+    ...judgeOperations(asked, result, floor, target),
+  ];
+}
+
+function judgeUncontended(
+  { exactly, leastRatio }: Asked,
+  result: ContenderResult,
+  floor: ContenderResult | undefined,
+  target: MakeTarget,
+): Target[] {
+  const targets: Target[] = [];
+  const { perOperation } = result.counted;
+  const count = exactly?.[result.name];
+  if (count !== undefined) {
+    targets.push(target(`exactly ${count} statements`, perOperation.toFixed(3), perOperation === count));
+  }
+  const least = leastRatio?.[result.name];
+  if (least !== undefined && floor !== undefined) {
+    const ratio = paired(result, floor, (ours, raw) => ours.perSecond / raw.perSecond);
+    targets.push(target(`≥ ${least} of ${floor.name}`, ratio.toFixed(3), ratio >= least));
+  }
+  return targets;
+}
+
+function judgeContended(
+  { contenders }: Comparison,
+  result: ContenderResult,
+  target: MakeTarget,
+): Target[] {
+  const overlaps = overlapsOf(result);
+  return [
+    target('no overlap', String(overlaps), overlaps === 0),
+    ...contenders
+      .filter(({ kind }) => kind === 'peer')
+      .map((peer) => {
+        const speed = paired(result, peer, (ours, theirs) => ours.perSecond / theirs.perSecond);
+        const wait = paired(result, peer, (ours, theirs) => theirs.waitP99Ms / ours.waitP99Ms);
+        const measured = `× ${speed.toFixed(2)} hand-offs/s, p99 ÷ ${wait.toFixed(2)}`;
+        return target(`ahead of ${peer.name}`, measured, speed > 1 && wait > 1);
+      }),
+  ];
+}
+
+function judgeOperations(
+  { mostOfFloor }: Asked,
+  result: ContenderResult,
+  floor: ContenderResult | undefined,
+  target: MakeTarget,
+): Target[] {
+  if (mostOfFloor === undefined || floor === undefined) return [];
+  const [ours, least] = [result.counted.perOperation, floor.counted.perOperation];
+  return [
+    target(
+      `≤ ${mostOfFloor} × the requests of ${floor.name}`,
+      `${ours.toFixed(2)} of ${least.toFixed(2)}`,
+      ours <= mostOfFloor * least,
+    ),
+  ];
+}
+
+function judgeWaiting(
+  { mostWhileWaiting = Number.POSITIVE_INFINITY, mostWhileIdle = Number.POSITIVE_INFINITY }: Asked,
+  { waiting = [] }: StoreReport,
+): Target[] {
+  return waiting.flatMap(({ contender, waiters, locks, requestsPerSecond }) => {
+    const most = waiters === 0 ? mostWhileIdle : mostWhileWaiting;
+    if (!Number.isFinite(most)) return [];
+    const where = waiters === 0 ? 'nobody waits' : `${waiters} waiters, ${locks} lock${locks === 1 ? '' : 's'}`;
+    return {
+      row: 'waiting',
+      contender,
+      asked: `≤ ${most} statements/s (${where})`,
+      measured: requestsPerSecond.toFixed(1),
+      reached: requestsPerSecond <= most,
+    };
+  });
+}
