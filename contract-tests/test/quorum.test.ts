@@ -251,3 +251,98 @@ test('it has no token and no permits, and says so', async () => {
   await lease.release();
   await locks.close();
 });
+
+test('a lost vote is answered only when the minority is free again', async () => {
+  const nodes = nodesOf(3);
+  for (const { store } of nodes.slice(0, 2)) store.acquire(request('a'), false);
+  const slow = nodes[2] as Node;
+  const sound = slow.backend;
+  slow.backend = delegate(sound, {
+    async abandon(...args) {
+      await new Promise((resolve) => setTimeout(resolve, 40));
+      await sound.abandon(...args);
+    },
+  });
+  expect((await quorumOf(nodes).attempt(request('a'), false, call)).status).toBe('contended');
+  expect(slow.store.holders('a')).toEqual([]);
+});
+
+test('a node that granted and whose answer was lost is freed after a lost vote', async () => {
+  const nodes = nodesOf(3);
+  for (const { store } of nodes.slice(0, 2)) store.acquire(request('a'), false);
+  const mute = nodes[2] as Node;
+  const sound = mute.backend;
+  mute.backend = delegate(sound, {
+    async attempt(...args) {
+      await sound.attempt(...args);
+      return never;
+    },
+  });
+  const quorum = quorumOf(nodes, { nodeTimeoutMs: 100 });
+  expect((await quorum.attempt(request('a'), false, call)).status).toBe('contended');
+  await settled(
+    () => mute.store.holders('a'),
+    (held) => held.length === 0,
+  );
+});
+
+test('a lease and its renewal are as long as the second longest of three', async () => {
+  const nodes = nodesOf(3).map(({ store, backend }, index) => {
+    const validForMs = [200, 1_000, 5_000][index] as number;
+    return {
+      store,
+      backend: delegate(backend, {
+        async attempt(asked, enqueue, given) {
+          const attempt = await backend.attempt(asked, enqueue, given);
+          if (attempt.status !== 'granted') return attempt;
+          return { status: 'granted', grant: { ...attempt.grant, validForMs } };
+        },
+        renew: async (items) => items.map(() => ({ status: 'held', validForMs })),
+      }),
+    };
+  });
+  const quorum = quorumOf(nodes);
+  const startedAt = call.now();
+  const attempt = await quorum.attempt(request('a'), false, call);
+  if (attempt.status !== 'granted') throw new Error('not granted');
+  const { grant } = attempt;
+  const end = grant.countedFrom + (grant.validForMs ?? TTL_MS);
+  // Two of them may have answered before the third: then it is the shorter one of those.
+  expect(end - startedAt).toBeLessThan(1_100);
+  const [standing] = await quorum.renew([{ grant, ttlMs: TTL_MS }], call);
+  expect(standing).toMatchObject({ status: 'held' });
+  expect(standing?.status === 'held' && (standing.validForMs ?? TTL_MS)).toBeLessThan(1_000);
+});
+
+test('a release that a majority did not answer is no answer, and can be repeated', async () => {
+  const nodes = nodesOf(3);
+  let down = true;
+  const quorum = quorumOf(
+    nodes.map(({ store, backend }, index) => ({
+      store,
+      backend: delegate(backend, {
+        release: (...args) =>
+          down && index > 0 ? Promise.reject(new Error('down')) : backend.release(...args),
+        isRetryable: () => true,
+      }),
+    })),
+  );
+  const attempt = await quorum.attempt(request('a'), false, call);
+  if (attempt.status !== 'granted') throw new Error('not granted');
+  const failure: unknown = await quorum.release(attempt.grant, call).catch((error: unknown) => error);
+  expect(String(failure)).toMatch(/2 of 3 nodes failed to release/);
+  expect(quorum.isRetryable(failure)).toBe(true);
+  down = false;
+  expect(await quorum.release(attempt.grant, call)).toBe('released');
+  expect(holders(nodes, 'a')).toEqual([[], [], []]);
+});
+
+test('who holds on a minority only is not shown as a holder', async () => {
+  const nodes = nodesOf(3);
+  nodes[0]?.store.acquire(request('a'), false);
+  const quorum = quorumOf(nodes);
+  expect((await quorum.inspect('a', call)).holders).toEqual([]);
+  const both = request('a');
+  for (const { store } of nodes.slice(1)) store.acquire(both, false);
+  expect((await quorum.inspect('a', call)).holders).toMatchObject([{ acquisitionId: both.acquisitionId }]);
+});
