@@ -10,7 +10,15 @@ export interface Answer {
 }
 
 export function answerOf(response: ITxnResponse, at: number, acquisitionId: string): Answer {
-  const entries = entriesAt(response, at);
+  return answerAmong(entriesAt(response, at), response, acquisitionId);
+}
+
+/** The same, for one of many who ask about one resource. */
+export function answerAmong(
+  entries: readonly Entry[],
+  response: ITxnResponse,
+  acquisitionId: string,
+): Answer {
   return {
     own: entries.find((entry) => entry.acquisitionId === acquisitionId),
     others: entries.filter((entry) => entry.acquisitionId !== acquisitionId),

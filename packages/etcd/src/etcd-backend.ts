@@ -50,8 +50,8 @@ const capabilities = {
 
 export type EtcdCapabilities = typeof capabilities;
 
-/** A waiter whose watch says nothing looks by itself after this. */
-const FALLBACK_MS = 10_000;
+/** Should all else fail. */
+const FALLBACK_MS = 60_000;
 const CLOSE_MS = 500;
 const GIVE_UP_MS = 3_000;
 /** A server takes 128 operations in one transaction. */
@@ -270,6 +270,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
 
   #tick(): void {
     this.#watches.probe();
+    this.#room.lookRound();
     this.#room.dropNeglected((request) => void this.#giveUp(request, GIVE_UP_MS).catch(() => {}));
   }
 

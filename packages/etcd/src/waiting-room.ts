@@ -1,7 +1,7 @@
 import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
 import type { Acquisition } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
-import { answerOf } from './answer.ts';
+import { answerAmong, entriesAt } from './answer.ts';
 import type { Attempts, Outcome } from './attempts.ts';
 import { read } from './conditions.ts';
 import { decodeEntry, type Entry } from './entry.ts';
@@ -10,6 +10,9 @@ import type { Turn } from './turn.ts';
 import type { Watch, WatchEvent, WatchStream } from './watch-stream.ts';
 
 const LOOK_MS = 3_000;
+const ROUND_MS = 5_000;
+/** A server takes 128 operations in one transaction. */
+const MOST_AT_ONCE = 100;
 /** Core attempts or waits again sooner than this; an entry that it does not care for must not hold up the others. */
 const NEGLECTED_MS = 2_500;
 
@@ -30,6 +33,7 @@ export class WaitingRoom {
   readonly #attempts: Attempts;
   readonly #acquisitions: Acquisitions;
   readonly #lines = new Map<string, Line>();
+  #lookedAt = 0;
 
   constructor(port: EtcdPort, watches: WatchStream, attempts: Attempts, acquisitions: Acquisitions) {
     this.#port = port;
@@ -100,6 +104,27 @@ export class WaitingRoom {
   leave(acquisition: Acquisition): void {
     acquisition.unfollow?.();
     acquisition.awaiting?.settle(undefined);
+  }
+
+  /** Now and then: whoever was not told of its turn finds it here. One request for a hundred resources. */
+  lookRound(): void {
+    const now = performance.now();
+    if (now < this.#lookedAt + ROUND_MS) return;
+    this.#lookedAt = now;
+    const byResource = new Map<string, Acquisition[]>();
+    for (const acquisition of this.#acquisitions.all()) {
+      if (acquisition.place === undefined) continue;
+      const { resource } = acquisition.request;
+      const others = byResource.get(resource);
+      if (others === undefined) byResource.set(resource, [acquisition]);
+      else others.push(acquisition);
+    }
+    const groups = [...byResource.values()];
+    for (let start = 0; start < groups.length; start += MOST_AT_ONCE) {
+      this.#lookAt(groups.slice(start, start + MOST_AT_ONCE), false).catch(() => {
+        // The next round, and core's own attempt after a while, look again.
+      });
+    }
   }
 
   /** Gives up what nobody waits for any more, and was not told about. */
@@ -202,36 +227,37 @@ export class WaitingRoom {
     this.#look(resource, line);
   }
 
+  /** Reads the states of some resources, and wakes those of each who have their turn, or lost their place. */
+  async #lookAt(groups: readonly (readonly Acquisition[])[], wakeAll: boolean): Promise<void> {
+    if (groups.length === 0) return;
+    const reads = groups.map(([any]) => read((any as Acquisition).range));
+    const now = (): number => performance.now();
+    const call: Call = { now, deadline: now() + LOOK_MS };
+    const response = await this.#port.txn({ compare: [], success: reads, failure: [] }, call);
+    for (const [index, group] of groups.entries()) {
+      const entries = entriesAt(response, index);
+      for (const member of group) {
+        if (member.place === undefined || member.ended) continue;
+        const answer = answerAmong(entries, response, member.request.acquisitionId);
+        const look = this.#attempts.stands(member, answer, call);
+        if (look.status === 'free') this.#wake(member, { status: 'free' });
+        else if (look.status === 'out-of-line' || wakeAll) this.#wake(member);
+      }
+    }
+  }
+
   /** One look for all permits that wait here. */
   #look(resource: string, line: Line): void {
     if (line.looking) {
       line.lookAgain = true;
       return;
     }
-    const [any] = line.members;
-    if (any === undefined) return;
+    if (line.members.size === 0) return;
     line.looking = true;
-    const now = (): number => performance.now();
-    const own: Call = { now, deadline: now() + LOOK_MS };
-    this.#port
-      .txn({ compare: [], success: [read(any.range)], failure: [] }, own)
-      .then(
-        (response) => {
-          for (const member of [...line.members]) {
-            if (member.place === undefined) continue;
-            const look = this.#attempts.stands(
-              member,
-              answerOf(response, 0, member.request.acquisitionId),
-              own,
-            );
-            if (look.status === 'free') this.#wake(member, { status: 'free' });
-            else if (look.status === 'out-of-line' || this.#lines.get(resource) !== line) this.#wake(member);
-          }
-        },
-        (error: unknown) => {
-          for (const member of line.members) member.awaiting?.fail(error);
-        },
-      )
+    this.#lookAt([[...line.members]], this.#lines.get(resource) !== line)
+      .catch((error: unknown) => {
+        for (const member of line.members) member.awaiting?.fail(error);
+      })
       .finally(() => {
         line.looking = false;
         if (!line.lookAgain) return;

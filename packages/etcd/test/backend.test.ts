@@ -232,7 +232,8 @@ describe('the etcd backend', () => {
     expect(counted.take()['leaseGrant']).toBeLessThanOrEqual(202);
     const turns = waiting.map((each) => backend.awaitTurn?.(each, callFor(20_000)));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
-    expect(counted.take()).toEqual({});
+    // One look for all of them, now and then.
+    expect((counted.take()['txn'] ?? 0) <= 1).toBe(true);
     await holder.release(first, call);
     await Promise.race(turns);
     expect(counted.take()).toEqual({ txn: 1 });
