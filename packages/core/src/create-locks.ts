@@ -1,10 +1,18 @@
-import type { BackendCapabilities, Holder, LockBackend, LockMode, ResourceState } from './backend/types.ts';
+import type {
+  BackendCapabilities,
+  Call,
+  Holder,
+  LockBackend,
+  LockMode,
+  ResourceState,
+} from './backend/types.ts';
 import { checkBackend } from './backend/validate.ts';
 import { LockSet } from './compose/acquire-all.ts';
 import type { MultiLock } from './compose/all.ts';
 import type { ReadWriteLock } from './compose/read-write-lock.ts';
 import { PermitLock, type Semaphore } from './compose/semaphore.ts';
 import { Engine } from './engine.ts';
+import { asked } from './acquire/failure.ts';
 import { inspectResource, OPERATOR_CALL_MS } from './inspect.ts';
 import type { BaseLease, Downgradable, Lease, LeaseOf } from './lease.ts';
 import { type Lock, ResourceLock } from './lock.ts';
@@ -44,7 +52,8 @@ export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposabl
   inspect(name: string): Promise<ResourceState>;
   /**
    * Every resource that is held or waited for and whose name starts with `prefix`.
-   * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `list`
+   * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `list`; while it is read, `LOCK_CLOSED`, or
+   * `LOCK_BACKEND` where the store failed or gave no answer within 10 s
    */
   list(prefix?: string): AsyncIterable<ResourceState>;
   /**
@@ -64,6 +73,7 @@ export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposabl
   /**
    * Ends waits with `LOCK_CLOSED`, gives back what is held (its holders see `LOCK_LOST` with reason `closed`), and closes
    * what the backend itself opened. Never closes a client that the backend was given.
+   * @throws LockError `LOCK_BACKEND` when the backend failed to close, or did not within 10 s
    */
   close(): Promise<void>;
 }
@@ -173,11 +183,29 @@ export class Locks implements LockManager {
 
   async *#pages(prefix: string): AsyncGenerator<ResourceState> {
     const engine = this.#engine;
-    const call = { now: () => engine.now(), deadline: engine.now() + OPERATOR_CALL_MS };
+    const end = new AbortController();
+    const call: Call = {
+      now: () => engine.now(),
+      get deadline() {
+        return engine.now() + OPERATOR_CALL_MS;
+      },
+      signal: end.signal,
+    };
+    let states: AsyncIterator<ResourceState> | undefined;
     try {
-      yield* engine.backend.list?.(prefix, call) ?? [];
-    } catch (error) {
-      throw this.#engine.backendError('list locks', undefined, error);
+      for (;;) {
+        // A limit for each: how long the reader takes between them is no matter of the store.
+        const next = await engine.ask('list locks', undefined, OPERATOR_CALL_MS, async () => {
+          states ??= engine.backend.list?.(prefix, call)[Symbol.asyncIterator]();
+          return states?.next();
+        });
+        if (next === undefined || next.done) return;
+        yield next.value;
+      }
+    } finally {
+      end.abort();
+      // Not awaited: it comes to an end when the call that hangs does, if ever.
+      void asked(() => states?.return?.()).catch(() => {});
     }
   }
 

@@ -14,6 +14,8 @@ const SETTLE_MS = 1_000;
 /** One sending of it is given up after this, and sent again. */
 const RESEND_MS = 350;
 const BACKOFF_MS = 20;
+/** A backend that does not come to its end is left alone after this. */
+const CLOSE_MS = 10_000;
 
 /** What the locks, leases and waits of one manager share. */
 export class Engine implements HoldOwner {
@@ -106,7 +108,7 @@ export class Engine implements HoldOwner {
       patience.done();
     }
     this.assertOpen(resource);
-    throw this.backendError(doing, resource, new Error(`no answer within ${Math.round(limitMs)} ms`));
+    throw this.backendError(doing, resource, noAnswerWithin(limitMs));
   }
 
   /**
@@ -167,11 +169,16 @@ export class Engine implements HoldOwner {
     await delay(0);
     if (this.#settling > 0) await new Promise<void>((resolve) => (this.#allSettled = resolve));
     this.keeper.stop();
-    this.patiences.stop();
+    const patience = new Patience(this.patiences, this.now() + CLOSE_MS, undefined, true);
+    this.keepAlive.enter();
     try {
-      await this.backend.close();
+      if ((await patience.guard(this.backend.close())) === INTERRUPTED) throw noAnswerWithin(CLOSE_MS);
     } catch (error) {
       throw this.backendError('close', undefined, error);
+    } finally {
+      this.keepAlive.leave();
+      patience.done();
+      this.patiences.stop();
     }
   }
 
@@ -237,6 +244,10 @@ export class Engine implements HoldOwner {
     await delay(ms);
     return this.now() < giveUpAt;
   }
+}
+
+export function noAnswerWithin(ms: number): Error {
+  return new Error(`no answer within ${Math.round(ms)} ms`);
 }
 
 type Settled<T> =

@@ -27,7 +27,7 @@ export interface LockErrorDetails {
   /** The `name` of the backend. */
   readonly backend?: string;
   readonly cause?: unknown;
-  /** With `LOCK_LOST`: why. */
+  /** With `LOCK_LOST`: why. Absent when `assertValid` found less time than it was asked for. */
   readonly reason?: LossReason;
 }
 

@@ -25,7 +25,7 @@ export interface BaseLease extends AsyncDisposable {
   /**
    * Throws unless the lease is valid for more than `minRemainingMs`.
    * @param minRemainingMs - milliseconds; default 0
-   * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD` after a release
+   * @throws LockError `LOCK_LOST`, without a `reason` if it is still valid but for less; `LOCK_NOT_HELD` after a release
    */
   assertValid(minRemainingMs?: number): void;
   /**
@@ -144,7 +144,6 @@ export class LeaseHandle implements BaseLease {
       `The lease on ${quote(this.name)} is valid for ${Math.floor(left)} ms more; ` +
         `more than ${minRemainingMs} ms were asked for. Renew it, or use a longer ttlMs.`,
       this.name,
-      { reason: 'expired' },
     );
   }
 
@@ -156,6 +155,7 @@ export class LeaseHandle implements BaseLease {
   async downgrade(): Promise<void> {
     this.#assertHeld();
     await downgrade(this.#engine, this.#hold);
+    this.#assertHeld();
   }
 
   release(): Promise<void> {

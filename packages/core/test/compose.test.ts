@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
-import type { Attempt, LockBackend, Standing } from '../src/backend/types.ts';
+import type { AcquireRequest, Attempt, Call, LockBackend, Standing } from '../src/backend/types.ts';
+import type { LockManager } from '../src/create-locks.ts';
+import type { Lease } from '../src/lease.ts';
+import type { Lock } from '../src/lock.ts';
 import { codeOf, listenTo, locksOn, pass, settled, useFakeClock } from './fixture.ts';
 import {
   answerLater,
@@ -217,4 +220,190 @@ test('what all() cannot take is refused at once', () => {
   expect(refused.map((odd) => codeOf(() => locks.all(odd as never)))).toEqual(
     refused.map(() => 'LOCK_INVALID_ARGUMENT'),
   );
+});
+
+test('whoever comes while a downgrade is on its way does not count on being alone', async () => {
+  const downgraded = answerLater<Standing>();
+  const locks = locksOn(withModes({ downgrade: () => downgraded.answer }));
+  const { read, write } = locks.readWriteLock('a');
+  const lease = await write.acquire();
+  const downgrading = lease.downgrade();
+  await expect(write.acquire({ within: lease })).rejects.toMatchObject({ code: 'LOCK_REENTRANT' });
+  await (await read.acquire({ within: lease })).release();
+  downgraded.give({ status: 'held' });
+  await downgrading;
+});
+
+test('after a downgrade without an answer nobody enters who counts on being alone', async () => {
+  const locks = locksOn(withModes({ downgrade: () => Promise.reject(new Error('down')) }));
+  const { write } = locks.readWriteLock('a');
+  const lease = await write.acquire();
+  await expect(lease.downgrade()).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+  await expect(write.acquire({ within: lease })).rejects.toMatchObject({ code: 'LOCK_REENTRANT' });
+});
+
+test.each<Standing>([{ status: 'held' }, { status: 'lost', reason: 'force-released' }])(
+  'a downgrade answered %o after a release says that it is not held',
+  async (standing) => {
+    const downgraded = answerLater<Standing>();
+    const lease = await locksOn(withModes({ downgrade: () => downgraded.answer }))
+      .readWriteLock('a')
+      .write.acquire();
+    const downgrading = lease.downgrade();
+    const released = lease.release();
+    downgraded.give(standing);
+    await expect(downgrading).rejects.toMatchObject({ code: 'LOCK_NOT_HELD' });
+    await released;
+    expect(lease.signal.aborted).toBe(false);
+  },
+);
+
+test.each([5, 'soon', null])('a set refuses %o as its options', async (odd) => {
+  const locks = locksOn(scriptedBackend());
+  const set = locks.all([locks.lock('a'), locks.lock('b')]);
+  for (const call of [
+    set.acquire(odd as never),
+    set.tryAcquire(odd as never),
+    set.run(() => {}, odd as never),
+  ]) {
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+  }
+});
+
+test('options that are absent by value are absent', async () => {
+  const locks = locksOn(scriptedBackend());
+  const options = { within: undefined, steal: undefined } as object;
+  await (await locks.all([locks.lock('a'), locks.lock('b')]).acquire(options)).release();
+});
+
+test('what is wrong for one member of a set is refused before another is taken', async () => {
+  const [quick, slow] = [scriptedBackend(), scriptedBackend({ capabilities: coarse })];
+  const set = locksOn(quick).all([locksOn(quick).lock('a'), locksOn(slow).lock('b')]);
+  await expect(set.acquire({ ttlMs: 500 })).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+  expect(quick.sent).toEqual([]);
+});
+
+const coarse = { ...capabilities, ttl: { minMs: 1_000, stepMs: 1 } } as const;
+
+test('a set waits no longer than the least patient of its members', async () => {
+  useFakeClock();
+  const locks = locksOn(scriptedBackend({ attempt: () => Promise.resolve(contended) }));
+  const acquiring = locks.all([locks.lock('a'), locks.lock('b', { waitMs: 100 })]).acquire();
+  const told = expect(acquiring).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  await pass(101);
+  await told;
+});
+
+test('a set is given out only while each member has what its own lock asks to remain', async () => {
+  useFakeClock();
+  let holds = true;
+  const backend = scriptedBackend({
+    attempt: (request, _, call) =>
+      Promise.resolve(request.resource === 'b' && holds ? contended : granted(request, call)),
+  });
+  const locks = locksOn(backend, { ttlMs: 1_000, renewal: 'manual', minRemainingMs: 800 });
+  const acquiring = locks.all([locks.lock('a'), locks.lock('b')]).acquire({ waitMs: 5_000 });
+  await pass(500);
+  holds = false;
+  await pass(100);
+  expect((await acquiring).validForMs).toBeGreaterThan(800);
+});
+
+test('a set whose member ended before the last was granted is not given out by a try, nor worked under', async () => {
+  useFakeClock();
+  const backend = scriptedBackend({
+    attempt(request, _, call) {
+      if (request.resource === 'a') return Promise.resolve(granted(request, call));
+      return new Promise((resolve) => setTimeout(() => resolve(granted(request, call)), 1_500));
+    },
+  });
+  const locks = locksOn(backend, { ttlMs: 1_000, renewal: 'manual' });
+  const members = [locks.lock('a'), locks.lock('b', { ttlMs: 60_000 })];
+  const trying = expect(locks.all(members).tryAcquire()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  await pass(3_000);
+  await trying;
+  expect(backend.of('release').length).toBe(1);
+  const reentrant = members.map(({ name }) => locks.lock(name, { ttlMs: 1_000, reentrant: true }));
+  let worked = false;
+  const running = locks.all(reentrant).run(() => (worked = true), { ttlMs: 1_000 });
+  const refused = expect(running).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  await pass(3_000);
+  await refused;
+  expect(worked).toBe(false);
+});
+
+test('a lock of somebody’s own that fails to release breaks nothing', async () => {
+  const own: Lock = {
+    name: 'a',
+    mode: { kind: 'exclusive' },
+    acquire: () =>
+      Promise.resolve({
+        name: 'a',
+        validForMs: 1_000,
+        signal: new AbortController().signal,
+        release() {
+          throw new Error('broken');
+        },
+      } as unknown as Lease),
+    tryAcquire: () => Promise.resolve(undefined),
+    run: () => Promise.reject(new Error('not used')),
+    inspect: () => Promise.reject(new Error('not used')),
+  };
+  const locks = locksOn(
+    scriptedBackend({ attempt: () => Promise.reject(new Error('down')), isRetryable: () => false }),
+  );
+  const set = locks.all([own, locks.lock('b')]);
+  await expect(set.acquire()).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+  await settled();
+  const alone = await locks.all([own]).acquire();
+  await expect(alone.release()).rejects.toThrow('broken');
+  await alone[Symbol.asyncDispose]();
+});
+
+test('a set of one name on one backend is refused, also over two managers', () => {
+  const backend = scriptedBackend();
+  const [one, two] = [locksOn(backend), locksOn(backend)];
+  expect(codeOf(() => one.all([one.lock('a'), two.lock('a')]))).toBe('LOCK_INVALID_ARGUMENT');
+});
+
+test('sets over several backends are taken in the order of the names', async () => {
+  const asked: string[] = [];
+  const managers = ['x', 'y'].map((name) =>
+    locksOn(
+      scriptedBackend({
+        name,
+        attempt(request, _, call) {
+          asked.push(request.resource + name);
+          return Promise.resolve(granted(request, call));
+        },
+      }),
+    ),
+  ) as LockManager[] as [LockManager, LockManager];
+  const [x, y] = managers;
+  await x.all([x.lock('b'), y.lock('a'), y.lock('b')]).acquire();
+  expect(asked).toEqual(['ay', 'bx', 'by']);
+});
+
+test('a try of one step that fails, or whose grants are of no use, is told, and tried no further', async () => {
+  for (const attemptMany of [
+    () => Promise.reject(new Error('no reply')),
+    () => Promise.resolve(null as never),
+    (requests: readonly AcquireRequest[], call: Call) =>
+      Promise.resolve(requests.map((request) => grant(request, call, { lost: AbortSignal.abort() }))),
+  ]) {
+    const backend = withMany({ attemptMany });
+    const locks = locksOn(backend);
+    const trying = locks.all([locks.lock('a'), locks.lock('b')]).tryAcquire();
+    await expect(trying).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+    expect(backend.of('abandon')).toHaveLength(2);
+    expect(backend.of('attempt')).toHaveLength(0);
+  }
+});
+
+test('a lease that is valid, but for less than asked, says so without a reason of a loss', async () => {
+  const lease = await locksOn(scriptedBackend()).lock('a', { ttlMs: 1_000 }).acquire();
+  expect(() => lease.assertValid(5_000)).toThrow(
+    expect.objectContaining({ code: 'LOCK_LOST', reason: undefined }),
+  );
+  lease.assertValid();
 });

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import type { Attempt, ResourceState } from '../src/backend/types.ts';
-import { codeOf, locksOn, rejectionOf, settled } from './fixture.ts';
+import type { Attempt, Call, ResourceState } from '../src/backend/types.ts';
+import { codeOf, locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
 import {
   answerLater,
   capabilities,
@@ -178,4 +178,56 @@ test('list gives what the backend lists, and its failure as LOCK_BACKEND', async
   };
   expect(await collect()).toEqual(states);
   await expect(collect('broken')).rejects.toMatchObject({ code: 'LOCK_BACKEND', cause });
+});
+
+test('a backend that does not come to its end does not hold up close for ever', async () => {
+  useFakeClock();
+  const called = answerLater<void>();
+  const close = (): Promise<void> => {
+    called.give();
+    return noAnswer();
+  };
+  const closing = rejectionOf(locksOn(scriptedBackend({ close })).close());
+  await called.answer;
+  await pass(10_001);
+  expect(await closing).toBe('LOCK_BACKEND');
+});
+
+const listing = { ...capabilities, features: ['list'] } as const;
+
+test('a list that gives no answer is given up, and the backend is told', async () => {
+  useFakeClock();
+  let signal: AbortSignal | undefined;
+  const list = async function* (_prefix: string, call: Call): AsyncGenerator<ResourceState> {
+    signal = call.signal;
+    yield { resource: 'a', holders: [], waiters: [] };
+    await noAnswer<void>();
+  };
+  const states = locksOn(scriptedBackend({ capabilities: listing, list }))
+    .list()
+    [Symbol.asyncIterator]();
+  expect((await states.next()).value?.resource).toBe('a');
+  // However long the reader takes.
+  await pass(60_000);
+  const next = rejectionOf(states.next());
+  await pass(10_001);
+  expect(await next).toBe('LOCK_BACKEND');
+  expect(signal?.aborted).toBe(true);
+});
+
+test('close ends a list that waits for an answer, and a reader who stops ends the backend’s', async () => {
+  let signal: AbortSignal | undefined;
+  const list = async function* (_prefix: string, call: Call): AsyncGenerator<ResourceState> {
+    signal = call.signal;
+    yield { resource: 'a', holders: [], waiters: [] };
+    await noAnswer<void>();
+  };
+  const locks = locksOn(scriptedBackend({ capabilities: listing, list }));
+  for await (const { resource } of locks.list()) if (resource === 'a') break;
+  expect(signal?.aborted).toBe(true);
+  const states = locks.list()[Symbol.asyncIterator]();
+  await states.next();
+  const next = rejectionOf(states.next());
+  await locks.close();
+  expect(await next).toBe('LOCK_CLOSED');
 });

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { listenTo, locksOn, pass, settled, useFakeClock } from './fixture.ts';
+import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
 import { answerLater, granted, held, noAnswer, scriptedBackend } from './scripted-backend.ts';
 
 test('a renewal counts from when it was sent, not from when it was answered', async () => {
@@ -149,14 +149,41 @@ test.each([
   expect(lease.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason });
 });
 
-test('a loss that was pushed before the grant arrived makes a lost lease', async () => {
+test('a grant whose loss was pushed before it arrived is no lease: it is given back and tried again', async () => {
+  let attempts = 0;
   const backend = scriptedBackend({
-    attempt: (asked, _enqueue, call) =>
-      Promise.resolve(granted(asked, call, { lost: AbortSignal.abort('taken-over') })),
+    attempt(asked, _enqueue, call) {
+      attempts += 1;
+      const lost = attempts === 1 ? { lost: AbortSignal.abort('taken-over') } : {};
+      return Promise.resolve(granted(asked, call, lost));
+    },
   });
   const lease = await locksOn(backend).lock('a').acquire();
-  expect(lease.validForMs).toBe(0);
-  expect(lease.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
+  expect(lease.validForMs).toBeGreaterThan(0);
+  const [first, second] = backend.of('attempt').map(({ ids }) => ids[0]);
+  expect(backend.of('abandon').map(({ ids }) => ids[0])).toEqual([first]);
+  expect(lease.acquisitionId).toBe(second);
+  attempts = 0;
+  expect(await rejectionOf(locksOn(backend).lock('b').tryAcquire())).toBe('LOCK_BACKEND');
+});
+
+test('leases that share one loss signal have one listener, and each stops following by itself', async () => {
+  const pushed = new AbortController();
+  const added = vi.spyOn(pushed.signal, 'addEventListener');
+  const removed = vi.spyOn(pushed.signal, 'removeEventListener');
+  const backend = scriptedBackend({
+    attempt: (asked, _enqueue, call) => Promise.resolve(granted(asked, call, { lost: pushed.signal })),
+  });
+  const locks = locksOn(backend);
+  const [released, ...leases] = await Promise.all(
+    Array.from({ length: 50 }, (_, index) => locks.lock(`a${index}`).acquire()),
+  );
+  expect(added).toHaveBeenCalledTimes(1);
+  await released?.release();
+  expect(removed).not.toHaveBeenCalled();
+  pushed.abort('session-lost');
+  expect(leases.every(({ signal }) => signal.aborted)).toBe(true);
+  expect(released?.signal.aborted).toBe(false);
 });
 
 test('nobody listens to the store’s loss signal once the lease is over', async () => {

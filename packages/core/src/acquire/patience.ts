@@ -1,4 +1,5 @@
 import type { Call } from '../backend/types.ts';
+import { followSignal } from '../follow-signal.ts';
 import type { Patiences } from './patiences.ts';
 
 /** Why a caller stopped waiting. */
@@ -21,7 +22,7 @@ export class Patience implements Call {
   #interruption: Interruption | undefined;
   #interruptGuard: (() => void) | undefined;
   #controller: AbortController | undefined;
-  #aborted: (() => void) | undefined;
+  #unfollow: (() => void) | undefined;
 
   constructor(all: Patiences, deadline: number, userSignal?: AbortSignal, background = false) {
     this.#all = all;
@@ -31,8 +32,7 @@ export class Patience implements Call {
     all.add(this);
     if (userSignal === undefined) return;
     if (userSignal.aborted) this.interrupt('aborted');
-    this.#aborted = () => this.interrupt('aborted');
-    userSignal.addEventListener('abort', this.#aborted, { once: true });
+    else this.#unfollow = followSignal(userSignal, () => this.interrupt('aborted'));
   }
 
   get interruption(): Interruption | undefined {
@@ -84,6 +84,6 @@ export class Patience implements Call {
   done(): void {
     this.#interruptGuard = undefined;
     this.#all.delete(this);
-    if (this.#aborted !== undefined) this.userSignal?.removeEventListener('abort', this.#aborted);
+    this.#unfollow?.();
   }
 }

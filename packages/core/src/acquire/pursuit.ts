@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AcquireRequest, Attempt, Grant, LockMode } from '../backend/types.ts';
-import type { Engine } from '../engine.ts';
+import { type Engine, noAnswerWithin } from '../engine.ts';
 import { publish } from '../events.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { describe } from '../errors.ts';
@@ -11,7 +11,7 @@ import { faultOfGrant } from './check-grant.ts';
 import { asFailure, asked, type Failure, isFailure } from './failure.ts';
 import { endedFromOutside } from './interrupted.ts';
 import { INTERRUPTED, Patience } from './patience.ts';
-import { reportAcquired, takeUp } from './take-up.ts';
+import { reportAcquired, takeUp, USELESS_GRANT } from './take-up.ts';
 import { HolderLookUp, timeoutError } from './timeout-error.ts';
 
 /** A single attempt has no `waitMs` to end it: it is given up after the ttl, or this. */
@@ -133,10 +133,10 @@ export class Pursuit {
     return hold;
   }
 
-  /** The grant came too late to be of use: an expired lease is never handed out (docs/spec.md §1.4). */
+  /** The grant is of no use: an expired or lost lease is never handed out (docs/spec.md §1.4). */
   #giveBack(): void {
     this.#engine.abandon(this.#request);
-    this.#lastError = new Error('the grant arrived with too little of its ttl left');
+    this.#lastError = new Error(USELESS_GRANT);
     this.#failures += 1;
     if (!this.#enqueue) throw this.#engine.backendError('acquire', this.#request.resource, this.#lastError);
     // An id that was given up is never used again.
@@ -253,8 +253,7 @@ export class Pursuit {
     if (this.#contended && this.#lastError === undefined) {
       return timeoutError(this.#engine, resource, waitedMs, this.#lookUp?.holders);
     }
-    const silence = new Error(`no answer within ${Math.round(waitedMs)} ms`);
-    return this.#engine.backendError('acquire', resource, this.#lastError ?? silence);
+    return this.#engine.backendError('acquire', resource, this.#lastError ?? noAnswerWithin(waitedMs));
   }
 
   #protocolError(what: string): never {

@@ -1,12 +1,16 @@
 import type { AcquireRequest, Grant } from '../backend/types.ts';
 import type { Engine } from '../engine.ts';
 import { acquiredIsWatched, publish } from '../events.ts';
+import { followSignal } from '../follow-signal.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { Hold, isLossReason } from '../tenure/hold.ts';
 
+/** Why a grant was given back. */
+export const USELESS_GRANT = 'the grant arrived lost, or with too little of its ttl left';
+
 /**
- * Makes a checked grant a hold that is kept alive. `undefined`: it came too late to be of use, and an expired lease is
- * never handed out (docs/spec.md §1.4).
+ * Makes a checked grant a hold that is kept alive. `undefined`: it came too late to be of use, or is lost already, and
+ * such a lease is never handed out (docs/spec.md §1.4).
  */
 export function takeUp(
   engine: Engine,
@@ -15,9 +19,13 @@ export function takeUp(
   now: number,
 ): Hold | undefined {
   const hold = new Hold(engine, grant, ttlMs, autoRenew, maxHoldMs, now);
-  if (hold.deadline - now <= minRemainingMs) return undefined;
+  const { lost } = grant;
+  if (hold.deadline - now <= minRemainingMs || lost?.aborted) return undefined;
   engine.keeper.add(hold);
-  if (grant.lost !== undefined) followLoss(hold, grant.lost);
+  if (lost !== undefined) {
+    const tell = (): void => hold.lose(isLossReason(lost.reason) ? lost.reason : 'session-lost');
+    hold.unfollow = followSignal(lost, tell);
+  }
   return hold;
 }
 
@@ -29,11 +37,4 @@ export function reportAcquired(
 ): void {
   if (!acquiredIsWatched()) return;
   publish('locks:acquired', { resource, backend: engine.backendName, acquisitionId, waitedMs, fencingToken });
-}
-
-function followLoss(hold: Hold, lost: AbortSignal): void {
-  const tell = (): void => hold.lose(isLossReason(lost.reason) ? lost.reason : 'session-lost');
-  if (lost.aborted) return tell();
-  lost.addEventListener('abort', tell, { once: true });
-  hold.unfollow = () => lost.removeEventListener('abort', tell);
 }

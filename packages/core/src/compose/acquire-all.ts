@@ -1,14 +1,21 @@
-import { mustBe, invalidArgument } from '../errors.ts';
+import { LockError, mustBe, quote } from '../errors.ts';
 import type { Lease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
-import { checkDuration } from '../options.ts';
+import { type AcquireOptions, checkDuration, resolveAcquireOptions } from '../options.ts';
 import { CombinedClock } from '../tenure/clock.ts';
 import { workAndRelease } from '../run.ts';
 import { type AllOptions, type Member, membersOf, type MultiLease, type MultiLock } from './all.ts';
 import { acquireAtOnce } from './at-once.ts';
 import { LeaseSet } from './lease-set.ts';
 
+/** For locks of another copy of core, or of somebody's own. */
 const DEFAULT_WAIT_MS = 10_000;
+
+/** What holds for the whole set. */
+interface Resolved {
+  readonly waitMs: number;
+  readonly minRemainingMs: number;
+}
 
 /** The one implementation of `MultiLock`. */
 export class LockSet implements MultiLock {
@@ -23,50 +30,39 @@ export class LockSet implements MultiLock {
   }
 
   async acquire(options?: AllOptions): Promise<MultiLease> {
-    checkOptions(options);
-    const now = (): number => this.#clock.now();
-    const waitMs = this.#waitMs(options);
-    const deadline = now() + waitMs;
-    for (let remaining = waitMs; ; remaining = deadline - now()) {
-      const together = await acquireAtOnce(this.#members, options, remaining);
+    const { waitMs, minRemainingMs } = this.#resolve(options);
+    const startedAt = this.#clock.now();
+    const remainingMs = (): number => Math.max(0, startedAt + waitMs - this.#clock.now());
+    for (let waitLeft = waitMs; ; waitLeft = remainingMs()) {
+      const together = await acquireAtOnce(this.#members, options, waitLeft);
       if (together.status === 'granted') return this.#lease(together.leases);
-      const leases = await this.#oneByOne(options, () => Math.max(0, deadline - now()));
-      const set = this.#lease(leases);
-      if (set.validForMs > (options?.minRemainingMs ?? 0)) return set;
+      const leases = await this.#oneByOne((lock) => lock.acquire({ ...options, waitMs: remainingMs() }));
+      if (areValidFor(leases, minRemainingMs)) return this.#lease(leases);
       // One ended while the others were waited for.
-      if (now() < deadline) giveBack(leases);
-      else await failed(set, leases);
+      giveBack(leases);
+      if (remainingMs() === 0) throw this.#tooLate(this.#clock.now() - startedAt);
     }
   }
 
   async tryAcquire(options?: AllOptions): Promise<MultiLease | undefined> {
-    checkOptions(options);
+    const { minRemainingMs } = this.#resolve(options);
+    const startedAt = this.#clock.now();
     const together = await acquireAtOnce(this.#members, options, 0);
     if (together.status === 'granted') return this.#lease(together.leases);
     if (together.status === 'contended') return undefined;
-    const leases: Lease[] = [];
-    try {
-      for (const { lock } of this.#members) {
-        const lease = await lock.tryAcquire(options);
-        if (lease === undefined) break;
-        leases.push(lease);
-      }
-    } catch (error) {
-      giveBack(leases);
-      throw error;
-    }
-    if (leases.length === this.#members.length) {
-      const set = this.#lease(leases);
-      if (set.validForMs > (options?.minRemainingMs ?? 0)) return set;
-    }
+    const leases = await this.#oneByOne((lock) => lock.tryAcquire(options));
+    const all = leases.length === this.#members.length;
+    if (all && areValidFor(leases, minRemainingMs)) return this.#lease(leases);
     giveBack(leases);
+    if (all) throw this.#tooLate(this.#clock.now() - startedAt);
     return undefined;
   }
 
   async run<T>(work: (lease: MultiLease) => T | Promise<T>, options?: AllOptions): Promise<T> {
     if (typeof work !== 'function') throw mustBe('What run() works', 'a function', work);
-    checkOptions(options);
-    if (this.#members.some(({ parts }) => parts?.options.reentrant)) return this.#runNested(work, options);
+    const resolved = this.#resolve(options);
+    if (this.#members.some(({ parts }) => parts?.options.reentrant))
+      return this.#runNested(work, options, resolved);
     const set = (await this.acquire(options)) as LeaseSet;
     return workAndRelease(
       () => work(set),
@@ -75,34 +71,65 @@ export class LockSet implements MultiLock {
   }
 
   /** One `run` inside the other: so members that ask for it re-enter what the caller holds already (docs/spec.md §5.2). */
-  #runNested<T>(work: (lease: MultiLease) => T | Promise<T>, options: AllOptions | undefined): Promise<T> {
-    const deadline = this.#clock.now() + this.#waitMs(options);
+  #runNested<T>(
+    work: (lease: MultiLease) => T | Promise<T>,
+    options: AllOptions | undefined,
+    resolved: Resolved,
+  ): Promise<T> {
+    const startedAt = this.#clock.now();
     const from = async (index: number, leases: readonly Lease[]): Promise<T> => {
       const member = this.#members[index];
-      if (member === undefined) return await work(this.#lease(leases));
-      const waitMs = Math.max(0, deadline - this.#clock.now());
+      const waitedMs = this.#clock.now() - startedAt;
+      if (member === undefined) {
+        if (!areValidFor(leases, resolved.minRemainingMs)) throw this.#tooLate(waitedMs);
+        return await work(this.#lease(leases));
+      }
+      const waitMs = Math.max(0, resolved.waitMs - waitedMs);
       return member.lock.run((lease) => from(index + 1, [...leases, lease]), { ...options, waitMs });
     };
     return from(0, []);
   }
 
-  #waitMs(options: AllOptions | undefined): number {
-    const own = this.#members[0]?.parts?.options.waitMs ?? DEFAULT_WAIT_MS;
-    const given = options?.waitMs === undefined ? own : options.waitMs;
-    return checkDuration('waitMs', given, 0, Number.POSITIVE_INFINITY);
+  /** Checked for all members before anything is sent: what is wrong for the last must not come out after the first. */
+  #resolve(options: AllOptions | undefined): Resolved {
+    checkOptions(options);
+    const own = this.#members.flatMap(({ parts }) =>
+      parts === undefined
+        ? []
+        : [resolveAcquireOptions(parts.options, options, parts.engine.backend.capabilities.ttl)],
+    );
+    const waits = own.length > 0 ? own.map(({ waitMs }) => waitMs) : [options?.waitMs ?? DEFAULT_WAIT_MS];
+    return {
+      waitMs: checkDuration('waitMs', Math.min(...waits), 0, Number.POSITIVE_INFINITY),
+      minRemainingMs: Math.max(options?.minRemainingMs ?? 0, ...own.map((one) => one.minRemainingMs)),
+    };
   }
 
-  async #oneByOne(options: AllOptions | undefined, remainingMs: () => number): Promise<Lease[]> {
+  /** Those that came before the first that was refused; all are given back when one fails. */
+  async #oneByOne(take: (lock: Lock) => Promise<Lease | undefined>): Promise<Lease[]> {
     const leases: Lease[] = [];
     try {
       for (const { lock } of this.#members) {
-        leases.push(await lock.acquire({ ...options, waitMs: remainingMs() }));
+        const lease = await take(lock);
+        if (lease === undefined) break;
+        leases.push(lease);
       }
       return leases;
     } catch (error) {
       giveBack(leases);
       throw error;
     }
+  }
+
+  #tooLate(waitedMs: number): LockError {
+    const { lock } = this.#members[0] as Member;
+    const which = `${quote(lock.name)}${this.#members.length > 1 ? ' and others' : ''}`;
+    return new LockError(
+      'LOCK_TIMEOUT',
+      `Gave up on ${which} after ${Math.round(waitedMs)} ms: one was over, or had too little time left, when the last ` +
+        "was granted. Use a longer ttlMs, or renewal: 'auto'.",
+      { resource: lock.name },
+    );
   }
 
   /** `leases` in the order of the members; users get them in their own. */
@@ -115,21 +142,16 @@ export class LockSet implements MultiLock {
 
 /** In the background: what the caller is told does not wait for it, and an unanswered one ends by its ttl. */
 function giveBack(leases: readonly Lease[]): void {
-  for (const lease of leases) void lease[Symbol.asyncDispose]();
+  void new LeaseSet(leases).releaseQuietly();
 }
 
-async function failed(set: LeaseSet, leases: readonly Lease[]): Promise<never> {
-  try {
-    set.assertValid();
-  } finally {
-    giveBack(leases);
-  }
-  throw invalidArgument('minRemainingMs is more than the members can give together. Use a longer ttlMs.');
+function areValidFor(leases: readonly Lease[], minRemainingMs: number): boolean {
+  return leases.every(({ validForMs }) => validForMs > minRemainingMs);
 }
 
-function checkOptions(options: AllOptions | undefined): void {
-  for (const key of ['within', 'steal']) {
-    if (options !== undefined && options !== null && key in options)
-      throw mustBe(key, 'absent in all()', undefined);
-  }
+function checkOptions(options: AcquireOptions | undefined): void {
+  if (options === undefined) return;
+  if (typeof options !== 'object' || options === null) throw mustBe('The options', 'an object', options);
+  if (options.within !== undefined) throw mustBe('within', 'absent in all()', options.within);
+  if (options.steal) throw mustBe('steal', 'absent in all()', options.steal);
 }

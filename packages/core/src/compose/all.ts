@@ -1,5 +1,5 @@
 import { describe, invalidArgument, mustBe, quote } from '../errors.ts';
-import type { Engine } from '../engine.ts';
+import type { LockBackend } from '../backend/types.ts';
 import type { BaseLease, Lease } from '../lease.ts';
 import { type Lock, type LockParts, ResourceLock } from '../lock.ts';
 import type { AcquireOptions } from '../options.ts';
@@ -17,7 +17,9 @@ export interface Member {
 export type AllOptions = Omit<AcquireOptions, 'within' | 'steal'>;
 
 /**
- * Several locks that are acquired together: all of them or none.
+ * Several locks that are acquired together: all of them or none, always in the order of their names. Locks of one name on
+ * two stores of one kind are taken as they were given: give them in the same order everywhere, or two sets may wait for
+ * each other.
  *
  * @example
  * ```ts
@@ -28,7 +30,7 @@ export interface MultiLock<L extends BaseLease = Lease> {
   /** As they were given. */
   readonly locks: readonly Lock<L>[];
   /**
-   * Waits for all of them, within one `waitMs`.
+   * Waits for all of them, within one `waitMs`: by default the shortest of theirs.
    * @throws LockError as `Lock.acquire`, of the first member that failed; then nothing is held
    */
   acquire(options?: AllOptions): Promise<MultiLease<L>>;
@@ -58,7 +60,7 @@ export interface MultiLease<L extends BaseLease = Lease> extends AsyncDisposable
 }
 
 /**
- * Checks the locks and sorts them: by backend, then by name. Whoever takes several in one order can wait for others, but
+ * Checks the locks and sorts them: by name, then by backend. Whoever takes several in one order can wait for others, but
  * never in a circle (Havender's ordering, 1968; docs/spec.md §16.2).
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT`
@@ -71,18 +73,21 @@ export function membersOf(locks: readonly Lock[]): Member[] {
       throw invalidArgument(`all() takes locks, not ${describe(lock)}. For example: locks.lock(name).`);
     return { lock, place, parts: partsOf(lock) };
   });
-  const byEngine = new Map<Engine | undefined, Set<string>>();
+  const byBackend = new Map<LockBackend, Set<string>>();
   for (const { lock, parts } of members) {
-    const names = byEngine.get(parts?.engine) ?? new Set();
-    byEngine.set(parts?.engine, names);
-    if (parts !== undefined && names.has(lock.name)) {
+    if (parts === undefined) continue;
+    const { backend } = parts.engine;
+    const names = byBackend.get(backend) ?? new Set();
+    byBackend.set(backend, names);
+    if (names.has(lock.name)) {
       throw invalidArgument(
         `all() was given ${quote(lock.name)} twice: it would wait for itself. Name it once.`,
       );
     }
     names.add(lock.name);
   }
-  return members.sort((a, b) => compare(backendOf(a), backendOf(b)) || compare(a.lock.name, b.lock.name));
+  // The name first: it is all that is known of a lock of another copy of core.
+  return members.sort((a, b) => compare(a.lock.name, b.lock.name) || compare(backendOf(a), backendOf(b)));
 }
 
 function backendOf({ parts }: Member): string {

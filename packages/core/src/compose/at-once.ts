@@ -3,7 +3,7 @@ import { faultOfGrant } from '../acquire/check-grant.ts';
 import { asFailure, asked, type Failure, isFailure } from '../acquire/failure.ts';
 import { endedFromOutside } from '../acquire/interrupted.ts';
 import { INTERRUPTED, Patience } from '../acquire/patience.ts';
-import { reportAcquired, takeUp } from '../acquire/take-up.ts';
+import { reportAcquired, takeUp, USELESS_GRANT } from '../acquire/take-up.ts';
 import type { AcquireRequest, Grant } from '../backend/types.ts';
 import type { Engine } from '../engine.ts';
 import { type Lease, LeaseHandle } from '../lease.ts';
@@ -26,7 +26,7 @@ interface Asked {
 
 /**
  * Takes all members in one step of one backend, where they live on one that can (docs/spec.md §16.4). What the store says
- * no to, or does not answer in a way that can be repeated, is left to be acquired one by one.
+ * no to, or does not answer in a way that can be repeated, is left to be acquired one by one, unless `waitMs` is 0.
  *
  * @throws LockError `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`, or the reason of the caller's signal
  */
@@ -61,17 +61,18 @@ export async function acquireAtOnce(
   signal?.throwIfAborted();
   engine.assertOpen(members[0]?.lock.name);
   const startedAt = engine.now();
-  const patience = new Patience(
-    engine.patiences,
-    startedAt + (waitMs > 0 ? waitMs : SINGLE_ATTEMPT_MS),
-    signal,
-  );
+  const single = waitMs === 0;
+  const limitMs = single ? Math.min(SINGLE_ATTEMPT_MS, ...all.map(({ request }) => request.ttlMs)) : waitMs;
+  const patience = new Patience(engine.patiences, startedAt + limitMs, signal);
   try {
     const requests = all.map(({ request }) => request);
     const answer = await patience.guard<readonly Grant[] | Failure | undefined>(
       asked(() => attemptMany.call(engine.backend, requests, patience)),
       asFailure,
-      () => abandonAll(engine, all),
+      // The ids were abandoned already, perhaps before the step reached the store (docs/spec.md §2.2).
+      (late) => {
+        if (late !== undefined) abandonAll(engine, all);
+      },
     );
     if (answer === INTERRUPTED || patience.interruption !== undefined) {
       abandonAll(engine, all);
@@ -85,10 +86,13 @@ export async function acquireAtOnce(
     if (isFailure(answer)) {
       // It may have run all the same (docs/spec.md §2.2).
       abandonAll(engine, all);
-      if (engine.isRetryable(answer.error)) return { status: 'apart' };
+      if (!single && engine.isRetryable(answer.error)) return { status: 'apart' };
       throw engine.backendError('acquire', members[0]?.lock.name, answer.error);
     }
-    return accept(engine, all, answer, startedAt);
+    const leases = accept(engine, all, answer, startedAt);
+    if (leases !== undefined) return { status: 'granted', leases };
+    if (!single) return { status: 'apart' };
+    throw engine.backendError('acquire', members[0]?.lock.name, new Error(USELESS_GRANT));
   } finally {
     patience.done();
   }
@@ -99,12 +103,12 @@ function accept(
   all: readonly Asked[],
   grants: readonly Grant[],
   startedAt: number,
-): Together {
+): LeaseHandle[] | undefined {
   const now = engine.now();
   const { capabilities } = engine.backend;
   const fault = all
     .map(({ request }, index) =>
-      faultOfGrant(grants[index] as Grant, request.acquisitionId, capabilities, now),
+      faultOfGrant(grants?.[index] as Grant, request.acquisitionId, capabilities, now),
     )
     .find((one) => one !== undefined);
   if (fault !== undefined) {
@@ -116,12 +120,12 @@ function accept(
   if (!holds.every((hold) => hold !== undefined)) {
     for (const hold of holds) if (hold !== undefined) dropUnused(engine, hold);
     abandonAll(engine, all);
-    return { status: 'apart' };
+    return undefined;
   }
   all.forEach(({ request }, index) =>
     reportAcquired(engine, request, grants[index] as Grant, now - startedAt),
   );
-  return { status: 'granted', leases: holds.map((hold) => new LeaseHandle(engine, hold)) };
+  return holds.map((hold) => new LeaseHandle(engine, hold));
 }
 
 function dropUnused(engine: Engine, hold: Hold): void {

@@ -27,11 +27,11 @@ export class LeaseSet implements MultiLease {
   }
 
   async renew(ttlMs?: number): Promise<void> {
-    await settled(this.leases.map((lease) => lease.renew(ttlMs)));
+    await settled(this.leases.map(async (lease) => lease.renew(ttlMs)));
   }
 
   async release(): Promise<void> {
-    await settled(this.leases.map((lease) => lease.release()));
+    await settled(this.leases.map(async (lease) => lease.release()));
   }
 
   /** The first loss that comes out. What got no answer is told by an event. */
@@ -41,7 +41,8 @@ export class LeaseSet implements MultiLease {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.leases.map((lease) => lease[Symbol.asyncDispose]()));
+    // What was lost or got no answer is told by an event, as of a single lease (docs/spec.md §3.4).
+    await Promise.allSettled(this.leases.map(async (lease) => lease[Symbol.asyncDispose]()));
   }
 }
 

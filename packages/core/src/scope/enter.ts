@@ -59,7 +59,7 @@ function refuseUpgrade(engine: Engine, name: string, mode: LockMode, scope: Scop
   const asksForMore =
     held.kind === 'permit' && mode.kind === 'permit'
       ? mode.weight > held.weight
-      : held.kind === 'shared' && mode.kind === 'exclusive';
+      : mode.kind === 'exclusive' && (held.kind === 'shared' || scope.hold.mayBeShared);
   if (!asksForMore) return;
   throw engine.error(
     'LOCK_REENTRANT',

@@ -7,9 +7,10 @@ import { standingOf } from './keeper.ts';
 const DOWNGRADE_MS = 1_000;
 
 /**
- * Turns an exclusive hold into a shared one (docs/spec.md §15.4). One that is shared already stays as it is.
+ * Turns an exclusive hold into a shared one (docs/spec.md §15.4). One that is shared already stays as it is. The caller
+ * looks whether it is held still: it may have been lost or released meanwhile.
  *
- * @throws LockError `LOCK_LOST`, `LOCK_BACKEND`, `LOCK_REENTRANT`, `LOCK_UNSUPPORTED`
+ * @throws LockError `LOCK_BACKEND`, `LOCK_REENTRANT`, `LOCK_UNSUPPORTED`
  */
 export async function downgrade(engine: Engine, hold: Hold): Promise<void> {
   const { backend } = engine;
@@ -25,6 +26,8 @@ export async function downgrade(engine: Engine, hold: Hold): Promise<void> {
       resource,
     );
   }
+  // From here on nobody enters who counts on being alone.
+  hold.mayBeShared = true;
   const limitMs = Math.min(hold.deadline - engine.now(), DOWNGRADE_MS);
   const answer = await engine.ask('downgrade', resource, limitMs, (call) =>
     ask.call(backend, hold.grant, call),
@@ -32,12 +35,10 @@ export async function downgrade(engine: Engine, hold: Hold): Promise<void> {
   const standing = standingOf([answer], 0);
   switch (standing.status) {
     case 'held':
-      if (hold.lost !== undefined) throw hold.lost;
       hold.grant = { ...hold.grant, request: { ...hold.grant.request, mode: { kind: 'shared' } } };
       return;
     case 'lost':
       hold.lose(standing.reason);
-      if (hold.lost !== undefined) throw hold.lost;
       return;
     case 'unknown':
       throw engine.backendError('downgrade', resource, standing.error);

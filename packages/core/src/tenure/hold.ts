@@ -45,6 +45,8 @@ export class Hold {
   released = false;
   /** A renewal was sent and has no clear answer yet: a loss by time is then `unconfirmed`, not `expired`. */
   unconfirmed = false;
+  /** A downgrade was sent: the store may have shared it, whether or not we hear of it. */
+  mayBeShared = false;
   scope: Scope | undefined;
   /** Stops listening to a loss that the store may push. */
   unfollow: (() => void) | undefined;
