@@ -15,7 +15,7 @@ const [, , connectionString = '', lockOptions = '{}'] = process.argv;
 const locks = createLocks(postgresLeaseBackend({ connectionString }), JSON.parse(lockOptions) as LockOptions);
 process.on('disconnect', () => process.exit());
 process.on('message', ({ name, waitMs }: HolderOrder) => {
-  locks
+  void locks
     .lock(name)
     .acquire({ waitMs })
     .then(

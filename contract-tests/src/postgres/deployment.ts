@@ -26,8 +26,11 @@ export async function deployPostgres({ pgbouncer = false } = {}): Promise<Postgr
   const server = given ? undefined : stack.use(await startPostgres());
   const direct = given || (server?.url as string);
   const schema = `locks_conformance_${randomBytes(4).toString('hex')}`;
-  if (given)
-    stack.defer(() => withAdmin(direct, (admin) => admin.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)));
+  if (given) {
+    stack.defer(async () => {
+      await withAdmin(direct, (admin) => admin.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`));
+    });
+  }
   let url = direct;
   if (pgbouncer) {
     const { hostname, port } = new URL(direct);

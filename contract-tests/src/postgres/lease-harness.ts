@@ -1,11 +1,11 @@
 import { defineHarness, type Harness } from '@locks/core/conformance';
-import { postgresLeaseBackend } from '@locks/postgres';
+import { migrateLeaseSchema, postgresLeaseBackend } from '@locks/postgres';
 import pg from 'pg';
 import { deployPostgres, type PostgresAddress, type PostgresDeployment, withAdmin } from './deployment.ts';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_POSTGRES';
 /** A claim time that lapses, and the look after it. */
-const IDLE_GAP_MS = 2_500;
+const IDLE_GAP_MS = 3_000;
 
 /** This process speaks through proxies, child processes directly. */
 export function postgresLeaseHarness(module: string, { pgbouncer = false } = {}): Harness {
@@ -33,6 +33,9 @@ export function postgresLeaseHarness(module: string, { pgbouncer = false } = {})
         const { rows } = await admin.query<{ server_version: string }>('SHOW server_version');
         return rows[0]?.server_version.split(' ')[0];
       });
+      const { direct: connectionString, schema } = started.direct;
+      // Dozens of first calls at once would hold up the cases that they belong to.
+      await migrateLeaseSchema({ connectionString, schema });
       Object.assign(harness, { server: `PostgreSQL ${version}` });
       return {
         env: { [VARIABLE]: JSON.stringify(started.direct) },

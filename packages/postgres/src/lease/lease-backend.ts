@@ -11,7 +11,7 @@ import type {
   ResourceState,
   Standing,
 } from '@locks/core/backend';
-import { openPlace } from '../pool/place.ts';
+import { guardPool, openPlace } from '../pool/place.ts';
 import { isRetryablePostgresError } from '../pool/retryable.ts';
 import { type Answer, Statements } from '../pool/statements.ts';
 import { modeColumns, toMode } from './modes.ts';
@@ -71,6 +71,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   readonly capabilities = capabilities;
   readonly #statements: Statements;
   readonly #ownsPool: boolean;
+  readonly #unguardPool: () => void;
   readonly #room: WaitingRoom;
   readonly #sql: LeaseSql;
   readonly #options: CheckedOptions;
@@ -85,8 +86,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     this.#statements = new Statements(pool);
     this.#sql = leaseSql(options.schema);
     this.#room = new WaitingRoom(this.#statements, pool, options);
-    // A connection that breaks while nobody uses it leaves the pool; without a listener it would end the process.
-    pool.on('error', ignore);
+    this.#unguardPool = guardPool(pool);
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
@@ -105,7 +105,9 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
       this.#room.client,
       way,
     ];
-    const { first, sentAt } = await this.#serving(this.#sql.acquire, values, call);
+    // What was aborted before it is sent must not come in after its own abandon, on another connection.
+    const givenUp = (): boolean => call.signal?.aborted === true;
+    const { first, sentAt } = await this.#serving(this.#sql.acquire, values, call, givenUp);
     const reply = parseAttempt(first);
     this.#room.answered(acquisitionId, reply, sentAt);
     switch (reply.status) {
@@ -164,7 +166,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
       items.map(({ ttlMs }) => ttlMs),
     ];
     const { rows } = await this.#run(this.#sql.renew, values, call);
-    return [...(rows[0]?.[0] ?? '')].map(toStanding);
+    return (rows[0]?.[0] ?? '').split('').map(toStanding);
   }
 
   async release({ request }: Grant, call: Call): Promise<'released' | 'not-held'> {
@@ -231,15 +233,18 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
 
   async close(): Promise<void> {
     this.#room.close();
-    this.#statements.pool.removeListener('error', ignore);
-    if (!this.#ownsPool || this.#statements.pool.ending) return;
-    this.#statements.pool.on('error', ignore);
-    await this.#statements.pool.end();
+    if (this.#ownsPool && !this.#statements.pool.ending) await this.#statements.pool.end();
+    this.#unguardPool();
   }
 
   /** A statement whose reply may also tell of waiters of this backend whose turn has come. */
-  async #serving(sql: string, values: unknown[], call: Call): Promise<{ first: string; sentAt: number }> {
-    const { rows, sentAt } = await this.#run(sql, values, call);
+  async #serving(
+    sql: string,
+    values: unknown[],
+    call: Call,
+    givenUp?: () => boolean,
+  ): Promise<{ first: string; sentAt: number }> {
+    const { rows, sentAt } = await this.#run(sql, values, call, givenUp);
     const reply = splitServed(rows[0]?.[0] ?? '');
     this.#handOver(reply.handOvers, call.now() - sentAt);
     return { first: reply.first, sentAt };
@@ -249,10 +254,10 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     for (const handOver of handOvers) this.#room.handOver(handOver, ageMs);
   }
 
-  async #run(sql: string, values: unknown[], call: Call): Promise<Answer> {
+  async #run(sql: string, values: unknown[], call: Call, givenUp?: () => boolean): Promise<Answer> {
     if (!this.#schemaFound) await this.#findSchema();
     try {
-      return await this.#statements.run(sql, values, call);
+      return await this.#statements.run(sql, values, call, givenUp);
     } catch (error) {
       // Dropped, or another database by now: the next call looks again.
       if (isMissing(error)) this.#schemaFound = false;
@@ -312,5 +317,5 @@ function isMissing(error: unknown): boolean {
 }
 
 function ignore(): void {
-  // Told to whoever uses the connection next.
+  // The next sweep tries again.
 }

@@ -54,6 +54,31 @@ export function openPlace(place: Place): OpenPlace {
   return { pool, own: true };
 }
 
+/** How many backends look after each pool. */
+const guards = new WeakMap<pg.Pool, number>();
+
+/**
+ * A connection that breaks while nobody uses it leaves the pool by itself; but a pool without a listener for such errors
+ * would end the process. One listener for all backends of a pool; gives the function that ends it.
+ */
+export function guardPool(pool: pg.Pool): () => void {
+  const before = guards.get(pool) ?? 0;
+  if (before === 0) pool.on('error', ignore);
+  guards.set(pool, before + 1);
+  let ended = false;
+  return () => {
+    if (ended) return;
+    ended = true;
+    const left = (guards.get(pool) ?? 1) - 1;
+    guards.set(pool, left);
+    if (left === 0) pool.removeListener('error', ignore);
+  };
+}
+
+function ignore(): void {
+  // Whoever uses the pool next is told.
+}
+
 export function badOption(message: string): LockError {
   return new LockError('LOCK_INVALID_ARGUMENT', `@locks/postgres: ${message}`);
 }

@@ -42,15 +42,19 @@ export class Statements {
     this.pool = pool;
   }
 
-  /** Runs one statement. A connection that gives no answer until the caller's deadline, or for 5 s, is closed. */
-  run(text: string, values: unknown[], call: Patience): Promise<Answer> {
+  /**
+   * Runs one statement. A connection that gives no answer until the caller's deadline, or for 5 s, is closed.
+   *
+   * @param givenUp - asked when a connection is free: whether nobody wants the answer any more
+   */
+  run(text: string, values: unknown[], call: Patience, givenUp?: () => boolean): Promise<Answer> {
     const late = call.now() >= call.deadline;
     return new Promise((resolve, reject) => {
       this.pool.connect((failure, client, release) => {
         if (client === undefined) return reject(failure ?? new NoConnectionError());
         const sentAt = call.now();
         const left = late ? ANSWER_MS : call.deadline - sentAt;
-        if (left <= 0) {
+        if (left <= 0 || (!late && givenUp?.())) {
           // After an outage, nobody waits for what piled up meanwhile.
           release();
           setTimeout(() => reject(new NoConnectionError()), GRACE_MS).unref();
