@@ -68,15 +68,15 @@ describe('what the server is asked', () => {
     const names = ['a', 'b', 'c', 'd'];
     for (const name of names) await take(holder, request(name, { ttlMs: 60_000 }));
     const waits = Array.from({ length: 40 }, (_, index) =>
-      acquire(backend, request(names[index % 4] as string), callFor(9_000)).catch(() => undefined),
+      acquire(backend, request(names[index % 4] as string), callFor(6_500)).catch(() => undefined),
     );
     // The first looks are quick.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     const before = await statementsSoFar();
-    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
     const after = await statementsSoFar();
-    expect(after - before).toBeLessThanOrEqual(8 + 1);
-    expect(after - before).toBeGreaterThanOrEqual(4);
+    expect(after - before).toBeLessThanOrEqual(6 + 1);
+    expect(after - before).toBeGreaterThanOrEqual(3);
     await Promise.all(waits);
   });
 });
