@@ -6,28 +6,31 @@ import { failure, figure, keyOf, Lab, lossOf, untilWaiting } from './lab.ts';
 const MESSAGE_MS = 2_000;
 
 describe.concurrent('what an administrator does', { timeout: 40_000 }, () => {
-  it.each(['key', 'lease'] as const)('a %s deleted by hand is told by a message, and the next one is let in', async (what) => {
-    await using lab = new Lab();
-    const etcd = await lab.etcd();
-    const [holder, waiter, admin] = [lab.locks(etcd.url), lab.locks(etcd.url), lab.admin(etcd.url)];
-    const lease = await holder.lock('a').acquire();
-    const lost = lossOf(lease);
-    const entered = waiter.lock('a').acquire();
-    await untilWaiting(holder, 'a');
-    const { kvs } = await admin.getAll().prefix('locks/a/').exec();
-    const held = kvs.find(({ value }) => value.toString().startsWith('re'));
-    const endedAt = performance.now();
-    if (what === 'key') await admin.delete().key(held?.key as Buffer);
-    else await admin.leaseClient.leaseRevoke({ ID: held?.lease as string });
-    const { reason, at } = await lost;
-    figure(`a ${what} deleted by hand: told after`, at - endedAt);
-    expect(at - endedAt).toBeLessThan(MESSAGE_MS);
-    expect(['force-released', 'taken-over']).toContain(reason);
-    expect(await failure(lease.release())).toMatchObject({ code: 'LOCK_LOST' });
-    const next = await entered;
-    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken as bigint);
-    await next.release();
-  });
+  it.each(['key', 'lease'] as const)(
+    'a %s deleted by hand is told by a message, and the next one is let in',
+    async (what) => {
+      await using lab = new Lab();
+      const etcd = await lab.etcd();
+      const [holder, waiter, admin] = [lab.locks(etcd.url), lab.locks(etcd.url), lab.admin(etcd.url)];
+      const lease = await holder.lock('a').acquire();
+      const lost = lossOf(lease);
+      const entered = waiter.lock('a').acquire();
+      await untilWaiting(holder, 'a');
+      const { kvs } = await admin.getAll().prefix('locks/a/').exec();
+      const held = kvs.find(({ value }) => value.toString().startsWith('re'));
+      const endedAt = performance.now();
+      if (what === 'key') await admin.delete().key(held?.key as Buffer);
+      else await admin.leaseClient.leaseRevoke({ ID: held?.lease as string });
+      const { reason, at } = await lost;
+      figure(`a ${what} deleted by hand: told after`, at - endedAt);
+      expect(at - endedAt).toBeLessThan(MESSAGE_MS);
+      expect(['force-released', 'taken-over']).toContain(reason);
+      expect(await failure(lease.release())).toMatchObject({ code: 'LOCK_LOST' });
+      const next = await entered;
+      expect(next.fencingToken).toBeGreaterThan(lease.fencingToken as bigint);
+      await next.release();
+    },
+  );
 
   it('a key deleted by hand right after the grant, before it was watched, is told as well', async () => {
     await using lab = new Lab();
@@ -114,7 +117,9 @@ describe.concurrent('what an administrator does', { timeout: 40_000 }, () => {
     await (await cutOff.lock('warm').acquire()).release();
     proxy.blackhole({ direction: 'toClient' });
     const failed = failure(cutOff.lock('a').acquire({ waitMs: 700, ttlMs: 30_000 }));
-    await waitUntil(async () => (await other.inspect('a')).holders.length === 1, { what: 'the hold of nobody' });
+    await waitUntil(async () => (await other.inspect('a')).holders.length === 1, {
+      what: 'the hold of nobody',
+    });
     expect(await failed).toMatchObject({ code: 'LOCK_BACKEND' });
     await proxy.heal();
     const healedAt = performance.now();

@@ -58,12 +58,17 @@ describe.concurrent('a cluster of three', { timeout: 60_000 }, () => {
       const waiter = lab.locks(others);
       const lease = await holder.lock('a').acquire();
       const lost = lossOf(lease).then(({ at }) => at);
-      const entered = waiter.lock('a').acquire({ waitMs: 30_000 }).then((next) => ({ next, at: performance.now() }));
+      const entered = waiter
+        .lock('a')
+        .acquire({ waitMs: 30_000 })
+        .then((next) => ({ next, at: performance.now() }));
       await untilWaiting(waiter, 'a');
       await leader.pause();
       const wake = setTimeout(() => leader.resume(), frozenMs);
       // In time for a renewal, or not: either way it holds until it is told, or gives the lock back.
-      const held = new Promise<number>((resolve) => setTimeout(() => resolve(performance.now()), frozenMs + 3_000));
+      const held = new Promise<number>((resolve) =>
+        setTimeout(() => resolve(performance.now()), frozenMs + 3_000),
+      );
       const endedAt = await Promise.race([lost, held.then((at) => (lease.signal.aborted ? lost : at))]);
       if (!lease.signal.aborted) await lease.release();
       const { next, at } = await entered;

@@ -23,31 +23,34 @@ describe.concurrent('the idle gap', { timeout: 40_000 }, () => {
     await lease.release();
   });
 
-  it.each(['killed', 'frozen'] as const)('after the next in line was %s is the ttl of its place', async (how) => {
-    await using lab = new Lab();
-    const etcd = await lab.etcd();
-    const [holder, last] = [lab.locks(etcd.url), lab.locks(etcd.url)];
-    const lease = await holder.lock('a').acquire();
-    const next = await lab.worker({ hosts: etcd.url, name: 'a', ttlMs: 30_000 });
-    await untilWaiting(holder, 'a', 1);
-    const entered = last.lock('a').acquire({ waitMs: 30_000 });
-    await untilWaiting(holder, 'a', 2);
-    if (how === 'killed') await next.kill();
-    else next.freeze();
-    const releasedAt = performance.now();
-    await lease.release();
-    const after = await entered;
-    figure(`the next in line ${how}`, performance.now() - releasedAt);
-    expect(performance.now() - releasedAt).toBeLessThan(WAITER_TTL_MS + EXPIRY_MS + SLACK_MS);
-    if (how === 'frozen') {
-      // It finds its place gone, and waits again, behind.
-      next.thaw();
+  it.each(['killed', 'frozen'] as const)(
+    'after the next in line was %s is the ttl of its place',
+    async (how) => {
+      await using lab = new Lab();
+      const etcd = await lab.etcd();
+      const [holder, last] = [lab.locks(etcd.url), lab.locks(etcd.url)];
+      const lease = await holder.lock('a').acquire();
+      const next = await lab.worker({ hosts: etcd.url, name: 'a', ttlMs: 30_000 });
       await untilWaiting(holder, 'a', 1);
-      after.assertValid();
-      await after.release();
-      await next.granted;
-    } else {
-      await after.release();
-    }
-  });
+      const entered = last.lock('a').acquire({ waitMs: 30_000 });
+      await untilWaiting(holder, 'a', 2);
+      if (how === 'killed') await next.kill();
+      else next.freeze();
+      const releasedAt = performance.now();
+      await lease.release();
+      const after = await entered;
+      figure(`the next in line ${how}`, performance.now() - releasedAt);
+      expect(performance.now() - releasedAt).toBeLessThan(WAITER_TTL_MS + EXPIRY_MS + SLACK_MS);
+      if (how === 'frozen') {
+        // It finds its place gone, and waits again, behind.
+        next.thaw();
+        await untilWaiting(holder, 'a', 1);
+        after.assertValid();
+        await after.release();
+        await next.granted;
+      } else {
+        await after.release();
+      }
+    },
+  );
 });

@@ -8,23 +8,33 @@ describe.concurrent('what happens to the server and the network', { timeout: 40_
   it('killed and restarted in the middle of a hold and a wait: the lease lives on, the waiter keeps its place', async () => {
     await using lab = new Lab();
     const etcd = await lab.etcd();
-    const [holder, first, second] = [lab.locks(etcd.url, { ttlMs: 10_000 }), lab.locks(etcd.url), lab.locks(etcd.url)];
+    const [holder, first, second] = [
+      lab.locks(etcd.url, { ttlMs: 10_000 }),
+      lab.locks(etcd.url),
+      lab.locks(etcd.url),
+    ];
     const lease = await holder.lock('a').acquire();
     const order: string[] = [];
     const entered = [
-      first.lock('a').acquire({ waitMs: 30_000 }).then(async (next) => {
-        order.push('first');
-        await next.release();
-        return next.fencingToken as bigint;
-      }),
+      first
+        .lock('a')
+        .acquire({ waitMs: 30_000 })
+        .then(async (next) => {
+          order.push('first');
+          await next.release();
+          return next.fencingToken as bigint;
+        }),
     ];
     await untilWaiting(holder, 'a', 1);
     entered.push(
-      second.lock('a').acquire({ waitMs: 30_000 }).then(async (next) => {
-        order.push('second');
-        await next.release();
-        return next.fencingToken as bigint;
-      }),
+      second
+        .lock('a')
+        .acquire({ waitMs: 30_000 })
+        .then(async (next) => {
+          order.push('second');
+          await next.release();
+          return next.fencingToken as bigint;
+        }),
     );
     await untilWaiting(holder, 'a', 2);
     await etcd.kill();
@@ -45,7 +55,10 @@ describe.concurrent('what happens to the server and the network', { timeout: 40_
     const [holder, waiter] = [lab.locks(etcd.url, { ttlMs: 2_000 }), lab.locks(etcd.url)];
     const lease = await holder.lock('a').acquire();
     const lost = lossOf(lease);
-    const entered = waiter.lock('a').acquire({ waitMs: 30_000 }).then((next) => ({ next, at: performance.now() }));
+    const entered = waiter
+      .lock('a')
+      .acquire({ waitMs: 30_000 })
+      .then((next) => ({ next, at: performance.now() }));
     await untilWaiting(holder, 'a');
     await etcd.pause();
     const pausedAt = performance.now();
@@ -60,64 +73,73 @@ describe.concurrent('what happens to the server and the network', { timeout: 40_
     await next.release();
   });
 
-  it.each(['cut', 'blackholed'] as const)('a holder whose connection is %s is told before the next one holds', async (how) => {
-    await using lab = new Lab();
-    const etcd = await lab.etcd();
-    const proxy = await lab.proxy(etcd);
-    const holder = lab.locks(proxy.url.replace('redis', 'http'), { ttlMs: 2_000 });
-    const waiter = lab.locks(etcd.url);
-    const lease = await holder.lock('a').acquire();
-    const lost = lossOf(lease);
-    const entered = waiter.lock('a').acquire({ waitMs: 20_000 }).then((next) => ({ next, at: performance.now() }));
-    await untilWaiting(waiter, 'a');
-    if (how === 'cut') {
-      proxy.refuse();
-      proxy.cut();
-    } else {
-      proxy.blackhole();
-    }
-    const cutAt = performance.now();
-    const { reason, at } = await lost;
-    const { next, at: enteredAt } = await entered;
-    expect(reason).toBe('unconfirmed');
-    expect(enteredAt).toBeGreaterThan(at);
-    figure(`the next one after a holder was ${how}`, enteredAt - cutAt);
-    await next.release();
-    await proxy.heal();
-    const again = await holder.lock('a').acquire({ waitMs: 15_000 });
-    expect(again.fencingToken).toBeGreaterThan(next.fencingToken as bigint);
-    await again.release();
-  });
+  it.each(['cut', 'blackholed'] as const)(
+    'a holder whose connection is %s is told before the next one holds',
+    async (how) => {
+      await using lab = new Lab();
+      const etcd = await lab.etcd();
+      const proxy = await lab.proxy(etcd);
+      const holder = lab.locks(proxy.url.replace('redis', 'http'), { ttlMs: 2_000 });
+      const waiter = lab.locks(etcd.url);
+      const lease = await holder.lock('a').acquire();
+      const lost = lossOf(lease);
+      const entered = waiter
+        .lock('a')
+        .acquire({ waitMs: 20_000 })
+        .then((next) => ({ next, at: performance.now() }));
+      await untilWaiting(waiter, 'a');
+      if (how === 'cut') {
+        proxy.refuse();
+        proxy.cut();
+      } else {
+        proxy.blackhole();
+      }
+      const cutAt = performance.now();
+      const { reason, at } = await lost;
+      const { next, at: enteredAt } = await entered;
+      expect(reason).toBe('unconfirmed');
+      expect(enteredAt).toBeGreaterThan(at);
+      figure(`the next one after a holder was ${how}`, enteredAt - cutAt);
+      await next.release();
+      await proxy.heal();
+      const again = await holder.lock('a').acquire({ waitMs: 15_000 });
+      expect(again.fencingToken).toBeGreaterThan(next.fencingToken as bigint);
+      await again.release();
+    },
+  );
 
-  it.each(['cut', 'blackholed'] as const)('a waiter whose connection is %s fails in time, or gets in when it is back', async (how) => {
-    await using lab = new Lab();
-    const etcd = await lab.etcd();
-    const proxy = await lab.proxy(etcd);
-    const holder = lab.locks(etcd.url, { ttlMs: 30_000 });
-    const backend = { callTimeoutMs: 1_000 };
-    const waiter = lab.locks(proxy.url.replace('redis', 'http'), { backend });
-    const lease = await holder.lock('a').acquire();
-    const gaveUp = failure(waiter.lock('a').acquire({ waitMs: 3_000 }));
-    const startedAt = performance.now();
-    await untilWaiting(holder, 'a');
-    const patient = waiter.lock('a').acquire({ waitMs: 30_000 });
-    await untilWaiting(holder, 'a', 2);
-    if (how === 'cut') {
-      proxy.refuse();
-      proxy.cut();
-    } else {
-      proxy.blackhole();
-    }
-    expect((await gaveUp).code).toMatch(/^LOCK_(?:BACKEND|TIMEOUT)$/);
-    expect(performance.now() - startedAt).toBeLessThan(3_000 + SLACK_MS);
-    await lease.release();
-    await proxy.heal();
-    const healedAt = performance.now();
-    const next = await patient;
-    figure(`a waiter that was ${how}, from the end of it`, performance.now() - healedAt);
-    expect(performance.now() - healedAt).toBeLessThan(10_000);
-    await next.release();
-  });
+  it.each(['cut', 'blackholed'] as const)(
+    'a waiter whose connection is %s fails in time, or gets in when it is back',
+    async (how) => {
+      await using lab = new Lab();
+      const etcd = await lab.etcd();
+      const proxy = await lab.proxy(etcd);
+      const holder = lab.locks(etcd.url, { ttlMs: 30_000 });
+      const backend = { callTimeoutMs: 1_000 };
+      const waiter = lab.locks(proxy.url.replace('redis', 'http'), { backend });
+      const lease = await holder.lock('a').acquire();
+      const gaveUp = failure(waiter.lock('a').acquire({ waitMs: 3_000 }));
+      const startedAt = performance.now();
+      await untilWaiting(holder, 'a');
+      const patient = waiter.lock('a').acquire({ waitMs: 30_000 });
+      await untilWaiting(holder, 'a', 2);
+      if (how === 'cut') {
+        proxy.refuse();
+        proxy.cut();
+      } else {
+        proxy.blackhole();
+      }
+      expect((await gaveUp).code).toMatch(/^LOCK_(?:BACKEND|TIMEOUT)$/);
+      expect(performance.now() - startedAt).toBeLessThan(3_000 + SLACK_MS);
+      await lease.release();
+      await proxy.heal();
+      const healedAt = performance.now();
+      const next = await patient;
+      figure(`a waiter that was ${how}, from the end of it`, performance.now() - healedAt);
+      expect(performance.now() - healedAt).toBeLessThan(10_000);
+      await next.release();
+    },
+  );
 
   it('a waiter whose watch alone is silent is woken by its own look', async () => {
     await using lab = new Lab();

@@ -1,7 +1,14 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { createLocks, isLockError, type Lease, type LockError, type LockManager, type LockOptions } from '@locks/core';
+import {
+  createLocks,
+  isLockError,
+  type Lease,
+  type LockError,
+  type LockManager,
+  type LockOptions,
+} from '@locks/core';
 import { type EtcdBackendOptions, etcdBackend } from '@locks/etcd';
 import {
   type EtcdCluster,

@@ -27,9 +27,13 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
     },
     async setup() {
       const cluster = await startEtcdCluster({ members: topology === 'cluster' ? 3 : 1 });
-      const proxies = await Promise.all(cluster.members.map((member) => startProxy(member, { protocol: 'raw' })));
+      const proxies = await Promise.all(
+        cluster.members.map((member) => startProxy(member, { protocol: 'raw' })),
+      );
       deployment = { cluster, proxies };
-      Object.assign(harness, { server: `etcd ${(await cluster.leader().then((leader) => leader.status())).version}` });
+      Object.assign(harness, {
+        server: `etcd ${(await cluster.leader().then((leader) => leader.status())).version}`,
+      });
       return {
         env: { [VARIABLE]: JSON.stringify(cluster.hosts) },
         teardown: async () => {

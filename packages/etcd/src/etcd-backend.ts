@@ -256,11 +256,14 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
   /** It neither holds nor waits; its lease serves others. */
   #setAside(acquisition: Acquisition): void {
     if (acquisition.hold !== undefined || acquisition.place !== undefined) return;
-    const { lease, doubtful } = acquisition;
-    // A request of it may still be on its way: core gives it up, and that ends the lease.
-    if (doubtful) return;
+    const { lease, doubtful, session } = acquisition;
+    // A request to queue may still be on its way: core gives the id up, and that puts an end to it.
+    if (doubtful && session !== undefined) return;
     acquisition.lease = undefined;
-    if (lease !== undefined) this.#leases.giveBack(lease);
+    if (lease !== undefined) {
+      if (doubtful) this.#leases.drop(lease);
+      else this.#leases.giveBack(lease);
+    }
     this.#acquisitions.forget(acquisition);
   }
 

@@ -36,6 +36,8 @@ const LONGEST_PROBE_MS = 2_000;
 export class WatchStream {
   readonly #port: EtcdPort;
   readonly #subscriptions = new Map<number, Subscription>();
+  /** Those of one key. */
+  readonly #byKey = new Map<string, Set<Subscription>>();
   #stream: WatchDuplex | undefined;
   /** Tells the stream that is opened, or open, from those before. */
   #generation = 0;
@@ -54,6 +56,7 @@ export class WatchStream {
     this.#lastId += 1;
     const subscription: Subscription = { ...request, id: this.#lastId, next: request.from };
     this.#subscriptions.set(subscription.id, subscription);
+    this.#index(subscription);
     if (this.#stream !== undefined) this.#create(this.#stream, subscription);
     else this.#open();
     return { stop: () => this.#stop(subscription) };
@@ -61,10 +64,8 @@ export class WatchStream {
 
   /** This process deleted a key itself: whoever watches it need not wait for the server to say so. */
   deleted(key: Buffer, revision: number): void {
-    if (this.#subscriptions.size === 0) return;
-    for (const { range, tell } of [...this.#subscriptions.values()]) {
-      if (!('range_end' in range) && range.key.equals(key)) tell({ type: 'delete', key, revision });
-    }
+    const watching = this.#byKey.get(key.toString('latin1'));
+    for (const { tell } of [...(watching ?? [])]) tell({ type: 'delete', key, revision });
   }
 
   /** Asks for a sign of life. A stream that gave none since it was asked before is replaced: no end of it may be told. */
@@ -84,6 +85,7 @@ export class WatchStream {
   close(): void {
     this.#closed = true;
     this.#subscriptions.clear();
+    this.#byKey.clear();
     this.#drop();
   }
 
@@ -128,7 +130,7 @@ export class WatchStream {
     if (subscription === undefined) return;
     if (response.canceled) {
       // Compacted, most often. The server has forgotten the watch.
-      this.#subscriptions.delete(subscription.id);
+      this.#forget(subscription);
       subscription.tell({ type: 'unknown' });
       return;
     }
@@ -141,8 +143,24 @@ export class WatchStream {
     }
   }
 
-  #stop({ id }: Subscription): void {
-    if (!this.#subscriptions.delete(id)) return;
+  #index(subscription: Subscription): void {
+    if ('range_end' in subscription.range) return;
+    const key = subscription.range.key.toString('latin1');
+    const others = this.#byKey.get(key);
+    if (others === undefined) this.#byKey.set(key, new Set([subscription]));
+    else others.add(subscription);
+  }
+
+  #forget(subscription: Subscription): boolean {
+    const key = subscription.range.key.toString('latin1');
+    const others = this.#byKey.get(key);
+    if (others?.delete(subscription) === true && others.size === 0) this.#byKey.delete(key);
+    return this.#subscriptions.delete(subscription.id);
+  }
+
+  #stop(subscription: Subscription): void {
+    const { id } = subscription;
+    if (!this.#forget(subscription)) return;
     if (this.#subscriptions.size === 0) this.#drop();
     else this.#stream?.write({ cancel_request: { watch_id: id } });
   }

@@ -97,7 +97,7 @@ export function holdBack(
     kv.txn = send;
     sent.resolve();
     await arrival.promise;
-    answered.resolve(send(request));
+    answered.resolve(send(request, options));
     if (answer) return await answered.promise;
     throw Object.assign(new Error('14 UNAVAILABLE: lost'), { code: 14 });
   };

@@ -155,22 +155,30 @@ describe('claims', () => {
     expect(written?.version).toBe('2');
   });
 
-  test('an attempt that was not answered gives, when it is repeated, the grant that it had made', async () => {
-    const client = etcd.client();
-    const [a, b] = [etcd.open(), etcd.open(client)];
-    const name = freshName();
-    const wanted = request(name);
-    const lost = holdBack(client, grants(wanted), { answer: false });
-    const attempt = b.attempt(wanted, true, call);
-    attempt.catch(() => {});
-    await lost.sent;
-    const { header } = await lost.deliver();
-    await expect(attempt).rejects.toThrow('UNAVAILABLE');
-    const again = await b.attempt(wanted, true, call);
-    expect(again).toMatchObject({ status: 'granted', grant: { fencingToken: BigInt(header.revision) } });
-    expect(await holdersOf(a, name)).toEqual([wanted.acquisitionId]);
-    if (again.status === 'granted') expect(await b.release(again.grant, call)).toBe('released');
-  });
+  test.for(['a process that waits for others as well', 'a process that waits for nothing else'])(
+    'an attempt of %s that was not answered gives, when it is repeated, the grant that it had made',
+    async (which) => {
+      const client = etcd.client();
+      const [a, b] = [etcd.open(), etcd.open(client)];
+      const name = freshName();
+      if (which.endsWith('as well')) {
+        const busy = freshName();
+        await take(a, request(busy));
+        await b.attempt(request(busy), true, call);
+      }
+      const wanted = request(name);
+      const lost = holdBack(client, grants(wanted), { answer: false });
+      const attempt = b.attempt(wanted, true, call);
+      attempt.catch(() => {});
+      await lost.sent;
+      const { header } = await lost.deliver();
+      await expect(attempt).rejects.toThrow('UNAVAILABLE');
+      const again = await b.attempt(wanted, true, call);
+      expect(again).toMatchObject({ status: 'granted', grant: { fencingToken: BigInt(header.revision) } });
+      expect(await holdersOf(a, name)).toEqual([wanted.acquisitionId]);
+      if (again.status === 'granted') expect(await b.release(again.grant, call)).toBe('released');
+    },
+  );
 
   test('a conflict leaves nothing in the queue, not for a moment', async () => {
     const client = etcd.client();
@@ -220,5 +228,106 @@ describe('claims', () => {
     expect(await holdersOf(a, name)).toEqual([]);
     expect(await b.renew([{ grant: other, ttlMs: 20_000 }], call)).toMatchObject([{ status: 'held' }]);
     await b.release(other, call);
+  });
+
+  test('a lease stays with a claim that may be on its way, also while its turn is not', async () => {
+    const client = etcd.client();
+    const [a, b] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const first = await take(a, request(name));
+    const waiting = request(name);
+    await b.attempt(waiting, true, call);
+    const turn = b.awaitTurn(waiting, callFor(10_000));
+    turn.catch(() => {});
+    const claim = holdBack(client, grants(waiting), { answer: false });
+    await a.release(first, call);
+    await claim.sent;
+    // The client hears that it failed, and the request is somewhere all the same.
+    const stolen = await a.attempt({ ...request(name), steal: true }, false, call);
+    const delivered = claim.deliver();
+    await expect(turn).rejects.toThrow('UNAVAILABLE');
+    await delivered;
+    expect((await b.attempt(waiting, true, call)).status).toBe('contended');
+    const other = request(freshName());
+    await take(b, other);
+    if (stolen.status === 'granted') await a.release(stolen.grant, call);
+    const next = await acquire(b, waiting);
+    const leases = await Promise.all(
+      [waiting, other].map(async ({ resource, acquisitionId }) => {
+        return (await client.get(`locks/${resource}/${acquisitionId}`).exec()).kvs[0]?.lease;
+      }),
+    );
+    expect(leases[0]).not.toBe(leases[1]);
+    expect(await b.release(next, call)).toBe('released');
+  });
+
+  test('a lease counts from before it was asked for, whenever the lock is granted', async () => {
+    const client = etcd.client();
+    const b = etcd.open(client);
+    const wanted = request(freshName());
+    const write = holdBack(client, grants(wanted));
+    const sentAt = performance.now();
+    const attempt = b.attempt(wanted, true, call);
+    await write.sent;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await write.deliver();
+    const granted = await attempt;
+    if (granted.status !== 'granted') return expect.fail('it was free');
+    expect(granted.grant.countedFrom - sentAt).toBeLessThan(150);
+    await b.release(granted.grant, call);
+  });
+
+  test('what is given up while its lease is asked for is not asked for any more', async () => {
+    const client = etcd.client();
+    const [a, b] = [etcd.open(), etcd.open(client)];
+    const wanted = request(freshName());
+    const grant = client.leaseClient.leaseGrant.bind(client.leaseClient);
+    let answer: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    client.leaseClient.leaseGrant = async (...args) => {
+      await held;
+      return await grant(...args);
+    };
+    const attempt = b.attempt(wanted, true, call);
+    attempt.catch(() => {});
+    await b.abandon(wanted, call);
+    answer();
+    await expect(attempt).rejects.toThrow('given up');
+    expect(await a.inspect(wanted.resource, call)).toMatchObject({ holders: [], waiters: [] });
+  });
+
+  test('a new limit is set again when somebody came while it was on its way', async () => {
+    const client = etcd.client();
+    const [a, b] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    await take(a, request(name, permit(3)));
+    const limits = holdBack(client, ({ success = [] }) =>
+      success.some(({ request_txn: nested }) =>
+        nested?.success?.some(({ request_put: put }) => put?.ignore_lease),
+      ),
+    );
+    const resizing = b.resize(name, 5, call);
+    await limits.sent;
+    await take(a, request(name, permit(3)));
+    await limits.deliver();
+    expect(await resizing).toEqual({ status: 'set' });
+    const { holders } = await a.inspect(name, call);
+    expect(holders.map(({ mode }) => mode)).toMatchObject([{ limit: 5 }, { limit: 5 }]);
+  });
+
+  test('a release that is repeated because it was not answered does not say that the lock was lost', async () => {
+    const client = etcd.client();
+    const b = etcd.open(client);
+    const grant = await take(b, request(freshName()));
+    const lost = holdBack(client, () => true, { answer: false });
+    const release = b.release(grant, call);
+    release.catch(() => {});
+    await lost.sent;
+    await lost.deliver();
+    await expect(release).rejects.toThrow('UNAVAILABLE');
+    expect(await b.release(grant, call)).toBe('unknown');
+    expect(await b.release(grant, call)).toBe('not-held');
   });
 });
