@@ -97,7 +97,8 @@ test('a killed leader costs neither a hold nor a waiter', async () => {
   const second = await fresh.follower();
   const options = { sessionTimeoutMs: 8_000 };
   const all = { address: fresh.servers };
-  const lease = await lab.locks(all, options).lock('leader').acquire();
+  const holders = lab.locks(all, options);
+  const lease = await holders.lock('leader').acquire();
   const waiting = watched(lab.locks(all, options).lock('leader').acquire({ waitMs: 20_000 }));
   await untilInLine(second.address, 'leader', 2);
   const killedAt = performance.now();
@@ -109,6 +110,8 @@ test('a killed leader costs neither a hold nor a waiter', async () => {
   figure('killed leader: a lock can be had after', performance.now() - killedAt);
   lease.assertValid();
   expect(waiting.settled).toBe(false);
+  // A release is not waited for longer than a second: this waits until the holder is connected again.
+  expect((await holders.inspect('leader')).holders).toHaveLength(1);
   await lease.release();
   const next = await waiting.work;
   expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);

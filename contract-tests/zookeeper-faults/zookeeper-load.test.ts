@@ -74,8 +74,8 @@ test('500 waiters: a release fires at most two watches, and costs the same howev
 
 test('nodes of resources that nobody uses are tidied away, while others come and go', async () => {
   await using lab = new Lab();
-  const [first, second] = [lab.locks(server, { tidyMs: 50 }), lab.locks(server, { tidyMs: 50 })];
-  const names = Array.from({ length: 20 }, (_, index) => `tidy-${index}`);
+  const [first, second] = [lab.locks(server, { tidyMs: 200 }), lab.locks(server, { tidyMs: 200 })];
+  const names = Array.from({ length: 400 }, (_, index) => `tidy-${index}`);
   const until = performance.now() + 1_500;
   let acquired = 0;
   // Nodes are deleted while others are about to use them.
@@ -96,7 +96,7 @@ test('nodes of resources that nobody uses are tidied away, while others come and
       return !left.some((name) => name.startsWith('tidy-'));
     },
     // Long before orphans are looked for.
-    { what: 'all nodes to be tidied away', timeoutMs: 1_000 },
+    { what: 'all nodes to be tidied away', timeoutMs: 2_000 },
   );
 });
 

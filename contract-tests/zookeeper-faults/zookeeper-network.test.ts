@@ -4,12 +4,14 @@ import { zookeeperBackend } from '@locks/zookeeper';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { childrenOf, withAdmin } from '../src/zookeeper/admin.ts';
 import {
+  countTraffic,
   failure,
   Lab,
   lossOf,
   parentOf,
   SESSION_MS,
   timeOf,
+  type Traffic,
   untilInLine,
   untilWaiting,
   watched,
@@ -75,6 +77,31 @@ test.concurrent('after a lost reply a node of another session is not adopted, th
     expect(line[0]).not.toContain('-000000001');
     if (attempt.status === 'granted') expect(await backend.release(attempt.grant, call)).toBe('released');
   });
+  await backend.close();
+});
+
+test.concurrent('an attempt that is given up while it still connects makes no node afterwards', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const traffic: Traffic = { requests: new Map(), events: 0 };
+  const backend = zookeeperBackend({
+    servers: `${proxy.host}:${proxy.port}`,
+    prepare: (client) => countTraffic(client, traffic),
+  });
+  const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+  const request = {
+    resource: 'connecting',
+    acquisitionId: 'given-up',
+    mode: { kind: 'exclusive' },
+    ttlMs: 30_000,
+  } as const;
+  proxy.stall();
+  const attempt = backend.attempt(request, true, call);
+  await waitUntil(() => proxy.connections().length > 0, { what: 'the client to connect' });
+  await backend.abandon(request, call);
+  await proxy.heal();
+  expect(await attempt).toEqual({ status: 'contended' });
+  expect(traffic.requests.get('create') ?? 0).toBe(0);
   await backend.close();
 });
 

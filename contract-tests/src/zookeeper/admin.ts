@@ -6,7 +6,7 @@ import type { NativeZooKeeperClient } from '@locks/zookeeper/native';
 /** A client of the library, which has no types of its own, with what an administrator needs of it. */
 export type AdminClient = NodeZooKeeperClient & {
   getSessionPassword(): Buffer;
-  once(event: 'connected' | 'disconnected', listener: () => void): unknown;
+  once(event: 'connected' | 'disconnected' | 'expired', listener: () => void): unknown;
 };
 
 interface Library {
@@ -17,6 +17,8 @@ interface Library {
 }
 
 const library = createRequire(import.meta.url)('node-zookeeper-client') as Library;
+
+const CLOSE_MS = 1_000;
 
 /** A connection of its own for `act`. */
 export async function withAdmin<T>(
@@ -30,6 +32,8 @@ export async function withAdmin<T>(
   } finally {
     await new Promise<void>((resolve) => {
       client.once('disconnected', resolve);
+      // It may have been disconnected before: nothing tells then.
+      setTimeout(resolve, CLOSE_MS);
       client.close();
     });
   }
@@ -43,8 +47,9 @@ export async function connectClient(
 ): Promise<AdminClient> {
   const resumed = session && { sessionId: session.id, sessionPassword: session.password };
   const client = library.createClient(servers, { sessionTimeout, spinDelay: 100, ...resumed });
-  await new Promise<void>((resolve) => {
+  await new Promise<void>((resolve, reject) => {
     client.once('connected', resolve);
+    client.once('expired', () => reject(new Error('The session is over.')));
     client.connect();
   });
   return client;
@@ -84,7 +89,8 @@ export async function endSession(servers: string, victim: Victim): Promise<void>
   });
   // The victim's connection ends when its session is taken over; it may be quick, and take it back.
   while (!told) {
-    await withAdmin(servers, async () => {}, session);
+    // It fails where the session is over already.
+    await withAdmin(servers, async () => {}, session).catch(() => undefined);
     await waitUntil(() => told, { what: 'the client to be told', timeoutMs: 500 }).catch(() => undefined);
   }
 }
