@@ -73,7 +73,7 @@ export function serverModeOf(mode: LockMode): ServerMode {
 }
 
 /** The grant of an entry whose session was just heard of. */
-export function grantTo(entry: Entry, session: Session, token: string | null | undefined): Grant {
+export function grantTo(entry: Entry, session: Session, token: string | null): Grant {
   const { now, request } = entry;
   const lost = new AbortController();
   const grant: Grant = {
@@ -81,7 +81,7 @@ export function grantTo(entry: Entry, session: Session, token: string | null | u
     countedFrom: now(),
     session: { validUntil: () => now() + session.remainingMs },
     lost: lost.signal,
-    ...(token == null ? undefined : { fencingToken: BigInt(token) }),
+    ...(token === null ? undefined : { fencingToken: BigInt(token) }),
   };
   entry.grant = grant;
   entry.grantedAt = performance.now();

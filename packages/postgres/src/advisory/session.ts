@@ -53,7 +53,7 @@ export class Session {
   readonly #heard: (rows: Row[]) => void;
   /** Whether the process may not end while this connection is open. */
   #keepsAlive = true;
-  #lettingGo: NodeJS.Immediate | undefined;
+  #lettingGo = false;
 
   /** `probe` is asked every third of the timeout, and `heard` judges its answer. */
   constructor(
@@ -192,8 +192,10 @@ export class Session {
 
   /** With the next turn of the event loop: most answers are followed by another statement at once. */
   #letGo(): void {
-    this.#lettingGo ??= setImmediate(() => {
-      this.#lettingGo = undefined;
+    if (this.#lettingGo) return;
+    this.#lettingGo = true;
+    setImmediate(() => {
+      this.#lettingGo = false;
       if (this.#sending === undefined && this.#ended === undefined && !this.closing) this.#keepAlive(false);
     });
   }

@@ -82,8 +82,8 @@ async function assertMissing(
     `SELECT max(${fence})::text AS fence FROM ${target} WHERE ${matches.join(' AND ')}`,
     columns.map(([, value]) => value),
   );
-  const newest = rows[0]?.fence;
-  if (newest == null) return false;
+  const newest = rows[0]?.fence ?? null;
+  if (newest === null) return false;
   throw new LockError(
     'LOCK_LOST',
     `Nothing was written to ${target}: the row was written under token ${newest}, which is newer than ${token}. ` +
