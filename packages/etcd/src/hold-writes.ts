@@ -69,6 +69,7 @@ export class HoldWrites {
       if (!isLeaseGone(error)) throw error;
       answered();
       for (const each of acquisitions) each.lease = undefined;
+      this.#leases.forgetIdle();
       return undefined;
     }
   }

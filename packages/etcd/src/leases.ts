@@ -78,6 +78,12 @@ export class Leases {
     else idle.push(lease);
   }
 
+  /** One of them was gone before its time: the others may be, too, and would be found out one by one. */
+  forgetIdle(): void {
+    this.#idle.clear();
+    this.#count = 0;
+  }
+
   /** Ends a lease that serves nobody, without waiting for it. If that fails it runs out. */
   drop(lease: Lease): void {
     this.#port.leaseRevoke(lease.id, lease.ttlSeconds * 1_000).catch(() => {});
@@ -93,8 +99,7 @@ export class Leases {
   /** Nothing is kept for a process that ends. */
   async close(limitMs: number): Promise<void> {
     const all = [...this.#idle.values()].flat();
-    this.#idle.clear();
-    this.#count = 0;
+    this.forgetIdle();
     const live = all.filter(({ endsAt }) => endsAt > performance.now());
     await Promise.allSettled(live.map(({ id }) => this.#port.leaseRevoke(id, limitMs)));
   }

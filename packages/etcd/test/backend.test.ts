@@ -35,6 +35,18 @@ describe('the etcd backend', () => {
     await backend.release(grant, call);
   });
 
+  test('leases that are gone with the data of their server are not tried one by one', async () => {
+    const counted = new Counted(etcd.client());
+    const backend = etcd.open(counted.client);
+    const grants = await Promise.all(Array.from({ length: 30 }, () => take(backend, request(freshName()))));
+    await Promise.all(grants.map((grant) => backend.release(grant, call)));
+    const { leases } = await counted.client.leaseClient.leaseLeases();
+    await Promise.all(leases.map(({ ID }) => counted.client.leaseClient.leaseRevoke({ ID })));
+    counted.take();
+    await backend.release(await take(backend, request(freshName())), call);
+    expect(counted.take()).toEqual({ leaseGrant: 1, txn: 3 });
+  });
+
   test('a lease that an administrator revoked while nobody used it is replaced', async () => {
     const backend = etcd.open();
     const client = etcd.client();
