@@ -14,8 +14,6 @@ export const postgresStore: Store = {
       settings: {
         shared_preload_libraries: 'pg_stat_statements',
         'pg_stat_statements.track': 'top',
-        // Interleaved blocks of a second each: a vacuum in one of them would be noise.
-        autovacuum_naptime: '10s',
       },
     });
     try {
