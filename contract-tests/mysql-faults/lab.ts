@@ -103,6 +103,12 @@ export function lossOf(lease: Lease): Promise<{ readonly reason: unknown; readon
   });
 }
 
+/** A promise that is awaited later, or not at all when the test fails before. */
+export function later<T>(work: Promise<T>): Promise<T> {
+  work.catch(() => undefined);
+  return work;
+}
+
 /** For docs/backends/mysql.md. */
 export function figure(what: string, ms: number): void {
   process.stdout.write(`    figure: ${what}: ${Math.round(ms)} ms\n`);

@@ -1,7 +1,7 @@
 import { waitUntil } from '@locks/test-servers';
 import type { Connection } from 'mysql2/promise';
 import { describe, expect, it } from 'vitest';
-import { failure, Lab, rows, sleep } from './lab.ts';
+import { failure, Lab, later, rows, sleep } from './lab.ts';
 
 async function deadlocks(admin: Connection): Promise<number> {
   const [row] = await rows(admin, "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'");
@@ -51,7 +51,7 @@ describe.concurrent("transactions of others on the locks' rows", { timeout: 30_0
     await locks.lock('a').run(() => undefined);
     await other.query('START TRANSACTION');
     await other.query("SELECT * FROM locks_locks WHERE name = 'a' FOR UPDATE");
-    const acquired = locks.lock('a').acquire({ waitMs: 15_000 });
+    const acquired = later(locks.lock('a').acquire({ waitMs: 15_000 }));
     await untilOneWaitsForARow(admin);
     await sleep(1_400);
     await other.query('COMMIT');

@@ -1,22 +1,22 @@
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { failure, killAll, Lab, lossOf, rows, sleep, untilWaiting } from './lab.ts';
+import { failure, killAll, Lab, later, lossOf, rows, sleep, untilWaiting } from './lab.ts';
 
 describe.concurrent('what an administrator or the server does to connections', { timeout: 30_000 }, () => {
   it('KILL of the connections under holder and waiter: the lease goes on, the waiter keeps its place', async () => {
     await using lab = new Lab();
     const server = await lab.mariadb();
     const admin = await lab.admin(server);
-    const [one, two] = [await lab.locks(server, { ttlMs: 1_500 }), await lab.locks(server)];
+    const [one, two] = [await lab.locks(server, { ttlMs: 2_500 }), await lab.locks(server)];
     const third = await lab.locks(server);
     const lease = await one.lock('a').acquire();
-    const second = two.lock('a').acquire();
+    const second = later(two.lock('a').acquire());
     await untilWaiting(one, 'a');
-    const behind = third.lock('a').acquire();
+    const behind = later(third.lock('a').acquire());
     await untilWaiting(one, 'a', 2);
     for (let round = 0; round < 8; round += 1) {
       expect(await killAll(admin)).toBeGreaterThan(0);
-      await sleep(250);
+      await sleep(350);
     }
     // Longer than the ttl: it was renewed on new connections.
     lease.assertValid();
@@ -84,11 +84,11 @@ describe.concurrent('what an administrator or the server does to connections', {
   it('a pool of one connection serves twenty locks and twenty waiters', async () => {
     await using lab = new Lab();
     const server = await lab.mariadb();
-    const locks = await lab.locks(server, { ttlMs: 1_000, pool: { connectionLimit: 1 } });
+    const locks = await lab.locks(server, { ttlMs: 2_000, pool: { connectionLimit: 1 } });
     const names = Array.from({ length: 20 }, (_, index) => `lock ${index}`);
     const leases = await Promise.all(names.map((name) => locks.lock(name).acquire()));
-    const waits = names.map((name) => locks.lock(name).acquire());
-    await sleep(1_300);
+    const waits = names.map((name) => later(locks.lock(name).acquire()));
+    await sleep(2_300);
     for (const lease of leases) lease.assertValid();
     await Promise.all(leases.map((lease) => lease.release()));
     await Promise.all((await Promise.all(waits)).map((lease) => lease.release()));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { figure, Lab, lossOf, sleep, untilWaiting } from './lab.ts';
+import { figure, Lab, later, lossOf, sleep, untilWaiting } from './lab.ts';
 
 const SLACK_MS = 1_000;
 
@@ -11,7 +11,7 @@ describe.concurrent('how long a free lock stays idle', { timeout: 30_000 }, () =
     // By its own clock the holder loses it a little before the server ends it.
     const lease = await one.lock('a').acquire({ ttlMs: 4_000, renewal: 'manual' });
     const lost = lossOf(lease);
-    const entered = two.lock('a').acquire();
+    const entered = later(two.lock('a').acquire());
     const { at } = await lost;
     const next = await entered;
     const gap = performance.now() - at;
@@ -28,7 +28,7 @@ describe.concurrent('how long a free lock stays idle', { timeout: 30_000 }, () =
     for (let round = 0; round < 12; round += 1) {
       const [from, to] = round % 2 === 0 ? [one, two] : [two, one];
       const lease = await from.lock('a').acquire();
-      const entered = to.lock('a').acquire();
+      const entered = later(to.lock('a').acquire());
       await untilWaiting(one, 'a');
       const releasedAt = performance.now();
       await lease.release();
@@ -40,7 +40,7 @@ describe.concurrent('how long a free lock stays idle', { timeout: 30_000 }, () =
       quick.sort((a, b) => a - b)[6] as number,
     );
     const lease = await one.lock('b').acquire();
-    const entered = two.lock('b').acquire();
+    const entered = later(two.lock('b').acquire());
     await sleep(4_500);
     const releasedAt = performance.now();
     await lease.release();
@@ -56,7 +56,7 @@ describe.concurrent('how long a free lock stays idle', { timeout: 30_000 }, () =
     const server = await lab.mariadb();
     const locks = await lab.locks(server);
     const lease = await locks.lock('a').acquire();
-    const entered = locks.lock('a').acquire();
+    const entered = later(locks.lock('a').acquire());
     await untilWaiting(locks, 'a');
     await sleep(2_500);
     const releasedAt = performance.now();

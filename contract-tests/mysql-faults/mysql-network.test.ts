@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failure, figure, Lab, lossOf, untilWaiting } from './lab.ts';
+import { failure, figure, Lab, later, lossOf, untilWaiting } from './lab.ts';
 
 const SLACK_MS = 1_500;
 /** A silent process is passed over after 3 s, at the next look of another one. */
@@ -11,9 +11,9 @@ describe.concurrent('what happens to the network', { timeout: 40_000 }, () => {
     await using lab = new Lab();
     const server = await lab.mariadb();
     const proxy = await lab.proxy(server);
-    const [near, far] = [await lab.locks(server), await lab.locks(proxy, { ttlMs: 1_200 })];
+    const [near, far] = [await lab.locks(server), await lab.locks(proxy, { ttlMs: 3_000 })];
     const lease = await far.lock('a').acquire();
-    const waiting = near.lock('a').acquire();
+    const waiting = later(near.lock('a').acquire());
     await untilWaiting(near, 'a');
     for (let round = 0; round < 4; round += 1) {
       proxy.cut();
@@ -22,7 +22,7 @@ describe.concurrent('what happens to the network', { timeout: 40_000 }, () => {
     proxy.cut();
     await lease.release();
     const next = await waiting;
-    const back = far.lock('a').acquire();
+    const back = later(far.lock('a').acquire());
     await untilWaiting(near, 'a');
     proxy.cut();
     await next.release();
@@ -72,7 +72,7 @@ describe.concurrent('what happens to the network', { timeout: 40_000 }, () => {
     const lease = await near.lock('a').acquire();
     const swallowed = failure(far.lock('a').acquire({ waitMs: 2_000 }));
     await untilWaiting(near, 'a');
-    const entered = behind.lock('a').acquire({ waitMs: 20_000 });
+    const entered = later(behind.lock('a').acquire({ waitMs: 20_000 }));
     await untilWaiting(near, 'a', 2);
     proxy.blackhole();
     const cutAt = performance.now();
@@ -139,7 +139,7 @@ describe.concurrent('what happens to the network', { timeout: 40_000 }, () => {
     const proxy = await lab.proxy(server);
     const [near, far] = [await lab.locks(server), await lab.locks(proxy)];
     proxy.blackhole({ direction: 'toClient' });
-    const acquired = far.lock('a').acquire({ waitMs: 20_000 });
+    const acquired = later(far.lock('a').acquire({ waitMs: 20_000 }));
     const holders = async () => (await near.inspect('a')).holders;
     while ((await holders()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     const [holder] = await holders();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failure, figure, Lab, lossOf, sleep, untilWaiting } from './lab.ts';
+import { failure, figure, Lab, later, lossOf, sleep, untilWaiting } from './lab.ts';
 
 const SLACK_MS = 1_500;
 
@@ -12,7 +12,7 @@ describe.concurrent('what happens to the server', { timeout: 40_000 }, () => {
     const lease = await one.lock('a').acquire();
     const short = await one.lock('short').acquire({ ttlMs: 900 });
     const lost = lossOf(short);
-    const waiting = two.lock('a').acquire({ waitMs: 20_000 });
+    const waiting = later(two.lock('a').acquire({ waitMs: 20_000 }));
     await untilWaiting(one, 'a');
     await admin.query('SET GLOBAL read_only = 1');
     const refused = await failure(two.lock('b').tryAcquire());
@@ -38,7 +38,7 @@ describe.concurrent('what happens to the server', { timeout: 40_000 }, () => {
     const server = await lab.mariadb();
     const [one, two] = [await lab.locks(server, { ttlMs: 8_000 }), await lab.locks(server)];
     const lease = await one.lock('a').acquire();
-    const waiting = two.lock('a').acquire({ waitMs: 30_000 });
+    const waiting = later(two.lock('a').acquire({ waitMs: 30_000 }));
     await untilWaiting(one, 'a');
     await server.restart();
     await lease.renew();
