@@ -17,7 +17,7 @@ import {
 
 afterAll(stopSharedServer);
 
-describe.concurrent('connections', { timeout: 40_000 }, () => {
+describe.concurrent('connections', { timeout: 60_000 }, () => {
   it('a thousand locks at once are on one connection', async () => {
     await using lab = new Lab();
     const server = await sharedServer();
@@ -61,7 +61,8 @@ describe.concurrent('connections', { timeout: 40_000 }, () => {
     await using lab = new Lab();
     const server = await sharedServer();
     const name = freshName();
-    const [holder, few] = [lab.locks(server), lab.locks(server, { maxConnections: 2 })];
+    const patient = { sessionTimeoutMs: 15_000 };
+    const [holder, few] = [lab.locks(server, patient), lab.locks(server, { ...patient, maxConnections: 2 })];
     const names = ['a', 'b', 'c'].map((one) => `${name} ${one}`) as [string, string, string];
     const held = await Promise.all(names.map((name) => holder.lock(name).acquire()));
     const entered = names.map((name) => few.lock(name).acquire({ waitMs: 20_000 }));
@@ -102,7 +103,7 @@ describe.concurrent('connections', { timeout: 40_000 }, () => {
     await lease.release();
     expect(await onServer(server, name)).toEqual({ granted: 1, waiting: 0 });
     process.kill(pid, 'SIGCONT');
-    await untilFree(server, name, 1_000);
+    await untilFree(server, name, 3_000);
     const alive = await server.query(`SELECT 1 FROM pg_stat_activity WHERE pid = ${pid}`);
     expect(alive).toHaveLength(1);
     await (await holder.lock(name).acquire()).release();
@@ -124,7 +125,7 @@ describe.concurrent('connections', { timeout: 40_000 }, () => {
       controller.abort();
       await expect(waiting).rejects.toBe(controller.signal.reason);
       const gone = async () => (await onServer(server, name)).waiting === 0;
-      await waitUntil(gone, { what: 'the wait to leave the queue', timeoutMs: 900 });
+      await waitUntil(gone, { what: 'the wait to leave the queue', timeoutMs: 950 });
       expect(await server.query(sessions)).toEqual(before);
     }
     await lease.release();

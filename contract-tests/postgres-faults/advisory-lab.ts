@@ -17,10 +17,10 @@ import { expect } from 'vitest';
 const HOLDER = fileURLToPath(new URL('advisory-holder.ts', import.meta.url));
 
 /** A session lives for this long without a sign of life, and is told lost after two thirds of it. */
-export const SESSION_MS = 1_500;
-export const TOLD_MS = 1_000;
+export const SESSION_MS = 3_000;
+export const TOLD_MS = 2_000;
 /** How late this machine may be. */
-export const SLACK_MS = 900;
+export const SLACK_MS = 1_500;
 
 export type Server = Awaited<ReturnType<typeof startPostgres>>;
 
@@ -142,7 +142,7 @@ export function figure(what: string, ms: number): void {
 /** Resolves when `count` acquisitions wait for `name`. */
 export async function untilWaiting(locks: LockManager, name: string, count = 1): Promise<void> {
   const waiting = async () => (await locks.inspect(name)).waiters.length === count;
-  await waitUntil(waiting, { what: `${count} waiters of ${name}` });
+  await waitUntil(waiting, { what: `${count} waiters of ${name}`, timeoutMs: 20_000 });
 }
 
 /** What the server says of one name: the sessions that have its lock, and those that wait for it. */

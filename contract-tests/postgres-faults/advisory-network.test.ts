@@ -18,11 +18,11 @@ import {
 } from './advisory-lab.ts';
 
 /** How long the server waits for whoever it grants a lock to after a wait. */
-const CLAIM_MS = 1_500;
+const CLAIM_MS = 2_000;
 
 afterAll(stopSharedServer);
 
-describe.concurrent('what happens to the network and to other processes', { timeout: 40_000 }, () => {
+describe.concurrent('what happens to the network and to other processes', { timeout: 60_000 }, () => {
   it("the holder's connection is cut: told at once, and the waiter is in", async () => {
     await using lab = new Lab();
     const server = await sharedServer();
@@ -91,7 +91,7 @@ describe.concurrent('what happens to the network and to other processes', { time
     const [far, near, behind] = [lab.locks(proxy), lab.locks(server), lab.locks(server)];
     const lease = await near.lock(name).acquire();
     const startedAt = performance.now();
-    const swallowed = failure(far.lock(name).acquire({ waitMs: 4_000 }));
+    const swallowed = failure(far.lock(name).acquire({ waitMs: 7_000 }));
     await untilWaiting(near, name);
     const entered = entry(behind.lock(name).acquire({ waitMs: 20_000 }));
     await untilWaiting(near, name, 2);
@@ -102,7 +102,7 @@ describe.concurrent('what happens to the network and to other processes', { time
     figure('first waiter in a blackhole: next one in after', next.at - releasedAt);
     expect(next.at - releasedAt).toBeLessThan(CLAIM_MS + SLACK_MS);
     expect(await swallowed).toMatchObject({ code: 'LOCK_BACKEND' });
-    expect(performance.now() - startedAt).toBeLessThan(4_000 + SLACK_MS);
+    expect(performance.now() - startedAt).toBeLessThan(7_000 + SLACK_MS);
     await next.lease.release();
     await proxy.heal();
     await untilFree(server, name);

@@ -21,7 +21,7 @@ import {
 
 afterAll(stopSharedServer);
 
-describe.concurrent('what happens to the server and its sessions', { timeout: 40_000 }, () => {
+describe.concurrent('what happens to the server and its sessions', { timeout: 60_000 }, () => {
   it("an administrator ends the holder's session: all its leases are told at once, and the waiter is in", async () => {
     await using lab = new Lab();
     const server = await sharedServer();
@@ -122,7 +122,7 @@ describe.concurrent('what happens to the server and its sessions', { timeout: 40
     const lease = await holder.lock(name).acquire();
     const lost = lossOf(lease);
     const patient = waiter.lock(name).acquire({ waitMs: 30_000 });
-    const impatient = waiter.lock(name).acquire({ waitMs: 4_000 });
+    const impatient = waiter.lock(name).acquire({ waitMs: 7_000 });
     await untilWaiting(holder, name, 2);
     const startedAt = performance.now();
     await server.pause();
@@ -132,7 +132,7 @@ describe.concurrent('what happens to the server and its sessions', { timeout: 40
       expect(at - startedAt).toBeLessThan(TOLD_MS + SLACK_MS);
       expect(await failure(lease.release())).toMatchObject({ code: 'LOCK_LOST', reason: 'session-lost' });
       expect(await failure(impatient)).toMatchObject({ code: 'LOCK_BACKEND' });
-      expect(performance.now() - startedAt).toBeLessThan(4_000 + SLACK_MS);
+      expect(performance.now() - startedAt).toBeLessThan(7_000 + SLACK_MS);
       await new Promise((resolve) => setTimeout(resolve, SESSION_MS / 2));
     } finally {
       await server.resume();

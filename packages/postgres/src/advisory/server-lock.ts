@@ -1,13 +1,11 @@
 import { halvesOf } from './advisory-key.ts';
+import { IS_THIS_LOCK } from './lock-steps.ts';
 import type { ServerMode } from './run.ts';
-import type { Session, Statement } from './session.ts';
+import type { Session } from './session.ts';
 import type { TokenSequence } from './token-sequence.ts';
 
 /** Whoever is granted after a wait has this long to say that it lives, or is passed over. */
 const CLAIM_MS = 2_000;
-
-const IS_THIS_LOCK = `locktype = 'advisory' AND objsubid = 1 AND classid = $1::oid AND objid = $2::oid
-  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
 /** The statements that take, weaken and give back one lock of one session. */
 export class ServerLock {
@@ -25,20 +23,8 @@ export class ServerLock {
 
   /** The token, `null` where there are none; `undefined`: somebody holds, or waits before us. */
   async try(session: Session, mode: ServerMode): Promise<string | null | undefined> {
-    const locking = `pg_try_advisory_lock${suffix(mode)}($1::int8)`;
-    const minting =
-      this.#tokens === undefined ? 'NULL' : `CASE WHEN taken THEN ${this.#tokens.expression} END`;
-    const statement: Statement = {
-      name: `locks-try-${mode}`,
-      text:
-        this.#tokens === undefined
-          ? `SELECT ${locking}`
-          : `SELECT taken, ${minting} FROM (SELECT ${locking} AS taken OFFSET 0) AS attempt`,
-      values: [this.key],
-    };
     try {
-      const [taken, token = null] = (await session.ask(statement))[0] ?? [];
-      return taken === 't' ? token : undefined;
+      return await session.steps.try(this.key, mode);
     } catch (error) {
       await this.giveBackIfHeld(session, mode);
       throw error;
@@ -82,13 +68,8 @@ export class ServerLock {
   }
 
   /** Whether the session had it. */
-  async unlock(session: Session, mode: ServerMode): Promise<boolean> {
-    const [[unlocked] = []] = await session.ask({
-      name: `locks-unlock-${mode}`,
-      text: `SELECT pg_advisory_unlock${suffix(mode)}($1::int8)`,
-      values: [this.key],
-    });
-    return unlocked === 't';
+  unlock(session: Session, mode: ServerMode): Promise<boolean> {
+    return session.steps.unlock(this.key, mode);
   }
 
   /** From exclusive to shared without a moment in which it is free: first the second lock, then away with the first. */
@@ -99,17 +80,9 @@ export class ServerLock {
     });
   }
 
-  /** A statement that failed, or was cancelled, may have locked all the same: nobody would know of it. */
-  async giveBackIfHeld(session: Session, mode: ServerMode): Promise<void> {
-    if (!session.alive) return;
-    // Asked first, because the server's log gets a warning for every unlock of what is not locked.
-    const asked = session.ask({
-      text: `SELECT pg_advisory_unlock${suffix(mode)}($3::int8) FROM pg_locks
-             WHERE ${IS_THIS_LOCK} AND granted AND pid = pg_backend_pid() AND mode = $4`,
-      values: [...halvesOf(this.key), this.key, mode === 'shared' ? 'ShareLock' : 'ExclusiveLock'],
-    });
-    // Needs no memory, where the server has none left to ask with.
-    await asked.catch(() => this.unlock(session, mode));
+  /** After a statement that failed, or was cancelled. */
+  giveBackIfHeld(session: Session, mode: ServerMode): Promise<void> {
+    return session.steps.giveBackIfHeld(this.key, mode);
   }
 
   /** Ends the wait of that session, if it still waits for this lock, and nothing else. */

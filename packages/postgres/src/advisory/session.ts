@@ -1,7 +1,9 @@
 import type pg from 'pg';
 import { endConnection } from '../pool/own-connection.ts';
+import { LockSteps } from './lock-steps.ts';
 import { NamedStatement } from './named-statement.ts';
 import { LifeSign, type Moment, thisMoment } from './life-sign.ts';
+import type { TokenSequence } from './token-sequence.ts';
 
 export type Row = readonly (string | null)[];
 
@@ -36,6 +38,7 @@ interface Sending {
 export class Session {
   readonly pid: number;
   readonly client: pg.Client;
+  readonly steps: LockSteps;
   /** A wait stands in the server's queue here, so nothing else can be asked. */
   blocked = false;
   /** The end was asked for: it is no loss. */
@@ -63,8 +66,10 @@ export class Session {
     greetedAt: Moment,
     probe: () => Statement,
     heard: (rows: Row[]) => void,
+    tokens: TokenSequence | undefined,
   ) {
     this.client = client;
+    this.steps = new LockSteps(this, tokens);
     this.pid = pid;
     this.#timeoutMs = timeoutMs;
     this.#life = new LifeSign(greetedAt);

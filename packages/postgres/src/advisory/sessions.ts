@@ -133,6 +133,7 @@ export class Sessions {
       greeting.at,
       () => this.#probe(session),
       (rows) => this.#probed(session, rows),
+      this.tokens,
     );
     this.#add(session);
     return session;
