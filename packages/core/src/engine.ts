@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { Lines } from './acquire/lines.ts';
 import { INTERRUPTED, Patience } from './acquire/patience.ts';
 import { Patiences } from './acquire/patiences.ts';
 import type { AcquireRequest, Call, LockBackend, LossReason } from './backend/types.ts';
@@ -24,6 +25,7 @@ export class Engine implements HoldOwner {
   readonly keeper: Keeper;
   readonly patiences: Patiences;
   readonly keepAlive = new KeepAlive();
+  readonly lines = new Lines();
   /** Releases and abandons under way: `close` waits for them. */
   #settling = 0;
   #allSettled: (() => void) | undefined;

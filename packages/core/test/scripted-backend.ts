@@ -27,7 +27,7 @@ export const capabilities: BackendCapabilities = {
   tenure: 'lease',
   reach: 'process',
   modes: ['exclusive'],
-  order: 'none',
+  order: 'fifo',
   fencing: 'volatile',
   ttl: { minMs: 10, stepMs: 1 },
   features: [],

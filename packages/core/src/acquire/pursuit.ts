@@ -10,6 +10,7 @@ import { conflictError } from './conflict-error.ts';
 import { faultOfGrant } from './check-grant.ts';
 import { asFailure, asked, type Failure, isFailure } from './failure.ts';
 import { endedFromOutside } from './interrupted.ts';
+import type { Place } from './lines.ts';
 import { INTERRUPTED, Patience } from './patience.ts';
 import { reportAcquired, takeUp, USELESS_GRANT } from './take-up.ts';
 import { HolderLookUp, timeoutError } from './timeout-error.ts';
@@ -32,6 +33,8 @@ export class Pursuit {
   readonly #engine: Engine;
   readonly #options: ResolvedOptions;
   readonly #enqueue: boolean;
+  /** Whether the store keeps those who wait, by their ids. */
+  readonly #queues: boolean;
   readonly #startedAt: number;
   readonly #patience: Patience;
   #request: AcquireRequest;
@@ -40,11 +43,14 @@ export class Pursuit {
   #failures = 0;
   #hints = 0;
   #lookUp: HolderLookUp | undefined;
+  /** Among those of this process, where the store keeps no queue. */
+  #place: Place | undefined;
 
   constructor(engine: Engine, resource: string, mode: LockMode, options: ResolvedOptions, startedAt: number) {
     this.#engine = engine;
     this.#options = options;
     this.#enqueue = options.waitMs > 0;
+    this.#queues = engine.backend.capabilities.order === 'fifo';
     this.#startedAt = startedAt;
     const waitMs = this.#enqueue ? options.waitMs : Math.min(options.ttlMs, SINGLE_ATTEMPT_MS);
     this.#patience = new Patience(engine.patiences, startedAt + waitMs, options.signal);
@@ -79,10 +85,15 @@ export class Pursuit {
         if (turn.status === 'granted') {
           const handed = this.#accept(turn.grant);
           if (handed !== undefined) return handed;
+        } else if (!this.#queues) {
+          // What the backend takes back of the last attempt may arrive after the next (docs/spec.md §2.2).
+          if (isFailure(attempt)) this.#engine.abandon(this.#request);
+          this.#renewId();
         }
       }
     } finally {
       this.#patience.done();
+      this.#place?.leave();
       this.#lookUp?.stop();
     }
   }
@@ -139,15 +150,26 @@ export class Pursuit {
     this.#lastError = new Error(USELESS_GRANT);
     this.#failures += 1;
     if (!this.#enqueue) throw this.#engine.backendError('acquire', this.#request.resource, this.#lastError);
-    // An id that was given up is never used again.
+    this.#renewId();
+  }
+
+  /** An id that was given up is never used again. */
+  #renewId(): void {
     this.#request = { ...this.#request, acquisitionId: freshAcquisitionId() };
   }
 
   /** After a contended attempt the wait for our turn; after a failed one, or a grant given back, a pause. */
   async #awaitTurn(attempt: Attempt | Failure): Promise<Turn> {
-    const { backend, keepAlive } = this.#engine;
+    const { backend, keepAlive, lines } = this.#engine;
     keepAlive.enter();
     try {
+      if (this.#place === undefined && !this.#queues && !this.#options.steal) {
+        this.#place = lines.join(this.#request.resource);
+        if (!this.#place.isFirst) {
+          const turn = await this.#patience.guard(this.#place.turn);
+          return { status: turn === INTERRUPTED ? 'interrupted' : 'look-again' };
+        }
+      }
       if (attempt.status !== 'contended') return await this.#backOff();
       const { retryAfterMs } = attempt;
       if (backend.awaitTurn === undefined)

@@ -156,6 +156,8 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
    *
    * `enqueue` false: never leaves anything behind when contended, and never overtakes a live queue.
    * `enqueue` true, order `fifo`: leaves the id in the queue when contended.
+   *
+   * Order `none`: core asks again with a fresh id each time, and abandons one whose attempt failed.
    */
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt>;
 

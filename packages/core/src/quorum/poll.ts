@@ -12,7 +12,8 @@ export interface Votes<T> {
 
 /**
  * Asks all nodes at once, each for at most `limitMs`, and settles as soon as `decide` gives something; it must, once
- * nothing is pending. An answer that comes after its node was given up, or after the decision, goes to `late`.
+ * nothing is pending. What comes after its node was given up, or after the decision, goes to `late`: the answer, or
+ * `undefined` for an error.
  */
 export function poll<T, R>(
   nodes: readonly LockBackend[],
@@ -20,7 +21,7 @@ export function poll<T, R>(
   call: Call,
   ask: (node: LockBackend, call: Call, index: number) => Promise<T>,
   decide: (votes: Votes<T>) => R | undefined,
-  late: (node: LockBackend, answer: T, index: number) => void = () => {},
+  late: (node: LockBackend, answer: T | undefined, index: number) => void = () => {},
 ): Promise<R> {
   return new Promise((resolve, reject) => {
     const answers: (T | undefined)[] = nodes.map(() => undefined);
@@ -30,23 +31,26 @@ export function poll<T, R>(
     let decided = false;
 
     const look = (): void => {
-      if (decided) return;
-      try {
-        const decision = decide({ answers, failures, pending: open.size });
-        if (decision === undefined) return;
-        decided = true;
-        resolve(decision);
-      } catch (error) {
-        decided = true;
-        reject(error);
+      if (!decided) {
+        try {
+          const decision = decide({ answers, failures, pending: open.size });
+          if (decision !== undefined) conclude(() => resolve(decision));
+        } catch (error) {
+          conclude(() => reject(error));
+        }
       }
       if (open.size === 0) stop();
     };
+    const conclude = (tell: () => void): void => {
+      decided = true;
+      // Nobody waits for the rest: that is no reason to keep the process alive.
+      timer.unref();
+      tell();
+    };
     const fail = (index: number, error: unknown): void => {
-      if (!open.delete(index)) return;
+      open.delete(index);
       failures.push({ node: nodes[index] as LockBackend, error });
       look();
-      if (open.size === 0) stop();
     };
     const giveUp = (why: string): void => {
       limit.abort();
@@ -58,6 +62,7 @@ export function poll<T, R>(
       clearTimeout(timer);
       call.signal?.removeEventListener('abort', interrupted);
     };
+    if (call.signal?.aborted) return interrupted();
     call.signal?.addEventListener('abort', interrupted, { once: true });
 
     const now = (): number => call.now();
@@ -65,13 +70,16 @@ export function poll<T, R>(
     nodes.forEach((node, index) => {
       asked(() => ask(node, nodeCall, index)).then(
         (answer) => {
-          const inTime = open.delete(index);
-          if (inTime) answers[index] = answer;
-          if (!inTime || decided) late(node, answer, index);
-          else look();
-          if (open.size === 0) stop();
+          if (!open.delete(index)) return late(node, answer, index);
+          answers[index] = answer;
+          if (decided) late(node, answer, index);
+          look();
         },
-        (error: unknown) => fail(index, error),
+        (error: unknown) => {
+          const inTime = open.has(index);
+          if (!inTime || decided) late(node, undefined, index);
+          if (inTime) fail(index, error);
+        },
       );
     });
   });

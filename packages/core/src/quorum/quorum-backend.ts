@@ -12,6 +12,8 @@ import type {
   ResourceState,
   Standing,
 } from '../backend/types.ts';
+import { standingOf } from '../tenure/keeper.ts';
+import { type Ballot, endOf, grantAt, type QuorumGrant, quorumGrant, sound } from './ballot.ts';
 import { type Quorum, type QuorumOptions, resolveQuorum } from './options.ts';
 import { NoAnswer, poll, type Votes } from './poll.ts';
 import { QuorumError } from './quorum-error.ts';
@@ -20,6 +22,8 @@ import { QuorumError } from './quorum-error.ts';
 const RETRY_MS = 25;
 /** What a clock may be off, whatever the ttl. */
 const DRIFT_MS = 2;
+/** The nodes have this part of the caller's time for an abandon. */
+const ABANDON_PART = 0.75;
 
 export interface QuorumCapabilities extends BackendCapabilities {
   readonly tenure: 'lease';
@@ -28,11 +32,6 @@ export interface QuorumCapabilities extends BackendCapabilities {
 }
 
 export type QuorumBackend = LockBackend<QuorumCapabilities>;
-
-/** A grant of the majority, and what each node granted. */
-interface QuorumGrant extends Grant {
-  readonly nodes: readonly (Grant | undefined)[];
-}
 
 /**
  * One lock over several independent stores: held while more than half of them grant it, so that a minority may fail or
@@ -55,6 +54,7 @@ class NodesBackend implements QuorumBackend {
   readonly name = 'quorum';
   readonly capabilities: QuorumCapabilities;
   readonly #quorum: Quorum;
+  readonly #ballots = new WeakMap<AcquireRequest, Ballot>();
   readonly downgrade?: NonNullable<LockBackend['downgrade']>;
   readonly forceRelease?: NonNullable<LockBackend['forceRelease']>;
 
@@ -69,38 +69,42 @@ class NodesBackend implements QuorumBackend {
   async attempt(request: AcquireRequest, _enqueue: boolean, call: Call): Promise<Attempt> {
     const { majority, nodes } = this.#quorum;
     const startedAt = call.now();
-    const grants: (Grant | undefined)[] = nodes.map(() => undefined);
-    let lost = false;
+    const ballot: Ballot = { grants: nodes.map(() => undefined), over: false };
+    const { grants } = ballot;
+    this.#ballots.set(request, ballot);
     const votes = await this.#poll<Attempt, Votes<Attempt>>(
       call,
-      (node, nodeCall) => node.attempt(request, false, nodeCall),
+      async (node, nodeCall) => sound(await node.attempt(request, false, nodeCall), request, node, nodeCall),
       (sofar) => {
         const granted = grantsIn(sofar).filter(Boolean).length;
         // Won, or impossible: nobody waits for the rest.
         return granted >= majority || granted + sofar.pending < majority ? snapshot(sofar) : undefined;
       },
       (node, answer, index) => {
-        if (answer.status !== 'granted') return;
-        if (lost) void this.#abandonQuietly(node, request, call);
+        // Our taking back may have overtaken it on its way, also where only an error came back (docs/spec.md §2.2).
+        if (ballot.over) {
+          if (answer === undefined || answer.status === 'granted')
+            void this.#abandonQuietly(node, request, call);
+        }
         // Late for the vote: it is renewed and released with the others.
-        else grants[index] = answer.grant;
+        else if (answer?.status === 'granted') grants[index] = answer.grant;
       },
     );
     for (const [index, grant] of grantsIn(votes).entries()) grants[index] ??= grant;
     if (grants.filter(Boolean).length >= majority) {
       const end = this.#endOfMost(grants) - this.#drift(request.ttlMs);
       if (end > call.now()) {
-        return { status: 'granted', grant: quorumGrant(request, grants, startedAt, end) };
+        return { status: 'granted', grant: quorumGrant(request, ballot, startedAt, end) };
       }
     }
-    lost = true;
+    ballot.over = true;
     // Before the next try, so that rivals do not stand in each other's way; of those that gave no answer in the background.
     const cleanUp = nodes.map((node, index) =>
       votes.answers[index] === undefined || grants[index]
         ? this.#abandonQuietly(node, request, call)
         : undefined,
     );
-    await Promise.all(cleanUp.filter((_, index) => grants[index]));
+    await Promise.all(cleanUp.flatMap((done, index) => (done !== undefined && grants[index] ? [done] : [])));
     const conflict = votes.answers.find((answer) => answer?.status === 'conflict');
     if (conflict !== undefined) return conflict;
     if (votes.failures.length > nodes.length - majority) throw this.#error('acquire', votes);
@@ -109,6 +113,8 @@ class NodesBackend implements QuorumBackend {
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     const { majority, nodes } = this.#quorum;
+    const ballot = this.#ballots.get(request);
+    if (ballot !== undefined) ballot.over = true;
     await this.#poll<true, true>(
       call,
       async (node, nodeCall) => {
@@ -120,6 +126,9 @@ class NodesBackend implements QuorumBackend {
         // All that answer: what stays on a minority would still be in the way of others.
         return votes.pending === 0 ? true : undefined;
       },
+      undefined,
+      // A minority that hangs must not make it look unanswered.
+      (call.deadline - call.now()) * ABANDON_PART,
     );
   }
 
@@ -129,8 +138,9 @@ class NodesBackend implements QuorumBackend {
       async (node, nodeCall, index) => {
         const there = items.map(({ grant, ttlMs }) => ({ grant: grantAt(grant, index), ttlMs }));
         const known = there.flatMap(({ grant, ttlMs }) => (grant === undefined ? [] : [{ grant, ttlMs }]));
-        const standings = known.length === 0 ? [] : [...(await node.renew(known, nodeCall))];
-        return there.map(({ grant }) => (grant === undefined ? undefined : standings.shift()));
+        const answer = known.length === 0 ? [] : await node.renew(known, nodeCall);
+        let next = 0;
+        return there.map(({ grant }) => (grant === undefined ? undefined : standingOf(answer, next++)));
       },
       (votes) => {
         const standings = items.map(({ ttlMs }, item) => this.#standing('renew', votes, item, ttlMs));
@@ -141,6 +151,8 @@ class NodesBackend implements QuorumBackend {
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
     const { majority } = this.#quorum;
+    const { ballot } = grant as Partial<QuorumGrant>;
+    if (ballot !== undefined) ballot.over = true;
     return this.#poll<'released' | 'not-held' | 'unknown', 'released' | 'not-held'>(
       call,
       async (node, nodeCall, index) => {
@@ -185,7 +197,9 @@ class NodesBackend implements QuorumBackend {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#quorum.nodes.map((node) => node.close()));
+    const closed = await Promise.allSettled(this.#quorum.nodes.map(async (node) => node.close()));
+    const failed = closed.find((one) => one.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   }
 
   #downgrade(grant: Grant, call: Call): Promise<Standing> {
@@ -193,7 +207,7 @@ class NodesBackend implements QuorumBackend {
       call,
       async (node, nodeCall, index) => {
         const own = grantAt(grant, index);
-        return [own === undefined ? undefined : await node.downgrade?.(own, nodeCall)];
+        return [own === undefined ? undefined : standingOf([await node.downgrade?.(own, nodeCall)], 0)];
       },
       (votes) => this.#standing('downgrade', votes, 0, 0),
     );
@@ -257,10 +271,11 @@ class NodesBackend implements QuorumBackend {
     call: Call,
     ask: (node: LockBackend, nodeCall: Call, index: number) => Promise<T>,
     decide: (votes: Votes<T>) => R | undefined,
-    late?: (node: LockBackend, answer: T, index: number) => void,
+    late?: (node: LockBackend, answer: T | undefined, index: number) => void,
+    limitMs = Number.POSITIVE_INFINITY,
   ): Promise<R> {
     const { nodes, nodeTimeoutMs } = this.#quorum;
-    return poll(nodes, nodeTimeoutMs, call, ask, decide, late);
+    return poll(nodes, Math.max(1, Math.min(nodeTimeoutMs, limitMs)), call, ask, decide, late);
   }
 
   /** Not for the caller: it goes on whether he waits or not, and what fails ends by its ttl. */
@@ -331,32 +346,6 @@ function grantsIn({ answers }: Votes<Attempt>): (Grant | undefined)[] {
 /** The decision of a moment: later answers do not change it. */
 function snapshot<T>({ answers, failures, pending }: Votes<T>): Votes<T> {
   return { answers: [...answers], failures: [...failures], pending };
-}
-
-/** Valid until `end`. Unless the nodes gave much less than the ttl, the lease only counts from a little earlier. */
-function quorumGrant(
-  request: AcquireRequest,
-  nodes: readonly (Grant | undefined)[],
-  startedAt: number,
-  end: number,
-): QuorumGrant {
-  return end - startedAt < request.ttlMs / 2
-    ? { request, countedFrom: startedAt, validForMs: end - startedAt, nodes }
-    : { request, countedFrom: Math.min(startedAt, end - request.ttlMs), nodes };
-}
-
-function endOf(grant: Grant): number {
-  return grant.countedFrom + (grant.validForMs ?? grant.request.ttlMs);
-}
-
-/** What one node granted, in the mode that the lease has by now. */
-function grantAt(grant: Grant, index: number): Grant | undefined {
-  const own = (grant as Partial<QuorumGrant>).nodes?.[index];
-  if (own === undefined) return undefined;
-  const { acquisitionId, mode } = own.request;
-  // The node's very own where nothing changed: it may have noted something on it. Never for another id (docs/spec.md §3.1).
-  const same = acquisitionId === grant.request.acquisitionId && mode.kind === grant.request.mode.kind;
-  return same ? own : { ...own, request: grant.request };
 }
 
 /** What the nodes agree on: held until the first of a majority ends. A node's own token is no token of the quorum. */

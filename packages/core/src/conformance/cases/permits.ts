@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { LockMode } from '../../backend/types.ts';
 import type { ConformanceCase } from '../case.ts';
-import { isLockError } from '../../errors.ts';
+import { describe, isLockError } from '../../errors.ts';
 import { assertCompatible, machineNow, type Stay } from '../history.ts';
 import { leaseTenure, needs, permits, processes } from '../needs.ts';
 import { grab, holdersOf, openCall, requestOf } from '../raw.ts';
@@ -277,7 +277,7 @@ export const permitsCases: readonly ConformanceCase[] = [
         assert.throws(() => locks.semaphore(name, value as number), isInvalid, `permits ${String(value)}`);
         if (value === undefined) continue;
         const acquiring = locks.semaphore(name, 2).acquire({ weight: value as number });
-        await assert.rejects(acquiring, isInvalid, `weight ${String(value)}`);
+        await assert.rejects(acquiring, isInvalid, `weight ${describe(value)}`);
       }
       await assert.rejects(locks.semaphore(name, 2).acquire({ weight: 3 }), isInvalid);
       assert.deepEqual((await locks.inspect(name)).holders, []);

@@ -1,0 +1,83 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { Attempt } from '../src/backend/types.ts';
+import { Lines } from '../src/acquire/lines.ts';
+import { locksOn, rejectionOf, settled } from './fixture.ts';
+import { capabilities, contended, granted, scriptedBackend } from './scripted-backend.ts';
+
+const unordered = { ...capabilities, order: 'none' } as const;
+const tryLater: Attempt = { status: 'contended', retryAfterMs: 50 };
+
+function storeOf(free: { yes: boolean }) {
+  return scriptedBackend({
+    capabilities: unordered,
+    attempt: (request, _, call) => Promise.resolve(free.yes ? granted(request, call) : tryLater),
+  });
+}
+
+test('without a queue in the store only the first of those who wait in a process asks it', async () => {
+  const free = { yes: false };
+  const backend = storeOf(free);
+  const locks = locksOn(backend);
+  const waiting = Array.from({ length: 100 }, () => locks.lock('a').acquire({ waitMs: 60_000 }));
+  const elsewhere = locks.lock('b').acquire({ waitMs: 60_000 });
+  await settled();
+  const before = backend.of('attempt').length;
+  expect(before).toBe(101);
+  await delay(300);
+  // Each of the two lines asks every 40 to 50 ms.
+  const asked = backend.of('attempt').length - before;
+  expect(asked).toBeGreaterThan(0);
+  expect(asked).toBeLessThanOrEqual(30);
+  free.yes = true;
+  // The next looks again when the one before it has left.
+  await Promise.all([...waiting, elsewhere]);
+});
+
+test('one who gives up, first or not, makes way for the next', async () => {
+  const free = { yes: false };
+  const locks = locksOn(storeOf(free));
+  const abort = new AbortController();
+  const first = rejectionOf(locks.lock('a').acquire({ waitMs: 100 }));
+  await settled();
+  const second = locks.lock('a').acquire({ signal: abort.signal });
+  const third = locks.lock('a').acquire({ waitMs: 10_000 });
+  const gone = expect(second).rejects.toThrow('enough');
+  await settled();
+  abort.abort(new Error('enough'));
+  await gone;
+  expect(await first).toBe('LOCK_TIMEOUT');
+  free.yes = true;
+  await (await third).release();
+});
+
+test('without a queue in the store each attempt has a fresh id, and one that failed is abandoned', async () => {
+  const answers: (() => Promise<Attempt>)[] = [
+    () => Promise.resolve(contended),
+    () => Promise.reject(new Error('no reply')),
+  ];
+  const backend = scriptedBackend({
+    capabilities: unordered,
+    attempt: (request, _, call) => answers.shift()?.() ?? Promise.resolve(granted(request, call)),
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const ids = backend.of('attempt').map((sent) => sent.ids[0]);
+  expect(new Set(ids).size).toBe(3);
+  expect(backend.of('abandon').map((sent) => sent.ids[0])).toEqual([ids[1]]);
+  expect(lease.acquisitionId).toBe(ids[2]);
+});
+
+test('nothing is kept of a line that is empty', async () => {
+  const lines = new Lines();
+  const [one, two, three] = [lines.join('a'), lines.join('a'), lines.join('a')];
+  expect([one.isFirst, two.isFirst, three.isFirst]).toEqual([true, false, false]);
+  two.leave();
+  one.leave();
+  await three.turn;
+  three.leave();
+  // Left twice: of a new line it takes nothing.
+  const next = lines.join('a');
+  three.leave();
+  expect(next.isFirst).toBe(true);
+  expect(lines.join('a').isFirst).toBe(false);
+});
