@@ -64,7 +64,7 @@ const harness = defineHarness({
       await adminQuery(process.env[VARIABLE] as string, sql, [Buffer.from(resource)]);
     },
   },
-  timing: { slackMs: 400, idleGapMs: 4_200 },
+  timing: { slackMs: 500, idleGapMs: 4_200 },
 });
 
 export default harness;

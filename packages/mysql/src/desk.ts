@@ -7,6 +7,8 @@ export interface Step {
   readonly call: Call;
   /** `call.now()` before the statement was sent that the step's answer comes from. */
   sentAt: number;
+  /** Whether it may add a place. */
+  readonly enqueues: boolean;
   /** Takes the resource in one statement, where nothing is known of it; otherwise undefined. Resolves true when it did. */
   readonly take: (() => Promise<LockState | undefined>) | undefined;
   /** Decides on the draft. It may be asked again, on a newer one. */

@@ -62,6 +62,7 @@ export class Desks {
     decide: (draft: Draft, step: { readonly sentAt: number; readonly ambiguous: boolean }) => T,
     settle?: (result: T, desk: Desk) => void,
     take?: (sentAt: number) => Promise<{ readonly state: Desk['known']; readonly result: T } | undefined>,
+    enqueues = false,
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const desk = this.#open(resource);
@@ -69,6 +70,7 @@ export class Desks {
       const step: Step = {
         call,
         sentAt: call.now(),
+        enqueues,
         take:
           take &&
           (async () => {
@@ -181,7 +183,11 @@ export class Desks {
         batch.push(...desk.pending.splice(0));
         for (const step of batch) step.sentAt = step.call.now();
         const fresh = mustRead || desk.known === undefined;
-        if (fresh) await this.#read(desk, limit);
+        if (fresh) {
+          // A place is likely to be added: what that needs first goes along.
+          const beaten = batch.some(({ enqueues }) => enqueues) ? this.#line?.beat(limit) : undefined;
+          await Promise.all([this.#read(desk, limit), beaten]);
+        }
         mustRead = true;
         const draft = desk.draft(this.moment);
         for (const step of batch) step.decide(draft, ambiguous);

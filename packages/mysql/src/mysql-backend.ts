@@ -115,6 +115,7 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
         const state = takenState(request, taken.version, taken.token);
         return { state, result: { status: 'granted', grant } };
       },
+      enqueue,
     );
   }
 

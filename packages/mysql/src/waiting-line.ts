@@ -20,8 +20,9 @@ interface Wait {
 }
 
 const beatEveryMs = 1_400;
-const shortestPollMs = 10;
+const shortestPollMs = 5;
 const pollGrowth = 1.4;
+const graceMs = 100;
 const ownCallMs = 2_000;
 
 /**
@@ -247,7 +248,7 @@ export class WaitingLine implements Line {
     // First the process whose waiter it is; when it does not stir, whoever looks.
     if (!own && !this.#overdue.has(desk.resource)) {
       this.#overdue.add(desk.resource);
-      this.#pollMs = Math.min(this.#pollMs, 10 * shortestPollMs);
+      this.#pollMs = Math.min(this.#pollMs, graceMs);
       return;
     }
     this.#overdue.delete(desk.resource);
