@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type RedisCluster, type RedisServer, slotOf, startCluster, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RedisAddress } from '../src/redis/address.ts';
-import { libraries } from '../src/redis/open-client.ts';
+import { libraries, openClient } from '../src/redis/open-client.ts';
 import { assertTokensRise, overlapsIn, recoveryMs, together } from './judge.ts';
 import { figure, Lab, lossOf, untilWaiting, watched } from './lab.ts';
 import { machineNow } from './worker-orders.ts';
@@ -176,6 +176,21 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
     figure(`${library} on a cluster, next in line killed`, performance.now() - releasedAt);
     expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
     await after.release();
+  });
+});
+
+describe.each(libraries)('a fenced value on a cluster, with %s', (library) => {
+  it('is written wherever its key lives, together with its fence', async () => {
+    const client = await openClient(library, address);
+    const keys = ['plain', '{tag}:a', 'b:{tag}', '{}:empty', 'open{', '}{x}', 'ünï'].map(
+      (key) => `${key} ${library}`,
+    );
+    for (const key of keys) {
+      expect(await client.fencedSet(key, 'new', 7n), key).toBe(true);
+      expect(await client.fencedSet(key, 'old', 6n), key).toBe(false);
+      expect(await client.fencedSet(key, 'newer', 8n), key).toBe(true);
+    }
+    await client.end();
   });
 });
 

@@ -25,7 +25,7 @@ export function modeOfLimit(limit: number, weight = 1): LockMode {
   return limit === 0 ? { kind: 'shared' } : { kind: 'permit', limit, weight };
 }
 
-export interface Held {
+interface Held {
   readonly request: AcquireRequest;
   readonly mayBeShared?: boolean;
 }

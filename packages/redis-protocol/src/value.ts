@@ -18,7 +18,7 @@ export function formatMember(id: string, px: number, weight: string, notify: str
   return `${id}|${px}${weight && `:${weight}`}|${notify}|${label}`;
 }
 
-export interface Member {
+interface Member {
   readonly id: string;
   /** `undefined`: exclusive. */
   readonly weight: number | undefined;
