@@ -91,6 +91,44 @@ describe.concurrent('the queue', () => {
     expect(BigInt(third.slice(2))).toBeGreaterThan(BigInt(second.slice(2)));
   });
 
+  it('so is one of the statement without functions', async () => {
+    const { schema, one } = await sessions();
+    const locks = place.locks({ schema });
+    await locks.lock('warm').run(() => undefined);
+    await one.query('BEGIN');
+    await call(one, schema, 'acquire', acquireValues('a', 'first', 'f'));
+    const entered = locks.lock('a').acquire();
+    const waits = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO "${schema}"%'`;
+    await waitUntil(async () => (await place.server.query(waits)).length === 1, {
+      what: 'the third to wait',
+    });
+    await call(one, schema, 'release', [Buffer.from('a'), 'first', 'f']);
+    const second = await call(one, schema, 'acquire', acquireValues('a', 'second', 's'));
+    await call(one, schema, 'release', [Buffer.from('a'), 'second', 's']);
+    await one.query('COMMIT');
+    const third = await entered;
+    expect(third.fencingToken).toBeGreaterThan(BigInt(second.slice(2)));
+    expect((await locks.inspect('a')).holders[0]?.fencingToken).toBe(third.fencingToken);
+    await third.release();
+  });
+
+  it('a release without functions that meets an enqueue not yet committed hands over to it', async () => {
+    const { schema, one, holderOf } = await sessions();
+    const locks = place.locks({ schema });
+    await locks.lock('warm').run(() => undefined);
+    const lease = await locks.lock('a').acquire();
+    await one.query('BEGIN');
+    expect(await call(one, schema, 'acquire', acquireValues('a', 'waiter', 'w'))).toMatch(/^q [1-9]/);
+    const released = lease.release();
+    const waits = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DELETE FROM "${schema}"%'`;
+    await waitUntil(async () => (await place.server.query(waits)).length === 1, {
+      what: 'the release to wait',
+    });
+    await one.query('COMMIT');
+    await released;
+    expect(await holderOf('a')).toEqual({ id: 'waiter' });
+  });
+
   it('a hold that was stolen is told as taken over, whatever the thief shares', async () => {
     const { schema, one } = await sessions();
     const share = (id: string, way: number) => [Buffer.from('a'), id, 1, 1, null, 20_000, id, 'h', way];

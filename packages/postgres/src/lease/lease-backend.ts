@@ -27,6 +27,7 @@ import {
 } from './replies.ts';
 import { ensureSchema } from './schema.ts';
 import { leaseSql, type LeaseSql } from './sql.ts';
+import { isUncontended, Uncontended } from './uncontended.ts';
 import { WaitingRoom } from './waiting-room.ts';
 
 const capabilities = {
@@ -74,6 +75,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   readonly #unguardPool: () => void;
   readonly #room: WaitingRoom;
   readonly #sql: LeaseSql;
+  readonly #uncontended: Uncontended;
   readonly #options: CheckedOptions;
   #schema: Promise<void> | undefined;
   #schemaFound = false;
@@ -85,28 +87,24 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     this.#ownsPool = own;
     this.#statements = new Statements(pool);
     this.#sql = leaseSql(options.schema);
+    this.#uncontended = new Uncontended(this.#statements, options.schema);
     this.#room = new WaitingRoom(this.#statements, pool, options);
     this.#unguardPool = guardPool(pool);
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    const { resource, acquisitionId, label, ttlMs } = request;
+    const name = bytes(request.resource);
+    // What was aborted before it is sent must not come in after its own abandon, on another connection.
+    const givenUp = (): boolean => call.signal?.aborted === true;
+    if (this.#mayBeUncontended(request)) {
+      const grant = await this.#watched(this.#uncontended.attempt(request, name, call, givenUp));
+      if (grant !== undefined) return { status: 'granted', grant };
+    }
+    const { acquisitionId, label, ttlMs } = request;
     const { kind, weight, permits } = modeColumns(request.mode);
     const way = request.steal ? steals : enqueue ? enqueues : single;
     if (way === enqueues) this.#room.enter(request, call);
-    const values = [
-      bytes(resource),
-      acquisitionId,
-      kind,
-      weight,
-      permits,
-      ttlMs,
-      label,
-      this.#room.client,
-      way,
-    ];
-    // What was aborted before it is sent must not come in after its own abandon, on another connection.
-    const givenUp = (): boolean => call.signal?.aborted === true;
+    const values = [name, acquisitionId, kind, weight, permits, ttlMs, label, this.#room.client, way];
     const { first, sentAt } = await this.#serving(this.#sql.acquire, values, call, givenUp);
     const reply = parseAttempt(first);
     this.#room.answered(acquisitionId, reply, sentAt);
@@ -169,9 +167,13 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     return (rows[0]?.[0] ?? '').split('').map(toStanding);
   }
 
-  async release({ request }: Grant, call: Call): Promise<'released' | 'not-held'> {
-    const values = [bytes(request.resource), request.acquisitionId, this.#room.client];
-    const { first } = await this.#serving(this.#sql.release, values, call);
+  async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
+    const { resource, acquisitionId } = grant.request;
+    const name = bytes(resource);
+    if (isUncontended(grant) && this.#mayBeUncontended(grant.request)) {
+      if (await this.#watched(this.#uncontended.release(grant, name, call))) return 'released';
+    }
+    const { first } = await this.#serving(this.#sql.release, [name, acquisitionId, this.#room.client], call);
     return first === 'r' ? 'released' : 'not-held';
   }
 
@@ -237,6 +239,17 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     this.#unguardPool();
   }
 
+  /** Whether the plain statements are worth a try: prepared, and nobody waits here for the same name. */
+  #mayBeUncontended({ mode, steal, resource }: AcquireRequest): boolean {
+    return (
+      mode.kind === 'exclusive' &&
+      steal !== true &&
+      this.#schemaFound &&
+      this.#statements.prepare &&
+      !this.#room.waitsFor(resource)
+    );
+  }
+
   /** A statement whose reply may also tell of waiters of this backend whose turn has come. */
   async #serving(
     sql: string,
@@ -256,14 +269,17 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
 
   async #run(sql: string, values: unknown[], call: Call, givenUp?: () => boolean): Promise<Answer> {
     if (!this.#schemaFound) await this.#findSchema();
+    return await this.#watched(this.#statements.run(sql, values, call, givenUp));
+  }
+
+  async #watched<T>(answer: Promise<T>): Promise<T> {
+    if (performance.now() > this.#sweepAt) this.#sweep();
     try {
-      return await this.#statements.run(sql, values, call, givenUp);
+      return await answer;
     } catch (error) {
       // Dropped, or another database by now: the next call looks again.
       if (isMissing(error)) this.#schemaFound = false;
       throw error;
-    } finally {
-      if (performance.now() > this.#sweepAt) this.#sweep(call);
     }
   }
 
@@ -279,10 +295,10 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     this.#schemaFound = true;
   }
 
-  #sweep(call: Call): void {
-    this.#sweepAt = performance.now() + SWEEP_MS;
-    const patience = { now: () => call.now(), deadline: call.now() + SWEEP_MS };
-    this.#statements.run(this.#sql.sweep, [], patience).catch(ignore);
+  #sweep(): void {
+    const now = (): number => performance.now();
+    this.#sweepAt = now() + SWEEP_MS;
+    this.#statements.run(this.#sql.sweep, [], { now, deadline: this.#sweepAt }).catch(ignore);
   }
 }
 

@@ -32,6 +32,8 @@ export class WaitingRoom {
   /** How the store knows this backend. One that begins with a point is not told of anything. */
   readonly client: string;
   readonly #waiters = new Map<string, Waiter>();
+  /** How many wait for each name. */
+  readonly #counts = new Map<string, number>();
   readonly #listener: Listener | undefined;
   readonly #round: CheckRound;
   #closed = false;
@@ -57,9 +59,15 @@ export class WaitingRoom {
     return this.#waiters;
   }
 
+  /** Whether anybody of this backend waits for a name. */
+  waitsFor(resource: string): boolean {
+    return this.#counts.has(resource);
+  }
+
   /** Before an enqueue is sent. */
   enter(request: AcquireRequest, call: Call): void {
     const known = this.#waiters.get(request.acquisitionId);
+    if (known === undefined) this.#count(request.resource, 1);
     this.#waiters.set(request.acquisitionId, {
       request,
       call,
@@ -93,6 +101,7 @@ export class WaitingRoom {
     const waiter = this.#waiters.get(id);
     if (waiter === undefined) return;
     this.#waiters.delete(id);
+    this.#count(waiter.request.resource, -1);
     waiter.wake?.(undefined);
     if (this.#waiters.size === 0) this.#round.stop();
   }
@@ -170,6 +179,12 @@ export class WaitingRoom {
   /** The store gave no answer: the wait ends with what is wrong, and core attempts again. */
   failed(waiter: Waiter, error: unknown): void {
     waiter.fail?.(error);
+  }
+
+  #count(resource: string, by: 1 | -1): void {
+    const count = (this.#counts.get(resource) ?? 0) + by;
+    if (count > 0) this.#counts.set(resource, count);
+    else this.#counts.delete(resource);
   }
 
   close(): void {

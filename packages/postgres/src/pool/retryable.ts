@@ -1,4 +1,4 @@
-import { isStrangeStatement, NoConnectionError } from './statements.ts';
+import { isStrangeStatement, NoAnswerError, NoConnectionError } from './statements.ts';
 
 /**
  * Refusals that pass: a server that starts, stops, fails over or is full; a statement that was cancelled; transactions
@@ -13,7 +13,8 @@ const passingMessage =
 /** Whether the same statement may succeed if repeated. What is not known is not repeated. */
 export function isRetryablePostgresError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if (error instanceof NoConnectionError || isStrangeStatement(error)) return true;
+  if (error instanceof NoConnectionError || error instanceof NoAnswerError) return true;
+  if (isStrangeStatement(error)) return true;
   const { code } = error as { code?: unknown };
   if (typeof code === 'string' && (passingState.test(code) || passingCode.test(code))) return true;
   // Several addresses were tried and each failed.

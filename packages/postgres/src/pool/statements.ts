@@ -8,13 +8,20 @@ const ANSWER_MS = 5_000;
 /** The caller's own timer comes first: it knows what to tell. */
 const GRACE_MS = 100;
 
+/** How often the answers that are waited for are looked after. */
+const WATCH_MS = 50;
+
 /** Values as the server writes them, whatever parsers the application has set on its pool. */
 const texts: pg.CustomTypesConfig = { getTypeParser: () => (value: string) => value };
 
 export type TextRow = readonly (string | null)[];
 
+const none: readonly TextRow[] = [];
+
 export interface Answer {
   readonly rows: readonly TextRow[];
+  /** How many rows it gave or changed. */
+  readonly count: number;
   /** On the caller's clock, when a connection was free and before the statement was sent. */
   readonly sentAt: number;
   /** Which process of the server answered, if no pooler is in between. */
@@ -31,12 +38,28 @@ export class NoConnectionError extends Error {
   }
 }
 
+/** A connection gave no answer in time. */
+export class NoAnswerError extends Error {
+  constructor() {
+    super('the connection gave no answer in time');
+  }
+}
+
+/** A statement that was sent and has no answer yet. */
+interface Flight {
+  readonly end: (error: Error) => void;
+  /** On `performance.now()`. */
+  readonly until: number;
+}
+
 /** Single statements on the connections of a pool. */
 export class Statements {
   readonly pool: pg.Pool;
   /** Whether statements are prepared, once for each connection. Not where a pooler lends connections by transaction. */
   prepare = false;
   readonly #names = new Map<string, string>();
+  readonly #flying = new Set<Flight>();
+  #watcher: NodeJS.Timeout | undefined;
 
   constructor(pool: pg.Pool) {
     this.pool = pool;
@@ -60,27 +83,35 @@ export class Statements {
           setTimeout(() => reject(new NoConnectionError()), GRACE_MS).unref();
           return;
         }
-        let settled = false;
-        const settle = (error: Error | undefined): boolean => {
-          if (settled) return false;
-          settled = true;
-          client.removeListener('error', broken);
+        const end = (error: Error | undefined, result?: pg.QueryArrayResult<(string | null)[]>): void => {
+          if (!this.#flying.delete(flight)) return;
+          client.removeListener('error', end);
           release(isAnswer(error) ? undefined : error);
-          return true;
-        };
-        const broken = (error: Error): void => {
-          if (settle(error)) reject(error);
-        };
-        client.once('error', broken);
-        const name = this.prepare ? this.#nameOf(text) : undefined;
-        send(client, { text, values, name }, Math.min(left + GRACE_MS, ANSWER_MS), (error, rows) => {
-          if (!settle(error)) return;
-          if (error === undefined) return resolve({ rows, sentAt, processId: processIdOf(client) });
+          if (error === undefined) {
+            const count = result?.rowCount ?? 0;
+            return resolve({ rows: result?.rows ?? none, count, sentAt, processId: processIdOf(client) });
+          }
           if (isStrangeStatement(error)) this.prepare = false;
           reject(error);
-        });
+        };
+        const flight: Flight = { end, until: performance.now() + Math.min(left + GRACE_MS, ANSWER_MS) };
+        this.#flying.add(flight);
+        this.#watch();
+        client.once('error', end);
+        send(client, this.prepare ? { name: this.#nameOf(text), text, values } : { text, values }, end);
       });
     });
+  }
+
+  /** One timer for all statements, rather than one for each. */
+  #watch(): void {
+    this.#watcher ??= setInterval(() => {
+      const now = performance.now();
+      for (const { end, until } of this.#flying) if (until <= now) end(new NoAnswerError());
+      if (this.#flying.size > 0) return;
+      clearInterval(this.#watcher);
+      this.#watcher = undefined;
+    }, WATCH_MS).unref();
   }
 
   #nameOf(text: string): string {
@@ -113,10 +144,13 @@ export class ConnectionStatements {
   #send(text: string, values: unknown[], call: Patience): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const sentAt = call.now();
-      const answerMs = Math.min(call.deadline - sentAt, this.#answerMs);
-      send(this.#client, { text, values, name: undefined }, answerMs, (error, rows) => {
-        if (error) reject(error);
-        else resolve({ rows, sentAt, processId: processIdOf(this.#client) });
+      const answerMs = Math.max(1, Math.min(call.deadline - sentAt, this.#answerMs));
+      const timer = setTimeout(() => reject(new NoAnswerError()), answerMs);
+      send(this.#client, { text, values }, (error, result) => {
+        clearTimeout(timer);
+        if (error) return reject(error);
+        const count = result?.rowCount ?? 0;
+        resolve({ rows: result?.rows ?? none, count, sentAt, processId: processIdOf(this.#client) });
       });
     });
   }
@@ -131,28 +165,20 @@ function processIdOf(client: pg.ClientBase): number | undefined {
 }
 
 interface Statement {
+  readonly name?: string;
   readonly text: string;
   readonly values: unknown[];
-  readonly name: string | undefined;
 }
 
 function send(
   client: pg.ClientBase,
-  { text, values, name }: Statement,
-  answerMs: number,
-  done: (error: Error | undefined, rows: readonly TextRow[]) => void,
+  statement: Statement,
+  done: (error: Error | undefined, result?: pg.QueryArrayResult<(string | null)[]>) => void,
 ): void {
-  const query: pg.QueryArrayConfig & { query_timeout: number } = {
-    ...(name !== undefined && { name }),
-    text,
-    values,
-    rowMode: 'array',
-    types: texts,
-    query_timeout: Math.max(1, Math.ceil(answerMs)),
-  };
-  client.query(query, (error: Error | null, result: pg.QueryArrayResult<(string | null)[]> | undefined) => {
-    done(error ?? undefined, result?.rows ?? []);
-  });
+  const query: pg.QueryArrayConfig = { ...statement, rowMode: 'array', types: texts };
+  client.query(query, (error: Error | null, result: pg.QueryArrayResult<(string | null)[]>) =>
+    done(error ?? undefined, result),
+  );
 }
 
 /** A prepared statement that another's session has, or that ours does not: there is a pooler in between after all. */

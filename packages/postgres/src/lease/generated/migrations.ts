@@ -167,8 +167,7 @@ BEGIN
         ON CONFLICT (name) DO NOTHING RETURNING token INTO v_token;
       IF FOUND THEN
         IF pg_sequence_last_value('@schema@.numbers') <> v_token THEN
-          UPDATE @schema@.locks l SET token = nextval('@schema@.numbers') WHERE l.name = p_name
-            RETURNING l.token INTO v_token;
+          v_token := @schema@.draw_again(p_name);
         END IF;
         RETURN 'g ' || v_token || v_served;
       END IF;
@@ -224,6 +223,9 @@ BEGIN
   END IF;
   RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
 END $$;
+CREATE FUNCTION @schema@.draw_again(p_name bytea) RETURNS bigint LANGUAGE sql AS $$
+  UPDATE @schema@.locks l SET token = nextval('@schema@.numbers') WHERE l.name = p_name RETURNING l.token;
+$$;
 CREATE FUNCTION @schema@.add_share(p_name bytea, p_id text, p_kind smallint, p_weight integer,
     p_ttl_ms double precision, p_label text) RETURNS bigint LANGUAGE sql AS $$
   INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)

@@ -23,8 +23,7 @@ BEGIN
       IF FOUND THEN
         -- Drawn before the insert, which may have waited for another holder to come and go.
         IF pg_sequence_last_value('@schema@.numbers') <> v_token THEN
-          UPDATE @schema@.locks l SET token = nextval('@schema@.numbers') WHERE l.name = p_name
-            RETURNING l.token INTO v_token;
+          v_token := @schema@.draw_again(p_name);
         END IF;
         RETURN 'g ' || v_token || v_served;
       END IF;

@@ -1,5 +1,10 @@
 -- Parts of `acquire`.
 
+-- Another token for an exclusive hold that this statement has inserted.
+CREATE FUNCTION @schema@.draw_again(p_name bytea) RETURNS bigint LANGUAGE sql AS $$
+  UPDATE @schema@.locks l SET token = nextval('@schema@.numbers') WHERE l.name = p_name RETURNING l.token;
+$$;
+
 -- Grants a shared hold or a permit; gives its token.
 CREATE FUNCTION @schema@.add_share(p_name bytea, p_id text, p_kind smallint, p_weight integer,
     p_ttl_ms double precision, p_label text) RETURNS bigint LANGUAGE sql AS $$
