@@ -12,6 +12,7 @@ import {
   type Round,
   typical,
 } from './comparison.ts';
+import type { TripsResult } from './trips.ts';
 import type { WaitingResult } from './waiting.ts';
 
 export function comparisonSection(comparison: Comparison): Section {
@@ -93,6 +94,31 @@ function contendedTable(comparison: Comparison): Table {
   };
 }
 
+
+export function tripsSection(trips: readonly TripsResult[]): Section {
+  const contended = trips.some(({ handOff }) => handOff !== undefined);
+  const figure = (value: number | undefined): string => value?.toFixed(2) ?? '';
+  return {
+    title: 'Round trips, one after another',
+    table: {
+      heading: [
+        '',
+        'acquire',
+        'acquire and release',
+        ...(contended ? ['hand-off', 'hand-off to another process'] : []),
+        'PING ms',
+      ],
+      lines: trips.map((result) => [
+        result.kind === 'ours' ? `${result.name} *` : result.name,
+        figure(result.acquire),
+        figure(result.pair),
+        ...(contended ? [figure(result.handOff), figure(result.handOffBetween)] : []),
+        result.pingMs.toFixed(1),
+      ]),
+    },
+    note: 'Times through a proxy that delays everything by 10 ms each way, by the time of a `PING` there.',
+  };
+}
 
 export function waitingSection(waiting: readonly WaitingResult[]): Section {
   return {

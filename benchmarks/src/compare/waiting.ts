@@ -20,8 +20,8 @@ export interface WaitingTask {
   readonly ttlMs?: number;
 }
 
-/** For those who came last to settle: what an arrival costs is not what waiting costs. */
-const SETTLE_MS = 300;
+/** For those who came last to settle: what an arrival costs is not what waiting costs, and who polls begins eagerly. */
+const SETTLE_MS = 2_000;
 
 /** Waiters of one process on locks that another one holds: what they all cost while nothing happens. */
 export async function measureWaiting(

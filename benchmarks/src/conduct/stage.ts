@@ -3,11 +3,21 @@ import type { Meter } from '../measure/meter.ts';
 import { pin, type Pinning, planPinning } from '../measure/pinning.ts';
 import { Worker } from './worker.ts';
 
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** What a suite brings: where its server is, how to count what it is asked, and how to end it. */
 export interface StageServer {
   /** For the contenders' `open`. */
   readonly url: string;
   readonly meter: Meter;
+  /** Where it listens, and the url of the same behind other addresses: to put a slow network in between. */
+  readonly network?: {
+    readonly addresses: readonly Address[];
+    urlAt(addresses: readonly Address[]): string;
+  };
   /** Named with the figures, as `{ 'redis-server': '7.0.15' }`. */
   readonly versions: Readonly<Record<string, string>>;
   stop(): Promise<void>;

@@ -25,6 +25,10 @@ export const etcdStore: Store = {
           // It is no call of gRPC.
           ownOperations: 0,
         }),
+        network: {
+          addresses: [server],
+          urlAt: ([at]) => `http://${at?.host}:${at?.port}`,
+        },
         versions: { etcd: (await server.status()).version },
         stop: () => server.stop(),
       };

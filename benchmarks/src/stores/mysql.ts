@@ -5,7 +5,7 @@ import type { Store } from './store.ts';
 
 export const mysqlStore: Store = {
   id: 'mysql',
-  counting: '`SHOW GLOBAL STATUS LIKE \'Questions\'`: the statements that clients sent',
+  counting: "`SHOW GLOBAL STATUS LIKE 'Com_%'`: the statements that clients sent",
   async start() {
     const server = await startMariadb();
     try {
@@ -15,13 +15,22 @@ export const mysqlStore: Store = {
         url: server.url,
         meter: meterOf({
           async read() {
-            const [rows] = await control.query<mysql.RowDataPacket[]>("SHOW GLOBAL STATUS LIKE 'Questions'");
-            return new Map(rows.map((row) => ['statements', Number(row['Value'])]));
+            const [rows] = await control.query<mysql.RowDataPacket[]>("SHOW GLOBAL STATUS LIKE 'Com\\_%'");
+            return new Map(
+              rows
+                .map((row) => [String(row['Variable_name']).replace('Com_', ''), Number(row['Value'])] as const)
+                // Preparing is not executing, and what is executed is counted under its own name.
+                .filter(([kind, count]) => count > 0 && !kind.startsWith('stmt_')),
+            );
           },
           // The second reading counts itself.
           ownOperations: 1,
-          ownKind: 'statements',
+          ownKind: 'show_status',
         }),
+        network: {
+          addresses: [server],
+          urlAt: ([at]) => `mysql://app@${at?.host}:${at?.port}/locks`,
+        },
         versions: { mariadb: String(versions[0]?.['version']).split('-')[0] as string },
         async stop() {
           control.destroy();

@@ -28,6 +28,10 @@ export const postgresStore: Store = {
           },
           ownOperations: 0,
         }),
+        network: {
+          addresses: [server],
+          urlAt: ([at]) => `postgres://postgres@${at?.host}:${at?.port}/postgres`,
+        },
         versions: { postgresql: String(version?.['server_version']).split(' ')[0] as string },
         stop: () => server.stop(),
       };

@@ -17,6 +17,10 @@ export const zookeeperStore: Store = {
       return {
         url: server.address,
         meter: meterOf({ read, ownOperations: own, ownKind: 'requests' }),
+        network: {
+          addresses: [server],
+          urlAt: ([at]) => `${at?.host}:${at?.port}`,
+        },
         versions: { zookeeper: version },
         stop: () => server.stop(),
       };

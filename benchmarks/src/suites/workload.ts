@@ -18,6 +18,7 @@ export const contentions: readonly Contention[] = [
 export interface StoreSettings extends CompareSettings {
   readonly quick: boolean;
   readonly waitingMs: number;
+  readonly tripsMs: number;
 }
 
 const full: StoreSettings = {
@@ -30,6 +31,7 @@ const full: StoreSettings = {
   turnsLimitMs: 2_500,
   sectionMs: 1,
   waitingMs: 5_000,
+  tripsMs: 1_200,
 };
 
 const quick: StoreSettings = {
@@ -41,6 +43,7 @@ const quick: StoreSettings = {
   burstsMs: 150,
   burstLimitMs: 1_500,
   waitingMs: 2_000,
+  tripsMs: 500,
 };
 
 export function settingsFor(options: SettingsOptions): StoreSettings {

@@ -4,6 +4,7 @@ import type { Contention } from '../../compare/burst.ts';
 import type { Comparison } from '../../compare/comparison.ts';
 import { compareContended } from '../../compare/contended.ts';
 import { compareUncontended, type LoopRow } from '../../compare/uncontended.ts';
+import { measureTrips, type TripsResult } from '../../compare/trips.ts';
 import { openStage, type StageServer } from '../../conduct/stage.ts';
 import type { Contender } from '../../contenders/contender.ts';
 import { type KindsContender, type KindsRow, PERMITS, TOGETHER } from '../../contenders/kinds.ts';
@@ -48,12 +49,22 @@ const contentions: readonly Row<Contention>[] = [
   },
 ];
 
-export const rowIds: readonly KindsRow[] = ['readers', 'semaphore', 'weights', 'all', 'quorum'];
+export const rowIds: readonly (KindsRow | 'trips')[] = [
+  'readers',
+  'semaphore',
+  'weights',
+  'all',
+  'quorum',
+  'trips',
+];
+/** Whose round trips are counted. */
+const tripsOf: readonly KindsRow[] = ['all', 'quorum'];
 
 export interface KindsReport extends ReportHead {
   readonly suite: 'kinds';
   readonly settings: StoreSettings;
   readonly comparisons: readonly Comparison[];
+  readonly trips?: readonly TripsResult[];
 }
 
 /** Measures the rows asked for, one after the other, on three servers. */
@@ -77,6 +88,14 @@ export async function measureKinds(
   };
   for (const row of loops) await add(row.id, (who) => compareUncontended(stage, who, settings, row));
   for (const row of contentions) await add(row.id, (who) => compareContended(stage, who, settings, row));
+  const trips: TripsResult[] = [];
+  for (const contender of rows.has('trips') ? contenders : []) {
+    if (!(contender as KindsContender).rows.some((row) => tripsOf.includes(row))) continue;
+    const result = await progress.part(`trips ${contender.name}`, () =>
+      measureTrips(stage, contender, { contended: false, forMs: settings.tripsMs }),
+    );
+    if (result !== undefined) trips.push(result);
+  }
   progress.tell('done');
   return {
     schema: 1,
@@ -93,6 +112,7 @@ export async function measureKinds(
     settings,
     failures: progress.failures,
     comparisons,
+    ...(trips.length > 0 && { trips }),
   };
 }
 
@@ -105,6 +125,10 @@ async function startServers(): Promise<StageServer> {
   return {
     url: servers.map(({ url }) => url).join(' '),
     meter: redisMeter(control),
+    network: {
+      addresses: servers,
+      urlAt: (addresses) => addresses.map(({ host, port }) => `redis://${host}:${port}`).join(' '),
+    },
     versions: { 'redis-server': version },
     async stop() {
       control.disconnect();

@@ -1,15 +1,16 @@
 import { type Comparison, typical } from '../../compare/comparison.ts';
-import { comparisonSection } from '../../compare/tables.ts';
+import { comparisonSection, tripsSection } from '../../compare/tables.ts';
 import type { Section } from '../../report/section.ts';
 import type { KindsReport } from './measure.ts';
 
-export function sectionsOf({ comparisons }: KindsReport): Section[] {
-  return comparisons.map((comparison) => {
+export function sectionsOf({ comparisons, trips }: KindsReport): Section[] {
+  const sections = comparisons.map((comparison) => {
     const section = comparisonSection(comparison);
     const note = notes[comparison.id];
     if (comparison.contended) return { ...section, table: grantsTable(comparison, section) };
     return note === undefined ? section : { ...section, note };
   });
+  return trips === undefined ? sections : [...sections, tripsSection(trips)];
 }
 
 const notes: Readonly<Record<string, string>> = {

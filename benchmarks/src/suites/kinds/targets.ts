@@ -5,16 +5,37 @@ import {
   overlapsOf,
   paired,
 } from '../../compare/comparison.ts';
+import type { TripsResult } from '../../compare/trips.ts';
 import type { Target } from '../../report/target.ts';
 import type { KindsReport } from './measure.ts';
 
 /** Every figure that was asked for, as far as its row was measured. */
-export function judge({ comparisons }: KindsReport): Target[] {
-  return comparisons.flatMap((comparison) =>
-    comparison.contenders
-      .filter(({ kind }) => kind === 'ours')
-      .flatMap((result) => judgeResult(comparison, result)),
-  );
+export function judge({ comparisons, trips = [] }: KindsReport): Target[] {
+  return [
+    ...comparisons.flatMap((comparison) =>
+      comparison.contenders
+        .filter(({ kind }) => kind === 'ours')
+        .flatMap((result) => judgeResult(comparison, result)),
+    ),
+    ...trips.flatMap((result) => judgeTrips(result, trips)),
+  ];
+}
+
+/** What a proxy's timer may add to a round trip. */
+const SLACK = 0.1;
+
+function judgeTrips({ name, kind, floor, pair, pingMs }: TripsResult, all: readonly TripsResult[]): Target[] {
+  const target = (asked: string, measured: string, reached: boolean): Target => {
+    return { row: 'trips', contender: name, asked, measured, reached };
+  };
+  if (kind !== 'ours') return [];
+  if (name.startsWith('all of')) {
+    return [target('≤ 2 round trips', pair.toFixed(2), pair <= 2 + SLACK)];
+  }
+  const one = all.find((other) => other.name === floor);
+  if (!name.startsWith('quorum') || one === undefined) return [];
+  const times = (pair * pingMs) / (one.pair * one.pingMs);
+  return [target(`over a network: ≤ 1.3 × the time of ${floor}`, `× ${times.toFixed(3)}`, times <= 1.3)];
 }
 
 function judgeResult(comparison: Comparison, result: ContenderResult): Target[] {
@@ -40,9 +61,7 @@ function judgeResult(comparison: Comparison, result: ContenderResult): Target[] 
     case 'readers':
       return [target(`≥ 0.8 × ${floor.name}`, `× ${speed.toFixed(3)}`, speed >= 0.8)];
     case 'all': {
-      const { perOperation } = result.counted;
       return [
-        target('≤ 2 requests', perOperation.toFixed(3), perOperation <= 2),
         target(`ahead of ${floor.name}`, `× ${speed.toFixed(2)}`, speed > 1),
       ];
     }

@@ -6,8 +6,8 @@ export interface Asked {
   readonly exactly?: Readonly<Record<string, number>>;
   /** Pairs a second, as a part of the floor's. */
   readonly leastRatio?: Readonly<Record<string, number>>;
-  /** Operations, as a multiple of those of the minimal recipe by hand: uncontended and per hand-off. */
-  readonly mostOfFloor?: number;
+  /** Round trips, as a multiple of those of the minimal recipe by hand: uncontended and per hand-off. */
+  readonly mostTrips?: number;
   /** What two processes, one that waits and one that holds, may ask the server in a second. */
   readonly mostWhileWaiting?: number;
   /** The same where nobody waits. */
@@ -22,8 +22,8 @@ export const askedOf: Readonly<Record<Store['id'], Asked>> = {
     mostWhileIdle: 1,
   },
   mysql: { mostWhileWaiting: 2, mostWhileIdle: 1 },
-  zookeeper: { mostOfFloor: 1.1 },
-  etcd: { mostOfFloor: 1.1 },
+  zookeeper: { mostTrips: 1.1 },
+  etcd: { mostTrips: 1.1 },
   redis: {},
   local: {},
 };

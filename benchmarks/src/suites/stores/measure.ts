@@ -1,5 +1,6 @@
 import type { Comparison } from '../../compare/comparison.ts';
 import { compareContended } from '../../compare/contended.ts';
+import { measureTrips, type TripsResult } from '../../compare/trips.ts';
 import { compareUncontended } from '../../compare/uncontended.ts';
 import { measureWaiting, type WaitingResult } from '../../compare/waiting.ts';
 import { openStage, type Stage } from '../../conduct/stage.ts';
@@ -11,13 +12,14 @@ import type { Store } from '../../stores/store.ts';
 import type { Selection } from '../command.ts';
 import { contentions, sequential, type StoreSettings } from '../workload.ts';
 
-export const rowIds = ['sequential', 'waiters', 'processes', 'waiting'] as const;
+export const rowIds = ['sequential', 'waiters', 'processes', 'trips', 'waiting'] as const;
 
 export interface StoreReport extends ReportHead {
   readonly suite: Store['id'];
   readonly counting: string;
   readonly settings: StoreSettings;
   readonly comparisons: readonly Comparison[];
+  readonly trips?: readonly TripsResult[];
   readonly waiting?: readonly WaitingResult[];
 }
 
@@ -44,6 +46,7 @@ export async function measureStore(
   await using stage = await openStage(store.start);
   say(stage.placement);
   const comparisons = await compareAll(stage, settings, { rows, contenders }, progress);
+  const trips = rows.has('trips') ? await measureAllTrips(stage, settings, contenders, progress) : [];
   const ours = contenders.filter(({ kind }) => kind === 'ours');
   const waiting = rows.has('waiting') ? await measureWaits(stage, settings, ours, progress) : [];
   progress.tell('done');
@@ -60,6 +63,7 @@ export async function measureStore(
     settings,
     failures: progress.failures,
     comparisons,
+    ...(trips.length > 0 && { trips }),
     ...(waiting.length > 0 && { waiting }),
   };
 }
@@ -86,6 +90,23 @@ export async function compareAll(
     await add(contention.id, () => compareContended(stage, contenders, settings, contention));
   }
   return comparisons;
+}
+
+async function measureAllTrips(
+  stage: Stage,
+  { tripsMs }: StoreSettings,
+  contenders: readonly Contender[],
+  progress: Progress,
+): Promise<TripsResult[]> {
+  const results: TripsResult[] = [];
+  for (const contender of contenders) {
+    if (contender.kind === 'peer') continue;
+    const result = await progress.part(`trips ${contender.name}`, () =>
+      measureTrips(stage, contender, { contended: true, forMs: tripsMs }),
+    );
+    if (result !== undefined) results.push(result);
+  }
+  return results;
 }
 
 async function measureWaits(

@@ -1,12 +1,13 @@
-import { comparisonSection, waitingSection } from '../../compare/tables.ts';
+import { comparisonSection, tripsSection, waitingSection } from '../../compare/tables.ts';
 import type { Section } from '../../report/section.ts';
 import type { StoreReport } from './measure.ts';
 
 export function sectionsOf(report: StoreReport): Section[] {
-  const { comparisons, waiting } = report;
+  const { comparisons, trips, waiting } = report;
   return [
     ...comparisons.map(comparisonSection),
     ...(comparisons.length > 0 ? [operationsSection(report)] : []),
+    ...(trips === undefined ? [] : [tripsSection(trips)]),
     ...(waiting === undefined ? [] : [waitingSection(waiting)]),
   ];
 }

@@ -18,6 +18,7 @@ export function judge(report: StoreReport): Target[] {
         .filter(({ kind }) => kind === 'ours')
         .flatMap((result) => judgeResult(asked, comparison, result)),
     ),
+    ...judgeTrips(asked, report),
     ...judgeWaiting(asked, report),
   ];
 }
@@ -33,7 +34,6 @@ function judgeResult(asked: Asked, comparison: Comparison, result: ContenderResu
     ...(comparison.contended
       ? judgeContended(comparison, result, target)
       : judgeUncontended(asked, result, floor, target)),
-    ...judgeOperations(asked, result, floor, target),
   ];
 }
 
@@ -76,22 +76,32 @@ function judgeContended(
   ];
 }
 
-function judgeOperations(
-  { mostOfFloor }: Asked,
-  result: ContenderResult,
-  floor: ContenderResult | undefined,
-  target: MakeTarget,
-): Target[] {
-  if (mostOfFloor === undefined || floor === undefined) return [];
-  const [ours, least] = [result.counted.perOperation, floor.counted.perOperation];
-  return [
-    target(
-      `≤ ${mostOfFloor} × the requests of ${floor.name}`,
-      `${ours.toFixed(2)} of ${least.toFixed(2)}`,
-      ours <= mostOfFloor * least,
-    ),
-  ];
+function judgeTrips({ mostTrips }: Asked, { trips = [] }: StoreReport): Target[] {
+  if (mostTrips === undefined) return [];
+  return trips
+    .filter(({ kind }) => kind === 'ours')
+    .flatMap((ours) => {
+      const floor = trips.find(({ name }) => name === ours.floor);
+      return (['pair', 'handOff', 'handOffBetween'] as const).flatMap((what) => {
+        const [own, least] = [ours[what], floor?.[what]];
+        if (own === undefined || least === undefined || floor === undefined) return [];
+        return {
+          row: 'trips',
+          contender: ours.name,
+          asked: `${tripNames[what]}: ≤ ${mostTrips} × the round trips of ${floor.name}`,
+          measured: `${own.toFixed(2)} to ${least.toFixed(2)}`,
+          // A tenth of a trip is the proxy's timer.
+          reached: own <= mostTrips * least + 0.1,
+        };
+      });
+    });
 }
+
+const tripNames = {
+  pair: 'acquire and release',
+  handOff: 'hand-off',
+  handOffBetween: 'hand-off to another process',
+} as const;
 
 function judgeWaiting(
   { mostWhileWaiting = Number.POSITIVE_INFINITY, mostWhileIdle = Number.POSITIVE_INFINITY }: Asked,
