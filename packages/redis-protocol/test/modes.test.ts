@@ -107,7 +107,9 @@ describe('readers', () => {
     const name = fresh();
     await client.take(name, 'dead', '0:0', { ttlMs: 40 });
     await client.take(name, 'live', '0:0');
-    await waitUntil(async () => (await client.inspect(name)).holders.length === 1, { what: 'the end of one' });
+    await waitUntil(async () => (await client.inspect(name)).holders.length === 1, {
+      what: 'the end of one',
+    });
     await client.take(name, 'next', '0:0');
     expect(await redis.command('ZCARD', client.holders(name))).toBe(4);
   });
@@ -159,7 +161,7 @@ describe('permits', () => {
 
   it('give the weight of an ended one back once, whoever looks', async () => {
     const name = fresh();
-    await client.take(name, 'dead', '4:3', { ttlMs: 50 });
+    await client.take(name, 'dead', '4:3', { ttlMs: 400 });
     await client.take(name, 'live', '4:1');
     await waitUntil(async () => (await client.inspect(name)).holders.length === 1, {
       what: 'the end of one',
@@ -350,7 +352,7 @@ describe('operating', () => {
   it('a check tells shares that were granted, and serves those who fit', async () => {
     const name = fresh();
     const token = Number(await client.take(name, 'a', '4:1', { ttlMs: 9_000 }));
-    await client.take(name, 'b', '4:3', { ttlMs: 40 });
+    await client.take(name, 'b', '4:3', { ttlMs: 500 });
     const places = [];
     for (const id of ['c', 'd']) places.push(-first(await client.take(name, id, '4:2', { notify: '!x' })));
     await waitUntil(async () => (await client.inspect(name)).holders.length === 1, { what: 'the end of b' });
