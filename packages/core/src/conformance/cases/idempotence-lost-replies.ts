@@ -57,8 +57,10 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       const asked: AcquireRequest[] = [];
       const { backend, locks } = await losingOneReply(stage, asked);
       const lease = await locks.lock(name).acquire();
-      assert.equal(asked.length, 2);
-      assert.equal(asked[0]?.acquisitionId, asked[1]?.acquisitionId);
+      // Where nobody queues an id stands for one attempt.
+      const again = backend.capabilities.order === 'fifo';
+      if (again) assert.equal(asked.length, 2);
+      assert.equal(asked[0]?.acquisitionId === asked[1]?.acquisitionId, again);
       assert.deepEqual(await holdersOf(backend, name), [lease.acquisitionId]);
       await lease.release();
       assert.deepEqual(await holdersOf(backend, name), []);

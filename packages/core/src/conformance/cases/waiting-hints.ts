@@ -3,6 +3,7 @@ import type { Grant, LockBackend } from '../../backend/types.ts';
 import { Traffic } from '../around-calls.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
+import { openCall } from '../raw.ts';
 import { watch } from '../waiter.ts';
 
 /** The store says neither when to attempt again nor when it is our turn, but for what `changes` say. */
@@ -111,7 +112,10 @@ export const waitingHintCases: readonly ConformanceCase[] = [
       const { locks } = await stage.client({
         wrap: (backend) =>
           traffic.wrap(
-            delegate(backend, { attempt: (...args) => mended.then(() => backend.attempt(...args)) }),
+            delegate(backend, {
+              // On its way: it knows nothing of the end of the call.
+              attempt: (request, enqueue) => mended.then(() => backend.attempt(request, enqueue, openCall)),
+            }),
           ),
       });
       const startedAt = performance.now();
