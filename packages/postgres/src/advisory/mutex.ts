@@ -1,24 +1,22 @@
 /** Steps that await the server, one after the other. */
 export class Mutex {
-  #last: Promise<unknown> | undefined;
+  #busy = false;
+  readonly #queue: (() => void)[] = [];
 
   get busy(): boolean {
-    return this.#last !== undefined;
+    return this.#busy;
   }
 
   async run<T>(step: () => Promise<T>): Promise<T> {
-    const before = this.#last;
-    const work = before === undefined ? step() : before.then(step);
-    const settled = work.then(ignore, ignore);
-    this.#last = settled;
+    if (this.#busy) await new Promise<void>((resolve) => this.#queue.push(resolve));
+    this.#busy = true;
     try {
-      return await work;
+      return await step();
     } finally {
-      if (this.#last === settled) this.#last = undefined;
+      const next = this.#queue.shift();
+      // It stays busy for whoever comes next.
+      if (next === undefined) this.#busy = false;
+      else next();
     }
   }
-}
-
-function ignore(): void {
-  // Whoever asked is told.
 }
