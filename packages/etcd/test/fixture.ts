@@ -69,7 +69,7 @@ export function useEtcd(options?: { readonly electionTimeoutMs?: number }) {
 export interface HeldBack {
   /** Resolves when there is one. */
   readonly sent: Promise<void>;
-  /** Now it arrives. Its answer goes to whoever asked, unless `answer` is false. */
+  /** Now it arrives. Its answer goes to whoever asked, unless `answer` is false: that one was told at once that it failed. */
   deliver(): Promise<ITxnResponse>;
 }
 
@@ -96,9 +96,10 @@ export function holdBack(
     if (!matches(request)) return await send(request, options);
     kv.txn = send;
     sent.resolve();
-    await arrival.promise;
-    answered.resolve(send(request, options));
+    const delivered = arrival.promise.then(async () => await send(request, options));
+    answered.resolve(delivered);
     if (answer) return await answered.promise;
+    delivered.catch(() => {});
     throw Object.assign(new Error('14 UNAVAILABLE: lost'), { code: 14 });
   };
   return {

@@ -244,13 +244,12 @@ describe('claims', () => {
     await claim.sent;
     // The client hears that it failed, and the request is somewhere all the same.
     const stolen = await a.attempt({ ...request(name), steal: true }, false, call);
-    const delivered = claim.deliver();
     await expect(turn).rejects.toThrow('UNAVAILABLE');
-    await delivered;
     expect((await b.attempt(waiting, true, call)).status).toBe('contended');
     const other = request(freshName());
     await take(b, other);
     if (stolen.status === 'granted') await a.release(stolen.grant, call);
+    expect((await claim.deliver()).responses[0]?.response_txn.succeeded).toBe(true);
     const next = await acquire(b, waiting);
     const leases = await Promise.all(
       [waiting, other].map(async ({ resource, acquisitionId }) => {
@@ -286,12 +285,15 @@ describe('claims', () => {
     const held = new Promise<void>((resolve) => {
       answer = resolve;
     });
+    const asked = vi.fn();
     client.leaseClient.leaseGrant = async (...args) => {
+      asked();
       await held;
       return await grant(...args);
     };
     const attempt = b.attempt(wanted, true, call);
     attempt.catch(() => {});
+    await vi.waitFor(() => expect(asked).toHaveBeenCalled());
     await b.abandon(wanted, call);
     answer();
     await expect(attempt).rejects.toThrow('given up');
@@ -321,12 +323,13 @@ describe('claims', () => {
     const client = etcd.client();
     const b = etcd.open(client);
     const grant = await take(b, request(freshName()));
-    const lost = holdBack(client, () => true, { answer: false });
-    const release = b.release(grant, call);
-    release.catch(() => {});
-    await lost.sent;
-    await lost.deliver();
-    await expect(release).rejects.toThrow('UNAVAILABLE');
+    const send = client.kv.txn.bind(client.kv);
+    client.kv.txn = async (...args) => {
+      client.kv.txn = send;
+      await send(...args);
+      throw Object.assign(new Error('14 UNAVAILABLE: the answer was lost'), { code: 14 });
+    };
+    await expect(b.release(grant, call)).rejects.toThrow('UNAVAILABLE');
     expect(await b.release(grant, call)).toBe('unknown');
     expect(await b.release(grant, call)).toBe('not-held');
   });
