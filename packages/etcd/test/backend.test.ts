@@ -20,21 +20,6 @@ describe('the etcd backend', () => {
     expect(counted.take()).toEqual({ txn: 10 });
   });
 
-  test('a lease that is used again lasts for its whole ttl from then on', async () => {
-    const backend = etcd.open();
-    const client = etcd.client();
-    const name = freshName();
-    await backend.release(await take(backend, request(name, undefined, 4_000)), call);
-    await new Promise((resolve) => setTimeout(resolve, 2_200));
-    const before = performance.now();
-    const grant = await take(backend, request(name, undefined, 4_000));
-    expect(grant.countedFrom).toBeGreaterThanOrEqual(before);
-    const { kvs } = await client.getAll().prefix(`locks/${name}/`).exec();
-    const { TTL } = await client.leaseClient.leaseTimeToLive({ ID: kvs[0]?.lease as string });
-    expect(Number(TTL)).toBeGreaterThanOrEqual(3);
-    await backend.release(grant, call);
-  });
-
   test('leases that are gone with the data of their server are not tried one by one', async () => {
     const counted = new Counted(etcd.client());
     const backend = etcd.open(counted.client);
@@ -132,24 +117,6 @@ describe('the etcd backend', () => {
     expect(await backend.release(grant, call)).toBe('released');
   });
 
-  test('a place in the queue is on the session, and the hold that comes of it on a lease of its own', async () => {
-    const client = etcd.client();
-    const [holder, backend] = [etcd.open(), etcd.open(client)];
-    const name = freshName();
-    const first = await take(holder, request(name));
-    const waiting = request(name);
-    expect((await backend.attempt(waiting, true, call)).status).toBe('contended');
-    const entered = backend.awaitTurn?.(waiting, callFor(10_000));
-    const leaseOf = async () =>
-      (await client.get(`locks/${name}/${waiting.acquisitionId}`).exec()).kvs[0]?.lease;
-    const session = await leaseOf();
-    await holder.release(first, call);
-    const grant = await entered;
-    expect(grant?.fencingToken).toBeGreaterThan(first.fencingToken as bigint);
-    expect(await leaseOf()).not.toBe(session);
-    if (grant !== undefined) await backend.release(grant, call);
-  });
-
   test('a request to queue that arrives after its abandon queues nothing', async () => {
     const client = etcd.client();
     const [holder, backend] = [etcd.open(), etcd.open(client)];
@@ -232,61 +199,6 @@ describe('the etcd backend', () => {
     await b.release(second, call);
     expect(await a.resize(name, 9, call)).toEqual({ status: 'set' });
     expect(await etcd.client().getAll().prefix(`locks/${name}/`).count()).toBe(0);
-  });
-
-  test('sixty waiters of one process cost nothing while they wait, and leave nothing', async () => {
-    const counted = new Counted(etcd.client());
-    const [holder, backend] = [etcd.open(), etcd.open(counted.client)];
-    const name = freshName();
-    const first = await take(holder, request(name));
-    const waiting = Array.from({ length: 60 }, () => request(name));
-    await Promise.all(waiting.map((each) => backend.attempt(each, true, call)));
-    expect(counted.take()['leaseGrant']).toBeLessThanOrEqual(62);
-    const turns = waiting.map((each) => backend.awaitTurn?.(each, callFor(20_000)));
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
-    // One look for all of them, now and then.
-    expect((counted.take()['txn'] ?? 0) <= 1).toBe(true);
-    await holder.release(first, call);
-    await Promise.race(turns);
-    expect(counted.take()).toEqual({ txn: 1 });
-    await Promise.all(waiting.map((each) => backend.abandon(each, call)));
-    expect(await backend.inspect(name, call)).toEqual({ resource: name, holders: [], waiters: [] });
-  });
-
-  test('a place lasts as long as its process waits', async () => {
-    const [holder, backend] = [etcd.open(), etcd.open(undefined, { waiterTtlMs: 1_000 })];
-    const name = freshName();
-    const first = await take(holder, request(name));
-    const waiting = request(name);
-    await backend.attempt(waiting, true, call);
-    const turn = backend.awaitTurn(waiting, callFor(10_000));
-    const { kvs } = await etcd.client().getAll().prefix(`locks/${name}/${waiting.acquisitionId}`).exec();
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
-    const after = await etcd.client().getAll().prefix(`locks/${name}/${waiting.acquisitionId}`).exec();
-    expect(after.kvs[0]?.create_revision).toBe(kvs[0]?.create_revision as string);
-    await holder.release(first, call);
-    expect(await turn).toBeDefined();
-  });
-
-  test('a process whose session ended is told so soon, and queues again', async () => {
-    const client = etcd.client();
-    const [holder, backend] = [etcd.open(), etcd.open(undefined, { waiterTtlMs: 1_000 })];
-    const name = freshName();
-    const first = await take(holder, request(name));
-    const waiting = request(name);
-    await backend.attempt(waiting, true, call);
-    const turn = backend.awaitTurn(waiting, callFor(20_000));
-    // Its first look is over.
-    await new Promise((resolve) => setTimeout(resolve, 700));
-    const { kvs } = await client.getAll().prefix(`locks/${name}/${waiting.acquisitionId}`).exec();
-    await client.leaseClient.leaseRevoke({ ID: kvs[0]?.lease as string });
-    const startedAt = performance.now();
-    expect(await turn).toBeUndefined();
-    expect(performance.now() - startedAt).toBeLessThan(3_000);
-    expect((await backend.attempt(waiting, true, call)).status).toBe('contended');
-    await holder.release(first, call);
-    const grant = await acquire(backend, waiting);
-    expect(await backend.release(grant, call)).toBe('released');
   });
 
   test('readers and a writer: shared with readers, one at a time with a writer', async () => {
