@@ -80,7 +80,7 @@ const MIN_TTL_MS = 10;
 /** One year: above it a ttl is a mistake, and far below it every store's arithmetic is exact. */
 export const MAX_TTL_MS = 31_536_000_000;
 
-const LOCK_KEYS = [
+export const LOCK_KEYS = [
   'ttlMs',
   'waitMs',
   'renewal',
@@ -90,7 +90,7 @@ const LOCK_KEYS = [
   'reentrant',
 ] as const;
 const ALL_KEYS = [...LOCK_KEYS, 'signal', 'within', 'steal'] as const;
-const ACQUIRE_KEYS = ALL_KEYS.filter((key) => key !== 'reentrant');
+export const ACQUIRE_KEYS = ALL_KEYS.filter((key) => key !== 'reentrant');
 
 export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOptions {
   return {
@@ -132,10 +132,7 @@ function resolve(
   known: readonly string[],
 ): ResolvedOptions {
   if (options === undefined) return base;
-  if (typeof options !== 'object' || options === null) {
-    throw mustBe('The options', 'an object', options);
-  }
-  refuseUnknown(options, known);
+  checkKeys(options, known);
   const ttlMs = options.ttlMs === undefined ? base.ttlMs : checkTtl(options.ttlMs, ttl);
   const given = options.minRemainingMs === undefined ? base.minRemainingMs : options.minRemainingMs;
   // An inherited minRemainingMs that a shorter ttl cannot satisfy is a contradiction too.
@@ -202,7 +199,9 @@ function checkSignal(value: unknown): AbortSignal {
   return value as AbortSignal;
 }
 
-function refuseUnknown(options: object, known: readonly string[]): void {
+/** Refuses what is no object, and a misspelt option, which would be ignored. */
+export function checkKeys(options: unknown, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null) throw mustBe('The options', 'an object', options);
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
     const meant = known.find((name) => name.toLowerCase() === `${key}ms`.toLowerCase());

@@ -258,7 +258,7 @@ test.each<Standing>([{ status: 'held' }, { status: 'lost', reason: 'force-releas
   },
 );
 
-test.each([5, 'soon', null])('a set refuses %o as its options', async (odd) => {
+test.each([5, 'soon', null, { weight: 2 }, { waitMS: 5 }])('a set refuses %o as its options', async (odd) => {
   const locks = locksOn(scriptedBackend());
   const set = locks.all([locks.lock('a'), locks.lock('b')]);
   for (const call of [

@@ -170,3 +170,42 @@ test('what cannot be wrapped is refused at once', () => {
   ];
   expect(refused.map(codeOf)).toEqual(refused.map(() => 'LOCK_INVALID_ARGUMENT'));
 });
+
+test.each<[string, unknown]>([
+  ['null', null],
+  ['a number', 5],
+  ['a misspelt option', { waitMS: 5 }],
+  ['within', { within: undefined }],
+  ['steal', { steal: true }],
+])('%s is refused as options when the function is wrapped, not when it is called', (_what, options) => {
+  const { locks } = watched();
+  const wrapping = () => locked(locks, 'a', async () => 1, options as never);
+  expect(codeOf(wrapping)).toBe('LOCK_INVALID_ARGUMENT');
+  expect(codeOf(() => Locked(locks, 'a', options as never))).toBe('LOCK_INVALID_ARGUMENT');
+});
+
+test('what finds no manager, and a method whose class cannot be told, are refused with a LockError', async () => {
+  const { locks } = watched();
+  class Shop extends Stock {
+    override deduct(sku: string): Promise<string> {
+      return super.deduct(sku);
+    }
+    async wrapped(): Promise<void> {}
+  }
+  decorate(Shop, 'deduct', Locked(() => undefined as never, 'a') as never);
+  await expect(new Shop().deduct('s')).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+  decorate(Shop, 'wrapped', Locked(locks) as never);
+  const inner = new Shop().wrapped;
+  decorate(
+    Shop,
+    'wrapped',
+    () =>
+      function (this: Shop) {
+        return inner.call(this);
+      },
+  );
+  await expect(new Shop().wrapped()).rejects.toMatchObject({
+    code: 'LOCK_INVALID_ARGUMENT',
+    message: expect.stringMatching(/"wrapped".*Give it a key/) as string,
+  });
+});

@@ -1,7 +1,13 @@
 import { LockError, mustBe, quote } from '../errors.ts';
 import type { Lease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
-import { type AcquireOptions, checkDuration, resolveAcquireOptions } from '../options.ts';
+import {
+  ACQUIRE_KEYS,
+  type AcquireOptions,
+  checkDuration,
+  checkKeys,
+  resolveAcquireOptions,
+} from '../options.ts';
 import { CombinedClock } from '../tenure/clock.ts';
 import { workAndRelease } from '../run.ts';
 import { type AllOptions, type Member, membersOf, type MultiLease, type MultiLock } from './all.ts';
@@ -151,7 +157,7 @@ function areValidFor(leases: readonly Lease[], minRemainingMs: number): boolean 
 
 function checkOptions(options: AcquireOptions | undefined): void {
   if (options === undefined) return;
-  if (typeof options !== 'object' || options === null) throw mustBe('The options', 'an object', options);
+  checkKeys(options, ACQUIRE_KEYS);
   if (options.within !== undefined) throw mustBe('within', 'absent in all()', options.within);
   if (options.steal) throw mustBe('steal', 'absent in all()', options.steal);
 }

@@ -1,8 +1,8 @@
 import type { LockManager } from '../create-locks.ts';
-import { mustBe } from '../errors.ts';
+import { invalidArgument, mustBe, quote } from '../errors.ts';
 import type { BaseLease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
-import type { AcquireOptions, LockOptions } from '../options.ts';
+import { type AcquireOptions, checkKeys, LOCK_KEYS, type LockOptions } from '../options.ts';
 
 export interface LockedOptions
   extends Omit<AcquireOptions, 'within' | 'steal'>,
@@ -57,7 +57,9 @@ export function locked<This, A extends unknown[], R>(
  * A method whose calls with the same key exclude each other, over all processes: a decorator of the TC39 standard.
  *
  * @param locks - the manager, or how an instance finds its own
- * @param key - default `Class.method`, of the class that declares it. Name it where a bundler shortens class names.
+ * @param key - default `Class.method`, of the class that declares it. Give one where a bundler shortens class names, for
+ * private methods, and under other decorators.
+ * @throws LockError `LOCK_INVALID_ARGUMENT`; the decorated method rejects as `Lock.run`
  * @example
  * ```ts
  * class Stock {
@@ -83,6 +85,7 @@ export function Locked<This extends object, A extends unknown[]>(
     }
     return async function replacement(this: This, ...args: A) {
       const manager = typeof locks === 'function' ? locks(this) : locks;
+      checkManager(manager);
       const name =
         key === undefined
           ? `${declarerOf(this, context.name, replacement)}.${String(context.name)}`
@@ -101,6 +104,7 @@ interface Prepared {
 }
 
 function prepare(options: LockedOptions = {}): Prepared {
+  checkKeys(options, [...LOCK_KEYS, 'signal', 'whenContended', 'mode']);
   const { whenContended = 'wait', mode = 'exclusive', reentrant, ...acquire } = options;
   if (whenContended !== 'wait' && whenContended !== 'refuse') {
     throw mustBe('whenContended', 'wait or refuse', whenContended);
@@ -129,7 +133,10 @@ function declarerOf(self: object, name: string | symbol, method: unknown): strin
     const declarer = typeof owner === 'function' ? owner : (owner as { constructor?: unknown }).constructor;
     if (typeof declarer === 'function' && declarer.name !== '') return declarer.name;
   }
-  throw mustBe('The key of @Locked()', 'given where the class has no name', undefined);
+  throw invalidArgument(
+    `@Locked() cannot tell the class of the method ${quote(String(name))}: the method is private or wrapped by another ` +
+      'decorator, or the class has no name. Give it a key.',
+  );
 }
 
 function checkKey(key: unknown): void {
@@ -139,5 +146,5 @@ function checkKey(key: unknown): void {
 
 function checkManager(locks: Manager): void {
   if (typeof (locks as Partial<Manager> | null | undefined)?.lock === 'function') return;
-  throw mustBe('The first argument', 'what createLocks() gave', locks);
+  throw mustBe('The lock manager', 'what createLocks() gave', locks);
 }
