@@ -2,7 +2,7 @@ import type { LockMode } from '@locks/core/backend';
 import { Etcd3 } from 'etcd3';
 import { describe, expect, test, vi } from 'vitest';
 import { etcdBackend } from '../src/index.ts';
-import { acquire, call, callFor, Counted, freshName, request, take, useEtcd } from './fixture.ts';
+import { acquire, call, Counted, freshName, request, take, useEtcd } from './fixture.ts';
 
 const shared: LockMode = { kind: 'shared' };
 const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
