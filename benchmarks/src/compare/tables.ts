@@ -94,7 +94,6 @@ function contendedTable(comparison: Comparison): Table {
   };
 }
 
-
 export function tripsSection(trips: readonly TripsResult[]): Section {
   const contended = trips.some(({ handOff }) => handOff !== undefined);
   const figure = (value: number | undefined): string => value?.toFixed(2) ?? '';

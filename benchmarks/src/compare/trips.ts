@@ -47,7 +47,7 @@ export async function measureTrips(
     const names = [`trips:${contender.name}`];
     await worker.call('loop', { names, forMs: WARM_UP_MS });
     const { busyMs: pingMs } = await worker.call('ping', PINGS, 1);
-    const { pairs, elapsedMs, waits } = await worker.call('loop', { names, forMs });
+    const { waits, wholes } = await worker.call('loop', { names, forMs });
     const gapOf = async (workers: typeof crew): Promise<number> => {
       // In the first one, waiters open what they need for waiting.
       await contend(workers, contender, forMs);
@@ -59,7 +59,7 @@ export async function measureTrips(
       floor: contender.floor,
       pingMs,
       acquire: median(waits) / pingMs,
-      pair: elapsedMs / pairs / pingMs,
+      pair: median(wholes) / pingMs,
       ...(contended && { handOff: await gapOf([worker]), handOffBetween: await gapOf(crew) }),
     };
   } finally {

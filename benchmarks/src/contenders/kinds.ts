@@ -1,4 +1,10 @@
-import { type BaseLease, createLocks, type LockBackend, type LockManager, type MultiLease } from '@locks/core';
+import {
+  type BaseLease,
+  createLocks,
+  type LockBackend,
+  type LockManager,
+  type MultiLease,
+} from '@locks/core';
 import { quorumBackend } from '@locks/core/quorum';
 import { redisBackend as ioredisBackend } from '@locks/redis-ioredis';
 import { redisBackend as nodeRedisBackend } from '@locks/redis-node';
@@ -83,8 +89,7 @@ const kinds: readonly Kind[] = [
     name: `all of ${TOGETHER}`,
     rows: ['all'],
     against: `${TOGETHER} separate`,
-    acquire: (locks, name) =>
-      locks.all(partsOf(name).map((part) => locks.lock(part))).acquire(waitForever),
+    acquire: (locks, name) => locks.all(partsOf(name).map((part) => locks.lock(part))).acquire(waitForever),
   },
   {
     name: 'quorum of 3',
@@ -181,10 +186,7 @@ const pollingSemaphore: KindsContender = {
 };
 
 export const kindsContenders: readonly KindsContender[] = [
-  ...[ioredis, nodeRedis].flatMap((client) => [
-    ...kinds.map((kind) => ours(client, kind)),
-    separate(client),
-  ]),
+  ...[ioredis, nodeRedis].flatMap((client) => [...kinds.map((kind) => ours(client, kind)), separate(client)]),
   pollingSemaphore,
 ];
 

@@ -75,7 +75,10 @@ async function untilFirst(client: Client, parent: string, own: string): Promise<
   for (;;) {
     const names = await done<readonly string[]>((end) => client.getChildren(parent, end));
     // All have the same prefix, and the server pads the numbers.
-    const before = names.filter((name) => name < own).sort().at(-1);
+    const before = names
+      .filter((name) => name < own)
+      .sort()
+      .at(-1);
     if (before === undefined) return;
     await new Promise<void>((resolve, reject) => {
       client.exists(`${parent}/${before}`, resolve, (error, stat) => {
@@ -86,7 +89,9 @@ async function untilFirst(client: Client, parent: string, own: string): Promise<
   }
 }
 
-function done<T = void>(send: (end: (error: Error | null | undefined, value?: T) => void) => void): Promise<T> {
+function done<T = void>(
+  send: (end: (error: Error | null | undefined, value?: T) => void) => void,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     send((error, value) => {
       if (error) reject(error);

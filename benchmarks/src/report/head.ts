@@ -16,7 +16,14 @@ export interface ReportHead {
 
 const NOISY_LOAD = 0.7;
 
-export function headLines({ date, machine, placement, versions, settings, failures = [] }: ReportHead): string[] {
+export function headLines({
+  date,
+  machine,
+  placement,
+  versions,
+  settings,
+  failures = [],
+}: ReportHead): string[] {
   const { cpu, cores, memoryGb, kernel, load } = machine;
   const noise = load > NOISY_LOAD ? '; NOT QUIET: these figures are noise' : '';
   const versionList = Object.entries(versions).map(([name, version]) => `${name} ${version}`);

@@ -18,7 +18,9 @@ export const mysqlStore: Store = {
             const [rows] = await control.query<mysql.RowDataPacket[]>("SHOW GLOBAL STATUS LIKE 'Com\\_%'");
             return new Map(
               rows
-                .map((row) => [String(row['Variable_name']).replace('Com_', ''), Number(row['Value'])] as const)
+                .map(
+                  (row) => [String(row['Variable_name']).replace('Com_', ''), Number(row['Value'])] as const,
+                )
                 // Preparing is not executing, and what is executed is counted under its own name.
                 .filter(([kind, count]) => count > 0 && !kind.startsWith('stmt_')),
             );

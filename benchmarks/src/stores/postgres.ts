@@ -8,7 +8,8 @@ FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%' GROUP BY 1`;
 
 export const postgresStore: Store = {
   id: 'postgres',
-  counting: '`pg_stat_statements`: the calls of every statement that a client sent; not those inside functions',
+  counting:
+    '`pg_stat_statements`: the calls of every statement that a client sent; not those inside functions',
   async start() {
     const server = await startPostgres({
       settings: {

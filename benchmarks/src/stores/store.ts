@@ -8,4 +8,3 @@ export interface Store {
   readonly counting: string;
   start(): Promise<StageServer>;
 }
-

@@ -37,6 +37,8 @@ export interface LoopResult {
   readonly cpuMicros: number;
   /** How long each acquire took, in milliseconds. */
   readonly waits: Float64Array;
+  /** How long each acquire and release took together. */
+  readonly wholes: Float64Array;
 }
 
 export interface ContendTask {
