@@ -81,8 +81,14 @@ export class Lab implements AsyncDisposable {
   }
 
   /** A process of its own that acquires a lock; resolves when it holds, or, with `waits`, when it has begun to wait. */
-  async process(server: Server, name: string, waits = false): Promise<ChildProcess> {
-    const child = fork(HOLDER, [server.url, name, String(SESSION_MS)], { execArgv: [] });
+  async process(
+    at: { readonly port: number },
+    name: string,
+    waits = false,
+    sessionMs = SESSION_MS,
+  ): Promise<ChildProcess> {
+    const url = `postgres://postgres@127.0.0.1:${at.port}/postgres`;
+    const child = fork(HOLDER, [url, name, String(sessionMs)], { execArgv: [] });
     this.#stack.defer(() => {
       child.kill('SIGKILL');
     });

@@ -1,4 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
+import { waitUntil } from '@locks/test-servers';
 import { afterAll, describe, expect, it } from 'vitest';
 import {
   entry,
@@ -155,6 +157,62 @@ describe.concurrent('what happens to the network and to other processes', { time
     expect(await told).toEqual(['lost: session-lost', undefined]);
     next.lease.assertValid();
     await next.lease.release();
+  });
+
+  it('a grant that reached a process which stood still, and is long withdrawn: it does not believe it', async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    const [near, behind] = [lab.locks(server), lab.locks(server)];
+    const lease = await near.lock(name).acquire();
+    // Its sessions live through all this; only the claim runs out.
+    const child = await lab.process(proxy, name, true, 15_000);
+    await untilWaiting(near, name);
+    const entered = behind.lock(name).acquire({ waitMs: 20_000 });
+    await untilWaiting(near, name, 2);
+    const told = once(child, 'message');
+    await freeze(child);
+    await lease.release();
+    // The grant is on its way to the process; that it is withdrawn is never heard of.
+    await waitUntil(() => proxy.connections().length >= 2, { what: 'its connections' });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    proxy.blackhole();
+    const next = await entered;
+    child.kill('SIGCONT');
+    const silence = new Promise((resolve) => setTimeout(resolve, 1_000, 'nothing'));
+    expect(await Promise.race([told, silence])).toBe('nothing');
+    next.assertValid();
+    await next.release();
+    await proxy.heal();
+    expect(await told).toEqual(['holds', undefined]);
+  });
+
+  it('whoever was told to wait has its place, however slow its connection is', async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    const [slow, quick] = [lab.locks(proxy), lab.locks(server)];
+    await (await slow.lock(`${name} warm`).acquire()).release();
+    const [main] = proxy.connections();
+    const lease = await quick.lock(name).acquire();
+    proxy.latency(150, { direction: 'toServer', only: (connection) => connection !== main });
+    const order: string[] = [];
+    let contended = false;
+    const listen = (message: unknown) => {
+      contended ||= (message as { resource?: string }).resource === name;
+    };
+    subscribe('locks:contended', listen);
+    const first = slow.lock(name).run(() => void order.push('slow'));
+    await waitUntil(() => contended, { what: 'the first attempt to be answered' });
+    unsubscribe('locks:contended', listen);
+    const second = lab.locks(server).lock(name);
+    const then = second.run(() => void order.push('quick'));
+    await untilWaiting(quick, name, 2);
+    await lease.release();
+    await Promise.all([first, then]);
+    expect(order).toEqual(['slow', 'quick']);
   });
 
   it('a killed holder is gone at once, and so is a killed waiter, before its turn', async () => {
