@@ -14,17 +14,11 @@ import type {
 import { guardPool, openPlace } from '../pool/place.ts';
 import { isRetryablePostgresError } from '../pool/retryable.ts';
 import { type Answer, Statements } from '../pool/statements.ts';
+import { inspectResource, listResources } from './inspection.ts';
 import { modeColumns, toMode } from './modes.ts';
 import { type CheckedOptions, checkOptions, type PostgresLeaseOptions } from './options.ts';
-import {
-  type HandOver,
-  parseAttempt,
-  parseHandOvers,
-  splitServed,
-  toHolder,
-  toStanding,
-  toStates,
-} from './replies.ts';
+import { type HandOver, parseAttempt, parseHandOvers, splitServed, toHolder, toStanding } from './replies.ts';
+import { nameBytes } from './name-bytes.ts';
 import { ensureSchema } from './schema.ts';
 import { leaseSql, type LeaseSql } from './sql.ts';
 import { isUncontended, Uncontended } from './uncontended.ts';
@@ -47,7 +41,6 @@ const single = 0;
 const enqueues = 1;
 const steals = 2;
 
-const listPage = 64;
 /** How often a process that uses locks has what nobody asks for any more cleared. */
 const SWEEP_MS = 60_000;
 const FIND_SCHEMA_MS = 10_000;
@@ -93,7 +86,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    const name = bytes(request.resource);
+    const name = nameBytes(request.resource);
     // What was aborted before it is sent must not come in after its own abandon, on another connection.
     const givenUp = (): boolean => call.signal?.aborted === true;
     if (this.#mayBeUncontended(request)) {
@@ -123,7 +116,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
     const modes = requests.map(({ mode }) => modeColumns(mode));
     const values = [
-      requests.map(({ resource }) => bytes(resource)),
+      requests.map(({ resource }) => nameBytes(resource)),
       requests.map(({ acquisitionId }) => acquisitionId),
       modes.map(({ kind }) => kind),
       modes.map(({ weight }) => weight),
@@ -150,7 +143,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
 
   async abandon({ resource, acquisitionId }: AcquireRequest, call: Call): Promise<void> {
     this.#room.leave(acquisitionId);
-    await this.#serving(this.#sql.abandon, [bytes(resource), acquisitionId, this.#room.client], call);
+    await this.#serving(this.#sql.abandon, [nameBytes(resource), acquisitionId, this.#room.client], call);
     // An attempt that was still under way may have come in before the statement.
     this.#room.leave(acquisitionId);
   }
@@ -158,7 +151,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
     const requests = items.map(({ grant }) => grant.request);
     const values = [
-      requests.map(({ resource }) => bytes(resource)),
+      requests.map(({ resource }) => nameBytes(resource)),
       requests.map(({ acquisitionId }) => acquisitionId),
       items.map(({ grant }) => String(grant.fencingToken)),
       items.map(({ ttlMs }) => ttlMs),
@@ -169,7 +162,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
     const { resource, acquisitionId } = grant.request;
-    const name = bytes(resource);
+    const name = nameBytes(resource);
     if (isUncontended(grant) && this.#mayBeUncontended(grant.request)) {
       if (await this.#watched(this.#uncontended.release(grant, name, call))) return 'released';
     }
@@ -178,7 +171,12 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   }
 
   async downgrade({ request, fencingToken }: Grant, call: Call): Promise<Standing> {
-    const values = [bytes(request.resource), request.acquisitionId, String(fencingToken), this.#room.client];
+    const values = [
+      nameBytes(request.resource),
+      request.acquisitionId,
+      String(fencingToken),
+      this.#room.client,
+    ];
     const { first } = await this.#serving(this.#sql.downgrade, values, call);
     const [letter = '', ms] = first.split(' ');
     return letter === 'h' ? { status: 'held', validForMs: Number(ms) } : toStanding(letter);
@@ -187,34 +185,19 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
     const { first } = await this.#serving(
       this.#sql.resize,
-      [bytes(resource), limit, this.#room.client],
+      [nameBytes(resource), limit, this.#room.client],
       call,
     );
     const [letter, kind, weight, permits] = first.split(' ');
     return letter === 'c' ? { status: 'conflict', with: toMode(kind, weight, permits) } : { status: 'set' };
   }
 
-  async inspect(resource: string, call: Call): Promise<ResourceState> {
-    const { rows } = await this.#run(this.#sql.state, [[bytes(resource)]], call);
-    return toStates(rows).get(resource) ?? { resource, holders: [], waiters: [] };
+  inspect(resource: string, call: Call): Promise<ResourceState> {
+    return inspectResource((sql, values) => this.#run(sql, values, call), this.#sql, resource);
   }
 
-  async *list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
-    let from = bytes(prefix);
-    const before = endOf(from);
-    for (let inclusive = true; ; inclusive = false) {
-      const names = await this.#run(this.#sql.names, [from, inclusive, before, listPage], call);
-      const page = names.rows.map(([digits]) => Buffer.from(digits ?? '', 'hex'));
-      if (page.length === 0) return;
-      const { rows } = await this.#run(this.#sql.state, [page], call);
-      const states = toStates(rows);
-      for (const name of page) {
-        const state = states.get(name.toString('utf8'));
-        if (state !== undefined) yield state;
-        from = name;
-      }
-      if (page.length < listPage) return;
-    }
+  list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
+    return listResources((sql, values) => this.#run(sql, values, call), this.#sql, prefix);
   }
 
   async forceRelease(
@@ -222,7 +205,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     expectedId: string | undefined,
     call: Call,
   ): Promise<readonly Holder[]> {
-    const values = [bytes(resource), expectedId ?? null, this.#room.client];
+    const values = [nameBytes(resource), expectedId ?? null, this.#room.client];
     const { rows, sentAt } = await this.#run(this.#sql.forceRelease, values, call);
     const served = rows.find(([, role]) => role === 's');
     this.#handOver(parseHandOvers(served?.[2] ?? ''), call.now() - sentAt);
@@ -312,18 +295,6 @@ function toGrant(
     ? { request, fencingToken, countedFrom }
     : // Granted by an earlier sending, or handed over: what is left of that lease.
       { request, fencingToken, countedFrom, validForMs: ms };
-}
-
-function bytes(name: string): Buffer {
-  return Buffer.from(name, 'utf8');
-}
-
-/** The first name in byte order that does not begin with `prefix`; null: none. No byte of UTF-8 is 0xff. */
-function endOf(prefix: Buffer): Buffer | null {
-  if (prefix.length === 0) return null;
-  const end = Buffer.from(prefix);
-  end[end.length - 1] = (end[end.length - 1] as number) + 1;
-  return end;
 }
 
 /** No such schema, table or function. */

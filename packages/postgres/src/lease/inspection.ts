@@ -1,0 +1,35 @@
+import type { ResourceState } from '@locks/core/backend';
+import type { Answer } from '../pool/statements.ts';
+import { endOfPrefix, nameBytes } from './name-bytes.ts';
+import { toStates } from './replies.ts';
+import type { LeaseSql } from './sql.ts';
+
+/** How many resources a statement shows. */
+const PAGE = 64;
+
+type Ask = (sql: string, values: unknown[]) => Promise<Answer>;
+
+/** Who holds a resource and who waits for it. */
+export async function inspectResource(ask: Ask, sql: LeaseSql, resource: string): Promise<ResourceState> {
+  const { rows } = await ask(sql.state, [[nameBytes(resource)]]);
+  return toStates(rows).get(resource) ?? { resource, holders: [], waiters: [] };
+}
+
+/** The same of every name in use that begins with `prefix`, in byte order, page by page. */
+export async function* listResources(ask: Ask, sql: LeaseSql, prefix: string): AsyncGenerator<ResourceState> {
+  let from = nameBytes(prefix);
+  const before = endOfPrefix(from);
+  for (let inclusive = true; ; inclusive = false) {
+    const names = await ask(sql.names, [from, inclusive, before, PAGE]);
+    const page = names.rows.map(([digits]) => Buffer.from(digits ?? '', 'hex'));
+    if (page.length === 0) return;
+    const { rows } = await ask(sql.state, [page]);
+    const states = toStates(rows);
+    for (const name of page) {
+      const state = states.get(name.toString('utf8'));
+      if (state !== undefined) yield state;
+      from = name;
+    }
+    if (page.length < PAGE) return;
+  }
+}
