@@ -21,10 +21,16 @@ async function makeConsumer(): Promise<string> {
   const packages = await packedPackages();
   const folder = mkdtempSync(join(tmpdir(), 'consumer-'));
   cpSync(join(root, 'scripts/consumer'), folder, { recursive: true });
-  const clients = packages.flatMap((one) => Object.entries(one.manifest.peerDependencies ?? {}));
+  // Optional ones an application need not have: vitest, and a client that compiles at its installation.
+  const clients = packages.flatMap(({ manifest }) =>
+    Object.entries(manifest.peerDependencies ?? {}).filter(
+      ([name]) => manifest.peerDependenciesMeta?.[name]?.optional !== true,
+    ),
+  );
   const dependencies = {
-    ...Object.fromEntries(clients.filter(([name]) => name !== 'vitest')),
+    ...Object.fromEntries(clients),
     '@types/node': '^24.0.0',
+    '@types/pg': '^8.15.0',
     ...Object.fromEntries(packages.map((one) => [one.manifest.name, `file:${one.tarball}`])),
   };
   const manifest = { name: 'consumer', private: true, type: 'module', dependencies };

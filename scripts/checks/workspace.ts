@@ -9,6 +9,7 @@ export interface Manifest {
   readonly exports?: Readonly<Record<string, string | { readonly types?: string; readonly default: string }>>;
   readonly scripts?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
 }
 
 export interface WorkspacePackage {

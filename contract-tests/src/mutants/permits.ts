@@ -130,7 +130,10 @@ export const permitsMutants: readonly Mutant[] = [
     expected: ['permits/re-entered-as-they-are'],
     locks: (locks) =>
       overSemaphores(locks, (slots) => ({
-        acquire: ({ within: _, ...options } = {}) => slots.acquire({ ...options, weight: 1 }),
+        acquire(given = {}) {
+          const { within: _, ...options } = given;
+          return slots.acquire({ ...options, weight: 1 });
+        },
       })),
   },
   {

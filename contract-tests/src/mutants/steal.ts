@@ -11,7 +11,10 @@ export const stealMutants: readonly Mutant[] = [
     expected: ['steal/takes-it-at-once', 'steal/the-queue-stays-behind', 'steal/ends-every-share'],
     backend: (backend) =>
       delegate(backend, {
-        attempt: ({ steal: _, ...request }, enqueue, call) => backend.attempt(request, enqueue, call),
+        attempt(request, enqueue, call) {
+          const { steal: _, ...plain } = request;
+          return backend.attempt(plain, enqueue, call);
+        },
       }),
   },
   {

@@ -13,9 +13,9 @@ interface Budget {
 const kilobyte = 1_000;
 /** Above what was first aimed at: see docs/adr/0006-size-budgets.md. */
 const budgets: Readonly<Record<string, Budget>> = {
-  core: { limitBytes: 11 * kilobyte, external: [] },
-  'redis-ioredis': { limitBytes: 12.2 * kilobyte, external: ['@locks/core', 'ioredis'] },
-  'redis-node': { limitBytes: 12.2 * kilobyte, external: ['@locks/core', 'redis', '@redis/*'] },
+  core: { limitBytes: 15.3 * kilobyte, external: [] },
+  'redis-ioredis': { limitBytes: 17.4 * kilobyte, external: ['@locks/core', 'ioredis'] },
+  'redis-node': { limitBytes: 17.4 * kilobyte, external: ['@locks/core', 'redis', '@redis/*'] },
 };
 
 /** What an application carries: the main entry bundled, minified and gzipped. */
@@ -27,7 +27,8 @@ export const sizeStep: Step = {
     const checks = [];
     const notes = [];
     for (const { shortName, folder, manifest } of publishedPackages) {
-      const budget = budgets[shortName] ?? { limitBytes: Infinity, external: ['@locks/core'] };
+      const peers = Object.keys(manifest.peerDependencies ?? {});
+      const budget = budgets[shortName] ?? { limitBytes: Infinity, external: ['@locks/core', ...peers] };
       const { bytes, parts, error } = await bundle(folder, manifest.name, budget.external);
       if (error !== undefined) {
         checks.push({ name: manifest.name, problem: error });
