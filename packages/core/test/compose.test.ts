@@ -407,3 +407,25 @@ test('a lease that is valid, but for less than asked, says so without a reason o
   );
   lease.assertValid();
 });
+
+test('a weight that is absent by value is one, also beside other options', async () => {
+  const asked: AcquireRequest[] = [];
+  const backend = withModes({
+    attempt(request, _, call) {
+      asked.push(request);
+      return Promise.resolve(granted(request, call));
+    },
+  });
+  const slots = locksOn(backend).semaphore('a', 3);
+  await slots.acquire({ weight: undefined, waitMs: 50 });
+  await slots.tryAcquire({ weight: 2, waitMs: 50 });
+  await slots.acquire();
+  expect(asked.map(({ mode }) => mode.kind === 'permit' && mode.weight)).toEqual([1, 2, 1]);
+  await expect(slots.acquire(null as never)).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+});
+
+test('a resize that the backend does not answer sets nothing', async () => {
+  const slots = locksOn(withModes({ resize: () => Promise.resolve(undefined as never) })).semaphore('a', 2);
+  await expect(slots.resize(5)).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+  expect(slots.permits).toBe(2);
+});

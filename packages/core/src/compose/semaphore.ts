@@ -36,7 +36,8 @@ export interface Semaphore<L extends BaseLease = Lease> extends Lock<L> {
   run<T>(work: (lease: L) => T | Promise<T>, options?: PermitOptions): Promise<T>;
   /**
    * Sets the number of permits, for this object and for all that live on the resource. A lower number ends no hold:
-   * nothing is granted until those that are held fit. Other objects that name the old number get `LOCK_CONFLICT` while
+   * nothing is granted until those that are held fit, and one who waits for more than there are now waits, with those
+   * behind it, until there are more. Other objects that name the old number get `LOCK_CONFLICT` while
    * the resource is in use.
    * @param permits - a whole number from 1 to 1 000 000 000
    * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CONFLICT`, `LOCK_BACKEND`, `LOCK_CLOSED`
@@ -96,20 +97,27 @@ export class PermitLock implements Semaphore {
     const answer = await this.#engine.ask('resize', this.name, OPERATOR_CALL_MS, async (call) =>
       backend.resize?.(this.name, permits, call),
     );
-    if (answer?.status === 'conflict') {
-      const mode = { ...this.mode, limit: permits } as LockMode;
-      throw conflictError(this.#engine, { resource: this.name, mode }, answer.with);
+    switch (answer?.status) {
+      case 'set':
+        this.#permits = permits;
+        return;
+      case 'conflict': {
+        const mode = { ...this.mode, limit: permits } as LockMode;
+        throw conflictError(this.#engine, { resource: this.name, mode }, answer.with);
+      }
+      default: {
+        const cause = new Error('the backend broke its contract: no answer');
+        throw this.#engine.backendError('resize', this.name, cause);
+      }
     }
-    this.#permits = permits;
   }
 
   /** The lock on so many permits, and the options that are left. */
   #weighing(options: PermitOptions | undefined): [ResourceLock, AcquireOptions | undefined] {
-    let weight = 1;
+    let weight: number | undefined = 1;
     let rest: AcquireOptions | undefined = options;
-    if (typeof options === 'object' && options !== null && options.weight !== undefined) {
-      ({ weight, ...rest } = { ...options, weight: checkPermits('weight', options.weight, this.#permits) });
-    }
+    if (typeof options === 'object' && options !== null) ({ weight = 1, ...rest } = options);
+    checkPermits('weight', weight, this.#permits);
     const mode = { kind: 'permit', limit: this.#permits, weight } as const;
     return [new ResourceLock(this.#engine, this.name, mode, this.#options), rest];
   }
