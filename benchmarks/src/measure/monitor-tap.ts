@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import type { Redis } from 'ioredis';
 import type { Counted } from './meter.ts';
 
@@ -11,32 +12,33 @@ export interface Monitored extends Counted {
 
 /** Counts the requests that reach the server during `work`. It slows the server: not for timed runs. */
 export async function countRequests<T>(control: Redis, work: () => Promise<T>): Promise<[Monitored, T]> {
-  const tap = await control.monitor();
   const sent = new Map<string, number>();
   const inScripts = new Set<string>();
   const times: number[] = [];
   let total = 0;
   let counting = false;
   const mark = randomUUID();
-  tap.on('monitor', (time: string, args: string[], source: string) => {
-    if (args[1] === mark) {
+  let marked = Promise.withResolvers<void>();
+  const tap = await openTap(control, ({ time, source, command, first }) => {
+    if (first === mark) {
       counting = !counting;
-      tap.emit('marked');
+      marked.resolve();
+    } else if (counting && source === 'lua') {
+      inScripts.add(command);
     } else if (counting) {
-      const name = (args[0] as string).toLowerCase();
-      if (source === 'lua') {
-        inScripts.add(name);
-        return;
-      }
-      sent.set(name, (sent.get(name) ?? 0) + 1);
-      times.push(Number(time) * 1000);
+      sent.set(command, (sent.get(command) ?? 0) + 1);
+      times.push(time * 1000);
       total += 1;
     }
   });
+  tap.once('error', (error) => marked.reject(error));
+  tap.once('close', () => marked.reject(new Error('Redis ended the connection that monitors it.')));
+  // Whoever asks next is told; nobody may be asking just now.
+  marked.promise.catch(() => {});
   const passMark = async (): Promise<void> => {
-    const passed = once(tap, 'marked');
     await control.echo(mark);
-    await passed;
+    await marked.promise;
+    marked = Promise.withResolvers<void>();
   };
   try {
     await passMark();
@@ -45,6 +47,56 @@ export async function countRequests<T>(control: Redis, work: () => Promise<T>): 
     const alsoInScripts = [...sent.keys()].filter((name) => inScripts.has(name));
     return [{ sent, total, alsoInScripts, times }, result];
   } finally {
-    tap.disconnect();
+    marked.promise.catch(() => {});
+    tap.destroy();
   }
+}
+
+interface Line {
+  /** In seconds on the server's clock. */
+  readonly time: number;
+  readonly source: string;
+  readonly command: string;
+  /** The first argument, as it is escaped. */
+  readonly first: string | undefined;
+}
+
+const LINE = /^\+([\d.]+) \[\d+ ([^\]]*)\] "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?/;
+const CONNECT_MS = 5_000;
+
+/** A connection of its own: that of ioredis falls over a line that comes together with the answer to `MONITOR`. */
+async function openTap({ options }: Redis, told: (line: Line) => void): Promise<Socket> {
+  const { host = '127.0.0.1', port = 6379, username, password } = options;
+  if (options.tls !== undefined) throw new Error('Requests are counted without TLS only.');
+  const socket = connect({ host, port, noDelay: true });
+  const signal = AbortSignal.timeout(CONNECT_MS);
+  try {
+    await once(socket, 'connect', { signal });
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+  let rest = '';
+  let missing = password ? 2 : 1;
+  const opened = Promise.withResolvers<void>();
+  socket.once('close', () => opened.reject(new Error('Redis ended the connection that monitors it.')));
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\r\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const [, time, source = '', command = '', first] = LINE.exec(line) ?? [];
+      if (time !== undefined) told({ time: Number(time), source, command: command.toLowerCase(), first });
+      else if (line.startsWith('-')) opened.reject(new Error(`Redis refused to be monitored: ${line}`));
+      else if (line === '+OK' && (missing -= 1) === 0) opened.resolve();
+    }
+  });
+  if (password) {
+    const args = ['AUTH', ...(username ? [username] : []), password];
+    socket.write(
+      `*${args.length}\r\n${args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`).join('')}`,
+    );
+  }
+  socket.write('*1\r\n$7\r\nMONITOR\r\n');
+  await opened.promise;
+  return socket;
 }
