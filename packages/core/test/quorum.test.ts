@@ -226,3 +226,16 @@ test('many who wait in one process ask the nodes no more than one', async () => 
   expect(asked - 150).toBeLessThanOrEqual(50);
   expect(new Set(await Promise.all(waiting))).toEqual(new Set(['LOCK_TIMEOUT']));
 });
+
+test('a holder is shown though one of just the majority that granted does not answer', async () => {
+  const holding = (): Node =>
+    nodeWith({
+      inspect: (resource) =>
+        Promise.resolve({ resource, holders: [{ acquisitionId: 'mine', mode: request.mode }], waiters: [] }),
+    });
+  const down = nodeWith({ inspect: () => Promise.reject(new Error('down')) });
+  const shown = (nodes: Node[]) => quorumOf(nodes).inspect('a', call);
+  expect((await shown([holding(), down, nodeWith()])).holders).toMatchObject([{ acquisitionId: 'mine' }]);
+  // All answered: a minority holds nothing.
+  expect((await shown([holding(), nodeWith(), nodeWith()])).holders).toEqual([]);
+});

@@ -175,7 +175,7 @@ class NodesBackend implements QuorumBackend {
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceState> {
-    const { majority } = this.#quorum;
+    const { majority, nodes } = this.#quorum;
     const votes = await this.#answersOfMost('inspect', call, (node, nodeCall) =>
       node.inspect(resource, nodeCall),
     );
@@ -184,7 +184,8 @@ class NodesBackend implements QuorumBackend {
       byId.set(holder.acquisitionId, [...(byId.get(holder.acquisitionId) ?? []), holder]);
     }
     const holders = [...byId.values()]
-      .filter((seen) => seen.length >= majority)
+      // Those that did not answer may hold it too.
+      .filter((seen) => seen.length + nodes.length - votes.length >= majority)
       .map((seen) => summary(seen, majority));
     return { resource, holders, waiters: [] };
   }
