@@ -107,7 +107,8 @@ export class Statements {
   #watch(): void {
     this.#watcher ??= setInterval(() => {
       const now = performance.now();
-      for (const { end, until } of this.#flying) if (until <= now) end(new NoAnswerError());
+      for (const { end, until } of this.#flying)
+        if (until <= now) afterReading(() => end(new NoAnswerError()));
       if (this.#flying.size > 0) return;
       clearInterval(this.#watcher);
       this.#watcher = undefined;
@@ -145,7 +146,7 @@ export class ConnectionStatements {
     return new Promise((resolve, reject) => {
       const sentAt = call.now();
       const answerMs = Math.max(1, Math.min(call.deadline - sentAt, this.#answerMs));
-      const timer = setTimeout(() => reject(new NoAnswerError()), answerMs);
+      const timer = setTimeout(() => afterReading(() => reject(new NoAnswerError())), answerMs);
       send(this.#client, { text, values }, (error, result) => {
         clearTimeout(timer);
         if (error) return reject(error);
@@ -185,6 +186,11 @@ function send(
 export function isStrangeStatement(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === '26000' || code === '42P05';
+}
+
+/** After a stalled event loop timers come first: what has arrived meanwhile is read before it counts as missing. */
+function afterReading(then: () => void): void {
+  setImmediate(then);
 }
 
 /** No error, or one that the server told and that leaves the connection as it was. */
