@@ -19,6 +19,8 @@ interface Library {
 const library = createRequire(import.meta.url)('node-zookeeper-client') as Library;
 
 const CLOSE_MS = 1_000;
+const CONNECT_MS = 5_000;
+const TRIES = 10;
 
 /** A connection of its own for `act`. */
 export async function withAdmin<T>(
@@ -47,12 +49,36 @@ export async function connectClient(
 ): Promise<AdminClient> {
   const resumed = session && { sessionId: session.id, sessionPassword: session.password };
   const client = library.createClient(servers, { sessionTimeout, spinDelay: 100, ...resumed });
-  await new Promise<void>((resolve, reject) => {
+  surviveUnknownCodes(client);
+  const connected = new Promise<void>((resolve, reject) => {
     client.once('connected', resolve);
     client.once('expired', () => reject(new Error('The session is over.')));
-    client.connect();
+    // The library would try for ever, and keep the process alive.
+    setTimeout(() => reject(new Error(`No connection to ${servers}.`)), CONNECT_MS).unref();
   });
-  return client;
+  client.connect();
+  try {
+    await connected;
+    return client;
+  } catch (error) {
+    client.close();
+    throw error;
+  }
+}
+
+/** The library throws a code that it does not know where nobody can catch it: as of a request after the session's end. */
+function surviveUnknownCodes(client: AdminClient): void {
+  const { connectionManager: manager } = client as unknown as {
+    connectionManager: { socket?: { destroy(): void }; onSocketData(data: Buffer): void };
+  };
+  const original = manager.onSocketData;
+  manager.onSocketData = (data) => {
+    try {
+      original.call(manager, data);
+    } catch {
+      manager.socket?.destroy();
+    }
+  };
 }
 
 /** A session, as whoever wants to end it must know it. */
@@ -88,7 +114,8 @@ export async function endSession(servers: string, victim: Victim): Promise<void>
     told = true;
   });
   // The victim's connection ends when its session is taken over; it may be quick, and take it back.
-  while (!told) {
+  for (let tries = 0; !told; tries += 1) {
+    if (tries === TRIES) throw new Error('The session does not end.');
     // It fails where the session is over already.
     await withAdmin(servers, async () => {}, session).catch(() => undefined);
     await waitUntil(() => told, { what: 'the client to be told', timeoutMs: 500 }).catch(() => undefined);

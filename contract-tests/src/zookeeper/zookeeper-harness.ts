@@ -9,8 +9,8 @@ import { nativeLibrary } from './native-library.ts';
 export type Client = 'node-zookeeper-client' | 'zookeeper';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_ZOOKEEPER';
-/** What the death of a holder costs. */
-const SESSION_MS = 2_000;
+/** What the death of a holder costs; two thirds of it are what a busy machine may stand still. */
+const SESSION_MS = 4_000;
 /** Sessions end in steps of the server's tick. */
 const TICK_MS = 400;
 

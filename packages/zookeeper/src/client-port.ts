@@ -15,8 +15,10 @@ export interface ClientPort {
   children(path: string): Promise<Children>;
   /** `changed` is called once, when the node is changed or deleted after this was answered. */
   read(path: string, changed?: () => void): Promise<NodeContent>;
-  /** Leaves a server that does not answer for another one, with the same session. */
+  /** Gives up the connection, or the attempt to get one, and tries the next server, with the same session. */
   moveOn?(): void;
+  /** Whether there is another server to go to. */
+  readonly hasChoice: boolean;
   /** Ends the session and the connection, whatever state they are in. */
   close(): Promise<void>;
 }
@@ -77,6 +79,8 @@ const CODES: Readonly<Record<number, ZooKeeperErrorCode>> = {
   [-4]: 'CONNECTION_LOSS',
   // The client's own time limit: the request may have run.
   [-7]: 'CONNECTION_LOSS',
+  // A request that met the end of its session.
+  [-12]: 'SESSION_EXPIRED',
   [-101]: 'NO_NODE',
   [-102]: 'NO_AUTH',
   [-110]: 'NODE_EXISTS',

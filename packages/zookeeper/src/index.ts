@@ -1,6 +1,7 @@
 import type { LockBackend } from '@locks/core';
 import library from 'node-zookeeper-client';
 import type { ZooKeeperCapabilities } from './capabilities.ts';
+import { hardenClient } from './harden-client.ts';
 import { NodeClientPort } from './node-client.ts';
 import type { NodeZooKeeperClient } from './node-client-types.ts';
 import {
@@ -65,7 +66,7 @@ function sourceOf({ acl, ...options }: ZooKeeperBackendOptions): ClientSource {
     const { client } = options;
     if (typeof client.getSessionId !== 'function')
       throw mustBe('client', 'a client of node-zookeeper-client', client);
-    return { kind: 'given', port: new NodeClientPort(client, false, acl) };
+    return { kind: 'given', port: new NodeClientPort(client, false, false, acl) };
   }
   const servers = checkServers(options.servers);
   const sessionTimeout = checkSessionTimeout(options.sessionTimeoutMs);
@@ -74,8 +75,9 @@ function sourceOf({ acl, ...options }: ZooKeeperBackendOptions): ClientSource {
     kind: 'own',
     open() {
       const client = library.createClient(servers, { sessionTimeout, spinDelay: SPIN_MS, retries: 0 });
+      hardenClient(client);
       prepare?.(client);
-      const port = new NodeClientPort(client, true, acl);
+      const port = new NodeClientPort(client, true, servers.includes(','), acl);
       client.connect();
       return port;
     },

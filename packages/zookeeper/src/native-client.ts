@@ -20,6 +20,8 @@ const INVALID_STATE = -9;
 
 /** The native package `zookeeper` behind the port. Its C client leaves silent servers by itself. */
 export class NativeClientPort implements ClientPort {
+  /** It goes by itself. */
+  readonly hasChoice = false;
   readonly #client: NativeZooKeeperClient;
   readonly #own: boolean;
   readonly #listeners = new Set<() => void>();

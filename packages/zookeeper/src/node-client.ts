@@ -8,9 +8,11 @@ import {
   type NodeContent,
   type NodeKind,
 } from './client-port.ts';
+import { managerOf } from './harden-client.ts';
 import type { NodeClientError, NodeStat, NodeZooKeeperClient } from './node-client-types.ts';
 
 const MODES: Readonly<Record<NodeKind, number>> = { persistent: 0, ephemeral: 1, 'ephemeral-sequential': 3 };
+const CONNECTION_LOSS = -4;
 /** How long the server may take to confirm the end of a session before the connection is torn down. */
 const CLOSE_MS = 500;
 /** A connection that was on its way when the client was closed is torn down for so long. */
@@ -21,15 +23,18 @@ export class NodeClientPort implements ClientPort {
   readonly #client: NodeZooKeeperClient;
   readonly #acl: readonly unknown[] | undefined;
   readonly #own: boolean;
+  readonly hasChoice: boolean;
   readonly #listeners = new Set<() => void>();
+  readonly #outstanding = new Set<(error: Error) => void>();
   // The library says EXPIRED and then DISCONNECTED: what ended stays ended.
   #ended = false;
   #refused = false;
 
   /** `own`: opened by us, so it may be torn down. */
-  constructor(client: NodeZooKeeperClient, own: boolean, acl?: readonly unknown[]) {
+  constructor(client: NodeZooKeeperClient, own: boolean, hasChoice: boolean, acl?: readonly unknown[]) {
     this.#client = client;
     this.#own = own;
+    this.hasChoice = hasChoice;
     this.#acl = acl;
     client.on('expired', this.#endedByServer);
     client.on('authenticationFailed', this.#refusedByServer);
@@ -129,6 +134,11 @@ export class NodeClientPort implements ClientPort {
   };
 
   readonly #tell = (): void => {
+    // The library has called back what it knew to be unanswered; what is left it forgot.
+    if (this.state !== 'connected') {
+      for (const reject of this.#outstanding) reject(errorOf(CONNECTION_LOSS, 'get an answer'));
+      this.#outstanding.clear();
+    }
     for (const listener of [...this.#listeners]) listener();
   };
 
@@ -141,12 +151,14 @@ export class NodeClientPort implements ClientPort {
 
   /** The library has no other way to end a connection that is silent. */
   #socket(): Socket | undefined {
-    return (this.#client as { connectionManager?: { socket?: Socket } }).connectionManager?.socket;
+    return managerOf(this.#client)?.socket;
   }
 
   #call<T>(doing: string, send: (done: Done<T>) => void): Promise<T> {
     return new Promise((resolve, reject) => {
+      this.#outstanding.add(reject);
       send((error, value) => {
+        this.#outstanding.delete(reject);
         if (error) reject(errorOf(error.code ?? 0, doing, error));
         else resolve(value as T);
       });

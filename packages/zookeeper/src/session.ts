@@ -179,7 +179,7 @@ export class Session {
     const sentAt = this.now();
     const moveOn = (): void => {
       // One that is only slow still answers what it was asked before.
-      if (this.#heardAt < sentAt && this.connected) this.port.moveOn?.();
+      if (this.#heardAt < sentAt && this.connected && this.port.hasChoice) this.port.moveOn?.();
     };
     // After a pause of this process the answer may be here, and read only after the timers.
     const silent = setTimeout(() => setImmediate(moveOn), this.timeoutMs * SUSPICIOUS).unref();
