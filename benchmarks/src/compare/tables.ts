@@ -105,6 +105,7 @@ export function tripsSection(trips: readonly TripsResult[]): Section {
         'acquire',
         'acquire and release',
         ...(contended ? ['hand-off', 'hand-off to another process'] : []),
+        'latency ms',
         'PING ms',
       ],
       lines: trips.map((result) => [
@@ -112,10 +113,11 @@ export function tripsSection(trips: readonly TripsResult[]): Section {
         figure(result.acquire),
         figure(result.pair),
         ...(contended ? [figure(result.handOff), figure(result.handOffBetween)] : []),
+        String(result.latencyMs),
         result.pingMs.toFixed(1),
       ]),
     },
-    note: 'Times through a proxy that delays everything by 10 ms each way, by the time of a `PING` there.',
+    note: 'Times through a proxy that delays everything by the latency each way, by the time of a `PING` there.',
   };
 }
 

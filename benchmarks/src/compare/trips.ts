@@ -3,14 +3,18 @@ import type { Address, Stage } from '../conduct/stage.ts';
 import type { Contender } from '../contenders/contender.ts';
 import { machineNow } from '../measure/clock.ts';
 import { readHistory } from '../measure/history.ts';
-import { median } from '../measure/quantiles.ts';
+import { median, quantile } from '../measure/quantiles.ts';
 
 /** Round trips to the server, one after another: what is sent together is one. */
 export interface TripsResult extends Pick<Contender, 'name' | 'kind' | 'floor'> {
+  /** Of the network, each way. */
+  readonly latencyMs: number;
   readonly pingMs: number;
   /** Of an uncontended acquire, and of acquire and release. */
   readonly acquire: number;
   readonly pair: number;
+  /** The median time of acquire and release. */
+  readonly pairMs: number;
   /** From one holder's exit to the entry of the next, in the same and in another process. */
   readonly handOff?: number;
   readonly handOffBetween?: number;
@@ -18,27 +22,29 @@ export interface TripsResult extends Pick<Contender, 'name' | 'kind' | 'floor'> 
 
 export interface TripsTask {
   readonly contended: boolean;
+  /** Each way. @defaultValue 10, so much that everything else does not matter */
+  readonly latencyMs?: number;
   /** Of one measurement. */
   readonly forMs: number;
 }
 
-/** Each way. So much that everything else does not matter. */
-const LATENCY_MS = 10;
+/** How often something had to be waited for is what the swiftest tell: the others were held up by something else. */
+const SWIFT = 0.1;
 const PINGS = 9;
 const WARM_UP_MS = 300;
 const WAITERS = 8;
 const TURNS = 3;
 const NOTICE_MS = 30;
 
-/** Puts a network of 20 ms there and back before the servers, and takes times in units of its round trip. */
+/** Puts a slow network before the servers, and takes times in units of its round trip. */
 export async function measureTrips(
   stage: Stage,
   contender: Contender,
-  { contended, forMs }: TripsTask,
+  { contended, forMs, latencyMs = 10 }: TripsTask,
 ): Promise<TripsResult> {
   const { network } = stage.server;
   if (network === undefined) throw new Error('This server has no address.');
-  const proxies = await Promise.all(network.addresses.map(slowly));
+  const proxies = await Promise.all(network.addresses.map((address) => slowly(address, latencyMs)));
   const url = network.urlAt(proxies);
   const crew = Array.from({ length: contended ? 2 : 1 }, () => stage.startWorker());
   try {
@@ -46,7 +52,7 @@ export async function measureTrips(
     const [worker] = crew as [(typeof crew)[number]];
     const names = [`trips:${contender.name}`];
     await worker.call('loop', { names, forMs: WARM_UP_MS });
-    const { busyMs: pingMs } = await worker.call('ping', PINGS, 1);
+    const { leastMs: pingMs } = await worker.call('ping', PINGS, 1);
     const { waits, wholes } = await worker.call('loop', { names, forMs });
     const gapOf = async (workers: typeof crew): Promise<number> => {
       // In the first one, waiters open what they need for waiting.
@@ -57,9 +63,11 @@ export async function measureTrips(
       name: contender.name,
       kind: contender.kind,
       floor: contender.floor,
+      latencyMs,
       pingMs,
-      acquire: median(waits) / pingMs,
-      pair: median(wholes) / pingMs,
+      acquire: quantile(waits, SWIFT) / pingMs,
+      pair: quantile(wholes, SWIFT) / pingMs,
+      pairMs: median(wholes),
       ...(contended && { handOff: await gapOf([worker]), handOffBetween: await gapOf(crew) }),
     };
   } finally {
@@ -68,9 +76,9 @@ export async function measureTrips(
   }
 }
 
-async function slowly(address: Address): Promise<Proxy> {
+async function slowly(address: Address, latencyMs: number): Promise<Proxy> {
   const proxy = await startProxy(address, { protocol: 'raw' });
-  proxy.latency(LATENCY_MS);
+  proxy.latency(latencyMs);
   return proxy;
 }
 

@@ -43,7 +43,7 @@ export async function measureWaiting(
       'queueUp',
       Array.from({ length: waiters }, (_, index) => names[index % locks] as string),
     );
-    await delay(SETTLE_MS);
+    if (waiters > 0) await delay(SETTLE_MS);
     const [{ total, sent }] = await stage.meter.count(() => delay(waitingMs));
     await queue.call('letGo');
     await holder.call('letGo');

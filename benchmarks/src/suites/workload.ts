@@ -27,11 +27,11 @@ const full: StoreSettings = {
   warmUpMs: 500,
   blockMs: 250,
   burstsMs: 500,
-  burstLimitMs: 2_500,
-  turnsLimitMs: 2_500,
+  burstLimitMs: 2_000,
+  turnsLimitMs: 2_000,
   sectionMs: 1,
-  waitingMs: 5_000,
-  tripsMs: 1_200,
+  waitingMs: 4_000,
+  tripsMs: 900,
 };
 
 const quick: StoreSettings = {

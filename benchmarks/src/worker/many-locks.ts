@@ -7,6 +7,7 @@ import type { Watched } from './methods.ts';
 
 const LANES = 64;
 const WAIT_MS = 1_000;
+const QUEUE_UP_MS = 30_000;
 /** Milliseconds between two looks at the event loop. */
 const LOOK_MS = 1;
 
@@ -63,7 +64,14 @@ export class ManyLocks {
         ),
       );
     }
-    while (queued < names.length) await delay(5);
+    const deadline = performance.now() + QUEUE_UP_MS;
+    while (queued < names.length) {
+      if (performance.now() > deadline)
+        throw new Error(
+          `only ${queued} of ${names.length} waiters were in line after ${QUEUE_UP_MS / 1000} s`,
+        );
+      await delay(5);
+    }
     unsubscribe('locks:contended', count);
   }
 

@@ -66,6 +66,8 @@ export interface Pings {
   readonly busyMs: number;
   /** Each after a rest, in which client and server fall asleep as they do in a critical section. */
   readonly restedMs: number;
+  /** The shortest of all. */
+  readonly leastMs: number;
 }
 
 export interface Watched {

@@ -17,5 +17,5 @@ export async function measurePings(session: Session, count: number, restMs: numb
     await dwell(restMs);
     rested.push(await at());
   }
-  return { busyMs: median(busy), restedMs: median(rested) };
+  return { busyMs: median(busy), restedMs: median(rested), leastMs: Math.min(...busy, ...rested) };
 }

@@ -24,7 +24,8 @@ export function judge({ comparisons, trips = [] }: KindsReport): Target[] {
 /** There is no fifth of a trip: that is the proxy's timer. */
 const SLACK = 0.2;
 
-function judgeTrips({ name, kind, floor, pair, pingMs }: TripsResult, all: readonly TripsResult[]): Target[] {
+function judgeTrips(result: TripsResult, all: readonly TripsResult[]): Target[] {
+  const { name, kind, floor, pair, pairMs, latencyMs } = result;
   const target = (asked: string, measured: string, reached: boolean): Target => {
     return { row: 'trips', contender: name, asked, measured, reached };
   };
@@ -32,10 +33,16 @@ function judgeTrips({ name, kind, floor, pair, pingMs }: TripsResult, all: reado
   if (name.startsWith('all of')) {
     return [target('≤ 2 round trips', pair.toFixed(2), pair <= 2 + SLACK)];
   }
-  const one = all.find((other) => other.name === floor);
+  const one = all.find((other) => other.name === floor && other.latencyMs === latencyMs);
   if (!name.startsWith('quorum') || one === undefined) return [];
-  const times = (pair * pingMs) / (one.pair * one.pingMs);
-  return [target(`over a network: ≤ 1.3 × the time of ${floor}`, `× ${times.toFixed(3)}`, times <= 1.3)];
+  const times = pairMs / one.pairMs;
+  return [
+    target(
+      `through a network of ${latencyMs} ms: ≤ 1.3 × the time of ${floor}`,
+      `× ${times.toFixed(3)}`,
+      times <= 1.3,
+    ),
+  ];
 }
 
 function judgeResult(comparison: Comparison, result: ContenderResult): Target[] {
