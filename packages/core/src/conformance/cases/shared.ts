@@ -146,7 +146,8 @@ export const sharedCases: readonly ConformanceCase[] = [
       const name = stage.name();
       const { ttlMs, slackMs, idleGapMs } = stage.timing;
       const child = await stage.child();
-      await child.acquire(name, { ttlMs }, 'shared');
+      // Not renewed: the store's own end of it is what frees it.
+      await child.acquire(name, { ttlMs, renewal: 'manual' }, 'shared');
       const reader = await (await stage.client()).locks.readWriteLock(name).read.acquire();
       await child.kill();
       const writer = await startWaitingFor(stage, (locks) => locks.lock(name), { waitMs: 60_000 });
