@@ -239,3 +239,26 @@ test('a holder is shown though one of just the majority that granted does not an
   // All answered: a minority holds nothing.
   expect((await shown([holding(), nodeWith(), nodeWith()])).holders).toEqual([]);
 });
+
+test('close waits for what is taken back in the background, and no longer than a node may take', async () => {
+  const order: string[] = [];
+  const slow = nodeWith({
+    attempt: () => noAnswer(),
+    async abandon() {
+      await delay(30);
+      order.push('abandoned');
+    },
+    close() {
+      order.push('closed');
+      return Promise.resolve();
+    },
+  });
+  const quorum = quorumOf([...held('other', undefined), slow], { nodeTimeoutMs: 50 });
+  await quorum.attempt(request, false, call);
+  await quorum.close();
+  expect(order).toEqual(['abandoned', 'closed']);
+  const hung = nodeWith({ attempt: () => noAnswer(), abandon: () => noAnswer<void>() });
+  const other = quorumOf([...held('other', undefined), hung], { nodeTimeoutMs: 20 });
+  await other.attempt(request, false, call);
+  await other.close();
+});

@@ -54,6 +54,7 @@ class NodesBackend implements QuorumBackend {
   readonly name = 'quorum';
   readonly capabilities: QuorumCapabilities;
   readonly #quorum: Quorum;
+  readonly #cleaning = new Set<Promise<void>>();
   readonly #ballots = new WeakMap<AcquireRequest, Ballot>();
   readonly downgrade?: NonNullable<LockBackend['downgrade']>;
   readonly forceRelease?: NonNullable<LockBackend['forceRelease']>;
@@ -198,6 +199,8 @@ class NodesBackend implements QuorumBackend {
   }
 
   async close(): Promise<void> {
+    // What is taken back in the background needs the nodes; none of it lasts longer than a node may take.
+    await Promise.all(this.#cleaning);
     const closed = await Promise.allSettled(this.#quorum.nodes.map(async (node) => node.close()));
     const failed = closed.find((one) => one.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
@@ -280,15 +283,19 @@ class NodesBackend implements QuorumBackend {
   }
 
   /** Not for the caller: it goes on whether he waits or not, and what fails ends by its ttl. */
-  async #abandonQuietly(node: LockBackend, request: AcquireRequest, caller: Call): Promise<void> {
+  #abandonQuietly(node: LockBackend, request: AcquireRequest, caller: Call): Promise<void> {
     const call = { now: () => caller.now(), deadline: caller.now() + this.#quorum.nodeTimeoutMs };
-    await poll(
+    const abandoned = poll<void, true>(
       [node],
       this.#quorum.nodeTimeoutMs,
       call,
       (one, nodeCall) => one.abandon(request, nodeCall),
       () => true,
-    ).catch(() => {});
+    )
+      .catch(() => true)
+      .then(() => void this.#cleaning.delete(abandoned));
+    this.#cleaning.add(abandoned);
+    return abandoned;
   }
 
   /** When the first of a majority ends: until then at least so many hold it (docs/spec.md §1.2). */
