@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Traffic } from '../around-calls.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
+import { isLockError, type LockError } from '../../errors.ts';
 import { assertExclusive, machineNow, type Stay } from '../history.ts';
 import { needs, waiters } from '../needs.ts';
 import type { Stage } from '../stage.ts';
@@ -82,12 +83,14 @@ export const waitingCases: readonly ConformanceCase[] = [
       const waitMs = slackMs * 2;
       const elapsed = stage.stopwatch();
       const waiter = await startWaiting(stage, name, { waitMs });
-      await assert.rejects(waiter.lease, {
-        code: 'LOCK_TIMEOUT',
-        resource: name,
-        message: /the one who holds/,
+      let told = '';
+      await assert.rejects(waiter.lease, (error: LockError) => {
+        told = error.message;
+        return isLockError(error, 'LOCK_TIMEOUT') && error.resource === name;
       });
       const waitedMs = waiter.settled() ?? Number.NaN;
+      // Where this process stood still in the last moments of the wait, there was no time to look.
+      if (waitedMs < waitMs + LOOK_UP_MS / 4) assert.match(told, /the one who holds/);
       assert.ok(waitedMs >= waitMs - 1, `it gave up after ${waitedMs} ms of ${waitMs}`);
       assert.ok(
         elapsed() <= waitMs + LOOK_UP_MS + 2 * slackMs,
