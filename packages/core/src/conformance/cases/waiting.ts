@@ -81,21 +81,23 @@ export const waitingCases: readonly ConformanceCase[] = [
       const { name, holder } = await held(stage, 'the one who holds');
       const { slackMs } = stage.timing;
       const waitMs = slackMs * 2;
-      const elapsed = stage.stopwatch();
-      const waiter = await startWaiting(stage, name, { waitMs });
-      let told = '';
-      await assert.rejects(waiter.lease, (error: LockError) => {
-        told = error.message;
-        return isLockError(error, 'LOCK_TIMEOUT') && error.resource === name;
-      });
-      const waitedMs = waiter.settled() ?? Number.NaN;
-      // Where this process stood still in the last moments of the wait, there was no time to look.
-      if (waitedMs < waitMs + LOOK_UP_MS / 4) assert.match(told, /the one who holds/);
-      assert.ok(waitedMs >= waitMs - 1, `it gave up after ${waitedMs} ms of ${waitMs}`);
-      assert.ok(
-        elapsed() <= waitMs + LOOK_UP_MS + 2 * slackMs,
-        `it gave up only after ${waitedMs} ms of ${waitMs}`,
-      );
+      let named = false;
+      // Where this process stands still in the last moments of the wait, there is no time to look who holds.
+      for (let tries = 0; tries < 4 && !named; tries += 1) {
+        const elapsed = stage.stopwatch();
+        const waiter = await startWaiting(stage, name, { waitMs });
+        await assert.rejects(waiter.lease, (error: LockError) => {
+          named = error.message.includes('the one who holds');
+          return isLockError(error, 'LOCK_TIMEOUT') && error.resource === name;
+        });
+        const waitedMs = waiter.settled() ?? Number.NaN;
+        assert.ok(waitedMs >= waitMs - 1, `it gave up after ${waitedMs} ms of ${waitMs}`);
+        assert.ok(
+          elapsed() <= waitMs + LOOK_UP_MS + 2 * slackMs,
+          `it gave up only after ${waitedMs} ms of ${waitMs}`,
+        );
+      }
+      assert.ok(named, 'the timeout does not name the holder');
       await holder.release();
     },
   },
