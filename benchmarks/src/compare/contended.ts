@@ -87,7 +87,8 @@ async function timedBlock(
     waitP99Ms: quantile(waits, 0.99),
     gapMs: median(bursts.flatMap(({ gaps }) => gaps)),
     ...(pings === undefined ? undefined : { pingMs: pings.busyMs, restedPingMs: pings.restedMs }),
-    ...(cost && { serverMicros: cost.commandMicros / holds, serverCpuMicros: cost.cpuMicros / holds }),
+    ...(cost && { serverMicros: cost.commandMicros / holds }),
+    ...(cost?.cpuMicros !== undefined && { serverCpuMicros: cost.cpuMicros / holds }),
     overlaps: bursts.reduce((sum, burst) => sum + burst.overlaps, 0),
     cut: bursts.some((burst) => burst.cut),
   };

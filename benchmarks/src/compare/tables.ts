@@ -21,7 +21,8 @@ export function comparisonSection(comparison: Comparison): Section {
 }
 
 function uncontendedTable(comparison: Comparison): Table {
-  const timed = tellsServerTime(comparison);
+  const timed = tells(comparison, 'serverMicros');
+  const cpuTimed = tells(comparison, 'serverCpuMicros');
   return {
     heading: [
       '',
@@ -30,7 +31,8 @@ function uncontendedTable(comparison: Comparison): Table {
       'acquire p50',
       'p99 ms',
       'requests',
-      ...(timed ? ['server µs', 'beyond raw', 'server CPU µs'] : []),
+      ...(timed ? ['server µs', 'beyond raw'] : []),
+      ...(cpuTimed ? ['server CPU µs'] : []),
       'client CPU µs',
     ],
     lines: comparison.contenders.map((result) => {
@@ -46,9 +48,9 @@ function uncontendedTable(comparison: Comparison): Table {
           ? [
               serverMicros(result),
               floor ? signed(paired(result, floor, (one, raw) => micros(one) - micros(raw))) : '',
-              typical(result, (round) => round.serverCpuMicros ?? Number.NaN).toFixed(1),
             ]
           : []),
+        ...(cpuTimed ? [typical(result, (round) => round.serverCpuMicros ?? Number.NaN).toFixed(1)] : []),
         typical(result, (round) => round.clientCpuMicros ?? Number.NaN).toFixed(1),
       ];
     }),
@@ -56,7 +58,7 @@ function uncontendedTable(comparison: Comparison): Table {
 }
 
 function contendedTable(comparison: Comparison): Table {
-  const timed = tellsServerTime(comparison);
+  const timed = tells(comparison, 'serverMicros');
   return {
     heading: [
       '',
@@ -141,8 +143,8 @@ function label({ name, kind }: ContenderResult): string {
   return kind === 'ours' ? `${name} *` : name;
 }
 
-function tellsServerTime({ contenders }: Comparison): boolean {
-  return contenders.some(({ rounds }) => rounds.some(({ serverMicros }) => serverMicros !== undefined));
+function tells({ contenders }: Comparison, figure: 'serverMicros' | 'serverCpuMicros'): boolean {
+  return contenders.some(({ rounds }) => rounds.some((round) => round[figure] !== undefined));
 }
 
 function micros({ serverMicros = Number.NaN }: Round): number {

@@ -96,6 +96,8 @@ function summarise(blocks: readonly Block[]): Round {
     waitP99Ms: quantile(waits, 0.99),
     ...(blocks.every(({ cost }) => cost !== undefined) && {
       serverMicros: sum(({ cost }) => cost?.commandMicros ?? 0) / pairs,
+    }),
+    ...(blocks.every(({ cost }) => cost?.cpuMicros !== undefined) && {
       serverCpuMicros: sum(({ cost }) => cost?.cpuMicros ?? 0) / pairs,
     }),
     clientCpuMicros: sum(({ result }) => result.cpuMicros) / pairs,

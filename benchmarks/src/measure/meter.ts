@@ -11,8 +11,8 @@ export interface Counted {
 export interface Spent {
   /** In the commands that clients sent. */
   readonly commandMicros: number;
-  /** All its processor time, reading and writing of sockets included. */
-  readonly cpuMicros: number;
+  /** All its processor time, reading and writing of sockets included; where the server tells. */
+  readonly cpuMicros?: number;
 }
 
 /** How one kind of server tells what it was asked and what that cost. */
@@ -27,13 +27,21 @@ export interface Meter {
 export interface OperationCounter {
   read(): Promise<ReadonlyMap<string, number>>;
   readonly ownOperations: number;
+  /** Cumulative microseconds that the server spent in what is counted, where it tells. */
+  spent?(): Promise<number>;
   /** What one reading adds under its own kind, if that is among the counts. */
   readonly ownKind?: string;
 }
 
 /** A meter from counts that only ever rise. */
-export function meterOf({ read, ownOperations, ownKind }: OperationCounter): Meter {
+export function meterOf({ read, spent, ownOperations, ownKind }: OperationCounter): Meter {
   return {
+    ...(spent && {
+      async watch() {
+        const before = await spent();
+        return async () => ({ commandMicros: (await spent()) - before });
+      },
+    }),
     async count(work) {
       const before = await read();
       const result = await work();

@@ -6,6 +6,9 @@ import type { Store } from './store.ts';
 const CALLS = `SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 80) AS kind, sum(calls) AS calls
 FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%' GROUP BY 1`;
 
+const TIME = `SELECT sum(total_exec_time) AS ms FROM pg_stat_statements
+WHERE query NOT LIKE '%pg_stat_statements%'`;
+
 export const postgresStore: Store = {
   id: 'postgres',
   counting:
@@ -26,6 +29,10 @@ export const postgresStore: Store = {
           async read() {
             const rows = await server.query(CALLS);
             return new Map(rows.map(({ kind, calls }) => [String(kind), Number(calls)]));
+          },
+          async spent() {
+            const [row] = await server.query(TIME);
+            return 1000 * Number(row?.['ms'] ?? 0);
           },
           ownOperations: 0,
         }),
