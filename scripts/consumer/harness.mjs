@@ -10,8 +10,7 @@ export const harness = defineHarness({
   createBackend: () => memoryBackend(store),
   faults: {
     async evict(resource) {
-      const holder = store.holder(resource);
-      if (holder !== undefined) store.forget(resource, holder.request.acquisitionId);
+      for (const { request } of store.holders(resource)) store.forget(resource, request.acquisitionId);
     },
   },
   timing: { ttlMs: 500, slackMs: 500, idleGapMs: 500 },

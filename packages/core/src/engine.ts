@@ -192,6 +192,7 @@ export class Engine implements HoldOwner {
   #released(hold: Hold, sent: Settled<'released' | 'not-held' | 'unknown'>): void {
     const { resource } = hold.grant.request;
     if (!sent.answered) throw this.backendError('release', resource, sent.error);
+    this.lines.released(resource);
     switch (sent.answer) {
       case 'not-held':
         // After an unanswered sending it means that the earlier one released it (docs/spec.md §2.4).

@@ -81,3 +81,57 @@ test('nothing is kept of a line that is empty', async () => {
   expect(next.isFirst).toBe(true);
   expect(lines.join('a').isFirst).toBe(false);
 });
+
+test('who comes while others of its manager wait asks the store only when its turn came', async () => {
+  let held = true;
+  const asked: string[] = [];
+  const backend = scriptedBackend({
+    capabilities: unordered,
+    attempt(request, _, call) {
+      asked.push(request.label ?? '');
+      return Promise.resolve(held ? contended : granted(request, call));
+    },
+  });
+  const lock = locksOn(backend).lock('a');
+  const first = lock.acquire({ label: 'first' });
+  await delay(1);
+  const second = lock.acquire({ label: 'second', waitMs: 400 });
+  await delay(200);
+  expect(new Set(asked)).toEqual(new Set(['first']));
+  const told = expect(second).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  await told;
+  expect(new Set(asked)).toEqual(new Set(['first']));
+  held = false;
+  await delay(60);
+  await (await first).release();
+});
+
+test('a release lets the next of its own manager ask at once, fifteen times in a row', async () => {
+  let holder: string | undefined;
+  const backend = scriptedBackend({
+    capabilities: unordered,
+    attempt(request, _, call) {
+      if (holder !== undefined && holder !== request.acquisitionId) return Promise.resolve(contended);
+      holder = request.acquisitionId;
+      return Promise.resolve(granted(request, call));
+    },
+    release() {
+      holder = undefined;
+      return Promise.resolve('released');
+    },
+  });
+  const lock = locksOn(backend).lock('a');
+  const entered: number[] = [];
+  const startedAt = performance.now();
+  const all = Array.from({ length: 20 }, () =>
+    lock.run(async () => {
+      entered.push(performance.now() - startedAt);
+      await Promise.resolve();
+    }),
+  );
+  await Promise.all(all);
+  // One of sixteen waits for its look, so that other processes come in as well.
+  const pauses = entered.filter((at, index) => at - (entered[index - 1] ?? 0) > 20).length;
+  expect(pauses).toBeGreaterThanOrEqual(1);
+  expect(pauses).toBeLessThanOrEqual(3);
+});

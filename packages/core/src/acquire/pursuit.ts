@@ -73,6 +73,14 @@ export class Pursuit {
     try {
       // Since the call it may have queued for a turn: the caller, or the manager, may have ended meanwhile.
       if (this.#patience.interruption !== undefined) throw this.#reason(this.#request.resource);
+      // Those of this manager who wait already come before.
+      if (
+        this.#standsInLine &&
+        this.#engine.lines.has(this.#request.resource) &&
+        !(await this.#standInLine())
+      ) {
+        throw this.#giveUp();
+      }
       for (;;) {
         const attempt = await this.#attempt();
         // A grant and an interruption in one turn: the caller was told to stop, so it does not hold.
@@ -115,9 +123,7 @@ export class Pursuit {
       case 'contended':
         this.#lastError = undefined;
         this.#failures = 0;
-        if (this.#enqueue) this.#lookUp ??= this.#lookUpLater();
-        if (!this.#contended) publish('locks:contended', this.#identity());
-        this.#contended = true;
+        this.#foundContended();
         return undefined;
       case 'conflict':
         // Also after a turn of waiting: the limit that this id queued for was known then.
@@ -163,12 +169,10 @@ export class Pursuit {
     const { backend, keepAlive, lines } = this.#engine;
     keepAlive.enter();
     try {
-      if (this.#place === undefined && !this.#queues && !this.#options.steal) {
-        this.#place = lines.join(this.#request.resource);
-        if (!this.#place.isFirst) {
-          const turn = await this.#patience.guard(this.#place.turn);
-          return { status: turn === INTERRUPTED ? 'interrupted' : 'look-again' };
-        }
+      if (this.#place === undefined && this.#standsInLine) {
+        const isNew = !lines.has(this.#request.resource);
+        const came = await this.#standInLine();
+        if (!isNew) return { status: came ? 'look-again' : 'interrupted' };
       }
       if (attempt.status !== 'contended') return await this.#backOff();
       const { retryAfterMs } = attempt;
@@ -180,6 +184,31 @@ export class Pursuit {
           ? Number.POSITIVE_INFINITY
           : now + jittered(Math.max(retryAfterMs, HINT_PAUSE_MS));
       return await this.#hintOrGrant(retryAt, now);
+    } finally {
+      keepAlive.leave();
+    }
+  }
+
+  /** Where the store keeps no queue, those of one manager wait one behind the other. */
+  get #standsInLine(): boolean {
+    return this.#enqueue && !this.#queues && !this.#options.steal;
+  }
+
+  #foundContended(): void {
+    if (this.#enqueue) this.#lookUp ??= this.#lookUpLater();
+    if (!this.#contended) publish('locks:contended', this.#identity());
+    this.#contended = true;
+  }
+
+  /** Whether the turn came before the wait was over. */
+  async #standInLine(): Promise<boolean> {
+    this.#place = this.#engine.lines.join(this.#request.resource);
+    if (this.#place.isFirst) return true;
+    this.#foundContended();
+    const { keepAlive } = this.#engine;
+    keepAlive.enter();
+    try {
+      return (await this.#patience.guard(this.#place.turn)) !== INTERRUPTED;
     } finally {
       keepAlive.leave();
     }
@@ -243,8 +272,11 @@ export class Pursuit {
 
   async #pause(ms: number): Promise<Turn> {
     const cancel = new AbortController();
+    const place = this.#place;
+    if (place !== undefined) place.hinted = () => cancel.abort();
     const slept = delay(ms, true, { signal: cancel.signal });
     const outcome = await this.#patience.guard<boolean | Failure>(slept, asFailure);
+    if (place !== undefined) place.hinted = undefined;
     cancel.abort();
     return { status: outcome === INTERRUPTED ? 'interrupted' : 'look-again' };
   }

@@ -213,7 +213,9 @@ class Walk {
   #lockFor(locks: LockManager, mode: LockMode): Lock | Semaphore {
     switch (mode.kind) {
       case 'exclusive':
-        return locks.lock(this.#name);
+        return this.#kinds.includes('shared')
+          ? (locks.readWriteLock(this.#name).write as Lock)
+          : locks.lock(this.#name);
       case 'shared':
         return locks.readWriteLock(this.#name).read;
       case 'permit':
