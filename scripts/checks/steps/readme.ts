@@ -6,7 +6,7 @@ import { consumerFolder } from '../consumer-folder.ts';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
 
-const documents = ['README.md', 'packages/*/README.md'];
+const documents = ['README.md', 'packages/*/README.md', 'docs/*.md', 'docs/backends/*.md', 'docs/guides/*.md'];
 const compilerOptions = {
   target: 'esnext',
   module: 'nodenext',
@@ -22,7 +22,7 @@ const compilerOptions = {
  */
 export const readmeStep: Step = {
   name: 'readme',
-  about: 'the code blocks of the READMEs compile',
+  about: 'the code blocks of the READMEs and guides compile',
   kind: 'static',
   async run() {
     const folder = join(await consumerFolder(), 'documents');
