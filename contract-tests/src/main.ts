@@ -1,5 +1,9 @@
-/** `npm run conformance -- <backend>`: runs the suite on one backend, prints the outcomes and writes the report. */
+/**
+ * `npm run conformance -- <backend> [--seed N] [--only CASE]…`: runs the suite on one backend, prints the outcomes and
+ * writes the report. With the seed that a failure names, its random choices are the same again.
+ */
 import { readdirSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import {
   type CaseResult,
   conformanceCases,
@@ -17,9 +21,16 @@ const backends = readdirSync(harnesses)
   .map((file) => file.slice(0, -'.ts'.length))
   .sort();
 
-const given = process.argv.slice(2);
-const backend = given[0];
-if (given.includes('--list')) {
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    list: { type: 'boolean' },
+    seed: { type: 'string' },
+    only: { type: 'string', multiple: true },
+  },
+});
+const [backend] = positionals;
+if (values.list) {
   console.log(backends.join('\n'));
 } else if (backend === undefined || !backends.includes(backend)) {
   const problem =
@@ -37,6 +48,8 @@ async function run(harness: Harness): Promise<number> {
   const results = new Map<string, CaseResult>();
   const report = await runConformance(harness, {
     runner: 'npm run conformance',
+    only: values.only,
+    seed: seedOf(values.seed),
     onResult: (result) => results.set(result.id, result),
   });
   let group = '';
@@ -49,13 +62,21 @@ async function run(harness: Harness): Promise<number> {
     console.log(`  ${result.outcome.padEnd(14)} ${what.padEnd(44)} ${String(result.ms).padStart(6)} ms`);
     if (result.reason !== undefined) console.log(indent(result.reason));
   }
-  const file = writeReport(report, reportDirectory);
+  // A part of the suite is no report on a backend.
+  const file = values.only === undefined ? writeReport(report, reportDirectory) : 'no report of a part';
   const counts = new Map<Outcome, number>();
   for (const { outcome } of report.cases) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   const summary = [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(', ');
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
   console.log(`\n${report.backend}: ${summary}, in ${seconds} s with seed ${report.seed}\n${file}`);
   return counts.has('failed') || counts.has('untested') ? 1 : 0;
+}
+
+function seedOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const seed = Number(text);
+  if (Number.isSafeInteger(seed) && seed >= 0) return seed;
+  throw new Error(`--seed ${text}: use the number that the failure named.`);
 }
 
 function indent(text: string): string {
