@@ -15,6 +15,7 @@ import { isRetryablePostgresError } from '../pool/retryable.ts';
 import { advisoryKey } from './advisory-key.ts';
 import { StandbyError } from './greeting.ts';
 import { type CheckedSettings, checkSettings, type PostgresAdvisoryOptions } from './options.ts';
+import { ParkedPoll } from './parked-poll.ts';
 import { ResourceQueue } from './resource-queue.ts';
 import { ServerLock } from './server-lock.ts';
 import { SessionEndedError } from './session.ts';
@@ -70,6 +71,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   readonly #queues = new Map<string, ResourceQueue>();
   /** The same ones: a hash costs more than a look-up. */
   readonly #byName = new Map<string, ResourceQueue>();
+  readonly #poll = new ParkedPoll(() => this.#queues.values());
   /** The signals of the grants made here, whatever was put around a grant since. */
   readonly #granted = new WeakSet<AbortSignal>();
 
@@ -181,6 +183,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   }
 
   async close(): Promise<void> {
+    this.#poll.stop();
     await this.#sessions.close();
     this.#queues.clear();
     this.#byName.clear();
@@ -191,7 +194,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     if (queue === undefined) {
       const key = keyOf(resource);
       const lock = new ServerLock(key, this.#settings.sessionTimeoutMs, this.#sessions.tokens);
-      queue = this.#queues.get(key) ?? new ResourceQueue(lock, this.#sessions);
+      queue = this.#queues.get(key) ?? new ResourceQueue(lock, this.#sessions, () => this.#poll.start());
       this.#queues.set(key, queue);
       this.#byName.set(resource, queue);
       queue.names.add(resource);

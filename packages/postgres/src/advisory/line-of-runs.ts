@@ -127,14 +127,14 @@ export class LineOfRuns {
     return had;
   }
 
-  /** Without a connection to wait on: whoever comes when nobody waits gets it. */
-  async tryParked(run: Run): Promise<void> {
-    run.triedAt = performance.now();
+  /** Without a connection to wait on: whoever comes when nobody waits gets it. `together`: many are tried in this moment. */
+  async tryParked(run: Run, together = false): Promise<void> {
+    if (run.state !== 'parked') return;
     await this.stand(run);
     // In order: not while another run of ours stands before it.
-    if (run.state !== 'parked' || this.runs[0] !== run) return;
+    if ((run.state as Run['state']) !== 'parked' || this.runs[0] !== run) return;
     const main = await this.#sessions.main();
-    const token = await this.lock.try(main, run.serverMode);
+    const token = await this.lock.try(main, run.serverMode, together);
     if (token === undefined) return;
     run.state = 'held';
     this.settleOn(run, main);

@@ -8,7 +8,7 @@ export const IS_THIS_LOCK = `locktype = 'advisory' AND objsubid = 1 AND classid 
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
 /** More in one statement would hold up the others. */
-const MOST = 256;
+const MOST = 1_024;
 
 const FUNCTIONS = {
   'try-exclusive': 'pg_try_advisory_lock',
@@ -41,9 +41,12 @@ export class LockSteps {
     this.#tokens = tokens;
   }
 
-  /** The token, `null` where there are none; `undefined`: somebody holds, or waits before us. */
-  async try(key: string, mode: ServerMode): Promise<string | null | undefined> {
-    const [taken, token = null] = await this.#do(`try-${mode}`, key);
+  /**
+   * The token, `null` where there are none; `undefined`: somebody holds, or waits before us. `together`: others are asked
+   * in the same turn of the event loop, and go into the same statement.
+   */
+  async try(key: string, mode: ServerMode, together = false): Promise<string | null | undefined> {
+    const [taken, token = null] = await this.#do(`try-${mode}`, key, together);
     return taken === 't' ? token : undefined;
   }
 
@@ -66,15 +69,17 @@ export class LockSteps {
     await asked.catch(() => this.#session.ask(this.#statement(`unlock-${mode}`, key)));
   }
 
-  #do(operation: Operation, key: string): Promise<Row> {
+  #do(operation: Operation, key: string, together = false): Promise<Row> {
     return new Promise((resolve, reject) => {
       this.#pending.push({ operation, key, resolve, reject });
-      if (!this.#sending) void this.#send();
+      if (this.#sending) return;
+      this.#sending = true;
+      if (together) setImmediate(() => void this.#send());
+      else void this.#send();
     });
   }
 
   async #send(): Promise<void> {
-    this.#sending = true;
     while (this.#pending.length > 0) {
       const steps = this.#pending.splice(0, MOST);
       await (steps.length === 1 ? this.#one(steps[0] as Step) : this.#together(steps));

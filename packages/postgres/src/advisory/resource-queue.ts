@@ -6,9 +6,6 @@ import type { ServerLock } from './server-lock.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
 
-/** How often somebody without a connection to wait on looks again. */
-const PARKED_RETRY_MS = 100;
-
 /**
  * One resource as this process sees it: its holders and its waiters, in runs. PostgreSQL queues the runs of all
  * processes; inside a run we hand the lock over ourselves, so the server's own re-entry never comes into play.
@@ -24,10 +21,14 @@ export class ResourceQueue {
   readonly #sessions: Sessions;
   readonly #steps = new Mutex();
   readonly #line: LineOfRuns;
+  readonly #parked: () => void;
+  #looking = false;
 
-  constructor(lock: ServerLock, sessions: Sessions) {
+  /** `parked` is told when somebody has no connection to wait on: they depend on {@link lookAgain}. */
+  constructor(lock: ServerLock, sessions: Sessions, parked: () => void) {
     this.lock = lock;
     this.#sessions = sessions;
+    this.#parked = parked;
     this.#line = new LineOfRuns(lock, sessions, this.#steps);
   }
 
@@ -113,16 +114,37 @@ export class ResourceQueue {
     for (const entry of this.entries.values()) entry.wake?.(undefined);
   }
 
+  /** Whether somebody waits here without a connection to stand in the server's queue with. */
+  get isParked(): boolean {
+    return this.runs.some(isParked);
+  }
+
   /** A connection came free. */
   unpark(): void {
-    const parked = this.runs.find(({ state }) => state === 'parked');
+    const parked = this.runs.find(isParked);
     if (parked === undefined || this.#steps.busy) return;
     this.#steps.run(() => this.#line.stand(parked)).catch(() => this.hint());
   }
 
+  /** Tries for whoever is parked; whether it got the lock. */
+  async lookAgain(): Promise<boolean> {
+    const parked = this.runs.find(isParked);
+    if (parked === undefined || this.#looking) return false;
+    this.#looking = true;
+    try {
+      await this.#steps.run(() => this.#line.tryParked(parked, true));
+    } catch {
+      // They ask, and are told what is wrong with the server.
+      this.hint();
+    } finally {
+      this.#looking = false;
+    }
+    return parked.state === 'held';
+  }
+
   async #attempt(request: AcquireRequest, enqueue: boolean, now: () => number): Promise<Attempt> {
     const known = this.entries.get(request.acquisitionId);
-    if (known !== undefined) return await this.#again(known);
+    if (known !== undefined) return this.#standing(request);
     const main = await this.#sessions.main();
     const mode = serverModeOf(request.mode);
     const entry: Omit<Entry, 'run'> = {
@@ -162,23 +184,13 @@ export class ResourceQueue {
     this.#line.join({ ...entry, run });
     await this.#line.stand(run);
     run.placed = true;
-    return this.#standing(request);
-  }
-
-  async #again(entry: Entry): Promise<Attempt> {
-    const { run, request } = entry;
-    if (entry.grant === undefined) {
-      const due = performance.now() - run.triedAt >= PARKED_RETRY_MS * 0.7;
-      if (run.state === 'parked' && due) await this.#line.tryParked(run);
-      run.placed = true;
-    }
+    if (isParked(run)) this.#parked();
     return this.#standing(request);
   }
 
   #standing({ acquisitionId }: AcquireRequest): Attempt {
     const entry = this.entries.get(acquisitionId);
     if (entry?.grant !== undefined) return { status: 'granted', grant: entry.grant };
-    if (entry?.run.state === 'parked') return { status: 'contended', retryAfterMs: PARKED_RETRY_MS };
     return { status: 'contended' };
   }
 
@@ -202,6 +214,10 @@ export class ResourceQueue {
       this.leaving.delete(entry);
     }
   }
+}
+
+function isParked({ state }: Run): boolean {
+  return state === 'parked';
 }
 
 function ignore(): void {

@@ -35,7 +35,6 @@ export interface Run {
   readonly waiting: Entry[];
   /** Settles when the wait in the server's queue is over. */
   turn: Promise<unknown> | undefined;
-  triedAt: number;
   /** Whoever comes to the server from now on comes later. */
   placed: boolean;
 }
@@ -48,7 +47,6 @@ export function newRun(state: Run['state'], serverMode: ServerMode): Run {
     holders: new Set(),
     waiting: [],
     turn: undefined,
-    triedAt: performance.now(),
     placed: state === 'held',
   };
 }

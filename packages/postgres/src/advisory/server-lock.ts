@@ -22,9 +22,9 @@ export class ServerLock {
   }
 
   /** The token, `null` where there are none; `undefined`: somebody holds, or waits before us. */
-  async try(session: Session, mode: ServerMode): Promise<string | null | undefined> {
+  async try(session: Session, mode: ServerMode, together = false): Promise<string | null | undefined> {
     try {
-      return await session.steps.try(this.key, mode);
+      return await session.steps.try(this.key, mode, together);
     } catch (error) {
       await this.giveBackIfHeld(session, mode);
       throw error;

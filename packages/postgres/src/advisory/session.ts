@@ -1,7 +1,8 @@
 import type pg from 'pg';
+import type { Value } from '../pool/bind-message.ts';
+import { NamedStatement } from '../pool/named-statement.ts';
 import { endConnection } from '../pool/own-connection.ts';
 import { LockSteps } from './lock-steps.ts';
-import { NamedStatement } from './named-statement.ts';
 import { LifeSign, type Moment, thisMoment } from './life-sign.ts';
 import type { TokenSequence } from './token-sequence.ts';
 
@@ -179,7 +180,9 @@ export class Session {
     };
     const { name, text, values = [] } = sending.statement;
     if (name !== undefined) {
-      this.client.query(new NamedStatement(name, text, values, answered));
+      this.client.query(
+        new NamedStatement(name, text, values as Value[], (error, done) => answered(error, done?.rows)),
+      );
     } else {
       const query: pg.QueryArrayConfig = { text, values, rowMode: 'array', types: texts };
       this.client.query(query, (error: Error | undefined, result?: pg.QueryArrayResult<(string | null)[]>) =>

@@ -9,6 +9,8 @@ import { TokenSequence } from './token-sequence.ts';
 const APPLICATION = 'locks-advisory';
 /** A connection that is not ready by then is given up. */
 const OPEN_MS = 5_000;
+/** After one that could not be opened, for so long no other is, to stand in the queue with. */
+const REFUSED_MS = 500;
 /** A session that carries nothing is kept for this long. */
 const LINGER_MS = 10_000;
 
@@ -32,6 +34,7 @@ export class Sessions {
   /** How many runs each session carries, and since when none. */
   readonly #loads = new Map<Session, { runs: number; idleSince: number }>();
   #opening = 0;
+  #refusedUntil = 0;
   #main: Session | undefined;
   #openingMain: Promise<Session> | undefined;
   #sessionsAreOurs = false;
@@ -79,9 +82,15 @@ export class Sessions {
     // One is always left for the main session.
     const places = this.#settings.maxConnections - (this.#main?.alive === true ? 0 : 1);
     if (this.#open.size + this.#opening >= places) return undefined;
-    const session = await this.#openSession([]);
-    this.carry(session);
-    return session;
+    if (performance.now() < this.#refusedUntil) return undefined;
+    try {
+      const session = await this.#openSession([]);
+      this.carry(session);
+      return session;
+    } catch (error) {
+      this.#refusedUntil = performance.now() + REFUSED_MS;
+      throw error;
+    }
   }
 
   carry(session: Session): void {

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Call } from '@locks/core/backend';
 import type pg from 'pg';
+import type { Value } from './bind-message.ts';
+import { NamedStatement } from './named-statement.ts';
 
 /** A statement without an answer for so long has lost its connection, whatever TCP says. */
 const ANSWER_MS = 5_000;
@@ -83,13 +85,13 @@ export class Statements {
           setTimeout(() => reject(new NoConnectionError()), GRACE_MS).unref();
           return;
         }
-        const end = (error: Error | undefined, result?: pg.QueryArrayResult<(string | null)[]>): void => {
+        const end = (error: Error | null | undefined, result?: Result): void => {
           if (!this.#flying.delete(flight)) return;
           client.removeListener('error', end);
-          release(isAnswer(error) ? undefined : error);
-          if (error === undefined) {
-            const count = result?.rowCount ?? 0;
-            return resolve({ rows: result?.rows ?? none, count, sentAt, processId: processIdOf(client) });
+          release(!error || isAnswer(error) ? undefined : error);
+          if (!error) {
+            const { rows = none, count = 0 } = result ?? {};
+            return resolve({ rows, count, sentAt, processId: processIdOf(client) });
           }
           if (isStrangeStatement(error)) this.prepare = false;
           reject(error);
@@ -98,7 +100,8 @@ export class Statements {
         this.#flying.add(flight);
         this.#watch();
         client.once('error', end);
-        send(client, this.prepare ? { name: this.#nameOf(text), text, values } : { text, values }, end);
+        if (this.prepare) sendPrepared(client, this.#nameOf(text), text, values, end);
+        else send(client, { text, values }, end);
       });
     });
   }
@@ -150,8 +153,8 @@ export class ConnectionStatements {
       send(this.#client, { text, values }, (error, result) => {
         clearTimeout(timer);
         if (error) return reject(error);
-        const count = result?.rowCount ?? 0;
-        resolve({ rows: result?.rows ?? none, count, sentAt, processId: processIdOf(this.#client) });
+        const { rows = none, count = 0 } = result ?? {};
+        resolve({ rows, count, sentAt, processId: processIdOf(this.#client) });
       });
     });
   }
@@ -171,15 +174,24 @@ interface Statement {
   readonly values: unknown[];
 }
 
-function send(
-  client: pg.ClientBase,
-  statement: Statement,
-  done: (error: Error | undefined, result?: pg.QueryArrayResult<(string | null)[]>) => void,
-): void {
+type Result = Pick<Answer, 'rows' | 'count'>;
+type Done = (error: Error | null | undefined, result?: Result) => void;
+
+function send(client: pg.ClientBase, statement: Statement, done: Done): void {
   const query: pg.QueryArrayConfig = { ...statement, rowMode: 'array', types: texts };
-  client.query(query, (error: Error | null, result: pg.QueryArrayResult<(string | null)[]>) =>
-    done(error ?? undefined, result),
+  client.query(query, (error: Error | null, result?: pg.QueryArrayResult<(string | null)[]>) =>
+    done(error, result && { rows: result.rows, count: result.rowCount ?? 0 }),
   );
+}
+
+function sendPrepared(client: pg.ClientBase, name: string, text: string, values: unknown[], done: Done): void {
+  if (values.every(isPlain) && 'connection' in client) client.query(new NamedStatement(name, text, values, done));
+  // Arrays are written by pg; its native client has no such connection.
+  else send(client, { name, text, values }, done);
+}
+
+function isPlain(value: unknown): value is Value {
+  return typeof value !== 'object' || value === null || value instanceof Uint8Array;
 }
 
 /** A prepared statement that another's session has, or that ours does not: there is a pooler in between after all. */
@@ -193,7 +205,7 @@ function afterReading(then: () => void): void {
   setImmediate(then);
 }
 
-/** No error, or one that the server told and that leaves the connection as it was. */
-function isAnswer(error: Error | undefined): boolean {
-  return error === undefined || (error as { severity?: unknown }).severity === 'ERROR';
+/** One that the server told and that leaves the connection as it was. */
+function isAnswer(error: Error): boolean {
+  return (error as { severity?: unknown }).severity === 'ERROR';
 }

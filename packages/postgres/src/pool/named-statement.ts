@@ -1,7 +1,8 @@
 import type pg from 'pg';
+import { bindMessage, type Value } from './bind-message.ts';
 
 type Texts = readonly (string | null)[];
-type Done = (error: Error | null, rows?: Texts[]) => void;
+type Done = (error: Error | null, answered?: NamedStatement) => void;
 
 /** What pg keeps of a connection's prepared statements. */
 interface Prepared {
@@ -18,38 +19,46 @@ export class NamedStatement implements pg.Submittable {
   readonly name: string;
   readonly text: string;
   readonly callback: Done;
-  readonly #values: string[];
-  readonly #rows: Texts[] = [];
+  readonly rows: Texts[] = [];
+  readonly #values: readonly Value[];
+  #tag = '';
 
-  constructor(name: string, text: string, values: readonly unknown[], callback: Done) {
+  constructor(name: string, text: string, values: readonly Value[], callback: Done) {
     this.name = name;
     this.text = text;
     this.callback = callback;
-    this.#values = values.map(String);
+    this.#values = values;
+  }
+
+  /** How many rows it gave or changed. */
+  get count(): number {
+    return Number(this.#tag.slice(this.#tag.lastIndexOf(' ') + 1));
   }
 
   submit(connection: pg.Connection): void {
-    const { parsedStatements, submittedNamedStatements } = connection as pg.Connection & Prepared;
-    connection.stream.cork();
-    try {
-      if (parsedStatements[this.name] === undefined) {
-        connection.parse({ name: this.name, text: this.text, types: [] }, true);
-        if (submittedNamedStatements !== undefined) submittedNamedStatements[this.name] = this.text;
-      }
-      connection.bind({ statement: this.name, values: this.#values }, true);
-      connection.execute({}, true);
-      connection.sync();
-    } finally {
-      connection.stream.uncork();
+    const { stream, parsedStatements, submittedNamedStatements } = connection as pg.Connection & Prepared;
+    const message = bindMessage(this.name, this.#values);
+    if (parsedStatements[this.name] !== undefined) {
+      stream.write(message);
+      return;
     }
+    stream.cork();
+    connection.parse({ name: this.name, text: this.text, types: [] }, true);
+    if (submittedNamedStatements !== undefined) submittedNamedStatements[this.name] = this.text;
+    stream.write(message);
+    stream.uncork();
   }
 
   handleDataRow({ fields }: { readonly fields: Texts }): void {
-    this.#rows.push(fields);
+    this.rows.push(fields);
+  }
+
+  handleCommandComplete({ text }: { readonly text: string }): void {
+    this.#tag = text;
   }
 
   handleReadyForQuery(): void {
-    this.callback(null, this.#rows);
+    this.callback(null, this);
   }
 
   handleError(error: Error): void {
@@ -58,10 +67,6 @@ export class NamedStatement implements pg.Submittable {
 
   handleRowDescription(): void {
     // Not asked for.
-  }
-
-  handleCommandComplete(): void {
-    // The end is told by handleReadyForQuery.
   }
 
   handleEmptyQuery(): void {
