@@ -11,8 +11,8 @@ import { requireServers, serversOf } from './servers.mjs';
 export const usage = `usage: node scripts/run.mjs <command> [args…]
   demo         the main job: processes sell one stock, without and with a lock (--backend, --workers, --sales, --json)
   test         every check (names of steps run only those; --list shows them)
-  bench        the benchmarks: bench redis [--json FILE]
-  conformance  the conformance suite on one backend: conformance <backend>
+  bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|all [--json FILE]
+  conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix

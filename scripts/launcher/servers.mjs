@@ -14,14 +14,21 @@ export const urlVariables = /** @type {const} */ ({
 
 /** @typedef {keyof typeof urlVariables} ServerName */
 
+/** Benchmarks that are not named after a server. */
+const suites = /** @type {Record<string, ServerName[]>} */ ({
+  kinds: ['redis'],
+  all: /** @type {ServerName[]} */ (Object.keys(urlVariables)),
+});
+
 /**
- * The server that a backend needs; none for the embedded ones.
- * @param {string | undefined} backend
+ * The servers that a backend, a package or a benchmark of this name needs; none for the embedded ones.
+ * @param {string | undefined} name
  * @returns {ServerName[]}
  */
-export function serversOf(backend) {
-  const names = /** @type {ServerName[]} */ (Object.keys(urlVariables));
-  return names.filter((name) => backend === name || backend?.startsWith(`${name}-`));
+export function serversOf(name = '') {
+  const servers = /** @type {ServerName[]} */ (Object.keys(urlVariables));
+  const parts = name.split('-');
+  return suites[name] ?? servers.filter((server) => parts.includes(server));
 }
 
 /**

@@ -6,7 +6,13 @@ import { consumerFolder } from '../consumer-folder.ts';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
 
-const documents = ['README.md', 'packages/*/README.md', 'docs/*.md', 'docs/backends/*.md', 'docs/guides/*.md'];
+const documents = [
+  'README.md',
+  'packages/*/README.md',
+  'docs/*.md',
+  'docs/backends/*.md',
+  'docs/guides/*.md',
+];
 const compilerOptions = {
   target: 'esnext',
   module: 'nodenext',
