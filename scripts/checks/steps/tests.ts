@@ -21,6 +21,10 @@ export const testSteps: readonly Step[] = [
     kind: 'alone',
     run: ({ testArguments }) => runVitest(join(root, 'scripts'), testArguments),
   },
+  // The longest first: they run beside others.
+  ...allServers()
+    .filter((server) => existsSync(join(contractTests, `${server}-faults`)))
+    .map(faultsStep),
   ...workspacePackages
     .filter((one) => one.shortName !== 'contract-tests' && one.shortName !== 'examples')
     .filter((one) => hasTests(one) || one.path.startsWith('packages/'))
@@ -38,9 +42,6 @@ export const testSteps: readonly Step[] = [
     kind: 'alone',
     run: ({ testArguments }) => runVitest(contractTests, ['--dir=test', 'mutants', ...testArguments]),
   },
-  ...allServers()
-    .filter((server) => existsSync(join(contractTests, `${server}-faults`)))
-    .map(faultsStep),
   {
     name: 'matrix',
     about: 'docs/compatibility.md agrees with the reports of the conformance suite',
