@@ -29,21 +29,32 @@ elseif not ARGV[6] then
   local asked, weight = string.match(ARGV[5], '^(%d+):(%d+)$')
   local held = call('GET', KEYS[1])
   local limit, used, first, last, id = string.match(held or '', '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)|(.*)$')
-  local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-  local ends = now_ms + ARGV[2]
-  if not held then limit, used, first, last = asked, 0, ends, ends end
-  if weight and limit == asked and used + weight <= asked + 0 and first + 0 > now_ms then
+  local now_ms = time[1] .. string.sub(micros, 1, 3)
+  -- Numbers are dear to turn into text: what is text already is passed on as it is.
+  local ends = string.format('%.0f', now_ms + ARGV[2])
+  if not held then limit, used, first, last = asked, '0', ends, ends end
+  if weight and limit == asked and used + weight <= asked + 0 and first + 0 > now_ms + 0 then
     local before = redis.pcall('GETSET', KEYS[2], token)
     if not before or (#before == #token and before < token) then
       if not held and call('ZCARD', KEYS[4]) > 0 then call('DEL', KEYS[4]) end
       local share = '#' .. ARGV[1] .. '|' .. weight .. '|' .. ARGV[3]
       if call('ZADD', KEYS[4], 'NX', ends, share, token, '$' .. ARGV[1]) == 2 then
-        local minute = math.floor(last / 60000)
-        if ends >= last + 0 then last, id = ends, ARGV[1] end
-        local mark = '*' .. limit .. '|' .. used + weight .. '|-|' .. math.min(first, ends) .. '|' .. last .. '|' .. id
-        call('SET', KEYS[1], mark, 'PX', last - now_ms)
-        -- As in `settle`: two minutes longer than the mark, so once a minute is enough.
-        if not held or math.floor(last / 60000) > minute then call('PEXPIRE', KEYS[4], last - now_ms + 120000) end
+        local longest = not held or ends + 0 > last + 0
+        local shortest = ends + 0 < first + 0
+        -- A reader that ends in the same millisecond as the longest changes nothing in the mark.
+        if longest or shortest or weight ~= '0' then
+          if weight ~= '0' then used = used + weight end
+          local mark = '*' .. limit .. '|' .. used .. '|-|' .. (shortest and ends or first) .. '|'
+          if longest then
+            call('SET', KEYS[1], mark .. ends .. '|' .. ARGV[1], 'PX', ARGV[2])
+            -- As in `settle`: two minutes longer than the mark, so once a minute is enough.
+            if not held or math.floor(ends / 60000) > math.floor(last / 60000) then
+              call('PEXPIRE', KEYS[4], ARGV[2] + 120000)
+            end
+          else
+            call('SET', KEYS[1], mark .. last .. '|' .. id, 'KEEPTTL')
+          end
+        end
         return token
       end
     elseif type(before) == 'string' then

@@ -1,6 +1,6 @@
 -- Readers and permits; needs clock. While any of them holds, the lock key is
 -- `*<limit>|<used>|<flag>|<first>|<last>|<id>` until the last of them ends; limit 0: readers; flag as in exclusive values;
--- none ends before `first` (server ms), and the one that ends last, at `last`, is `id`. The holders key is a sorted set of `#<id>|<weight>|<label>` = server ms of its end, and `$<id>` = its
+-- none ends before `first` (server ms), and `id` is one that ends last, at `last`. The holders key is a sorted set of `#<id>|<weight>|<label>` = server ms of its end, and `$<id>` = its
 -- token. Only while that mark stands do the holders count.
 local now_ms = math.floor(now / 1000)
 local function share_of(id, weight, label)
