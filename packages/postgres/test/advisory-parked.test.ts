@@ -43,7 +43,9 @@ it('asks for all who wait without a connection in one statement, and gives back 
   });
   const outcomes = Promise.allSettled(waits);
   const places = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
-  await waitUntil(async () => (await server.query(places)).length === 2, { what: 'two to stand in the queue' });
+  await waitUntil(async () => (await server.query(places)).length === 2, {
+    what: 'two to stand in the queue',
+  });
 
   const [before, from] = [await statements(), performance.now()];
   await new Promise((resolve) => setTimeout(resolve, 1_500));
@@ -57,7 +59,9 @@ it('asks for all who wait without a connection in one statement, and gives back 
   const settled = await outcomes;
   const leases = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   expect(leases.length).toBeGreaterThanOrEqual(WAITERS / 2);
-  await waitUntil(async () => (await lockedBy('parked')) === leases.length, { what: 'nothing else to be locked' });
+  await waitUntil(async () => (await lockedBy('parked')) === leases.length, {
+    what: 'nothing else to be locked',
+  });
   await Promise.all(leases.map((lease) => lease.release()));
   expect(await lockedBy('parked')).toBe(0);
   await holder.end();

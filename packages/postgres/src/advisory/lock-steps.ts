@@ -19,6 +19,11 @@ const FUNCTIONS = {
 
 type Operation = keyof typeof FUNCTIONS;
 
+interface NamedText {
+  readonly name: string;
+  readonly text: string;
+}
+
 interface Step {
   readonly operation: Operation;
   readonly key: string;
@@ -34,11 +39,18 @@ export class LockSteps {
   readonly #session: Session;
   readonly #tokens: TokenSequence | undefined;
   readonly #pending: Step[] = [];
+  readonly #texts: Readonly<Record<Operation, NamedText>>;
   #sending = false;
 
   constructor(session: Session, tokens: TokenSequence | undefined) {
     this.#session = session;
     this.#tokens = tokens;
+    this.#texts = {
+      'try-exclusive': this.#textOf('try-exclusive'),
+      'try-shared': this.#textOf('try-shared'),
+      'unlock-exclusive': this.#textOf('unlock-exclusive'),
+      'unlock-shared': this.#textOf('unlock-shared'),
+    };
   }
 
   /**
@@ -74,25 +86,33 @@ export class LockSteps {
       this.#pending.push({ operation, key, resolve, reject });
       if (this.#sending) return;
       this.#sending = true;
-      if (together) setImmediate(() => void this.#send());
-      else void this.#send();
+      if (together) setImmediate(() => this.#send());
+      else this.#send();
     });
   }
 
-  async #send(): Promise<void> {
-    while (this.#pending.length > 0) {
-      const steps = this.#pending.splice(0, MOST);
-      await (steps.length === 1 ? this.#one(steps[0] as Step) : this.#together(steps));
-    }
-    this.#sending = false;
+  /** What has come meanwhile, until there is nothing more. */
+  #send(): void {
+    const steps = this.#pending.splice(0, MOST);
+    const [first] = steps;
+    this.#sending = first !== undefined;
+    if (first === undefined) return;
+    if (steps.length === 1) this.#one(first, () => this.#send());
+    else void this.#together(steps).then(() => this.#send());
   }
 
-  async #one({ operation, key, resolve, reject }: Step): Promise<void> {
-    try {
-      resolve((await this.#session.ask(this.#statement(operation, key)))[0] ?? []);
-    } catch (error) {
-      reject(error);
-    }
+  #one({ operation, key, resolve, reject }: Step, done: () => void): void {
+    this.#session.put(
+      this.#statement(operation, key),
+      (rows) => {
+        resolve(rows[0] ?? []);
+        done();
+      },
+      (error) => {
+        reject(error);
+        done();
+      },
+    );
   }
 
   async #together(steps: readonly Step[]): Promise<void> {
@@ -115,10 +135,14 @@ export class LockSteps {
       return step.reject(error);
     }
     if (step.operation.startsWith('unlock')) step.resolve(['t']);
-    else await this.#one(step);
+    else await new Promise<void>((done) => this.#one(step, done));
   }
 
   #statement(operation: Operation, key: string): Statement {
+    return { ...this.#texts[operation], values: [key] };
+  }
+
+  #textOf(operation: Operation): NamedText {
     const locking = `${FUNCTIONS[operation]}($1::int8)`;
     const plain = this.#tokens === undefined || operation.startsWith('unlock');
     return {
@@ -127,7 +151,6 @@ export class LockSteps {
         ? `SELECT ${locking}`
         : `SELECT taken, CASE WHEN taken THEN ${this.#tokens?.expression} END
            FROM (SELECT ${locking} AS taken OFFSET 0) AS step`,
-      values: [key],
     };
   }
 

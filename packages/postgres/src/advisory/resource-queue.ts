@@ -46,7 +46,8 @@ export class ResourceQueue {
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     // Not as a step: when the server is away, all who wait are told together, not one after the other.
-    const main = await this.#sessions.main();
+    const opening = this.#sessions.main();
+    const main = opening instanceof Promise ? await opening : opening;
     // Nothing is asked of the server for a wait, so whether it is still there is found out here.
     if (this.entries.has(request.acquisitionId)) await main.fresh();
     return await this.#steps.run(() => this.#attempt(request, enqueue, () => call.now()));
@@ -145,7 +146,8 @@ export class ResourceQueue {
   async #attempt(request: AcquireRequest, enqueue: boolean, now: () => number): Promise<Attempt> {
     const known = this.entries.get(request.acquisitionId);
     if (known !== undefined) return this.#standing(request);
-    const main = await this.#sessions.main();
+    const opening = this.#sessions.main();
+    const main = opening instanceof Promise ? await opening : opening;
     const mode = serverModeOf(request.mode);
     const entry: Omit<Entry, 'run'> = {
       request,

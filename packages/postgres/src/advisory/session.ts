@@ -11,6 +11,8 @@ export type Row = readonly (string | null)[];
 /** Values as the server writes them. */
 const texts: pg.CustomTypesConfig = { getTypeParser: () => (value: string) => value };
 
+/** How soon after its last answer a connection stops keeping the process alive. */
+const LET_GO_MS = 10;
 /** A graceful end that gets no answer is cut short. */
 const GOODBYE_MS = 500;
 
@@ -100,11 +102,19 @@ export class Session {
 
   /** Sends a statement when those before it are answered. */
   ask(statement: Statement, patient = false): Promise<Row[]> {
-    return new Promise((resolve, reject) => {
-      if (this.#ended !== undefined) return reject(this.#ended);
-      this.#waiting.push({ statement, patient, resolve, reject });
-      if (this.#sending === undefined) this.#send();
-    });
+    return new Promise((resolve, reject) => this.put(statement, resolve, reject, patient));
+  }
+
+  /** The same without a promise, for the statements of which there are many. */
+  put(
+    statement: Statement,
+    resolve: (rows: Row[]) => void,
+    reject: (error: unknown) => void,
+    patient = false,
+  ): void {
+    if (this.#ended !== undefined) return reject(this.#ended);
+    this.#waiting.push({ statement, patient, resolve, reject });
+    if (this.#sending === undefined) this.#send();
   }
 
   /** Resolves when the server answered something that was sent after this call, or a little before it. */
@@ -198,14 +208,14 @@ export class Session {
     if (performance.now() - this.#probedAt >= this.#timeoutMs / 3) this.#askAfter().catch(ignore);
   }
 
-  /** With the next turn of the event loop: most answers are followed by another statement at once. */
+  /** A little later: most answers are followed by another statement at once. */
   #letGo(): void {
     if (this.#lettingGo) return;
     this.#lettingGo = true;
-    setImmediate(() => {
+    setTimeout(() => {
       this.#lettingGo = false;
       if (this.#sending === undefined && this.#ended === undefined && !this.closing) this.#keepAlive(false);
-    });
+    }, LET_GO_MS).unref();
   }
 
   #keepAlive(alive: boolean): void {

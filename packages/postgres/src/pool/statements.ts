@@ -184,8 +184,15 @@ function send(client: pg.ClientBase, statement: Statement, done: Done): void {
   );
 }
 
-function sendPrepared(client: pg.ClientBase, name: string, text: string, values: unknown[], done: Done): void {
-  if (values.every(isPlain) && 'connection' in client) client.query(new NamedStatement(name, text, values, done));
+function sendPrepared(
+  client: pg.ClientBase,
+  name: string,
+  text: string,
+  values: unknown[],
+  done: Done,
+): void {
+  if (values.every(isPlain) && 'connection' in client)
+    client.query(new NamedStatement(name, text, values, done));
   // Arrays are written by pg; its native client has no such connection.
   else send(client, { name, text, values }, done);
 }
