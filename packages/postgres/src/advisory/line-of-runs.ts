@@ -129,10 +129,9 @@ export class LineOfRuns {
 
   /** Without a connection to wait on: whoever comes when nobody waits gets it. `together`: many are tried in this moment. */
   async tryParked(run: Run, together = false): Promise<void> {
-    if (run.state !== 'parked') return;
     await this.stand(run);
     // In order: not while another run of ours stands before it.
-    if ((run.state as Run['state']) !== 'parked' || this.runs[0] !== run) return;
+    if (run.state !== 'parked' || this.runs[0] !== run) return;
     const main = await this.#sessions.main();
     const token = await this.lock.try(main, run.serverMode, together);
     if (token === undefined) return;
