@@ -22,6 +22,8 @@ export interface Hold {
 /** The place in the queue. */
 export interface Place {
   readonly createRevision: number;
+  /** Among those that were queued in the same step. */
+  readonly rank?: number;
   /** Changes when the entry is written again: by a grant, or with another limit. */
   readonly modRevision: number;
   /** With the limit of today. */
@@ -45,6 +47,8 @@ export class Acquisition {
   /** That its requests to queue named. */
   session: Session | undefined;
   place: Place | undefined;
+  /** Those that were queued in the same step, in their order; unknown where its answer was lost. */
+  mates: readonly Acquisition[] | undefined;
   hold: Hold | undefined;
   awaiting: Awaiting | undefined;
   /** Something happened while nobody was waiting to be told. */
@@ -84,6 +88,14 @@ export class Acquisition {
 
   get busy(): boolean {
     return this.#pending > 0;
+  }
+
+  /** Whether somebody who was queued in the same step may still wait before it. */
+  get mayHaveMatesAhead(): boolean {
+    const { rank = 0, createRevision } = this.place ?? {};
+    if (rank === 0) return false;
+    const ahead = this.mates?.slice(0, rank);
+    return ahead === undefined || ahead.some(({ place }) => place?.createRevision === createRevision);
   }
 
   assertWanted(): void {

@@ -1,5 +1,6 @@
 import type { IKeyValue, IResponseOp, ITxnResponse } from 'etcd3';
 import { decodeEntry, type Entry } from './entry.ts';
+import { inOrder } from './turn.ts';
 
 /** The state of one resource as a transaction left it. */
 export interface Answer {
@@ -27,8 +28,9 @@ export function answerAmong(
   };
 }
 
+/** The holders, and then the waiters in their order. */
 export function entriesAt(response: ITxnResponse, at: number): Entry[] {
-  return keysAt(response, at).map(decodeEntry);
+  return inOrder(keysAt(response, at).map(decodeEntry));
 }
 
 export function keysAt({ responses }: ITxnResponse, at: number): readonly IKeyValue[] {

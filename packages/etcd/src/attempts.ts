@@ -8,8 +8,9 @@ import type { Entry } from './entry.ts';
 import type { EtcdPort } from './etcd-port.ts';
 import { type Answered, HoldWrites, putHold } from './hold-writes.ts';
 import type { Lease, Leases } from './leases.ts';
+import { Lines } from './line.ts';
 import { ChangedMeanwhileError } from './retryable.ts';
-import { conflictWith, type Turn, turnOf } from './turn.ts';
+import { conflictWith, placeOf, type Turn, turnOf } from './turn.ts';
 import { readMarker, type Session, type WaiterSession } from './waiter-session.ts';
 import { claimConditions, firstOf, theft, waysToHold, waysToQueue } from './ways.ts';
 
@@ -33,6 +34,7 @@ export class Attempts {
   readonly #session: WaiterSession;
   readonly #acquisitions: Acquisitions;
   readonly #writes: HoldWrites;
+  readonly #lines: Lines;
 
   constructor(port: EtcdPort, leases: Leases, session: WaiterSession, acquisitions: Acquisitions) {
     this.#port = port;
@@ -40,6 +42,7 @@ export class Attempts {
     this.#session = session;
     this.#acquisitions = acquisitions;
     this.#writes = new HoldWrites(port, leases, session);
+    this.#lines = new Lines(session, this.#writes);
   }
 
   /** Grants, or queues. */
@@ -64,7 +67,7 @@ export class Attempts {
           continue;
         }
         this.#queued(acquisition, own, session);
-        const turn = turnOf(others, own.mode, own.createRevision);
+        const turn = turnOf(others, own.mode, placeOf(own));
         if (turn.status === 'blocked') return this.#blocked(acquisition, turn, answer.revision, call);
         continue;
       }
@@ -133,7 +136,7 @@ export class Attempts {
         continue;
       }
       acquisition.place = own;
-      turn = turnOf(others, own.mode, own.createRevision);
+      turn = turnOf(others, own.mode, placeOf(own));
       if (turn.status === 'blocked') return this.#blocked(acquisition, turn, revision, call);
     }
     throw new ChangedMeanwhileError('The queue of the lock changed again and again.');
@@ -161,7 +164,7 @@ export class Attempts {
     // A claim that was not answered had come in: the next one fails, and gets its grant.
     if (own.held) return { status: 'free' };
     acquisition.place = own;
-    const turn = turnOf(others, own.mode, own.createRevision);
+    const turn = turnOf(others, own.mode, placeOf(own));
     return turn.status === 'free' ? turn : this.#blocked(acquisition, turn, revision, call);
   }
 
@@ -202,9 +205,16 @@ export class Attempts {
     session: Session | undefined,
     call: Call,
   ): Promise<Answered | undefined> {
+    // One that may have been queued already would keep all those out that came along.
+    if (lease === undefined && session !== undefined && !acquisition.doubtful) {
+      const answer = await this.#lines.enter(acquisition, session, call);
+      acquisition.assertWanted();
+      // Granted to another client under the same id: what its lease is worth is asked below.
+      if (answer?.own?.held !== true) return answer;
+    }
     const ways = [
       ...(lease === undefined ? [] : waysToHold(acquisition, lease)),
-      ...(session === undefined ? [] : waysToQueue(acquisition, session, lease === undefined)),
+      ...(session === undefined ? [] : waysToQueue([acquisition], session, lease === undefined)),
     ];
     if (session !== undefined) acquisition.session = session;
     const operations = [

@@ -12,6 +12,8 @@ export interface Entry {
   readonly token: bigint;
   /** The place in the queue. */
   readonly createRevision: number;
+  /** Of a waiter: its place among those that were queued in the same step. */
+  readonly rank?: number;
   readonly modRevision: number;
   readonly lease: string;
   /** When it was granted or queued, on its client's clock: for operators only. */
@@ -22,6 +24,7 @@ interface Detail {
   readonly label?: string | undefined;
   readonly weight?: number | undefined;
   readonly token?: string | undefined;
+  readonly rank?: number | undefined;
   readonly at: number;
 }
 
@@ -54,6 +57,7 @@ export interface Written {
   readonly label?: string | undefined;
   /** Absent where the revision of the write itself is the token. */
   readonly token?: bigint;
+  readonly rank?: number | undefined;
   readonly at?: number;
 }
 
@@ -67,8 +71,8 @@ export function encodeWaiter(written: Written): Buffer {
 
 /** The same entry with another mode or limit. */
 export function encodeAgain(entry: Entry, mode: LockMode): Buffer {
-  const { label, at, token } = entry;
-  return entry.held ? encodeHold({ mode, label, at, token }) : encodeWaiter({ mode, label, at });
+  const { label, at, token, rank } = entry;
+  return entry.held ? encodeHold({ mode, label, at, token }) : encodeWaiter({ mode, label, at, rank });
 }
 
 export function decodeEntry(kv: IKeyValue): Entry {
@@ -76,7 +80,7 @@ export function decodeEntry(kv: IKeyValue): Entry {
   const start = text.indexOf('{');
   const tag = start < 0 ? text : text.slice(0, start);
   const detail = parseDetail(start < 0 ? '' : text.slice(start));
-  const { token, label } = detail;
+  const { token, label, rank } = detail;
   return {
     key: kv.key,
     acquisitionId: kv.key.subarray(kv.key.lastIndexOf(SLASH) + 1).toString('utf8'),
@@ -86,6 +90,7 @@ export function decodeEntry(kv: IKeyValue): Entry {
     ...(label === undefined ? undefined : { label }),
     token: BigInt(token ?? kv.mod_revision),
     createRevision: Number(kv.create_revision),
+    ...(rank === undefined ? undefined : { rank }),
     modRevision: Number(kv.mod_revision),
     lease: String(kv.lease),
     at: detail.at,
@@ -94,9 +99,9 @@ export function decodeEntry(kv: IKeyValue): Entry {
 
 const SLASH = 0x2f;
 
-function encode(tag: string, { mode, label, token, at = Date.now() }: Written): Buffer {
+function encode(tag: string, { mode, label, token, rank, at = Date.now() }: Written): Buffer {
   const weight = mode.kind === 'permit' ? mode.weight : undefined;
-  const detail: Detail = { label, weight, token: token?.toString(), at };
+  const detail: Detail = { label, weight, token: token?.toString(), rank: rank === 0 ? undefined : rank, at };
   return Buffer.from(tag + JSON.stringify(detail));
 }
 

@@ -50,8 +50,8 @@ const capabilities = {
 
 export type EtcdCapabilities = typeof capabilities;
 
-/** Should all else fail. */
-const FALLBACK_MS = 60_000;
+/** Should all else fail: the waiting room looks after everybody who waits every few seconds. */
+const FALLBACK_MS = 300_000;
 const CLOSE_MS = 500;
 const GIVE_UP_MS = 3_000;
 /** A server takes 128 operations in one transaction. */

@@ -1,4 +1,5 @@
 import type { LockMode } from '@locks/core/backend';
+import type { Place } from './acquisition.ts';
 import type { Entry } from './entry.ts';
 
 /** Whether an acquisition may be granted in a state of its resource. */
@@ -9,18 +10,26 @@ export type Turn =
 
 const FREE: Turn = { status: 'free' };
 
+/** Revisions stay exact with so many places between two of them. */
+const RANKS = 128;
+
+/** The place in the queue as one number: the revision, and the rank among those that were queued at it. */
+export function placeOf({ createRevision, rank = 0 }: Pick<Place, 'createRevision' | 'rank'>): number {
+  return createRevision + rank / RANKS;
+}
+
 /** The holders, and then the waiters in their order. */
 export function inOrder(entries: readonly Entry[]): Entry[] {
-  return entries.toSorted((a, b) => Number(b.held) - Number(a.held) || a.createRevision - b.createRevision);
+  return entries.toSorted((a, b) => Number(b.held) - Number(a.held) || placeOf(a) - placeOf(b));
 }
 
 /**
  * The one rule of the queue (docs/spec.md §15.2), for somebody who waits since `place`, or would come last.
- * A grant never changes the turn of those before it, so that this may be judged on a state that is past: whatever was
+ * `entries` are in order. A grant never changes the turn of those before it, so that this may be judged on a state that is past: whatever was
  * added since stands behind (except what was stolen, and the conditions of the writes see to that).
  */
 export function turnOf(entries: readonly Entry[], mode: LockMode, place = Number.POSITIVE_INFINITY): Turn {
-  const before = inOrder(entries).filter(({ held, createRevision }) => held || createRevision < place);
+  const before = entries.filter((entry) => entry.held || placeOf(entry) < place);
   const by = blockers(before, mode, place);
   return by.length === 0 ? FREE : { status: 'blocked', by };
 }

@@ -11,6 +11,7 @@ import type { Watch, WatchEvent, WatchStream } from './watch-stream.ts';
 
 const LOOK_MS = 3_000;
 const ROUND_MS = 5_000;
+const LOOK_AGAIN_MS = 500;
 /** A server takes 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
 /** Core attempts or waits again sooner than this; an entry that it does not care for must not hold up the others. */
@@ -26,6 +27,9 @@ interface Line {
   lookAgain: boolean;
 }
 
+/** Whoever has its turn, or lost its place, is woken after a look in any case. */
+type AfterLook = 'wake the free' | 'wake all' | 'follow the blocked';
+
 /** Those of this process that wait. Each watches the one entry that it must wait for; permits share a watch. */
 export class WaitingRoom {
   readonly #port: EtcdPort;
@@ -34,6 +38,9 @@ export class WaitingRoom {
   readonly #acquisitions: Acquisitions;
   readonly #lines = new Map<string, Line>();
   #lookedAt = 0;
+  /** Those whose places may be gone, most often all at once. */
+  readonly #unsure = new Set<Acquisition>();
+  #lookingSoon: NodeJS.Immediate | NodeJS.Timeout | undefined;
 
   constructor(port: EtcdPort, watches: WatchStream, attempts: Attempts, acquisitions: Acquisitions) {
     this.#port = port;
@@ -89,6 +96,8 @@ export class WaitingRoom {
       tell: (event) => {
         if (event.type === 'put' && decodeEntry(event.kv).mode.kind !== 'shared') return;
         acquisition.unfollow?.();
+        // The one before it still waits here: whoever deleted its key has deleted others, too.
+        if (event.type !== 'put' && this.#isWaiting(next)) return this.#lookSoon(acquisition);
         this.#wake(acquisition, event.type === 'delete' && shared ? { status: 'blocked', by } : undefined);
       },
     });
@@ -111,17 +120,8 @@ export class WaitingRoom {
     const now = performance.now();
     if (now < this.#lookedAt + ROUND_MS) return;
     this.#lookedAt = now;
-    const byResource = new Map<string, Acquisition[]>();
-    for (const acquisition of this.#acquisitions.all()) {
-      if (acquisition.place === undefined) continue;
-      const { resource } = acquisition.request;
-      const others = byResource.get(resource);
-      if (others === undefined) byResource.set(resource, [acquisition]);
-      else others.push(acquisition);
-    }
-    const groups = [...byResource.values()];
-    for (let start = 0; start < groups.length; start += MOST_AT_ONCE) {
-      this.#lookAt(groups.slice(start, start + MOST_AT_ONCE), false).catch(() => {
+    for (const groups of byResource(this.#acquisitions.all())) {
+      this.#lookAt(groups, 'wake the free').catch(() => {
         // The next round, and core's own attempt after a while, look again.
       });
     }
@@ -139,10 +139,36 @@ export class WaitingRoom {
   /** All places may be gone. */
   lookAgain(): void {
     for (const acquisition of this.#acquisitions.all())
-      if (acquisition.place !== undefined) this.#wake(acquisition);
+      if (acquisition.place !== undefined) this.#lookSoon(acquisition);
+  }
+
+  #isWaiting({ acquisitionId }: Entry): boolean {
+    const acquisition = this.#acquisitions.get(acquisitionId);
+    return acquisition?.place !== undefined && !acquisition.ended;
+  }
+
+  /** One look for all those who are told of in one breath. */
+  #lookSoon(acquisition: Acquisition): void {
+    this.#unsure.add(acquisition);
+    this.#lookingSoon ??= setImmediate(() => this.#lookAtUnsure());
+  }
+
+  #lookAtUnsure(): void {
+    this.#lookingSoon = undefined;
+    const unsure = [...this.#unsure];
+    this.#unsure.clear();
+    for (const groups of byResource(unsure)) {
+      this.#lookAt(groups, 'follow the blocked').catch(() => {
+        for (const acquisition of groups.flat()) this.#unsure.add(acquisition);
+        this.#lookingSoon ??= setTimeout(() => this.#lookAtUnsure(), LOOK_AGAIN_MS).unref();
+      });
+    }
   }
 
   close(): void {
+    clearImmediate(this.#lookingSoon as NodeJS.Immediate | undefined);
+    clearTimeout(this.#lookingSoon as NodeJS.Timeout | undefined);
+    this.#unsure.clear();
     for (const acquisition of this.#acquisitions.all()) this.leave(acquisition);
   }
 
@@ -228,7 +254,7 @@ export class WaitingRoom {
   }
 
   /** Reads the states of some resources, and wakes those of each who have their turn, or lost their place. */
-  async #lookAt(groups: readonly (readonly Acquisition[])[], wakeAll: boolean): Promise<void> {
+  async #lookAt(groups: readonly (readonly Acquisition[])[], then: AfterLook): Promise<void> {
     if (groups.length === 0) return;
     const reads = groups.map(([any]) => read((any as Acquisition).range));
     const now = (): number => performance.now();
@@ -241,7 +267,8 @@ export class WaitingRoom {
         const answer = answerAmong(entries, response, member.request.acquisitionId);
         const look = this.#attempts.stands(member, answer, call);
         if (look.status === 'free') this.#wake(member, { status: 'free' });
-        else if (look.status === 'out-of-line' || wakeAll) this.#wake(member);
+        else if (look.status === 'out-of-line' || then === 'wake all') this.#wake(member);
+        else if (then === 'follow the blocked') this.follow(member, look);
       }
     }
   }
@@ -254,7 +281,7 @@ export class WaitingRoom {
     }
     if (line.members.size === 0) return;
     line.looking = true;
-    this.#lookAt([[...line.members]], this.#lines.get(resource) !== line)
+    this.#lookAt([[...line.members]], this.#lines.get(resource) === line ? 'wake the free' : 'wake all')
       .catch((error: unknown) => {
         for (const member of line.members) member.awaiting?.fail(error);
       })
@@ -266,4 +293,20 @@ export class WaitingRoom {
       })
       .catch(() => {});
   }
+}
+
+/** Those that wait, by resource, in groups for one transaction each. */
+function byResource(acquisitions: readonly Acquisition[]): Acquisition[][][] {
+  const groups = new Map<string, Acquisition[]>();
+  for (const acquisition of acquisitions) {
+    if (acquisition.place === undefined) continue;
+    const { resource } = acquisition.request;
+    const others = groups.get(resource);
+    if (others === undefined) groups.set(resource, [acquisition]);
+    else others.push(acquisition);
+  }
+  const resources = [...groups.values()];
+  return Array.from({ length: Math.ceil(resources.length / MOST_AT_ONCE) }, (_, chunk) =>
+    resources.slice(chunk * MOST_AT_ONCE, (chunk + 1) * MOST_AT_ONCE),
+  );
 }

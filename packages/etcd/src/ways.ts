@@ -25,24 +25,33 @@ const MOST_CONDITIONS = 32;
 /** A write, and when it is right. */
 export interface Way {
   readonly conditions: ICompare[];
-  readonly write: IRequestOp;
+  readonly writes: IRequestOp[];
 }
 
 export function waysToHold(acquisition: Acquisition, lease: Lease): Way[] {
   const { range, request } = acquisition;
-  const write = putHold(acquisition, lease);
-  const alone: Way = { conditions: [nothingIn(range)], write };
-  return request.mode.kind === 'shared' ? [{ conditions: onlySharedHolds(range), write }, alone] : [alone];
+  const writes = [putHold(acquisition, lease)];
+  const alone: Way = { conditions: [nothingIn(range)], writes };
+  return request.mode.kind === 'shared' ? [{ conditions: onlySharedHolds(range), writes }, alone] : [alone];
 }
 
-export function waysToQueue(acquisition: Acquisition, session: Session, alsoAlone: boolean): Way[] {
-  const { key, range, request } = acquisition;
-  const value = encodeWaiter({ mode: request.mode, label: request.label });
-  const write = { request_put: { key, value, lease: session.lease } };
+/** For acquisitions of one resource whose modes are in accord: all of them, in this order, or none. */
+export function waysToQueue(
+  acquisitions: readonly Acquisition[],
+  session: Session,
+  alsoAlone: boolean,
+): Way[] {
+  const [first] = acquisitions;
+  if (first === undefined) return [];
+  const { range, request } = first;
+  const writes = acquisitions.map(({ key, request: { mode, label } }, rank) => {
+    return { request_put: { key, value: encodeWaiter({ mode, label, rank }), lease: session.lease } };
+  });
+  const keysAbsent = acquisitions.map(({ key }) => absent(key));
   const stands = sessionStands(session);
   return [
-    { conditions: [stands, absent(key), ...inAccordWith(range, request.mode)], write },
-    ...(alsoAlone ? [{ conditions: [stands, nothingIn(range)], write }] : []),
+    { conditions: [stands, ...keysAbsent, ...inAccordWith(range, request.mode)], writes },
+    ...(alsoAlone ? [{ conditions: [stands, nothingIn(range)], writes }] : []),
   ];
 }
 
@@ -50,22 +59,22 @@ export function waysToQueue(acquisition: Acquisition, session: Session, alsoAlon
 export function firstOf(ways: readonly Way[]): IRequestOp {
   const [first, ...rest] = ways;
   if (first === undefined) return when([], []);
-  return when(first.conditions, [first.write], rest.length === 0 ? [] : [firstOf(rest)]);
+  return when(first.conditions, first.writes, rest.length === 0 ? [] : [firstOf(rest)]);
 }
 
 /**
  * What makes a claim safe whatever was read before; `undefined` where the state must be read first. Nothing that is
  * added later stands before this place, but for what is stolen.
  */
-export function claimConditions(
-  { key, range, place, request }: Acquisition,
-  turn: Turn | undefined,
-): ICompare[] | undefined {
+export function claimConditions(acquisition: Acquisition, turn: Turn | undefined): ICompare[] | undefined {
+  const { key, range, place, request } = acquisition;
   if (place === undefined) return undefined;
   // A grant by an earlier claim, or another limit, would have written it again.
   const asBefore = modifiedAt(key, place.modRevision);
   switch (request.mode.kind) {
     case 'exclusive':
+      // Their revision is the same: only a look tells who is first.
+      if (acquisition.mayHaveMatesAhead && turn?.status !== 'free') return undefined;
       return [asBefore, nothingBefore(range, place.createRevision), onlyWaiters(range)];
     case 'shared': {
       if (turn === undefined) return undefined;

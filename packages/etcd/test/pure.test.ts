@@ -24,7 +24,7 @@ function entry(createRevision: number, held: boolean, mode: LockMode): Entry {
 }
 
 const free = (entries: Entry[], mode: LockMode, place?: number) =>
-  turnOf(entries, mode, place).status === 'free';
+  turnOf(inOrder(entries), mode, place).status === 'free';
 
 describe('keys', () => {
   const keys = new Keys('locks/');
