@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-// Conformance is judged by time too: with three files at once both cores are busy, and not more than that.
+// Conformance is judged by time too: with two files at once both cores are busy, and not more than that.
 export default defineConfig({
-  test: { maxWorkers: 3, testTimeout: 90_000, hookTimeout: 60_000, maxConcurrency: 8 },
+  test: { maxWorkers: 2, testTimeout: 90_000, hookTimeout: 60_000, maxConcurrency: 8 },
 });
