@@ -451,6 +451,39 @@ describe('operating', () => {
   });
 });
 
+describe('the mark', () => {
+  it('names one of those that end last, also where many end in the same millisecond or earlier', async () => {
+    for (const mode of ['0:0', '99:2']) {
+      const name = fresh();
+      const weight = mode === '0:0' ? 0 : 2;
+      const live = new Set(Array.from({ length: 40 }, (_, at) => `r${at}`));
+      await Promise.all(
+        [...live].map((id, at) => client.take(name, id, mode, { ttlMs: at % 4 ? 60_000 : 20_000 })),
+      );
+      while (live.size > 0) {
+        const [limit, used, , first, last, id = ''] = String(
+          await redis.command('GET', client.lock(name)),
+        ).split('|');
+        expect([limit, used]).toEqual([`*${mode.split(':')[0]}`, String(weight * live.size)]);
+        expect(live).toContain(id);
+        const scores = await Promise.all(
+          [...live].map((of) => redis.command('ZSCORE', client.holders(name), `#${of}|${weight}|label`)),
+        );
+        expect(Number(last)).toBe(Math.max(...scores.map(Number)));
+        expect(Number(first)).toBeLessThanOrEqual(Math.min(...scores.map(Number)));
+        expect(Number(await redis.command('PEXPIRETIME', client.lock(name)))).toBeGreaterThan(
+          Number(last) - 50,
+        );
+        // Now the one that the mark names, now another.
+        const gone = live.size % 2 ? id : ([...live][0] as string);
+        expect(await client.releaseShare(name, gone, weight)).toBe(1);
+        live.delete(gone);
+      }
+      expect(await redis.command('EXISTS', client.lock(name))).toBe(0);
+    }
+  });
+});
+
 describe('a slot on the move', () => {
   it('renews a share one key at a time, and ends it so that the next who looks gives its weight back', async () => {
     const name = fresh();
