@@ -47,6 +47,8 @@ export class HoldWrites {
     operations: IRequestOp[],
     call: Call,
   ): Promise<Sent | undefined> {
+    // Given up while a lease or a session was fetched for it: nobody would take back what is sent now (docs/spec.md §2.2).
+    for (const each of acquisitions) each.assertWanted();
     const doubtful = acquisitions.map((each) => each.doubtful);
     const sendings = new Sendings();
     const answered = (): void => {
