@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -31,8 +32,10 @@ export async function nativeLibrary(): Promise<NativeLibrary> {
 async function build(place: string): Promise<void> {
   const caches = path.dirname(place);
   await mkdir(caches, { recursive: true });
-  // Built beside and moved when it is whole: two processes may do it at once.
-  const draft = await mkdtemp(path.join(caches, 'building-'));
+  // Built where no path has a blank, which its makefiles cannot bear, and put into place when it is whole: two processes
+  // may do it at once.
+  const draft = await mkdtemp(path.join(tmpdir(), 'zookeeper-native-'));
+  const whole = await mkdtemp(path.join(caches, 'built-'));
   try {
     const source = await realpath(installed);
     const own = (file: string): boolean => path.relative(source, file).split(path.sep)[0] !== 'node_modules';
@@ -40,21 +43,27 @@ async function build(place: string): Promise<void> {
     await mkdir(path.join(draft, 'node_modules/.bin'), { recursive: true });
     for (const name of DEPENDENCIES) {
       const target = await realpath(path.join(path.dirname(source), name));
-      await symlink(target, path.join(draft, 'node_modules', name), 'dir');
+      const here = path.join(draft, 'node_modules', name);
+      // Its headers are named to the compiler.
+      if (name === 'nan') await cp(target, here, { recursive: true });
+      else await symlink(target, here, 'dir');
     }
     // A script of the package: npm finds its commands here.
     const bin = await realpath(path.join(path.dirname(source), 'node-gyp-build/bin.js'));
     const command = path.join(draft, 'node_modules/.bin/node-gyp-build');
     await writeFile(command, `#!/bin/sh\nexec node '${bin}' "$@"\n`, { mode: 0o755 });
-    await compile(path.join(draft, 'zookeeper'));
-    await rename(draft, place).catch(() => undefined);
+    const home = path.dirname(path.dirname(process.execPath));
+    await symlink(home, path.join(draft, 'node'), 'dir');
+    await compile(path.join(draft, 'zookeeper'), path.join(draft, 'node'));
+    await cp(draft, whole, { recursive: true, verbatimSymlinks: true });
+    await rename(whole, place).catch(() => undefined);
   } finally {
     await rm(draft, { recursive: true, force: true });
+    await rm(whole, { recursive: true, force: true });
   }
 }
 
-async function compile(directory: string): Promise<void> {
-  const home = path.dirname(path.dirname(process.execPath));
+async function compile(directory: string, home: string): Promise<void> {
   // The headers of this very Node where it has them; node-gyp downloads them otherwise.
   const headers = existsSync(path.join(home, 'include/node/node.h')) ? { npm_config_nodedir: home } : {};
   const PATH = [path.dirname(process.execPath), process.env['PATH']].join(path.delimiter);
