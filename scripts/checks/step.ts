@@ -6,7 +6,7 @@ export interface Step {
   readonly name: string;
   readonly about: string;
   /**
-   * How it shares the machine: `static` steps with each other; `timed` ones, which mostly wait, with two others; `alone`
+   * How it shares the machine: `static` steps with each other; `timed` ones, which mostly wait, with three others; `alone`
    * has it for itself, because it keeps all cores busy or measures.
    */
   readonly kind: 'static' | 'timed' | 'alone';
