@@ -13,5 +13,5 @@ export const harness = defineHarness({
       for (const { request } of store.holders(resource)) store.forget(resource, request.acquisitionId);
     },
   },
-  timing: { ttlMs: 500, slackMs: 500, idleGapMs: 500 },
+  timing: { ttlMs: 300, slackMs: 300, idleGapMs: 300 },
 });
