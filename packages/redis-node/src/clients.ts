@@ -60,10 +60,10 @@ export type Recognised =
   | { readonly kind: 'sentinel'; readonly client: SentinelClient }
   | { readonly kind: 'cluster'; readonly client: ClusterClient };
 
-/** Ends a client of ours, in whatever state it is. */
-export async function end(client: Pick<Connectable, 'isOpen' | 'destroy'>): Promise<void> {
+/** Ends a client of ours, in whatever state it is: one that is not open may still hold a connection. */
+export async function end(client: Pick<Connectable, 'destroy'>): Promise<void> {
   try {
-    if (client.isOpen) await client.destroy();
+    await client.destroy();
   } catch {
     // It has ended by itself.
   }

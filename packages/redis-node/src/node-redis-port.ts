@@ -95,12 +95,18 @@ export class NodeRedisPort implements RedisPort {
         ? { kind: 'sentinel', client: recognised.client.duplicate({ masterPoolSize: 1 }) }
         : { kind: 'standalone', client: recognised.client.duplicate() };
     side.client.on('error', () => undefined); // Each command of it rejects by itself.
+    let closed = false;
     const close = (): void => {
+      closed = true;
       this.#opened.delete(close);
       void end(side.client);
     };
     this.#opened.add(close);
-    await side.client.connect();
+    try {
+      await side.client.connect();
+    } finally {
+      if (closed) await end(side.client); // A connection that came about since then.
+    }
     return { send: (command) => send(side, '', command), close };
   }
 

@@ -13,6 +13,13 @@ const restoredEvents = {
   sentinel: ['ready', 'topology-change'],
   cluster: ['node-ready'],
 } as const;
+/** A Sentinel client tells neither, and drops a connection that comes too late by itself. */
+const connectingEvents = { standalone: ['reconnecting'], sentinel: [], cluster: ['node-reconnecting'] } as const;
+const settledEvents = {
+  standalone: ['connect', 'error'],
+  sentinel: [],
+  cluster: ['node-connect', 'node-error'],
+} as const;
 
 /** A connection of our own that listens to one channel, whatever happens to it, until closed. */
 export function openSubscriber(
@@ -26,18 +33,37 @@ export function openSubscriber(
   connection.on('error', () => undefined); // It connects again by itself; until then waiters live by their checks.
   let closed = false;
   let listening = false;
+  // The client forgets a connection that comes about after it was destroyed, and leaves it open: its end waits for that.
+  let connecting = kind === 'standalone';
+  const close = (): void => {
+    closed = true;
+    if (!connecting) void end(connection);
+  };
+  for (const event of connectingEvents[kind]) {
+    connection.on(event, () => {
+      connecting = true;
+    });
+  }
+  for (const event of settledEvents[kind]) {
+    connection.on(event, () => {
+      connecting = false;
+      if (closed) void end(connection);
+    });
+  }
   const listen = async (): Promise<void> => {
-    await connection.connect();
-    await connection.subscribe(channel, (message) => events.message(message));
-    listening = true;
-    if (closed) await end(connection);
+    try {
+      await connection.connect();
+      if (closed) return;
+      connecting = kind === 'cluster'; // It connects to the node of its subscriptions only now.
+      await connection.subscribe(channel, (message) => events.message(message));
+      listening = true;
+    } finally {
+      connecting = false;
+      if (closed) await end(connection);
+    }
   };
   // The client subscribes again by itself; what was published meanwhile is lost.
   for (const event of restoredEvents[kind]) connection.on(event, () => listening && events.restored());
-  const close = (): void => {
-    closed = true;
-    void end(connection);
-  };
   return { ready: listen(), close };
 }
 
