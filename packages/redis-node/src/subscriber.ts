@@ -14,7 +14,11 @@ const restoredEvents = {
   cluster: ['node-ready'],
 } as const;
 /** A Sentinel client tells neither, and drops a connection that comes too late by itself. */
-const connectingEvents = { standalone: ['reconnecting'], sentinel: [], cluster: ['node-reconnecting'] } as const;
+const connectingEvents = {
+  standalone: ['reconnecting'],
+  sentinel: [],
+  cluster: ['node-reconnecting'],
+} as const;
 const settledEvents = {
   standalone: ['connect', 'error'],
   sentinel: [],
