@@ -29,6 +29,7 @@ interface Connectable extends Emitter {
   readonly _keyPrefix?: unknown;
   connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
+  unsubscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
   /** A promise, with Sentinel. */
   destroy(): unknown;
 }

@@ -1,5 +1,5 @@
 import type { SubscriptionEvents } from '@locks/redis-protocol';
-import { end, type Recognised } from './clients.ts';
+import { end, type Recognised, type StandaloneClient } from './clients.ts';
 
 export interface Subscriber {
   /** When the channel is listened to for the first time. */
@@ -8,66 +8,75 @@ export interface Subscriber {
 }
 
 const longestPauseMs = 2000;
-const restoredEvents = {
-  standalone: ['ready'],
-  sentinel: ['ready', 'topology-change'],
-  cluster: ['node-ready'],
-} as const;
-/** A Sentinel client tells neither, and drops a connection that comes too late by itself. */
-const connectingEvents = {
-  standalone: ['reconnecting'],
-  sentinel: [],
-  cluster: ['node-reconnecting'],
-} as const;
-const settledEvents = {
-  standalone: ['connect', 'error'],
-  sentinel: [],
-  cluster: ['node-connect', 'node-error'],
-} as const;
+/** What tells that a subscription may have been moved to another node. */
+const restoredEvents = { sentinel: ['ready'], cluster: ['node-ready'] } as const;
 
-/** A connection of our own that listens to one channel, whatever happens to it, until closed. */
-export function openSubscriber(
-  { kind, client }: Recognised,
+/** Listens to one channel, whatever happens to its connection, until closed. */
+export function openSubscriber(to: Recognised, channel: string, events: SubscriptionEvents): Subscriber {
+  return to.kind === 'standalone'
+    ? onOwnConnection(to.client, channel, events)
+    : throughClient(to, channel, events);
+}
+
+/** Clients of Sentinel and of a cluster keep a connection of its own for subscriptions. */
+function throughClient(
+  { kind, client }: Exclude<Recognised, { kind: 'standalone' }>,
   channel: string,
   events: SubscriptionEvents,
 ): Subscriber {
-  const connection = client.duplicate(
-    kind === 'cluster' ? { minimizeConnections: true } : kind === 'sentinel' ? {} : persistent(client),
-  );
+  let listening = false;
+  const heard = (message: string): void => events.message(message);
+  const restored = (): void => {
+    if (listening) events.restored();
+  };
+  for (const event of restoredEvents[kind]) client.on(event, restored);
+  const subscribed = client.subscribe(channel, heard);
+  const ready = subscribed.then(() => {
+    listening = true;
+  });
+  const close = (): void => {
+    listening = false;
+    for (const event of restoredEvents[kind]) client.off(event, restored);
+    // Not before the other is done: it would open the connection again. And a client that was ended needs no word.
+    subscribed
+      .then(() => (client.isOpen ? client.unsubscribe(channel, heard) : undefined))
+      .catch(() => undefined);
+  };
+  return { ready, close };
+}
+
+function onOwnConnection(client: StandaloneClient, channel: string, events: SubscriptionEvents): Subscriber {
+  const connection = client.duplicate(persistent(client));
   connection.on('error', () => undefined); // It connects again by itself; until then waiters live by their checks.
   let closed = false;
   let listening = false;
   // The client forgets a connection that comes about after it was destroyed, and leaves it open: its end waits for that.
-  let connecting = kind === 'standalone';
+  let connecting = true;
   const close = (): void => {
     closed = true;
     if (!connecting) void end(connection);
   };
-  for (const event of connectingEvents[kind]) {
-    connection.on(event, () => {
-      connecting = true;
-    });
-  }
-  for (const event of settledEvents[kind]) {
-    connection.on(event, () => {
-      connecting = false;
-      if (closed) void end(connection);
-    });
-  }
+  const settled = (): void => {
+    connecting = false;
+    if (closed) void end(connection);
+  };
+  connection.on('connect', settled);
+  connection.on('error', settled);
+  connection.on('reconnecting', () => {
+    connecting = true;
+  });
   const listen = async (): Promise<void> => {
     try {
       await connection.connect();
       if (closed) return;
-      connecting = kind === 'cluster'; // It connects to the node of its subscriptions only now.
       await connection.subscribe(channel, (message) => events.message(message));
       listening = true;
     } finally {
-      connecting = false;
-      if (closed) await end(connection);
+      settled();
     }
   };
   // The client subscribes again by itself; what was published meanwhile is lost.
-  for (const event of restoredEvents[kind]) connection.on(event, () => listening && events.restored());
+  connection.on('ready', () => listening && events.restored());
   return { ready: listen(), close };
 }
 

@@ -16,7 +16,7 @@ import { warnOfEviction } from './eviction.ts';
 import { type Script, scripts } from './generated/scripts.ts';
 import { RedisGrant } from './grant.ts';
 import { encodeName, holdersKey, keysOfLock, type ResourceKeys } from './keys.ts';
-import { modeArgument, modeOfLimit, shareOf } from './mode.ts';
+import { limitOf, modeOfLimit, shareOf, weightOf } from './mode.ts';
 import { settle, type RedisBackendOptions, type Settings } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
 import { renewAll } from './renewal.ts';
@@ -244,12 +244,12 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     return Number(reply) === 0 && isHalfDone(failure) ? 'half-done' : reply;
   }
 
-  /** Ends a hold with one key alone. A share is made to have ended long ago: the next script that looks takes it out. */
+  /** Ends a hold with commands on one key alone: a share first, and then the lock key tells that it may have ended. */
   async #releaseKey(keys: ResourceKeys, id: string, share: string | undefined): Promise<unknown> {
-    const reply = Number(await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]));
-    if (reply === 1 || share === undefined) return reply;
     const holders = holdersKey(keys);
-    return this.#port.send(holders, ['ZADD', holders, 'XX', 'CH', '1', share]);
+    const shares = share === undefined ? 0 : Number(await this.#port.send(holders, ['HDEL', holders, id]));
+    const reply = Number(await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]));
+    return reply || shares;
   }
 
   async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
@@ -266,7 +266,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         acquisitionId,
         String(ttlMs),
         label ?? '',
-        modeArgument(mode),
+        limitOf(mode),
+        weightOf(mode),
       ]),
     );
     if (!Array.isArray(reply)) return undefined;
@@ -291,9 +292,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     // From here on, answered or not: what renews or releases it looks for both.
     if (grant instanceof RedisGrant) grant.mayBeShared = true;
     const sentAt = call.now();
-    const { request } = grant;
-    const share = shareOf({ request, mayBeShared: true }) as string;
-    const reply = await this.#serve(scripts.downgrade, keys, [request.acquisitionId], share);
+    const reply = await this.#serve(scripts.downgrade, keys, [grant.request.acquisitionId]);
     if (!Array.isArray(reply)) {
       return { status: 'lost', reason: Number(reply) === 0 ? 'force-released' : 'taken-over' };
     }
@@ -392,7 +391,7 @@ function acquireCommand(
   if (plain && enter === undefined) return command;
   command.push(enter ?? '');
   if (plain) return command;
-  command.push(modeArgument(mode));
+  command.push(limitOf(mode), weightOf(mode));
   if (steal) command.push('steal');
   return command;
 }

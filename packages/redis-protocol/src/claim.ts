@@ -30,11 +30,9 @@ export async function claim(port: RedisPort, waiters: readonly Waiter[]): Promis
       const { acquisitionId, ttlMs } = waiter.request;
       keys.push(waiter.keys.lock);
       args.push(acquisitionId, String(ttlMs));
-      const share = shareOf(waiter);
-      if (share === undefined) continue;
+      if (shareOf(waiter) === undefined) continue;
       script = scripts.renewShares;
       keys.push(holdersKey(waiter.keys));
-      args.push(share);
     }
     const replies = (await runScript(port, script, keys as [string, ...string[]], args)) as unknown[];
     for (const [at, index] of group.entries()) {

@@ -14,9 +14,9 @@ export function weightOf(mode: LockMode): string {
   }
 }
 
-/** A mode as `acquire.lua` takes it: `<limit>:<weight>`. */
-export function modeArgument(mode: LockMode): string {
-  return `${mode.kind === 'permit' ? mode.limit : 0}:${weightOf(mode)}`;
+/** A mode as `acquire.lua` takes it: its limit, and {@link weightOf}. */
+export function limitOf(mode: LockMode): string {
+  return mode.kind === 'permit' ? String(mode.limit) : '0';
 }
 
 /** A mode as scripts tell it: minus 1 exclusive, 0 shared, else the limit of permits. */
@@ -31,11 +31,10 @@ interface Held {
 }
 
 /**
- * What the holders key has for a grant, where it may be one of several holds. An exclusive one may be a share too, once
- * a downgrade of it was sent.
+ * The weight of a grant that may be one of several holds. An exclusive one may be a share too, once a downgrade of it was
+ * sent.
  */
-export function shareOf({ request, mayBeShared }: Held): string | undefined {
-  const { acquisitionId, label = '', mode } = request;
-  if (mode.kind === 'exclusive' && !mayBeShared) return undefined;
-  return `#${acquisitionId}|${mode.kind === 'permit' ? mode.weight : 0}|${label}`;
+export function shareOf({ request: { mode }, mayBeShared }: Held): string | undefined {
+  if (mode.kind === 'exclusive') return mayBeShared ? '0' : undefined;
+  return weightOf(mode);
 }

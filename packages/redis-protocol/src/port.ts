@@ -31,7 +31,7 @@ export interface RedisPort {
   send(key: string, command: RedisCommand): Promise<unknown>;
   /** One sender for each master, for commands that belong to a node (`SCAN`, `INFO`). */
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[];
-  /** Opens a connection of its own on the first call. It subscribes again by itself after a reconnect. */
+  /** Not on a connection that `send` uses. It subscribes again by itself after a reconnect. */
   subscribe(channel: string, events: SubscriptionEvents): Promise<void>;
   /** Not for clusters. */
   openSide(): Promise<SideConnection>;

@@ -78,11 +78,9 @@ async function renewChunk(
     const of = keysOf(item);
     keys.push(of.lock);
     args.push(item.grant.request.acquisitionId, String(item.ttlMs));
-    const share = shareOf(item.grant);
-    if (share === undefined) continue;
+    if (shareOf(item.grant) === undefined) continue;
     script = scripts.renewShares;
     keys.push(holdersKey(of));
-    args.push(share);
   }
   try {
     const replies = (await runScript(port, script, keys as [string, ...string[]], args)) as unknown[];
@@ -109,11 +107,11 @@ async function renewByParts(
   args: readonly string[],
 ): Promise<Standing> {
   const [lock, holders] = keys as [string, string];
-  const [id, ttlMs, share] = args as [string, string, string];
+  const [id, ttlMs] = args as [string, string];
   try {
-    const standing = standingOf(await runScript(port, scripts.renewPart, [lock], [ttlMs, id]));
+    const standing = standingOf(await runScript(port, scripts.renewPart, [lock], [ttlMs]));
     if (standing !== held) return standing;
-    return standingOf(await runScript(port, scripts.renewPart, [holders], [ttlMs, id, share]));
+    return standingOf(await runScript(port, scripts.renewPart, [holders], [ttlMs, id]));
   } catch (error) {
     return { status: 'unknown', error };
   }

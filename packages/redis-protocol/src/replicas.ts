@@ -90,7 +90,7 @@ export class Replicas {
 function lookUp({ keys, request }: Question): RedisCommand {
   return request.mode.kind === 'exclusive'
     ? ['GET', keys.lock]
-    : ['ZSCORE', holdersKey(keys), `$${request.acquisitionId}`];
+    : ['HGET', holdersKey(keys), request.acquisitionId];
 }
 
 function shows(reply: unknown, { mode, acquisitionId }: AcquireRequest): boolean {

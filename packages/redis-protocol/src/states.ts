@@ -25,19 +25,16 @@ export function holdersOf([value, pttl, now, shares]: readonly unknown[]): Holde
 }
 
 function sharesOf(limit: number, nowMs: number, listed: readonly unknown[]): Holder[] {
-  const scores = new Map<string, number>();
-  for (let at = 0; at < listed.length; at += 2) scores.set(String(listed[at]), Number(listed[at + 1]));
   const holders: Holder[] = [];
-  for (const [member, ends] of scores) {
-    const share = parseShare(member);
-    if (share === undefined) continue;
-    const { id, label, weight } = share;
-    const token = BigInt(scores.get(`$${id}`) ?? 0);
+  for (let at = 0; at < listed.length; at += 2) {
+    const share = parseShare(String(listed[at + 1]));
+    if (share === undefined || share.endsAt <= nowMs) continue;
+    const { endsAt, label, token, weight } = share;
     holders.push({
-      acquisitionId: id,
+      acquisitionId: String(listed[at]),
       mode: modeOfLimit(limit, weight),
       ...described(label, token, nowMs),
-      expiresInMs: ends - nowMs,
+      expiresInMs: endsAt - nowMs,
     });
   }
   return holders.sort((a, b) => Number((a.fencingToken ?? 0n) - (b.fencingToken ?? 0n)));

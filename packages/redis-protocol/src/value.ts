@@ -31,18 +31,33 @@ export function parseMember(member: string): Member {
   return { id, weight: weight === undefined ? undefined : Number(weight), label: label.join('|') };
 }
 
-/** What the lock key holds while readers or permits do: `*<limit>|<used>|<flag>|<first>|<last>|<id>`. Gives the limit, 0 for readers. */
+/** What the lock key holds while readers or permits do: `*<limit>|<used>|<flag>|<first>|<last>`. Gives the limit, 0 for readers. */
 export function parseMark(value: string): number | undefined {
-  const match = /^\*(\d+)\|\d+\|[+-]\|\d+\|\d+\|[\w-]+$/.exec(value);
+  const match = /^\*(\d+)\|\d+\|[+-]\|\d+\|\d+$/.exec(value);
   return match ? Number(match[1]) : undefined;
 }
 
-/** What the holders key has for each of them, besides `$<id>`: `#<id>|<weight>|<label>`. */
-export function parseShare(
-  share: string,
-): { readonly id: string; readonly weight: number; readonly label: string } | undefined {
-  const match = /^#([\w-]+)\|(\d+)\|([^]*)$/.exec(share);
-  return match ? { id: match[1] as string, weight: Number(match[2]), label: match[3] as string } : undefined;
+/** One of several holds. */
+export interface Share {
+  readonly endsAt: number;
+  readonly token: bigint;
+  readonly weight: number;
+  readonly label: string;
+}
+
+/** What the holders key has for each id: `<from>|<ttl>|<token>|<weight>|<label>`, times in server ms. */
+export function parseShare(share: string): Share | undefined {
+  const match = /^(\d+)\|(\d+)\|(\d+)\|(\d+)\|([^]*)$/.exec(share);
+  if (match === null) return undefined;
+  const [, from, ttl, token, weight, label] = match as unknown as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  return { endsAt: Number(from) + Number(ttl), token: BigInt(token), weight: Number(weight), label };
 }
 
 /** What is published to a process whose waiter was handed a lock: `granted <id> <token> <lock key>`. */

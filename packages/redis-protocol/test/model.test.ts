@@ -172,7 +172,7 @@ class Run {
     this.log.push(`expire ${id}`);
     this.#model.end(id);
     if (mode.weight === undefined) await redis.command('DEL', client.lock(this.#name));
-    else await redis.command('ZADD', client.holders(this.#name), 'XX', 1, `#${id}|${mode.weight}|label`);
+    else await client.expire(this.#name, id);
     this.#giveUp(id);
     if (this.#model.queue.length + this.#model.holders.length === 0 && mode.weight !== undefined) {
       // Nobody is left to look: so would its own end.

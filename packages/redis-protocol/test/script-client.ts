@@ -1,6 +1,7 @@
 import type { RedisServer } from '@locks/test-servers';
 import { type Script, scripts } from '../src/generated/scripts.ts';
 import { keysOfLock } from '../src/keys.ts';
+import { parseShare, type Share } from '../src/value.ts';
 
 /** Runs the scripts as another language would, with no client of ours in between. */
 export class ScriptClient {
@@ -55,7 +56,7 @@ export class ScriptClient {
     { ttlMs = 30_000, notify, steal = false }: { ttlMs?: number; notify?: string; steal?: boolean } = {},
   ) {
     const enter = notify === undefined ? '' : `5000|2000|${notify}`;
-    const args = [id, ttlMs, 'label', enter, mode];
+    const args = [id, ttlMs, 'label', enter, ...mode.split(':')];
     return this.run(scripts.acquire, this.allKeys(name), steal ? [...args, 'steal'] : args);
   }
 
@@ -63,24 +64,24 @@ export class ScriptClient {
     return this.run(
       scripts.many,
       wanted.flatMap(([name]) => this.allKeys(name)),
-      wanted.flatMap(([, id, mode]) => [id, 30_000, 'label', mode]),
+      wanted.flatMap(([, id, mode]) => [id, 30_000, 'label', ...mode.split(':')]),
     );
   }
 
   releaseShare(name: string, id: string, weight = 0, notify = '=me') {
-    return this.run(scripts.release, this.allKeys(name), [id, notify, `#${id}|${weight}|label`]);
+    return this.run(scripts.release, this.allKeys(name), [id, notify, weight]);
   }
 
-  renewShares(...leases: readonly (readonly [name: string, id: string, ttlMs: number, weight?: number])[]) {
+  renewShares(...leases: readonly (readonly [name: string, id: string, ttlMs: number])[]) {
     return this.run(
       scripts.renewShares,
       leases.flatMap(([name]) => [this.lock(name), this.holders(name)]),
-      leases.flatMap(([, id, ttlMs, weight = 0]) => [id, ttlMs, `#${id}|${weight}|label`]),
+      leases.flatMap(([, id, ttlMs]) => [id, ttlMs]),
     );
   }
 
   downgrade(name: string, id: string, notify = '=me') {
-    return this.run(scripts.downgrade, this.allKeys(name), [id, notify, `#${id}|0|label`]);
+    return this.run(scripts.downgrade, this.allKeys(name), [id, notify]);
   }
 
   resize(name: string, limit: number, notify = '=me') {
@@ -102,9 +103,18 @@ export class ScriptClient {
       string | null,
       ...string[],
     ];
-    const holders = shares.filter((member) => member.startsWith('#')).map((member) => member.slice(1));
+    const holders = sharesOf(shares).filter(({ endsAt }) => endsAt > now);
     const waiters = waiting.filter((_, at) => at % 2 === 0).map((member) => member.replace(/\|.*/, ''));
-    return { value, pttl, now, limit, holders: holders.map((share) => share.replace(/\|.*/, '')), waiters };
+    return { value, pttl, now, limit, holders: holders.map(({ id }) => id), waiters };
+  }
+
+  /** As if the time of a share had passed. */
+  async expire(name: string, id: string): Promise<void> {
+    const holders = this.holders(name);
+    const share = String(await this.#redis.command('HGET', holders, id));
+    await this.#redis.command('HSET', holders, id, share.replace(/^\d+\|\d+/, '1|1'));
+    // With it the time before which none ends has passed.
+    await this.run(scripts.releaseKey, [this.lock(name)], ['nobody']);
   }
 
   /** Limit and use at the lock key. */
@@ -128,4 +138,13 @@ export class ScriptClient {
     const { lock, token, queue } = keysOfLock(`lock:${name}`);
     return [lock, token, queue];
   }
+}
+
+/** Of a list `id, share, …`, by token. */
+export function sharesOf(listed: readonly string[]): (Share & { readonly id: string })[] {
+  const shares = listed.flatMap((id, at) => {
+    const share = at % 2 === 0 ? parseShare(String(listed[at + 1])) : undefined;
+    return share === undefined ? [] : [{ id, ...share }];
+  });
+  return shares.sort((a, b) => Number(a.token - b.token));
 }

@@ -15,13 +15,13 @@ if released or by_shares or (queued > 0 and not held) then
   @include token
   @include shares
   @include hand-over
-  local limit, used
+  local m
   if by_shares then
     local holders = string.sub(KEYS[3], 1, -2) .. 'h'
-    released = redis.call('ZSCORE', holders, '$' .. ARGV[1])
-    held, limit, used = shares(KEYS[1], holders, held, released and find_share(holders, ARGV[1]), true)
+    released = redis.call('HEXISTS', holders, ARGV[1]) == 1
+    held, m = shares(KEYS[1], holders, held, ARGV[1], true)
   end
-  return hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], limit, used) or (released and 1 or 0)
+  return hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or (released and 1 or 0)
 end
 if queued > 0 and redis.call('ZCOUNT', KEYS[3], '0', '+inf') == 0 then
   redis.call('DEL', KEYS[3])

@@ -1,8 +1,8 @@
 -- One attempt: takes the lock if it is free and nobody waits, else (asked for) joins the queue. Idempotent by id.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders, for other modes than exclusive
 -- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>|<claimMs>|<notify>`
---       5 only for other modes, or to steal: `<limit>:<weight>`, limit 0 for a lock, weight empty for exclusive, 0 for
---       a reader · 6 only to steal: anything
+--       5, 6 only for other modes, or to steal: limit, 0 for a lock; weight, empty for exclusive, 0 for a reader
+--       7 only to steal: anything
 -- Reply token (a string)          granted, for the whole ttl
 --       {token, ms left}          this id holds it
 --       0                         contended, nothing was left
@@ -24,35 +24,31 @@ if not ARGV[5] then
     if type(before) == 'string' then call('SET', KEYS[2], before) end
     call('DEL', KEYS[1])
   end
-elseif not ARGV[6] then
+elseif not ARGV[7] then
   -- The same for one more share where nobody waits, none has ended and there is room.
-  local asked, weight = string.match(ARGV[5], '^(%d+):(%d+)$')
+  local ttl, limit, weight = ARGV[2], ARGV[5], ARGV[6]
   local held = call('GET', KEYS[1])
-  local limit, used, first, last, id = string.match(held or '', '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)|(.*)$')
+  local used, first, last = 0, nil, nil
+  if held then limit, used, first, last = string.match(held, '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)$') end
   local now_ms = time[1] .. string.sub(micros, 1, 3)
-  -- Numbers are dear to turn into text: what is text already is passed on as it is.
-  local ends = string.format('%.0f', now_ms + ARGV[2])
-  if not held then limit, used, first, last = asked, '0', ends, ends end
-  if weight and limit == asked and used + weight <= asked + 0 and first + 0 > now_ms + 0 then
+  local ends = now_ms + ttl
+  if limit == ARGV[5] and weight ~= '' and used + weight <= limit + 0 and (not held or first + 0 > now_ms + 0) then
     local before = redis.pcall('GETSET', KEYS[2], token)
     if not before or (#before == #token and before < token) then
-      if not held and call('ZCARD', KEYS[4]) > 0 then call('DEL', KEYS[4]) end
-      local share = '#' .. ARGV[1] .. '|' .. weight .. '|' .. ARGV[3]
-      if call('ZADD', KEYS[4], 'NX', ends, share, token, '$' .. ARGV[1]) == 2 then
-        local longest = not held or ends + 0 > last + 0
-        local shortest = ends + 0 < first + 0
-        -- A reader that ends in the same millisecond as the longest changes nothing in the mark.
+      if not held and call('HLEN', KEYS[4]) > 0 then call('DEL', KEYS[4]) end
+      -- Numbers are dear to turn into text: what is text already is passed on as it is.
+      local share = now_ms .. '|' .. ttl .. '|' .. token .. '|' .. weight .. '|' .. ARGV[3]
+      if call('HSETNX', KEYS[4], ARGV[1], share) == 1 then
+        local longest = not held or ends > last + 0
+        local shortest = not held or ends < first + 0
         if longest or shortest or weight ~= '0' then
-          if weight ~= '0' then used = used + weight end
-          local mark = '*' .. limit .. '|' .. used .. '|-|' .. (shortest and ends or first) .. '|'
+          local mark = '*' .. limit .. '|' .. used + weight .. '|-|' .. (shortest and ends or first) .. '|'
           if longest then
-            call('SET', KEYS[1], mark .. ends .. '|' .. ARGV[1], 'PX', ARGV[2])
-            -- As in `settle`: two minutes longer than the mark, so once a minute is enough.
-            if not held or math.floor(ends / 60000) > math.floor(last / 60000) then
-              call('PEXPIRE', KEYS[4], ARGV[2] + 120000)
-            end
+            local ahead = math.floor(ttl / 8)
+            call('SET', KEYS[1], mark .. ends + ahead, 'PX', ttl + ahead)
+            call('PEXPIRE', KEYS[4], ttl + ahead + 120000)
           else
-            call('SET', KEYS[1], mark .. last .. '|' .. id, 'KEEPTTL')
+            call('SET', KEYS[1], mark .. last, 'KEEPTTL')
           end
         end
         return token
@@ -68,8 +64,8 @@ local now = time[1] * 1000000 + time[2]
 @include hand-over
 @include enqueue
 @include attempt
-local asked, weight = string.match(ARGV[5] or '0:', '^(%d+):(%d*)$')
-local r = { lock = KEYS[1], token = KEYS[2], queue = KEYS[3], id = ARGV[1], label = ARGV[3], asked = asked + 0, weight = weight }
+local weight = ARGV[6] or ''
+local r = { lock = KEYS[1], token = KEYS[2], queue = KEYS[3], id = ARGV[1], label = ARGV[3], asked = (ARGV[5] or 0) + 0, weight = weight }
 local alive_ms, claim_ms, notify = string.match(ARGV[4] or '', '^(%d+)|(%d+)|(.*)$')
 local function reply(served, first, second)
   local list = { first, second }
@@ -81,14 +77,14 @@ local function reply(served, first, second)
   end
   return list
 end
-if ARGV[6] then
+if ARGV[7] then
   local holds, left = look(r)
   if holds then return { holds, left } end
   clear(r.holders)
   call('DEL', r.lock)
-  r.limit = nil
+  r.mark = nil
   token = take(r, ARGV[2])
-  local beside = r.queued and weight ~= '' and hand_over(r.lock, r.token, r.queue, notify or '', r.asked, weight)
+  local beside = r.queued and weight ~= '' and hand_over(r.lock, r.token, r.queue, notify or '', r.mark)
   return beside and reply(beside, tonumber(token), ARGV[2] + 0) or token
 end
 local served, holds, left = look_and_serve(r, notify or '')
@@ -99,7 +95,7 @@ if notify then
   place = call('ZSCORE', r.queue, member)
 end
 if not place then
-  local with = r.limit
+  local with = r.mark and r.mark.limit
   if not with and r.held and string.find(r.held, '^[%w_-]+|[+-]|%d+|') then with = -1 end
   if not with and r.queued then with = -(call('ZSCORE', r.queue, '#') or 1) end
   if with and math.max(with, 0) ~= r.asked then return reply(served, 0, with) end
@@ -116,7 +112,7 @@ else
   last = math.max(last + 1, now)
   place = last
   call('ZADD', r.queue, string.format('%.0f', place), member)
-  if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.limit or r.asked), '#') end
+  if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.mark and r.mark.limit or r.asked), '#') end
 end
 keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon)
 if r.held then mark(r.lock, r.held) end

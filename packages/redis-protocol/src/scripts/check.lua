@@ -21,7 +21,7 @@ if deaf then notify = '!' .. channel end
 if mode == '=' then former = deaf and '=' or '!' end
 local function check(lock, token, queue, from, to)
   local holders = string.sub(queue, 1, -2) .. 'h'
-  local held, limit, used = shares(lock, holders, redis.call('GET', lock))
+  local held, m = shares(lock, holders, redis.call('GET', lock))
   local holder = held and string.match(held, '^([%w_-]+)|[+-]|%d+|')
   local last, horizon = read_token(token)
   local reply = { last }
@@ -31,13 +31,14 @@ local function check(lock, token, queue, from, to)
   local waiting, times, asked = {}, {}, nil
   for i = from, to, 2 do
     local member = ARGV[i]
-    local id, px, weight, label = string.match(member, '^([^|]*)|(%d+):?(%d*)|[^|]*|(.*)$')
+    local id, px = string.match(member, '^([^|]*)|(%d+)')
     local place, of = string.match(ARGV[i + 1], '^(%d+):?(%d*)$')
     if deaf then member = string.gsub(member, '^([^|]*|[^|]*|).', '%1!') end
     if former ~= '' then redis.call('ZREM', queue, (string.gsub(member, '^([^|]*|[^|]*|).', '%1' .. former))) end
-    local minted = limit and redis.call('ZSCORE', holders, '$' .. id)
-    if minted then
-      tell(id, minted, redis.call('ZSCORE', holders, share_of(id, weight, label)) - now_ms)
+    local ends, minted
+    if m then ends, minted = find_share(holders, id) end
+    if ends then
+      tell(id, minted, ends - now_ms)
     elseif holder == id then
       tell(id, string.match(held, '^[^|]*|[+-]|(%d+)|'), redis.call('PTTL', lock))
     else
@@ -51,12 +52,12 @@ local function check(lock, token, queue, from, to)
   if waiting[1] then
     redis.call('ZADD', queue, 'NX', unpack(waiting))
     -- The limit in the queue may be another by now: see `resize`.
-    if asked then redis.call('ZADD', queue, 'NX', -(limit or asked), '#') end
+    if asked then redis.call('ZADD', queue, 'NX', -(m and m.limit or asked), '#') end
     keep_alive(token, queue, notify, tonumber(alive_ms), last, horizon)
-    if held and not limit then
+    if held and not m then
       mark(lock, held)
     else
-      local handed = hand_over(lock, token, queue, notify, limit, used, true) or {}
+      local handed = hand_over(lock, token, queue, notify, m, true) or {}
       for i = 1, #handed, 2 do tell(handed[i], handed[i + 1], times[handed[i]] or 0) end
     end
   end

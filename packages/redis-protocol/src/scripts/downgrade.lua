@@ -1,7 +1,7 @@
 -- Turns an exclusive hold into a share of a reader, with the same end and token, and serves the readers that wait
 -- first. Idempotent.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders
--- ARGV  1 acquisition id · 2 notify of the caller · 3 its share
+-- ARGV  1 acquisition id · 2 notify of the caller
 -- Reply 0 absent · 2 another's · {ms left, id, token, …}: shared, and these waiters of the caller hold it too
 @include clock
 @include token
@@ -9,15 +9,16 @@
 @include hand-over
 local held = redis.call('GET', KEYS[1])
 if not held then return 0 end
-local id, flag, token = string.match(held, '^([^|]*)|([+-])|(%d+)|')
+local id, flag, token, label = string.match(held, '^([^|]*)|([+-])|(%d+)|(.*)$')
 if id ~= ARGV[1] then
-  local ends = string.byte(held) == 42 and redis.call('ZSCORE', KEYS[4], ARGV[3])
-  return ends and ends + 0 > now_ms and { ends - now_ms } or 2
+  local ends = parse_mark(held) and find_share(KEYS[4], ARGV[1])
+  return ends and ends > now_ms and { ends - now_ms } or 2
 end
 clear(KEYS[4])
 local left = math.max(1, redis.call('PTTL', KEYS[1]))
 -- A write that changes nothing, and lets the writes after it pass when memory is full.
 redis.call('PEXPIRE', KEYS[1], left)
-add_share(KEYS[4], ARGV[3], id, left, token)
-settle(KEYS[1], KEYS[4], 0, 0, flag)
-return { left, unpack(flag == '+' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], 0, 0) or {}) }
+local m = { limit = 0, used = 0 }
+add_share(KEYS[4], m, id, left, token, 0, label)
+settle(KEYS[1], KEYS[4], m, flag)
+return { left, unpack(flag == '+' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}) }

@@ -1,6 +1,6 @@
 -- Takes all of several locks in one step, or none. Idempotent by id; not for clusters, where they live in many slots.
 -- KEYS  for each: lock, token of the slot, queue, holders
--- ARGV  for each: acquisition id, ttl ms, label, mode as `acquire` takes it
+-- ARGV  for each: acquisition id, ttl ms, label, limit, weight, the last two as `acquire` takes them
 -- Reply 0 contended, nothing was left · for each: token, ms left
 @include clock
 @include token
@@ -9,15 +9,14 @@
 @include attempt
 local all = {}
 for i = 1, #KEYS, 4 do
-  local asked, weight = string.match(ARGV[i + 3], '^(%d+):(%d*)$')
-  local r = { lock = KEYS[i], token = KEYS[i + 1], queue = KEYS[i + 2], id = ARGV[i], label = ARGV[i + 2], asked = asked + 0, weight = weight }
+  local id, ttl, label, limit, weight = unpack(ARGV, #all * 5 + 1, #all * 5 + 5)
+  local r = { lock = KEYS[i], token = KEYS[i + 1], queue = KEYS[i + 2], id = id, label = label, asked = limit + 0, weight = weight, ttl = ttl }
   local _, holds, left = look_and_serve(r, '')
   if holds then
     r.reply = { holds, left }
   elseif not free_for(r) then
     return 0
   end
-  r.ttl = ARGV[i + 1]
   all[#all + 1] = r
 end
 local reply = {}

@@ -1,8 +1,12 @@
--- Compare and delete on the lock key alone: for a slot that is being migrated, where scripts on several keys fail.
+-- The part of a release that the lock key alone shows: for a slot that is being migrated, where scripts on several keys
+-- fail. Ends an exclusive hold. Of shares, says that some may have ended: the next script that looks finds out which.
 -- Waiters are served by their next check.
 -- KEYS  1 lock
 -- ARGV  1 acquisition id
 -- Reply 0 not held · 1 released
 local held = redis.call('GET', KEYS[1])
-if not held or string.sub(held, 1, #ARGV[1] + 1) ~= ARGV[1] .. '|' then return 0 end
-return redis.call('DEL', KEYS[1])
+if not held then return 0 end
+if string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|' then return redis.call('DEL', KEYS[1]) end
+local mark, last = string.match(held, '^(%*%d+|%d+|[+-]|)%d+(|%d+)$')
+if mark then redis.call('SET', KEYS[1], mark .. '0' .. last, 'KEEPTTL') end
+return 0

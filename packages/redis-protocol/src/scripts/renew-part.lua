@@ -1,22 +1,23 @@
 -- Half of the renewal of a share, one key at a time: for a slot that is being migrated, where scripts on several keys
 -- fail. First the lock key, then the holders: nobody else gets in between, since the mark stands longer, not shorter.
 -- KEYS  1 lock, or holders
--- ARGV  1 ttl ms · 2 acquisition id · 3 with the holders: the share
+-- ARGV  1 ttl ms · 2 with the holders: acquisition id
 -- Reply 1 renewed · 0 absent · 2 another's
 @include clock
-local now_ms = math.floor(now / 1000)
-local ends = now_ms + ARGV[1]
-if ARGV[3] then
-  local ended = redis.call('ZSCORE', KEYS[1], ARGV[3])
-  if not ended or ended + 0 <= now_ms then return 2 end
-  redis.call('ZADD', KEYS[1], ends, ARGV[3])
-  if redis.call('PTTL', KEYS[1]) < ARGV[1] + 60000 then redis.call('PEXPIRE', KEYS[1], ARGV[1] + 120000) end
+@include shares
+if ARGV[2] then
+  local share = redis.call('HGET', KEYS[1], ARGV[2])
+  local ends = parse_share(share)
+  if not ends or ends <= now_ms then return 2 end
+  redis.call('HSET', KEYS[1], ARGV[2], now_ms .. '|' .. ARGV[1] .. string.match(share, '^%d+|%d+(.*)$'))
+  redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), 2 * ARGV[1] + 120000))
 else
   local held = redis.call('GET', KEYS[1])
   if not held then return 0 end
-  local mark, first, last, id = string.match(held, '^(%*%d+|%d+|[+-]|)(%d+)|(%d+)|(.*)$')
-  if not mark then return 2 end
-  if ends >= last + 0 then last, id = ends, ARGV[2] end
-  redis.call('SET', KEYS[1], mark .. math.min(first, ends) .. '|' .. last .. '|' .. id, 'PX', last - now_ms)
+  local m = parse_mark(held)
+  if not m then return 2 end
+  extend(m, now_ms + ARGV[1], ARGV[1])
+  local mark = string.match(held, '^%*%d+|%d+|[+-]|') .. m.first .. '|' .. m.last
+  redis.call('SET', KEYS[1], mark, 'PX', m.last - now_ms)
 end
 return 1

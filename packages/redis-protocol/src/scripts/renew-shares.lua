@@ -1,29 +1,31 @@
 -- Pushes the ends of many shares back, and of exclusive holds that may have become one.
 -- KEYS  for each: lock, holders
--- ARGV  for each: acquisition id, ttl ms, share
+-- ARGV  for each: acquisition id, ttl ms
 -- Reply for each: 0 absent · 2 another's · a larger number: renewed, its token · a string: the error of its keys
 @include clock
 @include shares
-local function renew(lock, holders, id, ttl, share)
+local function renew(lock, holders, id, ttl)
   local held = redis.call('GET', lock)
   if not held then return 0 end
   if string.sub(held, 1, #id + 1) == id .. '|' then
     redis.call('PEXPIRE', lock, ttl)
     return tonumber(string.match(held, '^[^|]*|[+-]|(%d+)|'))
   end
-  local limit, used, flag = string.match(held, '^%*(%d+)|(%d+)|([+-])|%d+|%d+|')
-  local ends = limit and redis.call('ZSCORE', holders, share)
-  if not ends or ends + 0 <= now_ms then return 2 end
+  local m = parse_mark(held)
+  local share = m and redis.call('HGET', holders, id)
+  local ends, token = parse_share(share)
+  if not ends or ends <= now_ms then return 2 end
+  local first, last = m.first, m.last
   -- First write PEXPIRE: it passes when memory is full, and lets the writes after it pass.
-  redis.call('PEXPIRE', lock, ttl)
-  redis.call('ZADD', holders, now_ms + ttl, share)
-  settle(lock, holders, limit, used, flag)
-  return tonumber(redis.call('ZSCORE', holders, '$' .. id))
+  redis.call('PEXPIRE', holders, last - now_ms + 120000)
+  redis.call('HSET', holders, id, now_ms .. '|' .. ttl .. string.match(share, '^%d+|%d+(.*)$'))
+  extend(m, now_ms + ttl, ttl)
+  if m.first ~= first or m.last ~= last then settle(lock, holders, m, m.flag) end
+  return tonumber(token)
 end
 local replies = {}
 for i = 1, #KEYS, 2 do
-  local at = (i - 1) / 2 * 3 + 1
-  local _, reply = pcall(renew, KEYS[i], KEYS[i + 1], ARGV[at], ARGV[at + 1], ARGV[at + 2])
+  local _, reply = pcall(renew, KEYS[i], KEYS[i + 1], ARGV[i], ARGV[i + 1])
   if type(reply) == 'table' then reply = reply.err end
   if string.find(reply, 'WRONGTYPE') then reply = 2 end
   replies[#replies + 1] = reply

@@ -7,18 +7,18 @@
 @include token
 @include shares
 @include hand-over
-local held, limit, used = shares(KEYS[1], KEYS[4], redis.call('GET', KEYS[1]))
+local held, m = shares(KEYS[1], KEYS[4], redis.call('GET', KEYS[1]))
 if held and string.find(held, '^[%w_-]+|[+-]|%d+|') then return { 0, -1 } end
-if limit == 0 then return { 0, 0 } end
+if m and m.limit == 0 then return { 0, 0 } end
 local waiting = redis.call('ZSCORE', KEYS[3], '#')
 if waiting then
   redis.call('ZADD', KEYS[3], -ARGV[1], '#')
-elseif not limit then
+elseif not m then
   return redis.call('EXISTS', KEYS[3]) == 1 and { 0, -1 } or { 1 }
 end
-if limit then
-  limit = ARGV[1] + 0
+if m then
+  m.limit = ARGV[1] + 0
 elseif held then
   return { 1 }
 end
-return { 1, unpack(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], limit, used) or {}) }
+return { 1, unpack(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}) }

@@ -1,8 +1,8 @@
--- Gives a lock that is absent, or held by shares (`limit`, `used`), to the first live waiter and to its neighbours as
+-- Gives a lock that is absent, or held by shares (their mark `m`), to the first live waiter and to its neighbours as
 -- long as they fit, in this very step; needs clock, token and shares.
 -- Gives `{id, token, …}`: those new holders that belong to the caller's own process (the channel of `notify`) and need
 -- no message; `false` when nobody got it. `listen`: makes sure that one who holds the others back is there.
-local function hand_over(lock, token, queue, notify, limit, used, listen)
+local function hand_over(lock, token, queue, notify, m, listen)
   local holders = string.sub(queue, 1, -2) .. 'h'
   local own = string.sub(notify, 2)
   local last, horizon
@@ -17,9 +17,9 @@ local function hand_over(lock, token, queue, notify, limit, used, listen)
     local id, px, weight, to, label = string.match(head[1], '^([^|]*)|(%d+):?(%d*)|([^|]*)|(.*)$')
     local mode, channel = string.sub(to, 1, 1), string.sub(to, 2)
     local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. to) or 0) * 1000 >= now
-    local of = limit or 0
-    if weight ~= '' and weight ~= '0' and not limit then of = -(redis.call('ZSCORE', queue, '#') or -weight) end
-    if alive and not fits(weight, of, limit, used) then
+    local of = m and m.limit or 0
+    if weight ~= '' and weight ~= '0' and not m then of = -(redis.call('ZSCORE', queue, '#') or -weight) end
+    if alive and not fits(weight, of, m) then
       -- It holds back all behind it, unless it is gone: then nobody listens there.
       if not listen or channel == own or mode ~= '=' or redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then break end
       alive = false
@@ -29,19 +29,17 @@ local function hand_over(lock, token, queue, notify, limit, used, listen)
       if not last then last, horizon = read_token(token) end
       last = math.max(last + 1, now)
       local minted = string.format('%.0f', last)
-      local share
+      local share = weight ~= ''
       -- Only for the claim time: a waiter that is gone must not cost the others its whole ttl.
-      if weight == '' then
+      if not share then
         local flag = head[2] and '+' or '-'
         redis.call('SET', lock, id .. '|' .. flag .. '|' .. minted .. '|' .. label, 'PX', px)
       else
-        if not limit then
+        if not m then
           clear(holders)
-          limit, used = of, 0
+          m = { limit = of, used = 0 }
         end
-        share = share_of(id, weight, label)
-        add_share(holders, share, id, px, minted)
-        used = used + weight
+        add_share(holders, m, id, px, minted, weight, label)
       end
       local told = channel == own or mode == '!'
       -- pcall: a user without the right to publish must not leave the hand-over half done.
@@ -51,22 +49,22 @@ local function hand_over(lock, token, queue, notify, limit, used, listen)
           handed[#handed + 1] = id
           handed[#handed + 1] = last
         end
-        if not share or limit > 0 and used >= limit then
+        if not share or m.limit > 0 and m.used >= m.limit then
           if not head[2] then redis.call('DEL', queue) end
           table.remove(head, 1)
           break
         end
       elseif share then
         -- Nobody listens there: its process is gone, or its subscription is cut and its next check puts it back.
-        redis.call('ZREM', holders, share, '$' .. id)
-        used = used - weight
-        if redis.call('ZCARD', holders) == 0 then limit = nil end
+        redis.call('HDEL', holders, id)
+        m.used = m.used - weight
+        if redis.call('HLEN', holders) == 0 then m = nil end
       else
         redis.call('DEL', lock)
       end
     end
   end
   if last then write_token(token, last, horizon) end
-  if limit then settle(lock, holders, limit, used, head[1] and '+' or '-') end
+  if m then settle(lock, holders, m, head[1] and '+' or '-') end
   return handed
 end

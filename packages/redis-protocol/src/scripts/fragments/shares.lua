@@ -1,61 +1,79 @@
--- Readers and permits; needs clock. While any of them holds, the lock key is
--- `*<limit>|<used>|<flag>|<first>|<last>|<id>` until the last of them ends; limit 0: readers; flag as in exclusive values;
--- none ends before `first` (server ms), and `id` is one that ends last, at `last`. The holders key is a sorted set of `#<id>|<weight>|<label>` = server ms of its end, and `$<id>` = its
--- token. Only while that mark stands do the holders count.
+-- Readers and permits; needs clock. While any of them holds, the lock key is the mark
+-- `*<limit>|<used>|<flag>|<first>|<last>`. Limit 0: readers; used: permits taken; flag as in exclusive values; no share
+-- ends before `first` or after `last` (server ms), when the mark goes by itself. Both are bounds only, `last` an eighth
+-- of a ttl ahead, so that most shares come, go and are renewed without a write to the mark.
+-- The holders key is a hash: `<id>` = `<from>|<ttl>|<token>|<weight>|<label>`, a share that ends at from + ttl (server
+-- ms). Only while the mark stands do the holders count.
 local now_ms = math.floor(now / 1000)
-local function share_of(id, weight, label)
-  return '#' .. id .. '|' .. (tonumber(weight) or 0) .. '|' .. label
+local function parse_mark(held)
+  local limit, used, flag, first, last = string.match(held or '', '^%*(%d+)|(%d+)|([+-])|(%d+)|(%d+)$')
+  return limit and { limit = limit + 0, used = used + 0, flag = flag, first = first + 0, last = last + 0 }
+end
+-- Gives when it ends, its token and its weight.
+local function parse_share(value)
+  local from, ttl, token, weight = string.match(value or '', '^(%d+)|(%d+)|(%d+)|(%d+)|')
+  if from then return from + ttl, token, weight end
 end
 local function find_share(holders, id)
-  for _, share in ipairs(redis.call('ZRANGEBYSCORE', holders, '-inf', 1e14)) do
-    if string.sub(share, 2, #id + 2) == id .. '|' then return share end
-  end
+  return parse_share(redis.call('HGET', holders, id))
 end
-local function add_share(holders, share, id, px, token)
-  redis.call('ZADD', holders, now_ms + px, share, token, '$' .. id)
+local function extend(m, ends, px)
+  m.first = math.min(m.first or ends, ends)
+  if ends > (m.last or 0) then m.last = ends + math.floor(px / 8) end
+end
+local function add_share(holders, m, id, px, token, weight, label)
+  redis.call('HSET', holders, id, now_ms .. '|' .. px .. '|' .. token .. '|' .. weight .. '|' .. label)
+  extend(m, now_ms + px, px)
+  m.used = m.used + weight
 end
 -- What is left of another hold counts for nothing. Errs on a key of another type, which is not ours to delete.
 local function clear(holders)
-  if redis.call('ZCARD', holders) > 0 then redis.call('DEL', holders) end
+  if redis.call('HLEN', holders) > 0 then redis.call('DEL', holders) end
 end
--- Writes and gives the mark as it has to be now: it stands as long as the longest of them. `nil`: nobody holds any more.
-local function settle(lock, holders, limit, used, flag)
-  local first = redis.call('ZRANGEBYSCORE', holders, '-inf', 1e14, 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  if not first then
-    redis.call('DEL', lock, holders)
-    return nil
+-- Writes the mark as it has to be now. Gives whether anybody holds.
+local function settle(lock, holders, m, flag)
+  if redis.call('HLEN', holders) == 0 then
+    redis.call('DEL', lock)
+    return false
   end
-  local share, last = unpack(redis.call('ZREVRANGEBYSCORE', holders, 1e14, '-inf', 'WITHSCORES', 'LIMIT', 0, 1))
-  local id = string.match(share, '^#([^|]*)')
-  local mark = '*' .. limit .. '|' .. used .. '|' .. flag .. '|' .. first .. '|' .. last .. '|' .. id
-  redis.call('SET', lock, mark, 'PX', last - now_ms)
-  -- Longer than the mark, without which it counts for nothing: so it need not be moved with each share.
-  redis.call('PEXPIRE', holders, last - now_ms + 120000)
-  return mark
+  local left = m.last - now_ms
+  redis.call('SET', lock, '*' .. m.limit .. '|' .. m.used .. '|' .. flag .. '|' .. m.first .. '|' .. m.last, 'PX', left)
+  -- Longer than the mark, without which it counts for nothing.
+  redis.call('PEXPIRE', holders, left + 120000)
+  return true
 end
--- Takes out what has ended, and `gone`. Gives what is held (`nil`: nothing any more) and, if by shares, limit, use, and
--- whether anything was taken out. `followed`: by a hand-over, which settles.
+-- Takes out what has ended, and the share of the id `gone`. Gives what is held (`nil`: nothing any more), if by shares
+-- the mark, and whether there may be more room now. `followed`: by a hand-over, which settles.
 local function shares(lock, holders, held, gone, followed)
-  local limit, used, flag = string.match(held or '', '^%*(%d+)|(%d+)|([+-])|%d+|%d+|')
-  if not limit then return held end
-  local ended = redis.call('ZRANGEBYSCORE', holders, '-inf', now_ms)
-  ended[#ended + 1] = gone or nil
-  for _, share in ipairs(ended) do
-    local id, weight = string.match(share, '^#([^|]*)|(%d+)|')
-    used = used - redis.call('ZREM', holders, share, '$' .. id) / 2 * weight
+  local m = parse_mark(held)
+  if not m then return held end
+  local _, weight, ended
+  if gone then _, _, weight = find_share(holders, gone) end
+  if weight then
+    redis.call('HDEL', holders, gone)
+    m.used = m.used - weight
+    ended = true
   end
-  if ended[1] then
-    if not followed then
-      held = settle(lock, holders, limit, used, flag)
-    elseif redis.call('ZCARD', holders) == 0 then
-      held = nil
-      redis.call('DEL', lock)
+  if m.first <= now_ms then
+    m.used, m.first, ended = 0, nil, true
+    local all = redis.call('HGETALL', holders)
+    for i = 1, #all, 2 do
+      local ends, _, weight = parse_share(all[i + 1])
+      if not ends or ends <= now_ms then
+        redis.call('HDEL', holders, all[i])
+      else
+        m.used = m.used + weight
+        m.first = math.min(m.first or ends, ends)
+      end
     end
   end
-  if held then return held, limit + 0, used + 0, ended[1] end
+  if ended and not (followed and redis.call('HLEN', holders) > 0) then
+    if not settle(lock, holders, m, m.flag) then return end
+  end
+  return held, m, ended
 end
--- Whether one more may hold beside what shares hold (nothing: `limit` is nil), where the limit is `of`.
-local function fits(weight, of, limit, used)
-  if weight == '' then return not limit end
-  return (weight == '0') == (of == 0) and (used or 0) + weight <= of
+-- Whether one more may hold beside what shares hold (nothing: `m` is nil), where the limit is `of`.
+local function fits(weight, of, m)
+  if weight == '' then return not m end
+  return (weight == '0') == (of == 0) and (m and m.used or 0) + weight <= of
 end
