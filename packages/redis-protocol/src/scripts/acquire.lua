@@ -26,22 +26,27 @@ if not ARGV[5] then
   end
 elseif not ARGV[7] then
   -- The same for one more share where nobody waits, none has ended and there is room.
-  local ttl, limit, weight = ARGV[2], ARGV[5], ARGV[6]
+  -- Numbers and texts are dear to turn into each other: each is kept as what it is needed as.
+  local ttl, weight = ARGV[2], ARGV[6]
+  local reader = weight == '0'
   local held = call('GET', KEYS[1])
-  local used, first, last = 0, nil, nil
-  if held then limit, used, first, last = string.match(held, '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)$') end
   local now_ms = time[1] .. string.sub(micros, 1, 3)
   local ends = now_ms + ttl
-  if limit == ARGV[5] and weight ~= '' and used + weight <= limit + 0 and (not held or first + 0 > now_ms + 0) then
+  local limit, used, first, last = ARGV[5], 0, nil, 0
+  if held then
+    limit, used, first, last = string.match(held, '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)$')
+    first, last = tonumber(first), tonumber(last)
+  end
+  local room = limit == ARGV[5] and (reader or weight ~= '' and used + weight <= limit + 0)
+  if room and (not held or first > ends - ttl) then
     local before = redis.pcall('GETSET', KEYS[2], token)
     if not before or (#before == #token and before < token) then
       if not held and call('HLEN', KEYS[4]) > 0 then call('DEL', KEYS[4]) end
-      -- Numbers are dear to turn into text: what is text already is passed on as it is.
       local share = now_ms .. '|' .. ttl .. '|' .. token .. '|' .. weight .. '|' .. ARGV[3]
       if call('HSETNX', KEYS[4], ARGV[1], share) == 1 then
-        local longest = not held or ends > last + 0
-        local shortest = not held or ends < first + 0
-        if longest or shortest or weight ~= '0' then
+        local longest = ends > last
+        local shortest = not held or ends < first
+        if longest or shortest or not reader then
           local mark = '*' .. limit .. '|' .. used + weight .. '|-|' .. (shortest and ends or first) .. '|'
           if longest then
             local ahead = math.floor(ttl / 8)

@@ -2,19 +2,21 @@
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders, if it may be a share
 -- ARGV  1 acquisition id · 2 notify of the caller · 3 its weight, if it may be a share
 -- Reply 0 not held · 1 released · {id, token, …} released, and these waiters of the calling process hold it now
-local held = redis.call('GET', KEYS[1])
+local call = redis.call
+local held = call('GET', KEYS[1])
 if not held then return 0 end
 local share = ARGV[3]
 if share and string.byte(held) == 42 then
-  local limit, used, first, last = string.match(held, '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)$')
-  local time = limit and redis.call('TIME')
+  local limit, first = string.match(held, '^%*(%d+)|%d+|%-|(%d+)|')
+  local time = limit and call('TIME')
   if limit and first + 0 > time[1] * 1000 + math.floor(time[2] / 1000) then
     -- Nobody waits, and none has ended.
-    if redis.call('HDEL', KEYS[4], ARGV[1]) == 0 then return 0 end
-    if redis.call('HLEN', KEYS[4]) == 0 then
-      redis.call('DEL', KEYS[1])
+    if call('HDEL', KEYS[4], ARGV[1]) == 0 then return 0 end
+    if call('HLEN', KEYS[4]) == 0 then
+      call('DEL', KEYS[1])
     elseif limit ~= '0' then
-      redis.call('SET', KEYS[1], '*' .. limit .. '|' .. used - share .. '|-|' .. first .. '|' .. last, 'KEEPTTL')
+      local used, rest = string.match(held, '^%*%d+|(%d+)(|.*)$')
+      call('SET', KEYS[1], '*' .. limit .. '|' .. used - share .. rest, 'KEEPTTL')
     end
     return 1
   end
@@ -23,7 +25,7 @@ else
   local own = ARGV[1] .. '|'
   if string.sub(held, 1, #own) ~= own then return 0 end
   -- First write DEL: it passes when memory is full, and lets the writes after it pass.
-  redis.call('DEL', KEYS[1])
+  call('DEL', KEYS[1])
   if string.byte(held, #own + 1) == 45 then return 1 end
 end
 @include clock
