@@ -1,23 +1,13 @@
-import { type RedisServer, startRedis } from '@locks/test-servers';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { scripts } from '../src/generated/scripts.ts';
 import { type Entry, Model, type ModelMode } from './model.ts';
-import { ScriptClient } from './script-client.ts';
+import { client, redis } from './lab.ts';
 
 const RUNS = 60;
 const STEPS = 50;
 const IDS = ['a', 'b', 'c', 'd', 'e', 'f'];
 /** `LOCKS_SEED=n` replays one run. */
 const replayed = process.env['LOCKS_SEED'];
-
-let redis: RedisServer;
-let client: ScriptClient;
-
-beforeAll(async () => {
-  redis = await startRedis();
-  client = new ScriptClient(redis);
-});
-afterAll(() => redis.stop());
 
 /** Numerical Recipes' generator: enough to choose operations by. */
 function random(seed: number): (below: number) => number {

@@ -1,25 +1,14 @@
-import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startRedis, waitUntil } from '@locks/test-servers';
+import { describe, expect, it } from 'vitest';
 import { scripts } from '../src/generated/scripts.ts';
+import { client, first, fresh, redis } from './lab.ts';
 import { ScriptClient } from './script-client.ts';
-
-let redis: RedisServer;
-let client: ScriptClient;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-const first = (reply: unknown) => Number((reply as unknown[])[0]);
 
 async function isDead(name: string, notify: string): Promise<boolean> {
   const [seconds, micros] = (await redis.command('TIME')) as [string, string];
   const until = -Number(await redis.command('ZSCORE', client.keys(name)[2], `@${notify}`));
   return Number(seconds) * 1000 + Number(micros) / 1000 > until + 1;
 }
-
-beforeAll(async () => {
-  redis = await startRedis();
-  client = new ScriptClient(redis);
-});
-afterAll(() => redis.stop());
 
 describe('acquire', () => {
   it('takes a free lock for its ttl and gives a token', async () => {
