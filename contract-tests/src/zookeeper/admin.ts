@@ -20,7 +20,7 @@ const library = createRequire(import.meta.url)('node-zookeeper-client') as Libra
 
 const CLOSE_MS = 1_000;
 const CONNECT_MS = 5_000;
-const TRIES = 10;
+const TRIES = 20;
 
 /** A connection of its own for `act`. */
 export async function withAdmin<T>(

@@ -1,4 +1,4 @@
-import type { Call, RenewItem, Standing } from '@locks/core/backend';
+import type { Call, Grant, LossReason, RenewItem, Standing } from '@locks/core/backend';
 import type { IKeyValue } from 'etcd3';
 import type { Acquisition, Hold } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
@@ -62,7 +62,7 @@ export class Renewal {
   }
 
   async #standing(
-    { ttlMs }: RenewItem,
+    { grant, ttlMs }: RenewItem,
     acquisition: Acquisition | undefined,
     kv: IKeyValue | undefined,
     renewal: Promise<Renewed | Error> | undefined,
@@ -71,7 +71,7 @@ export class Renewal {
   ): Promise<Standing> {
     const hold = acquisition?.hold;
     if (kv === undefined || (hold !== undefined && Number(kv.create_revision) !== hold.createRevision)) {
-      return await this.#lost(acquisition, call);
+      return await this.#lost(grant, acquisition, call);
     }
     // Another client's grant: its key says what it hangs on.
     if (hold === undefined)
@@ -85,7 +85,7 @@ export class Renewal {
     }
     const standing = await this.#judge(hold, renewal, raftTerm);
     // The lease is no more, and so the key; it was still there when it was read.
-    return standing.status === 'lost' ? await this.#lost(acquisition, call) : standing;
+    return standing.status === 'lost' ? await this.#lost(grant, acquisition, call) : standing;
   }
 
   async #judge(
@@ -142,8 +142,12 @@ export class Renewal {
     return { status: 'held', validForMs };
   }
 
-  async #lost(acquisition: Acquisition | undefined, call: Call): Promise<Standing> {
-    if (acquisition === undefined) return { status: 'lost', reason: 'force-released' };
+  async #lost({ lost }: Grant, acquisition: Acquisition | undefined, call: Call): Promise<Standing> {
+    if (acquisition === undefined) {
+      // Its watch was quicker, and has found out why.
+      const told = lost?.aborted ? (lost.reason as LossReason) : 'force-released';
+      return { status: 'lost', reason: told };
+    }
     const reason = await this.#holdings.reasonOf(acquisition, call).catch(() => 'force-released' as const);
     this.#holdings.lost(acquisition, reason);
     return { status: 'lost', reason };

@@ -99,6 +99,20 @@ describe('the etcd backend', () => {
     expect((await backend.inspect(name, call)).holders).toEqual([]);
   });
 
+  test('a renewal gives the reason that the watch of the robbed has found out already', async () => {
+    const backend = etcd.open();
+    const name = freshName();
+    const robbed = await take(backend, request(name));
+    const thief = await take(etcd.open(), { ...request(name), steal: true });
+    await vi.waitFor(() => expect(robbed.lost?.aborted).toBe(true));
+    for (let times = 0; times < 2; times += 1) {
+      expect(await backend.renew([{ grant: robbed, ttlMs: 20_000 }], call)).toEqual([
+        { status: 'lost', reason: 'taken-over' },
+      ]);
+    }
+    await backend.release(thief, call);
+  });
+
   test('another ttl takes effect, keeps the token and leaves no lease behind', async () => {
     const client = etcd.client();
     const backend = etcd.open(client);
