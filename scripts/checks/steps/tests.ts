@@ -21,13 +21,14 @@ export const testSteps: readonly Step[] = [
     kind: 'alone',
     run: ({ testArguments }) => runVitest(join(root, 'scripts'), testArguments),
   },
-  // The longest first: they run beside others.
+  // The longest first: they run beside others, and none shall be left for the end.
   ...allServers()
     .filter((server) => existsSync(join(contractTests, `${server}-faults`)))
     .map(faultsStep),
   ...workspacePackages
     .filter((one) => one.shortName !== 'contract-tests' && one.shortName !== 'examples')
     .filter((one) => hasTests(one) || one.path.startsWith('packages/'))
+    .sort((a, b) => rank(b) - rank(a))
     .map(unitStep),
   {
     name: 'contract:conformance',
@@ -62,6 +63,11 @@ export const testSteps: readonly Step[] = [
     run: (context) => runWithoutMissing(join(root, 'examples'), context),
   },
 ];
+
+/** Packages whose tests take longest, the longest last. */
+function rank({ shortName }: WorkspacePackage): number {
+  return ['etcd', 'postgres', 'redis-ioredis', 'redis-node', 'test-servers'].indexOf(shortName);
+}
 
 function faultsStep(server: ServerName): Step {
   return {
