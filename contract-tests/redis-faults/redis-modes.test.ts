@@ -174,15 +174,18 @@ describe.concurrent.each(libraries)('a fenced value, with %s', { timeout: 30_000
     const stopped = await lab.worker(library, redis, { ttlMs: 800 });
     const next = await lab.worker(library, redis);
     const early = await stopped.acquire('a');
-    expect(await stopped.write(early.id, 'value', 'early', 'fenced')).toBe(true);
+    await stopped.write(early.id, 'value', 'early', 'fenced');
     stopped.freeze();
     const late = await next.acquire('a');
     for (const how of ['fenced', 'plain'] as const) await next.write(late.id, how, 'newer', how);
     stopped.thaw();
-    expect(await stopped.write(early.id, 'fenced', 'late', 'fenced')).toBe(false);
+    await expect(stopped.write(early.id, 'fenced', 'late', 'fenced')).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+    });
     await stopped.write(early.id, 'plain', 'late', 'plain');
     expect(await redis.command('GET', 'fenced')).toBe('newer');
     expect(await redis.command('GET', 'plain')).toBe('late');
-    expect(await next.write(late.id, 'fenced', 'again', 'fenced')).toBe(true);
+    await next.write(late.id, 'fenced', 'again', 'fenced');
+    expect(await redis.command('GET', 'fenced')).toBe('again');
   });
 });

@@ -22,7 +22,7 @@ export type Library = (typeof libraries)[number];
 /** A client as a user would make it, and what ends it. */
 export interface OpenClient {
   backend(options?: RedisBackendOptions): LockBackend<RedisCapabilities>;
-  fencedSet(key: string, value: string, token: bigint): Promise<boolean>;
+  fencedSet(key: string, value: string, token: bigint): Promise<void>;
   /** The same write without the fence. */
   set(key: string, value: string): Promise<unknown>;
   end(): void | Promise<void>;

@@ -17,18 +17,23 @@ afterAll(async () => {
   await redis.stop();
 });
 
+const refused = expect.objectContaining({
+  code: 'LOCK_LOST',
+  reason: 'taken-over',
+  backend: 'redis-ioredis',
+});
 const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
 
 describe('fencedSet', () => {
   it('writes with the newest token and with a newer one, never with an older', async () => {
     const key = fresh();
-    expect(await fencedSet(client, key, 'a', 9n)).toBe(true);
-    expect(await fencedSet(client, key, 'b', 9n)).toBe(true);
-    expect(await fencedSet(client, key, 'c', 10n)).toBe(true);
-    expect(await fencedSet(client, key, 'd', 9n)).toBe(false);
+    await fencedSet(client, key, 'a', 9n);
+    await fencedSet(client, key, 'b', 9n);
+    await fencedSet(client, key, 'c', 10n);
+    await expect(fencedSet(client, key, 'd', 9n)).rejects.toEqual(refused);
     // Also where a double has no digits left to tell them apart.
-    expect(await fencedSet(client, key, 'e', 2n ** 63n)).toBe(true);
-    expect(await fencedSet(client, key, 'f', 2n ** 63n - 1n)).toBe(false);
+    await fencedSet(client, key, 'e', 2n ** 63n);
+    await expect(fencedSet(client, key, 'f', 2n ** 63n - 1n)).rejects.toEqual(refused);
     expect(await client.get(key)).toBe('e');
   });
 
@@ -41,7 +46,7 @@ describe('fencedSet', () => {
     await fencedSet(client, key, 'c', 2n);
     expect(await client.pttl(key)).toBe(-1);
     await client.del(key);
-    expect(await fencedSet(client, key, 'd', 1n)).toBe(false);
+    await expect(fencedSet(client, key, 'd', 1n)).rejects.toEqual(refused);
     const [fence] = await client.keys(`locks:fence:*:${key}`);
     expect(await client.pttl(fence as string)).toBe(-1);
     await fencedSet(client, key, 'e', 3n, { fenceTtlMs: 50_000 });
@@ -52,7 +57,7 @@ describe('fencedSet', () => {
     const key = fresh();
     const prefixed = new Redis({ port: redis.port, host: '127.0.0.1', keyPrefix: 'app:' });
     await redis.command('SCRIPT', 'FLUSH');
-    expect(await fencedSet(prefixed, key, 'a', 1n)).toBe(true);
+    await fencedSet(prefixed, key, 'a', 1n);
     expect(await prefixed.get(key)).toBe('a');
     expect(await client.get(`app:${key}`)).toBe('a');
     prefixed.disconnect();

@@ -11,14 +11,13 @@ const ports = new WeakMap<NodeRedisClient, NodeRedisPort>();
  * under a key of its own, in the same slot.
  *
  * @param token - the `fencingToken` of the lease; the same one may write many times
- * @returns whether it was written
- * @throws `LOCK_INVALID_ARGUMENT` for a bad client, key, value, token or option; errors of the client as they are
+ * @throws `LOCK_LOST` with reason `taken-over` when a newer token wrote before: nothing was written.
+ * `LOCK_INVALID_ARGUMENT` for a bad client, key, value, token or option; errors of the client as they are
  *
  * @example
  * ```ts
  * await locks.lock('report').run(async (lease) => {
- *   const written = await fencedSet(client, 'report:latest', await render(), lease.fencingToken);
- *   if (!written) throw new Error('somebody newer wrote the report');
+ *   await fencedSet(client, 'report:latest', await render(), lease.fencingToken);
  * });
  * ```
  */
@@ -28,7 +27,7 @@ export async function fencedSet(
   value: string,
   token: bigint,
   options?: FencedSetOptions,
-): Promise<boolean> {
+): Promise<void> {
   let port = ports.get(client);
   if (port === undefined) {
     port = new NodeRedisPort(checkClient(client));

@@ -16,9 +16,12 @@ it('writes with the newest token and with a newer one, never with an older', asy
   const client = createClient({ url: redis.url });
   await expect(fencedSet(client, 'key', 'a', 5n)).rejects.toEqual(invalid);
   await client.connect();
-  expect(await fencedSet(client, 'key', 'a', 5n)).toBe(true);
-  expect(await fencedSet(client, 'key', 'b', 6n, { ttlMs: 60_000 })).toBe(true);
-  expect(await fencedSet(client, 'key', 'c', 5n)).toBe(false);
+  await fencedSet(client, 'key', 'a', 5n);
+  await fencedSet(client, 'key', 'b', 6n, { ttlMs: 60_000 });
+  await expect(fencedSet(client, 'key', 'c', 5n)).rejects.toMatchObject({
+    code: 'LOCK_LOST',
+    reason: 'taken-over',
+  });
   expect(await client.get('key')).toBe('b');
   expect(await client.pTTL('key')).toBeGreaterThan(50_000);
   client.destroy();

@@ -1,3 +1,4 @@
+import { LockError } from '@locks/core';
 import { scripts } from './generated/scripts.ts';
 import { invalidArgument } from './invalid-argument.ts';
 import type { RedisPort } from './port.ts';
@@ -19,8 +20,8 @@ export interface FencedSetOptions {
  * wrote before. The value stands alone under its key; the newest token under `locks:fence:{…}:<key>`, in the same slot.
  * Cf. M. Kleppmann, "How to do distributed locking".
  *
- * @returns whether it was written
- * @throws `LOCK_INVALID_ARGUMENT` for a bad key, value, token or option; the client's own errors as they are
+ * @throws `LOCK_LOST` with reason `taken-over` when a newer token wrote before: nothing was written.
+ * `LOCK_INVALID_ARGUMENT` for a bad key, value, token or option; the client's own errors as they are
  */
 export async function fencedSetThrough(
   port: RedisPort,
@@ -28,7 +29,7 @@ export async function fencedSetThrough(
   value: string,
   token: bigint,
   options: FencedSetOptions = {},
-): Promise<boolean> {
+): Promise<void> {
   if (typeof key !== 'string' || key === '')
     throw invalidArgument('fencedSet: key must be a non-empty string');
   if (typeof value !== 'string')
@@ -45,7 +46,14 @@ export async function fencedSetThrough(
   const prefixed = port.keyPrefix + key;
   const fence = `locks:fence:{${tagOf(slotOf(hashedPart(prefixed)))}}:${prefixed}`;
   const args = [String(token), value, String(ttlMs ?? ''), String(fenceTtlMs ?? '')];
-  return Number(await runScript(port, scripts.fencedSet, [prefixed, fence], args)) === 1;
+  const reply = await runScript(port, scripts.fencedSet, [prefixed, fence], args);
+  if (Number(reply) === 1) return;
+  throw new LockError(
+    'LOCK_LOST',
+    `Nothing was written to ${key}: it was written under token ${String(reply)}, which is newer than ${token}. ` +
+      'Another holder has the lock by now, or had it since.',
+    { backend: port.name, reason: 'taken-over' },
+  );
 }
 
 function checkMs(name: string, value: number | undefined): void {

@@ -55,7 +55,9 @@ export class LockSet implements MultiLock {
     const startedAt = this.#clock.now();
     const together = await acquireAtOnce(this.#members, options, 0);
     if (together.status === 'granted') return this.#lease(together.leases);
-    if (together.status === 'contended') return undefined;
+    // One after the other, a limit that contradicts what lives there comes out (docs/spec.md §15.7).
+    const mayConflict = this.#members.some(({ lock }) => lock.mode.kind === 'permit');
+    if (together.status === 'contended' && !mayConflict) return undefined;
     const leases = await this.#oneByOne((lock) => lock.tryAcquire(options));
     const all = leases.length === this.#members.length;
     if (all && areValidFor(leases, minRemainingMs)) return this.#lease(leases);

@@ -65,9 +65,9 @@ export const scripts = {
       'local held = redis.call(\'GET\', KEYS[1])\nif not held then return 0 end\nlocal id, flag, token, label = string.match(held, \'^([^|]*)|([+-])|(%d+)|(.*)$\')\nif id ~= ARGV[1] then\nlocal ends = parse_mark(held) and find_share(KEYS[4], ARGV[1])\nreturn ends and ends > now_ms and { ends - now_ms } or 2\nend\nclear(KEYS[4])\nlocal left = math.max(1, redis.call(\'PTTL\', KEYS[1]))\nredis.call(\'PEXPIRE\', KEYS[1], left)\nlocal m = { limit = 0, used = 0 }\nadd_share(KEYS[4], m, id, left, token, 0, label)\nsettle(KEYS[1], KEYS[4], m, flag)\nreturn { left, unpack(flag == \'+\' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}) }\n',
   },
   fencedSet: {
-    sha1: 'f8099f27446c603a96d875558c4b8d6f92166ff6',
+    sha1: '559e79beb8fb6efb1491b10a4525094c4727c69d',
     source:
-      'local token, ttl, fence_ttl = ARGV[1], ARGV[3], ARGV[4]\nlocal newest = redis.call(\'GET\', KEYS[2])\nif newest and (#newest > #token or (#newest == #token and newest > token)) then return 0 end\nif fence_ttl ~= \'\' then\nredis.call(\'SET\', KEYS[2], token, \'PX\', fence_ttl)\nelseif newest ~= token then\nredis.call(\'SET\', KEYS[2], token)\nend\nif ttl == \'keep\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'KEEPTTL\')\nelseif ttl ~= \'\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'PX\', ttl)\nelse\nredis.call(\'SET\', KEYS[1], ARGV[2])\nend\nreturn 1\n',
+      'local token, ttl, fence_ttl = ARGV[1], ARGV[3], ARGV[4]\nlocal newest = redis.call(\'GET\', KEYS[2])\nif newest and (#newest > #token or (#newest == #token and newest > token)) then return newest end\nif fence_ttl ~= \'\' then\nredis.call(\'SET\', KEYS[2], token, \'PX\', fence_ttl)\nelseif newest ~= token then\nredis.call(\'SET\', KEYS[2], token)\nend\nif ttl == \'keep\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'KEEPTTL\')\nelseif ttl ~= \'\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'PX\', ttl)\nelse\nredis.call(\'SET\', KEYS[1], ARGV[2])\nend\nreturn 1\n',
   },
   forceRelease: {
     sha1: 'd8886bab88cc5af64f5441fd9584ae807f7d7301',

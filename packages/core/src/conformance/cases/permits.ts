@@ -106,6 +106,14 @@ export const permitsCases: readonly ConformanceCase[] = [
       const other = two.locks.semaphore(name, 3);
       await assert.rejects(other.acquire(), (error) => isLockError(error, 'LOCK_CONFLICT'));
       await assert.rejects(other.tryAcquire(), (error) => isLockError(error, 'LOCK_CONFLICT'));
+      const free = stage.name();
+      const set = two.locks.all([two.locks.lock(free), other]);
+      await assert.rejects(set.tryAcquire(), (error) => isLockError(error, 'LOCK_CONFLICT'));
+      await assert.rejects(set.acquire(), (error) => isLockError(error, 'LOCK_CONFLICT'));
+      await stage.until(
+        'what a refused set had taken is free again',
+        async () => (await one.locks.inspect(free)).holders.length === 0,
+      );
       const { holders, waiters } = await one.locks.inspect(name);
       assert.equal(holders.length + waiters.length, 1);
       await held.release();
