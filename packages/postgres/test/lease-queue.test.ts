@@ -60,6 +60,25 @@ describe.concurrent('the queue', () => {
     expect(await holderOf('a')).toEqual({ id: 'waiter' });
   });
 
+  it('a look that was sent before the turn came keeps it for the claim time only: its client may be dead', async () => {
+    const { schema, one } = await sessions();
+    await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
+    await call(one, schema, 'acquire', acquireValues('a', 'waiter', 'w'));
+    await call(one, schema, 'release', [Buffer.from('a'), 'holder', 'h']);
+    const look = ['w', [Buffer.from('a')], ['waiter'], [30_000], true];
+    const leftMs = Number((await call(one, schema, 'check_waiters', look)).split('\n')[1]?.split(' ')[3]);
+    expect(leftMs).toBeGreaterThan(1_500);
+    expect(leftMs).toBeLessThanOrEqual(2_000);
+  });
+
+  it('a look does not shorten what an attempt was granted', async () => {
+    const { schema, one } = await sessions();
+    await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
+    const look = ['h', [Buffer.from('a')], ['holder'], [30_000], true];
+    const leftMs = Number((await call(one, schema, 'check_waiters', look)).split('\n')[1]?.split(' ')[3]);
+    expect(leftMs).toBeGreaterThan(2_000);
+  });
+
   it('a renewal not yet committed is waited for before a share counts as run out', async () => {
     const { schema, one, two, blocked } = await sessions();
     pids.set(two, Number((await two.query('SELECT pg_backend_pid() AS pid')).rows[0].pid));

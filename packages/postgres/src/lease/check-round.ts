@@ -114,12 +114,12 @@ export class CheckRound {
     }
     const { expiryMs, held, missing, handOvers } = parseCheck(reply);
     for (const [at, waiter] of waiters.entries()) {
-      const { acquisitionId, ttlMs } = waiter.request;
+      const { acquisitionId } = waiter.request;
       // Given up, or queued anew, while the look was under way.
       if (this.#room.waiters.get(acquisitionId) !== waiter || waiter.grant !== undefined) continue;
       if (waiter.ticket === undefined || waiter.ticket !== known[at]) continue;
-      const token = held.get(acquisitionId);
-      if (token !== undefined) this.#room.grant(waiter, token, sentAt[at] as number, ttlMs);
+      const hold = held.get(acquisitionId);
+      if (hold !== undefined) this.#room.grant(waiter, hold.token, sentAt[at] as number, hold.ms);
       else if (missing.has(acquisitionId)) this.#room.passedOver(waiter);
       else waiter.confirmedAt = Math.max(waiter.confirmedAt, sentAt[at] as number);
     }

@@ -58,7 +58,7 @@ export function parseAttempt(first: string): AttemptReply {
 export interface CheckReply {
   /** Until the next hold runs out; negative when there is none. */
   readonly expiryMs: number;
-  readonly held: ReadonlyMap<string, bigint>;
+  readonly held: ReadonlyMap<string, HandOver>;
   readonly missing: ReadonlySet<string>;
   readonly handOvers: readonly HandOver[];
 }
@@ -66,12 +66,12 @@ export interface CheckReply {
 export function parseCheck(reply: string): CheckReply {
   const [head = '', served = ''] = reply.split('\n\n');
   const [expiry, ...lines] = head.split('\n').filter((line) => line !== '');
-  const held = new Map<string, bigint>();
+  const held = new Map<string, HandOver>();
   const missing = new Set<string>();
   for (const line of lines) {
-    const [letter, id = '', token = '0'] = line.split(' ');
-    if (letter === 'h') held.set(id, BigInt(token));
-    else missing.add(id);
+    const hold = parseHandOver(line.slice('h '.length));
+    if (line.startsWith('h')) held.set(hold.id, hold);
+    else missing.add(hold.id);
   }
   return { expiryMs: Number(expiry), held, missing, handOvers: parseHandOvers(served) };
 }

@@ -66,7 +66,6 @@ BEGIN
 END $$;
 CREATE FUNCTION @schema@.serve(p_name bytea, p_client text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-  v_claim_ms CONSTANT double precision := 2000;
   v_moment CONSTANT timestamptz := clock_timestamp();
   v_before @schema@.locks;
   v_lock @schema@.locks;
@@ -113,7 +112,7 @@ BEGIN
     DELETE FROM @schema@.waiters w WHERE w.name = p_name AND w.ticket = v_next.ticket;
     CONTINUE WHEN v_next.alive IS NOT TRUE;
     v_token := nextval('@schema@.numbers');
-    v_ms := least(v_next.ttl_ms, v_claim_ms);
+    v_ms := least(v_next.ttl_ms, @schema@.claim_ms());
     v_message := v_next.id || ' ' || v_token || ' ' || v_ms;
     IF v_next.client = p_client THEN
       v_served := v_served || E'\\n' || v_message;
@@ -144,6 +143,7 @@ BEGIN
   END IF;
   RETURN v_served;
 END $$;
+CREATE FUNCTION @schema@.claim_ms() RETURNS double precision LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::double precision $$;
 CREATE FUNCTION @schema@.pass_over(p_name bytea, p_client text) RETURNS void LANGUAGE sql AS $$
   DELETE FROM @schema@.waiters w USING @schema@.clients c
     WHERE w.name = p_name AND w.client = p_client AND c.client = p_client
@@ -445,7 +445,7 @@ CREATE FUNCTION @schema@.check_waiters(p_client text, p_names bytea[], p_ids tex
     RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   v_item record;
-  v_token bigint;
+  v_hold text;
   v_lines text := '';
   v_served text := '';
   v_next timestamptz;
@@ -468,9 +468,8 @@ BEGIN
       END IF;
       CONTINUE;
     END IF;
-    v_token := @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms);
-    v_lines := v_lines || E'\\n' || CASE WHEN v_token IS NULL THEN 'm ' || v_item.id
-                                        ELSE 'h ' || v_item.id || ' ' || v_token END;
+    v_hold := @schema@.keep_for(v_item.name, v_item.id, least(v_item.ttl_ms, @schema@.claim_ms()));
+    v_lines := v_lines || E'\\n' || coalesce('h ' || v_item.id || ' ' || v_hold, 'm ' || v_item.id);
   END LOOP;
   SELECT min(ends) INTO v_next FROM (
     SELECT l.expires_at AS ends FROM @schema@.locks l WHERE l.name = ANY (p_names) AND l.id IS NOT NULL
@@ -479,6 +478,23 @@ BEGIN
   ) holds;
   PERFORM @schema@.keep_alive(p_client);
   RETURN coalesce(@schema@.ms_until(v_next), -1) || v_lines || E'\\n' || v_served;
+END $$;
+CREATE FUNCTION @schema@.keep_for(p_name bytea, p_id text, p_ms double precision) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_token bigint;
+  v_ends timestamptz;
+BEGIN
+  UPDATE @schema@.locks l
+    SET expires_at = greatest(l.expires_at, clock_timestamp() + p_ms * interval '1 millisecond'), pushed_to = NULL
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp()
+    RETURNING l.token, l.expires_at INTO v_token, v_ends;
+  IF NOT FOUND THEN
+    UPDATE @schema@.shares s
+      SET expires_at = greatest(s.expires_at, clock_timestamp() + p_ms * interval '1 millisecond'), pushed_to = NULL
+      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp()
+      RETURNING s.token, s.expires_at INTO v_token, v_ends;
+  END IF;
+  RETURN v_token || ' ' || @schema@.ms_until(v_ends);
 END $$;
 CREATE FUNCTION @schema@.sweep() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

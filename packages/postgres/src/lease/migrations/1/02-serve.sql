@@ -5,7 +5,6 @@
 -- each.
 CREATE FUNCTION @schema@.serve(p_name bytea, p_client text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-  v_claim_ms CONSTANT double precision := 2000;
   v_moment CONSTANT timestamptz := clock_timestamp();
   v_before @schema@.locks;
   v_lock @schema@.locks;
@@ -54,7 +53,7 @@ BEGIN
     DELETE FROM @schema@.waiters w WHERE w.name = p_name AND w.ticket = v_next.ticket;
     CONTINUE WHEN v_next.alive IS NOT TRUE;
     v_token := nextval('@schema@.numbers');
-    v_ms := least(v_next.ttl_ms, v_claim_ms);
+    v_ms := least(v_next.ttl_ms, @schema@.claim_ms());
     v_message := v_next.id || ' ' || v_token || ' ' || v_ms;
     IF v_next.client = p_client THEN
       v_served := v_served || E'\n' || v_message;
@@ -86,3 +85,6 @@ BEGIN
   END IF;
   RETURN v_served;
 END $$;
+
+-- How long a hand-over lasts until its client is heard of.
+CREATE FUNCTION @schema@.claim_ms() RETURNS double precision LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::double precision $$;

@@ -1,14 +1,15 @@
 -- The look after all waiters of a client, and its sign of life. Serves those of the resources that came free unnoticed
--- (a hold ran out, a waiter died), and extends to its ttl whatever these acquisitions were given already.
+-- (a hold ran out, a waiter died). What these acquisitions were given already lasts for the claim time at least from now:
+-- for no longer, since a client may have died while it asked.
 -- Reply: the ms until the next hold of these resources runs out (-1: none), then for every acquisition that does not wait
--- a line "h ID TOKEN" or "m ID" (neither holds nor waits), and after an empty line what `serve` gave.
+-- a line "h ID TOKEN MS" or "m ID" (neither holds nor waits), and after an empty line what `serve` gave.
 -- p_all: these are all acquisitions that the client knows of. Others of its own, left by an enqueue that came after it was
 -- given up, go.
 CREATE FUNCTION @schema@.check_waiters(p_client text, p_names bytea[], p_ids text[], p_ttls double precision[], p_all boolean)
     RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   v_item record;
-  v_token bigint;
+  v_hold text;
   v_lines text := '';
   v_served text := '';
   v_next timestamptz;
@@ -32,9 +33,8 @@ BEGIN
       END IF;
       CONTINUE;
     END IF;
-    v_token := @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms);
-    v_lines := v_lines || E'\n' || CASE WHEN v_token IS NULL THEN 'm ' || v_item.id
-                                        ELSE 'h ' || v_item.id || ' ' || v_token END;
+    v_hold := @schema@.keep_for(v_item.name, v_item.id, least(v_item.ttl_ms, @schema@.claim_ms()));
+    v_lines := v_lines || E'\n' || coalesce('h ' || v_item.id || ' ' || v_hold, 'm ' || v_item.id);
   END LOOP;
   SELECT min(ends) INTO v_next FROM (
     SELECT l.expires_at AS ends FROM @schema@.locks l WHERE l.name = ANY (p_names) AND l.id IS NOT NULL
@@ -43,4 +43,23 @@ BEGIN
   ) holds;
   PERFORM @schema@.keep_alive(p_client);
   RETURN coalesce(@schema@.ms_until(v_next), -1) || v_lines || E'\n' || v_served;
+END $$;
+
+-- "TOKEN MS" of a live hold, which lasts for p_ms at least from now; null when there is none.
+CREATE FUNCTION @schema@.keep_for(p_name bytea, p_id text, p_ms double precision) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_token bigint;
+  v_ends timestamptz;
+BEGIN
+  UPDATE @schema@.locks l
+    SET expires_at = greatest(l.expires_at, clock_timestamp() + p_ms * interval '1 millisecond'), pushed_to = NULL
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp()
+    RETURNING l.token, l.expires_at INTO v_token, v_ends;
+  IF NOT FOUND THEN
+    UPDATE @schema@.shares s
+      SET expires_at = greatest(s.expires_at, clock_timestamp() + p_ms * interval '1 millisecond'), pushed_to = NULL
+      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp()
+      RETURNING s.token, s.expires_at INTO v_token, v_ends;
+  END IF;
+  RETURN v_token || ' ' || @schema@.ms_until(v_ends);
 END $$;
