@@ -32,6 +32,13 @@ export interface StepResult {
   readonly output: string;
   /** Shown always, below the step's line: a measured figure, for example. */
   readonly notes?: readonly string[];
+  /**
+   * Present when a busy machine may explain every failure: runs what failed once more, and is called when nothing runs
+   * beside it.
+   */
+  readonly again?: () => Promise<StepResult>;
+  /** The tests that failed beside others and passed alone: each is a bug to find, but no reason to stop a change. */
+  readonly onlyAlone?: readonly string[];
 }
 
 export interface StepReport extends StepResult {

@@ -15,20 +15,24 @@ export function summarise(reports: readonly StepReport[], seconds: number): stri
   const passed = sum(reports.map((report) => report.passed));
   const failed = sum(reports.map((report) => report.failed));
   const skipped = sum(reports.map((report) => report.skipped ?? 0));
+  const onlyAlone = reports.flatMap((report) => report.onlyAlone ?? []);
   const notRun = reports.filter((report) => report.outcome === 'not run').map((report) => report.name);
   return [
     '',
     ...reports.map(lineOf),
     '',
     `${reports.length} steps in ${seconds.toFixed(0)} s; ${skipped} tests skipped`,
+    ...(onlyAlone.length > 0 ? ['failed beside others and passed three times alone, a bug to find:'] : []),
+    ...onlyAlone.map((test) => `  ${test}`),
     ...(notRun.length > 0 ? [`not run: ${notRun.join(', ')}`] : []),
     `${passed} passed, ${failed} failed`,
   ].join('\n');
 }
 
-function lineOf({ name, seconds, outcome, passed, failed, skipped }: StepReport): string {
+function lineOf({ name, seconds, outcome, passed, failed, skipped, onlyAlone }: StepReport): string {
   const counts = [
     `${passed} passed`,
+    ...(onlyAlone ? [`${onlyAlone.length} of them only alone`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(skipped ? [`${skipped} skipped`] : []),
   ];

@@ -2,14 +2,24 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from './command.ts';
+import { chanceFailures, type FailedTest, selectionOf, type TestFile } from './repeat.ts';
 import type { StepResult } from './step.ts';
 
 interface VitestReport {
-  readonly success: boolean;
   readonly numPassedTests: number;
   readonly numFailedTests: number;
   readonly numPendingTests: number;
+  readonly testResults: readonly TestFile[];
 }
+
+interface VitestRun {
+  readonly folder: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** How often in a row a failed test must pass alone. */
+const TIMES = 3;
 
 /** Runs the tests of a folder with vitest and counts them. */
 export async function runVitest(
@@ -17,6 +27,35 @@ export async function runVitest(
   args: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
 ): Promise<StepResult> {
+  const run = { folder, args, env };
+  const { ok, output, report } = await runOnce(run);
+  if (!report) return { passed: 0, failed: 1, output };
+  // A file that cannot be loaded, or an unhandled rejection, fails the run without a failed test.
+  const failed = ok ? report.numFailedTests : Math.max(1, report.numFailedTests);
+  const result = { passed: report.numPassedTests, failed, skipped: report.numPendingTests, output };
+  const tests = failed > 0 ? chanceFailures(report.testResults, output) : [];
+  return tests.length === 0 ? result : { ...result, again: () => repeat(run, result, tests) };
+}
+
+/** The result when the failed tests are repeated alone: still a failure unless all pass each time. */
+async function repeat(run: VitestRun, before: StepResult, tests: readonly FailedTest[]): Promise<StepResult> {
+  const args = [...run.args, ...selectionOf(tests)];
+  for (let round = 1; round <= TIMES; round += 1) {
+    const { ok, output, report } = await runOnce({ ...run, args });
+    // A selection that finds nothing passes as well.
+    if (!ok || report?.numPassedTests !== tests.length)
+      return { ...before, output: `repeated alone, and failed again:\n${output}` };
+  }
+  const { passed, skipped } = before;
+  const told = tests.map((test) => test.told);
+  return { passed: passed + tests.length, failed: 0, skipped: skipped ?? 0, output: '', onlyAlone: told };
+}
+
+async function runOnce({ folder, args, env }: VitestRun): Promise<{
+  readonly ok: boolean;
+  readonly output: string;
+  readonly report: VitestReport | undefined;
+}> {
   const reportFile = join(mkdtempSync(join(tmpdir(), 'vitest-')), 'report.json');
   const { ok, output } = await runCommand(
     'vitest',
@@ -31,11 +70,7 @@ export async function runVitest(
     ],
     { cwd: folder, env: { ...process.env, ...env } },
   );
-  const report = readReport(reportFile);
-  if (!report) return { passed: 0, failed: 1, output };
-  // A file that cannot be loaded, or an unhandled rejection, fails the run without a failed test.
-  const failed = ok ? report.numFailedTests : Math.max(1, report.numFailedTests);
-  return { passed: report.numPassedTests, failed, skipped: report.numPendingTests, output };
+  return { ok, output, report: readReport(reportFile) };
 }
 
 function readReport(file: string): VitestReport | undefined {

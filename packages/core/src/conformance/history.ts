@@ -1,5 +1,5 @@
-import assert from 'node:assert/strict';
 import type { LockMode } from '../backend/types.ts';
+import { SafetyViolation } from './safety-violation.ts';
 
 /** One stay in the critical section. Times are of the machine's monotonic clock, so processes can be compared. */
 export interface Stay {
@@ -24,11 +24,28 @@ export function assertExclusive(history: readonly Stay[], seed: number): void {
     const next = stays[index + 1];
     if (next === undefined) return;
     if (next.enteredAt < stay.leftAt) {
-      assert.fail(`${next.who} entered before ${stay.who} had left.\n${print(stays, index, seed)}`);
+      throw new SafetyViolation(
+        `${next.who} entered before ${stay.who} had left.\n${print(stays, index, seed)}`,
+      );
     }
     if (stay.token !== undefined && next.token !== undefined && BigInt(next.token) <= BigInt(stay.token)) {
-      assert.fail(`The token did not rise from ${stay.who} to ${next.who}.\n${print(stays, index, seed)}`);
+      throw new SafetyViolation(
+        `The token did not rise from ${stay.who} to ${next.who}.\n${print(stays, index, seed)}`,
+      );
     }
+  }
+}
+
+/** Every token is higher than the one before it (docs/spec.md §6.1). */
+export function assertRising(tokens: readonly (bigint | string | undefined)[]): void {
+  const numbers = tokens.map((token) => {
+    if (token === undefined) throw new Error('There is no token.');
+    return BigInt(token);
+  });
+  for (const [index, token] of numbers.entries()) {
+    const before = numbers[index - 1];
+    if (before !== undefined && token <= before)
+      throw new SafetyViolation(`The token did not rise: ${numbers.join(', ')}.`);
   }
 }
 
@@ -41,7 +58,7 @@ export function assertCompatible(history: readonly Stay[], seed: number): void {
     inside.push(stay);
     if (fitTogether(inside)) continue;
     const who = inside.map((other) => `${other.who} (${other.mode?.kind ?? 'exclusive'})`).join(', ');
-    assert.fail(`These were inside together: ${who}.\n${print(stays, index, seed)}`);
+    throw new SafetyViolation(`These were inside together: ${who}.\n${print(stays, index, seed)}`);
   }
 }
 

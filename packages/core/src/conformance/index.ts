@@ -14,4 +14,5 @@ export { writeReport } from './bindings/report-file.ts';
 export type { CaseResult, ConformanceReport, Outcome } from './outcome.ts';
 export { runCase } from './run-case.ts';
 export { freshSeed, reportOf, runConformance, startHarness, type SuiteOptions } from './run-suite.ts';
+export { SafetyViolation } from './safety-violation.ts';
 export type { Client, ClientOptions, Stage } from './stage.ts';

@@ -1,11 +1,25 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConformanceReport } from '../outcome.ts';
 
 /** Writes `<directory>/<backend>.json` and gives its path. */
 export function writeReport(report: ConformanceReport, directory: string): string {
   mkdirSync(directory, { recursive: true });
-  const path = join(directory, `${report.backend.replaceAll(/[^\w.-]+/g, '-')}.json`);
+  const path = pathOf(report, directory);
   writeFileSync(path, `${JSON.stringify(report, undefined, 2)}\n`);
   return path;
+}
+
+/** Puts the cases of a partial run into the report that there is of the same backend; without one nothing is written. */
+export function amendReport(part: ConformanceReport, directory: string): void {
+  const path = pathOf(part, directory);
+  if (!existsSync(path)) return;
+  const whole = JSON.parse(readFileSync(path, 'utf8')) as ConformanceReport;
+  const newer = new Map(part.cases.map((one) => [one.id, one]));
+  const cases = whole.cases.map((one) => newer.get(one.id) ?? one);
+  writeFileSync(path, `${JSON.stringify({ ...whole, cases }, undefined, 2)}\n`);
+}
+
+function pathOf({ backend }: ConformanceReport, directory: string): string {
+  return join(directory, `${backend.replaceAll(/[^\w.-]+/g, '-')}.json`);
 }

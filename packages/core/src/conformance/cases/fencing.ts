@@ -1,17 +1,9 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
+import { assertRising } from '../history.ts';
 import { fencing, forceRelease, leaseTenure, needs, processes } from '../needs.ts';
 import { grab, openCall } from '../raw.ts';
 import { startWaiting } from '../waiter.ts';
-
-/** Every token is higher than the one before it. */
-function assertRising(tokens: readonly (bigint | string | undefined)[]): void {
-  const numbers = tokens.map((token) => BigInt(token ?? assert.fail('there is no token')));
-  for (const [index, token] of numbers.entries()) {
-    const before = numbers[index - 1];
-    assert.ok(before === undefined || token > before, `the token did not rise: ${numbers.join(', ')}`);
-  }
-}
 
 export const fencingCases: readonly ConformanceCase[] = [
   {

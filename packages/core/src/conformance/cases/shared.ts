@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
-import { assertCompatible, machineNow, type Stay } from '../history.ts';
+import { assertCompatible, assertRising, machineNow, type Stay } from '../history.ts';
 import { fencing, forceRelease, leaseTenure, needs, processes, shared } from '../needs.ts';
 import { EXCLUSIVE, grab, holdersOf, openCall, requestOf, SHARED } from '../raw.ts';
 import { startWaitingFor, watch } from '../waiter.ts';
@@ -222,8 +222,7 @@ export const sharedCases: readonly ConformanceCase[] = [
         tokens.push(lease.fencingToken);
         await lease.release();
       }
-      const sorted = [...new Set(tokens)].sort((a, b) => ((a ?? 0n) < (b ?? 0n) ? -1 : 1));
-      assert.deepEqual(tokens, sorted, 'the tokens did not rise');
+      assertRising(tokens);
     },
   },
   {

@@ -1,0 +1,59 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { runSteps } from '../checks/run-steps.ts';
+import type { Step, StepReport } from '../checks/step.ts';
+import { summarise } from '../checks/summary.ts';
+import { runVitest } from '../checks/vitest-run.ts';
+
+const folder = fileURLToPath(new URL('./fixtures/by-chance', import.meta.url));
+
+/** The last report on a step whose tests fail in these ways, and how many reports there were. */
+async function outcome(...ways: string[]): Promise<StepReport & { reports: number }> {
+  const turns = join(mkdtempSync(join(tmpdir(), 'turns-')), 'turn');
+  const step: Step = {
+    name: 'by-chance',
+    about: '',
+    kind: 'timed',
+    run: () => runVitest(folder, [], { TURNS: turns, WAYS: ways.join(',') }),
+  };
+  let reports = 0;
+  const context = { missing: new Set<never>(), testArguments: [] };
+  const [last] = await runSteps(
+    [step],
+    context,
+    () => (reports += 1),
+    () => false,
+  );
+  return { ...(last as StepReport), reports };
+}
+
+describe.concurrent('a failed test', () => {
+  it('is repeated alone, and named when it passes three times', async () => {
+    const report = await outcome('once');
+    expect(report).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
+    expect(report.onlyAlone).toEqual([expect.stringMatching(/fails once, ms \(1\+1\): AssertionError/)]);
+    expect(summarise([report], 1)).toMatch(/a bug to find:\n {2}by chance/);
+  });
+
+  it('stays failed unless it passes each time', async () => {
+    const report = await outcome('third');
+    expect(report).toMatchObject({ outcome: 'failed', passed: 1, failed: 1, reports: 2 });
+    expect(report.output).toContain('failed again');
+  });
+
+  it.each([
+    ['it saw a violation of safety', ['overlap']],
+    ['so does another that saw a violation of safety', ['once', 'overlap']],
+    ['an error was caught by no test', ['unhandled']],
+    ['there are many', ['many']],
+  ])('is not repeated where %s', async (_, ways) => {
+    expect(await outcome(...ways)).toMatchObject({ outcome: 'failed', reports: 1 });
+  });
+
+  it('is repeated by nobody when all pass', async () => {
+    expect(await outcome()).toMatchObject({ outcome: 'ok', passed: 1, reports: 1 });
+  });
+});
