@@ -36,6 +36,8 @@ function openIoredis(address: RedisAddress): OpenClient {
   const client = ioredisClient(address);
   // Every command tells its own failure.
   client.on('error', () => undefined);
+  // Each backend on it listens, and there may be dozens.
+  client.setMaxListeners(0);
   return {
     backend: (options) => ioredisBackend(client as IoredisClient, options),
     fencedSet: (key, value, token) => ioredisFencedSet(client as IoredisClient, key, value, token),
@@ -65,6 +67,7 @@ export function ioredisClient(address: RedisAddress): Redis | Cluster {
 async function openNodeRedis(address: RedisAddress): Promise<OpenClient> {
   const client = nodeRedisClient(address);
   client.on('error', () => undefined);
+  client.setMaxListeners(0);
   await client.connect();
   return {
     backend: (options) => nodeRedisBackend(client as NodeRedisClient, options),

@@ -10,50 +10,45 @@ const IDLE_GAP_MS = 3_000;
 /** A first wait opens a connection; a client of Sentinel or a cluster asks around before. */
 const SLACK_MS: Record<Topology, number> = { standalone: 500, sentinel: 800, cluster: 800 };
 
-/** How many clients are connected before the first case: many at once, in the middle of one, would hold it up. */
-const WARM: Record<Topology, number> = { standalone: 0, sentinel: 24, cluster: 16 };
+/**
+ * How many clients the backends of a process share, as those of an application would. To open one for Sentinel or for a
+ * cluster costs node-redis a tenth of a second of CPU: dozens, in the middle of a case, would hold it up for seconds.
+ */
+const CLIENTS = 8;
 
 /** One client library on one topology: this process speaks through proxies, child processes directly. */
 export function redisHarness(module: string, library: Library, topology: Topology): Harness {
   let deployment: Deployment | undefined;
-  // Connecting costs some clients a tenth of a second: those that were given back are used again, until a cut.
-  const idle: OpenClient[] = [];
-  let cuts = 0;
+  const clients: Promise<OpenClient>[] = [];
+  let turn = 0;
   const direct = (): RedisAddress => JSON.parse(process.env[VARIABLE] ?? 'null') as RedisAddress;
   const harness = defineHarness({
     module,
     name: topology === 'standalone' ? library : `${library}-${topology}`,
     topology,
     async createBackend() {
-      const client = idle.pop() ?? (await openClient(library, deployment?.proxied ?? direct()));
+      turn += 1;
+      const client = await clientAt(turn % CLIENTS);
       const backend = client.backend();
-      const openedAt = cuts;
-      let closed = false;
-      // A backend never closes the client that it was given; here nobody else will.
+      if (deployment !== undefined) return backend;
+      // In a child process nobody tears down: there the client ends with its backend.
       return delegate(backend, {
         close: async () => {
           await backend.close();
-          if (closed) return;
-          closed = true;
-          if (deployment !== undefined && openedAt === cuts) idle.push(client);
-          else await client.end();
+          await dropClients();
         },
       });
     },
     async setup() {
       const started = await deploy(topology);
       deployment = started;
-      idle.push(
-        ...(await Promise.all(
-          Array.from({ length: WARM[topology] }, () => openClient(library, started.proxied)),
-        )),
-      );
+      await Promise.all(Array.from({ length: CLIENTS }, (_, at) => clientAt(at)));
       Object.assign(harness, { server: `Redis ${await versionOf(started.direct)}` });
       return {
         env: { [VARIABLE]: JSON.stringify(started.direct) },
         teardown: async () => {
           deployment = undefined;
-          await dropIdle();
+          await dropClients();
           await started.stop();
         },
       };
@@ -61,8 +56,7 @@ export function redisHarness(module: string, library: Library, topology: Topolog
     faults: {
       async cut() {
         const proxies = deployment?.proxies ?? [];
-        cuts += 1;
-        await dropIdle();
+        await dropClients();
         for (const proxy of proxies) {
           proxy.refuse();
           proxy.cut();
@@ -77,8 +71,13 @@ export function redisHarness(module: string, library: Library, topology: Topolog
     },
     timing: { idleGapMs: IDLE_GAP_MS, slackMs: SLACK_MS[topology] },
   });
-  const dropIdle = async (): Promise<void> => {
-    await Promise.all(idle.splice(0).map(async (client) => client.end()));
+  const clientAt = (at: number): Promise<OpenClient> => {
+    clients[at] ??= openClient(library, deployment?.proxied ?? direct());
+    return clients[at];
+  };
+  const dropClients = async (): Promise<void> => {
+    // One that could not be opened has told whoever asked for it.
+    await Promise.allSettled(clients.splice(0).map(async (client) => (await client).end()));
   };
   return harness;
 }

@@ -77,12 +77,14 @@ export const closeCases: readonly ConformanceCase[] = [
       const lease = await locks.lock(name).acquire();
       const { signal } = lease;
       const lost = { code: 'LOCK_LOST', reason: 'closed' };
+      let inside = false;
       const working = locks.lock(stage.name()).run(async (running) => {
+        inside = true;
         await stage.until('the work is told', () => running.signal.aborted);
         return 'worked';
       });
       watch(working);
-      await stage.sleep(stage.timing.slackMs / 8);
+      await stage.until('the work has begun', () => inside);
       await locks.close();
       assert.equal(signal.aborted, true);
       assert.throws(() => signal.throwIfAborted(), lost);
