@@ -16,7 +16,7 @@ import { warnOfEviction } from './eviction.ts';
 import { type Script, scripts } from './generated/scripts.ts';
 import { RedisGrant } from './grant.ts';
 import { encodeName, holdersKey, keysOfLock, type ResourceKeys } from './keys.ts';
-import { limitOf, modeOfLimit, shareOf, weightOf } from './mode.ts';
+import { limitOf, modeOfLimit, shareWeight, weightOf } from './mode.ts';
 import { settle, type RedisBackendOptions, type Settings } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
 import { renewAll } from './renewal.ts';
@@ -179,7 +179,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     } catch (error) {
       // A slot on the move: its hold ends now; an entry in the queue is given back when its turn comes.
       if (!isSplitSlot(error)) throw error;
-      await this.#releaseKey(keys, request.acquisitionId, shareOf({ request }));
+      await this.#releaseKey(keys, request.acquisitionId, shareWeight({ request }));
     }
   }
 
@@ -200,7 +200,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const sentAt = call.now();
     const { notify } = this.#room.subscription;
     const { lock, token, queue } = keys;
-    const share = shareOf(grant);
+    const share = shareWeight(grant);
     const { sha1 } = scripts.release;
     const command: RedisCommand =
       share === undefined

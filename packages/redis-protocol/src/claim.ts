@@ -1,6 +1,6 @@
 import { scripts } from './generated/scripts.ts';
 import { holdersKey } from './keys.ts';
-import { shareOf } from './mode.ts';
+import { shareWeight } from './mode.ts';
 import type { RedisPort } from './port.ts';
 import { runScript } from './run-script.ts';
 import type { Waiter } from './waiting-room.ts';
@@ -30,7 +30,7 @@ export async function claim(port: RedisPort, waiters: readonly Waiter[]): Promis
       const { acquisitionId, ttlMs } = waiter.request;
       keys.push(waiter.keys.lock);
       args.push(acquisitionId, String(ttlMs));
-      if (shareOf(waiter) === undefined) continue;
+      if (shareWeight(waiter) === undefined) continue;
       script = scripts.renewShares;
       keys.push(holdersKey(waiter.keys));
     }

@@ -34,7 +34,7 @@ interface Held {
  * The weight of a grant that may be one of several holds. An exclusive one may be a share too, once a downgrade of it was
  * sent.
  */
-export function shareOf({ request: { mode }, mayBeShared }: Held): string | undefined {
+export function shareWeight({ request: { mode }, mayBeShared }: Held): string | undefined {
   if (mode.kind === 'exclusive') return mayBeShared ? '0' : undefined;
   return weightOf(mode);
 }

@@ -1,7 +1,7 @@
 import type { Call, RenewItem, Standing } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
-import { shareOf } from './mode.ts';
+import { shareWeight } from './mode.ts';
 import type { RedisPort } from './port.ts';
 import { isSplitSlot } from './retryable.ts';
 import { runScript } from './run-script.ts';
@@ -50,7 +50,7 @@ function chunksOf(port: RedisPort, items: readonly RenewItem[], keysOf: KeysOf):
   const chunks: Chunk[] = [];
   for (const [index, item] of items.entries()) {
     const slot = port.cluster ? keysOf(item).slot : 0;
-    const group = shareOf(item.grant) === undefined ? slot : -1 - slot;
+    const group = shareWeight(item.grant) === undefined ? slot : -1 - slot;
     const chunk = open.get(group);
     if (chunk !== undefined && chunk.length < leasesPerCommand) {
       chunk.push(index);
@@ -78,7 +78,7 @@ async function renewChunk(
     const of = keysOf(item);
     keys.push(of.lock);
     args.push(item.grant.request.acquisitionId, String(item.ttlMs));
-    if (shareOf(item.grant) === undefined) continue;
+    if (shareWeight(item.grant) === undefined) continue;
     script = scripts.renewShares;
     keys.push(holdersKey(of));
   }

@@ -6,11 +6,7 @@
 @include clock
 @include shares
 if ARGV[2] then
-  local share = redis.call('HGET', KEYS[1], ARGV[2])
-  local ends = parse_share(share)
-  if not ends or ends <= now_ms then return 2 end
-  redis.call('HSET', KEYS[1], ARGV[2], now_ms .. '|' .. ARGV[1] .. string.match(share, '^%d+|%d+(.*)$'))
-  redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), 2 * ARGV[1] + 120000))
+  if not renew_share(KEYS[1], ARGV[2], ARGV[1]) then return 2 end
 else
   local held = redis.call('GET', KEYS[1])
   if not held then return 0 end

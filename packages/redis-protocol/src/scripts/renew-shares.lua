@@ -12,13 +12,9 @@ local function renew(lock, holders, id, ttl)
     return tonumber(string.match(held, '^[^|]*|[+-]|(%d+)|'))
   end
   local m = parse_mark(held)
-  local share = m and redis.call('HGET', holders, id)
-  local ends, token = parse_share(share)
-  if not ends or ends <= now_ms then return 2 end
+  local token = m and renew_share(holders, id, ttl)
+  if not token then return 2 end
   local first, last = m.first, m.last
-  -- First write PEXPIRE: it passes when memory is full, and lets the writes after it pass.
-  redis.call('PEXPIRE', holders, last - now_ms + 120000)
-  redis.call('HSET', holders, id, now_ms .. '|' .. ttl .. string.match(share, '^%d+|%d+(.*)$'))
   extend(m, now_ms + ttl, ttl)
   if m.first ~= first or m.last ~= last then settle(lock, holders, m, m.flag) end
   return tonumber(token)

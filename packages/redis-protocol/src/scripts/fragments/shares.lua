@@ -26,6 +26,16 @@ local function add_share(holders, m, id, px, token, weight, label)
   extend(m, now_ms + px, px)
   m.used = m.used + weight
 end
+-- Counts the ttl of a share anew. Gives its token, or nothing: it has ended.
+local function renew_share(holders, id, px)
+  local share = redis.call('HGET', holders, id)
+  local ends, token = parse_share(share)
+  if not ends or ends <= now_ms then return end
+  -- First PEXPIRE: it passes when memory is full, and lets the writes after it pass.
+  redis.call('PEXPIRE', holders, math.max(redis.call('PTTL', holders), 2 * px + 120000))
+  redis.call('HSET', holders, id, now_ms .. '|' .. px .. string.match(share, '^%d+|%d+(.*)$'))
+  return token
+end
 -- What is left of another hold counts for nothing. Errs on a key of another type, which is not ours to delete.
 local function clear(holders)
   if redis.call('HLEN', holders) > 0 then redis.call('DEL', holders) end
