@@ -20,6 +20,8 @@ const CLIENTS = 8;
 export function redisHarness(module: string, library: Library, topology: Topology): Harness {
   let deployment: Deployment | undefined;
   const clients: Promise<OpenClient>[] = [];
+  /** Those that were open when the connections were cut: they take their time to come back. */
+  const cutOff: Promise<OpenClient>[] = [];
   let turn = 0;
   const direct = (): RedisAddress => JSON.parse(process.env[VARIABLE] ?? 'null') as RedisAddress;
   const harness = defineHarness({
@@ -56,7 +58,7 @@ export function redisHarness(module: string, library: Library, topology: Topolog
     faults: {
       async cut() {
         const proxies = deployment?.proxies ?? [];
-        await dropClients();
+        cutOff.push(...clients.splice(0));
         for (const proxy of proxies) {
           proxy.refuse();
           proxy.cut();
@@ -77,7 +79,9 @@ export function redisHarness(module: string, library: Library, topology: Topolog
   };
   const dropClients = async (): Promise<void> => {
     // One that could not be opened has told whoever asked for it.
-    await Promise.allSettled(clients.splice(0).map(async (client) => (await client).end()));
+    await Promise.allSettled(
+      [...clients.splice(0), ...cutOff.splice(0)].map(async (client) => (await client).end()),
+    );
   };
   return harness;
 }
