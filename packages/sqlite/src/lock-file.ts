@@ -75,7 +75,7 @@ function refuseForeignFile(sqlite: SqliteModule, path: string): void {
   refuseReadOnlyFile(path);
   const db = new sqlite.DatabaseSync(path, { readOnly: true, timeout: 0 });
   try {
-    checkIdentity(db, path);
+    identify(db, path);
   } catch (error) {
     // Its last user was killed in the middle of a commit: only a writer can tell what it is, after rolling back.
     if (!needsRollback(error)) throw error;
@@ -97,7 +97,11 @@ function refuseReadOnlyFile(path: string): void {
   }
 }
 
-/** Gives whether the file is empty and so may become ours. */
+/** Gives whether the file is empty and so may become ours, as of one moment: another process may be making it. */
+function identify(db: DatabaseSync, path: string): 'ours' | 'empty' {
+  return inTransaction(db, () => checkIdentity(db, path), 'BEGIN');
+}
+
 function checkIdentity(db: DatabaseSync, path: string): 'ours' | 'empty' {
   const id = readPragma(db, 'application_id');
   const version = readPragma(db, 'user_version');
@@ -120,7 +124,7 @@ function checkIdentity(db: DatabaseSync, path: string): 'ours' | 'empty' {
 
 // Before the switch to WAL, so that the main file's header says whose it is from the first commit on.
 function createSchema(db: DatabaseSync, path: string): void {
-  if (checkIdentity(db, path) === 'ours') return;
+  if (identify(db, path) === 'ours') return;
   inTransaction(db, () => {
     // Again, under the lock: another process may have made it meanwhile.
     if (checkIdentity(db, path) === 'ours') return;
@@ -156,11 +160,12 @@ function adoptBoot(db: DatabaseSync, clock: MachineClock): void {
   });
 }
 
-function inTransaction(db: DatabaseSync, work: () => void): void {
-  db.exec('BEGIN IMMEDIATE');
+function inTransaction<T>(db: DatabaseSync, work: () => T, begin = 'BEGIN IMMEDIATE'): T {
+  db.exec(begin);
   try {
-    work();
+    const result = work();
     db.exec('COMMIT');
+    return result;
   } catch (error) {
     rollBack(() => db.exec('ROLLBACK'));
     throw error;

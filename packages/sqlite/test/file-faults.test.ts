@@ -3,7 +3,11 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, wri
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { loadSqlite } from '../src/load-sqlite.ts';
+import { openLockFile } from '../src/lock-file.ts';
+import { machineClock } from '../src/machine-clock.ts';
+import { checkOptions } from '../src/options.ts';
 import { call, open, request, take, temporaryFolder } from './fixture.ts';
 
 const run = promisify(execFile);
@@ -39,6 +43,31 @@ test('a file that is no database is refused and not touched', async () => {
   expect(await failureOf(path)).toMatchObject({ code: 'FOREIGN_FILE', retryable: false });
   expect(readFileSync(path, 'utf8')).toBe('Dear reader, '.repeat(1000));
   expect(statSync(path).mtimeMs).toBe(before.mtimeMs);
+});
+
+test('a file that another process makes while we look whose it is, is ours', async () => {
+  const { backend, path } = open();
+  const { prepare } = DatabaseSync.prototype;
+  let made = false;
+  const looks = vi.spyOn(DatabaseSync.prototype, 'prepare').mockImplementation(function (
+    this: DatabaseSync,
+    text: string,
+  ) {
+    // Between the first look and the last.
+    if (text.includes('sqlite_schema') && !made) {
+      made = true;
+      const options = checkOptions({ path });
+      try {
+        openLockFile(loadSqlite(), options, machineClock()).close();
+      } catch {
+        // As it should be: our look keeps it out, and it would try again.
+      }
+    }
+    return prepare.call(this, text);
+  });
+  onTestFinished(() => looks.mockRestore());
+  await take(backend, request('a'));
+  expect(made).toBe(true);
 });
 
 test.for(['delete', 'wal'])(
