@@ -4,7 +4,7 @@ import type { RedisStage } from './redis-stage.ts';
 import type { Settings } from './settings.ts';
 
 const LANES = 64;
-const TOKEN_KEYS = 'locks:token:{*}';
+const TOKEN_KEYS = 'locks:token:{';
 
 /** Very many names, each acquired and released once: what is left of them. */
 export async function measureMemory(
@@ -15,30 +15,36 @@ export async function measureMemory(
   const worker = stage.startWorker(['--expose-gc']);
   try {
     await worker.call('openLocks', ours.store, ours.name, stage.url, 30_000);
+    // Contenders of earlier rows may have left some of theirs.
+    const { others: theirs } = await keysOf(stage);
     const startedAt = performance.now();
     const { before, after } = await worker.call('churn', settings.names, LANES);
     const seconds = (performance.now() - startedAt) / 1000;
-    const keysAfter = await countKeys(stage);
+    const { tokens, others } = await keysOf(stage);
     return {
       contender: ours.name,
       names: settings.names,
       perSecond: settings.names / seconds,
       heapGrowthBytes: after - before,
-      tokenKeys: keysAfter.token,
-      otherKeys: keysAfter.other,
+      tokenKeys: tokens.size,
+      otherKeys: [...others].filter((key) => !theirs.has(key)).length,
     };
   } finally {
     await stage.dismiss(worker);
   }
 }
 
-async function countKeys({ server: { control } }: RedisStage): Promise<{ token: number; other: number }> {
+async function keysOf({ server: { control } }: RedisStage): Promise<{
+  readonly tokens: ReadonlySet<string>;
+  readonly others: ReadonlySet<string>;
+}> {
   const tokens = new Set<string>();
+  const others = new Set<string>();
   let cursor = '0';
   do {
-    const [next, keys] = await control.scan(cursor, 'MATCH', TOKEN_KEYS, 'COUNT', 1000);
-    for (const key of keys) tokens.add(key);
+    const [next, keys] = await control.scan(cursor, 'COUNT', 1000);
+    for (const key of keys) (key.startsWith(TOKEN_KEYS) ? tokens : others).add(key);
     cursor = next;
   } while (cursor !== '0');
-  return { token: tokens.size, other: (await control.dbsize()) - tokens.size };
+  return { tokens, others };
 }
