@@ -8,6 +8,9 @@ const VARIABLE = 'LOCKS_CONFORMANCE_ETCD';
 const IDLE_GAP_MS = 3_500;
 const WAITER_TTL_MS = 2_000;
 
+/** How many clients the backends of a process share: the first call of each opens channels to every member. */
+const CLIENTS = 8;
+
 interface Deployment {
   readonly cluster: EtcdCluster;
   readonly proxies: readonly Proxy[];
@@ -16,14 +19,21 @@ interface Deployment {
 /** A server, or a cluster of three: this process speaks through proxies, child processes directly. */
 export function etcdHarness(module: string, topology: 'standalone' | 'cluster'): Harness {
   let deployment: Deployment | undefined;
+  const clients: Etcd3[] = [];
+  /** Those that were open when the connections were cut: gRPC takes its time to try again. */
+  const cutOff: Etcd3[] = [];
+  let turn = 0;
   const direct = (): string[] => JSON.parse(process.env[VARIABLE] ?? '[]') as string[];
   const harness = defineHarness({
     module,
     name: topology === 'standalone' ? 'etcd' : 'etcd-cluster',
     topology,
     createBackend() {
-      const hosts = deployment?.proxies.map(({ host, port }) => `http://${host}:${port}`) ?? direct();
-      return etcdBackend({ hosts }, { waiterTtlMs: WAITER_TTL_MS });
+      // A child process has one backend, which ends with its client.
+      if (deployment === undefined) return etcdBackend({ hosts: direct() }, { waiterTtlMs: WAITER_TTL_MS });
+      if (clients.length < CLIENTS) clients.push(new Etcd3({ hosts: hostsOf(deployment.proxies) }));
+      turn += 1;
+      return etcdBackend(clients[turn % clients.length] as Etcd3, { waiterTtlMs: WAITER_TTL_MS });
     },
     async setup() {
       const cluster = await startEtcdCluster({ members: topology === 'cluster' ? 3 : 1 });
@@ -38,6 +48,7 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
         env: { [VARIABLE]: JSON.stringify(cluster.hosts) },
         teardown: async () => {
           deployment = undefined;
+          for (const client of [...clients.splice(0), ...cutOff.splice(0)]) client.close();
           await Promise.all(proxies.map((proxy) => proxy.stop()));
           await cluster.stop();
         },
@@ -46,6 +57,7 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
     faults: {
       async cut() {
         const proxies = deployment?.proxies ?? [];
+        cutOff.push(...clients.splice(0));
         for (const proxy of proxies) {
           proxy.refuse();
           proxy.cut();
@@ -69,6 +81,10 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
     timing: { ttlMs: 1_000, slackMs: 2_000 / 3, idleGapMs: IDLE_GAP_MS },
   });
   return harness;
+}
+
+function hostsOf(proxies: readonly Proxy[]): string[] {
+  return proxies.map(({ host, port }) => `http://${host}:${port}`);
 }
 
 /** As docs/backends/etcd.md says. */
