@@ -33,7 +33,7 @@ export async function runVitest(
   // A file that cannot be loaded, or an unhandled rejection, fails the run without a failed test.
   const failed = ok ? report.numFailedTests : Math.max(1, report.numFailedTests);
   const result = { passed: report.numPassedTests, failed, skipped: report.numPendingTests, output };
-  const tests = failed > 0 ? chanceFailures(report.testResults, output) : [];
+  const tests = failed > 0 ? chanceFailures(report.testResults) : [];
   return tests.length === 0 ? result : { ...result, again: () => repeat(run, result, tests) };
 }
 

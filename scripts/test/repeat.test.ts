@@ -38,6 +38,10 @@ describe.concurrent('a failed test', () => {
     expect(summarise([report], 1)).toMatch(/a bug to find:\n {2}by chance/);
   });
 
+  it('is repeated with what it left behind', async () => {
+    expect(await outcome('aftermath')).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
+  });
+
   it('stays failed unless it passes each time', async () => {
     const report = await outcome('third');
     expect(report).toMatchObject({ outcome: 'failed', passed: 1, failed: 1, reports: 2 });
@@ -47,7 +51,7 @@ describe.concurrent('a failed test', () => {
   it.each([
     ['it saw a violation of safety', ['overlap']],
     ['so does another that saw a violation of safety', ['once', 'overlap']],
-    ['an error was caught by no test', ['unhandled']],
+    ['it passed, and an error was caught by no test', ['unhandled']],
     ['there are many', ['many']],
   ])('is not repeated where %s', async (_, ways) => {
     expect(await outcome(...ways)).toMatchObject({ outcome: 'failed', reports: 1 });
