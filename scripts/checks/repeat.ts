@@ -10,9 +10,10 @@ export interface TestFile {
   }[];
 }
 
-export interface FailedTest {
+export interface Failure {
   readonly file: string;
-  readonly title: string;
+  /** Of the test; absent where the process of the whole file ended. */
+  readonly title?: string;
   /** With the first line of what was wrong. */
   readonly told: string;
 }
@@ -21,30 +22,38 @@ export interface FailedTest {
 const MOST = 5;
 
 /**
- * The failed tests of a run, if a bound of time that a busy machine missed may explain them all; else none. Nothing
- * explains a violation of safety, a file that cannot be loaded, or many failures. An error that no test caught may be
- * what a failed test left behind, and counts by itself when there is none.
+ * What failed in a run, if a bound of time that a busy machine missed, or a native module that ended the process, may
+ * explain it all; else nothing. Not to be explained are a violation of safety, a file that cannot be loaded, and many
+ * failures. An error that no test caught may be what a failed test left behind, and counts by itself when there is none.
  */
-export function chanceFailures(files: readonly TestFile[]): readonly FailedTest[] {
-  const failed = files.filter(({ status }) => status === 'failed');
-  const tests = failed.map(({ name: file, assertionResults }) =>
-    assertionResults.filter(({ status }) => status === 'failed').map((test) => ({ ...test, file })),
+export function chanceFailures(files: readonly TestFile[], output: string): readonly Failure[] {
+  const ended = [...output.matchAll(/Worker exited unexpectedly with (signal \w+) .*test file (.+)$/gm)].map(
+    ([, signal, file = '']) => ({ file, told: `${file}: its process ended by ${signal}` }),
   );
-  const all = tests.flat();
+  const failed = files
+    .filter(({ name, status }) => status === 'failed' && !ended.some(({ file }) => file === name))
+    .map(({ name: file, assertionResults }) =>
+      assertionResults.filter(({ status }) => status === 'failed').map((test) => ({ ...test, file })),
+    );
+  const tests = failed.flat();
   const explained =
-    all.length <= MOST &&
-    tests.every((ofFile) => ofFile.length > 0) &&
-    !all.some(({ failureMessages }) => failureMessages.some((text) => text.includes('SafetyViolation')));
+    tests.length + ended.length <= MOST &&
+    failed.every((ofFile) => ofFile.length > 0) &&
+    !tests.some(({ failureMessages }) => failureMessages.some((text) => text.includes('SafetyViolation')));
   if (!explained) return [];
-  return all.map(({ file, title, fullName, failureMessages: [message = ''] }) => {
-    const [first = ''] = message.split('\n');
-    return { file, title, told: `${fullName}: ${first}` };
-  });
+  return [
+    ...ended,
+    ...tests.map(({ file, title, fullName, failureMessages: [message = ''] }) => {
+      const [first = ''] = message.split('\n');
+      return { file, title, told: `${fullName}: ${first}` };
+    }),
+  ];
 }
 
-/** Arguments for vitest that select these tests, one at a time. */
-export function selectionOf(tests: readonly FailedTest[]): string[] {
-  const files = [...new Set(tests.map(({ file }) => file))];
-  const titles = tests.map(({ title }) => title.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return [...files, '-t', `(${titles.join('|')})$`, '--no-file-parallelism', '--maxConcurrency=1'];
+/** Arguments for vitest that select these tests, one at a time, or their files where one of them is a whole file. */
+export function selectionOf(failures: readonly Failure[]): string[] {
+  const files = [...new Set(failures.map(({ file }) => file))];
+  const alone = [...files, '--no-file-parallelism', '--maxConcurrency=1'];
+  const titles = failures.flatMap(({ title }) => title?.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&') ?? []);
+  return titles.length < failures.length ? alone : [...alone, '-t', `(${titles.join('|')})$`];
 }

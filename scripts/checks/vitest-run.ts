@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from './command.ts';
-import { chanceFailures, type FailedTest, selectionOf, type TestFile } from './repeat.ts';
+import { chanceFailures, type Failure, selectionOf, type TestFile } from './repeat.ts';
 import type { StepResult } from './step.ts';
 
 interface VitestReport {
@@ -33,22 +33,23 @@ export async function runVitest(
   // A file that cannot be loaded, or an unhandled rejection, fails the run without a failed test.
   const failed = ok ? report.numFailedTests : Math.max(1, report.numFailedTests);
   const result = { passed: report.numPassedTests, failed, skipped: report.numPendingTests, output };
-  const tests = failed > 0 ? chanceFailures(report.testResults) : [];
-  return tests.length === 0 ? result : { ...result, again: () => repeat(run, result, tests) };
+  const failures = failed > 0 ? chanceFailures(report.testResults, output) : [];
+  return failures.length === 0 ? result : { ...result, again: () => repeat(run, result, failures) };
 }
 
-/** The result when the failed tests are repeated alone: still a failure unless all pass each time. */
-async function repeat(run: VitestRun, before: StepResult, tests: readonly FailedTest[]): Promise<StepResult> {
-  const args = [...run.args, ...selectionOf(tests)];
+/** The result when what failed is repeated alone: still a failure unless all passes each time. */
+async function repeat(run: VitestRun, before: StepResult, failures: readonly Failure[]): Promise<StepResult> {
+  const args = [...run.args, ...selectionOf(failures)];
+  let passed = 0;
   for (let round = 1; round <= TIMES; round += 1) {
     const { ok, output, report } = await runOnce({ ...run, args });
+    passed = report?.numPassedTests ?? 0;
     // A selection that finds nothing passes as well.
-    if (!ok || report?.numPassedTests !== tests.length)
+    if (!ok || passed < failures.length)
       return { ...before, output: `repeated alone, and failed again:\n${output}` };
   }
-  const { passed, skipped } = before;
-  const told = tests.map((test) => test.told);
-  return { passed: passed + tests.length, failed: 0, skipped: skipped ?? 0, output: '', onlyAlone: told };
+  const onlyAlone = failures.map(({ told }) => told);
+  return { passed: before.passed + passed, failed: 0, skipped: before.skipped ?? 0, output: '', onlyAlone };
 }
 
 async function runOnce({ folder, args, env }: VitestRun): Promise<{

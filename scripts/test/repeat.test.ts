@@ -42,6 +42,12 @@ describe.concurrent('a failed test', () => {
     expect(await outcome('aftermath')).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
   });
 
+  it('is repeated with all of its file when its process ended', async () => {
+    const report = await outcome('killed');
+    expect(report).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
+    expect(report.onlyAlone).toEqual([expect.stringMatching(/sometimes\.test\.ts: .* signal SIGABRT/)]);
+  });
+
   it('stays failed unless it passes each time', async () => {
     const report = await outcome('third');
     expect(report).toMatchObject({ outcome: 'failed', passed: 1, failed: 1, reports: 2 });
