@@ -24,8 +24,9 @@ export async function runSteps(
   const repeat = async (step: Step) => {
     const before = reports.get(step);
     if (stopped() || !before?.again) return;
-    const report = await reportOf(step, before.again);
-    reports.set(step, { ...report, seconds: before.seconds + report.seconds });
+    const repeated = await reportOf(step, before.again);
+    const report = { ...repeated, seconds: before.seconds + repeated.seconds };
+    reports.set(step, report);
     onReport(report);
   };
 

@@ -17,7 +17,7 @@ export function amendReport(part: ConformanceReport, directory: string): void {
   const whole = JSON.parse(readFileSync(path, 'utf8')) as ConformanceReport;
   const newer = new Map(part.cases.map((one) => [one.id, one]));
   const cases = whole.cases.map((one) => newer.get(one.id) ?? one);
-  writeFileSync(path, `${JSON.stringify({ ...whole, cases }, undefined, 2)}\n`);
+  writeReport({ ...whole, cases }, directory);
 }
 
 function pathOf({ backend }: ConformanceReport, directory: string): string {
