@@ -84,11 +84,11 @@ describe.concurrent('what an administrator or the server does to connections', {
   it('a pool of one connection serves twenty locks and twenty waiters', async () => {
     await using lab = new Lab();
     const server = await lab.mariadb();
-    const locks = await lab.locks(server, { ttlMs: 2_000, pool: { connectionLimit: 1 } });
+    const locks = await lab.locks(server, { ttlMs: 4_000, pool: { connectionLimit: 1 } });
     const names = Array.from({ length: 20 }, (_, index) => `lock ${index}`);
     const leases = await Promise.all(names.map((name) => locks.lock(name).acquire()));
     const waits = names.map((name) => later(locks.lock(name).acquire()));
-    await sleep(2_300);
+    await sleep(4_300);
     for (const lease of leases) lease.assertValid();
     await Promise.all(leases.map((lease) => lease.release()));
     await Promise.all((await Promise.all(waits)).map((lease) => lease.release()));

@@ -61,12 +61,17 @@ afterEach(async () => {
   await rm(temporary, { recursive: true, force: true });
 });
 
+/** A process that ends is without a name before it is without a socket. */
+async function untilFree(port: number): Promise<void> {
+  await waitUntil(() => isFree(port), { what: `port ${port} to be free`, timeoutMs: 5_000 });
+}
+
 describe('nothing survives the process that started a server', () => {
   it.each(['end', 'exit', 'throw'])('when it ends by itself (%s)', async (way) => {
     const held = await hold(way);
     if (child?.exitCode === null) await once(child, 'exit');
     await nothingIsLeft();
-    expect(await isFree(held.port)).toBe(true);
+    await untilFree(held.port);
   });
 
   it.each(['SIGKILL', 'SIGINT', 'SIGTERM', 'SIGHUP'] as const)('when it gets %s', async (signal) => {
@@ -78,21 +83,21 @@ describe('nothing survives the process that started a server', () => {
     expect(await readdir(temporary)).toHaveLength(1);
     child?.kill(signal);
     await nothingIsLeft();
-    expect(await isFree(held.port)).toBe(true);
+    await untilFree(held.port);
   });
 
   it('when Ctrl-C goes to its whole process group', async () => {
     const held = await hold('wait');
     process.kill(-(child?.pid ?? Number.NaN), 'SIGINT');
     await nothingIsLeft();
-    expect(await isFree(held.port)).toBe(true);
+    await untilFree(held.port);
   });
 
   it('when its server was paused', async () => {
     const held = await hold('paused');
     child?.kill('SIGKILL');
     await nothingIsLeft();
-    expect(await isFree(held.port)).toBe(true);
+    await untilFree(held.port);
   });
 
   it('when it is killed at any moment of starting servers', async () => {

@@ -2,14 +2,12 @@ import { defineHarness, type Harness } from '@locks/core/conformance';
 import { etcdBackend } from '@locks/etcd';
 import { type EtcdCluster, type Proxy, startEtcdCluster, startProxy } from '@locks/test-servers';
 import { Etcd3 } from 'etcd3';
+import { SharedClients } from '../shared-clients.ts';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_ETCD';
 /** The places of a process outlive it by their lease, and the server looks for ended leases twice a second. */
 const IDLE_GAP_MS = 3_500;
 const WAITER_TTL_MS = 2_000;
-
-/** How many clients the backends of a process share: the first call of each opens channels to every member. */
-const CLIENTS = 8;
 
 interface Deployment {
   readonly cluster: EtcdCluster;
@@ -19,10 +17,10 @@ interface Deployment {
 /** A server, or a cluster of three: this process speaks through proxies, child processes directly. */
 export function etcdHarness(module: string, topology: 'standalone' | 'cluster'): Harness {
   let deployment: Deployment | undefined;
-  const clients: Etcd3[] = [];
-  /** Those that were open when the connections were cut: gRPC takes its time to try again. */
-  const cutOff: Etcd3[] = [];
-  let turn = 0;
+  const clients = new SharedClients(
+    () => new Etcd3({ hosts: hostsOf(deployment?.proxies ?? []) }),
+    (client) => client.close(),
+  );
   const direct = (): string[] => JSON.parse(process.env[VARIABLE] ?? '[]') as string[];
   const harness = defineHarness({
     module,
@@ -31,9 +29,7 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
     createBackend() {
       // A child process has one backend, which ends with its client.
       if (deployment === undefined) return etcdBackend({ hosts: direct() }, { waiterTtlMs: WAITER_TTL_MS });
-      if (clients.length < CLIENTS) clients.push(new Etcd3({ hosts: hostsOf(deployment.proxies) }));
-      turn += 1;
-      return etcdBackend(clients[turn % clients.length] as Etcd3, { waiterTtlMs: WAITER_TTL_MS });
+      return etcdBackend(clients.next(), { waiterTtlMs: WAITER_TTL_MS });
     },
     async setup() {
       const cluster = await startEtcdCluster({ members: topology === 'cluster' ? 3 : 1 });
@@ -48,7 +44,7 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
         env: { [VARIABLE]: JSON.stringify(cluster.hosts) },
         teardown: async () => {
           deployment = undefined;
-          for (const client of [...clients.splice(0), ...cutOff.splice(0)]) client.close();
+          await clients.end();
           await Promise.all(proxies.map((proxy) => proxy.stop()));
           await cluster.stop();
         },
@@ -57,7 +53,7 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
     faults: {
       async cut() {
         const proxies = deployment?.proxies ?? [];
-        cutOff.push(...clients.splice(0));
+        clients.cutOff();
         for (const proxy of proxies) {
           proxy.refuse();
           proxy.cut();

@@ -62,19 +62,22 @@ export async function runMutants(only?: readonly string[]): Promise<MutantsRepor
       ),
     );
   }
+  const judge = (mutant: Mutant) => judgeMutant(mutant, baselines.get(mutant.host) as Baseline);
   const queue = [...chosen];
-  const results: MutantResult[] = [];
-  const problems = [...baselines.values()].flatMap((baseline) => baseline.problems);
+  const judgements = new Map<Mutant, Judgement>();
   const work = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const judged = await judgeMutant(next, baselines.get(next.host) as Baseline);
-      results.push(judged.result);
-      problems.push(...judged.problems);
+      judgements.set(next, await judge(next));
     }
   };
   await Promise.all(Array.from({ length: MUTANTS_AT_ONCE }, work));
-  const order = new Map(chosen.map(({ name }, index) => [name, index]));
-  results.sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
+  // A case that has lost time to the neighbours may have had none left to see the mutant.
+  for (const [mutant, { problems: seen }] of judgements) {
+    if (seen.length > 0) judgements.set(mutant, await judge(mutant));
+  }
+  const judged = chosen.flatMap((mutant) => judgements.get(mutant) ?? []);
+  const results = judged.map(({ result }) => result);
+  const problems = [...baselines.values(), ...judged].flatMap((one) => one.problems);
   const killing = new Set(results.flatMap(({ killedBy }) => killedBy));
   const casesWithoutMutant = conformanceCases.map(({ id }) => id).filter((id) => !killing.has(id));
   if (only === undefined) {
@@ -92,18 +95,22 @@ export async function runMutants(only?: readonly string[]): Promise<MutantsRepor
   return report;
 }
 
+interface Judgement {
+  readonly result: MutantResult;
+  readonly problems: readonly string[];
+}
+
 /** The host as it is, on what its mutants will be judged by: it must pass. */
 async function baselineOf(host: Mutant['host'], hosted: readonly Mutant[]): Promise<Baseline> {
   const expected = new Set(hosted.flatMap((mutant) => mutant.expected));
   const cases = conformanceCases.map(({ id }) => id).filter((id) => isGeneral(id, host) || expected.has(id));
   const judge = new Judge(host);
-  const verdicts = await judge.run({
-    cases,
-    seeds: SEEDS.slice(0, 1),
-    limitMs: 3 * LIMIT_MS[host],
-    atOnce: CASES_AT_ONCE.host,
-  });
+  const order = { cases, seeds: SEEDS.slice(0, 1), limitMs: 3 * LIMIT_MS[host], atOnce: CASES_AT_ONCE.host };
+  const beside = await judge.run(order);
+  const failed = beside.filter(({ outcome }) => outcome === 'failed').map(({ id }) => id);
+  const alone = failed.length > 0 ? await judge.run({ ...order, cases: failed, atOnce: 1 }) : [];
   await judge.end();
+  const verdicts = [...beside.filter(({ id }) => !failed.includes(id)), ...alone];
   return {
     passed: verdicts.filter(({ outcome }) => outcome === 'passed').map(({ id }) => id),
     costly: new Set(verdicts.filter(({ forked, ms }) => forked || ms > COSTLY_MS).map(({ id }) => id)),
@@ -113,10 +120,7 @@ async function baselineOf(host: Mutant['host'], hosted: readonly Mutant[]): Prom
   };
 }
 
-async function judgeMutant(
-  mutant: Mutant,
-  baseline: Baseline,
-): Promise<{ result: MutantResult; problems: string[] }> {
+async function judgeMutant(mutant: Mutant, baseline: Baseline): Promise<Judgement> {
   const { name, says, host, expected } = mutant;
   const judge = new Judge(name);
   const [first, ...others] = SEEDS;

@@ -4,6 +4,7 @@ import { deploy, type Deployment } from './deployment.ts';
 import { type Library, type OpenClient, openClient } from './open-client.ts';
 import { lockKey, versionOf, withAdmin } from './redis-harness.ts';
 import type { RedisAddress } from './address.ts';
+import { closedWith, SharedClients } from '../shared-clients.ts';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_QUORUM';
 /** Longer than the default: here many cases share two processors. */
@@ -12,38 +13,23 @@ const NODE_MS = 1_500;
 /** A quorum of three servers that know nothing of each other, with a client of one of these libraries for each. */
 export function quorumHarness(module: string, name: string, libraries: readonly Library[]): Harness {
   let deployments: readonly Deployment[] | undefined;
-  /** The clients of backends that were closed are used again, until a cut. */
-  const idle: OpenClient[][] = [];
-  let cuts = 0;
-
   const direct = (): RedisAddress[] => JSON.parse(process.env[VARIABLE] ?? '[]') as RedisAddress[];
+  const clients = new SharedClients(
+    (): Promise<OpenClient[]> => {
+      const addresses = deployments?.map(({ proxied }) => proxied) ?? direct();
+      return Promise.all(addresses.map((address, node) => openClient(libraries[node] as Library, address)));
+    },
+    async (nodes) => Promise.all((await nodes).map((client) => client.end())),
+  );
 
   const harness = defineHarness({
     module,
     name,
     topology: '3 servers',
     async createBackend() {
-      const addresses = deployments?.map(({ proxied }) => proxied) ?? direct();
-      const clients =
-        idle.pop() ??
-        (await Promise.all(
-          addresses.map((address, index) => openClient(libraries[index] as Library, address)),
-        ));
-      const backend = quorumBackend(
-        clients.map((client) => client.backend()),
-        { nodeTimeoutMs: NODE_MS },
-      );
-      const openedAt = cuts;
-      let closed = false;
-      const close = backend.close.bind(backend);
-      backend.close = async () => {
-        await close();
-        if (closed) return;
-        closed = true;
-        if (deployments !== undefined && openedAt === cuts) idle.push(clients);
-        else await endAll([clients]);
-      };
-      return backend;
+      const nodes = (await clients.next()).map((client) => client.backend());
+      const backend = quorumBackend(nodes, { nodeTimeoutMs: NODE_MS });
+      return deployments === undefined ? closedWith(backend, () => clients.end()) : backend;
     },
     async setup() {
       const started = await Promise.all([deploy('standalone'), deploy('standalone'), deploy('standalone')]);
@@ -54,7 +40,7 @@ export function quorumHarness(module: string, name: string, libraries: readonly 
         env: { [VARIABLE]: JSON.stringify(addresses) },
         teardown: async () => {
           deployments = undefined;
-          await endAll(idle.splice(0));
+          await clients.end();
           await Promise.all(started.map((deployment) => deployment.stop()));
         },
       };
@@ -62,8 +48,7 @@ export function quorumHarness(module: string, name: string, libraries: readonly 
     faults: {
       async cut() {
         const proxies = deployments?.flatMap((deployment) => deployment.proxies) ?? [];
-        cuts += 1;
-        await endAll(idle.splice(0));
+        clients.cutOff();
         for (const proxy of proxies) {
           proxy.refuse();
           proxy.cut();
@@ -80,8 +65,4 @@ export function quorumHarness(module: string, name: string, libraries: readonly 
   });
 
   return harness;
-}
-
-async function endAll(clients: readonly OpenClient[][]): Promise<void> {
-  await Promise.all(clients.flat().map(async (client) => client.end()));
 }

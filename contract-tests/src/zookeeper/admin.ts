@@ -83,42 +83,44 @@ function surviveUnknownCodes(client: AdminClient): void {
 
 /** A session, as whoever wants to end it must know it. */
 export interface Victim {
-  readonly session: () => { readonly id: Buffer; readonly password: Buffer };
-  /** Calls `told` when its client hears of the end. */
-  readonly onEnd: (told: () => void) => void;
+  session(): { readonly id: Buffer; readonly password: Buffer };
+  /** Whether its client has heard of the end. */
+  ended(): boolean;
 }
 
-/** The session of a client of either library. */
+/** The session of a client of either library, which has just been made. */
 export function sessionOf(client: NodeZooKeeperClient | NativeZooKeeperClient): Victim {
+  let ended = false;
+  const end = (): void => {
+    ended = true;
+  };
   if ('aw_get' in client) {
+    client.on('close', end);
     return {
       session: () => ({
         id: Buffer.from(String(client.client_id).padStart(16, '0'), 'hex'),
         password: Buffer.from((client as { client_password?: string }).client_password ?? '', 'hex'),
       }),
-      onEnd: (told) => client.on('close', told),
+      ended: () => ended,
     };
   }
+  client.on('expired', end);
   const { getSessionPassword } = client as AdminClient;
   return {
     session: () => ({ id: client.getSessionId(), password: getSessionPassword.call(client) }),
-    onEnd: (told) => client.on('expired', told),
+    ended: () => ended,
   };
 }
 
 /** Ends a session, and waits until its client heard of it: whoever knows id and password may close it. */
 export async function endSession(servers: string, victim: Victim): Promise<void> {
   const session = victim.session();
-  let told = false;
-  victim.onEnd(() => {
-    told = true;
-  });
   // The victim's connection ends when its session is taken over; it may be quick, and take it back.
-  for (let tries = 0; !told; tries += 1) {
+  for (let tries = 0; !victim.ended(); tries += 1) {
     if (tries === TRIES) throw new Error('The session does not end.');
     // It fails where the session is over already.
     await withAdmin(servers, async () => {}, session).catch(() => undefined);
-    await waitUntil(() => told, { what: 'the client to be told', timeoutMs: 500 }).catch(() => undefined);
+    await waitUntil(victim.ended, { what: 'the client to be told', timeoutMs: 500 }).catch(() => undefined);
   }
 }
 

@@ -12,7 +12,7 @@ import { KeepAlive } from './tenure/keep-alive.ts';
 
 /** A release or an abandon that gets no answer is repeated for this long (docs/spec.md §2.5). */
 const SETTLE_MS = 1_000;
-/** One sending of it is given up after this, and sent again. */
+/** After this it is sent once more, and whichever sending is answered first counts. */
 const RESEND_MS = 350;
 const BACKOFF_MS = 20;
 /** A backend that does not come to its end is left alone after this. */
@@ -218,15 +218,19 @@ export class Engine implements HoldOwner {
     conclude: (sent: Settled<T>) => void,
   ): Promise<void> {
     this.#settling += 1;
+    /** The earlier sendings: it never settles where they fail. */
+    let unanswered: Promise<T> | undefined;
     for (let sendings = 1, now = startedAt; ; sendings += 1, now = this.now()) {
       const patience = new Patience(this.patiences, Math.min(giveUpAt, now + RESEND_MS), undefined, true);
       let sent: Settled<T>;
       let repeatable = true;
       try {
-        const answer = await patience.guard(send(patience));
-        if (answer === INTERRUPTED)
+        const asking = unanswered === undefined ? send(patience) : Promise.race([unanswered, send(patience)]);
+        const answer = await patience.guard(asking);
+        if (answer === INTERRUPTED) {
+          unanswered = asking.catch(() => new Promise<never>(() => {}));
           sent = { answered: false, error: new Error('the store did not answer in time') };
-        else sent = { answered: true, answer, sendings };
+        } else sent = { answered: true, answer, sendings };
       } catch (error) {
         sent = { answered: false, error };
         repeatable = this.isRetryable(error);

@@ -97,6 +97,25 @@ test('a release that gets no answer is repeated for about a second, then told', 
   expect(backend.of('release').length).toBeGreaterThanOrEqual(3);
 });
 
+test.each([
+  ['is still open', noAnswer],
+  ['fails', () => Promise.reject(new Error('cut'))],
+])('a late answer to a release counts, also while its resending %s', async (_, resending) => {
+  const { answer, give } = answerLater<'released'>();
+  let sendings = 0;
+  const backend = scriptedBackend({
+    release: () => {
+      sendings += 1;
+      return sendings === 1 ? answer : resending();
+    },
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const releasing = lease.release();
+  await vi.waitFor(() => expect(sendings).toBeGreaterThanOrEqual(2));
+  give('released');
+  await releasing;
+});
+
 test('a release is not repeated past the end of the lease', async () => {
   const backend = scriptedBackend({ release: () => Promise.reject(new Error('cut')) });
   const lease = await locksOn(backend, { ttlMs: 150 }).lock('a').acquire();

@@ -79,7 +79,7 @@ export class Connections {
       const timer = setTimeout(() => {
         waiting = false;
         reject(new NoAnswerError('no connection of the pool came free, or none could be made, in time'));
-      }, endsAt - performance.now());
+      }, leftUntil(endsAt));
       this.#pool().getConnection((error, connection) => {
         clearTimeout(timer);
         if (!waiting) {
@@ -138,7 +138,7 @@ class LentConnection implements Session {
         // Its answer may still come, and would be taken for that of the next statement.
         this.destroy();
         reject(new NoAnswerError('the server did not answer in time'));
-      }, this.#endsAt - performance.now());
+      }, leftUntil(this.#endsAt));
       this.#connection.query({ sql, rowsAsArray: true, typeCast: asBuffer }, (error, result) => {
         clearTimeout(timer);
         if (error) reject(error);
@@ -150,4 +150,9 @@ class LentConnection implements Session {
 
 function asBuffer(field: { buffer(): Buffer | null }): Buffer | null {
   return field.buffer();
+}
+
+/** A stalled event loop comes back late. */
+function leftUntil(endsAt: number): number {
+  return Math.max(0, endsAt - performance.now());
 }

@@ -61,9 +61,7 @@ describe('what the server is asked', () => {
     expect(holders[0]?.expiresInMs).toBeGreaterThan(15_000);
   });
 
-  it('is at most two statements a second while forty of a process wait for long', {
-    timeout: 20_000,
-  }, async () => {
+  it('is at most two statements a second while forty of a process wait for long', async () => {
     const tablePrefix = freshPrefix();
     const [holder, backend] = [open({ tablePrefix }), open({ tablePrefix })];
     const names = ['a', 'b', 'c', 'd'];

@@ -29,7 +29,7 @@ const settings = [
 ];
 
 describe.each(settings)('on connections with %s', (onConnect) => {
-  it('all of the protocol works, and nothing is left in a transaction', { timeout: 20_000 }, async () => {
+  it('all of the protocol works, and nothing is left in a transaction', async () => {
     const tablePrefix = freshPrefix();
     const odd = open({ tablePrefix, pool: openPool({ connectionLimit: 3 }, onConnect) });
     const plain = open({ tablePrefix });

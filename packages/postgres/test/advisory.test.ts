@@ -128,6 +128,51 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await lease.release();
   });
 
+  it.each([
+    ['on connections of their own', 10],
+    ['without a connection to wait on', 1],
+  ])('lets readers in beside readers when the writer before them gives up, %s', async (_, connections) => {
+    const name = freshName();
+    await using one = open(`one ${name}`, connections);
+    await using two = open(`two ${name}`);
+    const holder = await two.readWriteLock(name).read.acquire();
+    const controller = new AbortController();
+    const writer = one.readWriteLock(name).write.acquire({ signal: controller.signal });
+    await untilWaiting(one, name, 1);
+    const readers = [1, 2].map(() => one.readWriteLock(name).read.acquire());
+    await untilWaiting(one, name, 3);
+    controller.abort();
+    await expect(writer).rejects.toBe(controller.signal.reason);
+    const leases = await Promise.all(readers);
+    expect((await two.inspect(name)).holders).toHaveLength(3);
+    await Promise.all([holder, ...leases].map((lease) => lease.release()));
+    await (await two.lock(name).acquire({ waitMs: 0 })).release();
+  });
+
+  it('keeps the place of readers behind a writer that gives up while another process waits behind them', async () => {
+    const name = freshName();
+    await using one = open(`one ${name}`);
+    await using two = open(`two ${name}`);
+    const holder = await two.readWriteLock(name).read.acquire();
+    const controller = new AbortController();
+    const gaveUp = one.readWriteLock(name).write.acquire({ signal: controller.signal });
+    await untilWaiting(one, name, 1);
+    const reader = one.readWriteLock(name).read.acquire();
+    await untilWaiting(one, name, 2);
+    const writer = two.readWriteLock(name).write.acquire();
+    await untilWaiting(two, name, 3);
+    controller.abort();
+    await expect(gaveUp).rejects.toBe(controller.signal.reason);
+    // Comes after what the process does about the one that gave up.
+    expect(await one.lock(name).tryAcquire()).toBeUndefined();
+    await holder.release();
+    const lease = await reader;
+    expect((await one.inspect(name)).waiters).toHaveLength(1);
+    await lease.release();
+    await (await writer).release();
+    await (await one.lock(name).acquire({ waitMs: 0 })).release();
+  });
+
   it('gives tokens that rise over sessions, hand-offs and modes when it has a schema; two may create it at once', async () => {
     const name = freshName();
     const fencing = { schema: 'Fences-of_tests' };

@@ -61,7 +61,7 @@ describe('faults', () => {
     if (got) await a.backend.release(got, call);
     expect((await second)?.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
     expect(order).toEqual(['first', 'second']);
-  }, 20_000);
+  });
 
   it.each([
     ['a key of another type', ['RPUSH', 'lock:typed', 'x'], /WRONGTYPE/, false],
@@ -189,5 +189,5 @@ describe('minReplicas', () => {
     expect((await a.backend.inspect('replicated', call)).holders).toEqual([]);
     replica.resume();
     await a.backend.release(await a.take(name), call);
-  }, 20_000);
+  });
 });

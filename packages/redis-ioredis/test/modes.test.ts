@@ -260,7 +260,7 @@ describe('minReplicas', () => {
     replica.resume();
     expect(await a.backend.release(kept, call)).toBe('released');
     expect(await a.backend.attemptMany?.(requests, call)).toHaveLength(2);
-  }, 20_000);
+  });
 });
 
 describe('an unknown script', () => {

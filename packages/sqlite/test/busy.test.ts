@@ -111,7 +111,7 @@ test('processes that never pause do not keep one another from the file', async (
     expect(count).toBeGreaterThan(5);
     expect(longestMs).toBeLessThan(5_000);
   }
-}, 30_000);
+});
 
 test('many processes make one file at once', async () => {
   for (let round = 0; round < 3; round += 1) {
@@ -122,7 +122,7 @@ test('many processes make one file at once', async () => {
     expect(new Set(tokens).size).toBe(8);
     for (const remote of remotes) remote.child.kill('SIGKILL');
   }
-}, 60_000);
+});
 
 test('closing while the file is busy does not wait for it', async () => {
   const { backend, path } = open();

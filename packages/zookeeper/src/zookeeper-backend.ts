@@ -244,8 +244,8 @@ async function changeOf(session: Session, path: string, { signal, deadline, now 
   const settled = new Promise<boolean>((resolve) => (change = resolve));
   const changed = (): void => change(true);
   const stop = (): void => change(false);
-  const limit =
-    signal === undefined && Number.isFinite(deadline) ? setTimeout(stop, deadline - now()) : undefined;
+  const left = Math.max(0, deadline - now());
+  const limit = signal === undefined && Number.isFinite(left) ? setTimeout(stop, left) : undefined;
   signal?.addEventListener('abort', stop, { once: true });
   try {
     if (signal?.aborted) return false;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Grant } from '@locks/core/backend';
 import type { Mutex } from './mutex.ts';
-import { type Entry, grantTo, lose, neededMode, type Run } from './run.ts';
+import { type Entry, grantTo, lose, neededMode, newRun, type Run } from './run.ts';
 import type { ServerLock } from './server-lock.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
@@ -162,6 +162,34 @@ export class LineOfRuns {
     }
     // The grant and the cancel may have met: then the server has both said no and locked.
     await this.#clear(session, run);
+  }
+
+  /**
+   * After writers gave up, only readers may be left in a run that asks the server for more than they need. A weaker request
+   * stands at the end of the server's queue, so the old place is given up only once nobody else can stand between the two.
+   */
+  async weakenPlace(run: Run): Promise<void> {
+    if (run.serverMode === 'shared' || neededMode(run) === 'exclusive') return;
+    if (run.state === 'parked') run.serverMode = 'shared';
+    if (run.state !== 'queued') return;
+    const weaker = newRun('parked', 'shared');
+    this.runs.splice(this.runs.indexOf(run) + 1, 0, weaker);
+    if (!(await this.#standNextTo(run, weaker).catch(() => false))) return this.withdraw(weaker);
+    weaker.placed = true;
+    for (const entry of run.waiting.splice(0)) {
+      entry.run = weaker;
+      weaker.waiting.push(entry);
+    }
+    await this.withdraw(run);
+  }
+
+  async #standNextTo(run: Run, weaker: Run): Promise<boolean> {
+    await this.stand(weaker);
+    const { session } = run;
+    if (session === undefined || weaker.session === undefined) return false;
+    const main = await this.#sessions.main();
+    const between = await this.lock.isWaitedFor(main, session, weaker.session);
+    return !between && session.blocked && run.state === 'queued' && weaker.state === 'queued';
   }
 
   /** Makes sure that a session does not hold what nobody knows of, or ends it. */

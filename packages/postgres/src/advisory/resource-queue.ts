@@ -204,7 +204,8 @@ export class ResourceQueue {
     const held = run.holders.delete(entry);
     if (!held) run.waiting.splice(run.waiting.indexOf(entry), 1);
     if (run.holders.size + run.waiting.length > 0) {
-      if (run.state === 'held') await this.#line.serve(run).catch(ignore);
+      const follow = run.state === 'held' ? this.#line.serve(run) : this.#line.weakenPlace(run);
+      await follow.catch(ignore);
       return held;
     }
     this.leaving.add(entry);

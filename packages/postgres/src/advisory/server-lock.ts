@@ -103,16 +103,17 @@ export class ServerLock {
     return event === 'Lock';
   }
 
-  /** Whether somebody waits behind that session, or, if it does not wait, at all. */
-  async isWaitedFor(asker: Session, last: Session): Promise<boolean> {
+  /** Whether somebody waits behind that session, or, if it does not wait, at all; and before another, if one is named. */
+  async isWaitedFor(asker: Session, last: Session, before?: Session): Promise<boolean> {
     const [[waitedFor] = []] = await asker.ask({
       name: 'locks-is-waited-for',
-      // Who has just come has no time yet: it counts as behind.
+      // Who has just come has no time yet: it counts as behind the one and before the other.
       text: `WITH queue AS MATERIALIZED (
                SELECT pid, waitstart FROM pg_locks WHERE ${IS_THIS_LOCK} AND NOT granted)
              SELECT EXISTS (SELECT FROM queue WHERE pid <> $3
-               AND coalesce(waitstart > (SELECT waitstart FROM queue WHERE pid = $3), true))`,
-      values: [...halvesOf(this.key), last.pid],
+               AND coalesce(waitstart > (SELECT waitstart FROM queue WHERE pid = $3), true)
+               AND coalesce(waitstart < (SELECT waitstart FROM queue WHERE pid = $4), true))`,
+      values: [...halvesOf(this.key), last.pid, before?.pid ?? null],
     });
     return waitedFor === 't';
   }

@@ -11,26 +11,32 @@ BEGIN
       ORDER BY i.name
   LOOP
     v_answers[v_item.place] := CASE
-      WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms) IS NOT NULL THEN 'h'
+      WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms, true) IS NOT NULL THEN 'h'
       ELSE @schema@.loss(v_item.name, v_item.id, v_item.token) END;
   END LOOP;
   RETURN array_to_string(v_answers, '');
 END $$;
 
--- The token of a live hold, which now ends a ttl from now; null when there is none.
-CREATE FUNCTION @schema@.extend(p_name bytea, p_id text, p_ttl_ms double precision) RETURNS bigint LANGUAGE plpgsql AS $$
+-- "TOKEN MS" of a live hold, which now ends in p_ms from now, or, where it may not be cut short, later if it did before; null
+-- when there is none.
+CREATE FUNCTION @schema@.extend(p_name bytea, p_id text, p_ms double precision, p_may_cut boolean)
+    RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
+  v_at timestamptz := clock_timestamp() + p_ms * interval '1 millisecond';
   v_token bigint;
+  v_ends timestamptz;
 BEGIN
   UPDATE @schema@.locks l
-    SET expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp() RETURNING l.token INTO v_token;
+    SET expires_at = CASE WHEN p_may_cut THEN v_at ELSE greatest(l.expires_at, v_at) END, pushed_to = NULL
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp()
+    RETURNING l.token, l.expires_at INTO v_token, v_ends;
   IF NOT FOUND THEN
     UPDATE @schema@.shares s
-      SET expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL
-      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp() RETURNING s.token INTO v_token;
+      SET expires_at = CASE WHEN p_may_cut THEN v_at ELSE greatest(s.expires_at, v_at) END, pushed_to = NULL
+      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp()
+      RETURNING s.token, s.expires_at INTO v_token, v_ends;
   END IF;
-  RETURN v_token;
+  RETURN v_token || ' ' || @schema@.ms_until(v_ends);
 END $$;
 
 -- What became of a hold that is not live.

@@ -33,7 +33,7 @@ BEGIN
       END IF;
       CONTINUE;
     END IF;
-    v_hold := @schema@.keep_for(v_item.name, v_item.id, least(v_item.ttl_ms, @schema@.claim_ms()));
+    v_hold := @schema@.extend(v_item.name, v_item.id, least(v_item.ttl_ms, @schema@.claim_ms()), false);
     v_lines := v_lines || E'\n' || coalesce('h ' || v_item.id || ' ' || v_hold, 'm ' || v_item.id);
   END LOOP;
   SELECT min(ends) INTO v_next FROM (
@@ -43,23 +43,4 @@ BEGIN
   ) holds;
   PERFORM @schema@.keep_alive(p_client);
   RETURN coalesce(@schema@.ms_until(v_next), -1) || v_lines || E'\n' || v_served;
-END $$;
-
--- "TOKEN MS" of a live hold, which lasts for p_ms at least from now; null when there is none.
-CREATE FUNCTION @schema@.keep_for(p_name bytea, p_id text, p_ms double precision) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  v_token bigint;
-  v_ends timestamptz;
-BEGIN
-  UPDATE @schema@.locks l
-    SET expires_at = greatest(l.expires_at, clock_timestamp() + p_ms * interval '1 millisecond'), pushed_to = NULL
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp()
-    RETURNING l.token, l.expires_at INTO v_token, v_ends;
-  IF NOT FOUND THEN
-    UPDATE @schema@.shares s
-      SET expires_at = greatest(s.expires_at, clock_timestamp() + p_ms * interval '1 millisecond'), pushed_to = NULL
-      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp()
-      RETURNING s.token, s.expires_at INTO v_token, v_ends;
-  END IF;
-  RETURN v_token || ' ' || @schema@.ms_until(v_ends);
 END $$;
