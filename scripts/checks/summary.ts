@@ -5,8 +5,9 @@ const shownLines = 250;
 /** What is said when a step ends: its line and notes, and, when it failed, what the tools said. */
 export function describe(report: StepReport): string {
   const lines = [lineOf(report), ...(report.notes ?? []).map((note) => `    ${note}`)];
-  if (report.outcome !== 'ok' && report.output.trim() !== '')
-    lines.push(indent(lastLines(report.output.trim())));
+  const output = report.again ? failuresIn(report.output) : report.output;
+  if (report.outcome !== 'ok' && output.trim() !== '') lines.push(indent(lastLines(output.trim())));
+  if (report.again) lines.push('    repeated alone later');
   return lines.join('\n');
 }
 
@@ -37,6 +38,12 @@ function lineOf({ name, seconds, outcome, passed, failed, skipped, onlyAlone }: 
     ...(skipped ? [`${skipped} skipped`] : []),
   ];
   return `${outcome.padEnd(8)} ${name.padEnd(22)} ${seconds.toFixed(1).padStart(6)} s  ${counts.join(', ')}`;
+}
+
+/** Of what vitest prints, what it says of the failed tests at the end: what passes when it is repeated need not fill the log. */
+function failuresIn(output: string): string {
+  const at = output.indexOf('Failed Tests');
+  return at < 0 ? output : output.slice(output.lastIndexOf('\n', at));
 }
 
 function lastLines(text: string): string {

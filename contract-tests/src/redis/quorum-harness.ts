@@ -19,7 +19,7 @@ export function quorumHarness(module: string, name: string, libraries: readonly 
       const addresses = deployments?.map(({ proxied }) => proxied) ?? direct();
       return Promise.all(addresses.map((address, node) => openClient(libraries[node] as Library, address)));
     },
-    async (nodes) => Promise.all((await nodes).map((client) => client.end())),
+    async (nodes) => Promise.all((await nodes).map(async (client) => client.end())),
   );
 
   const harness = defineHarness({

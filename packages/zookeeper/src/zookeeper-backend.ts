@@ -239,12 +239,13 @@ function lossOf({ lost, session }: Grant): Standing {
 }
 
 /** Whether the node changed, rather than the call ended. */
-async function changeOf(session: Session, path: string, { signal, deadline, now }: Call): Promise<boolean> {
+async function changeOf(session: Session, path: string, call: Call): Promise<boolean> {
+  const { signal } = call;
   let change: (changed: boolean) => void = () => {};
   const settled = new Promise<boolean>((resolve) => (change = resolve));
   const changed = (): void => change(true);
   const stop = (): void => change(false);
-  const left = Math.max(0, deadline - now());
+  const left = Math.max(0, call.deadline - call.now());
   const limit = signal === undefined && Number.isFinite(left) ? setTimeout(stop, left) : undefined;
   signal?.addEventListener('abort', stop, { once: true });
   try {
