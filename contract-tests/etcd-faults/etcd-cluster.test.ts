@@ -1,3 +1,4 @@
+import { freePort } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { failure, figure, Lab, lossOf, untilWaiting } from './lab.ts';
 
@@ -22,6 +23,18 @@ describe.concurrent('a cluster of three', { timeout: 60_000 }, () => {
     figure('a hand-off after the leader was killed', performance.now() - releasedAt);
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken as bigint);
     await next.release();
+  });
+
+  it('renews also where two of the hosts that it was given are dead', async () => {
+    await using lab = new Lab();
+    const etcd = await lab.etcd();
+    const dead = await Promise.all([freePort(), freePort()]);
+    const hosts = [...dead.map((port) => `http://127.0.0.1:${port}`), etcd.url];
+    for (let client = 0; client < 20; client += 1) {
+      // The first keep-alive of a client goes to any host.
+      const lease = await lab.locks(hosts, { ttlMs: 20_000 }).lock(`lock ${client}`).acquire({ waitMs: 5_000 });
+      await lease.renew();
+    }
   });
 
   it('without a quorum it grants nothing and tells losses in time; with one it goes on', async () => {

@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { runSteps } from '../checks/run-steps.ts';
 import type { Step, StepReport } from '../checks/step.ts';
-import { summarise } from '../checks/summary.ts';
+import { describe as describeReport, summarise } from '../checks/summary.ts';
 import { runVitest } from '../checks/vitest-run.ts';
 
 const folder = fileURLToPath(new URL('./fixtures/by-chance', import.meta.url));
 
-/** The last report on a step whose tests fail in these ways, and how many reports there were. */
-async function outcome(...ways: string[]): Promise<StepReport & { reports: number }> {
+/** The last report on a step whose tests fail in these ways, how many reports there were, and what was said at the first. */
+async function outcome(...ways: string[]): Promise<StepReport & { reports: number; said: string }> {
   const turns = join(mkdtempSync(join(tmpdir(), 'turns-')), 'turn');
   const step: Step = {
     name: 'by-chance',
@@ -19,15 +19,15 @@ async function outcome(...ways: string[]): Promise<StepReport & { reports: numbe
     kind: 'timed',
     run: () => runVitest(folder, [], { TURNS: turns, WAYS: ways.join(',') }),
   };
-  let reports = 0;
+  const said: string[] = [];
   const context = { missing: new Set<never>(), testArguments: [] };
   const [last] = await runSteps(
     [step],
     context,
-    () => (reports += 1),
+    (report) => said.push(describeReport(report)),
     () => false,
   );
-  return { ...(last as StepReport), reports };
+  return { ...(last as StepReport), reports: said.length, said: said[0] as string };
 }
 
 describe.concurrent('a failed test', () => {
@@ -35,6 +35,7 @@ describe.concurrent('a failed test', () => {
     const report = await outcome('once');
     expect(report).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
     expect(report.onlyAlone).toEqual([expect.stringMatching(/fails once, ms \(1\+1\): AssertionError/)]);
+    expect(report.said).toMatch(/^failed .*\n +⎯+ Failed Tests 1[^]*AssertionError[^]*\n {4}repeated alone later$/);
     expect(summarise([report], 1)).toMatch(/a bug to find:\n {2}by chance/);
   });
 

@@ -21,8 +21,9 @@ interface Question {
 /** An open stream keeps a process alive: it is closed soon after its last use. */
 const IDLE_MS = 300;
 const LOOK_MS = 100;
-/** A stream that breaks is followed by another, to another member perhaps. */
-const SENDINGS = 4;
+/** A stream that breaks is followed by another: to a member by chance, which may be the dead one again, so at once only twice. */
+const QUICK_SENDINGS = 3;
+const PAUSE_MS = 50;
 
 /** Keep-alives of all leases of one backend, on one stream that is open while it is used. */
 export class KeepAlive {
@@ -34,6 +35,7 @@ export class KeepAlive {
   #asked = 0;
   #usedAt = 0;
   #timer: NodeJS.Timeout | undefined;
+  #closed = false;
 
   constructor(port: EtcdPort, timeoutMs: number) {
     this.#port = port;
@@ -48,6 +50,7 @@ export class KeepAlive {
   }
 
   close(): void {
+    this.#closed = true;
     this.#end(new NoAnswerError('the backend was closed'));
   }
 
@@ -97,10 +100,16 @@ export class KeepAlive {
     this.#end(undefined);
     for (const [lease, questions] of unanswered) {
       for (const question of questions) {
-        if (question.sendings < SENDINGS) this.#ask(lease, question);
-        else question.reject(error);
+        const again = (): void => this.#again(lease, question, error);
+        if (question.sendings < QUICK_SENDINGS) again();
+        else setTimeout(again, PAUSE_MS);
       }
     }
+  }
+
+  #again(lease: string, question: Question, error: unknown): void {
+    if (this.#closed || question.deadline <= performance.now()) question.reject(error);
+    else this.#ask(lease, question);
   }
 
   #look(): void {
