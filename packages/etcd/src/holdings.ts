@@ -47,7 +47,7 @@ export class Holdings {
   }
 
   async release(acquisition: Acquisition, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
-    const { hold, key, session, doubtful, lease } = acquisition;
+    const { hold, key, session, doubtful } = acquisition;
     acquisition.ended = true;
     this.unwatch(acquisition);
     if (hold === undefined) return 'not-held';
@@ -60,8 +60,7 @@ export class Holdings {
         sendings,
       );
       this.forget(acquisition);
-      if (lease !== undefined && succeeded && !doubtful && !sendings.repeated) this.#leases.giveBack(lease);
-      else if (lease !== undefined) this.#leases.drop(lease);
+      this.#letGo(acquisition, succeeded && !doubtful && !sendings.repeated);
       if (succeeded) {
         this.#watches.deleted(key, Number(header.revision));
         return 'released';
@@ -82,9 +81,9 @@ export class Holdings {
     const [{ header }] = await Promise.all([
       this.#port.txn({ compare: [], success: [remove(key), ...also], failure: [] }, limit),
       // A request with a lease that is no more writes nothing, whenever it arrives.
-      doubtful && lease !== undefined ? this.#port.leaseRevoke(lease.id, limit) : undefined,
+      doubtful && lease !== undefined ? this.#leases.revoke(lease, limit) : undefined,
     ]);
-    if (lease !== undefined && !doubtful) this.#leases.giveBack(lease);
+    if (!doubtful) this.#letGo(acquisition, true);
     this.forget(acquisition);
     this.#watches.deleted(key, Number(header.revision));
   }
@@ -107,9 +106,17 @@ export class Holdings {
     if (acquisition.ended) return;
     this.unwatch(acquisition);
     this.forget(acquisition);
-    const { lease } = acquisition;
-    if (lease !== undefined) this.#leases.drop(lease);
+    this.#letGo(acquisition, false);
     acquisition.lose(reason);
+  }
+
+  /** Only once: to a release or an abandon that was sent twice, the lease may be somebody else's by the second answer. */
+  #letGo(acquisition: Acquisition, usable: boolean): void {
+    const { lease } = acquisition;
+    acquisition.lease = undefined;
+    if (lease === undefined) return;
+    if (usable) this.#leases.giveBack(lease);
+    else this.#leases.drop(lease);
   }
 
   /** Why a hold is not there any more: somebody took its place, or not. */

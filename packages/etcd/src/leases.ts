@@ -1,5 +1,5 @@
 import type { Call } from '@locks/core/backend';
-import type { EtcdPort } from './etcd-port.ts';
+import type { EtcdPort, Limit } from './etcd-port.ts';
 import type { KeepAlive, Renewed } from './keep-alive.ts';
 
 /** A lease of the server, which holds one lock at a time. */
@@ -15,6 +15,8 @@ export interface Lease {
   fresh: boolean;
   /** When it may have run out, on `performance.now()`. */
   endsAt: number;
+  /** It was asked to end. */
+  dropped?: boolean;
 }
 
 /** So many leases that nobody uses are kept; they run out by themselves. */
@@ -69,6 +71,7 @@ export class Leases {
   }
 
   giveBack(lease: Lease): void {
+    if (lease.dropped === true) return;
     lease.fresh = false;
     if (this.#count >= MOST_IDLE) this.#forgetEnded();
     if (this.#count >= MOST_IDLE) return this.drop(lease);
@@ -86,7 +89,13 @@ export class Leases {
 
   /** Ends a lease that serves nobody, without waiting for it. If that fails it runs out. */
   drop(lease: Lease): void {
-    this.#port.leaseRevoke(lease.id, lease.ttlSeconds * 1_000).catch(() => {});
+    this.revoke(lease, lease.ttlSeconds * 1_000).catch(() => {});
+  }
+
+  /** Afterwards it is no more, and no request that names it can write. */
+  async revoke(lease: Lease, limit: Limit): Promise<void> {
+    lease.dropped = true;
+    await this.#port.leaseRevoke(lease.id, limit);
   }
 
   async renew(lease: Lease): Promise<Renewed> {

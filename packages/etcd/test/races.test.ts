@@ -5,6 +5,7 @@ import {
   type Backend,
   call,
   callFor,
+  Counted,
   freshName,
   grants,
   holdBack,
@@ -16,6 +17,36 @@ import {
 const exclusive: LockMode = { kind: 'exclusive' };
 const shared: LockMode = { kind: 'shared' };
 const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
+
+/** A lease of the server that was given back serves the next lock. */
+describe('a lease', () => {
+  const etcd = useEtcd();
+
+  test.for(['release', 'abandon'] as const)(
+    'is left to whoever got it after one of two sendings of the %s was answered',
+    async (way) => {
+      const client = etcd.client();
+      const counted = new Counted(client);
+      const backend = etcd.open(client);
+      const grant = await take(backend, request(freshName()));
+      const giveBack = () => (way === 'release' ? backend.release(grant, call) : backend.abandon(grant.request, call));
+      const slow = holdBack(client);
+      const first = giveBack();
+      await slow.sent;
+      await giveBack();
+      const { leaseGrant: granted = 0 } = counted.take();
+      expect(granted).toBe(1);
+      const next = await take(backend, request(freshName()));
+      await slow.deliver();
+      await first;
+      const other = await take(backend, request(freshName()));
+      // One was used again, one is new, and none was ended.
+      const { leaseGrant, leaseRevoke } = counted.take();
+      expect({ leaseGrant, leaseRevoke }).toEqual({ leaseGrant: 1 });
+      for (const held of [next, other]) expect(await backend.release(held, call)).toBe('released');
+    },
+  );
+});
 
 /** What was true when a claim was sent need not be true when it arrives. */
 describe('claims', () => {
