@@ -1,4 +1,4 @@
-import type { Grant } from '@locks/core';
+import type { AcquireRequest, Grant } from '@locks/core';
 import { delegate, delegateLease, overLeases } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onCalls, pause } from './on-calls.ts';
@@ -77,6 +77,33 @@ export const idempotenceMutants: readonly Mutant[] = [
         release: (grant, call) => backend.release(grant, call).catch(() => backend.release(grant, call)),
       }),
     ),
+  },
+  {
+    name: 'resent-release-ends-the-next',
+    says: 'the second sending of a release ends what was granted after the answer to the first',
+    host: 'memory',
+    expected: ['idempotence/resent-calls-spare-others'],
+    backend(backend) {
+      const released = new Set<string>();
+      let latest: AcquireRequest | undefined;
+      return delegate(backend, {
+        async attempt(request, enqueue, call) {
+          const attempt = await backend.attempt(request, enqueue, call);
+          if (attempt.status === 'granted') latest = request;
+          return attempt;
+        },
+        async release(grant, call) {
+          const answer = await backend.release(grant, call);
+          const { acquisitionId } = grant.request;
+          if (released.has(acquisitionId)) {
+            await pause(5);
+            if (latest !== undefined) await backend.abandon(latest, call);
+          }
+          released.add(acquisitionId);
+          return answer;
+        },
+      });
+    },
   },
   {
     name: 'unknown-release-looks-lost',

@@ -102,7 +102,7 @@ export class Stage {
   async until(
     what: string,
     holds: () => boolean | Promise<boolean>,
-    withinMs = this.timing.slackMs * 5,
+    withinMs = this.timing.slackMs * 10,
   ): Promise<void> {
     const elapsed = ownTime();
     for (let overdue = 0; !(await holds()); ) {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { Grant } from '../../backend/types.ts';
 import type { ConformanceCase } from '../case.ts';
 import { fifo, leaseTenure, needs } from '../needs.ts';
 import { exclusiveRequest, grab, holdersOf, openCall } from '../raw.ts';
@@ -119,6 +120,33 @@ export const idempotenceCases: readonly ConformanceCase[] = [
       await backend.abandon(stale.request, openCall);
       assert.deepEqual(await holdersOf(backend, name), [next.acquisitionId]);
       await next.release();
+    },
+  },
+  {
+    id: 'idempotence/resent-calls-spare-others',
+    clause: '§2.8',
+    title: 'a release or an abandon that is sent three times in a row spares the locks that are taken meanwhile',
+    async run(stage) {
+      const backend = await stage.backend();
+      const giveBack = {
+        release: (grant: Grant) => backend.release(grant, openCall),
+        abandon: (grant: Grant) => backend.abandon(grant.request, openCall),
+      };
+      for (const way of ['release', 'abandon', 'release', 'release', 'release', 'release'] as const) {
+        const grant = await grab(backend, stage.name(), 60_000);
+        const taken = await Promise.all(
+          [0, 1, 2].map(async (laterMs) => {
+            await stage.sleep(laterMs);
+            await giveBack[way](grant);
+            return await grab(backend, stage.name(), 60_000);
+          }),
+        );
+        for (const { request } of taken) {
+          const holders = await holdersOf(backend, request.resource);
+          assert.deepEqual(holders, [request.acquisitionId], `the ${way} of another ended it`);
+        }
+        for (const other of taken) assert.equal(await backend.release(other, openCall), 'released');
+      }
     },
   },
 ];

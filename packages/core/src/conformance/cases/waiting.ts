@@ -83,7 +83,7 @@ export const waitingCases: readonly ConformanceCase[] = [
       const waitMs = slackMs * 2;
       let named = false;
       // Where this process stands still in the last moments of the wait, there is no time to look who holds.
-      for (let tries = 0; tries < 4 && !named; tries += 1) {
+      for (let tries = 0; tries < 8 && !named; tries += 1) {
         const elapsed = stage.stopwatch();
         const waiter = await startWaiting(stage, name, { waitMs });
         await assert.rejects(waiter.lease, (error: LockError) => {
