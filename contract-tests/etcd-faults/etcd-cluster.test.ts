@@ -32,7 +32,10 @@ describe.concurrent('a cluster of three', { timeout: 60_000 }, () => {
     const hosts = [...dead.map((port) => `http://127.0.0.1:${port}`), etcd.url];
     for (let client = 0; client < 20; client += 1) {
       // The first keep-alive of a client goes to any host.
-      const lease = await lab.locks(hosts, { ttlMs: 20_000 }).lock(`lock ${client}`).acquire({ waitMs: 5_000 });
+      const lease = await lab
+        .locks(hosts, { ttlMs: 20_000 })
+        .lock(`lock ${client}`)
+        .acquire({ waitMs: 5_000 });
       await lease.renew();
     }
   });

@@ -50,10 +50,15 @@ export function chanceFailures(files: readonly TestFile[], output: string): read
   ];
 }
 
-/** Arguments for vitest that select these tests, one at a time, or their files where one of them is a whole file. */
+/**
+ * Arguments for vitest that select these tests, one at a time, or their files where one of them is a whole file: that has
+ * hundreds of tests, which run beside each other as they always do.
+ */
 export function selectionOf(failures: readonly Failure[]): string[] {
   const files = [...new Set(failures.map(({ file }) => file))];
-  const alone = [...files, '--no-file-parallelism', '--maxConcurrency=1'];
   const titles = failures.flatMap(({ title }) => title?.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&') ?? []);
-  return titles.length < failures.length ? alone : [...alone, '-t', `(${titles.join('|')})$`];
+  const alone = [...files, '--no-file-parallelism'];
+  return titles.length < failures.length
+    ? alone
+    : [...alone, '--maxConcurrency=1', '-t', `(${titles.join('|')})$`];
 }

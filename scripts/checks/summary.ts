@@ -23,7 +23,7 @@ export function summarise(reports: readonly StepReport[], seconds: number): stri
     ...reports.map(lineOf),
     '',
     `${reports.length} steps in ${seconds.toFixed(0)} s; ${skipped} tests skipped`,
-    ...(onlyAlone.length > 0 ? ['failed beside others and passed three times alone, a bug to find:'] : []),
+    ...(onlyAlone.length > 0 ? ['failed beside others and passed alone, a bug to find:'] : []),
     ...onlyAlone.map((test) => `  ${test}`),
     ...(notRun.length > 0 ? [`not run: ${notRun.join(', ')}`] : []),
     `${passed} passed, ${failed} failed`,

@@ -35,7 +35,9 @@ describe.concurrent('a failed test', () => {
     const report = await outcome('once');
     expect(report).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
     expect(report.onlyAlone).toEqual([expect.stringMatching(/fails once, ms \(1\+1\): AssertionError/)]);
-    expect(report.said).toMatch(/^failed .*\n +⎯+ Failed Tests 1[^]*AssertionError[^]*\n {4}repeated alone later$/);
+    expect(report.said).toMatch(
+      /^failed .*\n +⎯+ Failed Tests 1[^]*AssertionError[^]*\n {4}repeated alone later$/,
+    );
     expect(summarise([report], 1)).toMatch(/a bug to find:\n {2}by chance/);
   });
 

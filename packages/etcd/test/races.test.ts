@@ -29,7 +29,8 @@ describe('a lease', () => {
       const counted = new Counted(client);
       const backend = etcd.open(client);
       const grant = await take(backend, request(freshName()));
-      const giveBack = () => (way === 'release' ? backend.release(grant, call) : backend.abandon(grant.request, call));
+      const giveBack = () =>
+        way === 'release' ? backend.release(grant, call) : backend.abandon(grant.request, call);
       const slow = holdBack(client);
       const first = giveBack();
       await slow.sent;

@@ -125,7 +125,8 @@ export const idempotenceCases: readonly ConformanceCase[] = [
   {
     id: 'idempotence/resent-calls-spare-others',
     clause: '§2.8',
-    title: 'a release or an abandon that is sent three times in a row spares the locks that are taken meanwhile',
+    title:
+      'a release or an abandon that is sent three times in a row spares the locks that are taken meanwhile',
     async run(stage) {
       const backend = await stage.backend();
       const giveBack = {
