@@ -15,7 +15,8 @@ export interface EtcdBackendOptions {
    */
   readonly waiterTtlMs?: number;
   /**
-   * How long one sending of a call may take before another member is asked, in milliseconds.
+   * How long one sending of a call may take before another member is asked, and for how long a keep-alive looks for a
+   * member that answers, in milliseconds.
    * @defaultValue 3000
    */
   readonly callTimeoutMs?: number;
