@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { createRequire } from 'node:module';
+import { connect } from 'node:net';
 import { waitUntil } from '@locks/test-servers';
 import type { NodeZooKeeperClient } from '@locks/zookeeper';
 import type { NativeZooKeeperClient } from '@locks/zookeeper/native';
@@ -10,25 +12,19 @@ export type AdminClient = NodeZooKeeperClient & {
 };
 
 interface Library {
-  createClient(
-    servers: string,
-    options: { sessionTimeout: number; sessionId?: Buffer; sessionPassword?: Buffer; spinDelay?: number },
-  ): AdminClient;
+  createClient(servers: string, options: { sessionTimeout: number; spinDelay?: number }): AdminClient;
 }
 
 const library = createRequire(import.meta.url)('node-zookeeper-client') as Library;
 
+const SESSION_MS = 4_000;
 const CLOSE_MS = 1_000;
 const CONNECT_MS = 5_000;
 const TRIES = 20;
 
 /** A connection of its own for `act`. */
-export async function withAdmin<T>(
-  servers: string,
-  act: (admin: AdminClient) => Promise<T>,
-  session?: { readonly id: Buffer; readonly password: Buffer },
-): Promise<T> {
-  const client = await connectClient(servers, 4_000, session);
+export async function withAdmin<T>(servers: string, act: (admin: AdminClient) => Promise<T>): Promise<T> {
+  const client = await connectClient(servers, SESSION_MS);
   try {
     return await act(client);
   } finally {
@@ -42,13 +38,8 @@ export async function withAdmin<T>(
 }
 
 /** A connected client of the library. */
-export async function connectClient(
-  servers: string,
-  sessionTimeout: number,
-  session?: { readonly id: Buffer; readonly password: Buffer },
-): Promise<AdminClient> {
-  const resumed = session && { sessionId: session.id, sessionPassword: session.password };
-  const client = library.createClient(servers, { sessionTimeout, spinDelay: 100, ...resumed });
+export async function connectClient(servers: string, sessionTimeout: number): Promise<AdminClient> {
+  const client = library.createClient(servers, { sessionTimeout, spinDelay: 100 });
   surviveUnknownCodes(client);
   const connected = new Promise<void>((resolve, reject) => {
     client.once('connected', resolve);
@@ -112,16 +103,47 @@ export function sessionOf(client: NodeZooKeeperClient | NativeZooKeeperClient): 
   };
 }
 
-/** Ends a session, and waits until its client heard of it: whoever knows id and password may close it. */
+/** Ends a session, and waits until its client heard of it. */
 export async function endSession(servers: string, victim: Victim): Promise<void> {
   const session = victim.session();
-  // The victim's connection ends when its session is taken over; it may be quick, and take it back.
   for (let tries = 0; !victim.ended(); tries += 1) {
     if (tries === TRIES) throw new Error('The session does not end.');
-    // It fails where the session is over already.
-    await withAdmin(servers, async () => {}, session).catch(() => undefined);
+    const address = servers.split(',')[tries % servers.split(',').length] as string;
+    // It fails where the server is down, or the session over already.
+    await takeOverAndClose(address, session).catch(() => undefined);
     await waitUntil(victim.ended, { what: 'the client to be told', timeoutMs: 500 }).catch(() => undefined);
   }
+}
+
+const CONNECT_LENGTH = 45;
+const CLOSE_SESSION = -11;
+
+/**
+ * Whoever knows id and password may move a session to a connection of his own, and close it. Both requests go in one
+ * write: with an answer awaited in between, the client that lost it may be quick and take it back.
+ */
+async function takeOverAndClose(
+  address: string,
+  { id, password }: ReturnType<Victim['session']>,
+): Promise<void> {
+  const [host = '', port] = address.split(':');
+  const socket = connect({ host, port: Number(port ?? 2181) });
+  const ended = once(socket, 'close');
+  socket.setTimeout(CLOSE_MS, () => socket.destroy());
+  socket.on('error', () => undefined).resume();
+  // Protocol 0, the last transaction seen (none), a timeout, the session and its password, not read-only.
+  const request = Buffer.alloc(4 + CONNECT_LENGTH);
+  request.writeInt32BE(CONNECT_LENGTH, 0);
+  request.writeInt32BE(SESSION_MS, 16);
+  id.copy(request, 20);
+  request.writeInt32BE(password.length, 28);
+  password.copy(request, 32);
+  const close = Buffer.alloc(12);
+  close.writeInt32BE(8, 0);
+  close.writeInt32BE(1, 4);
+  close.writeInt32BE(CLOSE_SESSION, 8);
+  socket.write(Buffer.concat([request, close]));
+  await ended;
 }
 
 export async function childrenOf(servers: string, path: string): Promise<readonly string[]> {
