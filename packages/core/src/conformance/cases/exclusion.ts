@@ -117,16 +117,20 @@ export const exclusionCases: readonly ConformanceCase[] = [
   {
     id: 'exclusion/at-once-one-wins',
     clause: '§11.1',
-    title: 'of many attempts made at once on a free resource exactly one is granted',
+    title: 'of many attempts made at once on a free resource one is granted, and never two',
     async run(stage) {
       const clients = await Promise.all(Array.from({ length: 5 }, () => stage.client()));
-      for (let round = 0; round < 5; round += 1) {
+      let won = 0;
+      // A quorum may split its votes, so that nobody has most of them.
+      for (let round = 0; round < 25 && won < 5; round += 1) {
         const name = stage.name();
         const attempts = clients.flatMap(({ locks }) => [1, 2].map(() => locks.lock(name).tryAcquire()));
         const granted = (await Promise.all(attempts)).filter((lease) => lease !== undefined);
-        assert.equal(granted.length, 1, `${granted.length} of ${attempts.length} were granted`);
+        assert.ok(granted.length <= 1, `${granted.length} of ${attempts.length} were granted`);
         await granted[0]?.release();
+        won += granted.length;
       }
+      assert.equal(won, 5, 'many attempts at once keep each other out');
     },
   },
 ];
