@@ -111,12 +111,16 @@ describe.concurrent.each(libraries)(
       const ttlMs = 3_000;
       const { proxy, far, near } = await place(lab, library, ttlMs);
       proxy.latency(60);
-      const startedAt = performance.now();
-      const lease = await far.lock('a').acquire();
-      expect(lease.validForMs).toBeLessThan(ttlMs - 120);
-      await lease.release();
-      expect(performance.now() - startedAt).toBeGreaterThan(230);
-      expect(performance.now() - startedAt).toBeLessThan(4 * 120 + SLACK_MS);
+      const pairs: number[] = [];
+      for (let pair = 0; pair < 3; pair += 1) {
+        const startedAt = performance.now();
+        const lease = await far.lock('a').acquire();
+        expect(lease.validForMs).toBeLessThan(ttlMs - 120);
+        await lease.release();
+        pairs.push(performance.now() - startedAt);
+      }
+      expect(Math.min(...pairs)).toBeGreaterThan(230);
+      expect(Math.min(...pairs)).toBeLessThan(3 * 120);
       // Renewed in time over the slow line, and handed over both ways.
       const slow = await far.lock('a').acquire();
       const entered = near.lock('a').acquire();
@@ -236,7 +240,7 @@ describe.concurrent.each(libraries)(
       await far.lock('warm').run(() =>
         far
           .lock('warm')
-          .acquire({ waitMs: 50 })
+          .acquire({ waitMs: 1_000 })
           .catch(() => undefined),
       );
       await waitUntil(() => proxy.connections().some(subscriptions), { what: 'the subscription' });
