@@ -16,7 +16,7 @@ export const closeMutants: readonly Mutant[] = [
     locks: (locks) =>
       delegateLocks(locks, {
         async close() {
-          setTimeout(() => void locks.close().catch(() => {}), 2_000);
+          setTimeout(() => void locks.close().catch(() => {}), 3_000);
         },
       }),
   },

@@ -182,7 +182,7 @@ export const closeCases: readonly ConformanceCase[] = [
       await stage.until(
         'the process ended by itself',
         () => child.exitCode !== undefined,
-        1_000 + 2 * stage.timing.slackMs,
+        1_000 + 6 * stage.timing.slackMs,
       );
       assert.equal(child.exitCode, 0);
     },
