@@ -24,7 +24,7 @@ export const allCases: readonly ConformanceCase[] = [
       for (const held of names) {
         const lease = await holder.locks.lock(held).acquire();
         assert.equal(await allOf(other.locks, names).tryAcquire(), undefined);
-        await assert.rejects(allOf(other.locks, names).acquire({ waitMs: stage.busyMs }), (error) =>
+        await assert.rejects(allOf(other.locks, names).acquire({ waitMs: 2 * stage.busyMs }), (error) =>
           isLockError(error, 'LOCK_TIMEOUT'),
         );
         for (const free of names.filter((name) => name !== held)) {
