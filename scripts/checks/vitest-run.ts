@@ -18,7 +18,7 @@ interface VitestRun {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** How often in a row a failed test must pass alone; a file whose process was ended runs all its tests, once. */
+/** How often in a row a failed test must pass alone. Where nothing failed but processes that ended, their files run once. */
 const TIMES = { test: 3, file: 1 };
 
 /** Runs the tests of a folder with vitest and counts them. */
@@ -40,7 +40,7 @@ export async function runVitest(
 /** The result when what failed is repeated alone: still a failure unless all passes each time. */
 async function repeat(run: VitestRun, before: StepResult, failures: readonly Failure[]): Promise<StepResult> {
   const args = [...run.args, ...selectionOf(failures)];
-  const times = failures.some(({ title }) => title === undefined) ? TIMES.file : TIMES.test;
+  const times = failures.every(({ title }) => title === undefined) ? TIMES.file : TIMES.test;
   let passed = 0;
   for (let round = 1; round <= times; round += 1) {
     const { ok, output, report } = await runOnce({ ...run, args });
