@@ -6,6 +6,10 @@ import { median } from '../measure/quantiles.ts';
 export interface CompareSettings {
   readonly rounds: number;
   readonly warmUpMs: number;
+  /** How long bursts are repeated before they count. */
+  readonly warmUpBurstsMs: number;
+  /** How long a contender works before each block, after its pause: the others had the processor and its caches. */
+  readonly leadInMs: number;
   /** Of an uncontended block; each contender has two in a round. */
   readonly blockMs: number;
   /** Bursts of a contended block are repeated for this long. */

@@ -51,7 +51,7 @@ async function prepare(
   contention: Contention,
 ): Promise<Entry> {
   const limitMs = limitOf(settings, contention);
-  await runBurst(stage, contender, contention, settings.sectionMs, limitMs);
+  await warmUp(stage, contender, settings, contention);
   // The processes are there before the counting starts: what they send to connect is not of the locks.
   await stage.crew(contender, contention.processes);
   const [requests, { holds, elapsedMs }] = await stage.meter.count(() =>
@@ -60,12 +60,40 @@ async function prepare(
   return { contender, counted: countedOf(requests, holds.length, elapsedMs), rounds: [] };
 }
 
+/**
+ * A burst is a few calls of each process: far too few for its code to be compiled, as that of a process is which has
+ * worked for a minute. So each takes a lock of its own again and again first, and then bursts go on for a while.
+ */
+async function warmUp(
+  stage: Stage,
+  contender: Contender,
+  settings: CompareSettings,
+  contention: Contention,
+): Promise<void> {
+  const crew = await stage.crew(contender, contention.processes);
+  await Promise.all(
+    crew.map((worker, index) =>
+      worker.call('loop', {
+        names: [`bench:${contender.name}:${contention.id}:warm-up:${index}`],
+        forMs: settings.warmUpBurstsMs,
+      }),
+    ),
+  );
+  const until = performance.now() + settings.warmUpBurstsMs;
+  let burst: Burst;
+  do burst = await runBurst(stage, contender, contention, settings.sectionMs, limitOf(settings, contention));
+  while (!burst.cut && performance.now() < until);
+}
+
 async function timedBlock(
   stage: Stage,
-  { contender, counted }: Entry,
+  { contender, counted, rounds }: Entry,
   settings: CompareSettings,
   contention: Contention,
 ): Promise<Round> {
+  // A lead-in after the pause; of no use where the time limit ends it, and with it the processes.
+  if (rounds.at(-1)?.cut !== true)
+    await runBurst(stage, contender, contention, settings.sectionMs, limitOf(settings, contention));
   const [first] = await stage.crew(contender, contention.processes);
   const pings = await first?.call('ping', PINGS, settings.sectionMs);
   const spent = await stage.meter.watch?.();

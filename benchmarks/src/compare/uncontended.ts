@@ -47,7 +47,7 @@ export async function compareUncontended(
     // There and back again: what drifts during a round is the same for all.
     for (const entry of [...order, ...order.toReversed()]) {
       const done = blocks.get(entry) ?? [];
-      blocks.set(entry, [...done, await timedBlock(stage, entry, settings.blockMs)]);
+      blocks.set(entry, [...done, await timedBlock(stage, entry, settings)]);
     }
     for (const [entry, done] of blocks) entry.rounds.push(summarise(done));
   }
@@ -80,9 +80,14 @@ async function prepare(
   return { contender, counted, run, rounds: [] };
 }
 
-async function timedBlock(stage: Stage, { run, counted }: Entry, forMs: number): Promise<Block> {
+async function timedBlock(
+  stage: Stage,
+  { run, counted }: Entry,
+  { leadInMs, blockMs }: CompareSettings,
+): Promise<Block> {
+  await run(leadInMs);
   const spent = await stage.meter.watch?.();
-  const result = await run(forMs);
+  const result = await run(blockMs);
   return { result, cost: await spent?.(Object.keys(counted.byCommand)) };
 }
 

@@ -101,9 +101,9 @@ export const scripts = {
       'local held = redis.call(\'GET\', KEYS[1])\nif not held then return 0 end\nif string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. \'|\' then return redis.call(\'DEL\', KEYS[1]) end\nlocal mark, last = string.match(held, \'^(%*%d+|%d+|[+-]|)%d+(|%d+)$\')\nif mark then redis.call(\'SET\', KEYS[1], mark .. \'0\' .. last, \'KEEPTTL\') end\nreturn 0\n',
   },
   release: {
-    sha1: '3dd35196172ade360da148d0919ca567546fb7ed',
+    sha1: '75303683086e77460fe4086acdbf4e5f2c2f38fc',
     source:
-      'local call = redis.call\nlocal held = call(\'GET\', KEYS[1])\nif not held then return 0 end\nlocal share = ARGV[3]\nif share and string.byte(held) == 42 then\nlocal limit, first = string.match(held, \'^%*(%d+)|%d+|%-|(%d+)|\')\nlocal time = limit and call(\'TIME\')\nif limit and first + 0 > time[1] * 1000 + math.floor(time[2] / 1000) then\nif call(\'HDEL\', KEYS[4], ARGV[1]) == 0 then return 0 end\nif call(\'HLEN\', KEYS[4]) == 0 then\ncall(\'DEL\', KEYS[1])\nelseif limit ~= \'0\' then\nlocal used, rest = string.match(held, \'^%*%d+|(%d+)(|.*)$\')\ncall(\'SET\', KEYS[1], \'*\' .. limit .. \'|\' .. used - share .. rest, \'KEEPTTL\')\nend\nreturn 1\nend\nelse\nshare = nil\nlocal own = ARGV[1] .. \'|\'\nif string.sub(held, 1, #own) ~= own then return 0 end\ncall(\'DEL\', KEYS[1])\nif string.byte(held, #own + 1) == 45 then return 1 end\nend\n' +
+      'local call = redis.call\nlocal held = call(\'GET\', KEYS[1])\nif not held then return 0 end\nlocal share = ARGV[3]\nif share and string.byte(held) == 42 then\nlocal limit, first = string.match(held, \'^%*(%d+)|%d+|%-|(%d+)|\')\nlocal time = limit and call(\'TIME\')\nif limit and first + 0 > time[1] * 1000 + math.floor(time[2] / 1000) then\nif call(\'HDEL\', KEYS[4], ARGV[1]) == 0 then return 0 end\nif call(\'HLEN\', KEYS[4]) == 0 then\ncall(\'DEL\', KEYS[1])\nelseif limit ~= \'0\' then\nlocal used, rest = string.match(held, \'^%*%d+|(%d+)(|.*)$\')\ncall(\'SET\', KEYS[1], \'*\' .. limit .. \'|\' .. used - share .. rest, \'KEEPTTL\')\nend\nreturn 1\nend\nelse\nshare = nil\nlocal alone = ARGV[1] .. \'|-\'\nlocal found = string.sub(held, 1, #alone)\nif found == alone then return call(\'DEL\', KEYS[1]) end\nif found ~= ARGV[1] .. \'|+\' then return 0 end\ncall(\'DEL\', KEYS[1])\nend\n' +
       clockFragment +
       tokenFragment +
       sharesFragment +

@@ -22,11 +22,12 @@ if share and string.byte(held) == 42 then
   end
 else
   share = nil
-  local own = ARGV[1] .. '|'
-  if string.sub(held, 1, #own) ~= own then return 0 end
+  local alone = ARGV[1] .. '|-'
+  local found = string.sub(held, 1, #alone)
+  if found == alone then return call('DEL', KEYS[1]) end
+  if found ~= ARGV[1] .. '|+' then return 0 end
   -- First write DEL: it passes when memory is full, and lets the writes after it pass.
   call('DEL', KEYS[1])
-  if string.byte(held, #own + 1) == 45 then return 1 end
 end
 @include clock
 @include token
