@@ -18,6 +18,7 @@ interface Entry {
 }
 
 const PINGS = 40;
+const RUSH_TURNS = 20;
 
 /** Waiters that all want one lock at once. */
 export async function compareContended(
@@ -61,8 +62,9 @@ async function prepare(
 }
 
 /**
- * A burst is a few calls of each process: far too few for its code to be compiled, as that of a process is which has
- * worked for a minute. So each takes a lock of its own again and again first, and then bursts go on for a while.
+ * A burst is a few dozen calls of each process: far too few for its code to be compiled, as that of a process is which
+ * has worked for a minute. So each takes a lock of its own again and again first, and then all hand one to each other
+ * without a pause.
  */
 async function warmUp(
   stage: Stage,
@@ -70,18 +72,18 @@ async function warmUp(
   settings: CompareSettings,
   contention: Contention,
 ): Promise<void> {
+  const { warmUpBurstsMs: forMs } = settings;
   const crew = await stage.crew(contender, contention.processes);
   await Promise.all(
-    crew.map((worker, index) =>
-      worker.call('loop', {
-        names: [`bench:${contender.name}:${contention.id}:warm-up:${index}`],
-        forMs: settings.warmUpBurstsMs,
-      }),
-    ),
+    crew.map((worker, index) => {
+      const name = `bench:${contender.name}:${contention.id}:warm-up:${index}`;
+      return worker.call('loop', { names: [name], forMs });
+    }),
   );
-  const until = performance.now() + settings.warmUpBurstsMs;
+  const rush = { ...contention, turns: RUSH_TURNS };
+  const until = performance.now() + forMs;
   let burst: Burst;
-  do burst = await runBurst(stage, contender, contention, settings.sectionMs, limitOf(settings, contention));
+  do burst = await runBurst(stage, contender, rush, 0, settings.turnsLimitMs);
   while (!burst.cut && performance.now() < until);
 }
 
