@@ -36,7 +36,7 @@ export class Draft {
   enqueued = false;
   /** Whether a step's answer hangs on the time of the state, so that an older one will not do. */
   needsFresh = false;
-  /** Granted to those who wait in this process. */
+  /** Granted to those of this process; `unclaimedBy` tells who does not wait yet. */
   readonly handed: Hold[] = [];
   /** No hold that was found alive may have ended when this is written. */
   readonly aliveUntil: number;
@@ -77,7 +77,7 @@ export class Draft {
       const here = this.#moment.isAwaited(head.id);
       const span = here ? head.ttl : Math.min(head.ttl, claimMicros);
       const hold = this.#grant(head.id, head.mode, head.label, span, here ? undefined : head.client);
-      if (here) this.handed.push(hold);
+      if (head.client === this.#moment.client) this.handed.push(hold);
     }
   }
 

@@ -66,8 +66,11 @@ export class WaitingLine implements Line {
 
   prepare(hold: Hold): () => void {
     const waiter = this.#waiters.get(hold.id);
-    const wait = waiter?.wait;
-    if (waiter === undefined || wait === undefined) return () => undefined;
+    if (waiter === undefined) return () => undefined;
+    const { wait } = waiter;
+    // Just put into the queue, it did not wait when the lock was handed to it, so for the claim time only: it attempts
+    // again, which claims it.
+    if (wait === undefined || hold.unclaimedBy !== undefined) return () => waiter.wait?.end(undefined);
     // Not sent yet: the server starts the lease at a later moment (docs/spec.md §1.2).
     const countedFrom = wait.call.now();
     const grant = { request: waiter.request, fencingToken: BigInt(hold.token), countedFrom };

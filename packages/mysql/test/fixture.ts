@@ -11,6 +11,7 @@ import { Statements } from '../src/statements.ts';
 import { Store } from '../src/store.ts';
 import { Sweeper } from '../src/sweeper.ts';
 import { tablesOf } from '../src/tables.ts';
+import { WaitingLine } from '../src/waiting-line.ts';
 
 export const call: Call = { now: () => performance.now(), deadline: Infinity };
 
@@ -62,6 +63,17 @@ export function sweeperOf(tablePrefix: string): Sweeper {
   const statements = new Statements(tablesOf(tablePrefix, undefined));
   const store = new Store(connections, statements, new Schema(connections, statements, true));
   return new Sweeper(store, new Desks(store, 'sweeper'));
+}
+
+/** Those who wait in a process whose store nobody asks. */
+export function lineOf(tablePrefix: string): WaitingLine {
+  const pool = openPool();
+  const connections = new Connections(() => pool, 5_000);
+  const statements = new Statements(tablesOf(tablePrefix, undefined));
+  const store = new Store(connections, statements, new Schema(connections, statements, true));
+  const line = new WaitingLine(store, new Desks(store, 'me'), 'me', 800);
+  onTestFinished(() => line.close());
+  return line;
 }
 
 let ids = 0;

@@ -5,6 +5,7 @@ import {
   call,
   callFor,
   freshPrefix,
+  lineOf,
   open,
   openPool,
   request,
@@ -35,6 +36,53 @@ describe('what this process knows may be old', () => {
         { status: 'lost', reason: 'expired' },
       ]);
       expect(await backend.release(grant, call)).toBe('not-held');
+    }
+  });
+
+  it('who is handed the lock before it waits for it is told, and need not be found by a look', async () => {
+    const backend = open({ tablePrefix: freshPrefix() });
+    const busy = await take(backend, request('busy'));
+    const patient = acquire(backend, request('busy'));
+    await sleep(2_500); // Nothing changes: the looks are rare by now.
+    const tookMs: number[] = [];
+    for (const name of ['a', 'b', 'c', 'd']) {
+      const first = await take(backend, request(name));
+      const second = acquire(backend, request(name));
+      await sleep(50);
+      await backend.release(first, call);
+      const grant = await second;
+      const startedAt = performance.now();
+      const wanted = request(name);
+      const attempt = backend.attempt(wanted, true, call);
+      // Written as soon as the place is, before the answer to the attempt has been read.
+      const released = backend.release(grant, call);
+      await attempt;
+      for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+      const turned = await backend.awaitTurn?.(wanted, callFor(5_000));
+      tookMs.push(performance.now() - startedAt);
+      expect(await released).toBe('released');
+      // For the claim time only: so it is no grant yet.
+      expect(turned).toBeUndefined();
+      const next = await acquire(backend, wanted);
+      expect(await backend.renew([{ grant: next, ttlMs: 5_000 }], call)).toEqual([{ status: 'held' }]);
+      await backend.release(next, call);
+    }
+    expect(Math.max(...tookMs)).toBeLessThan(250);
+    await backend.release(busy, call);
+    await backend.release(await patient, call);
+  });
+
+  it('a hold for the claim time is no grant, though its waiter waits by the time it is written', async () => {
+    const line = lineOf(freshPrefix());
+    const hold = { mode: { kind: 'exclusive' }, token: 1, since: undefined, until: undefined } as const;
+    for (const unclaimedBy of ['me', undefined]) {
+      const wanted = request('a');
+      line.enqueued(wanted);
+      const turn = line.awaitTurn(wanted, callFor(5_000));
+      const handed = { ...hold, id: wanted.acquisitionId, span: 1, ...(unclaimedBy && { unclaimedBy }) };
+      line.prepare(handed)();
+      expect((await turn)?.fencingToken).toBe(unclaimedBy === undefined ? 1n : undefined);
+      line.left(wanted);
     }
   });
 
