@@ -58,22 +58,23 @@ export function open(options: Partial<MysqlBackendOptions> & { readonly tablePre
 
 /** What the backend is made of, for what it does only after a while. */
 export function sweeperOf(tablePrefix: string): Sweeper {
-  const pool = openPool();
-  const connections = new Connections(() => pool, 5_000);
-  const statements = new Statements(tablesOf(tablePrefix, undefined));
-  const store = new Store(connections, statements, new Schema(connections, statements, true));
+  const store = storeOf(tablePrefix);
   return new Sweeper(store, new Desks(store, 'sweeper'));
 }
 
-/** Those who wait in a process whose store nobody asks. */
+/** Those who wait in a process, without a backend that moves them. */
 export function lineOf(tablePrefix: string): WaitingLine {
-  const pool = openPool();
-  const connections = new Connections(() => pool, 5_000);
-  const statements = new Statements(tablesOf(tablePrefix, undefined));
-  const store = new Store(connections, statements, new Schema(connections, statements, true));
+  const store = storeOf(tablePrefix);
   const line = new WaitingLine(store, new Desks(store, 'me'), 'me', 800);
   onTestFinished(() => line.close());
   return line;
+}
+
+function storeOf(tablePrefix: string): Store {
+  const pool = openPool();
+  const connections = new Connections(() => pool, 5_000);
+  const statements = new Statements(tablesOf(tablePrefix, undefined));
+  return new Store(connections, statements, new Schema(connections, statements, true));
 }
 
 let ids = 0;
