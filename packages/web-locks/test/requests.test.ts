@@ -1,26 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createLocks, type LockBackend } from '@locks/core';
 import { MemoryStore, memoryBackend } from '@locks/memory';
-import { afterEach, describe, expect, it } from 'vitest';
-import { leaseOf, type WebLocks, type WebLocksOptions, webLocks } from '../src/index.ts';
+import { describe, expect, it } from 'vitest';
+import { leaseOf, webLocks } from '../src/index.ts';
 import { changed } from './changed-backend.ts';
 import { failure, hold } from './hold.ts';
-
-const open: WebLocks[] = [];
-const make = (backend: LockBackend = memoryBackend(), options?: WebLocksOptions): WebLocks => {
-  const locks = webLocks(backend, options);
-  open.push(locks);
-  return locks;
-};
-const two = (ttlMs?: number): [WebLocks, WebLocks] => {
-  const store = new MemoryStore();
-  return [make(memoryBackend(store), { ttlMs }), make(memoryBackend(store), { ttlMs })];
-};
-
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((locks) => locks.close()));
-});
+import { make, two } from './lab.ts';
 
 describe('request', () => {
   it('rejects with what the callback threw, even a thenable, and never calls its then', async () => {
@@ -246,155 +231,6 @@ describe('signal', () => {
       // Nothing is left behind.
       expect(await locks.request('a', { ifAvailable: true }, (lock) => lock !== null)).toBe(true);
     }
-  });
-});
-
-describe('steal', () => {
-  it('tells the robbed of the same process at once, on whichever client of the backend', async () => {
-    const backend = memoryBackend();
-    // Renewals are far away.
-    const one = make(backend, { ttlMs: 600_000 });
-    const other = make(backend, { ttlMs: 600_000 });
-    const robbed = await hold(one, 'a');
-    const outcome = failure(robbed.requested);
-    expect(await other.request('a', { steal: true }, () => 'mine')).toBe('mine');
-    expect(await outcome).toBe('AbortError');
-  });
-
-  it('tells the robbed of another client at its next renewal, with the loss as the cause', async () => {
-    const [one, other] = two(300);
-    const robbed = await hold(one, 'a');
-    const thief = await hold(other, 'a', { steal: true });
-    const error = (await robbed.requested.catch((reason: unknown) => reason)) as DOMException;
-    expect([error.name, error instanceof DOMException]).toEqual(['AbortError', true]);
-    expect(error.cause).toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
-    expect(leaseOf(robbed.lock).signal.aborted).toBe(true);
-    thief.release('kept');
-    expect(await thief.requested).toBe('kept');
-  });
-
-  it('leaves the thief alone when the robbed callback ends', async () => {
-    const [one, other] = two();
-    const robbed = await hold(one, 'a');
-    const outcome = failure(robbed.requested);
-    const thief = await hold(other, 'a', { steal: true });
-    robbed.release();
-    expect(await outcome).toBe('AbortError');
-    expect((await one.query()).held).toEqual([{ name: 'a', mode: 'exclusive', clientId: other.clientId }]);
-    thief.release();
-    await thief.requested;
-  });
-
-  it('swallows what a robbed callback does later', async () => {
-    const locks = make();
-    let reject!: (reason: unknown) => void;
-    const robbed = locks.request('a', () => new Promise((_, no) => (reject = no)));
-    const outcome = failure(robbed);
-    await locks.request('a', { steal: true }, () => {});
-    reject(new Error('nobody listens'));
-    expect(await outcome).toBe('AbortError');
-  });
-
-  it('does not rob whoever came after the thief', async () => {
-    const locks = make();
-    const outcomes = [1, 2, 3, 4].map((number) =>
-      failure(
-        locks.request('a', { steal: true }, () => (number === 4 ? 'last' : new Promise<never>(() => {}))),
-      ),
-    );
-    expect(await Promise.all(outcomes)).toEqual([
-      'AbortError',
-      'AbortError',
-      'AbortError',
-      { resolved: 'last' },
-    ]);
-  });
-
-  it('robs nobody of another name', async () => {
-    const locks = make();
-    const held = await hold(locks, 'b');
-    await locks.request('a', { steal: true }, () => {});
-    held.release('kept');
-    expect(await held.requested).toBe('kept');
-  });
-
-  it('does not rob a later thief whose grant was heard of first', async () => {
-    const store = new MemoryStore();
-    const inner: LockBackend = memoryBackend(store);
-    let hear!: () => void;
-    const heard = new Promise<void>((resolve) => (hear = resolve));
-    let calls = 0;
-    const backend = changed(
-      store,
-      {},
-      {
-        async attempt(request, enqueue, call) {
-          const attempt = await inner.attempt(request, enqueue, call);
-          // The reply to the first thief is late.
-          if ((calls += 1) === 1) await heard;
-          return attempt;
-        },
-      },
-    );
-    const [one, other] = [make(backend, { ttlMs: 600_000 }), make(backend, { ttlMs: 600_000 })];
-    const early = one.request('a', { steal: true }, () => 'early');
-    const late = await hold(other, 'a', { steal: true });
-    hear();
-    // The store says so at its release.
-    expect(await failure(early)).toBe('AbortError');
-    late.release('kept');
-    expect(await late.requested).toBe('kept');
-  });
-});
-
-describe('query', () => {
-  it('shows what was asked before it, answered or not', async () => {
-    const locks = make();
-    const order = [hold(locks, 'a'), hold(locks, 'b', { mode: 'shared' }), hold(locks, 'a')];
-    const { held, pending } = await locks.query();
-    expect(held.map(({ name, mode }) => `${name} ${mode}`)).toEqual(['a exclusive', 'b shared']);
-    expect(pending.map(({ name }) => name)).toEqual(['a']);
-    for (const one of order) (await one).release();
-  });
-
-  it('shows requests of all clients in their order', async () => {
-    const [one, other] = two();
-    const held = await hold(one, 'a');
-    const waiting: Promise<unknown>[] = [];
-    for (const locks of [other, one, other]) {
-      waiting.push(locks.request('a', () => {}));
-      await locks.query();
-    }
-    const { pending } = await one.query();
-    expect(pending.map(({ clientId }) => clientId)).toEqual([other.clientId, one.clientId, other.clientId]);
-    expect(await other.query()).toEqual(await one.query());
-    held.release();
-    await Promise.all(waiting);
-  });
-
-  it('shows nothing of what is over, and keeps nothing', async () => {
-    const locks = make();
-    const names = Array.from({ length: 50 }, (_, index) => `name ${index}`);
-    await Promise.all(names.map((name) => locks.request(name, () => {})));
-    expect(await locks.query()).toEqual({ held: [], pending: [] });
-  });
-
-  it('shows a name that is too long for the store: whole to its client, its beginning to others', async () => {
-    const [one, other] = two();
-    const name = 'long '.repeat(500);
-    const held = await hold(one, name);
-    expect((await one.query()).held[0]?.name).toBe(name);
-    expect((await other.query()).held[0]?.name).toMatch(/^(long )+…$/);
-    held.release();
-  });
-
-  it("shows holders that use core's own locks", async () => {
-    const store = new MemoryStore();
-    const core = createLocks(memoryBackend(store), { label: 'job 7' });
-    const lease = await core.lock('web-locks:a').acquire();
-    const locks = make(memoryBackend(store));
-    expect((await locks.query()).held).toEqual([{ name: 'a', mode: 'exclusive', clientId: 'job 7' }]);
-    await lease.release();
   });
 });
 

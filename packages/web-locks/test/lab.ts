@@ -1,0 +1,23 @@
+import type { LockBackend } from '@locks/core';
+import { MemoryStore, memoryBackend } from '@locks/memory';
+import { afterEach } from 'vitest';
+import { type WebLocks, type WebLocksOptions, webLocks } from '../src/index.ts';
+
+const open: WebLocks[] = [];
+
+/** Closed after the test. */
+export const make = (backend: LockBackend = memoryBackend(), options?: WebLocksOptions): WebLocks => {
+  const locks = webLocks(backend, options);
+  open.push(locks);
+  return locks;
+};
+
+/** Two clients of one store. */
+export const two = (ttlMs?: number): [WebLocks, WebLocks] => {
+  const store = new MemoryStore();
+  return [make(memoryBackend(store), { ttlMs }), make(memoryBackend(store), { ttlMs })];
+};
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((locks) => locks.close()));
+});
