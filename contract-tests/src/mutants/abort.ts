@@ -86,4 +86,18 @@ export const abortMutants: readonly Mutant[] = [
         },
       })),
   },
+  {
+    name: 'abort-comes-too-late',
+    says: 'an abort in the last microtasks before the grant is known changes nothing',
+    host: 'memory',
+    expected: ['abort/before-it-settles'],
+    locks: (locks) =>
+      overLocks(locks, (lock) => ({
+        async acquire(options) {
+          const lease = await lock.acquire(options);
+          await Promise.resolve();
+          return lease;
+        },
+      })),
+  },
 ];

@@ -93,4 +93,22 @@ export const expiryMutants: readonly Mutant[] = [
         });
       }),
   },
+  {
+    name: 'hand-overs-stay-short',
+    says: 'a lease that was handed over never lasts longer than a second',
+    host: 'memory',
+    expected: ['expiry/short-hand-over-is-renewed-first'],
+    calls: onCalls((backend) =>
+      delegate(backend, {
+        async awaitTurn(...args) {
+          const grant = await backend.awaitTurn?.(...args);
+          return grant && { ...grant, validForMs: 1_000 };
+        },
+        renew: async (...args) =>
+          (await backend.renew(...args)).map((standing) =>
+            standing.status === 'held' ? { ...standing, validForMs: 1_000 } : standing,
+          ),
+      }),
+    ),
+  },
 ];

@@ -59,6 +59,23 @@ export const lossMutants: readonly Mutant[] = [
     locks: (locks) => overLeases(locks, (lease) => readsByTimer(lease)),
   },
   {
+    name: 'signal-waits-for-a-timer',
+    says: 'the signal aborts in the timer phase after the loss',
+    host: 'memory',
+    expected: ['loss/blocked-loop-tells-before-the-next-holds'],
+    locks: (locks) =>
+      overLeases(locks, (lease) => {
+        const told = new AbortController();
+        const tell = (): void => void setTimeout(() => told.abort(lease.signal.reason), 0);
+        lease.signal.addEventListener('abort', tell, { once: true });
+        return delegateLease(lease, {
+          get signal() {
+            return told.signal;
+          },
+        });
+      }),
+  },
+  {
     name: 'validity-is-never-counted-down',
     says: 'a lease believes in its whole ttl until it is told otherwise',
     host: 'sqlite',

@@ -236,6 +236,25 @@ export const renewalMutants: readonly Mutant[] = [
         },
       }),
   },
+  {
+    name: 'puts-nothing-right',
+    says: 'after a longer renewal the store is asked for no other',
+    host: 'memory',
+    expected: ['renewal/longer-one-overtakes-a-shorter'],
+    calls: onCalls((backend) => {
+      const longer = new Set<string>();
+      return delegate(backend, {
+        renew: (items, call) => {
+          const [item] = items;
+          if (item === undefined) return backend.renew(items, call);
+          const { acquisitionId, ttlMs } = item.grant.request;
+          if (longer.has(acquisitionId)) return Promise.resolve(items.map(() => ({ status: 'held' })));
+          if (item.ttlMs > ttlMs) longer.add(acquisitionId);
+          return backend.renew(items, call);
+        },
+      });
+    }),
+  },
 ];
 
 function renewLater(backend: LockBackend, grant: Grant): void {

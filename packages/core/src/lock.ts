@@ -74,10 +74,13 @@ export class ResourceLock implements Lock {
 
   async tryAcquire(options?: AcquireOptions): Promise<Lease | undefined> {
     const resolved = this.#begin(options);
-    if (resolved.within !== undefined) return enterScope(this.#engine, this.name, this.mode, resolved, true);
+    if (resolved.within !== undefined) {
+      const entered = await enterScope(this.#engine, this.name, this.mode, resolved, true);
+      return entered && handOut(entered, resolved);
+    }
     const single = { ...resolved, waitMs: 0 };
     const hold = await new Pursuit(this.#engine, this.name, this.mode, single, this.#engine.now()).run();
-    return hold === undefined ? undefined : new LeaseHandle(this.#engine, hold);
+    return hold === undefined ? undefined : handOut(new LeaseHandle(this.#engine, hold), resolved);
   }
 
   async run<T>(work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T> {
@@ -112,10 +115,10 @@ export class ResourceLock implements Lock {
     const startedAt = this.#engine.now();
     if (implicit || resolved.within !== undefined) {
       const entered = await this.#reenter(resolved);
-      if (entered !== undefined) return entered;
+      if (entered !== undefined) return handOut(entered, resolved);
     }
     const hold = await new Pursuit(this.#engine, this.name, this.mode, resolved, startedAt).run();
-    if (hold !== undefined) return new LeaseHandle(this.#engine, hold);
+    if (hold !== undefined) return handOut(new LeaseHandle(this.#engine, hold), resolved);
     const waitedMs = this.#engine.now() - startedAt;
     throw timeoutError(this.#engine, this.name, waitedMs, await lookUpHolders(this.#engine, this.name));
   }
@@ -130,4 +133,11 @@ export class ResourceLock implements Lock {
     if (scope === undefined) return undefined;
     return enterScope(this.#engine, this.name, this.mode, resolved, false, scope);
   }
+}
+
+/** Who aborted in the very moment of the grant does not hold (docs/spec.md §2.3). */
+function handOut(lease: LeaseHandle, { signal }: ResolvedOptions): LeaseHandle {
+  if (!signal?.aborted) return lease;
+  void lease[Symbol.asyncDispose]();
+  throw signal.reason;
 }

@@ -31,7 +31,9 @@ export interface LockOptions {
    */
   readonly maxHoldMs?: number | undefined;
   /**
-   * A grant that arrives with this much left or less is given back and tried again. Less than `ttlMs` leaves of itself.
+   * How much must be left of a lease, in milliseconds, when it is handed out. A hand-over that the store limits to a
+   * moment is renewed first; any other grant with this much left or less is given back and tried again. Less than `ttlMs`
+   * leaves of itself.
    * @defaultValue 0
    */
   readonly minRemainingMs?: number | undefined;

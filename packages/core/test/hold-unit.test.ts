@@ -76,37 +76,37 @@ test('a released hold is not lost any more, neither by time nor by the store', (
 
 test('a confirmed renewal moves the end and plans the next at a third', () => {
   const hold = holdAt({ now: 0 });
-  const ticket = hold.renewalSent(10_000, 3_000, false);
-  hold.renewed(ticket, 3_000, 10_000);
+  const renewal = hold.renewalSent(10_000, 3_000, false);
+  hold.renewed(renewal);
   expect(hold.deadline).toBe(3_000 + 10_000 - 102);
   expect(hold.renewAt).toBeCloseTo(3_000 + 10_000 / 3);
   expect(hold.renewFrom).toBeCloseTo(3_000 + 10_000 / 4);
   const manual = holdAt({ now: 0 }, {}, false);
-  manual.renewed(manual.renewalSent(10_000, 3_000, true), 3_000, 10_000);
+  manual.renewed(manual.renewalSent(10_000, 3_000, true));
   expect([manual.renewAt, manual.renewFrom]).toEqual([NEVER, NEVER]);
 });
 
 test.each(['released', 'lost'])('the confirmation of a renewal does not revive a hold that was %s', (how) => {
   const hold = holdAt({ now: 0 });
   const before = hold.deadline;
-  const ticket = hold.renewalSent(10_000, 3_000, false);
+  const renewal = hold.renewalSent(10_000, 3_000, false);
   if (how === 'released') hold.released = true;
   else hold.lose('expired');
-  hold.renewed(ticket, 3_000, 10_000);
+  hold.renewed(renewal);
   expect(hold.deadline).toBe(before);
 });
 
 test('replies that overtake each other leave the end that the later renewal set', () => {
   const hold = holdAt({ now: 0 });
   const [first, second] = [hold.renewalSent(10_000, 3_000, false), hold.renewalSent(10_000, 4_000, false)];
-  hold.renewed(second, 4_000, 10_000);
-  hold.renewed(first, 3_000, 10_000);
+  hold.renewed(second);
+  hold.renewed(first);
   expect(hold.deadline).toBe(4_000 + 10_000 - 102);
 });
 
 test('a store that holds a renewed lease for less than was left is believed', () => {
   const hold = holdAt({ now: 0 });
-  hold.renewed(hold.renewalSent(10_000, 1_000, false), 1_000, 10_000, 2_000);
+  hold.renewed(hold.renewalSent(10_000, 1_000, false), 2_000);
   expect(hold.deadline).toBe(1_000 + 2_000 - 22);
   expect(hold.renewAt).toBeCloseTo(1_000 + 2_000 / 3);
 });
@@ -114,7 +114,7 @@ test('a store that holds a renewed lease for less than was left is believed', ()
 test('a loss by time is unconfirmed while a renewal has no answer, and expired otherwise', () => {
   const clock = { now: 0 };
   const [answered, open] = [holdAt(clock), holdAt(clock)];
-  answered.renewed(answered.renewalSent(10_000, 0, false), 0, 10_000);
+  answered.renewed(answered.renewalSent(10_000, 0, false));
   open.renewalSent(10_000, 0, false);
   clock.now = 20_000;
   expect(answered.lost).toMatchObject({ reason: 'expired' });
@@ -132,4 +132,27 @@ test('a renewal is never planned for the next moment, however little is left', (
 test('reasons of a loss are told apart from anything else', () => {
   expect(['expired', 'session-lost', 'closed'].every(isLossReason)).toBe(true);
   expect(['toString', 'gone', '', undefined, null, {}].some(isLossReason)).toBe(false);
+});
+
+test('of renewals that overlap the shortest counts, whichever is answered first, and the next one puts it right', () => {
+  for (const first of ['earlier', 'later']) {
+    const hold = holdAt({ now: 0 }, {}, false);
+    const earlier = hold.renewalSent(10_000, 1_000, false);
+    const later = hold.renewalSent(600_000, 2_000, true);
+    for (const renewal of first === 'earlier' ? [earlier, later] : [later, earlier]) hold.renewed(renewal);
+    expect(hold.deadline).toBe(2_000 + 10_000 - 102);
+    expect(hold.renewAt).toBeCloseTo(2_000 + 10_000 / 3);
+    hold.renewed(hold.renewalSent(600_000, 5_000, false));
+    expect(hold.deadline).toBe(5_000 + 600_000 - 6_002);
+    expect(hold.renewAt).toBe(NEVER);
+  }
+});
+
+test('a renewal that ended without a clear answer counts once: the store may carry it out late', () => {
+  const hold = holdAt({ now: 0 });
+  hold.renewalSent(10_000, 1_000, false).unclear = true;
+  hold.renewed(hold.renewalSent(600_000, 2_000, true));
+  expect(hold.deadline).toBe(2_000 + 10_000 - 102);
+  hold.renewed(hold.renewalSent(600_000, 5_000, false));
+  expect(hold.deadline).toBe(5_000 + 600_000 - 6_002);
 });

@@ -1,6 +1,14 @@
 import { expect, test, vi } from 'vitest';
 import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
-import { answerLater, granted, held, noAnswer, scriptedBackend } from './scripted-backend.ts';
+import {
+  answerLater,
+  contended,
+  grant,
+  granted,
+  held,
+  noAnswer,
+  scriptedBackend,
+} from './scripted-backend.ts';
 
 test('a renewal counts from when it was sent, not from when it was answered', async () => {
   useFakeClock();
@@ -211,4 +219,51 @@ test('an acquire without a look at the signal makes no AbortController', async (
   await lease.release();
   expect(made).not.toHaveBeenCalled();
   made.mockRestore();
+});
+
+test.each([
+  ['the watchdog', 'is under way'],
+  ['the watchdog', 'failed'],
+  ['the holder', 'is under way'],
+  ['the holder', 'failed'],
+])('a longer renewal after one of %s that %s is believed when it is repeated', async (whose, how) => {
+  useFakeClock();
+  const { answer, give, fail } = answerLater<void>();
+  const asked: number[] = [];
+  const backend = scriptedBackend({
+    renew(items) {
+      asked.push(items[0]?.ttlMs ?? 0);
+      return asked.length === 1 ? answer.then(() => held(items)) : Promise.resolve(held(items));
+    },
+  });
+  const renewal = whose === 'the holder' ? 'manual' : 'auto';
+  const lease = await locksOn(backend, { ttlMs: 30_000, renewal }).lock('a').acquire();
+  if (whose === 'the holder') lease.renew().catch(() => {});
+  else await pass(10_000);
+  if (how === 'failed') fail(new Error('no reply'));
+  await settled();
+  await lease.renew(600_000);
+  // The first may be carried out only now, and leave what it asked for.
+  expect(lease.validForMs).toBeLessThan(30_000);
+  give();
+  await pass(10_000);
+  expect(asked).toEqual([30_000, 600_000, 600_000]);
+  expect(lease.validForMs).toBeGreaterThan(500_000);
+  await pass(100_000);
+  expect(asked).toHaveLength(3);
+});
+
+test('a hand-over is made whole also where the longest hold is over before it would be renewed', async () => {
+  useFakeClock();
+  const backend = scriptedBackend({
+    attempt: () => Promise.resolve(contended),
+    awaitTurn: (request, call) => Promise.resolve(grant(request, call, { validForMs: 2_000 })),
+  });
+  const lease = await locksOn(backend, { ttlMs: 30_000, maxHoldMs: 400 }).lock('a').acquire();
+  await pass(5_000);
+  expect(backend.of('renew')).toHaveLength(1);
+  expect(lease.validForMs).toBeGreaterThan(20_000);
+  await pass(30_000);
+  expect(backend.of('renew')).toHaveLength(1);
+  expect(lease.validForMs).toBe(0);
 });

@@ -179,6 +179,18 @@ test('what is read after a stall tells the loss before any timer ran', async () 
   );
 });
 
+test('after a stall a stored signal aborts before somebody else of the process is let in, over another manager too', async () => {
+  useFakeClock();
+  const [one, other] = [locksOn(scriptedBackend(), { ttlMs: 30_000 }), locksOn(scriptedBackend())];
+  const { signal } = await one.lock('a').acquire();
+  const { signal: longer } = await one.lock('b', { ttlMs: 60_000 }).acquire();
+  stall(40_000);
+  const acquired = await other.lock('a').tryAcquire();
+  expect(signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+  expect(longer.aborted).toBe(false);
+  await acquired?.release();
+});
+
 test('a renewal that hangs ends with the lease: nothing is sent for a lost one', async () => {
   useFakeClock();
   const backend = scriptedBackend({ renew: noAnswer });

@@ -170,6 +170,14 @@ test('the backend is asked with the rounded ttl', async () => {
   expect(backend.of('renew')[0]?.ttlMs).toBe(3_000);
 });
 
+test('a lease that is valid, but for less than asked, says so without a reason of a loss', async () => {
+  const lease = await locksOn(scriptedBackend()).lock('a', { ttlMs: 1_000 }).acquire();
+  expect(() => lease.assertValid(5_000)).toThrow(
+    expect.objectContaining({ code: 'LOCK_LOST', reason: undefined }),
+  );
+  lease.assertValid();
+});
+
 test.each([Number.NaN, -1, '5', 2 ** 53])('assertValid refuses %o as what must remain', async (value) => {
   const lease = await locksOn(scriptedBackend()).lock('a').acquire();
   expect(codeOf(() => lease.assertValid(value as number))).toBe('LOCK_INVALID_ARGUMENT');

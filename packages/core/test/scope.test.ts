@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { Locks } from '../src/create-locks.ts';
 import { Engine } from '../src/engine.ts';
-import { LeaseHandle } from '../src/lease.ts';
+import { type Lease, LeaseHandle } from '../src/lease.ts';
 import { ResourceLock } from '../src/lock.ts';
 import { builtInDefaults } from '../src/options.ts';
 import { enterScope } from '../src/scope/enter.ts';
-import { locksOn, rejectionOf, settled } from './fixture.ts';
+import { locksOn, pass, rejectionOf, settled, stall, useFakeClock } from './fixture.ts';
 import { answerLater, capabilities, scriptedBackend } from './scripted-backend.ts';
 
 /** Work that writes down who is inside, and leaves some turns later. */
@@ -132,4 +132,25 @@ test('a handle knows its own kind only', async () => {
   expect(LeaseHandle.of(lease)).toBe(lease);
   expect(LeaseHandle.of({ ...lease })).toBeUndefined();
   expect(LeaseHandle.of(undefined)).toBeUndefined();
+});
+
+test.each<[string, (locks: Locks, lost: Lease) => unknown]>([
+  ['a timer that a scope armed', () => pass(30_000)],
+  ['who reads in a scope', (_, lost) => (stall(40_000), lost.validForMs)],
+  ['who acquires in a scope', (locks) => (stall(40_000), locks.lock('c').tryAcquire())],
+])('a loss that comes out by %s is told outside of it', async (_, comesOut) => {
+  useFakeClock();
+  const locks = locksOn(scriptedBackend(), { ttlMs: 30_000, reentrant: true });
+  const lock = locks.lock('a', { ttlMs: 600_000 });
+  const entered: Promise<string>[] = [];
+  const own = await lock.run(async ({ acquisitionId }) => {
+    const lost = await locks.lock('b', { renewal: 'manual' }).acquire();
+    lost.signal.addEventListener('abort', () => entered.push(lock.run((inside) => inside.acquisitionId)));
+    await comesOut(locks, lost);
+    await settled();
+    return acquisitionId;
+  });
+  // Work of its own under the lock of the scope, which waits its turn like anybody's.
+  expect(entered).toHaveLength(1);
+  expect(await entered[0]).not.toBe(own);
 });

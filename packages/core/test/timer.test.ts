@@ -1,5 +1,8 @@
 import { expect, test, vi } from 'vitest';
+import { currentCaller, runInside } from '../src/scope/context.ts';
+import { Scope } from '../src/scope/scope.ts';
 import { CombinedClock } from '../src/tenure/clock.ts';
+import type { Hold } from '../src/tenure/hold.ts';
 import { Timer } from '../src/tenure/timer.ts';
 import { useFakeClock } from './fixture.ts';
 
@@ -131,4 +134,23 @@ test('it does not keep the process alive, first or re-armed', () => {
   expect(handles).toHaveLength(4);
   expect(handles.filter((handle) => handle.hasRef())).toEqual([]);
   timer.stop();
+});
+
+test('it fires outside of the scope that armed it', async () => {
+  const hold = {} as Hold;
+  const scope = new Scope(hold);
+  const seen = await runInside(
+    scope,
+    () =>
+      new Promise((resolve) => {
+        const timer = new Timer(new CombinedClock(), () => {
+          resolve(currentCaller().runsInside(scope));
+          return NEVER;
+        });
+        expect(currentCaller().runsInside(scope)).toBe(true);
+        timer.noLaterThan(0);
+        setTimeout(() => {}, 50);
+      }),
+  );
+  expect(seen).toBe(false);
 });

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createLocks, type LockBackend } from '@locks/core';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { describe, expect, it } from 'vitest';

@@ -13,7 +13,7 @@ interface Budget {
 const kilobyte = 1_000;
 /** Above what was first aimed at: see docs/adr/0006-size-budgets.md. */
 const budgets: Readonly<Record<string, Budget>> = {
-  core: { limitBytes: 15.3 * kilobyte, external: [] },
+  core: { limitBytes: 15.8 * kilobyte, external: [] },
   'redis-ioredis': { limitBytes: 17.4 * kilobyte, external: ['@locks/core', 'ioredis'] },
   'redis-node': { limitBytes: 17.4 * kilobyte, external: ['@locks/core', 'redis', '@redis/*'] },
 };

@@ -4,7 +4,8 @@ import { type Engine, noAnswerWithin } from '../engine.ts';
 import { publish } from '../events.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { describe } from '../errors.ts';
-import type { Hold } from '../tenure/hold.ts';
+import { driftMargin, type Hold } from '../tenure/hold.ts';
+import { standingOf } from '../tenure/keeper.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
 import { conflictError } from './conflict-error.ts';
 import { faultOfGrant } from './check-grant.ts';
@@ -89,9 +90,10 @@ export class Pursuit {
         if (hold !== undefined) return hold;
         if (!this.#enqueue) return undefined;
         const turn = await this.#awaitTurn(attempt);
-        if (turn.status === 'interrupted') throw this.#giveUp();
+        // Also in the moment between the turn and here.
+        if (turn.status === 'interrupted' || this.#patience.interruption !== undefined) throw this.#giveUp();
         if (turn.status === 'granted') {
-          const handed = this.#accept(turn.grant);
+          const handed = await this.#handed(turn.grant);
           if (handed !== undefined) return handed;
         } else if (!this.#queues) {
           // What the backend takes back of the last attempt may arrive after the next (docs/spec.md §2.2).
@@ -137,6 +139,46 @@ export class Pursuit {
           `an attempt answered ${describe((attempt as Partial<Attempt> | null | undefined)?.status)}`,
         );
     }
+  }
+
+  /**
+   * A hand-over lasts for a moment, until it is renewed: where its caller asks for more than that to remain, it is renewed
+   * first. One that is of no use is given back, and followed by a pause: two waiters would hand it to each other for ever.
+   */
+  async #handed(grant: Grant): Promise<Hold | undefined> {
+    const whole = this.#isShort(grant) ? await this.#renewed(grant) : grant;
+    const hold = whole === undefined ? undefined : this.#accept(whole);
+    if (hold !== undefined) return hold;
+    const { keepAlive } = this.#engine;
+    keepAlive.enter();
+    try {
+      if ((await this.#backOff()).status === 'interrupted') throw this.#giveUp();
+    } finally {
+      keepAlive.leave();
+    }
+    return undefined;
+  }
+
+  #isShort(grant: Grant): boolean {
+    const { countedFrom = 0, validForMs } = (grant ?? {}) as Partial<Grant>;
+    const { ttlMs, minRemainingMs } = this.#options;
+    if (validForMs === undefined || validForMs >= ttlMs) return false;
+    const leftMs = countedFrom + validForMs - driftMargin(validForMs) - this.#engine.now();
+    return leftMs > 0 && leftMs <= minRemainingMs;
+  }
+
+  async #renewed(grant: Grant): Promise<Grant | undefined> {
+    const { backend } = this.#engine;
+    const { ttlMs } = this.#options;
+    const countedFrom = this.#engine.now();
+    const sent = asked<unknown>(() => backend.renew([{ grant, ttlMs }], this.#patience));
+    const answer = await this.#patience.guard(sent, asFailure);
+    if (answer === INTERRUPTED || this.#patience.interruption !== undefined) throw this.#giveUp();
+    const standing = standingOf(answer, 0);
+    if (standing.status === 'held')
+      return { ...grant, countedFrom, validForMs: standing.validForMs ?? ttlMs };
+    this.#giveBack();
+    return undefined;
   }
 
   #accept(grant: Grant): Hold | undefined {

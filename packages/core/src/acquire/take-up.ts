@@ -4,6 +4,7 @@ import { acquiredIsWatched, publish } from '../events.ts';
 import { followSignal } from '../follow-signal.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { Hold, isLossReason } from '../tenure/hold.ts';
+import { tellOverdue } from '../tenure/keeper.ts';
 
 /** Why a grant was given back. */
 export const USELESS_GRANT = 'the grant arrived lost, or with too little of its ttl left';
@@ -18,6 +19,7 @@ export function takeUp(
   { ttlMs, autoRenew, maxHoldMs, minRemainingMs }: ResolvedOptions,
   now: number,
 ): Hold | undefined {
+  tellOverdue();
   const hold = new Hold(engine, grant, ttlMs, autoRenew, maxHoldMs, now);
   const { lost } = grant;
   if (hold.deadline - now <= minRemainingMs || lost?.aborted) return undefined;

@@ -41,9 +41,9 @@ export class LockSet implements MultiLock {
     const remainingMs = (): number => Math.max(0, startedAt + waitMs - this.#clock.now());
     for (let waitLeft = waitMs; ; waitLeft = remainingMs()) {
       const together = await acquireAtOnce(this.#members, options, waitLeft);
-      if (together.status === 'granted') return this.#lease(together.leases);
+      if (together.status === 'granted') return this.#handOut(together.leases, options);
       const leases = await this.#oneByOne((lock) => lock.acquire({ ...options, waitMs: remainingMs() }));
-      if (areValidFor(leases, minRemainingMs)) return this.#lease(leases);
+      if (areValidFor(leases, minRemainingMs)) return this.#handOut(leases, options);
       // One ended while the others were waited for.
       giveBack(leases);
       if (remainingMs() === 0) throw this.#tooLate(this.#clock.now() - startedAt);
@@ -54,13 +54,13 @@ export class LockSet implements MultiLock {
     const { minRemainingMs } = this.#resolve(options);
     const startedAt = this.#clock.now();
     const together = await acquireAtOnce(this.#members, options, 0);
-    if (together.status === 'granted') return this.#lease(together.leases);
+    if (together.status === 'granted') return this.#handOut(together.leases, options);
     // One after the other, a limit that contradicts what lives there comes out (docs/spec.md §15.7).
     const mayConflict = this.#members.some(({ lock }) => lock.mode.kind === 'permit');
     if (together.status === 'contended' && !mayConflict) return undefined;
     const leases = await this.#oneByOne((lock) => lock.tryAcquire(options));
     const all = leases.length === this.#members.length;
-    if (all && areValidFor(leases, minRemainingMs)) return this.#lease(leases);
+    if (all && areValidFor(leases, minRemainingMs)) return this.#handOut(leases, options);
     giveBack(leases);
     if (all) throw this.#tooLate(this.#clock.now() - startedAt);
     return undefined;
@@ -138,6 +138,13 @@ export class LockSet implements MultiLock {
         "was granted. Use a longer ttlMs, or renewal: 'auto'.",
       { resource: lock.name },
     );
+  }
+
+  /** Who aborted in the very moment of the last grant does not hold (docs/spec.md §2.3). */
+  #handOut(leases: readonly Lease[], options: AllOptions | undefined): LeaseSet {
+    if (!options?.signal?.aborted) return this.#lease(leases);
+    giveBack(leases);
+    throw options.signal.reason;
   }
 
   /** `leases` in the order of the members; users get them in their own. */

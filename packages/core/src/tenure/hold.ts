@@ -1,5 +1,6 @@
 import type { Grant, LossReason } from '../backend/types.ts';
 import { LockError, quote } from '../errors.ts';
+import { runOutside } from '../scope/context.ts';
 import type { Scope } from '../scope/scope.ts';
 
 /** What a hold needs of the manager that made it. */
@@ -23,6 +24,20 @@ const BATCH_WINDOW = 1 / 4;
 /** A renewal is not repeated sooner than this. */
 const MIN_RENEWAL_MS = 5;
 
+/** A renewal that was sent. */
+export interface Renewal {
+  readonly ttlMs: number;
+  readonly sentAt: number;
+  /** How many renewals the holder had asked for when it was sent. */
+  readonly asked: number;
+  /** The shortest ttl among it and those that had no answer when it was sent: the store may carry them out after it. */
+  readonly mostMs: number;
+  /** It ended without a clear answer. */
+  unclear: boolean;
+}
+
+const NONE: readonly Renewal[] = [];
+
 /** One grant as the holder knows it: until when it is valid, and whether it was released or lost. Handles share it. */
 export class Hold {
   readonly owner: HoldOwner;
@@ -43,8 +58,8 @@ export class Hold {
   /** How many handles are not released yet. */
   count = 1;
   released = false;
-  /** A renewal was sent and has no clear answer yet: a loss by time is then `unconfirmed`, not `expired`. */
-  unconfirmed = false;
+  /** The store was told, or may have been, to end it before its ttl: it is renewed once, also where renewal is manual. */
+  provisional: boolean;
   /** A downgrade was sent: the store may have shared it, whether or not we hear of it. */
   mayBeShared = false;
   scope: Scope | undefined;
@@ -52,6 +67,8 @@ export class Hold {
   unfollow: (() => void) | undefined;
   /** Rises with every renewal that the holder asks for: replies to earlier ones no longer say how long it is valid. */
   #renewals = 0;
+  /** Renewals that have no clear answer yet: the store may carry them out still. */
+  #open = NONE;
   /** When the last confirmed renewal was sent. */
   #confirmedAt = Number.NEGATIVE_INFINITY;
   #deadline: number;
@@ -77,8 +94,8 @@ export class Hold {
     // Counted from before sending: the store may have started the lease at any later moment (docs/spec.md §1.2).
     this.#deadline = grant.countedFrom + validForMs - driftMargin(validForMs);
     // A grant shorter than its ttl (a hand-off) is topped up once even where renewal is manual.
-    const provisional = validForMs < ttlMs;
-    if (provisional) this.renewIn((this.#deadline - now) / 3, now);
+    this.provisional = validForMs < ttlMs;
+    if (this.provisional) this.renewIn((this.#deadline - now) / 3, now);
     else if (autoRenew) this.renewIn(ttlMs / 3, grant.countedFrom);
   }
 
@@ -109,7 +126,7 @@ export class Hold {
 
   loseByTime(): void {
     if (this.grant.session !== undefined) this.lose('session-lost');
-    else this.lose(this.unconfirmed ? 'unconfirmed' : 'expired');
+    else this.lose(this.#open.length > 0 ? 'unconfirmed' : 'expired');
   }
 
   lose(reason: LossReason): void {
@@ -124,9 +141,13 @@ export class Hold {
       backend: this.owner.backendName,
       reason,
     });
-    this.#controller?.abort(this.#lost);
-    this.owner.holdLost(this, reason);
-    return this.#lost;
+    const lost = this.#lost;
+    // Whoever listens is told in no reentrant scope, least of all in that of whoever found it out.
+    runOutside(() => {
+      this.#controller?.abort(lost);
+      this.owner.holdLost(this, reason);
+    });
+    return lost;
   }
 
   /** Plans the next automatic renewal; `Infinity` for none. */
@@ -136,25 +157,33 @@ export class Hold {
     this.renewFrom = from + wait * (1 - BATCH_WINDOW);
   }
 
-  /** Before sending a renewal: gives what its reply needs to be counted by. */
-  renewalSent(ttlMs: number, now: number, asked: boolean): number {
-    this.unconfirmed = true;
-    if (!asked) return this.#renewals;
-    // The store may shorten the lease at any moment from now, whether or not we hear of it.
-    this.#deadline = Math.min(this.#deadline, now + ttlMs - driftMargin(ttlMs));
-    this.#renewals += 1;
-    return this.#renewals;
+  /** Before sending a renewal. */
+  renewalSent(ttlMs: number, sentAt: number, asked: boolean): Renewal {
+    if (asked) {
+      // The store may shorten the lease at any moment from now, whether or not we hear of it.
+      this.#deadline = Math.min(this.#deadline, sentAt + ttlMs - driftMargin(ttlMs));
+      this.#renewals += 1;
+    }
+    const mostMs = Math.min(ttlMs, ...this.#open.map((earlier) => earlier.ttlMs));
+    const renewal: Renewal = { ttlMs, sentAt, asked: this.#renewals, mostMs, unclear: false };
+    this.#open = [...this.#open, renewal];
+    return renewal;
   }
 
-  /** The store confirmed a renewal that was sent at `sentAt`. A stale reply moves nothing. */
-  renewed(ticket: number, sentAt: number, ttlMs: number, validForMs = ttlMs): void {
-    if (ticket !== this.#renewals || this.released || this.#lost !== undefined) return;
+  /** The store confirmed a renewal. A stale reply moves nothing. */
+  renewed(renewal: Renewal, validForMs = renewal.ttlMs): void {
+    this.#open = this.#open.filter((other) => other !== renewal);
+    const { asked, sentAt, mostMs } = renewal;
+    if (asked !== this.#renewals || this.released || this.#lost !== undefined) return;
     // The reply to an earlier renewal, come late: the store's end is what the later one set.
     if (sentAt < this.#confirmedAt) return;
     this.#confirmedAt = sentAt;
-    this.unconfirmed = false;
-    this.#deadline = sentAt + validForMs - driftMargin(validForMs);
-    this.renewIn(this.autoRenew ? validForMs / 3 : Number.POSITIVE_INFINITY, sentAt);
+    // Reckoned with in `mostMs`, once.
+    this.#open = this.#open.filter(({ unclear }) => !unclear);
+    const span = Math.min(validForMs, mostMs);
+    this.#deadline = sentAt + span - driftMargin(span);
+    this.provisional = span < validForMs;
+    this.renewIn(this.autoRenew || this.provisional ? span / 3 : Number.POSITIVE_INFINITY, sentAt);
   }
 }
 

@@ -1,8 +1,19 @@
 import type { LockBackend, LossReason, Standing } from '../backend/types.ts';
 import { publish } from '../events.ts';
 import type { Clock } from './clock.ts';
-import type { Hold } from './hold.ts';
+import type { Hold, Renewal } from './hold.ts';
 import { Timer } from './timer.ts';
+
+/** Of all managers of this process, those that keep something. */
+const keeping = new Set<Keeper>();
+
+/**
+ * Tells the holders of this process whose time is over. A timer does that, but not where the event loop stood still:
+ * then a grant may be read before the timer of the one who held until now has its turn (docs/spec.md §8.2).
+ */
+export function tellOverdue(): void {
+  if (keeping.size > 0) for (const keeper of keeping) keeper.tellOverdue();
+}
 
 /** The watchdog: keeps all leases of a manager alive and tells their loss in time, with one timer and one call a round. */
 export class Keeper {
@@ -22,13 +33,19 @@ export class Keeper {
   }
 
   add(hold: Hold): void {
+    if (this.#holds.size === 0) keeping.add(this);
     this.#holds.add(hold);
     this.#timer.noLaterThan(nextEvent(hold));
   }
 
   /** From here on nothing renews the hold (docs/spec.md §4.1). */
   remove(hold: Hold): void {
-    this.#holds.delete(hold);
+    if (this.#holds.delete(hold) && this.#holds.size === 0) keeping.delete(this);
+  }
+
+  tellOverdue(): void {
+    const now = this.#clock.now();
+    if (now >= this.#timer.armedFor) this.#tellEnded(now);
   }
 
   /** The hold's times moved. */
@@ -42,14 +59,12 @@ export class Keeper {
 
   /** Loses what is past its end, renews what is due, and gives the time of the next round. */
   #round(now: number): number {
-    for (const hold of this.#holds) {
-      if (now >= hold.deadline) hold.loseByTime();
-      else if (now >= hold.slowAt) reportSlow(hold, now);
-    }
+    this.#tellEnded(now);
+    for (const hold of this.#holds) if (now >= hold.slowAt) reportSlow(hold, now);
     // Only then: whoever is told of a loss may release others, and those are not renewed (docs/spec.md §4.1).
     const due: Hold[] = [];
     for (const hold of this.#holds) {
-      if (now >= hold.renewUntil) hold.renewIn(Number.POSITIVE_INFINITY, now);
+      if (now >= hold.renewUntil && !hold.provisional) hold.renewIn(Number.POSITIVE_INFINITY, now);
       else if (now >= hold.renewFrom) due.push(hold);
     }
     for (const hold of due) {
@@ -62,9 +77,13 @@ export class Keeper {
     return next;
   }
 
+  #tellEnded(now: number): void {
+    for (const hold of this.#holds) if (now >= hold.deadline) hold.loseByTime();
+  }
+
   async #renew(holds: readonly Hold[], sentAt: number): Promise<void> {
     const items = holds.map((hold) => ({ grant: hold.grant, ttlMs: hold.ttlMs }));
-    const tickets = holds.map((hold) => hold.renewalSent(hold.ttlMs, sentAt, false));
+    const renewals = holds.map((hold) => hold.renewalSent(hold.ttlMs, sentAt, false));
     const deadline = holds.reduce((latest, hold) => Math.max(latest, hold.deadline), sentAt);
     let answer: unknown;
     try {
@@ -74,27 +93,22 @@ export class Keeper {
       answer = holds.map(() => ({ status: 'unknown', error }));
     }
     holds.forEach((hold, index) => {
-      this.#settle(
-        hold,
-        standingOf(answer, index),
-        tickets[index] as number,
-        sentAt,
-        (items[index] as { ttlMs: number }).ttlMs,
-      );
+      this.#settle(hold, standingOf(answer, index), renewals[index] as Renewal);
     });
   }
 
-  #settle(hold: Hold, standing: Standing, ticket: number, sentAt: number, ttlMs: number): void {
+  #settle(hold: Hold, standing: Standing, renewal: Renewal): void {
     if (hold.released) return;
     switch (standing.status) {
       case 'held':
-        hold.renewed(ticket, sentAt, ttlMs, standing.validForMs);
+        hold.renewed(renewal, standing.validForMs);
         this.reschedule(hold);
         return;
       case 'lost':
         hold.lose(standing.reason);
         return;
       case 'unknown':
+        renewal.unclear = true;
         publish('locks:renewal-failed', {
           ...identity(hold),
           remainingMs: hold.deadline - this.#clock.now(),

@@ -10,16 +10,18 @@ export async function renewNow(engine: Engine, hold: Hold, ttlMs: number | undef
   const ttl = ttlMs === undefined ? hold.ttlMs : checkTtl(ttlMs, backend.capabilities.ttl);
   const sentAt = engine.now();
   hold.ttlMs = ttl;
-  const ticket = hold.renewalSent(ttl, sentAt, true);
+  const renewal = hold.renewalSent(ttl, sentAt, true);
   const limitMs = hold.deadline - sentAt;
   engine.keeper.reschedule(hold);
+  // Unless it is answered clearly, the store may carry it out at any time.
+  renewal.unclear = true;
   const answer = await engine.ask('renew', resource, limitMs, (call) =>
     backend.renew([{ grant: hold.grant, ttlMs: ttl }], call),
   );
   const standing = standingOf(answer, 0);
   switch (standing.status) {
     case 'held':
-      hold.renewed(ticket, sentAt, ttl, standing.validForMs);
+      hold.renewed(renewal, standing.validForMs);
       engine.keeper.reschedule(hold);
       if (hold.lost !== undefined) throw hold.lost;
       return;

@@ -1,3 +1,4 @@
+import { runOutside } from '../scope/context.ts';
 import type { Clock } from './clock.ts';
 
 /** `setTimeout` fires at once above this. */
@@ -19,6 +20,11 @@ export class Timer {
     this.#fire = fire;
   }
 
+  /** When it fires next; `Infinity` for never. */
+  get armedFor(): number {
+    return this.#armedFor;
+  }
+
   /** Makes sure that the timer fires at `dueAt` or before. */
   noLaterThan(dueAt: number): void {
     if (dueAt >= this.#armedFor) return;
@@ -36,13 +42,16 @@ export class Timer {
     this.#armedFor = dueAt;
     // Rounded up: a timer that fires a fraction early would find nothing due and fire again at once.
     const delay = Math.min(Math.max(1, Math.ceil(dueAt - now)), LONGEST_TIMEOUT_MS);
-    this.#handle = setTimeout(() => {
-      this.#handle = undefined;
-      this.#armedFor = Number.POSITIVE_INFINITY;
-      const firedAt = this.#clock.now();
-      const next = this.#fire(firedAt);
-      if (next < this.#armedFor) this.#arm(next, firedAt);
-    }, delay);
+    // It serves all: it must not keep, nor run in, the reentrant scope of whoever happened to arm it.
+    this.#handle = runOutside(() => setTimeout(() => this.#onTime(), delay));
     this.#handle.unref();
+  }
+
+  #onTime(): void {
+    this.#handle = undefined;
+    this.#armedFor = Number.POSITIVE_INFINITY;
+    const firedAt = this.#clock.now();
+    const next = this.#fire(firedAt);
+    if (next < this.#armedFor) this.#arm(next, firedAt);
   }
 }

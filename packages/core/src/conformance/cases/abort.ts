@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
+import { inspect } from 'node:util';
 import type { LockBackend } from '../../backend/types.ts';
 import type { LockManager } from '../../create-locks.ts';
 import type { Lease } from '../../lease.ts';
@@ -8,6 +9,9 @@ import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
 import type { Stage } from '../stage.ts';
 import { startWaiting, watch } from '../waiter.ts';
+
+/** More than there are between the answer of a store and the end of an acquire. */
+const MOST_TURNS = 24;
 
 /** Soon nobody holds and nobody waits, and the lock can be had: what is given back may be on its way to the store. */
 async function nothingIsLeft(stage: Stage, locks: LockManager, name: string): Promise<void> {
@@ -190,6 +194,33 @@ export const abortCases: readonly ConformanceCase[] = [
       await holder.release();
       await (await waiting).release();
       assert.equal(listeners(), 0, 'after a wait');
+    },
+  },
+  {
+    id: 'abort/before-it-settles',
+    clause: '§2.3',
+    title: 'who aborts before the acquire is settled does not hold, however near the grant is',
+    async run(stage) {
+      const traffic = new Traffic();
+      const { locks } = await stage.client({ wrap: traffic.wrap, waitMs: 20 * stage.timing.slackMs });
+      // From the answer to the release on: one microtask later each time, until the waiter is settled by then.
+      for (let turns = 0, settled = false; turns < MOST_TURNS && !settled; turns += 1) {
+        const name = stage.name();
+        const holder = await locks.lock(name).acquire();
+        const controller = new AbortController();
+        const before = traffic.answersTo('attempt');
+        const acquiring = locks.lock(name).acquire({ signal: controller.signal });
+        watch(acquiring);
+        await stage.until('it waits', () => traffic.answersTo('attempt') > before);
+        await holder.release();
+        for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+        settled = !inspect(acquiring).includes('<pending>');
+        controller.abort(new Error('enough'));
+        const lease = await acquiring.catch(() => undefined);
+        if (!settled) assert.equal(lease, undefined, `aborted ${turns} turns after the release, it holds`);
+        await lease?.release();
+        await nothingIsLeft(stage, locks, name);
+      }
     },
   },
 ];

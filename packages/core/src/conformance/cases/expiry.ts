@@ -4,6 +4,7 @@ import { delegate } from '../delegate.ts';
 import { machineNow } from '../history.ts';
 import { leaseTenure, needs, processes } from '../needs.ts';
 import { grab, openCall } from '../raw.ts';
+import { startWaiting, type Waiter } from '../waiter.ts';
 
 /** When a lease ends, by the store's clock and by its holder's. */
 export const expiryCases: readonly ConformanceCase[] = [
@@ -200,6 +201,33 @@ export const expiryCases: readonly ConformanceCase[] = [
       lease.assertValid(10_000);
       assert.throws(() => lease.assertValid(60_000), { code: 'LOCK_LOST' });
       await lease.release();
+    },
+  },
+  {
+    id: 'expiry/short-hand-over-is-renewed-first',
+    clause: '§1.4',
+    title:
+      'a hand-over with minRemainingMs or less left is renewed before it is handed out, and keeps its turn',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const name = stage.name();
+      const { slackMs } = stage.timing;
+      const options = { ttlMs: 60_000, minRemainingMs: 10_000, waitMs: 20 * slackMs };
+      const { backend, locks } = await stage.client();
+      const holder = await locks.lock(name).acquire();
+      const waiters = [await startWaiting(stage, name, options), await startWaiting(stage, name, options)];
+      const inOrder = backend.capabilities.order === 'fifo';
+      const turns: number[] = [];
+      const leave = async (waiter: Waiter, index: number): Promise<void> => {
+        const lease = await waiter.lease;
+        assert.ok(lease.validForMs > 10_000, `waiter ${index} has ${lease.validForMs} ms left`);
+        if (inOrder) assert.equal(waiter.traffic.of('abandon'), 0, `waiter ${index} gave a hand-over back`);
+        turns.push(index);
+        await lease.release();
+      };
+      await holder.release();
+      await Promise.all(waiters.map(leave));
+      if (inOrder) assert.deepEqual(turns, [0, 1]);
     },
   },
 ];

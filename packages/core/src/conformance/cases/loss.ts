@@ -131,4 +131,17 @@ export const lossCases: readonly ConformanceCase[] = [
       assert.equal(await child.abortedAfterBlock(id, ttlMs + 50), true);
     },
   },
+  {
+    id: 'loss/blocked-loop-tells-before-the-next-holds',
+    clause: '§8.2',
+    title:
+      'a signal that was stored before the event loop was blocked has aborted when the next one here holds',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const ttlMs = stage.livingTtlMs;
+      const child = await stage.child();
+      const { id } = await child.acquire(stage.name(), { ttlMs, renewal: 'manual' });
+      assert.equal(await child.abortedBeforeNext(id, ttlMs + 50), true);
+    },
+  },
 ];

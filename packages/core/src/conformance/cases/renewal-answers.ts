@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
-import { NoReply } from '../delegate.ts';
+import { delegate, NoReply } from '../delegate.ts';
 import { leaseTenure, needs } from '../needs.ts';
 import { grab, holdersOf, openCall } from '../raw.ts';
 import { RenewalLog } from '../renewal-log.ts';
@@ -188,6 +188,44 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
       const asked = await locks.lock(stage.name()).acquire({ renewal: 'manual', ttlMs: 60_000 });
       await assert.rejects(asked.renew(), { code: 'LOCK_LOST', reason: 'taken-over' });
       assert.ok(asked.signal.aborted);
+    },
+  },
+  {
+    id: 'renewal/longer-one-overtakes-a-shorter',
+    clause: '§1.7',
+    title: 'a longer renewal that overtakes a shorter one is believed only while nobody else can hold',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const name = stage.name();
+      const ttlMs = stage.livingTtlMs;
+      let goOn = (): void => {};
+      const gate = new Promise<void>((resolve) => (goOn = resolve));
+      let sent = 0;
+      const { locks } = await stage.client({
+        ttlMs,
+        wrap: (backend) =>
+          delegate(backend, {
+            async renew(...args) {
+              sent += 1;
+              // The watchdog's is carried out only when the holder's own has been answered.
+              if (sent === 1) await gate;
+              return backend.renew(...args);
+            },
+          }),
+      });
+      const { locks: others } = await stage.client();
+      const lease = await locks.lock(name).acquire();
+      await stage.until('the watchdog renews', () => sent > 0, ttlMs);
+      await lease.renew(20 * ttlMs);
+      goOn();
+      const elapsed = stage.stopwatch();
+      while (elapsed() < ttlMs + 2 * stage.timing.slackMs) {
+        const other = await others.lock(name).tryAcquire();
+        if (other !== undefined) assert.equal(lease.validForMs, 0, 'another holds, and the lease is valid');
+        await stage.sleep(ttlMs / 10);
+      }
+      lease.assertValid();
+      await lease.release();
     },
   },
 ];

@@ -54,6 +54,7 @@ export class Child {
   untilAborted: Commands['untilAborted'] = (...args) => this.#tell('untilAborted', args);
   readAfterBlock: Commands['readAfterBlock'] = (...args) => this.#tell('readAfterBlock', args);
   abortedAfterBlock: Commands['abortedAfterBlock'] = (...args) => this.#tell('abortedAfterBlock', args);
+  abortedBeforeNext: Commands['abortedBeforeNext'] = (...args) => this.#tell('abortedBeforeNext', args);
   contend: Commands['contend'] = (...args) => this.#tell('contend', args);
   unhandled: Commands['unhandled'] = (...args) => this.#tell('unhandled', args);
 

@@ -46,6 +46,8 @@ export interface Commands {
   readAfterBlock(id: number, ms: number): Promise<Reading>;
   /** Blocks the event loop for `ms`; whether a signal stored before it has aborted in the timer phase that follows. */
   abortedAfterBlock(id: number, ms: number): Promise<boolean>;
+  /** Blocks the event loop for `ms`; whether a signal stored before it has aborted once another one here holds the resource. */
+  abortedBeforeNext(id: number, ms: number): Promise<boolean>;
   /** Takes the lock again and again. */
   contend(name: string, who: string, options: ContendOptions): Promise<readonly Stay[]>;
   /** How many timers keep the process alive. */

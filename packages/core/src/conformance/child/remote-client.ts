@@ -65,6 +65,15 @@ export class RemoteClient implements Commands {
     return signal.aborted;
   }
 
+  async abortedBeforeNext(id: number, ms: number): Promise<boolean> {
+    const { name, signal } = this.#lease(id);
+    block(ms);
+    const next = await this.#locks.lock(name).acquire();
+    const { aborted } = signal;
+    await next.release();
+    return aborted;
+  }
+
   async contend(
     name: string,
     who: string,

@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest';
+import type { Grant, LockBackend, Standing } from '../src/backend/types.ts';
+import { locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
+import { answerLater, contended, grant, held, noAnswer, scriptedBackend } from './scripted-backend.ts';
+
+const options = { ttlMs: 30_000, minRemainingMs: 5_000, waitMs: 60_000 };
+
+/** A store that hands over for two seconds. */
+function handingOver(script: Partial<LockBackend> = {}, more: Partial<Grant> = {}) {
+  return scriptedBackend({
+    attempt: () => Promise.resolve(contended),
+    awaitTurn: (request, call) => Promise.resolve(grant(request, call, { validForMs: 2_000, ...more })),
+    ...script,
+  });
+}
+
+test('a hand-over with less left than asked for is renewed before it is given out', async () => {
+  const { answer, give } = answerLater<void>();
+  const backend = handingOver({ renew: (items) => answer.then(() => held(items)) });
+  const acquiring = locksOn(backend, options).lock('a').acquire();
+  await settled();
+  expect(backend.of('renew')).toMatchObject([{ ttlMs: 30_000 }]);
+  give();
+  const lease = await acquiring;
+  expect(lease.validForMs).toBeGreaterThan(29_000);
+  lease.assertValid(5_000);
+  expect(backend.of('abandon')).toEqual([]);
+  expect(backend.of('attempt')).toHaveLength(1);
+});
+
+test('it counts from when the renewal was sent, and for as long as the store says', async () => {
+  useFakeClock();
+  const { answer, give } = answerLater<void>();
+  const renewed: readonly Standing[] = [{ status: 'held', validForMs: 20_000 }];
+  const backend = handingOver({
+    awaitTurn: (request, call) =>
+      Promise.resolve(grant(request, call, { validForMs: 2_000, countedFrom: call.now() - 300 })),
+    renew: () => answer.then(() => renewed),
+  });
+  const acquiring = locksOn(backend, options).lock('a').acquire();
+  await settled();
+  await pass(1_000);
+  give();
+  expect((await acquiring).validForMs).toBe(20_000 - 202 - 1_000);
+});
+
+test('one with enough left is given out as it is', async () => {
+  const backend = handingOver({}, { validForMs: 6_000 });
+  await locksOn(backend, options).lock('a').acquire();
+  expect(backend.of('renew')).toEqual([]);
+});
+
+test.each<[string, LockBackend['renew']]>([
+  ['is lost', () => Promise.resolve([{ status: 'lost', reason: 'taken-over' }])],
+  ['fails', () => Promise.reject(new Error('down'))],
+  ['leaves too little', () => Promise.resolve([{ status: 'held', validForMs: 4_000 }])],
+])('one whose renewal %s is given back, and tried again after a pause', async (_, renew) => {
+  useFakeClock();
+  const backend = handingOver({ renew });
+  const acquiring = rejectionOf(
+    locksOn(backend, { ...options, waitMs: 1_000 })
+      .lock('a')
+      .acquire(),
+  );
+  await settled();
+  expect(backend.of('abandon')).toHaveLength(1);
+  await pass(1_000);
+  expect(await acquiring).toBe('LOCK_BACKEND');
+  // 20 ms, 40 ms, 80 ms …: not in a tight loop.
+  expect(backend.of('attempt').length).toBeLessThan(9);
+  expect(new Set(backend.of('attempt').flatMap(({ ids }) => ids)).size).toBe(backend.of('attempt').length);
+});
+
+test('who gives up while it is renewed leaves nothing', async () => {
+  const backend = handingOver({ renew: noAnswer });
+  const controller = new AbortController();
+  const acquiring = locksOn(backend, options).lock('a').acquire({ signal: controller.signal });
+  acquiring.catch(() => {});
+  await settled();
+  controller.abort(new Error('enough'));
+  await expect(acquiring).rejects.toThrow('enough');
+  expect(backend.of('abandon')).toHaveLength(1);
+});
