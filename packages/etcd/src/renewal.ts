@@ -16,6 +16,12 @@ import { ChangedMeanwhileError, NoAnswerError } from './retryable.ts';
 /** A server takes 128 operations in one transaction. */
 const CHUNK = 100;
 
+/** A keep-alive that is under way. */
+interface Asked {
+  readonly lease: Lease;
+  readonly answer: Promise<Renewed | Error>;
+}
+
 /** Renewal of many leases: a keep-alive for each, on one stream, and one transaction that reads a hundred keys. */
 export class Renewal {
   readonly #port: EtcdPort;
@@ -45,9 +51,7 @@ export class Renewal {
     // Both are sent at once: what the two answers say together is as good as one after the other.
     const renewals = items.map(({ ttlMs }, index) => {
       const lease = known[index]?.hold?.lease;
-      return lease?.wantedSeconds === Math.ceil(ttlMs / 1_000)
-        ? settled(this.#leases.renew(lease))
-        : undefined;
+      return lease !== undefined && isFor(lease, ttlMs) ? this.#ask(lease) : undefined;
     });
     const reads = items.map(({ grant: { request } }) =>
       read({ key: this.#keys.of(request.resource, request.acquisitionId) }),
@@ -65,7 +69,7 @@ export class Renewal {
     { grant, ttlMs }: RenewItem,
     acquisition: Acquisition | undefined,
     kv: IKeyValue | undefined,
-    renewal: Promise<Renewed | Error> | undefined,
+    asked: Asked | undefined,
     raftTerm: number,
     call: Call,
   ): Promise<Standing> {
@@ -74,27 +78,23 @@ export class Renewal {
       return await this.#lost(grant, acquisition, call);
     }
     // Another client's grant: its key says what it hangs on.
-    if (hold === undefined)
-      return await this.#judge(undefined, settled(this.#leases.renew(leaseAt(kv))), raftTerm);
-    if (hold.movedTo?.id === kv.lease) {
-      hold.lease = hold.movedTo;
-      if (acquisition !== undefined) acquisition.lease = hold.lease;
+    if (acquisition === undefined || hold === undefined)
+      return await this.#judge(undefined, this.#ask(leaseAt(kv)), raftTerm);
+    if (hold.movedTo?.id === kv.lease) this.#moved(acquisition, hold, hold.movedTo);
+    const { lease } = hold;
+    if (lease.id !== kv.lease || !isFor(lease, ttlMs)) {
+      return await this.#move(acquisition, hold, decodeEntry(kv), ttlMs, call);
     }
-    if (hold.lease.id !== kv.lease || renewal === undefined) {
-      return await this.#move(acquisition as Acquisition, hold, decodeEntry(kv), ttlMs, call);
-    }
-    const standing = await this.#judge(hold, renewal, raftTerm);
+    const standing = await this.#judge(hold, asked?.lease === lease ? asked : this.#ask(lease), raftTerm);
     // The lease is no more, and so the key; it was still there when it was read.
     return standing.status === 'lost' ? await this.#lost(grant, acquisition, call) : standing;
   }
 
-  async #judge(
-    hold: Hold | undefined,
-    renewal: Promise<Renewed | Error>,
-    raftTerm: number,
-  ): Promise<Standing> {
-    const renewed = await renewal;
+  async #judge(hold: Hold | undefined, { lease, answer }: Asked, raftTerm: number): Promise<Standing> {
+    const renewed = await answer;
     if (renewed instanceof Error) return { status: 'unknown', error: renewed };
+    // What is said of a lease that the key was moved away from, is not said of the hold.
+    if (hold !== undefined && hold.lease !== lease) return changed();
     if (renewed.ttlSeconds === 0) return { status: 'lost', reason: 'force-released' };
     if (!counts(renewed, raftTerm)) {
       return {
@@ -116,6 +116,7 @@ export class Renewal {
     call: Call,
   ): Promise<Standing> {
     const { key } = acquisition;
+    const { lease: from } = hold;
     const lease = await this.#leases.grant(ttlMs, call);
     if (acquisition.ended) this.#leases.drop(lease);
     acquisition.assertWanted();
@@ -123,23 +124,34 @@ export class Renewal {
     const put = { request_put: { key, value: encodeAgain(own, own.mode), lease: lease.id } };
     const was = acquisition.doubtful;
     acquisition.doubtful = true;
-    const { succeeded } = await this.#port.txn(
-      { compare: [modifiedAt(key, own.modRevision)], success: [put], failure: [] },
+    const response = await this.#port.txn(
+      { compare: [modifiedAt(key, own.modRevision)], success: [put], failure: [read({ key })] },
       call,
     );
     acquisition.doubtful = was;
-    if (!succeeded) {
+    // An earlier sending of it may have been the one that did it.
+    if (!response.succeeded && keysAt(response, 0)[0]?.lease !== lease.id) {
       this.#leases.drop(lease);
-      return { status: 'unknown', error: new ChangedMeanwhileError('the hold changed while it was renewed') };
+      return changed();
     }
-    this.#leases.drop(hold.lease);
-    delete hold.movedTo;
-    hold.lease = lease;
+    this.#leases.drop(from);
+    // Another renewal, which read the key before this was answered, may have moved it on.
+    if (hold.lease !== from && hold.lease !== lease) return changed();
+    this.#moved(acquisition, hold, lease);
     lease.fresh = false;
-    if (!acquisition.ended) acquisition.lease = lease;
     const validForMs = lease.ttlSeconds * 1_000;
     hold.endsAt = performance.now() + validForMs;
     return { status: 'held', validForMs };
+  }
+
+  #moved(acquisition: Acquisition, hold: Hold, lease: Lease): void {
+    if (hold.movedTo === lease) delete hold.movedTo;
+    hold.lease = lease;
+    if (!acquisition.ended) acquisition.lease = lease;
+  }
+
+  #ask(lease: Lease): Asked {
+    return { lease, answer: settled(this.#leases.renew(lease)) };
   }
 
   async #lost({ lost }: Grant, acquisition: Acquisition | undefined, call: Call): Promise<Standing> {
@@ -156,6 +168,14 @@ export class Renewal {
 
 function settled(renewal: Promise<Renewed>): Promise<Renewed | Error> {
   return renewal.catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
+}
+
+function isFor({ wantedSeconds }: Lease, ttlMs: number): boolean {
+  return wantedSeconds === Math.ceil(ttlMs / 1_000);
+}
+
+function changed(): Standing {
+  return { status: 'unknown', error: new ChangedMeanwhileError('the hold changed while it was renewed') };
 }
 
 function leaseAt({ lease }: IKeyValue): Lease {

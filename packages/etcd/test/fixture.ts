@@ -1,6 +1,12 @@
 import type { AcquireRequest, Call, Grant, LockBackend, LockMode } from '@locks/core/backend';
 import { type EtcdServer, startEtcd } from '@locks/test-servers';
-import { Etcd3, type ITxnRequest, type ITxnResponse } from 'etcd3';
+import {
+  Etcd3,
+  type ILeaseKeepAliveRequest,
+  type ILeaseKeepAliveResponse,
+  type ITxnRequest,
+  type ITxnResponse,
+} from 'etcd3';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { type EtcdBackendOptions, type EtcdCapabilities, etcdBackend } from '../src/index.ts';
 
@@ -73,7 +79,10 @@ export interface HeldBack {
   deliver(): Promise<ITxnResponse>;
 }
 
-function deferred<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T | Promise<T>) => void } {
+export function deferred<T>(): {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T | Promise<T>) => void;
+} {
   let resolve: (value: T | Promise<T>) => void = () => {};
   const promise = new Promise<T>((settle) => {
     resolve = settle;
@@ -108,6 +117,48 @@ export function holdBack(
       arrival.resolve();
       return await answered.promise;
     },
+  };
+}
+
+/** The answer to the next transaction that `matches` is lost after `between`, and the client sends it once more. */
+export function sendTwice(
+  client: Etcd3,
+  matches: (request: ITxnRequest) => boolean,
+  between: () => Promise<unknown> = async () => {},
+): void {
+  const { kv } = client;
+  const send = kv.txn.bind(kv);
+  kv.txn = async (request, options) => {
+    if (!matches(request)) return await send(request, options);
+    kv.txn = send;
+    await send(request, options);
+    await between();
+    return await send(request, options);
+  };
+}
+
+/** Has a say in the keep-alives of a client, those of the next stream on. */
+export function interceptKeepAlives(
+  client: Etcd3,
+  {
+    write = (send) => send(),
+    answered = (answer) => answer,
+  }: {
+    readonly write?: (send: () => void) => void;
+    readonly answered?: (answer: ILeaseKeepAliveResponse) => ILeaseKeepAliveResponse;
+  },
+): void {
+  const { leaseClient } = client;
+  const open = leaseClient.leaseKeepAlive.bind(leaseClient);
+  leaseClient.leaseKeepAlive = async (...args) => {
+    const stream = await open(...args);
+    const send = stream.write.bind(stream);
+    const on = stream.on.bind(stream) as (event: string, listener: (data: never) => void) => unknown;
+    return Object.assign(stream, {
+      write: (sent: ILeaseKeepAliveRequest) => write(() => send(sent)),
+      on: (event: string, listener: (data: ILeaseKeepAliveResponse) => void) =>
+        on(event, event === 'data' ? (data: ILeaseKeepAliveResponse) => listener(answered(data)) : listener),
+    });
   };
 }
 

@@ -1,0 +1,113 @@
+import { describe, expect, test, vi } from 'vitest';
+import {
+  call,
+  deferred,
+  freshName,
+  grants,
+  holdBack,
+  interceptKeepAlives,
+  request,
+  sendTwice,
+  take,
+  useEtcd,
+} from './fixture.ts';
+
+describe('a renewal with another ttl', () => {
+  const etcd = useEtcd();
+  const leaseOf = async (name: string): Promise<string | undefined> =>
+    (await etcd.client().getAll().prefix(`locks/${name}/`).exec()).kvs[0]?.lease;
+  const untilEnded = async (lease: string | undefined): Promise<void> => {
+    const { leaseClient } = etcd.client();
+    await vi.waitFor(async () => {
+      expect(Number((await leaseClient.leaseTimeToLive({ ID: lease as string })).TTL)).toBe(-1);
+    });
+  };
+  test('keeps the lock when its answer is lost and it is sent again', async () => {
+    const client = etcd.client();
+    const backend = etcd.open(client);
+    const wanted = request(freshName(), undefined, 20_000);
+    const grant = await take(backend, wanted);
+    const before = await leaseOf(wanted.resource);
+    sendTwice(client, grants(wanted));
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toEqual([
+      { status: 'held', validForMs: 60_000 },
+    ]);
+    await untilEnded(before);
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toEqual([
+      { status: 'held', validForMs: 60_000 },
+    ]);
+    expect(await backend.release(grant, call)).toBe('released');
+  });
+
+  test('ends the lease that it was to have when something else was written meanwhile', async () => {
+    const client = etcd.client();
+    const backend = etcd.open(client);
+    const wanted = request(freshName(), undefined, 20_000);
+    const grant = await take(backend, wanted);
+    const before = await leaseOf(wanted.resource);
+    const put = holdBack(client, grants(wanted));
+    const renewal = backend.renew([{ grant, ttlMs: 60_000 }], call);
+    await put.sent;
+    const { leases } = await client.leaseClient.leaseLeases();
+    await backend.downgrade(grant, call);
+    await put.deliver();
+    expect(await renewal).toMatchObject([{ status: 'unknown' }]);
+    expect(await leaseOf(wanted.resource)).toBe(before);
+    await vi.waitFor(async () => {
+      expect((await client.leaseClient.leaseLeases()).leases).toHaveLength(leases.length - 1);
+    });
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
+    expect(await backend.release(grant, call)).toBe('released');
+  });
+
+  test('is not undone by an earlier renewal whose keep-alive comes late', async () => {
+    const client = etcd.client();
+    const backend = etcd.open(client);
+    const wanted = request(freshName(), undefined, 20_000);
+    const grant = await take(backend, wanted);
+    const before = await leaseOf(wanted.resource);
+    const keepAlive = deferred<() => void>();
+    interceptKeepAlives(client, { write: keepAlive.resolve });
+    const reads = vi.spyOn(client.kv, 'txn');
+    const earlier = backend.renew([{ grant, ttlMs: 20_000 }], call);
+    const deliver = await keepAlive.promise;
+    await reads.mock.results[0]?.value;
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
+    await untilEnded(before);
+    deliver();
+    expect(await earlier).toMatchObject([{ status: 'unknown' }]);
+    expect(grant.lost?.aborted).toBe(false);
+    expect(await backend.release(grant, call)).toBe('released');
+  });
+
+  test('is not undone by another one that sees what it wrote before its answer comes', async () => {
+    const client = etcd.client();
+    const backend = etcd.open(client);
+    const wanted = request(freshName(), undefined, 20_000);
+    const grant = await take(backend, wanted);
+    const before = await leaseOf(wanted.resource);
+    const written = deferred<void>();
+    const answer = deferred<void>();
+    const send = client.kv.txn.bind(client.kv);
+    client.kv.txn = async (sent, options) => {
+      const response = await send(sent, options);
+      if (!grants(wanted)(sent)) return response;
+      client.kv.txn = send;
+      written.resolve();
+      await answer.promise;
+      return response;
+    };
+    const first = backend.renew([{ grant, ttlMs: 60_000 }], call);
+    await written.promise;
+    const second = await backend.renew([{ grant, ttlMs: 60_000 }], call);
+    answer.resolve();
+    const standings = [second, await first].flat();
+    expect(standings).toEqual([
+      { status: 'held', validForMs: 60_000 },
+      { status: 'held', validForMs: 60_000 },
+    ]);
+    await untilEnded(before);
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
+    expect(await backend.release(grant, call)).toBe('released');
+  });
+});
