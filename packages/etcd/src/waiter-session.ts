@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Call } from '@locks/core/backend';
 import type { ICompare, IKeyValue, IRequestOp } from 'etcd3';
+import { keysAt, revisionOf } from './answer.ts';
 import { absent, modifiedAt, present, read, when } from './conditions.ts';
 import type { EtcdPort } from './etcd-port.ts';
 import type { KeepAlive } from './keep-alive.ts';
@@ -100,8 +101,13 @@ export class WaiterSession {
     const { id: lease, ttlSeconds } = await this.#port.leaseGrant(this.#ttlSeconds, call);
     const marker = this.#keys.session(randomUUID());
     const put = { request_put: { key: marker, value: Buffer.from(''), lease } };
-    const { header } = await this.#port.txn({ compare: [absent(marker)], success: [put], failure: [] }, call);
-    const session: Session = { lease, marker, revision: Number(header.revision) };
+    const written = await this.#port.txn(
+      { compare: [absent(marker)], success: [put], failure: [read({ key: marker })] },
+      call,
+    );
+    // An earlier sending may have been the one that wrote it: what the store has come to since is not its revision.
+    const revision = written.succeeded ? revisionOf(written) : Number(keysAt(written, 0)[0]?.mod_revision);
+    const session: Session = { lease, marker, revision };
     this.#current = session;
     this.#usedAt = performance.now();
     this.#beat(session, ttlSeconds * 1_000, sentAt);

@@ -1,5 +1,16 @@
+import type { ITxnRequest } from 'etcd3';
 import { describe, expect, test } from 'vitest';
-import { acquire, call, callFor, Counted, freshName, request, take, useEtcd } from './fixture.ts';
+import {
+  acquire,
+  call,
+  callFor,
+  Counted,
+  freshName,
+  request,
+  sendTwice,
+  take,
+  useEtcd,
+} from './fixture.ts';
 
 describe('leases and sessions', () => {
   const etcd = useEtcd();
@@ -36,6 +47,24 @@ describe('leases and sessions', () => {
     expect(after.kvs[0]?.create_revision).toBe(kvs[0]?.create_revision as string);
     await holder.release(first, call);
     expect(await turn).toBeDefined();
+  });
+
+  test('queues at once also where the marker of its session had to be sent twice', async () => {
+    const counted = new Counted(etcd.client());
+    const [holder, backend] = [etcd.open(), etcd.open(counted.client)];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    const writesMarker = ({ success = [] }: ITxnRequest) =>
+      success.some(({ request_put: put }) => put?.key?.toString().startsWith('locks//') === true);
+    sendTwice(counted.client, writesMarker, async () => {
+      await etcd.client().put('foreign').value('written meanwhile');
+    });
+    const waiting = request(name);
+    expect((await backend.attempt(waiting, true, call)).status).toBe('contended');
+    // It finds the lock in use, and queues; the marker.
+    expect(counted.take()['txn']).toBeLessThanOrEqual(4);
+    await holder.release(first, call);
+    expect((await backend.attempt(waiting, true, call)).status).toBe('granted');
   });
 
   test('a process whose session ended is told so soon, and queues again', async () => {
