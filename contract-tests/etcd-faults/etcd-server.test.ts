@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { failure, figure, Lab, lossOf, untilWaiting } from './lab.ts';
 
@@ -47,6 +48,29 @@ describe.concurrent('what happens to the server and the network', { timeout: 40_
     expect(order).toEqual(['first', 'second']);
     expect(tokens[0]).toBeGreaterThan(lease.fencingToken as bigint);
     expect(tokens[1]).toBeGreaterThan(tokens[0] as bigint);
+  });
+
+  it('away for longer than the sessions of waiters last: they keep their places, then and afterwards', async () => {
+    await using lab = new Lab();
+    const etcd = await lab.etcd();
+    const admin = lab.admin(etcd.url);
+    const backend = { waiterTtlMs: 1_000, callTimeoutMs: 1_000 };
+    const [holder, waiter] = [lab.locks(etcd.url, { ttlMs: 20_000 }), lab.locks(etcd.url, { backend })];
+    const lease = await holder.lock('a').acquire();
+    const entered = waiter.lock('a').acquire({ waitMs: 30_000 });
+    await untilWaiting(holder, 'a');
+    const places = async () =>
+      (await admin.getAll().prefix('locks/a/').exec()).kvs.map((kv) => kv.create_revision).toSorted();
+    const before = await places();
+    await etcd.kill();
+    await delay(3_000);
+    await etcd.restart();
+    await untilWaiting(holder, 'a');
+    // A session that nobody renews any more would end meanwhile.
+    await delay(3_000);
+    expect(await places()).toEqual(before);
+    await lease.release();
+    await (await entered).release();
   });
 
   it('stopped for longer than the ttl: the loss is told by time, before the waiter can enter', async () => {

@@ -17,6 +17,7 @@ export interface Session {
 
 /** Kept alive so long after the last waiter, since the next one often comes soon. */
 const LINGER_MS = 5_000;
+const VERIFY_MS = 1_000;
 
 /**
  * One lease for all waiters of one backend, so that a hundred of them cost the server no more than one, and a key under
@@ -97,7 +98,6 @@ export class WaiterSession {
   }
 
   async #make(call: Call): Promise<Session> {
-    const sentAt = performance.now();
     const { id: lease, ttlSeconds } = await this.#port.leaseGrant(this.#ttlSeconds, call);
     const marker = this.#keys.session(randomUUID());
     const put = { request_put: { key: marker, value: Buffer.from(''), lease } };
@@ -110,12 +110,11 @@ export class WaiterSession {
     const session: Session = { lease, marker, revision };
     this.#current = session;
     this.#usedAt = performance.now();
-    this.#beat(session, ttlSeconds * 1_000, sentAt);
+    this.#beat(session, ttlSeconds * 1_000);
     return session;
   }
 
-  #beat(session: Session, ttlMs: number, sentAt: number): void {
-    let aliveUntil = sentAt + ttlMs;
+  #beat(session: Session, ttlMs: number): void {
     clearInterval(this.#timer);
     this.#timer = setInterval(() => {
       const now = performance.now();
@@ -123,15 +122,23 @@ export class WaiterSession {
       this.#onTick();
       this.#keepAlive.renew(session.lease).then(
         ({ ttlSeconds }) => {
-          if (ttlSeconds === 0) this.#lost(session);
-          else aliveUntil = now + ttlMs;
+          if (ttlSeconds === 0) this.#verify(session);
         },
         () => {
-          // Only a hint: whether the places are still there, the store says at the next look.
-          if (performance.now() > aliveUntil) this.#lost(session);
+          // However long there was no answer, the cluster may have kept it: a new leader gives it its whole ttl again.
         },
       );
     }, ttlMs / 3).unref();
+  }
+
+  /** A leader that was replaced while it stood still may never have heard of the session: the marker itself says. */
+  #verify(session: Session): void {
+    this.#port.txn({ compare: [], success: [readMarker(session)], failure: [] }, VERIFY_MS).then(
+      (response) => this.seen(session, keysAt(response, 0)[0]),
+      () => {
+        // The next keep-alive asks again.
+      },
+    );
   }
 
   #lost(session: Session): void {

@@ -1,11 +1,12 @@
 import type { ITxnRequest } from 'etcd3';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   acquire,
   call,
   callFor,
   Counted,
   freshName,
+  interceptKeepAlives,
   request,
   sendTwice,
   take,
@@ -45,6 +46,33 @@ describe('leases and sessions', () => {
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     const after = await etcd.client().getAll().prefix(`locks/${name}/${waiting.acquisitionId}`).exec();
     expect(after.kvs[0]?.create_revision).toBe(kvs[0]?.create_revision as string);
+    await holder.release(first, call);
+    expect(await turn).toBeDefined();
+  });
+
+  test('a session is not taken for ended because a leader that knows nothing of it said so', async () => {
+    const client = etcd.client();
+    let stale = false;
+    interceptKeepAlives(client, {
+      answered: (answer) => {
+        const given = stale ? { ...answer, TTL: '0' } : answer;
+        stale = false;
+        return given;
+      },
+    });
+    const [holder, backend] = [etcd.open(), etcd.open(client, { waiterTtlMs: 1_000 })];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    const waiting = request(name);
+    await backend.attempt(waiting, true, call);
+    const turn = backend.awaitTurn(waiting, callFor(20_000));
+    const key = `locks/${name}/${waiting.acquisitionId}`;
+    const before = (await etcd.client().get(key).exec()).kvs[0]?.create_revision;
+    stale = true;
+    await vi.waitFor(() => expect(stale).toBe(false), 5_000);
+    // Without another keep-alive it would have ended.
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect((await etcd.client().get(key).exec()).kvs[0]?.create_revision).toBe(before);
     await holder.release(first, call);
     expect(await turn).toBeDefined();
   });
