@@ -14,7 +14,8 @@ export interface Validity {
 /**
  * A keep-alive counts only if its server had heard of the newest leader that a transaction of the same time was
  * answered under. A leader that was replaced while it stood still answers keep-alives all the same, from what it
- * remembers; its successor gave every lease its full ttl, counted from an election before ours.
+ * remembers, and for a lease that its successor granted it says that there is none; its successor gave every lease its
+ * full ttl, counted from an election before ours.
  */
 export function counts(renewed: Renewed, raftTerm: number): boolean {
   return renewed.raftTerm >= raftTerm;
@@ -39,9 +40,8 @@ export async function validityOf(
   if (renewal === undefined) return { countedFrom: lease.grantedFrom, ttlSeconds: lease.ttlSeconds };
   for (const again of [false, true]) {
     const renewed = await (again ? leases.renew(lease) : renewal.catch(() => undefined));
-    if (renewed?.ttlSeconds === 0) return undefined;
     if (renewed !== undefined && counts(renewed, raftTerm)) {
-      return { countedFrom: sentAt, ttlSeconds: renewed.ttlSeconds };
+      return renewed.ttlSeconds === 0 ? undefined : { countedFrom: sentAt, ttlSeconds: renewed.ttlSeconds };
     }
   }
   throw new NoAnswerError('the cluster changed its leader: how long the lease lasts is not known');

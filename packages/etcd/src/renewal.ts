@@ -95,13 +95,13 @@ export class Renewal {
     if (renewed instanceof Error) return { status: 'unknown', error: renewed };
     // What is said of a lease that the key was moved away from, is not said of the hold.
     if (hold !== undefined && hold.lease !== lease) return changed();
-    if (renewed.ttlSeconds === 0) return { status: 'lost', reason: 'force-released' };
     if (!counts(renewed, raftTerm)) {
       return {
         status: 'unknown',
         error: new NoAnswerError('the keep-alive was answered by an earlier leader'),
       };
     }
+    if (renewed.ttlSeconds === 0) return { status: 'lost', reason: 'force-released' };
     const validForMs = renewed.ttlSeconds * 1_000;
     if (hold !== undefined) hold.endsAt = performance.now() + validForMs;
     return { status: 'held', validForMs };

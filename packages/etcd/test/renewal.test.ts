@@ -1,6 +1,8 @@
+import type { Etcd3 } from 'etcd3';
 import { describe, expect, test, vi } from 'vitest';
 import {
   call,
+  Counted,
   deferred,
   freshName,
   grants,
@@ -108,6 +110,44 @@ describe('a renewal with another ttl', () => {
     ]);
     await untilEnded(before);
     expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
+    expect(await backend.release(grant, call)).toBe('released');
+  });
+});
+
+/** What a leader says that was replaced while it stood still: it may never have heard of a lease that its successor granted. */
+describe('an earlier leader that knows nothing of the lease', () => {
+  const etcd = useEtcd();
+  const answerOnce = (client: Etcd3): void => {
+    let told = false;
+    interceptKeepAlives(client, {
+      answered: (answer) => {
+        const { header } = answer;
+        const stale = !told;
+        told = true;
+        return stale ? { ...answer, TTL: '0', header: { ...header, raft_term: '0' } } : answer;
+      },
+    });
+  };
+
+  test('ends no hold', async () => {
+    const client = etcd.client();
+    answerOnce(client);
+    const backend = etcd.open(client);
+    const grant = await take(backend, request(freshName()));
+    expect(await backend.renew([{ grant, ttlMs: 20_000 }], call)).toMatchObject([{ status: 'unknown' }]);
+    expect(grant.lost?.aborted).toBe(false);
+    expect(await backend.renew([{ grant, ttlMs: 20_000 }], call)).toMatchObject([{ status: 'held' }]);
+    expect(await backend.release(grant, call)).toBe('released');
+  });
+
+  test('is asked no more about a lease that is used again', async () => {
+    const counted = new Counted(etcd.client());
+    answerOnce(counted.client);
+    const backend = etcd.open(counted.client);
+    await backend.release(await take(backend, request(freshName())), call);
+    counted.take();
+    const grant = await take(backend, request(freshName()));
+    expect(counted.take()).toEqual({ txn: 1 });
     expect(await backend.release(grant, call)).toBe('released');
   });
 });
