@@ -19,6 +19,10 @@ export class Lab implements AsyncDisposable {
     return this.#stack.use(resource);
   }
 
+  defer(close: () => Promise<void>): void {
+    this.#stack.defer(close);
+  }
+
   async server(): Promise<ZooKeeperServer> {
     return this.use(await startZookeeper());
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
-import { zookeeperBackend } from '@locks/zookeeper';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type NodeZooKeeperClient, zookeeperBackend } from '@locks/zookeeper';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { childrenOf, withAdmin } from '../src/zookeeper/admin.ts';
 import {
   countTraffic,
@@ -18,6 +18,8 @@ import {
 } from './lab.ts';
 
 let server: ZooKeeperServer;
+
+const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
 
 beforeAll(async () => {
   server = await startZookeeper();
@@ -51,7 +53,6 @@ test.concurrent('after a lost reply a node of another session is not adopted, th
   await using lab = new Lab();
   const proxy = await lab.proxy(server);
   const backend = zookeeperBackend({ servers: `${proxy.host}:${proxy.port}`, sessionTimeoutMs: 8_000 });
-  const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
   const request = {
     resource: 'adopted',
     acquisitionId: 'the-id',
@@ -88,7 +89,6 @@ test.concurrent('an attempt that is given up while it still connects makes no no
     servers: `${proxy.host}:${proxy.port}`,
     prepare: (client) => countTraffic(client, traffic),
   });
-  const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
   const request = {
     resource: 'connecting',
     acquisitionId: 'given-up',
@@ -137,6 +137,88 @@ test.concurrent('the reply to a release is lost: it is released once, and the ne
   await releasing;
   next.assertValid();
   await next.release();
+});
+
+/** Repeats it until there is a connection again. */
+async function afterReconnect(work: () => Promise<unknown>): Promise<void> {
+  await waitUntil(() => work().then(() => true), { what: 'the connection to be back' });
+}
+
+describe.concurrent('a downgrade whose replies are lost', () => {
+  /** A hold that was turned into a shared one, and does not know it. */
+  async function unanswered(lab: Lab, resource: string, { guarded }: { readonly guarded: boolean }) {
+    const proxy = await lab.proxy(server);
+    const backend = zookeeperBackend({ servers: `${proxy.host}:${proxy.port}`, sessionTimeoutMs: 8_000 });
+    lab.defer(() => backend.close());
+    const mode = { kind: 'exclusive' } as const;
+    const attempt = await backend.attempt(
+      { resource, acquisitionId: 'downgraded', mode, ttlMs: 30_000 },
+      false,
+      call,
+    );
+    if (attempt.status !== 'granted') return expect.fail(`it is ${attempt.status}`);
+    const { grant } = attempt;
+    if (guarded) await backend.renew([{ grant, ttlMs: 30_000 }], call);
+    proxy.blackhole({ direction: 'toClient' });
+    const downgrade = backend.downgrade?.(grant, call).catch((error: unknown) => error);
+    await waitUntil(
+      async () =>
+        (await childrenOf(server.address, parentOf(resource))).every((name) => name.startsWith('s.')),
+      { what: 'the downgrade' },
+    );
+    await proxy.heal();
+    expect(await downgrade).toMatchObject({ code: 'CONNECTION_LOSS' });
+    return { backend, grant };
+  }
+
+  test('the release deletes the node that it made', async () => {
+    await using lab = new Lab();
+    const { backend, grant } = await unanswered(lab, 'unanswered-1', { guarded: false });
+    await afterReconnect(() => backend.release(grant, call));
+    expect(await childrenOf(server.address, parentOf('unanswered-1'))).toEqual([]);
+  });
+
+  test('the hold goes on as a shared one, whose deletion is told', async () => {
+    await using lab = new Lab();
+    const { backend, grant } = await unanswered(lab, 'unanswered-2', { guarded: true });
+    // Answered after what the reconnect itself asks for, and after what follows from that.
+    for (let times = 0; times < 3; times += 1)
+      await afterReconnect(() => backend.inspect('unanswered-2', call));
+    expect(grant.lost?.aborted).toBe(false);
+    const others = lab.locks(server);
+    const reader = await others.readWriteLock('unanswered-2').read.acquire({ waitMs: 5_000 });
+    expect(await others.readWriteLock('unanswered-2').write.tryAcquire()).toBeUndefined();
+    expect(await backend.downgrade?.(grant, call)).toEqual({ status: 'held' });
+    await others.forceRelease('unanswered-2', { acquisitionId: 'downgraded' });
+    await waitUntil(() => grant.lost?.aborted, { what: 'the loss to be told' });
+    expect(grant.lost?.reason).toBe('force-released');
+    await reader.release();
+  });
+
+  test('nothing stays where only the first half of it was done', async () => {
+    await using lab = new Lab();
+    const lossy = (client: NodeZooKeeperClient): void => {
+      const remove = client.remove.bind(client);
+      let lost = false;
+      client.remove = (path, done) => {
+        if (lost || !path.includes('/x.')) return remove(path, done);
+        lost = true;
+        done(Object.assign(new Error('CONNECTION_LOSS'), { code: -4 }));
+      };
+    };
+    const backend = zookeeperBackend({ servers: server.address, prepare: lossy });
+    lab.defer(() => backend.close());
+    const attempt = await backend.attempt(
+      { resource: 'half', acquisitionId: 'half', mode: { kind: 'exclusive' }, ttlMs: 30_000 },
+      false,
+      call,
+    );
+    if (attempt.status !== 'granted') return expect.fail(`it is ${attempt.status}`);
+    await expect(backend.downgrade?.(attempt.grant, call)).rejects.toMatchObject({ code: 'CONNECTION_LOSS' });
+    expect(await childrenOf(server.address, parentOf('half'))).toHaveLength(2);
+    expect(await backend.release(attempt.grant, call)).toBe('released');
+    expect(await childrenOf(server.address, parentOf('half'))).toEqual([]);
+  });
 });
 
 test.concurrent('a cut connection within the session costs neither a hold nor a waiter', async () => {

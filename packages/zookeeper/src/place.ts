@@ -28,6 +28,8 @@ export class Place {
   #token: bigint | undefined;
   /** A create got no answer: there may be a node. */
   #uncertain = false;
+  /** A downgrade got no answer: there may be a node of a reader as well, or in place of this one. */
+  #maybeShared = false;
   #entering: Promise<Line> | undefined;
   #leavings = 0;
   #guarded = false;
@@ -103,12 +105,33 @@ export class Place {
         this.#guarded = false;
         if (path === this.path && !this.#moving) this.guard().catch(() => undefined);
       });
-      if (content === undefined && path === this.path && !this.#moving && !this.doomed)
-        this.lose('force-released');
+      if (content !== undefined || path !== this.path) return;
+      this.#guarded = false;
+      await this.#missing(path);
     } catch (error) {
       this.#guarded = false;
       throw error;
     }
+  }
+
+  /** Its node is not there: somebody else deleted it, or a downgrade did that whose replies were lost. */
+  async #missing(path: string): Promise<void> {
+    const shared = this.#maybeShared ? await this.#findShared() : undefined;
+    if (path !== this.path || this.#moving || this.doomed) return;
+    if (shared === undefined) return this.lose('force-released');
+    this.#becomeShared(shared);
+    await this.guard();
+  }
+
+  async #findShared(): Promise<SeatName | undefined> {
+    const { seats } = await this.#session.line(this.parent);
+    return seats.find(({ name }) => this.#seat !== undefined && name === asShared(this.#seat));
+  }
+
+  #becomeShared(seat: SeatName): void {
+    this.#seat = seat;
+    this.#maybeShared = false;
+    this.#guarded = false;
   }
 
   /**
@@ -126,6 +149,7 @@ export class Place {
       ...(this.#token !== undefined && { token: this.#token }),
     });
     this.#moving = true;
+    this.#maybeShared = true;
     try {
       const [made, removed] = await Promise.all([
         outcome(
@@ -136,7 +160,7 @@ export class Place {
       if ('error' in removed) throw removed.error;
       const madeBefore = 'error' in made && hasCode(made.error, 'NODE_EXISTS');
       if ('error' in made && !madeBefore) throw made.error;
-      this.#seat = { ...seat, name, seat: 's' };
+      this.#becomeShared({ ...seat, name, seat: 's' });
       // It was deleted before, and not by an earlier sending of this: what is gone is not made again.
       if (!removed.value && !madeBefore) {
         await this.#session.remove(this.path);
@@ -146,7 +170,6 @@ export class Place {
     } finally {
       this.#moving = false;
     }
-    this.#guarded = false;
     await this.guard();
     return !this.lost.signal.aborted;
   }
@@ -165,7 +188,7 @@ export class Place {
     this.#session.graves.set(acquisitionId, this.parent);
     const seat = this.#seat;
     const removed =
-      seat === undefined || this.#uncertain
+      seat === undefined || this.#uncertain || this.#maybeShared
         ? await this.#session.bury(acquisitionId, this.parent)
         : await this.#session.remove(this.path);
     this.#session.graves.delete(acquisitionId);
