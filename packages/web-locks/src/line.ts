@@ -18,7 +18,6 @@ export class Line {
   readonly #leaving = new Set<Promise<unknown>>();
   #processed: Promise<unknown> = Promise.resolve();
   #advanced: Promise<unknown> = Promise.resolve();
-  #last: LockRequest | undefined;
 
   get isEmpty(): boolean {
     return this.#live.size === 0 && this.#leaving.size === 0;
@@ -27,22 +26,19 @@ export class Line {
   /** @param queues - whether the store keeps those who wait in order; if not, only the first of a line asks it */
   join(request: LockRequest, queues: boolean): Place {
     const place = { processed: this.#processed, advanced: this.#advanced };
-    const last = this.#last;
     this.#live.add(request);
-    this.#last = request;
     this.#processed = place.processed.then(() => request.processed.opened);
     if (queues) return place;
     this.#advanced = place.advanced.then(() => request.advanced.opened);
     const { steal, ifAvailable } = request.wanted;
     // It stands in this line behind one that waits: for the client that is the queue.
     if (!steal && !ifAvailable)
-      void last?.processed.opened.then(() => last.isPending && request.processed.open());
+      void place.processed.then(() => this.hasWaitingBefore(request) && request.processed.open());
     return place;
   }
 
   leave(request: LockRequest): void {
     this.#live.delete(request);
-    if (this.#last === request) this.#last = undefined;
   }
 
   hasWaitingBefore(request: LockRequest): boolean {

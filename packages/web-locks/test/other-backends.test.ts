@@ -135,6 +135,36 @@ describe('a backend that keeps no order', () => {
     expect(order).toEqual(['other name', 'not available', 'writer', 'reader', 'last']);
   });
 
+  it.each<[string, (locks: WebLocks) => Promise<unknown>]>([
+    [
+      'was aborted',
+      async (locks) => {
+        const controller = new AbortController();
+        const aborted = failure(locks.request('a', { signal: controller.signal }, () => {}));
+        // It stands in line.
+        await locks.request('b', () => {});
+        controller.abort();
+        expect(await aborted).toBe('AbortError');
+      },
+    ],
+    ['did not want to wait', (locks) => locks.request('a', { ifAvailable: true }, () => {})],
+  ])('calls back for other names while a line stands whose last one %s', async (_, comeAndGo) => {
+    const store = new MemoryStore();
+    await using other = webLocks(unordered(store));
+    await using locks = webLocks(unordered(store));
+    const held = await hold(other, 'a');
+    const order: string[] = [];
+    const note = (what: string) => () => void order.push(what);
+    const first = locks.request('a', note('first'));
+    await comeAndGo(locks);
+    const last = locks.request('a', note('last'));
+    await locks.request('b', note('other name'));
+    expect(order).toEqual(['other name']);
+    held.release();
+    await Promise.all([first, last]);
+    expect(order).toEqual(['other name', 'first', 'last']);
+  });
+
   it('lets a thief go ahead of its own client', async () => {
     await using locks = webLocks(unordered(new MemoryStore()), { ttlMs: 600_000 });
     const held = failure((await hold(locks, 'a')).requested);
