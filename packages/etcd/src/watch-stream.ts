@@ -132,6 +132,7 @@ export class WatchStream {
       // Compacted, most often. The server has forgotten the watch.
       this.#forget(subscription);
       subscription.tell({ type: 'unknown' });
+      if (this.#subscriptions.size === 0) this.#drop();
       return;
     }
     for (const { type, kv } of response.events) {

@@ -22,7 +22,7 @@ describe('a renewal with another ttl', () => {
     const { leaseClient } = etcd.client();
     await vi.waitFor(async () => {
       expect(Number((await leaseClient.leaseTimeToLive({ ID: lease as string })).TTL)).toBe(-1);
-    });
+    }, 5_000);
   };
   test('keeps the lock when its answer is lost and it is sent again', async () => {
     const client = etcd.client();
@@ -57,7 +57,7 @@ describe('a renewal with another ttl', () => {
     expect(await leaseOf(wanted.resource)).toBe(before);
     await vi.waitFor(async () => {
       expect((await client.leaseClient.leaseLeases()).leases).toHaveLength(leases.length - 1);
-    });
+    }, 5_000);
     expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
     expect(await backend.release(grant, call)).toBe('released');
   });
