@@ -24,6 +24,7 @@ describe('a renewal with another ttl', () => {
       expect(Number((await leaseClient.leaseTimeToLive({ ID: lease as string })).TTL)).toBe(-1);
     }, 5_000);
   };
+
   test('keeps the lock when its answer is lost and it is sent again', async () => {
     const client = etcd.client();
     const backend = etcd.open(client);

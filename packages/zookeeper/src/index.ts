@@ -32,7 +32,10 @@ export type ZooKeeperBackendOptions = CommonOptions & {
 } & (
     | (ServerOptions<NodeZooKeeperClient> & { readonly client?: never })
     | {
-        /** A client of `node-zookeeper-client` that is connected or connecting. It is never closed by the backend. */
+        /**
+         * A client of `node-zookeeper-client` that is connected or connecting, made without its option `retries`. It is
+         * never closed by the backend.
+         */
         readonly client: NodeZooKeeperClient;
         readonly servers?: never;
       }
@@ -66,6 +69,9 @@ function sourceOf({ acl, ...options }: ZooKeeperBackendOptions): ClientSource {
     const { client } = options;
     if (typeof client.getSessionId !== 'function')
       throw mustBe('client', 'a client of node-zookeeper-client', client);
+    // What it repeats by itself is told as failed meanwhile: a create would leave a node that nobody knows of.
+    const { retries = 0 } = (client as { options?: { retries?: number } }).options ?? {};
+    if (retries !== 0) throw mustBe('the client’s option retries', '0, which is its default', retries);
     return { kind: 'given', port: new NodeClientPort(client, false, false, acl) };
   }
   const servers = checkServers(options.servers);

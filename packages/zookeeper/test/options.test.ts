@@ -1,4 +1,5 @@
 import { isLockError } from '@locks/core';
+import library from 'node-zookeeper-client';
 import { expect, test } from 'vitest';
 import { zookeeperBackend, type ZooKeeperBackendOptions } from '../src/index.ts';
 
@@ -10,6 +11,7 @@ test('bad options are refused at once, by their name', () => {
     ['servers', { servers: '' }],
     ['servers', { servers: 'a b' }],
     ['client', { client: {} }],
+    ['retries', { client: library.createClient(servers, { sessionTimeout: 1, spinDelay: 1, retries: 3 }) }],
     ['sessionTimeoutMs', { servers, sessionTimeoutMs: 10 }],
     ['sessionTimeoutMs', { servers, sessionTimeoutMs: Number.NaN }],
     ['path', { servers, path: 'locks' }],
