@@ -6,6 +6,7 @@ import { absent, modifiedAt, present, read, when } from './conditions.ts';
 import type { EtcdPort } from './etcd-port.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import type { Keys } from './keys.ts';
+import { ChangedMeanwhileError } from './retryable.ts';
 
 /** What the places of this process in all queues hang on. */
 export interface Session {
@@ -107,6 +108,7 @@ export class WaiterSession {
     );
     // An earlier sending may have been the one that wrote it: what the store has come to since is not its revision.
     const revision = written.succeeded ? revisionOf(written) : Number(keysAt(written, 0)[0]?.mod_revision);
+    if (Number.isNaN(revision)) throw new ChangedMeanwhileError('the session ended while it was made');
     const session: Session = { lease, marker, revision };
     this.#current = session;
     this.#usedAt = performance.now();
