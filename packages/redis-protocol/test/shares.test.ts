@@ -298,6 +298,39 @@ describe('the mark', () => {
     await client.renewShares([name, 'live', 30_000]);
     expect(await redis.command('GET', client.lock(name))).toBe(after);
   });
+
+  it('is still one when the next waits because of what is left after the end of a heavy one', async () => {
+    const name = fresh();
+    const weights = { heavy: 5, b: 2, c: 3 };
+    for (const [id, weight] of Object.entries(weights)) await client.take(name, id, `10:${weight}`);
+    await client.expire(name, 'heavy');
+    expect(waits(await client.take(name, 'next', '10:8', { notify: '!me' }))).toBe(true);
+    expect(await redis.command('GET', client.lock(name))).toMatch(/^\*10\|5\|\+\|\d{13}\|\d{13}$/);
+    const renewed = await client.renewShares([name, 'b', 30_000], [name, 'c', 30_000]);
+    expect(renewed).toEqual([expect.any(Number), expect.any(Number)]);
+    expect(Math.min(...(renewed as number[]))).toBeGreaterThan(2);
+    expect(await client.releaseShare(name, 'b', 2)).toBe(1);
+    expect(await client.inspect(name)).toMatchObject({ holders: ['c'], waiters: ['next'] });
+    expect(((await client.releaseShare(name, 'c', 3)) as unknown[])[0]).toBe('next');
+  });
+
+  it.each(['*abc', '*5|3|-|abc'])(
+    'is not what a stranger wrote (%s): nobody changes or frees it',
+    async (theirs) => {
+      const name = fresh();
+      await client.take(name, 'r', '0:0');
+      for (const id of ['x', 'y']) await client.acquire(name, id, { notify: '!me' });
+      await redis.command('SET', client.lock(name), theirs, 'PX', 30_000);
+      expect(await client.abandon(name, 'x', { notify: '!me' })).toBe(0);
+      expect(await client.releaseShare(name, 'r')).toBe(0);
+      expect(waits(await client.acquire(name, 'z', { notify: '!me' }))).toBe(true);
+      expect(await client.abandon(name, 'r')).toBe(0);
+      expect(await redis.command('GET', client.lock(name))).toBe(theirs);
+      expect((await client.inspect(name)).waiters).toEqual(['y', 'z']);
+      for (const id of ['y', 'z']) await client.abandon(name, id, { notify: '!me' });
+      expect(await redis.command('EXISTS', client.keys(name)[2])).toBe(0);
+    },
+  );
 });
 
 describe('a slot on the move', () => {

@@ -7,7 +7,7 @@ local queued = redis.call('ZREM', KEYS[3], unpack(ARGV, 3))
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then return held end
 local released = held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|'
-local by_shares = held and string.byte(held) == 42
+local by_shares = held and string.find(held, '^%*%d+|%d+|[+-]|%d+|%d+$')
 if released then redis.call('DEL', KEYS[1]) end
 -- A waiter may have held back those behind it.
 if released or by_shares or (queued > 0 and not held) then

@@ -35,7 +35,7 @@ end
 @include hand-over
 local m
 if share then
-  local ends = find_share(KEYS[4], ARGV[1])
+  local ends = parse_mark(held) and find_share(KEYS[4], ARGV[1])
   if not ends or ends <= now_ms then return 0 end
   held, m = shares(KEYS[1], KEYS[4], held, ARGV[1], true)
 end

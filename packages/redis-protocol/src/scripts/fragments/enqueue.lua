@@ -1,7 +1,7 @@
 -- Keeps waiters in the queue of a lock; needs clock and token. `members` is `{score, member, …}`.
 -- Negative scores hold liveness: `@<notify>` = minus the server ms until which that process counts as alive.
 local function mark(lock, held)
-  local at = string.match(held, '^[%w_-]+()|%-|%d+|') or string.match(held, '^%*%d+|%d+()|%-|')
+  local at = string.match(held, '^[%w_-]+()|%-|%d+|') or string.match(held, '^%*%d+|%d+()|%-|%d+|%d+$')
   -- Flips the flag in place, which keeps the ttl; a value that is not ours is never touched.
   if at then redis.call('SETRANGE', lock, at, '+') end
 end

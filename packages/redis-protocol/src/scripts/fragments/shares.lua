@@ -40,17 +40,18 @@ end
 local function clear(holders)
   if redis.call('HLEN', holders) > 0 then redis.call('DEL', holders) end
 end
--- Writes the mark as it has to be now. Gives whether anybody holds.
+-- Writes the mark as it has to be now, and gives it; `nil`: nobody holds.
 local function settle(lock, holders, m, flag)
   if redis.call('HLEN', holders) == 0 then
     redis.call('DEL', lock)
-    return false
+    return
   end
   local left = m.last - now_ms
-  redis.call('SET', lock, '*' .. m.limit .. '|' .. m.used .. '|' .. flag .. '|' .. m.first .. '|' .. m.last, 'PX', left)
+  local mark = '*' .. m.limit .. '|' .. m.used .. '|' .. flag .. '|' .. m.first .. '|' .. m.last
+  redis.call('SET', lock, mark, 'PX', left)
   -- Longer than the mark, without which it counts for nothing.
   redis.call('PEXPIRE', holders, left + 120000)
-  return true
+  return mark
 end
 -- Takes out what has ended, and the share of the id `gone`. Gives what is held (`nil`: nothing any more), if by shares
 -- the mark, and whether there may be more room now. `followed`: by a hand-over, which settles.
@@ -78,7 +79,8 @@ local function shares(lock, holders, held, gone, followed)
     end
   end
   if ended and not (followed and redis.call('HLEN', holders) > 0) then
-    if not settle(lock, holders, m, m.flag) then return end
+    held = settle(lock, holders, m, m.flag)
+    if not held then return end
   end
   return held, m, ended
 end
