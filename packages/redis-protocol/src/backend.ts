@@ -88,19 +88,15 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const id = request.acquisitionId;
     if (enqueue) this.#room.enter(id);
     const queue = enqueue ? this.#room.queueArgument(id) : undefined;
-    let attempt: Attempt;
+    const command = acquireCommand(request, keys, queue);
+    let reply: unknown;
     try {
-      const command = acquireCommand(request, keys, queue);
-      let reply: unknown;
-      try {
-        reply = await this.#port.send(keys.lock, command);
-      } catch (error) {
-        reply = await this.#recoverAttempt(keys, call, command, error);
-      }
-      attempt = this.#readAttempt(request, keys, call, sentAt, queue, reply);
-    } finally {
-      if (enqueue) this.#room.left(id);
+      reply = await this.#port.send(keys.lock, command);
+    } catch (error) {
+      reply = await this.#recoverAttempt(keys, call, command, error);
     }
+    const attempt = this.#readAttempt(request, keys, call, sentAt, queue, reply);
+    if (enqueue) this.#room.answered(id);
     if (this.#replicas !== undefined && attempt.status === 'granted') {
       await this.#replicate(this.#replicas, attempt.grant, call);
     }
@@ -163,10 +159,10 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
+    this.#room.forget(request.acquisitionId);
     this.#assertUsable(request.resource);
     const keys = keysOfLock(this.#prefix + encodeName(request.resource));
     const members = this.#room.membersOf(request);
-    this.#room.forget(request.acquisitionId);
     const sentAt = call.now();
     try {
       const reply = await runScript(

@@ -34,11 +34,6 @@ export interface Waiter {
   wake: ((grant: RedisGrant | undefined) => void) | undefined;
 }
 
-interface EarlyMessage {
-  readonly token: number;
-  readonly keys: ResourceKeys;
-}
-
 /** Everybody of this process who waits for a lock, and how a grant finds its waiter. */
 export class WaitingRoom {
   readonly subscription: Subscription;
@@ -47,10 +42,13 @@ export class WaitingRoom {
   readonly #waiters = new Map<string, Waiter>();
   /** Granted after waiting, and until when at least: a message that comes late for one of these is no stray. */
   readonly #granted = new Map<string, number>();
-  /** Enqueues under way. One that is abandoned meanwhile is taken out: its answer must not admit it. */
+  /**
+   * Enqueues under way, and those that failed: they may have run, and are repeated or abandoned. One that is abandoned
+   * is taken out: its answer must not admit it.
+   */
   readonly #entering = new Set<string>();
-  /** Messages that overtook the reply of their own enqueue. */
-  readonly #early = new Map<string, EarlyMessage>();
+  /** The tokens of messages that overtook the reply of their own enqueue, or came instead of it. */
+  readonly #early = new Map<string, number>();
   readonly #round: CheckRound;
   readonly #claims: { readonly waiter: Waiter; readonly token: number }[] = [];
   #sweepAt = 256;
@@ -69,7 +67,7 @@ export class WaitingRoom {
     });
   }
 
-  /** Before an enqueue is sent. Every call is followed by one of {@link left}. */
+  /** Before an enqueue is sent. Followed by {@link answered} or {@link forget}. */
   enter(id: string): void {
     this.#entering.add(id);
   }
@@ -80,12 +78,10 @@ export class WaitingRoom {
     return `${this.#round.aliveMs}|${this.#settings.claimMs}|${notify}`;
   }
 
-  /** After an enqueue was answered, or failed. */
-  left(id: string): void {
+  /** After the answer of an enqueue was read. A message of before says no more than it did, or speaks of what lapsed. */
+  answered(id: string): void {
     this.#entering.delete(id);
-    if (this.#entering.size > 0 || this.#early.size === 0) return;
-    for (const [other, early] of this.#early) this.giveBack(other, early.keys);
-    this.#early.clear();
+    if (this.#early.size > 0) this.#early.delete(id);
   }
 
   /** The enqueue was answered with "waiting". */
@@ -115,10 +111,7 @@ export class WaitingRoom {
     };
     this.#waiters.set(id, waiter);
     const early = this.#early.get(id);
-    if (early !== undefined) {
-      this.#early.delete(id);
-      this.#heard(waiter, early.token);
-    }
+    if (early !== undefined) this.#heard(waiter, early);
     if (!this.subscription.live) this.subscription.open();
     // The channel was opened while the enqueue was under way.
     else if (notify === this.subscription.silent) this.#moveSoon();
@@ -141,7 +134,6 @@ export class WaitingRoom {
   /** The id holds now, by a reply to itself. */
   settle(id: string, validForMs: number): void {
     this.#remove(id);
-    this.#early.delete(id);
     this.#noteGranted(id, validForMs);
   }
 
@@ -230,22 +222,6 @@ export class WaitingRoom {
     return this.#waiters.get(waiter.request.acquisitionId) === waiter && waiter.grant === undefined;
   }
 
-  /** Frees what was granted to an id that nobody here knows, so that it does not last its claim time. */
-  giveBack(id: string, keys: ResourceKeys): void {
-    const sentAt = performance.now();
-    runScript(
-      this.#port,
-      scripts.abandon,
-      [keys.lock, keys.token, keys.queue],
-      [id, this.subscription.notify, ''],
-    ).then(
-      (reply) => {
-        if (Array.isArray(reply)) this.handLocally(reply, 0, keys, performance.now() - sentAt);
-      },
-      () => undefined, // It lapses by itself after the claim time.
-    );
-  }
-
   close(): void {
     this.#closed = true;
     this.#stop();
@@ -301,8 +277,24 @@ export class WaitingRoom {
 
   #unknown(id: string, token: number, keys: ResourceKeys): void {
     if (this.#granted.has(id)) return;
-    if (this.#entering.size > 0) this.#early.set(id, { token, keys });
-    else this.giveBack(id, keys);
+    if (this.#entering.has(id)) this.#early.set(id, token);
+    else this.#giveBack(id, keys);
+  }
+
+  /** Frees what was granted to an id that nobody here knows, so that it does not last its claim time. */
+  #giveBack(id: string, keys: ResourceKeys): void {
+    const sentAt = performance.now();
+    runScript(
+      this.#port,
+      scripts.abandon,
+      [keys.lock, keys.token, keys.queue],
+      [id, this.subscription.notify, ''],
+    ).then(
+      (reply) => {
+        if (Array.isArray(reply)) this.handLocally(reply, 0, keys, performance.now() - sentAt);
+      },
+      () => undefined, // It lapses by itself after the claim time.
+    );
   }
 
   #noteGranted(id: string, validForMs: number): void {

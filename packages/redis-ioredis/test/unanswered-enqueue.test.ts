@@ -1,0 +1,103 @@
+import type { Grant } from '@locks/core/backend';
+import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
+import type { Command, Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, granted, party, type Party, request } from './setup.ts';
+
+let redis: RedisServer;
+let count = 0;
+const fresh = () => `resource-${++count}`;
+
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+/** What the next command of the client is answered with goes through `answered`. */
+function onNextReply(client: Redis, answered: (reply: unknown) => unknown): void {
+  const send = client.sendCommand.bind(client);
+  client.sendCommand = (command: Command) => {
+    client.sendCommand = send;
+    return Promise.resolve(send(command)).then(answered);
+  };
+}
+
+function lose(): never {
+  throw new Error('Command timed out');
+}
+
+/** Whatever was published to its channel before was heard by now, and what it sends then comes behind. */
+async function hearsAll(from: Party, to: Party): Promise<void> {
+  const name = fresh();
+  const held = await from.take(name);
+  const { turn } = await to.queue(request(name));
+  await from.backend.release(held, call);
+  await to.backend.release((await turn) as Grant, call);
+}
+
+describe('an enqueue whose reply was lost', () => {
+  it('keeps its turn until it is repeated, also when the turn comes meanwhile', async () => {
+    await using a = party(redis);
+    await using b = party(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = request(name);
+    onNextReply(b.client, lose);
+    await expect(b.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+    const { turn } = await a.queue(request(name));
+    expect(await a.backend.release(held, call)).toBe('released');
+    await hearsAll(a, b);
+    const grant = granted(await b.backend.attempt(wanted, true, call));
+    expect(grant.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
+    expect(await redis.command('GET', `lock:${name}`)).toContain(wanted.acquisitionId);
+    expect(await b.backend.release(grant, call)).toBe('released');
+    expect((await turn)?.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
+  });
+
+  it('is given back when it is given up instead', async () => {
+    await using a = party(redis);
+    await using b = party(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = request(name);
+    onNextReply(b.client, lose);
+    await expect(b.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+    const { turn } = await a.queue(request(name));
+    await b.backend.abandon(wanted, call);
+    await a.backend.release(held, call);
+    expect((await turn)?.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
+  });
+});
+
+describe('a grant that nobody waits for', () => {
+  it('is given back at once, also while an enqueue of another is under way', async () => {
+    await using a = party(redis);
+    await using b = party(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+    await b.openChannel();
+    const [name, other] = [fresh(), fresh()];
+    const held = await a.take(name);
+    await a.take(other);
+    const stray = request(name);
+    onNextReply(b.client, lose);
+    await expect(b.backend.attempt(stray, true, call)).rejects.toThrow('timed out');
+    const queue = `{lock:${name}}:q`;
+    const [alive, until, member] = (await redis.command('ZRANGE', queue, 0, 1, 'WITHSCORES')) as string[];
+    await b.backend.abandon(stray, call);
+    const { turn } = await a.queue(request(name));
+    // It reached the server after it was given up.
+    await redis.command('ZADD', queue, String(until), String(alive), 1, String(member));
+    const answer = Promise.withResolvers<void>();
+    onNextReply(b.client, (reply) => answer.promise.then(() => reply));
+    const entering = b.backend.attempt(request(other), true, call);
+    await a.backend.release(held, call);
+    const grant = await turn;
+    expect(grant?.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
+    answer.resolve();
+    expect(await entering).toEqual({ status: 'contended' });
+    await waitUntil(async () => (await a.backend.inspect(other, call)).waiters.length === 1, {
+      what: 'the other in its queue',
+    });
+  });
+});
