@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RedisAddress } from '../src/redis/address.ts';
 import { libraries, openClient } from '../src/redis/open-client.ts';
 import { assertNoOverlap, assertTokensRise, recoveryMs, together } from './judge.ts';
-import { figure, Lab, lossOf, untilWaiting, watched } from './lab.ts';
+import { failure, figure, Lab, lossOf, untilWaiting, watched } from './lab.ts';
 import { machineNow } from './worker-orders.ts';
 
 const CLAIM_MS = 2_000;
@@ -156,6 +156,32 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
       await (await writing.work).release();
       for (const name of [shared, permits])
         expect(await target.command('EXISTS', `lock:${name}`, `{lock:${name}}:h`), name).toBe(0);
+    },
+  );
+
+  it.each(['the lock key first', 'the lock key last'])(
+    'keeps a writer whose downgrade failed half-way (%s)',
+    async (which) => {
+      await using lab = new Lab();
+      const locks = await lab.locks(library, address, { ttlMs: TTL_MS });
+      const name = `downgraded, ${which}, ${library}`;
+      const lease = await locks.readWriteLock(name).write.acquire();
+      const slot = slotOf(`lock:${name}`);
+      const target = await anotherMaster(await cluster.slotOwner(slot));
+      await cluster.migrateSlot(slot, target, {
+        first: (key) => (key === `lock:${name}`) === (which === 'the lock key first'),
+        between: async () => {
+          expect(await failure(lease.downgrade())).toMatchObject({ code: 'LOCK_BACKEND' });
+          await lease.renew(20_000);
+          lease.assertValid();
+        },
+      });
+      expect(await target.command('GET', `lock:${name}`)).toContain(lease.acquisitionId);
+      expect(await target.command('PTTL', `lock:${name}`)).toBeGreaterThan(2 * TTL_MS);
+      await lease.downgrade();
+      await (await locks.readWriteLock(name).read.acquire()).release();
+      await lease.release();
+      expect(await target.command('EXISTS', `lock:${name}`, `{lock:${name}}:h`)).toBe(0);
     },
   );
 

@@ -1,4 +1,4 @@
-import type { Call, RenewItem, Standing } from '@locks/core/backend';
+import type { Call, LockMode, RenewItem, Standing } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import { shareWeight } from './mode.ts';
@@ -93,7 +93,7 @@ async function renewChunk(
     }
     const index = chunk[0] as number;
     if (isSplitSlot(error) && script === scripts.renewShares) {
-      standings[index] = await renewByParts(port, keys, args);
+      standings[index] = await renewByParts(port, (items[index] as RenewItem).grant.request.mode, keys, args);
       return;
     }
     for (const index of chunk) standings[index] = { status: 'unknown', error };
@@ -103,12 +103,18 @@ async function renewChunk(
 /** First the lock key, then the holders: what is confirmed there stands as long as the mark at the lock key. */
 async function renewByParts(
   port: RedisPort,
+  { kind }: LockMode,
   keys: readonly string[],
   args: readonly string[],
 ): Promise<Standing> {
   const [lock, holders] = keys as [string, string];
   const [id, ttlMs] = args as [string, string];
   try {
+    if (kind === 'exclusive') {
+      // Its downgrade may have failed. Before the mark is asked for: what is shared is never exclusive again.
+      const standing = standingOf(((await runScript(port, scripts.renew, [lock], args)) as unknown[])[0]);
+      if (standing !== taken) return standing;
+    }
     const standing = standingOf(await runScript(port, scripts.renewPart, [lock], [ttlMs]));
     if (standing !== held) return standing;
     return standingOf(await runScript(port, scripts.renewPart, [holders], [ttlMs, id]));
