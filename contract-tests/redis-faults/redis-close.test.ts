@@ -1,5 +1,5 @@
 import { createLocks } from '@locks/core';
-import { waitUntil } from '@locks/test-servers';
+import { startReplicated, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Deployment, deploy } from '../src/redis/deployment.ts';
 import { libraries, openClient } from '../src/redis/open-client.ts';
@@ -35,6 +35,39 @@ describe.each(topologies)('on a %s', (topology) => {
           timeoutMs: 3_000,
         });
       }
+    },
+    60_000,
+  );
+});
+
+describe('with a replica that does not answer', () => {
+  it.each(libraries)(
+    '%s: a close while grants wait for it leaves no connection',
+    async (library) => {
+      await using replicated = await startReplicated({ replicas: 1 });
+      const { master, replicas } = replicated;
+      await replicas[0]?.pause();
+      const before = sockets();
+      const client = await openClient(library, { kind: 'standalone', url: master.url });
+      const locks = createLocks(client.backend({ minReplicas: 1, replicaTimeoutMs: 30_000 }));
+      const refusals: Promise<void>[] = [];
+      const acquire = async (name: string): Promise<void> => {
+        const refused = expect(locks.lock(name).acquire()).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
+        refusals.push(refused);
+        await waitUntil(async () => (await master.command('EXISTS', `lock:${name}`)) === 1, { what: name });
+        // Behind the answer.
+        await client.set('read', 'on');
+      };
+      await acquire('asked for');
+      await waitUntil(async () => /cmd=wait/.test(String(await master.command('CLIENT', 'LIST'))), {
+        what: 'the question',
+      });
+      await acquire('next');
+      await locks.close();
+      await client.end();
+      await Promise.all(refusals);
+      await waitUntil(() => sockets() <= before, { what: 'the end of the connections', timeoutMs: 3_000 });
+      expect(await master.command('EXISTS', 'lock:asked for', 'lock:next')).toBe(0);
     },
     60_000,
   );

@@ -348,6 +348,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   async close(): Promise<void> {
     this.#closed = true;
     this.#room.close();
+    this.#replicas?.close();
     await this.#port.close();
   }
 

@@ -23,6 +23,7 @@ export class Replicas {
   #side: Promise<SideConnection> | undefined;
   #questions: Question[] = [];
   #asking = false;
+  #closed = false;
 
   constructor(port: RedisPort, settings: Settings) {
     this.#port = port;
@@ -35,6 +36,11 @@ export class Replicas {
       this.#questions.push({ keys, request, resolve, reject });
       if (!this.#asking) void this.#ask();
     });
+  }
+
+  /** Before the port closes: what is not asked by then is refused, and opens no connection. */
+  close(): void {
+    this.#closed = true;
   }
 
   async #ask(): Promise<void> {
@@ -56,6 +62,7 @@ export class Replicas {
   }
 
   async #once(questions: readonly Question[]): Promise<[readonly unknown[], number]> {
+    if (this.#closed) throw new Error('the backend was closed');
     const { minReplicas, prefix, replicaTimeoutMs } = this.#settings;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
