@@ -73,6 +73,44 @@ describe('steal', () => {
   });
 });
 
+describe('a crowd of waiters', () => {
+  const size = 5_000;
+  /** All of the calling process, behind one that waits already. */
+  const crowd = (name: string, mode: string) =>
+    redis.command(
+      'EVAL',
+      "for i = 1, ARGV[2] do redis.call('ZADD', KEYS[1], 9e15 + i, 'id' .. i .. ARGV[1]) end",
+      1,
+      client.keys(name)[2],
+      `|2000:${mode}|=me|label`,
+      size - 1,
+    );
+
+  it('is let in whole by a downgrade, a resize and a forced release', async () => {
+    const [written, limited, forced] = [fresh(), fresh(), fresh()];
+    for (const name of [written, forced]) {
+      await client.acquire(name, 'w');
+      await client.take(name, 'r', '0:0', { notify: '=me' });
+      await crowd(name, '0');
+    }
+    await client.take(limited, 'p', '1:1');
+    await client.take(limited, 'r', '1:1', { notify: '=me' });
+    await crowd(limited, '1');
+    const replies = [
+      [1, await client.downgrade(written, 'w')],
+      [1, await client.resize(limited, 2 * size)],
+      [4, await client.forceRelease(forced)],
+    ] as [number, unknown[]][];
+    for (const [before, reply] of replies) {
+      expect(reply).toHaveLength(before + 2 * size);
+      expect([reply[before], reply[before + 2], reply.at(-2)]).toEqual(['r', 'id1', `id${size - 1}`]);
+    }
+    expect(replies[2]?.[1][0]).toMatch(/^w\|\+\|/);
+    for (const name of [written, limited, forced])
+      expect(await redis.command('HLEN', client.holders(name))).toBe(size + (name === forced ? 0 : 1));
+  });
+});
+
 describe('many', () => {
   it('are taken all or none, and once', async () => {
     const [a, b, c] = [fresh(), fresh(), fresh()];

@@ -56,13 +56,13 @@ export const scripts = {
       'local replies = {}\nfor i, lock in ipairs(KEYS) do\nlocal held = redis.pcall(\'GET\', lock)\nlocal own = ARGV[2 * i - 1] .. \'|\'\nif type(held) == \'table\' then\nreplies[i] = held.err\nelseif held and string.sub(held, 1, #own) == own and redis.call(\'PEXPIRE\', lock, ARGV[2 * i]) == 1 then\nreplies[i] = tonumber(string.match(held, \'^[^|]*|[+-]|(%d+)|\'))\nelse\nreplies[i] = 0\nend\nend\nreturn replies\n',
   },
   downgrade: {
-    sha1: 'd17de6af62f4282ef861ae178a323f0e69f822b7',
+    sha1: '099a7507fb3658df4342804b044d73b3e4b61283',
     source:
       clockFragment +
       tokenFragment +
       sharesFragment +
       handOverFragment +
-      'local held = redis.call(\'GET\', KEYS[1])\nif not held then return 0 end\nlocal id, flag, token, label = string.match(held, \'^([^|]*)|([+-])|(%d+)|(.*)$\')\nif id ~= ARGV[1] then\nlocal ends = parse_mark(held) and find_share(KEYS[4], ARGV[1])\nreturn ends and ends > now_ms and { ends - now_ms } or 2\nend\nclear(KEYS[4])\nlocal left = math.max(1, redis.call(\'PTTL\', KEYS[1]))\nredis.call(\'PEXPIRE\', KEYS[1], left)\nlocal m = { limit = 0, used = 0 }\nadd_share(KEYS[4], m, id, left, token, 0, label)\nsettle(KEYS[1], KEYS[4], m, flag)\nreturn { left, unpack(flag == \'+\' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}) }\n',
+      'local held = redis.call(\'GET\', KEYS[1])\nif not held then return 0 end\nlocal id, flag, token, label = string.match(held, \'^([^|]*)|([+-])|(%d+)|(.*)$\')\nif id ~= ARGV[1] then\nlocal ends = parse_mark(held) and find_share(KEYS[4], ARGV[1])\nreturn ends and ends > now_ms and { ends - now_ms } or 2\nend\nclear(KEYS[4])\nlocal left = math.max(1, redis.call(\'PTTL\', KEYS[1]))\nredis.call(\'PEXPIRE\', KEYS[1], left)\nlocal m = { limit = 0, used = 0 }\nadd_share(KEYS[4], m, id, left, token, 0, label)\nsettle(KEYS[1], KEYS[4], m, flag)\nlocal reply = flag == \'+\' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}\ntable.insert(reply, 1, left)\nreturn reply\n',
   },
   fencedSet: {
     sha1: '559e79beb8fb6efb1491b10a4525094c4727c69d',
@@ -70,14 +70,14 @@ export const scripts = {
       'local token, ttl, fence_ttl = ARGV[1], ARGV[3], ARGV[4]\nlocal newest = redis.call(\'GET\', KEYS[2])\nif newest and (#newest > #token or (#newest == #token and newest > token)) then return newest end\nif fence_ttl ~= \'\' then\nredis.call(\'SET\', KEYS[2], token, \'PX\', fence_ttl)\nelseif newest ~= token then\nredis.call(\'SET\', KEYS[2], token)\nend\nif ttl == \'keep\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'KEEPTTL\')\nelseif ttl ~= \'\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'PX\', ttl)\nelse\nredis.call(\'SET\', KEYS[1], ARGV[2])\nend\nreturn 1\n',
   },
   forceRelease: {
-    sha1: 'b678825cb543f62967e0ad103be395ab34a26392',
+    sha1: '130175002933403bed75e236216745effb1f5e87',
     source:
       'local held = redis.call(\'GET\', KEYS[1])\nif not held then return 0 end\n' +
       clockFragment +
       tokenFragment +
       sharesFragment +
       handOverFragment +
-      'local left = redis.call(\'PTTL\', KEYS[1])\nlocal ended = {}\nlocal m\nif parse_mark(held) then\nlocal all = redis.call(\'HGETALL\', KEYS[4])\nfor i = 1, #all, 2 do\nif (parse_share(all[i + 1]) or 0) > now_ms and (not ARGV[2] or all[i] == ARGV[2]) then\nended[#ended + 1] = all[i]\nended[#ended + 1] = all[i + 1]\nend\nend\nif not ended[1] then return 0 end\nif ARGV[2] then\nlocal _\n_, m = shares(KEYS[1], KEYS[4], held, ARGV[2], true)\nelse\nredis.call(\'DEL\', KEYS[1], KEYS[4])\nend\nelse\nif ARGV[2] and held ~= ARGV[2] and string.sub(held, 1, #ARGV[2] + 1) ~= ARGV[2] .. \'|\' then return 0 end\nredis.call(\'DEL\', KEYS[1])\nend\nreturn { held, left, now_ms, ended, unpack(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[1], m) or {}) }\n',
+      'local left = redis.call(\'PTTL\', KEYS[1])\nlocal ended = {}\nlocal m\nif parse_mark(held) then\nlocal all = redis.call(\'HGETALL\', KEYS[4])\nfor i = 1, #all, 2 do\nif (parse_share(all[i + 1]) or 0) > now_ms and (not ARGV[2] or all[i] == ARGV[2]) then\nended[#ended + 1] = all[i]\nended[#ended + 1] = all[i + 1]\nend\nend\nif not ended[1] then return 0 end\nif ARGV[2] then\nlocal _\n_, m = shares(KEYS[1], KEYS[4], held, ARGV[2], true)\nelse\nredis.call(\'DEL\', KEYS[1], KEYS[4])\nend\nelse\nif ARGV[2] and held ~= ARGV[2] and string.sub(held, 1, #ARGV[2] + 1) ~= ARGV[2] .. \'|\' then return 0 end\nredis.call(\'DEL\', KEYS[1])\nend\nlocal reply = { held, left, now_ms, ended }\nfor i, value in ipairs(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[1], m) or {}) do reply[4 + i] = value end\nreturn reply\n',
   },
   inspect: {
     sha1: '55d1283417aee2afe4831b3854de9870a607b9e6',
@@ -130,12 +130,12 @@ export const scripts = {
       'local replies = {}\nfor i, lock in ipairs(KEYS) do\nlocal held = redis.pcall(\'GET\', lock)\nlocal own = ARGV[2 * i - 1] .. \'|\'\nif not held then\nreplies[i] = 0\nelseif type(held) == \'table\' then\nreplies[i] = string.find(held.err, \'^WRONGTYPE\') and 2 or held.err\nelseif string.sub(held, 1, #own) == own then\nreplies[i] = redis.call(\'PEXPIRE\', lock, ARGV[2 * i])\nelse\nreplies[i] = 2\nend\nend\nreturn replies\n',
   },
   resize: {
-    sha1: '3ab81b06afd8d9b4889c8ffb6ef02ee3d1b28aa8',
+    sha1: '38980a20ecc62d1d353b1a0e986c565a775a9a5d',
     source:
       clockFragment +
       tokenFragment +
       sharesFragment +
       handOverFragment +
-      'local held, m = shares(KEYS[1], KEYS[4], redis.call(\'GET\', KEYS[1]))\nif held and string.find(held, \'^[%w_-]+|[+-]|%d+|\') then return { 0, -1 } end\nif m and m.limit == 0 then return { 0, 0 } end\nlocal waiting = redis.call(\'ZSCORE\', KEYS[3], \'#\')\nif waiting then\nredis.call(\'ZADD\', KEYS[3], -ARGV[1], \'#\')\nelseif not m then\nreturn redis.call(\'EXISTS\', KEYS[3]) == 1 and { 0, -1 } or { 1 }\nend\nif m then\nm.limit = ARGV[1] + 0\nelseif held then\nreturn { 1 }\nend\nreturn { 1, unpack(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}) }\n',
+      'local held, m = shares(KEYS[1], KEYS[4], redis.call(\'GET\', KEYS[1]))\nif held and string.find(held, \'^[%w_-]+|[+-]|%d+|\') then return { 0, -1 } end\nif m and m.limit == 0 then return { 0, 0 } end\nlocal waiting = redis.call(\'ZSCORE\', KEYS[3], \'#\')\nif waiting then\nredis.call(\'ZADD\', KEYS[3], -ARGV[1], \'#\')\nelseif not m then\nreturn redis.call(\'EXISTS\', KEYS[3]) == 1 and { 0, -1 } or { 1 }\nend\nif m then\nm.limit = ARGV[1] + 0\nelseif held then\nreturn { 1 }\nend\nlocal reply = hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}\ntable.insert(reply, 1, 1)\nreturn reply\n',
   },
 } as const satisfies Record<string, Script>;

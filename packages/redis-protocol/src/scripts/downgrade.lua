@@ -21,4 +21,7 @@ redis.call('PEXPIRE', KEYS[1], left)
 local m = { limit = 0, used = 0 }
 add_share(KEYS[4], m, id, left, token, 0, label)
 settle(KEYS[1], KEYS[4], m, flag)
-return { left, unpack(flag == '+' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}) }
+-- Not by `unpack`: it fails beyond some thousand values.
+local reply = flag == '+' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}
+table.insert(reply, 1, left)
+return reply

@@ -31,4 +31,6 @@ else
   if ARGV[2] and held ~= ARGV[2] and string.sub(held, 1, #ARGV[2] + 1) ~= ARGV[2] .. '|' then return 0 end
   redis.call('DEL', KEYS[1])
 end
-return { held, left, now_ms, ended, unpack(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[1], m) or {}) }
+local reply = { held, left, now_ms, ended }
+for i, value in ipairs(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[1], m) or {}) do reply[4 + i] = value end
+return reply

@@ -21,4 +21,6 @@ if m then
 elseif held then
   return { 1 }
 end
-return { 1, unpack(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}) }
+local reply = hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}
+table.insert(reply, 1, 1)
+return reply
