@@ -51,6 +51,8 @@ describe('fencedSet', () => {
     expect(await client.pttl(fence as string)).toBe(-1);
     await fencedSet(client, key, 'e', 3n, { fenceTtlMs: 50_000 });
     expect(await client.pttl(fence as string)).toBeGreaterThan(40_000);
+    await fencedSet(client, key, 'f', 3n);
+    expect(await client.pttl(fence as string)).toBe(-1);
   });
 
   it("writes where the client's keyPrefix says, in the process that forgot the script too", async () => {

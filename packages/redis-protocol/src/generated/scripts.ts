@@ -65,9 +65,9 @@ export const scripts = {
       'local held = redis.call(\'GET\', KEYS[1])\nif not held then return 0 end\nlocal id, flag, token, label = string.match(held, \'^([^|]*)|([+-])|(%d+)|(.*)$\')\nif id ~= ARGV[1] then\nlocal ends = parse_mark(held) and find_share(KEYS[4], ARGV[1])\nreturn ends and ends > now_ms and { ends - now_ms } or 2\nend\nclear(KEYS[4])\nlocal left = math.max(1, redis.call(\'PTTL\', KEYS[1]))\nredis.call(\'PEXPIRE\', KEYS[1], left)\nlocal m = { limit = 0, used = 0 }\nadd_share(KEYS[4], m, id, left, token, 0, label)\nsettle(KEYS[1], KEYS[4], m, flag)\nlocal reply = flag == \'+\' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}\ntable.insert(reply, 1, left)\nreturn reply\n',
   },
   fencedSet: {
-    sha1: '559e79beb8fb6efb1491b10a4525094c4727c69d',
+    sha1: 'ac26bd545918d2c4f64300d14c22a290b40a50af',
     source:
-      'local token, ttl, fence_ttl = ARGV[1], ARGV[3], ARGV[4]\nlocal newest = redis.call(\'GET\', KEYS[2])\nif newest and (#newest > #token or (#newest == #token and newest > token)) then return newest end\nif fence_ttl ~= \'\' then\nredis.call(\'SET\', KEYS[2], token, \'PX\', fence_ttl)\nelseif newest ~= token then\nredis.call(\'SET\', KEYS[2], token)\nend\nif ttl == \'keep\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'KEEPTTL\')\nelseif ttl ~= \'\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'PX\', ttl)\nelse\nredis.call(\'SET\', KEYS[1], ARGV[2])\nend\nreturn 1\n',
+      'local token, ttl, fence_ttl = ARGV[1], ARGV[3], ARGV[4]\nlocal newest = redis.call(\'GET\', KEYS[2])\nif newest and (#newest > #token or (#newest == #token and newest > token)) then return newest end\nif fence_ttl ~= \'\' then\nredis.call(\'SET\', KEYS[2], token, \'PX\', fence_ttl)\nelseif newest ~= token or redis.call(\'PTTL\', KEYS[2]) >= 0 then\nredis.call(\'SET\', KEYS[2], token)\nend\nif ttl == \'keep\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'KEEPTTL\')\nelseif ttl ~= \'\' then\nredis.call(\'SET\', KEYS[1], ARGV[2], \'PX\', ttl)\nelse\nredis.call(\'SET\', KEYS[1], ARGV[2])\nend\nreturn 1\n',
   },
   forceRelease: {
     sha1: '130175002933403bed75e236216745effb1f5e87',

@@ -8,7 +8,7 @@ if newest and (#newest > #token or (#newest == #token and newest > token)) then 
 -- The fence first: if the second write is refused, nothing older gets in either.
 if fence_ttl ~= '' then
   redis.call('SET', KEYS[2], token, 'PX', fence_ttl)
-elseif newest ~= token then
+elseif newest ~= token or redis.call('PTTL', KEYS[2]) >= 0 then
   redis.call('SET', KEYS[2], token)
 end
 if ttl == 'keep' then
