@@ -26,6 +26,16 @@ function lose(): never {
   throw new Error('Command timed out');
 }
 
+/** Holds it back until the function that it gives is called. */
+function holdNextReply(client: Redis): () => void {
+  let goOn = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  onNextReply(client, (reply) => held.then(() => reply));
+  return goOn;
+}
+
 /** Whatever was published to its channel before was heard by now, and what it sends then comes behind. */
 async function hearsAll(from: Party, to: Party): Promise<void> {
   const name = fresh();
@@ -71,6 +81,17 @@ describe('an enqueue whose reply was lost', () => {
   });
 });
 
+/** A waiter of `from` that reached the server after it was given up. */
+async function enqueueStray(from: Party, resource: string): Promise<void> {
+  const stray = request(resource);
+  onNextReply(from.client, lose);
+  await expect(from.backend.attempt(stray, true, call)).rejects.toThrow('timed out');
+  const queue = `{lock:${resource}}:q`;
+  const [alive, until, member] = (await redis.command('ZRANGE', queue, 0, 1, 'WITHSCORES')) as string[];
+  await from.backend.abandon(stray, call);
+  await redis.command('ZADD', queue, String(until), String(alive), 1, String(member));
+}
+
 describe('a grant that nobody waits for', () => {
   it('is given back at once, also while an enqueue of another is under way', async () => {
     await using a = party(redis);
@@ -79,25 +100,43 @@ describe('a grant that nobody waits for', () => {
     const [name, other] = [fresh(), fresh()];
     const held = await a.take(name);
     await a.take(other);
-    const stray = request(name);
-    onNextReply(b.client, lose);
-    await expect(b.backend.attempt(stray, true, call)).rejects.toThrow('timed out');
-    const queue = `{lock:${name}}:q`;
-    const [alive, until, member] = (await redis.command('ZRANGE', queue, 0, 1, 'WITHSCORES')) as string[];
-    await b.backend.abandon(stray, call);
+    await enqueueStray(b, name);
     const { turn } = await a.queue(request(name));
-    // It reached the server after it was given up.
-    await redis.command('ZADD', queue, String(until), String(alive), 1, String(member));
-    const answer = Promise.withResolvers<void>();
-    onNextReply(b.client, (reply) => answer.promise.then(() => reply));
+    const answer = holdNextReply(b.client);
     const entering = b.backend.attempt(request(other), true, call);
     await a.backend.release(held, call);
-    const grant = await turn;
-    expect(grant?.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
-    answer.resolve();
+    expect((await turn)?.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
+    answer();
     expect(await entering).toEqual({ status: 'contended' });
-    await waitUntil(async () => (await a.backend.inspect(other, call)).waiters.length === 1, {
-      what: 'the other in its queue',
+  });
+
+  it('is given back to a waiter of its own process, which makes sure of it however late it hears', async () => {
+    await using a = party(redis);
+    await using b = party(redis, { checkIntervalMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    await enqueueStray(b, name);
+    let suspendedMs = 0;
+    const waiter = request(name);
+    const clock = { ...call, now: () => call.now() + suspendedMs };
+    await b.backend.attempt(waiter, true, clock);
+    const turn = b.backend.awaitTurn?.(waiter, clock);
+    const answer = holdNextReply(b.client);
+    await a.backend.release(held, call);
+    await waitUntil(
+      async () => String(await redis.command('GET', `lock:${name}`)).startsWith(waiter.acquisitionId),
+      { what: 'the hand-over' },
+    );
+    // It lapses while the host is suspended, and another takes the lock.
+    suspendedMs = 10_000;
+    await redis.command('DEL', `lock:${name}`);
+    const next = await a.take(name);
+    answer();
+    await waitUntil(async () => (await a.backend.inspect(name, call)).waiters.length === 1, {
+      what: 'the waiter back in the queue',
     });
+    await a.backend.release(next, call);
+    expect((await turn)?.fencingToken).toBeGreaterThan(next.fencingToken as bigint);
   });
 });
