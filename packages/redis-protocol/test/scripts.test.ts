@@ -226,12 +226,15 @@ describe('release', () => {
     expect(await redis.command('EXISTS', client.lock(name), client.keys(name)[2])).toBe(0);
   });
 
-  it('hands over whole when the user may not publish', async () => {
+  it.each([
+    ['publish', '~x', '+@all'],
+    ['publish, nor ask who listens', '=x', '-pubsub'],
+  ])('hands over whole when the user may not %s', async (_, notify, rights) => {
     const name = fresh();
-    await redis.command('ACL', 'SETUSER', 'mute', 'on', 'nopass', '~*', '+@all', 'resetchannels');
+    await redis.command('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', rights);
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '=x' });
-    await client.acquire(name, 'c', { notify: '=x' });
+    await client.acquire(name, 'b', { notify });
+    await client.acquire(name, 'c', { notify });
     const { sendCommands } = await import('@locks/test-servers');
     const replies = await sendCommands(redis, [
       ['AUTH', 'mute', ''],

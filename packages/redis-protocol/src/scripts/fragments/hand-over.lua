@@ -19,12 +19,15 @@ local function hand_over(lock, token, queue, notify, m, listen)
     local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. to) or 0) * 1000 >= now
     local of = m and m.limit or 0
     if weight ~= '' and weight ~= '0' and not m then of = -(redis.call('ZSCORE', queue, '#') or -weight) end
-    if alive and not fits(weight, of, m) then
-      -- It holds back all behind it, unless it is gone: then nobody listens there.
-      if not listen or channel == own or mode ~= '=' or redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then break end
-      alive = false
+    local fit = fits(weight, of, m)
+    -- Nobody listens there: its process is gone, or its subscription is cut and its next check puts it back. Asked
+    -- before anything is published, which also those would hear who listen at a replica.
+    if alive and channel ~= own and mode == '=' and (fit or listen) then
+      alive = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0
     end
-    redis.call('ZREM', queue, head[1])
+    -- It holds back all behind it.
+    if alive and not fit then break end
+    if head[2] then redis.call('ZREM', queue, head[1]) else redis.call('DEL', queue) end
     if alive then
       if not last then last, horizon = read_token(token) end
       last = math.max(last + 1, now)
@@ -41,26 +44,17 @@ local function hand_over(lock, token, queue, notify, m, listen)
         end
         add_share(holders, m, id, px, minted, weight, label)
       end
-      local told = channel == own or mode == '!'
-      -- pcall: a user without the right to publish must not leave the hand-over half done.
-      if told or redis.pcall('PUBLISH', channel, 'granted ' .. id .. ' ' .. minted .. ' ' .. lock) ~= 0 or mode == '~' then
-        handed = handed or {}
-        if channel == own then
-          handed[#handed + 1] = id
-          handed[#handed + 1] = last
-        end
-        if not share or m.limit > 0 and m.used >= m.limit then
-          if not head[2] then redis.call('DEL', queue) end
-          table.remove(head, 1)
-          break
-        end
-      elseif share then
-        -- Nobody listens there: its process is gone, or its subscription is cut and its next check puts it back.
-        redis.call('HDEL', holders, id)
-        m.used = m.used - weight
-        if redis.call('HLEN', holders) == 0 then m = nil end
-      else
-        redis.call('DEL', lock)
+      handed = handed or {}
+      if channel == own then
+        handed[#handed + 1] = id
+        handed[#handed + 1] = last
+      elseif mode ~= '!' then
+        -- pcall: a user without the right to publish must not leave the hand-over half done.
+        redis.pcall('PUBLISH', channel, 'granted ' .. id .. ' ' .. minted .. ' ' .. lock)
+      end
+      if not share or m.limit > 0 and m.used >= m.limit then
+        table.remove(head, 1)
+        break
       end
     end
   end
