@@ -26,6 +26,8 @@ export class Desk {
   readonly own = new Set<string>();
   /** Ids that are being given up: an attempt of theirs that is still on its way here does nothing. */
   readonly givenUp = new Set<string>();
+  /** Ids with an attempt under way here: core has not gone away from them. */
+  readonly attempting = new Set<string>();
   /** As last read or written here. Another process may have written since: a write finds that out. */
   known: LockState | undefined;
   /** The server's time when it was known to be so. */

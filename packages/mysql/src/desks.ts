@@ -4,7 +4,7 @@ import type { Draft, Moment } from './draft.ts';
 import { absent, type Hold, type LockState } from './lock-state.ts';
 import { isBroken, NoAnswerError } from './mysql-error.ts';
 import { freshVersion } from './statements.ts';
-import type { Store, TimeLimit } from './store.ts';
+import { isOvertaken, type Look, type Store, type TimeLimit } from './store.ts';
 
 /** What the desks ask of those who wait in this process. */
 export interface Line {
@@ -27,7 +27,8 @@ export class Desks {
   readonly #client: string;
   readonly #desks = new Map<string, Desk>();
   #line: Line | undefined;
-  #alive: ReadonlySet<string> = new Set();
+  /** Who was alive at the server's time `now`. */
+  #lastHeard = { alive: new Set() as ReadonlySet<string>, now: 0, learnedAt: -Infinity };
 
   constructor(store: Store, client: string) {
     this.#store = store;
@@ -38,15 +39,16 @@ export class Desks {
     this.#line = line;
   }
 
-  /** Who was alive, as the store told last. */
-  learnAlive(alive: ReadonlySet<string>): void {
-    this.#alive = alive;
+  learnAlive(look: Look): void {
+    const { now, learnedAt } = this.#lastHeard;
+    if (isOvertaken(look, now, learnedAt)) return;
+    this.#lastHeard = { alive: look.alive, now: look.now, learnedAt: performance.now() };
   }
 
   get moment(): Omit<Moment, 'now'> {
     return {
       client: this.#client,
-      isAlive: (client) => this.#alive.has(client),
+      isAlive: (client) => this.#lastHeard.alive.has(client),
       isAwaited: (id) => this.#line?.isAwaited(id) ?? false,
     };
   }
@@ -221,9 +223,9 @@ export class Desks {
   }
 
   async #read(desk: Desk, limit: TimeLimit): Promise<void> {
-    const { snapshot, state } = await this.#store.state(desk.resource, limit);
-    this.learnAlive(snapshot.alive);
-    desk.learn(state ?? absent, snapshot.now);
+    const { look, state } = await this.#store.state(desk.resource, limit);
+    this.learnAlive(look);
+    desk.learn(state ?? absent, look.now);
   }
 }
 

@@ -118,6 +118,12 @@ export class Draft {
     this.serve();
   }
 
+  /** Likewise for whoever this process has forgotten, but never a hold that it may have been told of (docs/spec.md §11.1). */
+  clear(id: string): void {
+    const isUnclaimed = this.holds.some((hold) => hold.id === id && hold.unclaimedBy === this.#moment.client);
+    if (isUnclaimed || this.places.some((place) => place.id === id)) this.abandon(id);
+  }
+
   /** Only the id that holds frees. */
   release(id: string): boolean {
     const ended = this.#end((hold) => hold.id === id).length > 0;

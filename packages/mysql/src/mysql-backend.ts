@@ -90,10 +90,10 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
     this.#sweeper = new Sweeper(this.#store, this.#desks);
   }
 
-  attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+  async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const { resource, acquisitionId } = request;
     const isWanted = (): boolean => this.#desks.get(resource)?.givenUp.has(acquisitionId) !== true;
-    return this.#desks.submit<Attempt>(
+    const attempted = this.#desks.submit<Attempt>(
       resource,
       call,
       (draft, { sentAt }) =>
@@ -117,6 +117,17 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
       },
       enqueue,
     );
+    const desk = this.#desks.get(resource);
+    desk?.attempting.add(acquisitionId);
+    try {
+      return await attempted;
+    } catch (error) {
+      // It may be in the queue now: its place is kept until core attempts again (docs/spec.md §2.1), or is silent for long.
+      if (enqueue && desk?.givenUp.has(acquisitionId) !== true) this.#line.enqueued(request);
+      throw error;
+    } finally {
+      desk?.attempting.delete(acquisitionId);
+    }
   }
 
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {

@@ -157,7 +157,7 @@ export class Renewals {
   async #read(groups: readonly Group[], call: Call): Promise<void> {
     const names = groups.map(({ desk }) => desk.resource);
     const snapshot = await this.#store.snapshot(names, [], call);
-    this.#desks.learnAlive(snapshot.alive);
+    this.#desks.learnAlive(snapshot);
     for (const { desk } of groups) desk.learn(snapshot.states.get(desk.resource) ?? absent, snapshot.now);
   }
 

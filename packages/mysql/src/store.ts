@@ -11,6 +11,19 @@ export interface TimeLimit {
   readonly deadline: number;
 }
 
+/** A snapshot, and when it was asked for, on `performance.now()`. */
+export interface Look extends Snapshot {
+  readonly askedAt: number;
+}
+
+/**
+ * Whether something newer, of the server's time `at`, came in while the look was under way. Of what came in before it was
+ * asked for it is the newer one, whatever the server's clock says: that may have been set back.
+ */
+export function isOvertaken({ now, askedAt }: Look, at: number, learnedAt: number): boolean {
+  return learnedAt > askedAt && at > now;
+}
+
 const nothing: WriteResult = { rows: 0, value: 0 };
 
 /** The tables, one round trip to a method; what each statement does stands in {@link Statements}. */
@@ -45,14 +58,15 @@ export class Store {
     return rows === 1 ? value : undefined;
   }
 
-  async snapshot(names: readonly string[], known: readonly number[], limit: TimeLimit): Promise<Snapshot> {
+  async snapshot(names: readonly string[], known: readonly number[], limit: TimeLimit): Promise<Look> {
+    const askedAt = performance.now();
     const rows = await this.read(this.statements.read(names, known), limit);
-    return this.statements.snapshot(rows, known);
+    return { ...this.statements.snapshot(rows, known), askedAt };
   }
 
-  async state(name: string, limit: TimeLimit): Promise<{ snapshot: Snapshot; state: LockState | undefined }> {
-    const snapshot = await this.snapshot([name], [], limit);
-    return { snapshot, state: snapshot.states.get(name) };
+  async state(name: string, limit: TimeLimit): Promise<{ look: Look; state: LockState | undefined }> {
+    const look = await this.snapshot([name], [], limit);
+    return { look, state: look.states.get(name) };
   }
 
   write(sql: string, limit: TimeLimit): Promise<WriteResult> {

@@ -3,8 +3,8 @@ import type { Desk } from './desk.ts';
 import type { Desks, Line } from './desks.ts';
 import { Draft } from './draft.ts';
 import { absent, type Hold, type LockState } from './lock-state.ts';
-import { clientAliveMs, type Snapshot } from './statements.ts';
-import type { Store, TimeLimit } from './store.ts';
+import { clientAliveMs } from './statements.ts';
+import { isOvertaken, type Look, type Store, type TimeLimit } from './store.ts';
 
 /** A waiter of this process, from the attempt that put it into the queue to its grant or its end. */
 interface Waiter {
@@ -90,7 +90,7 @@ export class WaitingLine implements Line {
       this.#noteEnds(desk.known, desk.knownAt);
   }
 
-  /** Takes note of a place in the queue. */
+  /** Takes note of a place in the queue, or of what may be one. */
   enqueued(request: AcquireRequest): void {
     this.#heardOf(request);
   }
@@ -205,29 +205,29 @@ export class WaitingLine implements Line {
     const desks = [...this.#byResource.keys()].flatMap((resource) => this.#desks.get(resource) ?? []);
     const names = [...this.#byResource.keys()];
     const known = desks.flatMap((desk) => desk.known?.version ?? []).filter((version) => version !== 0);
-    const snapshot = await this.#store.snapshot(names, known, ownLimit());
-    this.#desks.learnAlive(snapshot.alive);
+    const look = await this.#store.snapshot(names, known, ownLimit());
+    this.#desks.learnAlive(look);
     this.#nextEndAt = Infinity;
-    for (const resource of names) this.#lookAt(resource, snapshot);
+    for (const resource of names) this.#lookAt(resource, look);
   }
 
-  #lookAt(resource: string, snapshot: Snapshot): void {
+  #lookAt(resource: string, look: Look): void {
     const desk = this.#desks.get(resource);
     if (desk === undefined) return this.#hintAll(resource);
-    // A write is on its way: what was read here may be from before or after it.
-    if (desk.busy) {
+    // A write is on its way: what was read here may be from before or after it. Or one has overtaken the look.
+    if (desk.busy || isOvertaken(look, desk.knownAt, desk.usedAt)) {
       if (desk.known !== undefined) this.#noteEnds(desk.known, desk.knownAt);
       return;
     }
-    const isAsKnown = snapshot.states.has(resource) && snapshot.states.get(resource) === undefined;
+    const isAsKnown = look.states.has(resource) && look.states.get(resource) === undefined;
     if (!isAsKnown) {
       this.#pollMs = shortestPollMs;
-      desk.learn(snapshot.states.get(resource) ?? absent, snapshot.now);
-    } else if (desk.known !== undefined && snapshot.now > desk.knownAt) {
-      desk.learn(desk.known, snapshot.now);
+      desk.learn(look.states.get(resource) ?? absent, look.now);
+    } else if (desk.known !== undefined && look.now > desk.knownAt) {
+      desk.learn(desk.known, look.now);
     }
     if (desk.known === undefined) return;
-    this.#noteEnds(desk.known, snapshot.now);
+    this.#noteEnds(desk.known, look.now);
     this.#hint(desk, desk.known);
     this.#serve(desk, desk.known);
   }
@@ -262,8 +262,14 @@ export class WaitingLine implements Line {
   /** Core went away without a word, or a statement came in after its end: the entry must not block the queue. */
   #abandon(resource: string, acquisitionId: string): void {
     this.#inBackground(resource, (draft) => {
-      if (!this.#waiters.has(acquisitionId)) draft.abandon(acquisitionId);
+      // Core may have come back since.
+      if (!this.#waiters.has(acquisitionId) && !this.#isAttempting(resource, acquisitionId))
+        draft.clear(acquisitionId);
     });
+  }
+
+  #isAttempting(resource: string, acquisitionId: string): boolean {
+    return this.#desks.get(resource)?.attempting.has(acquisitionId) ?? false;
   }
 
   #inBackground(resource: string, decide: (draft: Draft) => void): void {
@@ -280,7 +286,7 @@ export class WaitingLine implements Line {
     for (const { wait, request, lastHeardAt } of [...this.#waiters.values()]) {
       if (wait !== undefined) {
         if (wait.call.now() >= wait.call.deadline) wait.end(undefined);
-      } else if (lastHeardAt < before) {
+      } else if (lastHeardAt < before && !this.#isAttempting(request.resource, request.acquisitionId)) {
         this.left(request);
         this.#abandon(request.resource, request.acquisitionId);
       }

@@ -1,0 +1,125 @@
+import type { LockBackend } from '@locks/core/backend';
+import { expect, it } from 'vitest';
+import { acquire, call, freshPrefix, open, request, take, until, useServer } from './fixture.ts';
+import { heldPool } from './held-pool.ts';
+
+useServer();
+
+const isUpdate = (sql: string): boolean => sql.startsWith('UPDATE');
+const isBeat = (sql: string): boolean => sql.includes('seen_at') && sql.startsWith('INSERT');
+/** The poller's question, which tells what is known already. */
+const isLook = (sql: string): boolean => sql.startsWith('SELECT') && sql.includes('IF(version IN');
+
+/** The poller gives up who was silent for 3 s, and tells each time that this process lives. */
+async function untilSilenceIsNoticed(sent: readonly string[]): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 3_050));
+  const before = sent.filter(isBeat).length;
+  await until(() => sent.filter(isBeat).length > before);
+}
+
+async function waitersOf(backend: LockBackend, resource: string): Promise<readonly string[]> {
+  return (await backend.inspect(resource, call)).waiters.map(({ acquisitionId }) => acquisitionId);
+}
+
+it('an attempt that takes longer than the silence of the dead, and is granted, keeps its hold', async () => {
+  const tablePrefix = freshPrefix();
+  const { pool, sent, hold } = heldPool();
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 30_000 })];
+  const grant = await take(one, request('a'));
+  const wanted = request('a', { ttlMs: 30_000 });
+  expect((await two.attempt(wanted, true, call)).status).toBe('contended');
+  await one.release(grant, call);
+  const claim = hold('answer', isUpdate);
+  const attempt = two.attempt(wanted, true, call);
+  await claim.reached;
+  await untilSilenceIsNoticed(sent);
+  claim.letGo();
+  const granted = await attempt;
+  if (granted.status !== 'granted') return expect.fail(granted.status);
+  expect(await two.renew([{ grant: granted.grant, ttlMs: 30_000 }], call)).toEqual([{ status: 'held' }]);
+  const { holders } = await one.inspect('a', call);
+  expect(holders).toMatchObject([{ acquisitionId: wanted.acquisitionId }]);
+});
+
+it('an attempt that takes longer than the silence of the dead keeps its place in the queue', async () => {
+  const tablePrefix = freshPrefix();
+  const { pool, sent, hold } = heldPool();
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 30_000 })];
+  await take(one, request('a', { ttlMs: 60_000 }));
+  const [first, second, third] = [request('a'), request('a'), request('a')];
+  await two.attempt(first, true, call);
+  const write = hold('statement', isUpdate);
+  const attempts = Promise.all([two.attempt(first, true, call), two.attempt(third, true, call)]);
+  await write.reached;
+  await untilSilenceIsNoticed(sent);
+  // The write that is on its way comes too late, and is decided again.
+  await one.attempt(second, true, call);
+  write.letGo();
+  expect(await attempts).toEqual([{ status: 'contended' }, { status: 'contended' }]);
+  await two.renew([], call);
+  expect(await waitersOf(one, 'a')).toEqual([first, second, third].map((each) => each.acquisitionId));
+});
+
+it('an attempt that got no answer keeps the place that it has in the queue, until it is repeated', async () => {
+  const tablePrefix = freshPrefix();
+  const { pool, sent, hold } = heldPool();
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 1_000 })];
+  await take(one, request('a', { ttlMs: 60_000 }));
+  const [first, second, third] = [request('a'), request('a'), request('a')];
+  // It looks for all of its process.
+  await two.attempt(first, true, call);
+  const turn = two.awaitTurn?.(first, call);
+  const write = hold('answer', (sql) => isUpdate(sql) && sql.includes('waiting = 2'));
+  const attempt = two.attempt(second, true, call);
+  await write.reached;
+  await expect(attempt).rejects.toMatchObject({ code: 'NO_ANSWER' });
+  await one.attempt(third, true, call);
+  const before = sent.length;
+  await until(() => sent.slice(before).filter(isLook).length >= 3);
+  expect((await two.attempt(second, true, call)).status).toBe('contended');
+  expect(await waitersOf(one, 'a')).toEqual([first, second, third].map((each) => each.acquisitionId));
+  await two.abandon(first, call);
+  expect(await turn).toBeUndefined();
+});
+
+it('a look that is answered after a later write does not set back what is known', async () => {
+  const tablePrefix = freshPrefix();
+  const { pool, sent, hold } = heldPool();
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, maxPollMs: 50 })];
+  const grant = await take(two, request('a', { ttlMs: 60_000 }));
+  const wanted = request('a', { ttlMs: 60_000 });
+  const turn = acquire(two, wanted);
+  await until(async () => (await waitersOf(one, 'a')).length === 1);
+  await one.attempt(request('a'), true, call);
+  const look = hold('answer', isLook);
+  await look.reached;
+  await two.release(grant, call);
+  const granted = await turn;
+  const before = sent.length;
+  look.letGo();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(await two.renew([{ grant: granted, ttlMs: 60_000 }], call)).toEqual([{ status: 'held' }]);
+  expect(sent.slice(before).filter((sql) => !isBeat(sql))).toHaveLength(1);
+});
+
+it('who began to wait after a look is not passed over because of its late answer', async () => {
+  const tablePrefix = freshPrefix();
+  const { pool, hold } = heldPool();
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, maxPollMs: 50 })];
+  const [grant, other] = [await take(two, request('a')), await take(one, request('b'))];
+  const looking = acquire(two, request('b'));
+  await until(async () => (await waitersOf(one, 'b')).length === 1);
+  const look = hold('answer', isLook);
+  await look.reached;
+  const wanted = request('a');
+  await one.attempt(wanted, true, call);
+  // Finds the waiter, and that its process lives.
+  expect((await two.attempt(request('a'), false, call)).status).toBe('contended');
+  look.letGo();
+  await new Promise((resolve) => setImmediate(resolve));
+  await two.release(grant, call);
+  const { holders } = await one.inspect('a', call);
+  expect(holders).toMatchObject([{ acquisitionId: wanted.acquisitionId }]);
+  await one.release(other, call);
+  await two.release(await looking, call);
+});
