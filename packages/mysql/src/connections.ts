@@ -96,6 +96,8 @@ class LentConnection implements Session {
   readonly #endsAt: number;
   #open = true;
   #mustCommit = false;
+  /** A statement failed, and nothing since has told. */
+  #mayBeInTransaction = false;
 
   constructor(connection: PoolConnection, endsAt: number) {
     this.#connection = connection;
@@ -109,6 +111,7 @@ class LentConnection implements Session {
       readonly serverStatus: number;
     };
     this.#mustCommit = (header.serverStatus & inTransaction) !== 0;
+    this.#mayBeInTransaction = false;
     return { rows: Number(header.affectedRows), value: Number(header.insertId) };
   }
 
@@ -117,12 +120,13 @@ class LentConnection implements Session {
     const rows = (await this.#query(sql)) as Buffer[][];
     // Without autocommit this began a transaction: left open, the next read would see the same old state.
     if (rows.some((cells) => cells.at(-1)?.toString() === '0')) this.#mustCommit = true;
+    if (rows.length > 0) this.#mayBeInTransaction = false;
     return rows;
   }
 
   async giveBack(): Promise<void> {
     if (!this.#open) return;
-    if (this.#mustCommit) await this.write('COMMIT');
+    if (this.#mustCommit || this.#mayBeInTransaction) await this.write('COMMIT');
     this.#open = false;
     this.#connection.release();
   }
@@ -141,8 +145,10 @@ class LentConnection implements Session {
       }, leftUntil(this.#endsAt));
       this.#connection.query({ sql, rowsAsArray: true, typeCast: asBuffer }, (error, result) => {
         clearTimeout(timer);
-        if (error) reject(error);
-        else resolve(result);
+        if (!error) return resolve(result);
+        // Without autocommit only the statement is undone: its transaction goes on, with the rows that it locked.
+        this.#mayBeInTransaction = true;
+        reject(error);
       });
     });
   }

@@ -17,16 +17,17 @@ export async function takeMany(
     .map((request) => ({ request, version: freshVersion() }))
     .sort((a, b) => Buffer.compare(Buffer.from(a.request.resource), Buffer.from(b.request.resource)));
   const countedFrom = call.now();
-  try {
-    await store.write(store.statements.takeAll(takes), call);
-  } catch (error) {
-    if (!isOverflow(error)) throw error;
-  }
-  const { states, now } = await store.snapshot(
-    requests.map(({ resource }) => resource),
-    [],
-    call,
-  );
+  const { statements } = store;
+  const names = requests.map(({ resource }) => resource);
+  const cells = await store.session(call, async (session) => {
+    try {
+      await session.write(statements.takeAll(takes));
+    } catch (error) {
+      if (!isOverflow(error)) throw error;
+    }
+    return await session.read(statements.read(names));
+  });
+  const { states, now } = statements.snapshot(cells);
   const versions = new Map(takes.map(({ request, version }) => [request, version]));
   const grants: Grant[] = [];
   for (const request of requests) {

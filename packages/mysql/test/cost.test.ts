@@ -27,6 +27,15 @@ describe('what the server is asked', () => {
     expect((await statementsSoFar()) - before).toBe(40);
   });
 
+  it('is two statements to take several at once, whether they are free or not', async () => {
+    const backend = open({ tablePrefix: freshPrefix() });
+    await take(backend, request('warm'));
+    const before = await statementsSoFar();
+    expect(await backend.attemptMany?.([request('a'), request('b')], call)).toHaveLength(2);
+    expect(await backend.attemptMany?.([request('b'), request('c')], call)).toBeUndefined();
+    expect((await statementsSoFar()) - before).toBe(4);
+  });
+
   it('is one statement for a hand-off inside a process, whatever the number of waiters', async () => {
     const backend = open({ tablePrefix: freshPrefix() });
     let holder = await take(backend, request('a'));

@@ -81,6 +81,27 @@ it('reads what is new on connections without autocommit, each time', async () =>
   }
 });
 
+it('keeps no rows locked after a statement that failed on a connection without autocommit', async () => {
+  const tablePrefix = freshPrefix();
+  const odd = open({ tablePrefix, pool: openPool({ connectionLimit: 1 }, 'SET autocommit = 0') });
+  await odd.release(await take(odd, request('a')), call);
+  const blocker = openPool({ connectionLimit: 1 }, 'SET autocommit = 0').promise();
+  await blocker.query(`SELECT * FROM ${tablePrefix}locks FOR UPDATE`);
+  const attempt = odd.attempt(request('a'), false, call);
+  const refused = expect(attempt).rejects.toMatchObject({ errno: 1317 });
+  const [waiting] = await until(async () => {
+    const found = await sql(
+      `SELECT id FROM information_schema.processlist WHERE info LIKE 'INSERT INTO%${tablePrefix}locks%'`,
+    );
+    return found.length > 0 ? found : undefined;
+  });
+  await sql(`KILL QUERY ${String(waiting?.['id'])}`);
+  await refused;
+  // Of the statement that was undone: what it had read for itself.
+  expect(await sql(`SELECT item FROM locks.${tablePrefix}meta FOR UPDATE NOWAIT`)).toHaveLength(3);
+  await blocker.query('ROLLBACK');
+});
+
 it('works on one connection, with twenty locks wanted at once', async () => {
   const backend = open({ tablePrefix: freshPrefix(), pool: openPool({ connectionLimit: 1 }) });
   const grants = await Promise.all(
