@@ -215,6 +215,31 @@ describe.concurrent('what happens to the network and to other processes', { time
     expect(order).toEqual(['slow', 'quick']);
   });
 
+  it('a waiter whose turn comes while its process opens a slow connection for another is not passed over', async () => {
+    await using lab = new Lab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    // With a shorter session the connection would be given up before the claim runs out.
+    const [slow, quick] = [lab.locks(proxy, { sessionTimeoutMs: 15_000 }), lab.locks(server)];
+    const lease = await quick.lock(name).acquire();
+    const order: string[] = [];
+    const first = slow.lock(name).run(() => void order.push('first'));
+    await untilWaiting(quick, name);
+    const second = quick.lock(name).run(() => void order.push('second'));
+    await untilWaiting(quick, name, 2);
+    const known = proxy.connections();
+    proxy.stall({ only: (connection) => !known.includes(connection) });
+    // Behind another process: on a connection of its own.
+    const third = slow.lock(name).run(() => void order.push('third'));
+    await waitUntil(() => proxy.connections().length > known.length, { what: 'the connection' });
+    await lease.release();
+    await new Promise((resolve) => setTimeout(resolve, CLAIM_MS + 500));
+    await proxy.heal();
+    await Promise.all([first, second, third]);
+    expect(order).toEqual(['first', 'second', 'third']);
+  });
+
   it('a killed holder is gone at once, and so is a killed waiter, before its turn', async () => {
     await using lab = new Lab();
     const server = await sharedServer();

@@ -43,7 +43,7 @@ export class LineOfRuns {
     run.turn = turn;
     turn
       .then(
-        () => this.#steps.run(() => this.#turnCame(run)),
+        (token) => this.#steps.run(() => this.#turnCame(run, token)),
         () => this.#steps.run(() => this.#turnFailed(run)),
       )
       .catch((error: unknown) => session.end(error));
@@ -52,20 +52,11 @@ export class LineOfRuns {
       if (await this.lock.isQueued(main, session)) return;
       if (looks > QUICK_LOOKS) await delay(1);
     }
-    if (run.state === 'queued') await turn.then(() => this.#turnCame(run), ignore);
+    if (run.state === 'queued') await turn.then((token) => this.#turnCame(run, token), ignore);
   }
 
-  async #turnCame(run: Run): Promise<void> {
-    const { session } = run;
-    if (run.state !== 'queued' || session === undefined) return;
-    let token: string | null;
-    try {
-      // The server granted it to a process that may have stood still since (docs/spec.md §7.7).
-      token = await this.lock.confirm(session);
-    } catch (error) {
-      return session.end(error);
-    }
-    if ((run.state as Run['state']) === 'over') return;
+  async #turnCame(run: Run, token: string | null): Promise<void> {
+    if (run.state !== 'queued') return;
     run.state = 'held';
     await this.serve(run, token);
   }
@@ -148,15 +139,9 @@ export class LineOfRuns {
     try {
       const main = await this.#sessions.main();
       if (session.blocked) await this.lock.cancel(main, session);
-      const outcome = await Promise.race([
-        turn.then(
-          () => 'granted' as const,
-          () => 'cancelled' as const,
-        ),
-        delay(WITHDRAW_MS, 'late' as const, { ref: false }),
-      ]);
+      const ended = turn.then(ignore, ignore);
+      const outcome = await Promise.race([ended, delay(WITHDRAW_MS, 'late' as const, { ref: false })]);
       if (outcome === 'late') throw new Error('a cancelled wait did not end');
-      if (outcome === 'granted') await this.lock.confirm(session);
     } catch (error) {
       return session.end(error);
     }

@@ -33,7 +33,7 @@ export interface Run {
   serverMode: ServerMode;
   readonly holders: Set<Entry>;
   readonly waiting: Entry[];
-  /** Settles when the wait in the server's queue is over. */
+  /** Settles when the wait in the server's queue is over, and a grant was confirmed. */
   turn: Promise<unknown> | undefined;
   /** Whoever comes to the server from now on comes later. */
   placed: boolean;

@@ -31,8 +31,8 @@ export class ServerLock {
     }
   }
 
-  /** Stands in the server's queue until granted. Until {@link confirm} the server waits for a sign of life, not for long. */
-  async wait(session: Session, mode: ServerMode): Promise<void> {
+  /** Stands in the server's queue until granted, tells the server that somebody is there to use it, and gives its token. */
+  async wait(session: Session, mode: ServerMode): Promise<string | null> {
     session.blocked = true;
     try {
       await session.ask(
@@ -45,17 +45,20 @@ export class ServerLock {
     } finally {
       session.blocked = false;
     }
+    // At once, for the server waits for it no longer than the claim; and before anybody relies on the grant, which may have
+    // reached a process that had stood still since (docs/spec.md §7.7).
+    return await this.#confirm(session);
   }
 
-  /** Proves to the server that somebody is there to use the grant, and gives its token. */
-  async confirm(session: Session): Promise<string | null> {
-    const [, token = null] =
-      (
-        await session.ask({
-          text: `SELECT set_config('idle_session_timeout', '${this.#timeoutMs}', false), ${this.#tokens?.expression ?? 'NULL'}`,
-        })
-      )[0] ?? [];
-    return token;
+  async #confirm(session: Session): Promise<string | null> {
+    const text = `SELECT set_config('idle_session_timeout', '${this.#timeoutMs}', false), ${this.#tokens?.expression ?? 'NULL'}`;
+    try {
+      const [[, token = null] = []] = await session.ask({ text });
+      return token;
+    } catch (error) {
+      session.end(error);
+      throw error;
+    }
   }
 
   /** A token for the next holder of a lock that stays where it is. */
