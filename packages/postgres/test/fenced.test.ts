@@ -5,7 +5,7 @@ import { createLocks } from '@locks/core';
 import { startPostgres } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FencedUpdate, fencedUpdate, postgresLeaseBackend } from '../src/index.ts';
+import { type FencedUpdate, fencedUpdate, postgresLeaseBackend, type QueryClient } from '../src/index.ts';
 
 const LATE_WRITER = fileURLToPath(new URL('fenced-late-writer.ts', import.meta.url));
 
@@ -94,6 +94,40 @@ describe.concurrent('fencedUpdate', () => {
       newer.release();
       older.release();
     }
+  });
+
+  it.each([
+    ['an older token', '1'],
+    ['the same token', '2'],
+    ['no token', null],
+  ])('writes a row that came in with %s after it was not found', async (_, token) => {
+    const sku = `late with ${token}`;
+    let statements = 0;
+    const client = {
+      query: async (text: string, values: unknown[]) => {
+        const result = await pool.query(text, values);
+        statements += 1;
+        if (statements === 1)
+          await pool.query('INSERT INTO stock VALUES ($1, $2, 0, $3)', [sku, 'other', token]);
+        return result;
+      },
+    } as unknown as QueryClient;
+    const update = { table: 'stock', key: { sku }, set: { writer: 'ours' }, token: 2n };
+    expect(await fencedUpdate(client, update)).toBe(true);
+    expect(await row(sku)).toEqual({ writer: 'ours', fencing_token: '2' });
+  });
+
+  it('says that nothing was written where a trigger prevents it, which is no loss', async () => {
+    await pool.query(
+      `CREATE TABLE guarded (sku text PRIMARY KEY, writer text, fencing_token bigint);
+       INSERT INTO guarded VALUES ('a', 'before', 1);
+       CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+       CREATE TRIGGER keep BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION keep()`,
+    );
+    const update = { table: 'guarded', key: { sku: 'a' }, set: { writer: 'ours' } };
+    expect(await fencedUpdate(pool, { ...update, token: 2n })).toBe(false);
+    await pool.query('ALTER TABLE guarded DISABLE TRIGGER keep; UPDATE guarded SET fencing_token = 3');
+    await expect(fencedUpdate(pool, { ...update, token: 2n })).rejects.toMatchObject({ code: 'LOCK_LOST' });
   });
 
   it('quotes identifiers and passes values as parameters', async () => {

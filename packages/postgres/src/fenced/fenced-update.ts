@@ -36,7 +36,7 @@ export type QueryClient = Pick<pg.ClientBase, 'query'>;
  * });
  * ```
  *
- * @returns whether there was such a row; `false`: nothing was written, because no row has this key
+ * @returns whether the row was written; `false`: no row has this key, or a trigger or a policy of the table prevents it
  * @throws LockError `LOCK_LOST` with reason `taken-over` when the row has a newer token: nothing was written, and the
  * transaction should be rolled back. `LOCK_INVALID_ARGUMENT` for a bad argument, or a key that names several rows.
  */
@@ -55,35 +55,37 @@ export async function fencedUpdate(client: QueryClient, update: FencedUpdate): P
   const assignments = columnsOf('set', set).map(([column, value]) => `${column} = ${parameter(value)}`);
   const newToken = `${parameter(String(token))}::int8`;
   const matches = columnsOf('key', key).map(([column, value]) => `${column} = ${parameter(value)}`);
-  const { rowCount } = await client.query(
-    // Where another transaction has just written the row, PostgreSQL compares again with what that one left.
-    `UPDATE ${target} SET ${[...assignments, `${fence} = ${newToken}`].join(', ')}
-     WHERE ${matches.join(' AND ')} AND (${fence} IS NULL OR ${fence} <= ${newToken})`,
-    values,
-  );
-  if (rowCount === 1) return true;
-  if (rowCount !== 0 && rowCount !== null) {
-    throw invalid(`key names ${rowCount} rows of ${target}: roll back, and name one by a unique key`);
+  // Where another transaction has just written the row, PostgreSQL compares again with what that one left.
+  const sql = `UPDATE ${target} SET ${[...assignments, `${fence} = ${newToken}`].join(', ')}
+     WHERE ${matches.join(' AND ')} AND (${fence} IS NULL OR ${fence} <= ${newToken})`;
+  // Once more for a row that came in between the two statements.
+  for (let tries = 1; tries <= 2; tries += 1) {
+    const { rowCount } = await client.query(sql, values);
+    if (rowCount === 1) return true;
+    if (rowCount !== 0 && rowCount !== null) {
+      throw invalid(`key names ${rowCount} rows of ${target}: roll back, and name one by a unique key`);
+    }
+    if (!(await isThere(client, target, fence, key, token))) return false;
   }
-  return await assertMissing(client, target, fence, key, token);
+  return false;
 }
 
-/** Nothing was written: because there is no such row, or because it has a newer token. */
-async function assertMissing(
+/** Whether there is such a row, with no newer token. */
+async function isThere(
   client: QueryClient,
   target: string,
   fence: string,
   key: FencedUpdate['key'],
   token: bigint,
-): Promise<false> {
+): Promise<boolean> {
   const columns = columnsOf('key', key);
   const matches = columns.map(([column], index) => `${column} = $${index + 1}`);
-  const { rows } = await client.query<{ fence: string | null }>(
-    `SELECT max(${fence})::text AS fence FROM ${target} WHERE ${matches.join(' AND ')}`,
+  const { rows } = await client.query<{ there: boolean; fence: string | null }>(
+    `SELECT count(*) > 0 AS there, max(${fence})::text AS fence FROM ${target} WHERE ${matches.join(' AND ')}`,
     columns.map(([, value]) => value),
   );
-  const newest = rows[0]?.fence ?? null;
-  if (newest === null) return false;
+  const { there = false, fence: newest = null } = rows[0] ?? {};
+  if (newest === null || BigInt(newest) <= token) return there;
   throw new LockError(
     'LOCK_LOST',
     `Nothing was written to ${target}: the row was written under token ${newest}, which is newer than ${token}. ` +
