@@ -95,7 +95,9 @@ export class CheckRound {
 
   /** Gives the ms until the next hold runs out, or -1. */
   async #check(waiters: readonly Waiter[], all: boolean): Promise<number> {
-    const startedAt = performance.now();
+    const [first] = waiters;
+    if (first === undefined) return -1;
+    const startedAt = first.call.now();
     const sentAt = waiters.map(({ call }) => call.now());
     const known = waiters.map(({ ticket }) => ticket);
     let reply: string;
@@ -123,7 +125,8 @@ export class CheckRound {
       else if (missing.has(acquisitionId)) this.#room.passedOver(waiter);
       else waiter.confirmedAt = Math.max(waiter.confirmedAt, sentAt[at] as number);
     }
-    for (const handOver of handOvers) this.#room.handOver(handOver, performance.now() - startedAt);
+    // On core's clock, which goes on while the process is suspended (docs/spec.md §1.1).
+    for (const handOver of handOvers) this.#room.handOver(handOver, first.call.now() - startedAt);
     return expiryMs;
   }
 

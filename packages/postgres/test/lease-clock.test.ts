@@ -1,0 +1,43 @@
+import type { AcquireRequest, Call } from '@locks/core/backend';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { LeasePlace } from './lease-place.ts';
+
+let place: LeasePlace;
+beforeAll(async () => {
+  place = await LeasePlace.start();
+});
+afterAll(() => place[Symbol.asyncDispose]());
+
+/** Less than half of the claim time, beyond which a hand-over is asked for again. */
+const SUSPENDED_MS = 700;
+
+it('a hand-over that comes in the reply to a check is counted from its sending, also when the process was suspended', async () => {
+  let suspendedMs = 0;
+  // Core's clock counts the time of a suspension, the monotonic one alone does not.
+  const now = (): number => performance.now() + suspendedMs;
+  const pool = place.pool();
+  let sentAt = 0;
+  pool.on('connect', (client) => {
+    const query = client.query.bind(client) as (...values: unknown[]) => unknown;
+    const suspendAfter = (...values: unknown[]): unknown => {
+      const sent = query(...values);
+      if ((values[0] as { text?: string }).text?.includes('check_waiters') === true) {
+        sentAt = now();
+        suspendedMs += SUSPENDED_MS;
+      }
+      return sent;
+    };
+    Object.assign(client, { query: suspendAfter });
+  });
+  const schema = place.schema();
+  const [near, far] = [place.backend({ schema }), place.backend({ schema, pool, listen: false })];
+  const call: Call = { now, deadline: Number.POSITIVE_INFINITY };
+  const mode = { kind: 'exclusive' } as const;
+  const holder: AcquireRequest = { resource: 'a', acquisitionId: 'holder', mode, ttlMs: 300 };
+  const waiter: AcquireRequest = { resource: 'a', acquisitionId: 'waiter', mode, ttlMs: 10_000 };
+  expect((await near.attempt(holder, false, call)).status).toBe('granted');
+  expect((await far.attempt(waiter, true, call)).status).toBe('contended');
+  const grant = await far.awaitTurn?.(waiter, call);
+  expect(sentAt).toBeGreaterThan(0);
+  expect(grant?.countedFrom).toBeLessThanOrEqual(sentAt);
+});
