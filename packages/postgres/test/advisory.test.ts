@@ -173,6 +173,17 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await (await one.lock(name).acquire({ waitMs: 0 })).release();
   });
 
+  it('ends the holds of another process by force, however many there are', async () => {
+    const name = freshName();
+    await using one = open(`one ${name}`);
+    await using two = open(`two ${name}`);
+    const { read } = one.readWriteLock(name);
+    const leases = await Promise.all(Array.from({ length: 700 }, () => read.acquire()));
+    expect(await two.forceRelease(name)).toHaveLength(700);
+    expect(leases.every(({ signal }) => signal.aborted)).toBe(true);
+    await (await two.lock(name).acquire({ waitMs: 0 })).release();
+  });
+
   it('gives tokens that rise over sessions, hand-offs and modes when it has a schema; two may create it at once', async () => {
     const name = freshName();
     const fencing = { schema: 'Fences-of_tests' };

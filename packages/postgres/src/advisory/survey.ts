@@ -76,6 +76,21 @@ export class Survey {
     call: Call,
     end: readonly string[] = [],
   ): Promise<ResourceState> {
+    for (let rest = end; ; ) {
+      const part = firstPart(rest);
+      rest = rest.slice(part.length);
+      const state = await this.#look(sessions, resource, key, call, part);
+      if (rest.length === 0) return state;
+    }
+  }
+
+  async #look(
+    sessions: Sessions,
+    resource: string,
+    key: string,
+    call: Call,
+    end: readonly string[],
+  ): Promise<ResourceState> {
     const main = await sessions.main();
     const rows = await sessionsOn(main, key);
     if (rows.length === 0) return { resource, holders: [], waiters: [] };
@@ -154,10 +169,12 @@ export class Survey {
   }
 }
 
-function firstPart(seen: readonly Seen[]): readonly Seen[] {
+/** What goes into one message. */
+function firstPart<T>(all: readonly T[]): readonly T[] {
   let bytes = 0;
-  const end = seen.findIndex((one) => (bytes += Buffer.byteLength(JSON.stringify(one))) > PAYLOAD_BYTES);
-  return end < 0 ? seen : seen.slice(0, Math.max(1, end));
+  // With its comma.
+  const end = all.findIndex((one) => (bytes += Buffer.byteLength(JSON.stringify(one)) + 1) > PAYLOAD_BYTES);
+  return end < 0 ? all : all.slice(0, Math.max(1, end));
 }
 
 async function notify(main: Session, channel: string, message: Question | Answer): Promise<void> {
