@@ -1,4 +1,5 @@
-import { type PostgresServer, startPostgres } from '@locks/test-servers';
+import { type PostgresServer, startPostgres, waitUntil } from '@locks/test-servers';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failure, LeaseLab, lossOf, SLACK_MS, untilWaiting, urlOf } from './lease-lab.ts';
 
@@ -32,6 +33,32 @@ describe.concurrent('what happens to the network of a lease table', { timeout: 4
     const next = await entered;
     next.assertValid();
     await next.release();
+  });
+
+  it('a blackhole under whoever makes the schema: it is made on another connection, and all who call go on', async () => {
+    await using lab = new LeaseLab();
+    const proxy = await lab.proxy(server);
+    const name = schema();
+    const key = `hashtextextended('@locks/postgres "${name}"', 0)`;
+    const other = new pg.Client({ connectionString: urlOf(server) });
+    await other.connect();
+    await other.query(`SELECT pg_advisory_lock(${key})`);
+    const locks = lab.locks(proxy, { schema: name });
+    const entered = locks.lock('a').acquire({ waitMs: 30_000 });
+    const migrating = `SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory' AND objsubid = 1
+      AND classid = (${key} >> 32) & 4294967295 AND objid = ${key} & 4294967295`;
+    await waitUntil(async () => (await server.query(migrating)).length > 0, {
+      what: 'the migration to begin',
+    });
+    const known = proxy.connections();
+    proxy.blackhole({ only: (connection) => known.includes(connection) });
+    // The server goes on with it, and nobody tells it what comes next.
+    await other.end();
+    await (await entered).release();
+    await lab
+      .locks(server, { schema: name })
+      .lock('a')
+      .run(() => undefined);
   });
 
   it('a blackhole under the holder: it is told before anyone else is in', async () => {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { openPlace, type Place } from '../pool/place.ts';
 import { quoteSchema } from '../pool/schema-name.ts';
-import type { Patience, Statements } from '../pool/statements.ts';
+import { NoAnswerError, type Patience, type Statements } from '../pool/statements.ts';
 import { migrations } from './generated/migrations.ts';
 import { defaultSchema } from './options.ts';
 
@@ -27,6 +27,8 @@ export class PostgresSchemaError extends Error {
 const version = migrations.length;
 /** "LOCKS" and a schema's name: two migrations of one schema take turns, those of others do not mind each other. */
 const migrationLock = (schema: string): string => `@locks/postgres ${schema}`;
+/** How long the first call of a backend tries, before the next one begins anew. */
+const MIGRATE_MS = 10_000;
 const undefinedTable = '42P01';
 const undefinedSchema = '3F000';
 const notAllowed = '42501';
@@ -78,7 +80,7 @@ export async function ensureSchema(
         'leaseSchemaSql() as a role that may, or leave out `migrate: false`.',
     );
   }
-  await migrate(statements.pool, schema);
+  await migrate(statements.pool, schema, MIGRATE_MS);
   await look(statements, schema, call);
 }
 
@@ -96,7 +98,8 @@ async function look(statements: Statements, schema: string, call: Patience): Pro
   }
 }
 
-async function migrate(pool: pg.Pool, schema: string): Promise<void> {
+/** With a limit, a connection that has not done it by then is given up. */
+async function migrate(pool: pg.Pool, schema: string, limitMs?: number): Promise<void> {
   const client = await pool.connect();
   let failure: Error | undefined;
   const broken = (error: Error): void => {
@@ -104,20 +107,41 @@ async function migrate(pool: pg.Pool, schema: string): Promise<void> {
   };
   client.on('error', broken);
   try {
-    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-    // Of this transaction: a pooler may lend the connection to others after it.
-    await client.query('SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning');
-    await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [migrationLock(schema)]);
-    await client.query(await upgrade(client, schema));
-    await client.query('COMMIT');
+    await inTime(migrateOn(client, schema, limitMs), limitMs);
   } catch (error) {
     failure = error instanceof Error ? error : new Error(String(error));
-    await client.query('ROLLBACK').catch(() => undefined);
     throw hasCode(error, notAllowed) ? noPrivilege(schema, error) : error;
   } finally {
     client.removeListener('error', broken);
     client.release(failure);
   }
+}
+
+async function migrateOn(client: pg.PoolClient, schema: string, limitMs: number | undefined): Promise<void> {
+  // Of this transaction: a pooler may lend the connection to others after it.
+  const settings = ['statement_timeout = 0', 'client_min_messages = warning'];
+  // So that neither this server process nor those that wait for it outlive the connection.
+  if (limitMs !== undefined)
+    settings.push(`idle_in_transaction_session_timeout = ${limitMs}`, `lock_timeout = ${limitMs}`);
+  try {
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+    await client.query(settings.map((setting) => `SET LOCAL ${setting}`).join(';'));
+    await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [migrationLock(schema)]);
+    await client.query(await upgrade(client, schema));
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}
+
+async function inTime(work: Promise<void>, limitMs: number | undefined): Promise<void> {
+  if (limitMs === undefined) return await work;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new NoAnswerError()), limitMs);
+  });
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 /** What is missing, as SQL. */
