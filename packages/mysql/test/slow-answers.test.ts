@@ -1,6 +1,6 @@
 import type { LockBackend } from '@locks/core/backend';
 import { expect, it } from 'vitest';
-import { acquire, call, freshPrefix, open, request, take, until, useServer } from './fixture.ts';
+import { acquire, call, freshPrefix, open, request, sql, take, until, useServer } from './fixture.ts';
 import { heldPool } from './held-pool.ts';
 
 useServer();
@@ -60,6 +60,23 @@ it('an attempt that takes longer than the silence of the dead keeps its place in
   expect(await waitersOf(one, 'a')).toEqual([first, second, third].map((each) => each.acquisitionId));
 });
 
+it('who comes back while its place is being cleared, and is in time, keeps it', async () => {
+  const tablePrefix = freshPrefix();
+  const { pool, hold } = heldPool();
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool })];
+  await take(one, request('a', { ttlMs: 60_000 }));
+  const [first, second] = [request('a'), request('a')];
+  await two.attempt(first, true, call);
+  const clearing = hold('statement', isUpdate);
+  await clearing.reached;
+  // The write that is on its way comes too late, and is decided again.
+  await one.attempt(second, true, call);
+  const attempt = two.attempt(first, true, call);
+  clearing.letGo();
+  expect(await attempt).toEqual({ status: 'contended' });
+  expect(await waitersOf(one, 'a')).toEqual([first, second].map((each) => each.acquisitionId));
+});
+
 it('an attempt that got no answer keeps the place that it has in the queue, until it is repeated', async () => {
   const tablePrefix = freshPrefix();
   const { pool, sent, hold } = heldPool();
@@ -100,6 +117,25 @@ it('a look that is answered after a later write does not set back what is known'
   await new Promise((resolve) => setImmediate(resolve));
   expect(await two.renew([{ grant: granted, ttlMs: 60_000 }], call)).toEqual([{ status: 'held' }]);
   expect(sent.slice(before).filter((sql) => !isBeat(sql))).toHaveLength(1);
+});
+
+it('a look that is answered after its row was made anew does not end the hold in it', async () => {
+  const tablePrefix = freshPrefix();
+  const { pool, hold } = heldPool();
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, maxPollMs: 50 })];
+  await take(one, request('a'));
+  const wanted = request('a', { ttlMs: 60_000 });
+  await two.attempt(wanted, true, call);
+  const turn = two.awaitTurn?.(wanted, call);
+  await one.attempt(request('a'), true, call);
+  const look = hold('answer', isLook);
+  await look.reached;
+  await sql(`DELETE FROM locks.${tablePrefix}locks WHERE name = 'a'`);
+  const grant = await take(two, wanted);
+  await turn;
+  look.letGo();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(await two.renew([{ grant, ttlMs: 60_000 }], call)).toEqual([{ status: 'held' }]);
 });
 
 it('who began to wait after a look is not passed over because of its late answer', async () => {
