@@ -22,7 +22,7 @@ export interface LockEvents {
   'locks:acquired': LockEvent & { readonly waitedMs: number; readonly fencingToken: bigint | undefined };
   /** The first answer was that someone else holds it or waits before us. */
   'locks:contended': LockEvent;
-  /** A wait ended without a lease. */
+  /** An acquire ended with an error: its time was over, it was aborted or closed, or the store refused. */
   'locks:gave-up': LockEvent & { readonly waitedMs: number; readonly error: unknown };
   'locks:released': LockEvent & { readonly heldMs: number };
   'locks:lost': LockEvent & { readonly heldMs: number; readonly reason: LossReason };

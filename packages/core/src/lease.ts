@@ -31,7 +31,8 @@ export interface BaseLease extends AsyncDisposable {
    */
   assertValid(minRemainingMs?: number): void;
   /**
-   * Pushes the end of the lease to `ttlMs` from now, and renews by it from then on.
+   * Pushes the end of the lease to `ttlMs` from now, and renews by it from then on. Beside a shorter renewal that has no
+   * answer it counts for no more than that one, and is repeated in a third of it: the store may carry them out in any order.
    * @param ttlMs - milliseconds; default: the ttl so far
    * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_BACKEND` when the store gave no clear answer (the lease stays),
    * `LOCK_INVALID_ARGUMENT`

@@ -1,3 +1,4 @@
+import { handOut } from './acquire/hand-out.ts';
 import { Pursuit } from './acquire/pursuit.ts';
 import { lookUpHolders, timeoutError } from './acquire/timeout-error.ts';
 import type { LockMode, ResourceState } from './backend/types.ts';
@@ -76,11 +77,11 @@ export class ResourceLock implements Lock {
     const resolved = this.#begin(options);
     if (resolved.within !== undefined) {
       const entered = await enterScope(this.#engine, this.name, this.mode, resolved, true);
-      return entered && handOut(entered, resolved);
+      return entered && handOut(entered, resolved.signal);
     }
     const single = { ...resolved, waitMs: 0 };
     const hold = await new Pursuit(this.#engine, this.name, this.mode, single, this.#engine.now()).run();
-    return hold === undefined ? undefined : handOut(new LeaseHandle(this.#engine, hold), resolved);
+    return hold === undefined ? undefined : handOut(new LeaseHandle(this.#engine, hold), resolved.signal);
   }
 
   async run<T>(work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T> {
@@ -115,10 +116,10 @@ export class ResourceLock implements Lock {
     const startedAt = this.#engine.now();
     if (implicit || resolved.within !== undefined) {
       const entered = await this.#reenter(resolved);
-      if (entered !== undefined) return handOut(entered, resolved);
+      if (entered !== undefined) return handOut(entered, resolved.signal);
     }
     const hold = await new Pursuit(this.#engine, this.name, this.mode, resolved, startedAt).run();
-    if (hold !== undefined) return handOut(new LeaseHandle(this.#engine, hold), resolved);
+    if (hold !== undefined) return handOut(new LeaseHandle(this.#engine, hold), resolved.signal);
     const waitedMs = this.#engine.now() - startedAt;
     throw timeoutError(this.#engine, this.name, waitedMs, await lookUpHolders(this.#engine, this.name));
   }
@@ -133,11 +134,4 @@ export class ResourceLock implements Lock {
     if (scope === undefined) return undefined;
     return enterScope(this.#engine, this.name, this.mode, resolved, false, scope);
   }
-}
-
-/** Who aborted in the very moment of the grant does not hold (docs/spec.md §2.3). */
-function handOut(lease: LeaseHandle, { signal }: ResolvedOptions): LeaseHandle {
-  if (!signal?.aborted) return lease;
-  void lease[Symbol.asyncDispose]();
-  throw signal.reason;
 }

@@ -25,8 +25,8 @@ export interface LockOptions {
    */
   readonly renewal?: 'auto' | 'manual' | undefined;
   /**
-   * Automatic renewal stops this long after the grant. Without it, a hold past 2 × ttl is reported once on
-   * `locks:slow-hold`.
+   * Automatic renewal stops this long after the grant; a hand-over that is still limited to a moment is made whole first.
+   * Without it, a hold past 2 × ttl is reported once on `locks:slow-hold`.
    * @defaultValue none
    */
   readonly maxHoldMs?: number | undefined;

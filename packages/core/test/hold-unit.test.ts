@@ -156,3 +156,10 @@ test('a renewal that ended without a clear answer counts once: the store may car
   hold.renewed(hold.renewalSent(600_000, 5_000, false));
   expect(hold.deadline).toBe(5_000 + 600_000 - 6_002);
 });
+
+test('a store that holds a lease for longer than its ttl is believed, and asked for no more renewals', () => {
+  const hold = holdAt({ now: 0 }, {}, false);
+  hold.renewed(hold.renewalSent(1_000, 500, true), 2_000);
+  expect(hold.deadline).toBe(500 + 2_000 - 22);
+  expect([hold.renewAt, hold.provisional]).toEqual([NEVER, false]);
+});

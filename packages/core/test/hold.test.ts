@@ -267,3 +267,52 @@ test('a hand-over is made whole also where the longest hold is over before it wo
   expect(backend.of('renew')).toHaveLength(1);
   expect(lease.validForMs).toBe(0);
 });
+
+test.each(['the watchdog', 'the holder'])(
+  'while a shorter renewal of %s is under way, longer ones count for no more than that',
+  async (whose) => {
+    useFakeClock();
+    const { answer, give } = answerLater<void>();
+    const asked: number[] = [];
+    const backend = scriptedBackend({
+      renew(items) {
+        asked.push(items[0]?.ttlMs ?? 0);
+        return asked.length === 1 ? answer.then(() => held(items)) : Promise.resolve(held(items));
+      },
+    });
+    const renewal = whose === 'the holder' ? 'manual' : 'auto';
+    const lease = await locksOn(backend, { ttlMs: 600_000, renewal }).lock('a', { ttlMs: 3_000 }).acquire();
+    if (whose === 'the holder') lease.renew(3_000).catch(() => {});
+    else await pass(1_000);
+    await lease.renew(600_000);
+    for (let round = 0; round < 5; round += 1) {
+      expect(lease.validForMs).toBeLessThan(3_000);
+      await pass(1_000);
+    }
+    give();
+    await pass(2_000);
+    expect(lease.validForMs).toBeGreaterThan(500_000);
+    expect(asked.length).toBeLessThan(10);
+  },
+);
+
+test('the renewal that a caller no longer waits for counts until its call ends', async () => {
+  useFakeClock();
+  const { answer, give } = answerLater<void>();
+  const asked: number[] = [];
+  const backend = scriptedBackend({
+    renew(items) {
+      asked.push(items[0]?.ttlMs ?? 0);
+      return asked.length === 1 ? answer.then(() => held(items)) : Promise.resolve(held(items));
+    },
+  });
+  const lease = await locksOn(backend, { ttlMs: 60_000, renewal: 'manual' }).lock('a').acquire();
+  const first = rejectionOf(lease.renew(3_000));
+  await lease.renew(600_000);
+  await pass(3_000);
+  expect(await first).toBe('LOCK_BACKEND');
+  expect(lease.validForMs).toBeLessThan(3_000);
+  give();
+  await pass(2_000);
+  expect(lease.validForMs).toBeGreaterThan(500_000);
+});

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import type { AcquireRequest, Attempt, Call, Grant } from '../src/backend/types.ts';
+import type { LockManager } from '../src/create-locks.ts';
 import type { Lease } from '../src/lease.ts';
-import type { Lock } from '../src/lock.ts';
 import { locksOn, settled } from './fixture.ts';
 import {
   answerLater,
@@ -34,7 +34,13 @@ function grantedOnDemand(how: 'attempt' | 'hand-over' | 'many') {
     return grant(request, call);
   };
   const backend = scriptedBackend({
-    capabilities: { ...capabilities, features: how === 'many' ? ['many'] : [] },
+    downgrade: () => Promise.resolve({ status: 'held' }),
+    resize: () => Promise.resolve({ status: 'set' }),
+    capabilities: {
+      ...capabilities,
+      modes: ['exclusive', 'shared', 'permit'],
+      features: how === 'many' ? ['many'] : [],
+    },
     ...(how === 'attempt' && {
       attempt: (request, _enqueue, call): Promise<Attempt> =>
         answer.then(() => ({ status: 'granted', grant: grantTo(request, call) })),
@@ -56,9 +62,23 @@ function expectGivenBack(backend: ScriptedBackend, granted: readonly string[]): 
 }
 
 const ways = [
-  ['acquire', 'attempt', (lock: Lock, signal: AbortSignal) => lock.acquire({ signal })],
-  ['acquire', 'hand-over', (lock: Lock, signal: AbortSignal) => lock.acquire({ signal })],
-  ['tryAcquire', 'attempt', (lock: Lock, signal: AbortSignal) => lock.tryAcquire({ signal })],
+  ['acquire', 'attempt', (locks: LockManager, signal: AbortSignal) => locks.lock('a').acquire({ signal })],
+  ['acquire', 'hand-over', (locks: LockManager, signal: AbortSignal) => locks.lock('a').acquire({ signal })],
+  [
+    'tryAcquire',
+    'attempt',
+    (locks: LockManager, signal: AbortSignal) => locks.lock('a').tryAcquire({ signal }),
+  ],
+  [
+    'semaphore.acquire',
+    'attempt',
+    (locks: LockManager, signal: AbortSignal) => locks.semaphore('a', 2).acquire({ signal }),
+  ],
+  [
+    'semaphore.tryAcquire',
+    'attempt',
+    (locks: LockManager, signal: AbortSignal) => locks.semaphore('a', 2).tryAcquire({ signal }),
+  ],
 ] as const;
 
 test.each(ways)(
@@ -67,7 +87,7 @@ test.each(ways)(
     for (let turn = 0; turn < TURNS; turn += 1) {
       const { backend, give, asked } = grantedOnDemand(how);
       const controller = new AbortController();
-      const acquiring = call(locksOn(backend).lock('a'), controller.signal);
+      const acquiring = call(locksOn(backend), controller.signal);
       acquiring.catch(() => {});
       await settled();
       give();
@@ -114,11 +134,9 @@ test.each(ways)(
       const { backend, give, asked } = grantedOnDemand(how);
       const locks = locksOn(backend);
       let signal: AbortSignal | undefined;
-      const acquiring = call(locks.lock('a'), new AbortController().signal).then(
-        (lease: Lease | undefined) => {
-          signal = lease?.signal;
-        },
-      );
+      const acquiring = call(locks, new AbortController().signal).then((lease: Lease | undefined) => {
+        signal = lease?.signal;
+      });
       acquiring.catch(() => {});
       await settled();
       give();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { AcquireRequest, Attempt, Grant } from '../src/backend/types.ts';
-import { locksOn, rejectionOf } from './fixture.ts';
+import type { AcquireRequest, Attempt, Grant, LockBackend } from '../src/backend/types.ts';
+import { listenTo, locksOn, rejectionOf } from './fixture.ts';
 import { contended, grant, scriptedBackend } from './scripted-backend.ts';
 
 const broken: [string, (request: AcquireRequest) => unknown][] = [
@@ -54,4 +54,22 @@ test('a grant that is handed over to another id is a broken contract too', async
   });
   expect(await rejectionOf(locksOn(backend).lock('a').acquire())).toBe('LOCK_BACKEND');
   expect(backend.of('abandon')[0]?.ids).toEqual(backend.of('attempt')[0]?.ids);
+});
+
+test.each<[string, Partial<LockBackend>, string]>([
+  [
+    'a refusal',
+    { attempt: () => Promise.reject(new Error('wrong password')), isRetryable: () => false },
+    'LOCK_BACKEND',
+  ],
+  ['a broken contract', { attempt: () => Promise.resolve(null as never) }, 'LOCK_BACKEND'],
+  [
+    'a conflict',
+    { attempt: () => Promise.resolve({ status: 'conflict', with: { kind: 'permit', limit: 2, weight: 1 } }) },
+    'LOCK_CONFLICT',
+  ],
+])('an acquire that ends by %s is told as given up', async (_, script, code) => {
+  const gaveUp = listenTo('locks:gave-up');
+  expect(await rejectionOf(locksOn(scriptedBackend(script)).lock('a').acquire())).toBe(code);
+  expect(gaveUp).toMatchObject([{ resource: 'a', error: { code } }]);
 });

@@ -3,7 +3,7 @@ import type { AcquireRequest, Call, LockBackend } from '../src/backend/types.ts'
 import type { LockManager } from '../src/create-locks.ts';
 import type { Lease } from '../src/lease.ts';
 import type { Lock } from '../src/lock.ts';
-import { codeOf, listenTo, locksOn, pass, settled, useFakeClock } from './fixture.ts';
+import { codeOf, listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
 import { answerLater, capabilities, contended, grant, granted, scriptedBackend } from './scripted-backend.ts';
 
 function withMany(script: Partial<LockBackend> = {}) {
@@ -284,4 +284,40 @@ test('a try of one step that fails, or whose grants are of no use, is told, and 
     expect(backend.of('abandon')).toHaveLength(2);
     expect(backend.of('attempt')).toHaveLength(0);
   }
+});
+
+test('each member of a set has what its own lock asks to remain, and no more', async () => {
+  const locks = locksOn(scriptedBackend());
+  const [long, short] = [
+    locks.lock('a', { ttlMs: 30_000, minRemainingMs: 20_000 }),
+    locks.lock('b', { ttlMs: 10_000 }),
+  ];
+  const set = locks.all([long, short]);
+  await (await set.acquire()).release();
+  await (await set.tryAcquire())?.release();
+  expect(await set.run(({ leases }) => leases.length)).toBe(2);
+});
+
+test('a set that is too late each time is not tried in a tight loop, and an abort ends it at once', async () => {
+  let taken = 0;
+  const own = {
+    name: 'a',
+    mode: { kind: 'exclusive' },
+    acquire() {
+      taken += 1;
+      return Promise.resolve({
+        name: 'a',
+        validForMs: 0,
+        release: () => Promise.resolve(),
+      } as unknown as Lease);
+    },
+  } as unknown as Lock;
+  const locks = locksOn(scriptedBackend());
+  const set = locks.all([own, locks.lock('b')]);
+  expect(await rejectionOf(set.acquire({ waitMs: 200 }))).toBe('LOCK_TIMEOUT');
+  expect(taken).toBeLessThan(8);
+  const controller = new AbortController();
+  const acquiring = set.acquire({ waitMs: 60_000, signal: controller.signal });
+  setTimeout(() => controller.abort(new Error('enough')), 20);
+  await expect(acquiring).rejects.toThrow('enough');
 });

@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest';
 import type { Grant, LockBackend, Standing } from '../src/backend/types.ts';
 import { locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
-import { answerLater, contended, grant, held, noAnswer, scriptedBackend } from './scripted-backend.ts';
+import {
+  answerLater,
+  contended,
+  grant,
+  granted,
+  held,
+  noAnswer,
+  scriptedBackend,
+} from './scripted-backend.ts';
 
 const options = { ttlMs: 30_000, minRemainingMs: 5_000, waitMs: 60_000 };
 
@@ -80,4 +88,41 @@ test('who gives up while it is renewed leaves nothing', async () => {
   controller.abort(new Error('enough'));
   await expect(acquiring).rejects.toThrow('enough');
   expect(backend.of('abandon')).toHaveLength(1);
+});
+
+test('its backend gets the very grant that it gave', async () => {
+  const seen: unknown[] = [];
+  const given: Grant[] = [];
+  const backend = handingOver({
+    awaitTurn(request, call) {
+      given.push(grant(request, call, { validForMs: 2_000 }));
+      return Promise.resolve(given[0]);
+    },
+    renew(items) {
+      seen.push(...items.map((item) => item.grant));
+      return Promise.resolve(held(items));
+    },
+    release(one) {
+      seen.push(one);
+      return Promise.resolve('released');
+    },
+  });
+  await (await locksOn(backend, options).lock('a').acquire()).release();
+  expect(seen).toHaveLength(2);
+  expect(seen.every((one) => one === given[0])).toBe(true);
+});
+
+test('one that comes as the answer to an attempt, after a wait, keeps its turn too', async () => {
+  let attempts = 0;
+  const backend = scriptedBackend({
+    attempt(request, _enqueue, call) {
+      attempts += 1;
+      return Promise.resolve(attempts === 1 ? contended : granted(request, call, { validForMs: 2_000 }));
+    },
+    awaitTurn: () => Promise.reject(new Error('down')),
+  });
+  const lease = await locksOn(backend, options).lock('a').acquire();
+  expect(lease.validForMs).toBeGreaterThan(29_000);
+  expect(backend.of('abandon')).toEqual([]);
+  expect(lease.acquisitionId).toBe(backend.of('attempt')[0]?.ids[0]);
 });

@@ -4,7 +4,7 @@ import { type Engine, noAnswerWithin } from '../engine.ts';
 import { publish } from '../events.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { describe } from '../errors.ts';
-import { driftMargin, type Hold } from '../tenure/hold.ts';
+import { driftMargin, type Hold, type Since } from '../tenure/hold.ts';
 import { standingOf } from '../tenure/keeper.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
 import { conflictError } from './conflict-error.ts';
@@ -86,10 +86,14 @@ export class Pursuit {
         const attempt = await this.#attempt();
         // A grant and an interruption in one turn: the caller was told to stop, so it does not hold.
         if (attempt === INTERRUPTED || this.#patience.interruption !== undefined) throw this.#giveUp();
-        const hold = this.#judge(attempt);
-        if (hold !== undefined) return hold;
-        if (!this.#enqueue) return undefined;
-        const turn = await this.#awaitTurn(attempt);
+        // Handed over while nobody waited for it, after a failed wait say.
+        const isLate = this.#contended && attempt?.status === 'granted' && this.#isShort(attempt.grant);
+        if (!isLate) {
+          const hold = this.#judge(attempt);
+          if (hold !== undefined) return hold;
+          if (!this.#enqueue) return undefined;
+        }
+        const turn: Turn = isLate ? attempt : await this.#awaitTurn(attempt);
         // Also in the moment between the turn and here.
         if (turn.status === 'interrupted' || this.#patience.interruption !== undefined) throw this.#giveUp();
         if (turn.status === 'granted') {
@@ -129,8 +133,7 @@ export class Pursuit {
         return undefined;
       case 'conflict':
         // Also after a turn of waiting: the limit that this id queued for was known then.
-        this.#engine.abandon(this.#request);
-        throw conflictError(this.#engine, this.#request, attempt.with);
+        throw this.#giveUp(conflictError(this.#engine, this.#request, attempt.with));
       case 'failed':
         this.#failed(attempt.error);
         return undefined;
@@ -146,8 +149,8 @@ export class Pursuit {
    * first. One that is of no use is given back, and followed by a pause: two waiters would hand it to each other for ever.
    */
   async #handed(grant: Grant): Promise<Hold | undefined> {
-    const whole = this.#isShort(grant) ? await this.#renewed(grant) : grant;
-    const hold = whole === undefined ? undefined : this.#accept(whole);
+    const since = this.#isShort(grant) ? await this.#renewed(grant) : grant;
+    const hold = since === undefined ? undefined : this.#accept(grant, since);
     if (hold !== undefined) return hold;
     const { keepAlive } = this.#engine;
     keepAlive.enter();
@@ -167,7 +170,7 @@ export class Pursuit {
     return leftMs > 0 && leftMs <= minRemainingMs;
   }
 
-  async #renewed(grant: Grant): Promise<Grant | undefined> {
+  async #renewed(grant: Grant): Promise<Since | undefined> {
     const { backend } = this.#engine;
     const { ttlMs } = this.#options;
     const countedFrom = this.#engine.now();
@@ -175,18 +178,17 @@ export class Pursuit {
     const answer = await this.#patience.guard(sent, asFailure);
     if (answer === INTERRUPTED || this.#patience.interruption !== undefined) throw this.#giveUp();
     const standing = standingOf(answer, 0);
-    if (standing.status === 'held')
-      return { ...grant, countedFrom, validForMs: standing.validForMs ?? ttlMs };
+    if (standing.status === 'held') return { countedFrom, validForMs: standing.validForMs ?? ttlMs };
     this.#giveBack();
     return undefined;
   }
 
-  #accept(grant: Grant): Hold | undefined {
+  #accept(grant: Grant, since: Since = grant): Hold | undefined {
     const engine = this.#engine;
     const now = engine.now();
     const fault = faultOfGrant(grant, this.#request.acquisitionId, engine.backend.capabilities, now);
     if (fault !== undefined) return this.#protocolError(fault);
-    const hold = takeUp(engine, grant, this.#options, now);
+    const hold = takeUp(engine, grant, this.#options, now, since);
     if (hold === undefined) this.#giveBack();
     else reportAcquired(engine, this.#request, grant, now - this.#startedAt);
     return hold;
@@ -329,15 +331,12 @@ export class Pursuit {
     this.#failures += 1;
     if (this.#enqueue && this.#engine.isRetryable(error)) return;
     // The command may have run all the same (docs/spec.md §2.2).
-    this.#engine.abandon(this.#request);
-    throw this.#engine.backendError('acquire', this.#request.resource, error);
+    throw this.#giveUp(this.#engine.backendError('acquire', this.#request.resource, error));
   }
 
   /** Leaves nothing behind, and gives what the caller is told. */
-  #giveUp(): unknown {
-    const { resource } = this.#request;
+  #giveUp(error = this.#reason(this.#request.resource)): unknown {
     this.#engine.abandon(this.#request);
-    const error = this.#reason(resource);
     publish('locks:gave-up', { ...this.#identity(), waitedMs: this.#engine.now() - this.#startedAt, error });
     return error;
   }
@@ -353,12 +352,8 @@ export class Pursuit {
   }
 
   #protocolError(what: string): never {
-    this.#engine.abandon(this.#request);
-    throw this.#engine.backendError(
-      'acquire',
-      this.#request.resource,
-      new Error(`the backend broke its contract: ${what}`),
-    );
+    const cause = new Error(`the backend broke its contract: ${what}`);
+    throw this.#giveUp(this.#engine.backendError('acquire', this.#request.resource, cause));
   }
 
   #lookUpLater(): HolderLookUp | undefined {

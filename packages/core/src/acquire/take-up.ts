@@ -3,7 +3,7 @@ import type { Engine } from '../engine.ts';
 import { acquiredIsWatched, publish } from '../events.ts';
 import { followSignal } from '../follow-signal.ts';
 import type { ResolvedOptions } from '../options.ts';
-import { Hold, isLossReason } from '../tenure/hold.ts';
+import { Hold, isLossReason, type Since } from '../tenure/hold.ts';
 import { tellOverdue } from '../tenure/keeper.ts';
 
 /** Why a grant was given back. */
@@ -18,9 +18,10 @@ export function takeUp(
   grant: Grant,
   { ttlMs, autoRenew, maxHoldMs, minRemainingMs }: ResolvedOptions,
   now: number,
+  since: Since = grant,
 ): Hold | undefined {
   tellOverdue();
-  const hold = new Hold(engine, grant, ttlMs, autoRenew, maxHoldMs, now);
+  const hold = new Hold(engine, grant, ttlMs, autoRenew, maxHoldMs, now, since);
   const { lost } = grant;
   if (hold.deadline - now <= minRemainingMs || lost?.aborted) return undefined;
   engine.keeper.add(hold);

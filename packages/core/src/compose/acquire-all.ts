@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { LockError, mustBe, quote } from '../errors.ts';
 import type { Lease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
@@ -16,11 +17,13 @@ import { LeaseSet } from './lease-set.ts';
 
 /** For locks of another copy of core, or of somebody's own. */
 const DEFAULT_WAIT_MS = 10_000;
+const PAUSE_MS = 50;
 
 /** What holds for the whole set. */
 interface Resolved {
   readonly waitMs: number;
-  readonly minRemainingMs: number;
+  /** What must be left of each member, in their order. */
+  readonly minRemainingMs: readonly number[];
 }
 
 /** The one implementation of `MultiLock`. */
@@ -47,6 +50,8 @@ export class LockSet implements MultiLock {
       // One ended while the others were waited for.
       giveBack(leases);
       if (remainingMs() === 0) throw this.#tooLate(this.#clock.now() - startedAt);
+      // Where that is sure to happen again, the stores are not asked in a tight loop. An abort is told by the next round.
+      await delay(Math.min(PAUSE_MS, remainingMs()), undefined, { signal: options?.signal }).catch(() => {});
     }
   }
 
@@ -101,15 +106,16 @@ export class LockSet implements MultiLock {
   /** Checked for all members before anything is sent: what is wrong for the last must not come out after the first. */
   #resolve(options: AllOptions | undefined): Resolved {
     checkOptions(options);
-    const own = this.#members.flatMap(({ parts }) =>
+    const own = this.#members.map(({ parts }) =>
       parts === undefined
-        ? []
-        : [resolveAcquireOptions(parts.options, options, parts.engine.backend.capabilities.ttl)],
+        ? undefined
+        : resolveAcquireOptions(parts.options, options, parts.engine.backend.capabilities.ttl),
     );
-    const waits = own.length > 0 ? own.map(({ waitMs }) => waitMs) : [options?.waitMs ?? DEFAULT_WAIT_MS];
+    const waits = own.flatMap((one) => one?.waitMs ?? []);
+    const waitMs = waits.length > 0 ? Math.min(...waits) : (options?.waitMs ?? DEFAULT_WAIT_MS);
     return {
-      waitMs: checkDuration('waitMs', Math.min(...waits), 0, Number.POSITIVE_INFINITY),
-      minRemainingMs: Math.max(options?.minRemainingMs ?? 0, ...own.map((one) => one.minRemainingMs)),
+      waitMs: checkDuration('waitMs', waitMs, 0, Number.POSITIVE_INFINITY),
+      minRemainingMs: own.map((one) => one?.minRemainingMs ?? options?.minRemainingMs ?? 0),
     };
   }
 
@@ -160,8 +166,8 @@ function giveBack(leases: readonly Lease[]): void {
   void new LeaseSet(leases).releaseQuietly();
 }
 
-function areValidFor(leases: readonly Lease[], minRemainingMs: number): boolean {
-  return leases.every(({ validForMs }) => validForMs > minRemainingMs);
+function areValidFor(leases: readonly Lease[], minRemainingMs: readonly number[]): boolean {
+  return leases.every(({ validForMs }, index) => validForMs > (minRemainingMs[index] as number));
 }
 
 function checkOptions(options: AcquireOptions | undefined): void {

@@ -1,3 +1,4 @@
+import { handOut } from '../acquire/hand-out.ts';
 import type { LockMode, ResourceState } from '../backend/types.ts';
 import type { Engine } from '../engine.ts';
 import { mustBe } from '../errors.ts';
@@ -74,12 +75,13 @@ export class PermitLock implements Semaphore {
 
   async acquire(options?: PermitOptions): Promise<Lease> {
     const [lock, rest] = this.#weighing(options);
-    return lock.acquire(rest);
+    return handOut(await lock.acquire(rest), rest?.signal);
   }
 
   async tryAcquire(options?: PermitOptions): Promise<Lease | undefined> {
     const [lock, rest] = this.#weighing(options);
-    return lock.tryAcquire(rest);
+    const lease = await lock.tryAcquire(rest);
+    return lease && handOut(lease, rest?.signal);
   }
 
   async run<T>(work: (lease: Lease) => T | Promise<T>, options?: PermitOptions): Promise<T> {

@@ -32,9 +32,12 @@ export interface Renewal {
   readonly asked: number;
   /** The shortest ttl among it and those that had no answer when it was sent: the store may carry them out after it. */
   readonly mostMs: number;
-  /** It ended without a clear answer. */
+  /** Its call ended, and it was not confirmed. */
   unclear: boolean;
 }
+
+/** From when, and for how long, a grant is valid: as it says itself, or as a renewal before it was handed out did. */
+export type Since = Pick<Grant, 'countedFrom' | 'validForMs'>;
 
 const NONE: readonly Renewal[] = [];
 
@@ -82,6 +85,7 @@ export class Hold {
     autoRenew: boolean,
     maxHoldMs: number,
     now: number,
+    since: Since = grant,
   ) {
     this.owner = owner;
     this.grant = grant;
@@ -90,13 +94,13 @@ export class Hold {
     this.grantedAt = now;
     this.renewUntil = now + maxHoldMs;
     this.slowAt = maxHoldMs === Number.POSITIVE_INFINITY ? now + 2 * ttlMs : Number.POSITIVE_INFINITY;
-    const validForMs = grant.validForMs ?? ttlMs;
+    const { countedFrom, validForMs = ttlMs } = since;
     // Counted from before sending: the store may have started the lease at any later moment (docs/spec.md §1.2).
-    this.#deadline = grant.countedFrom + validForMs - driftMargin(validForMs);
+    this.#deadline = countedFrom + validForMs - driftMargin(validForMs);
     // A grant shorter than its ttl (a hand-off) is topped up once even where renewal is manual.
     this.provisional = validForMs < ttlMs;
     if (this.provisional) this.renewIn((this.#deadline - now) / 3, now);
-    else if (autoRenew) this.renewIn(ttlMs / 3, grant.countedFrom);
+    else if (autoRenew) this.renewIn(ttlMs / 3, countedFrom);
   }
 
   /** On the owner's clock: nobody else can hold before it. */
@@ -180,9 +184,9 @@ export class Hold {
     this.#confirmedAt = sentAt;
     // Reckoned with in `mostMs`, once.
     this.#open = this.#open.filter(({ unclear }) => !unclear);
-    const span = Math.min(validForMs, mostMs);
+    this.provisional = mostMs < Math.min(validForMs, renewal.ttlMs);
+    const span = this.provisional ? mostMs : validForMs;
     this.#deadline = sentAt + span - driftMargin(span);
-    this.provisional = span < validForMs;
     this.renewIn(this.autoRenew || this.provisional ? span / 3 : Number.POSITIVE_INFINITY, sentAt);
   }
 }

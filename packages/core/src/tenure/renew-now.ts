@@ -1,3 +1,4 @@
+import { asked } from '../acquire/failure.ts';
 import type { Engine } from '../engine.ts';
 import { checkTtl } from '../options.ts';
 import type { Hold } from './hold.ts';
@@ -13,10 +14,12 @@ export async function renewNow(engine: Engine, hold: Hold, ttlMs: number | undef
   const renewal = hold.renewalSent(ttl, sentAt, true);
   const limitMs = hold.deadline - sentAt;
   engine.keeper.reschedule(hold);
-  // Unless it is answered clearly, the store may carry it out at any time.
-  renewal.unclear = true;
+  const ended = (): void => {
+    renewal.unclear = true;
+  };
   const answer = await engine.ask('renew', resource, limitMs, (call) =>
-    backend.renew([{ grant: hold.grant, ttlMs: ttl }], call),
+    // It goes on when the caller is told that there was no answer.
+    asked(() => backend.renew([{ grant: hold.grant, ttlMs: ttl }], call)).finally(ended),
   );
   const standing = standingOf(answer, 0);
   switch (standing.status) {
