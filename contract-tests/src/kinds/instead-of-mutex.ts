@@ -1,4 +1,11 @@
-import { createLocks, type Lease, type Lock, type LockManager, type MultiLease } from '@locks/core';
+import {
+  type AcquireOptions,
+  createLocks,
+  type Lease,
+  type Lock,
+  type LockManager,
+  type MultiLease,
+} from '@locks/core';
 import type { Harness } from '@locks/core/conformance';
 import { delegateLease, delegateLock, delegateLocks, originalOf } from '../mutants/delegate.ts';
 
@@ -20,11 +27,11 @@ export const withAllOfOne: CreateLocks = instead((locks) => ({
     const all = locks.all([lock]);
     const disguised = delegateLock(lock, {
       acquire: async (given) =>
-        isOwn(given) ? lock.acquire(originalOf(given)) : asOne(await all.acquire(given)),
+        isOwn(given) ? lock.acquire(originalOf(given)) : handOut(await all.acquire(given), given),
       tryAcquire: async (given) => {
         if (isOwn(given)) return lock.tryAcquire(originalOf(given));
         const set = await all.tryAcquire(given);
-        return set && asOne(set);
+        return set && handOut(set, given);
       },
       run: (work, given) =>
         isOwn(given)
@@ -40,6 +47,13 @@ export const withAllOfOne: CreateLocks = instead((locks) => ({
 
 function isOwn(options: object | undefined): boolean {
   return options !== undefined && options !== null && ('within' in options || 'steal' in options);
+}
+
+/** Its promise settles some microtasks after that of the set: an abort in between counts, too. */
+function handOut(set: MultiLease, options: AcquireOptions | undefined): Lease {
+  if (!options?.signal?.aborted) return asOne(set);
+  void set[Symbol.asyncDispose]();
+  throw options.signal.reason;
 }
 
 function asOne(set: MultiLease): Lease {
