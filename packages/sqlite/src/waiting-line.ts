@@ -26,6 +26,8 @@ export class WaitingLine {
   #waits = 0;
   #pollMs = shortestPollMs;
   #lookMs = 0;
+  /** The next look is not due before. */
+  #lookFrom = 0;
   #version: number | undefined;
   /** When a hold or a silent process runs out, which no version tells either. */
   #nextEventAt = 0;
@@ -136,6 +138,17 @@ export class WaitingLine {
     if (now - this.#heartbeatAt >= heartbeatEveryMs) this.#beat(now);
     this.#endOverdueWaits();
     if (this.#waits === 0) return this.#schedule(heartbeatEveryMs);
+    if (now >= this.#lookFrom) this.#lookAround(now);
+    const after = performance.now();
+    const untilEvent = Math.max(shortestPollMs, this.#nextEventAt - after);
+    const untilLook = Math.max(Math.min(this.#pollMs, untilEvent), this.#lookFrom - after);
+    // However long a look takes: who gives no sign of life loses all places.
+    this.#schedule(
+      Math.min(untilLook, Math.max(shortestPollMs, this.#heartbeatAt + heartbeatEveryMs - after)),
+    );
+  }
+
+  #lookAround(now: number): void {
     this.#pollMs = Math.min(this.#maxPollMs, this.#pollMs * pollGrowth);
     try {
       this.#transactions.look((steps, version) => this.#look(steps, version, now));
@@ -146,8 +159,7 @@ export class WaitingLine {
     const after = performance.now();
     // Follows upwards slowly: one look that the system interrupted says nothing about the next.
     this.#lookMs = Math.min(after - now, this.#lookMs * 1.5 + 0.01);
-    const untilEvent = Math.max(shortestPollMs, this.#nextEventAt - after);
-    this.#schedule(Math.max(Math.min(this.#pollMs, untilEvent), this.#lookMs * pausePerLook));
+    this.#lookFrom = after + this.#lookMs * pausePerLook;
   }
 
   #look(steps: Steps, version: number, now: number): void {
