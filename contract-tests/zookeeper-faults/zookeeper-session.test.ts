@@ -1,3 +1,5 @@
+import type { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -145,4 +147,57 @@ test.concurrent('a given client that was silent for too long and comes back leav
   await untilInLine(server.address, 'revived', 0);
   await other.release();
   client.close();
+});
+
+test.concurrent('a waiter of a given client that was silent for too long leaves no second node in line', async () => {
+  await using lab = new Lab();
+  const proxy = await lab.proxy(server);
+  const client = await connectClient(`${proxy.host}:${proxy.port}`, 4_000);
+  const locks = lab.with({ client });
+  const others = lab.locks(server);
+  const holder = await others.lock('waits').acquire();
+  const waiting = locks.lock('waits').acquire({ waitMs: 60_000 });
+  const [first] = (await untilInLine(server.address, 'waits', 2)).filter((node) => node.startsWith('x'));
+  expect(first).toBeDefined();
+  proxy.stall({ direction: 'toClient' });
+  // Two thirds of its time: the session is taken for lost here, and lives on at the server.
+  await sleep(3_500);
+  await proxy.heal();
+  // What is sent first on the new view of the session buries the place of the old one.
+  await sleep(1_500);
+  await untilInLine(server.address, 'waits', 2);
+  await holder.release();
+  const lease = await waiting;
+  await lease.release();
+  await untilInLine(server.address, 'waits', 0);
+  await (await others.lock('waits').acquire({ waitMs: 10_000 })).release();
+  client.close();
+});
+
+test.concurrent('a connect that was given up cuts no later connection', async () => {
+  await using lab = new Lab();
+  const cuts: unknown[] = [];
+  const locks = lab.locks(server, {
+    prepare(client) {
+      const { connectionManager: manager } = client as unknown as {
+        connectionManager: { socket: Socket; findNextServer(found: (at: unknown) => void): void };
+      };
+      const find = manager.findNextServer.bind(manager);
+      manager.findNextServer = (found) => {
+        manager.findNextServer = find;
+        find((at) => {
+          found(at);
+          // Before it is connected, as where a server says nothing.
+          manager.socket.destroy();
+        });
+      };
+      const events = client as unknown as EventEmitter;
+      events.once('connected', () => events.on('disconnected', () => cuts.push('cut')));
+    },
+  });
+  const lease = await locks.lock('given up').acquire();
+  // The time limit of a connect: the whole session's time, with one server.
+  await sleep(SESSION_MS + 500);
+  expect(cuts).toEqual([]);
+  await lease.release();
 });

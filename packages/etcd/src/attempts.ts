@@ -57,7 +57,7 @@ export class Attempts {
       const lease = this.#acquisitions.hasOthers(acquisition)
         ? acquisition.lease
         : await this.#writes.lease(acquisition, call);
-      const session = lease === undefined ? await this.#session.ensure(call) : this.#session.current;
+      const session = lease === undefined ? await this.#session.ensure(call) : this.#session.use();
       const answer = await this.#enter(acquisition, lease, session, call);
       if (answer === undefined) continue;
       const { own, others } = answer;

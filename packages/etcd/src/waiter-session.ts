@@ -53,7 +53,9 @@ export class WaiterSession {
     this.#onLost = lost;
   }
 
-  get current(): Session | undefined {
+  /** The one there is, for a request that is about to be sent: it does not lapse while that is under way. */
+  use(): Session | undefined {
+    this.#usedAt = performance.now();
     return this.#current;
   }
 
@@ -67,7 +69,8 @@ export class WaiterSession {
   }
 
   async ensure(call: Call): Promise<Session> {
-    if (this.#current !== undefined) return this.#current;
+    const current = this.use();
+    if (current !== undefined) return current;
     this.#making ??= this.#make(call).finally(() => {
       this.#making = undefined;
     });

@@ -1,11 +1,12 @@
 import type { ITxnRequest } from 'etcd3';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   acquire,
   call,
   callFor,
   Counted,
   freshName,
+  holdBack,
   interceptKeepAlives,
   request,
   sendTwice,
@@ -129,6 +130,37 @@ describe('leases and sessions', () => {
     const { TTL } = await client.leaseClient.leaseTimeToLive({ ID: kvs[0]?.lease as string });
     expect(Number(TTL)).toBeGreaterThanOrEqual(3);
     await backend.release(grant, call);
+  });
+
+  test('who comes to the queue when its process gives up the session keeps its place', {
+    timeout: 30_000,
+  }, async () => {
+    const client = etcd.client();
+    const [holder, backend] = [etcd.open(), etcd.open(client)];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    const gone = request(name);
+    expect((await backend.attempt(gone, true, call)).status).toBe('contended');
+    await backend.abandon(gone, call);
+    // So long ago that the session is of no more use at its next beat.
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const waiting = request(name);
+    const slow = holdBack(client);
+    const attempting = backend.attempt(waiting, true, call);
+    await slow.sent;
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await slow.deliver();
+    expect((await attempting).status).toBe('contended');
+    const entered = backend.awaitTurn?.(waiting, callFor(20_000));
+    // Longer than a session lasts that nobody keeps alive.
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    const { waiters } = await holder.inspect(name, call);
+    expect(waiters.map(({ acquisitionId }) => acquisitionId)).toEqual([waiting.acquisitionId]);
+    await holder.release(first, call);
+    const grant = await entered;
+    if (grant !== undefined) await backend.release(grant, call);
   });
 
   test('a place in the queue is on the session, and the hold that comes of it on a lease of its own', async () => {

@@ -7,6 +7,9 @@ const ORPHANS_EVERY = 60;
 /** So many of them are looked at in one go. */
 const ORPHANS = 200;
 
+/** A timer fires at once above this. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
 interface Parent {
   users: number;
   made: boolean;
@@ -41,7 +44,7 @@ export class Parents {
     else parent.users += 1;
     this.#orphans ??= setInterval(
       () => void this.#sweepOrphans(),
-      ORPHANS_EVERY * this.#tidyMs * (0.5 + Math.random()),
+      Math.min(ORPHANS_EVERY * this.#tidyMs * (0.5 + Math.random()), LONGEST_TIMEOUT_MS),
     ).unref();
     return path;
   }

@@ -112,12 +112,14 @@ export class Session {
   /** Deletes whatever nodes an acquisition has, known or not; goes on in the background when it cannot. */
   async bury(acquisitionId: string, parent: string): Promise<boolean> {
     this.graves.set(acquisitionId, parent);
+    // One that is made meanwhile is not meant.
+    const place = this.places.get(acquisitionId);
     const [, line] = await Promise.all([this.barrier(), this.line(parent)]);
     const removed = await Promise.all(
       line.of(acquisitionId).map(({ name }) => this.remove(`${parent}/${name}`)),
     );
     this.graves.delete(acquisitionId);
-    this.places.get(acquisitionId)?.gone();
+    place?.gone();
     return removed.includes(true);
   }
 
