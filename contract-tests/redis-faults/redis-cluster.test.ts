@@ -333,6 +333,29 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
   });
 });
 
+describe.each(libraries)(
+  'waiters of many slots that come at once, with %s',
+  { timeout: 60_000 },
+  (library) => {
+    it('are all there when their locks are released, also those whose turn to be checked had not come', async () => {
+      await using lab = new Lab();
+      const [holder, waiter] = [await lab.locks(library, address), await lab.locks(library, address)];
+      const names = Array.from({ length: 700 }, (_, index) => `burst ${library} ${index}`);
+      const leases = await Promise.all(names.map((name) => holder.lock(name).acquire()));
+      const entered = names.map((name) => waiter.lock(name).acquire({ waitMs: 50_000 }));
+      await Promise.all(names.map((name) => untilWaiting(waiter, name)));
+      // Longer than they count as alive by their enqueue, and less than it takes until all had their turn.
+      await sleep(CLAIM_MS + 3 * CHECK_MS + 500);
+      await Promise.all(leases.map((lease) => lease.release()));
+      const releasedAt = performance.now();
+      await Promise.all((await Promise.all(entered)).map((lease) => lease.release()));
+      const gapMs = performance.now() - releasedAt;
+      figure(`cluster: ${names.length} locks handed over after a burst, with ${library}`, gapMs);
+      expect(gapMs).toBeLessThan(3 * SLACK_MS);
+    });
+  },
+);
+
 async function namesOwnedBy(master: RedisServer, count: number): Promise<string[]> {
   const view = (await cluster.topology()).find(({ server }) => server === master);
   const owns = (slot: number) => view?.slots.some(([from, to]) => slot >= from && slot <= to) ?? false;

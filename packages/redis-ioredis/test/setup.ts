@@ -24,9 +24,9 @@ export interface Party extends AsyncDisposable {
   readonly client: Redis;
   readonly backend: LockBackend;
   take(resource: string, ttlMs?: number): Promise<Grant>;
-  /** Enqueues, and gives the turn to come. */
   /** Makes it wait once, and until it is told of its grants on its channel. */
   openChannel(): Promise<void>;
+  /** Enqueues, and gives the turn to come. */
   queue(wanted: AcquireRequest): Promise<{ readonly turn: Promise<Grant | undefined> }>;
 }
 

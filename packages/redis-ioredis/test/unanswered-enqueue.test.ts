@@ -81,6 +81,65 @@ describe('an enqueue whose reply was lost', () => {
   });
 });
 
+describe('an enqueue that is repeated', () => {
+  it('keeps its place though the channel was opened in between', async () => {
+    await using a = party(redis);
+    await using b = party(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = request(name);
+    onNextReply(b.client, lose);
+    await expect(b.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+    const behind = await a.queue(request(name));
+    await b.openChannel();
+    expect((await b.backend.attempt(wanted, true, call)).status).toBe('contended');
+    const turn = b.backend.awaitTurn?.(wanted, call);
+    await waitUntil(
+      async () => {
+        const members = (await redis.command('ZRANGEBYSCORE', `{lock:${name}}:q`, 0, '+inf')) as string[];
+        const own = members.filter((member) => member.startsWith(wanted.acquisitionId));
+        return own.length === 1 && own[0]?.includes('|=lock:ch:');
+      },
+      { what: 'its one place to be told on the channel' },
+    );
+    await a.backend.release(held, call);
+    const grant = (await turn) as Grant;
+    expect(await redis.command('GET', `lock:${name}`)).toContain(wanted.acquisitionId);
+    await b.backend.release(grant, call);
+    await a.backend.release((await behind.turn) as Grant, call);
+  });
+
+  it('holds, whatever it hears late of a turn that lapsed', async () => {
+    await using a = party(redis);
+    await using b = party(redis, { checkIntervalMs: 60_000, claimMs: 100 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = request(name);
+    onNextReply(b.client, lose);
+    await expect(b.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+    await a.backend.release(held, call);
+    const handedOver = String(await redis.command('GET', `lock:${name}`));
+    expect(handedOver).toContain(wanted.acquisitionId);
+    await waitUntil(async () => (await redis.command('GET', `lock:${name}`)) === null, {
+      what: 'it to lapse',
+    });
+    const grant = granted(await b.backend.attempt(wanted, true, call));
+    const [channel] = (await redis.command('PUBSUB', 'CHANNELS', 'lock:ch:*')) as string[];
+    const token = handedOver.split('|')[2] as string;
+    expect(
+      await redis.command(
+        'PUBLISH',
+        channel as string,
+        `granted ${wanted.acquisitionId} ${token} lock:${name}`,
+      ),
+    ).toBe(1);
+    await hearsAll(a, b);
+    expect(await redis.command('GET', `lock:${name}`)).toContain(wanted.acquisitionId);
+    expect(await b.backend.release(grant, call)).toBe('released');
+  });
+});
+
 /** A waiter of `from` that reached the server after it was given up. */
 async function enqueueStray(from: Party, resource: string): Promise<void> {
   const stray = request(resource);

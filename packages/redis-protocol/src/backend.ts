@@ -86,7 +86,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const keys = keysOfLock(this.#prefix + encodeName(request.resource));
     const sentAt = call.now();
     const id = request.acquisitionId;
-    if (enqueue) this.#room.enter(id);
+    const { reconnects } = this.#port;
+    const isRepeated = enqueue && this.#room.enter(id);
     const queue = enqueue ? this.#room.queueArgument(id) : undefined;
     const command = acquireCommand(request, keys, queue);
     let reply: unknown;
@@ -97,6 +98,9 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     }
     const attempt = this.#readAttempt(request, keys, call, sentAt, queue, reply);
     if (enqueue) this.#room.answered(id);
+    // An earlier sending may have queued it, and its turn may have come and lapsed: told of that late, it holds all the same.
+    const mayHaveRun = isRepeated || (enqueue && this.#port.reconnects !== reconnects);
+    if (mayHaveRun && attempt.status === 'granted') this.#room.settle(id, request.ttlMs);
     if (this.#replicas !== undefined && attempt.status === 'granted') {
       await this.#replicate(this.#replicas, attempt.grant, call);
     }

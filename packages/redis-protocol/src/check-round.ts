@@ -83,9 +83,15 @@ export class CheckRound {
   }
 
   #inTurn(batches: Batch[]): Batch[] {
+    const former = this.#turns;
     this.#turns = Math.max(1, Math.ceil(batches.length / commandsPerRound));
+    // Those that came since count as alive for as many turns as there were: all are checked once.
+    if (this.#turns === 1 || this.#turns > former) return batches;
     this.#turn = (this.#turn + 1) % this.#turns;
-    return this.#turns === 1 ? batches : batches.filter((_, index) => index % this.#turns === this.#turn);
+    // By what does not change when others come and go: none is left out for long.
+    return batches.filter(
+      ({ resources }) => (resources[0]?.[0]?.keys.slot ?? 0) % this.#turns === this.#turn,
+    );
   }
 
   async #check(batch: Batch): Promise<void> {

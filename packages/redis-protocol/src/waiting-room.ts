@@ -43,10 +43,10 @@ export class WaitingRoom {
   /** Granted after waiting, and until when at least: a message that comes late for one of these is no stray. */
   readonly #granted = new Map<string, number>();
   /**
-   * Enqueues under way, and those that failed: they may have run, and are repeated or abandoned. One that is abandoned
-   * is taken out: its answer must not admit it.
+   * Enqueues under way, and those that failed: they may have run, and are repeated or abandoned; with how they are told,
+   * which is a part of their place. One that is abandoned is taken out: its answer must not admit it.
    */
-  readonly #entering = new Set<string>();
+  readonly #entering = new Map<string, string>();
   /** The tokens of messages that overtook the reply of their own enqueue, or came instead of it. */
   readonly #early = new Map<string, number>();
   readonly #round: CheckRound;
@@ -67,14 +67,16 @@ export class WaitingRoom {
     });
   }
 
-  /** Before an enqueue is sent. Followed by {@link answered} or {@link forget}. */
-  enter(id: string): void {
-    this.#entering.add(id);
+  /** Before an enqueue is sent. Followed by {@link answered} or {@link forget}. Gives whether it may be in the queue already. */
+  enter(id: string): boolean {
+    const known = this.#waiters.get(id)?.notify ?? this.#entering.get(id);
+    this.#entering.set(id, known ?? this.subscription.notify);
+    return known !== undefined;
   }
 
   /** The argument of an attempt that asks for a place in the queue. */
   queueArgument(id: string): string {
-    const notify = this.#waiters.get(id)?.notify ?? this.subscription.notify;
+    const notify = this.#entering.get(id) ?? this.subscription.notify;
     return `${this.#round.aliveMs}|${this.#settings.claimMs}|${notify}`;
   }
 
