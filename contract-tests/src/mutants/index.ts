@@ -6,6 +6,7 @@ import { abortMutants } from './abort.ts';
 import { closeMutants } from './close.ts';
 import { exclusionMutants } from './exclusion.ts';
 import { expiryMutants } from './expiry.ts';
+import { expiryToldMutants } from './expiry-told.ts';
 import { fairnessMutants } from './fairness.ts';
 import { faultMutants } from './faults.ts';
 import { fencingMutants } from './fencing.ts';
@@ -26,6 +27,7 @@ export const mutants: readonly Mutant[] = [
   ...ownershipMutants,
   ...operatorMutants,
   ...expiryMutants,
+  ...expiryToldMutants,
   ...renewalMutants,
   ...lossMutants,
   ...fencingMutants,

@@ -2,6 +2,7 @@ import type { ConformanceCase } from '../case.ts';
 import { abortCases } from './abort.ts';
 import { exclusionCases } from './exclusion.ts';
 import { expiryCases } from './expiry.ts';
+import { expiryToldCases } from './expiry-told.ts';
 import { fencingCases } from './fencing.ts';
 import { idempotenceCases } from './idempotence.ts';
 import { lostReplyCases } from './idempotence-lost-replies.ts';
@@ -40,6 +41,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...ownershipLeaseCases,
   ...ownershipOperatorCases,
   ...expiryCases,
+  ...expiryToldCases,
   ...renewalCases,
   ...renewalAnswerCases,
   ...lossCases,
