@@ -1,5 +1,7 @@
 import { allMutants } from './all.ts';
 import { permitsMutants } from './permits.ts';
+import { permitsLimitsMutants } from './permits-limits.ts';
+import { sharedLateMutants } from './shared-late.ts';
 import { sharedMutants } from './shared.ts';
 import { stealMutants } from './steal.ts';
 import { abortMutants } from './abort.ts';
@@ -35,7 +37,9 @@ export const mutants: readonly Mutant[] = [
   ...fairnessMutants,
   ...reentrancyMutants,
   ...sharedMutants,
+  ...sharedLateMutants,
   ...permitsMutants,
+  ...permitsLimitsMutants,
   ...allMutants,
   ...stealMutants,
   ...abortMutants,

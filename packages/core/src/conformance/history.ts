@@ -49,6 +49,12 @@ export function assertRising(tokens: readonly (bigint | string | undefined)[]): 
   }
 }
 
+/** Tokens that were given out together differ, and are above the one before (docs/spec.md §15.8). */
+export function assertAbove(before: bigint | undefined, tokens: readonly (bigint | undefined)[]): void {
+  const sorted = tokens.toSorted((a = 0n, b = 0n) => (a < b ? -1 : 1));
+  assertRising(before === undefined ? sorted : [before, ...sorted]);
+}
+
 /** Judges that those who were inside together were allowed to be (docs/spec.md §15.1, §15.5). */
 export function assertCompatible(history: readonly Stay[], seed: number): void {
   const stays = [...history].sort((a, b) => a.enteredAt - b.enteredAt);

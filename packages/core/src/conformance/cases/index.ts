@@ -24,11 +24,13 @@ import { reentrancyHandleCases } from './reentrancy-handles.ts';
 import { reentrancyStrangerCases } from './reentrancy-strangers.ts';
 import { allCases } from './all.ts';
 import { permitsCases } from './permits.ts';
+import { permitsLimitsCases } from './permits-limits.ts';
 import { permitsQueueCases } from './permits-queue.ts';
 import { stealCases } from './steal.ts';
 import { randomOperationCases } from './random-operations.ts';
 import { sharedCases } from './shared.ts';
 import { sharedDowngradeCases } from './shared-downgrade.ts';
+import { sharedLateCases } from './shared-late.ts';
 import { sharedQueueCases } from './shared-queue.ts';
 import { waitingCases } from './waiting.ts';
 import { waitingDeathCases } from './waiting-deaths.ts';
@@ -54,10 +56,12 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...reentrancyHandleCases,
   ...reentrancyStrangerCases,
   ...sharedCases,
+  ...sharedLateCases,
   ...sharedQueueCases,
   ...sharedDowngradeCases,
   ...permitsCases,
   ...permitsQueueCases,
+  ...permitsLimitsCases,
   ...allCases,
   ...stealCases,
   ...randomOperationCases,

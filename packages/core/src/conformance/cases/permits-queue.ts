@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
 import { isLockError } from '../../errors.ts';
+import { assertAbove } from '../history.ts';
 import { fifo, needs, permits } from '../needs.ts';
 import type { Stage } from '../stage.ts';
 import { startWaitingFor, type Waiter, watch } from '../waiter.ts';
@@ -43,7 +44,7 @@ export const permitsQueueCases: readonly ConformanceCase[] = [
   {
     id: 'permits/all-that-fit-enter',
     clause: '§15.2',
-    title: 'when a heavy one leaves, as many at the head enter as fit, at once',
+    title: 'when a heavy one leaves, as many at the head enter as fit, at once, each with a token of its own',
     ...needs(fifo, permits),
     async run(stage) {
       const name = stage.name();
@@ -56,6 +57,9 @@ export const permitsQueueCases: readonly ConformanceCase[] = [
       await stage.until('three enter', () => entered() >= 3, 5 * slackMs);
       assert.equal(entered(), 3);
       assert.equal(waiting[3]?.settled(), undefined);
+      const leases = await Promise.all(waiting.slice(0, 3).map(({ lease }) => lease));
+      const tokens = leases.map(({ fencingToken }) => fencingToken);
+      if (waiting[0]?.backend.capabilities.fencing !== 'none') assertAbove(all.fencingToken, tokens);
       await releaseAll(waiting);
     },
   },

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { LockMode } from '../../backend/types.ts';
+import type { Lock } from '../../lock.ts';
 import type { ConformanceCase } from '../case.ts';
 import { describe, isLockError } from '../../errors.ts';
 import { assertCompatible, machineNow, type Stay } from '../history.ts';
@@ -124,19 +125,25 @@ export const permitsCases: readonly ConformanceCase[] = [
   {
     id: 'permits/beside-a-lock-is-a-conflict',
     clause: '§15.7',
-    title: 'one name is a semaphore or a lock, not both at a time',
+    title: 'one name is a semaphore or a lock, of one or of readers, not both at a time',
     ...needs(permits),
     async run(stage) {
       const name = stage.name();
-      const { locks } = await stage.client();
+      const { backend, locks } = await stage.client();
       const isConflict = (error: unknown): boolean => isLockError(error, 'LOCK_CONFLICT');
-      const lock = await locks.lock(name).acquire();
-      await assert.rejects(locks.semaphore(name, 2).acquire(), isConflict);
-      await assert.rejects(locks.semaphore(name, 2).resize(3), isConflict);
-      await lock.release();
-      const permit = await locks.semaphore(name, 2).acquire();
-      await assert.rejects(locks.lock(name).acquire(), isConflict);
-      await permit.release();
+      const kinds: Lock[] = [locks.lock(name)];
+      if (backend.capabilities.modes.includes('shared')) kinds.push(locks.readWriteLock(name).read);
+      for (const kind of kinds) {
+        const lock = await kind.acquire();
+        await assert.rejects(locks.semaphore(name, 2).acquire(), isConflict);
+        await assert.rejects(locks.semaphore(name, 2).tryAcquire(), isConflict);
+        await assert.rejects(locks.semaphore(name, 2).resize(3), isConflict);
+        await lock.release();
+        const permit = await locks.semaphore(name, 2).acquire();
+        await assert.rejects(kind.acquire(), isConflict);
+        await assert.rejects(kind.tryAcquire(), isConflict);
+        await permit.release();
+      }
       const next = await locks.lock(name).tryAcquire();
       assert.ok(next, 'a refused request left something behind');
       await next.release();

@@ -3,6 +3,7 @@ import type { ConformanceCase } from '../case.ts';
 import type { LockManager } from '../../create-locks.ts';
 import type { Lock } from '../../lock.ts';
 import type { Lease } from '../../lease.ts';
+import { assertAbove } from '../history.ts';
 import { fifo, needs, shared } from '../needs.ts';
 import { startWaitingFor, watch } from '../waiter.ts';
 
@@ -83,7 +84,8 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
   {
     id: 'shared/neighbours-enter-together',
     clause: '§15.2',
-    title: 'when a writer leaves, all readers at the head enter at once, and the writer behind them does not',
+    title:
+      'when a writer leaves, all readers at the head enter at once, each with a token of its own, and the writer behind them does not',
     ...needs(fifo, shared),
     async run(stage) {
       const name = stage.name();
@@ -98,6 +100,8 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
       const entered: Lease[] = await Promise.all(waiting.map(({ lease }) => lease));
       assert.equal(behind.settled(), undefined);
       assert.equal(last.settled(), undefined, 'a reader behind the writer entered before it');
+      const tokens = entered.map(({ fencingToken }) => fencingToken);
+      if (behind.backend.capabilities.fencing !== 'none') assertAbove(holder.fencingToken, tokens);
       await Promise.all(entered.map((lease) => lease.release()));
       await (await behind.lease).release();
       await (await last.lease).release();

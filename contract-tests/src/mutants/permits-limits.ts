@@ -1,0 +1,128 @@
+import type { Attempt, Grant, LockBackend, LockMode } from '@locks/core';
+import { delegate } from './delegate.ts';
+import type { Mutant } from './mutant.ts';
+import { onGrants } from './on-grants.ts';
+
+export const permitsLimitsMutants: readonly Mutant[] = [
+  {
+    name: 'permits-share-a-token',
+    says: 'every permit has the same token',
+    host: 'memory',
+    expected: ['permits/tokens-rise', 'permits/all-that-fit-enter'],
+    backend: (backend) =>
+      onGrants(backend, (grant, { mode }) =>
+        mode.kind === 'permit' ? { ...grant, fencingToken: 1n } : grant,
+      ),
+  },
+  {
+    name: 'one-token-a-step',
+    says: 'those who are let in together have one token',
+    host: 'memory',
+    expected: ['shared/neighbours-enter-together', 'permits/all-that-fit-enter'],
+    backend: (backend) =>
+      delegate(backend, {
+        async awaitTurn(request, call) {
+          const grant = await backend.awaitTurn?.(request, call);
+          return grant && request.mode.kind !== 'exclusive' ? withTokenOfStep(grant) : grant;
+        },
+      }),
+  },
+  {
+    name: 'a-limit-outlives-its-permits',
+    says: 'only a release ends the limit of a permit',
+    host: 'memory',
+    expected: ['permits/a-dead-limit-binds-nobody'],
+    backend: (backend) =>
+      remembersModes(
+        backend,
+        (old, mode) => old.kind === 'permit' && mode.kind === 'permit' && old.limit !== mode.limit,
+      ),
+  },
+  {
+    name: 'a-mode-outlives-its-holds',
+    says: 'a name is a semaphore or a lock until the last of its holds was released',
+    host: 'memory',
+    expected: ['permits/a-dead-limit-binds-nobody'],
+    backend: (backend) =>
+      remembersModes(backend, (old, mode) => (old.kind === 'permit') !== (mode.kind === 'permit')),
+  },
+  {
+    name: 'readers-wait-for-permits',
+    says: 'a reader that comes beside permits waits for them',
+    host: 'memory',
+    expected: ['permits/beside-a-lock-is-a-conflict'],
+    backend: waitsWhere((mode) => mode.kind === 'shared'),
+  },
+  {
+    name: 'permits-wait-for-readers',
+    says: 'a permit that is asked for beside readers waits for them',
+    host: 'memory',
+    expected: ['permits/beside-a-lock-is-a-conflict'],
+    backend: waitsWhere((mode, beside) => mode.kind === 'permit' && beside.kind === 'shared'),
+  },
+];
+
+let tokenOfStep: bigint | undefined;
+
+function withTokenOfStep(grant: Grant): Grant {
+  if (tokenOfStep === undefined) {
+    tokenOfStep = grant.fencingToken;
+    setImmediate(() => (tokenOfStep = undefined));
+  }
+  return tokenOfStep === undefined ? grant : { ...grant, fencingToken: tokenOfStep };
+}
+
+/** The modes of what was granted and not given back, by id, of each resource. */
+const remembered = new Map<string, Map<string, LockMode>>();
+
+function remembersModes(
+  backend: LockBackend,
+  contradicts: (old: LockMode, mode: LockMode) => boolean,
+): LockBackend {
+  const forget = (resource: string, id: string | undefined): void => {
+    if (id === undefined) remembered.delete(resource);
+    else remembered.get(resource)?.delete(id);
+  };
+  return delegate(backend, {
+    async attempt(request, enqueue, call): Promise<Attempt> {
+      const { resource, acquisitionId, mode } = request;
+      const modes = remembered.get(resource) ?? new Map<string, LockMode>();
+      const old = [...modes.values()].find((one) => contradicts(one, mode));
+      if (old !== undefined) return { status: 'conflict', with: old };
+      const attempt = await backend.attempt(request, enqueue, call);
+      if (attempt.status === 'granted') remembered.set(resource, modes.set(acquisitionId, mode));
+      return attempt;
+    },
+    release(grant, call) {
+      forget(grant.request.resource, grant.request.acquisitionId);
+      return backend.release(grant, call);
+    },
+    abandon(request, call) {
+      forget(request.resource, request.acquisitionId);
+      return backend.abandon(request, call);
+    },
+    async resize(resource, limit, call) {
+      const modes = remembered.get(resource) ?? [];
+      for (const [id, mode] of modes)
+        if (mode.kind === 'permit') remembered.get(resource)?.set(id, { ...mode, limit });
+      return (await backend.resize?.(resource, limit, call)) ?? { status: 'set' };
+    },
+    async forceRelease(resource, id, call) {
+      forget(resource, id);
+      return (await backend.forceRelease?.(resource, id, call)) ?? [];
+    },
+  });
+}
+
+function waitsWhere(
+  waits: (mode: LockMode, beside: LockMode) => boolean,
+): (backend: LockBackend) => LockBackend {
+  return (backend) =>
+    delegate(backend, {
+      async attempt(request, enqueue, call): Promise<Attempt> {
+        const attempt = await backend.attempt(request, enqueue, call);
+        if (attempt.status !== 'conflict' || !waits(request.mode, attempt.with)) return attempt;
+        return { status: 'contended', retryAfterMs: 20 };
+      },
+    });
+}
