@@ -87,6 +87,48 @@ function waitsForTheOneBefore(backend: LockBackend): LockBackend {
   });
 }
 
+/** Whoever tries when a hold is about to end stays until then, and takes the resource from those who wait. */
+function triesUntilTheEnd(backend: LockBackend): LockBackend {
+  return delegate(backend, {
+    async attempt(request, enqueue, call) {
+      const attempt = await backend.attempt(request, enqueue, call);
+      if (enqueue || attempt.status !== 'contended') return attempt;
+      const { holders, waiters } = await backend.inspect(request.resource, call);
+      const left = holders[0]?.expiresInMs ?? Number.POSITIVE_INFINITY;
+      if (waiters.length === 0 || left > 20) return attempt;
+      await pause(left);
+      return backend.attempt({ ...request, steal: true }, false, call);
+    },
+  });
+}
+
+/** Resources that were freed just now by somebody else than their holder. */
+const freed = new Set<string>();
+
+function triesWhatIsFreed(backend: LockBackend): LockBackend {
+  const free = (resource: string): void => {
+    freed.add(resource);
+    setTimeout(() => freed.delete(resource), 10);
+  };
+  return delegate(backend, {
+    attempt(request, enqueue, call) {
+      const steals = !enqueue && freed.has(request.resource);
+      return backend.attempt(steals ? { ...request, steal: true } : request, enqueue, call);
+    },
+    async abandon(request, call) {
+      const { holders } = await backend.inspect(request.resource, call);
+      await backend.abandon(request, call);
+      if (holders.some(({ acquisitionId }) => acquisitionId === request.acquisitionId))
+        free(request.resource);
+    },
+    async forceRelease(resource, id, call) {
+      const ended = (await backend.forceRelease?.(resource, id, call)) ?? [];
+      if (ended.length > 0) free(resource);
+      return ended;
+    },
+  });
+}
+
 export const fairnessMutants: readonly Mutant[] = [
   {
     name: 'last-come-first-served',
@@ -117,5 +159,19 @@ export const fairnessMutants: readonly Mutant[] = [
       'waiting/dead-between-hand-off-and-claim',
     ],
     backend: waitsForTheOneBefore,
+  },
+  {
+    name: 'tries-until-the-end',
+    says: 'a try shortly before the end of a hold waits for it, and is served before the queue',
+    host: 'memory',
+    expected: ['fairness/a-try-does-not-overtake-at-an-end'],
+    backend: triesUntilTheEnd,
+  },
+  {
+    name: 'tries-what-is-freed',
+    says: 'what an abandon or an operator frees goes to whoever tries just then, whoever waits',
+    host: 'memory',
+    expected: ['fairness/a-try-does-not-overtake-at-an-end'],
+    backend: triesWhatIsFreed,
   },
 ];

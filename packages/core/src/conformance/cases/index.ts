@@ -15,6 +15,7 @@ import { ownershipLeaseCases } from './ownership-lease.ts';
 import { ownershipOperatorCases } from './ownership-operator.ts';
 import { closeCases } from './close.ts';
 import { fairnessCases } from './fairness.ts';
+import { fairnessEndCases } from './fairness-ends.ts';
 import { faultCases } from './faults.ts';
 import { storeAwayCases } from './faults-store-away.ts';
 import { refusalCases } from './refusals.ts';
@@ -52,6 +53,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...waitingHintCases,
   ...waitingDeathCases,
   ...fairnessCases,
+  ...fairnessEndCases,
   ...reentrancyCases,
   ...reentrancyHandleCases,
   ...reentrancyStrangerCases,
