@@ -3,6 +3,7 @@ import type { Grant, LockBackend } from '../../backend/types.ts';
 import type { ConformanceCase } from '../case.ts';
 import type { Lease } from '../../lease.ts';
 import { fifo, needs } from '../needs.ts';
+import { type LongestPause, watchPauses } from '../pauses.ts';
 import { EXCLUSIVE, grab, openCall, requestOf } from '../raw.ts';
 import { SafetyViolation } from '../safety-violation.ts';
 import type { Stage } from '../stage.ts';
@@ -25,9 +26,10 @@ export const fairnessEndCases: readonly ConformanceCase[] = [
       const ways: Way[] = ['an abandon'];
       if (tenure === 'lease') ways.push('an expiry');
       if (features.includes('force-release')) ways.push('a forced release');
+      const longestPause = watchPauses(stage);
       await Promise.all(
         ways.map(async (way) => {
-          while (!(await new Round(stage, way).isJudged()));
+          while (!(await new Round(stage, way, longestPause).isJudged()));
         }),
       );
     },
@@ -39,6 +41,7 @@ class Round {
   readonly #stage: Stage;
   readonly #way: Way;
   readonly #name: string;
+  readonly #longestPause: LongestPause;
   readonly #entered: number[] = [];
   #inside: Lease | undefined;
   /** When the hold ends by itself. */
@@ -50,7 +53,8 @@ class Round {
   #triesAreOver = false;
   #longestAnswerMs = 0;
 
-  constructor(stage: Stage, way: Way) {
+  constructor(stage: Stage, way: Way, longestPause: LongestPause) {
+    this.#longestPause = longestPause;
     this.#stage = stage;
     this.#way = way;
     this.#name = stage.name(way);
@@ -63,12 +67,12 @@ class Round {
    */
   async isJudged(): Promise<boolean> {
     const { livingTtlMs, timing } = this.#stage;
-    const longestPause = watchPauses(this.#stage);
+    const startedAt = performance.now();
     const [holder, third] = [await this.#stage.backend(), await this.#stage.backend()];
     const held = await grab(holder, this.#name, this.#way === 'an expiry' ? livingTtlMs : HELD_MS);
     if (this.#way === 'an expiry') this.#end = held.countedFrom + (held.validForMs ?? livingTtlMs);
     const isStill = (): boolean =>
-      Math.max(longestPause(), this.#longestAnswerMs) > timing.slackMs / 2 ||
+      Math.max(this.#longestPause(startedAt), this.#longestAnswerMs) > timing.slackMs / 2 ||
       (this.#way === 'an expiry' && this.#lastRefusedBeforeMs > timing.slackMs / 2);
     try {
       await this.#play(holder, third, held);
@@ -109,7 +113,7 @@ class Round {
     this.#entered.push(place);
     this.#inside = lease;
     const refusedBefore = this.#refusals;
-    const isLast = place === WAITERS - 1;
+    const isLast = this.#entered.length === WAITERS;
     while (!this.#triesAreOver && (isLast || this.#refusals === refusedBefore)) await this.#stage.sleep(1);
     this.#inside = undefined;
     await lease.release();
@@ -155,19 +159,4 @@ class Round {
         return this.#way satisfies never;
     }
   }
-}
-
-/** The longest time for which this process stood still, until the end of the case. */
-function watchPauses(stage: Stage): () => number {
-  let longest = 0;
-  let last = performance.now();
-  const look = (): number => {
-    const now = performance.now();
-    longest = Math.max(longest, now - last);
-    last = now;
-    return longest;
-  };
-  const ticker = setInterval(look, 3);
-  stage.onEnd(async () => clearInterval(ticker));
-  return look;
 }
