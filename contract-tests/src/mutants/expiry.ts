@@ -24,6 +24,22 @@ export const expiryMutants: readonly Mutant[] = [
     backend: (backend) => onRequests(backend, (request) => ({ ...request, ttlMs: request.ttlMs * 100 })),
   },
   {
+    name: 'ends-by-wall-clocks',
+    says: 'a client writes the end of its hold by its wall clock, and others look at it with theirs',
+    host: 'sqlite',
+    expected: ['expiry/wall-clocks-do-not-count'],
+    backend: (backend) =>
+      delegate(backend, {
+        async attempt(request, enqueue, call) {
+          const { holders } = await backend.inspect(request.resource, call);
+          for (const { label, acquisitionId } of holders)
+            if (Number(label) < Date.now())
+              await backend.forceRelease?.(request.resource, acquisitionId, call);
+          return backend.attempt({ ...request, label: `${Date.now() + request.ttlMs}` }, enqueue, call);
+        },
+      }),
+  },
+  {
     name: 'leases-end-early',
     says: 'the store ends a lease at a fifth of its ttl',
     host: 'memory',

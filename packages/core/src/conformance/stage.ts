@@ -75,9 +75,9 @@ export class Stage {
     return backend;
   }
 
-  /** A process of its own that loads the same harness and does as it is told. */
-  async child(): Promise<Child> {
-    const child = await Child.start(this.harness.module);
+  /** A process of its own that loads the same harness and does as it is told; its wall clock may differ from ours. */
+  async child(wallClockOffsetMs = 0): Promise<Child> {
+    const child = await Child.start(this.harness.module, wallClockOffsetMs);
     this.onEnd(() => child.kill());
     return child;
   }

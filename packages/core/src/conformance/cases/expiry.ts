@@ -4,7 +4,10 @@ import { delegate } from '../delegate.ts';
 import { machineNow } from '../history.ts';
 import { leaseTenure, needs, processes } from '../needs.ts';
 import { grab, openCall } from '../raw.ts';
-import { startWaiting, type Waiter } from '../waiter.ts';
+import { SafetyViolation } from '../safety-violation.ts';
+import { startWaiting, type Waiter, watch } from '../waiter.ts';
+
+const HOUR_MS = 3_600_000;
 
 /** When a lease ends, by the store's clock and by its holder's. */
 export const expiryCases: readonly ConformanceCase[] = [
@@ -52,6 +55,38 @@ export const expiryCases: readonly ConformanceCase[] = [
       const tookMs = performance.now() - killedAt;
       assert.ok(tookMs <= ttlMs + idleGapMs + 3 * slackMs, `it took ${tookMs} ms with a ttl of ${ttlMs}`);
       await lease.release();
+    },
+  },
+  {
+    id: 'expiry/wall-clocks-do-not-count',
+    clause: '§1.6',
+    title:
+      'clients whose wall clocks are an hour ahead or behind end no hold of others, and theirs last as long as any',
+    ...needs(processes, leaseTenure),
+    async run(stage) {
+      const { slackMs, idleGapMs } = stage.timing;
+      const { locks } = await stage.client({ waitMs: 30_000 });
+      const skewed = await Promise.all([stage.child(HOUR_MS), stage.child(-HOUR_MS)]);
+      await Promise.all(
+        skewed.map(async (child) => {
+          const [ours, theirs, dead] = [stage.name(), stage.name(), stage.name()];
+          const lease = await locks.lock(ours).acquire({ ttlMs: 60_000 });
+          if ((await child.tryAcquire(ours)) !== undefined && lease.validForMs > 0)
+            throw new SafetyViolation('a client with another wall clock entered beside a holder');
+          const { id } = await child.acquire(theirs, { ttlMs: 60_000 });
+          const taken = await locks.lock(theirs).tryAcquire();
+          if (taken !== undefined && (await child.read(id)).validForMs > 0)
+            throw new SafetyViolation('somebody entered beside a holder with another wall clock');
+          const ttlMs = stage.livingTtlMs;
+          await child.acquire(dead, { ttlMs });
+          const next = locks.lock(dead).acquire();
+          const waits = watch(next);
+          await child.kill();
+          await stage.until('its hold ended', () => waits.settled, ttlMs + idleGapMs + 3 * slackMs);
+          await (await next).release();
+          await lease.release();
+        }),
+      );
     },
   },
   {

@@ -21,9 +21,12 @@ export class Child {
     process.on('message', (reply: Reply) => this.#settle(reply));
   }
 
-  /** Starts a process that loads the harness `module`. */
-  static async start(module: string): Promise<Child> {
-    const process = fork(MAIN, [module], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  /** Starts a process that loads the harness `module`, as on a machine whose wall clock differs by `wallClockOffsetMs`. */
+  static async start(module: string, wallClockOffsetMs = 0): Promise<Child> {
+    const process = fork(MAIN, [module, String(wallClockOffsetMs)], {
+      execArgv: [],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     const settled = new AbortController();
     const signal = AbortSignal.any([settled.signal, AbortSignal.timeout(START_MS)]);
     try {

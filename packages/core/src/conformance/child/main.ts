@@ -3,6 +3,10 @@ import { harnessIn } from '../harness.ts';
 import { RemoteClient } from './remote-client.ts';
 import type { Order, Reply } from './protocol.ts';
 
+const wallClockOffsetMs = Number(process.argv[3] ?? 0);
+// Before the harness and its driver are loaded.
+if (wallClockOffsetMs !== 0) globalThis.Date = dateWith(wallClockOffsetMs);
+
 const send = (message: Reply | 'ready'): void => {
   process.send?.(message);
 };
@@ -35,4 +39,16 @@ async function start(module: string): Promise<RemoteClient> {
   if (harness === undefined)
     throw new Error(`${module} exports no harness: export what defineHarness() gives.`);
   return new RemoteClient(harness.createLocks(await harness.createBackend()), unhandled);
+}
+
+/** As on a machine whose wall clock differs by so much. */
+function dateWith(offsetMs: number): DateConstructor {
+  const RealDate = Date;
+  const now = (): number => RealDate.now() + offsetMs;
+  return new Proxy(RealDate, {
+    construct: (target, args: unknown[], newTarget) =>
+      Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as object,
+    apply: () => new RealDate(now()).toString(),
+    get: (target, key, receiver) => (key === 'now' ? now : (Reflect.get(target, key, receiver) as unknown)),
+  });
 }
