@@ -18,6 +18,7 @@ import type { Mutant } from './mutant.ts';
 import { namesMutants } from './names.ts';
 import { operatorMutants } from './operator.ts';
 import { ownershipMutants } from './ownership.ts';
+import { raceMutants } from './races.ts';
 import { reentrancyMutants } from './reentrancy.ts';
 import { renewalMutants } from './renewal.ts';
 import { sessionMutants } from './session.ts';
@@ -28,6 +29,7 @@ export const mutants: readonly Mutant[] = [
   ...exclusionMutants,
   ...ownershipMutants,
   ...operatorMutants,
+  ...raceMutants,
   ...expiryMutants,
   ...expiryToldMutants,
   ...renewalMutants,

@@ -1,6 +1,7 @@
 import type { ConformanceCase } from '../case.ts';
 import { abortCases } from './abort.ts';
 import { exclusionCases } from './exclusion.ts';
+import { exclusionAfterAnEndCases } from './exclusion-after-an-end.ts';
 import { expiryCases } from './expiry.ts';
 import { expiryToldCases } from './expiry-told.ts';
 import { fencingCases } from './fencing.ts';
@@ -13,6 +14,7 @@ import { renewalCases } from './renewal.ts';
 import { ownershipCases } from './ownership.ts';
 import { ownershipLeaseCases } from './ownership-lease.ts';
 import { ownershipOperatorCases } from './ownership-operator.ts';
+import { ownershipRaceCases } from './ownership-races.ts';
 import { closeCases } from './close.ts';
 import { fairnessCases } from './fairness.ts';
 import { fairnessEndCases } from './fairness-ends.ts';
@@ -40,9 +42,11 @@ import { waitingHintCases } from './waiting-hints.ts';
 /** Every case, in the order of the groups. */
 export const conformanceCases: readonly ConformanceCase[] = [
   ...exclusionCases,
+  ...exclusionAfterAnEndCases,
   ...ownershipCases,
   ...ownershipLeaseCases,
   ...ownershipOperatorCases,
+  ...ownershipRaceCases,
   ...expiryCases,
   ...expiryToldCases,
   ...renewalCases,
