@@ -1,6 +1,7 @@
 import type { AcquireRequest, Call, Grant, LockMode, LossReason } from '@locks/core/backend';
 import type { KeyRange } from './keys.ts';
 import type { Lease } from './leases.ts';
+import { ChangedMeanwhileError } from './retryable.ts';
 import type { Session } from './waiter-session.ts';
 
 /** What is known of an acquisition that holds. */
@@ -66,6 +67,8 @@ export class Acquisition {
   givenUpAt: number | undefined;
   /** When core last asked for it, on `performance.now()`. */
   heardAt = performance.now();
+  /** The store ended its hold. */
+  #lost = false;
   #pending = 0;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -99,11 +102,15 @@ export class Acquisition {
   }
 
   assertWanted(): void {
-    if (this.ended) throw new Error(`The acquisition ${this.request.acquisitionId} was given up meanwhile.`);
+    const { acquisitionId } = this.request;
+    // Nobody gave it up: asked for once more it is a new one.
+    if (this.#lost) throw new ChangedMeanwhileError(`The hold of ${acquisitionId} ended meanwhile.`);
+    if (this.ended) throw new Error(`The acquisition ${acquisitionId} was given up meanwhile.`);
   }
 
   lose(reason: LossReason): void {
     this.ended = true;
+    this.#lost = true;
     this.hold?.lost.abort(reason);
   }
 }

@@ -70,6 +70,30 @@ describe('claims', () => {
     expect((await c.attempt(third, true, call)).status).toBe('contended');
   });
 
+  test.for(['one', 'in one step'] as const)(
+    'an attempt (%s) of an id whose hold ends meanwhile may be repeated, and is contended then',
+    async (way) => {
+      const [client, b] = [etcd.client(), etcd.open()];
+      const a = etcd.open(client);
+      const wanted = request(freshName());
+      const attempt = async (): Promise<unknown> =>
+        way === 'one'
+          ? (await a.attempt(wanted, false, call)).status
+          : ((await a.attemptMany([wanted], call)) ?? 'contended');
+      const grant = await take(a, wanted);
+      const slow = holdBack(client, grants(wanted));
+      const again = attempt().catch((error: unknown) => (a.isRetryable(error) ? 'again' : error));
+      await slow.sent;
+      await b.forceRelease(wanted.resource, undefined, call);
+      const next = await take(b, request(wanted.resource));
+      await vi.waitFor(() => expect(grant.lost?.aborted).toBe(true), 10_000);
+      await slow.deliver();
+      expect(await again).toBe('again');
+      expect(await attempt()).toBe('contended');
+      expect(await holdersOf(b, wanted.resource)).toEqual([next.request.acquisitionId]);
+    },
+  );
+
   test('the first in the queue does not get in beside a thief, who came later', async () => {
     const [a, b] = [etcd.open(), etcd.open()];
     const name = freshName();
