@@ -1,4 +1,4 @@
-import type { AcquireRequest, Grant } from '@locks/core';
+import type { AcquireRequest, Call, Grant, LockBackend } from '@locks/core';
 import { delegate, delegateLease, overLeases } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onCalls, pause } from './on-calls.ts';
@@ -32,6 +32,28 @@ export const idempotenceMutants: readonly Mutant[] = [
         backend,
         ({ request, fencingToken, countedFrom }) => ({ request, fencingToken, countedFrom }) as Grant,
       ),
+  },
+  {
+    name: 'grants-from-a-record',
+    says: 'an attempt is answered from a record of what was granted, until it is given back',
+    host: 'memory',
+    expected: ['idempotence/no-grant-from-the-past', 'idempotence/no-grant-after-a-forced-end'],
+    backend: (backend) => withRecord(backend, () => true),
+  },
+  {
+    name: 'grants-from-a-record-with-ends',
+    says: 'an attempt is answered from a record of what was granted, for as long as its ttl',
+    host: 'memory',
+    expected: ['idempotence/no-grant-after-a-forced-end'],
+    backend: (backend) =>
+      withRecord(backend, ({ countedFrom, request }, { now }) => now() < countedFrom + request.ttlMs),
+  },
+  {
+    name: 'one-step-from-a-record',
+    says: 'the one step is answered from a record of what it was granted, until it is given back',
+    host: 'memory',
+    expected: ['all/one-step-repeated'],
+    backend: (backend) => withRecord(backend, () => true, 'attemptMany'),
   },
   {
     name: 'repeated-attempt-loses-its-place',
@@ -143,3 +165,40 @@ export const idempotenceMutants: readonly Mutant[] = [
       ),
   },
 ];
+
+/** Remembers grants by acquisition id, beside the store. */
+function withRecord(
+  backend: LockBackend,
+  counts: (grant: Grant, call: Call) => boolean,
+  answers: 'attempt' | 'attemptMany' = 'attempt',
+): LockBackend {
+  const record = new Map<string, Grant>();
+  const recorded = ({ acquisitionId }: AcquireRequest, call: Call): Grant[] => {
+    const grant = record.get(acquisitionId);
+    return grant !== undefined && counts(grant, call) ? [grant] : [];
+  };
+  return delegate(backend, {
+    async attempt(request, enqueue, call) {
+      const [grant] = answers === 'attempt' ? recorded(request, call) : [];
+      if (grant !== undefined) return { status: 'granted', grant };
+      const attempt = await backend.attempt(request, enqueue, call);
+      if (attempt.status === 'granted') record.set(request.acquisitionId, attempt.grant);
+      return attempt;
+    },
+    async attemptMany(requests, call) {
+      const known = answers === 'attemptMany' ? requests.flatMap((request) => recorded(request, call)) : [];
+      if (known.length === requests.length) return known;
+      const grants = await backend.attemptMany?.(requests, call);
+      for (const grant of grants ?? []) record.set(grant.request.acquisitionId, grant);
+      return grants;
+    },
+    abandon(request, call) {
+      record.delete(request.acquisitionId);
+      return backend.abandon(request, call);
+    },
+    release(grant, call) {
+      record.delete(grant.request.acquisitionId);
+      return backend.release(grant, call);
+    },
+  });
+}

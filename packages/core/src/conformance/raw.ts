@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { AcquireRequest, Call, Grant, LockBackend, LockMode } from '../backend/types.ts';
 import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
+import type { Stage } from './stage.ts';
 
 /** A call that is never given up, for cases that talk to a backend without core. */
 export const openCall: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
@@ -41,4 +42,18 @@ export async function grab(
 export async function holdersOf(backend: LockBackend, resource: string): Promise<string[]> {
   const { holders } = await backend.inspect(resource, openCall);
   return holders.map(({ acquisitionId }) => acquisitionId);
+}
+
+const PAUSE_MS = 10;
+
+/** Repeats a call that rejects with what its backend says may be repeated, as core does. */
+export async function answered<T>(stage: Stage, backend: LockBackend, send: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await send();
+    } catch (error) {
+      if (!backend.isRetryable(error)) throw error;
+    }
+    await stage.sleep(PAUSE_MS);
+  }
 }

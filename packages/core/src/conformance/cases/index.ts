@@ -6,6 +6,7 @@ import { expiryCases } from './expiry.ts';
 import { expiryToldCases } from './expiry-told.ts';
 import { fencingCases } from './fencing.ts';
 import { idempotenceCases } from './idempotence.ts';
+import { idempotencePastCases } from './idempotence-past.ts';
 import { lostReplyCases } from './idempotence-lost-replies.ts';
 import { lossCases } from './loss.ts';
 import { namesCases } from './names.ts';
@@ -79,5 +80,6 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...refusalCases,
   ...namesCases,
   ...idempotenceCases,
+  ...idempotencePastCases,
   ...lostReplyCases,
 ];
