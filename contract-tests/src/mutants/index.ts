@@ -22,6 +22,7 @@ import { raceMutants } from './races.ts';
 import { reentrancyMutants } from './reentrancy.ts';
 import { renewalMutants } from './renewal.ts';
 import { sessionMutants } from './session.ts';
+import { unseenEndMutants } from './unseen-ends.ts';
 import { waitingMutants } from './waiting.ts';
 
 /** Every mutant, in the order of the groups that they break. */
@@ -48,6 +49,7 @@ export const mutants: readonly Mutant[] = [
   ...sessionMutants,
   ...namesMutants,
   ...idempotenceMutants,
+  ...unseenEndMutants,
   ...closeMutants,
   ...faultMutants,
 ];

@@ -57,3 +57,30 @@ export async function answered<T>(stage: Stage, backend: LockBackend, send: () =
     await stage.sleep(PAUSE_MS);
   }
 }
+
+const ROUNDS = 3;
+
+/**
+ * The release of a round is answered with `not-held`. `unknown` is right where a connection broke under it, and the command
+ * was sent again: then the round is made again, from its start.
+ */
+export async function isNotHeld(round: () => ReturnType<LockBackend['release']>): Promise<void> {
+  let answer = await round();
+  for (let rounds = 1; answer === 'unknown' && rounds < ROUNDS; rounds += 1) answer = await round();
+  assert.equal(answer, 'not-held');
+}
+
+/**
+ * Another gets in after a hold that nothing renews, though it may wait for thirty seconds only. `hold` gives whether the
+ * hold stood all the time: a pause of this process may outlast it, and then the round is made again.
+ */
+export async function endsByItself(
+  stage: Stage,
+  hold: (backend: LockBackend, name: string) => Promise<boolean>,
+): Promise<void> {
+  const { locks } = await stage.client({ waitMs: 30_000 });
+  const backend = await stage.backend();
+  let name = stage.name();
+  while (!(await hold(backend, name))) name = stage.name();
+  await (await locks.lock(name).acquire()).release();
+}

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { isLockError } from '../../errors.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
 import { machineNow } from '../history.ts';
 import { leaseTenure, needs, processes } from '../needs.ts';
 import { grab, openCall } from '../raw.ts';
 import { SafetyViolation } from '../safety-violation.ts';
+import type { Stage } from '../stage.ts';
 import { startWaiting, type Waiter, watch } from '../waiter.ts';
 
 const HOUR_MS = 3_600_000;
@@ -103,6 +105,7 @@ export const expiryCases: readonly ConformanceCase[] = [
         const { holders } = await backend.inspect(name, openCall);
         // Read after the store was asked: by then both have less, the holder certainly.
         const believes = lease.validForMs;
+        // Where the store does not tell it, another shows below that the holder ends first, if not by how much.
         const left = holders[0]?.expiresInMs ?? Number.POSITIVE_INFINITY;
         assert.ok(believes > 0 && believes <= ttlMs * 0.99, `it believes in ${believes} of ${ttlMs} ms`);
         assert.ok(believes <= left - ttlMs * 0.01, `it believes in ${believes} ms, the store has ${left} ms`);
@@ -113,6 +116,7 @@ export const expiryCases: readonly ConformanceCase[] = [
       await lease.renew(60_000);
       await check(60_000);
       await lease.release();
+      await Promise.all([false, true].map((renewed) => endsFirst(stage, renewed)));
     },
   },
   {
@@ -266,3 +270,28 @@ export const expiryCases: readonly ConformanceCase[] = [
     },
   },
 ];
+
+/** Nobody else gets in while the holder believes in its lease, which is not renewed or, by another ttl, once. */
+async function endsFirst(stage: Stage, renewed: boolean): Promise<void> {
+  const ttlMs = 2 * stage.timing.ttlMs;
+  const { locks } = await stage.client({ ttlMs, renewal: 'manual' });
+  const other = await stage.client({ waitMs: 30_000 });
+  for (;;) {
+    const name = stage.name();
+    const lease = await locks.lock(name).acquire();
+    if (renewed) await lease.renew(ttlMs + stage.timing.ttlMs).catch(ignoringLoss);
+    const readAt = performance.now();
+    const believes = lease.validForMs;
+    // A pause of this process outlasted it.
+    if (believes === 0) continue;
+    const next = await other.locks.lock(name).acquire();
+    const earlyMs = readAt + believes - performance.now();
+    if (earlyMs > 0) throw new SafetyViolation(`another entered ${earlyMs} ms before the holder's end`);
+    await next.release();
+    return;
+  }
+}
+
+function ignoringLoss(error: unknown): void {
+  if (!isLockError(error, 'LOCK_LOST')) throw error;
+}

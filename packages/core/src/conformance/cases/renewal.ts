@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { isLockError } from '../../errors.ts';
+import type { Lease } from '../../lease.ts';
 import type { ConformanceCase } from '../case.ts';
 import { leaseTenure, needs } from '../needs.ts';
-import { holdersOf } from '../raw.ts';
+import { endsByItself, holdersOf } from '../raw.ts';
 import { RenewalLog } from '../renewal-log.ts';
+import { SafetyViolation } from '../safety-violation.ts';
+import type { Stage } from '../stage.ts';
 import { startWaiting } from '../waiter.ts';
 
 /** What renews a lease, how often, and until when. */
@@ -65,6 +69,7 @@ export const renewalCases: readonly ConformanceCase[] = [
           `it believes in ${lease.validForMs} ms`,
         );
         const [holder] = (await other.locks.inspect(name)).holders;
+        // Where the store does not tell it, others show it below.
         const left = holder?.expiresInMs ?? most;
         assert.ok(left > least && left <= most, `the store has ${left} ms`);
       };
@@ -76,6 +81,7 @@ export const renewalCases: readonly ConformanceCase[] = [
       await lease.renew(20_000);
       await expect(0, 20_000);
       await lease.release();
+      await Promise.all([pushedOut(stage), pulledIn(stage)]);
     },
   },
   {
@@ -176,3 +182,44 @@ export const renewalCases: readonly ConformanceCase[] = [
     },
   },
 ];
+
+/** Renewed by more than it was taken for, it still keeps others out when it would have ended. */
+async function pushedOut(stage: Stage): Promise<void> {
+  const ttlMs = 2 * stage.timing.ttlMs;
+  const { locks } = await stage.client({ ttlMs, renewal: 'manual' });
+  const other = await stage.client();
+  for (;;) {
+    const name = stage.name();
+    const lease = await locks.lock(name).acquire();
+    // Not the renewal: a pause of this process ended it.
+    if (!(await renewedBy(lease, 60_000))) continue;
+    await stage.sleep(ttlMs + 2 * stage.timing.slackMs);
+    const taken = await other.locks.lock(name).tryAcquire();
+    if (taken !== undefined && lease.validForMs > 0) {
+      throw new SafetyViolation('another entered though the lease was renewed by a minute');
+    }
+    if (taken !== undefined) continue;
+    await lease.release();
+    return;
+  }
+}
+
+/** Renewed by less than it was taken for, it lets others in by then. */
+async function pulledIn(stage: Stage): Promise<void> {
+  const { locks } = await stage.client({ ttlMs: 60_000, renewal: 'manual' });
+  await endsByItself(stage, async (_, name) => {
+    const lease = await locks.lock(name).acquire();
+    await lease.renew(2 * stage.timing.ttlMs);
+    return true;
+  });
+}
+
+async function renewedBy(lease: Lease, ttlMs: number): Promise<boolean> {
+  try {
+    await lease.renew(ttlMs);
+    return true;
+  } catch (error) {
+    if (isLockError(error, 'LOCK_LOST')) return false;
+    throw error;
+  }
+}
