@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { AcquireRequest, Call, LockBackend, RenewItem, Standing } from '@locks/core';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
+import { pause } from './on-calls.ts';
 
 /** Backends that look, and act on what they saw a moment ago. */
 export const raceMutants: readonly Mutant[] = [
@@ -74,7 +75,37 @@ export const raceMutants: readonly Mutant[] = [
       });
     },
   },
+  {
+    name: 'each-waiter-takes-what-ran-out',
+    says: 'a waiter takes the resource when the hold before it has run out, also where another was let in by then',
+    host: 'memory',
+    expected: ['exclusion/one-wins-after-an-end'],
+    backend: (backend) =>
+      delegate(backend, {
+        async awaitTurn(request, call) {
+          const turnCame = backend.awaitTurn?.(request, call) ?? Promise.resolve(undefined);
+          const waiting = watched(turnCame);
+          const [before] = (await backend.inspect(request.resource, call)).holders;
+          const ranOut = pause((before?.expiresInMs ?? 0) + 3).then(async () => {
+            const [now] = (await backend.inspect(request.resource, call)).holders;
+            if (waiting.settled || now?.acquisitionId === before?.acquisitionId) return turnCame;
+            const attempt = await backend.attempt({ ...request, steal: true }, false, call);
+            return attempt.status === 'granted' ? attempt.grant : turnCame;
+          });
+          return Promise.race([turnCame, ranOut]);
+        },
+      }),
+  },
 ];
+
+function watched(work: Promise<unknown>): { readonly settled: boolean } {
+  const seen = { settled: false };
+  const settle = (): void => {
+    seen.settled = true;
+  };
+  work.then(settle, settle);
+  return seen;
+}
 
 /** The last acquisition of a resource that was not given back, of all clients. */
 const unreleased = new Map<string, string>();

@@ -73,7 +73,11 @@ function withoutEnds(backend: LockBackend): LockBackend {
   return delegate(backend, {
     async inspect(resource, call) {
       const state = await backend.inspect(resource, call);
-      return { ...state, holders: state.holders.map(({ expiresInMs: _, ...holder }) => holder) };
+      const holders = state.holders.map((holder) => {
+        const { expiresInMs: _, ...rest } = holder;
+        return rest;
+      });
+      return { ...state, holders };
     },
   });
 }
