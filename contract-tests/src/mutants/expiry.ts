@@ -30,6 +30,8 @@ export const expiryMutants: readonly Mutant[] = [
     expected: ['expiry/wall-clocks-do-not-count'],
     backend: (backend) =>
       delegate(backend, {
+        // As a table on a server would be.
+        capabilities: { ...backend.capabilities, reach: 'network' },
         async attempt(request, enqueue, call) {
           const { holders } = await backend.inspect(request.resource, call);
           for (const { label, acquisitionId } of holders)

@@ -1,5 +1,6 @@
 import {
   type ConformanceCase,
+  type Missing,
   forceReleaseIsRefused,
   listIsRefused,
   needsFeature,
@@ -15,7 +16,7 @@ import {
   waitersAreHidden,
   without,
 } from './case.ts';
-import type { LockMode } from '../backend/types.ts';
+import type { BackendCapabilities, LockMode } from '../backend/types.ts';
 import type { LockManager } from '../create-locks.ts';
 import { Traffic } from './around-calls.ts';
 import type { Stage } from './stage.ts';
@@ -29,6 +30,7 @@ export interface Need {
 
 export const leaseTenure: Need = { missing: needsLeaseTenure, refused: ttlEndsNothing };
 export const processes: Need = { missing: needsProcesses, refused: processesAreApart };
+export const network: Need = { missing: needsNetwork, refused: oneMachineSharesItsStore };
 export const fencing: Need = { missing: needsFencing, refused: noTokenIsGiven };
 export const forceRelease: Need = { missing: needsFeature('force-release'), refused: forceReleaseIsRefused };
 export const list: Need = { missing: needsFeature('list'), refused: listIsRefused };
@@ -48,6 +50,21 @@ export const steal: Need = {
 /** What is absent is not noticed: `all` takes the members one by one. */
 export const many: Need = { missing: needsFeature('many'), refused: allIsTakenOneByOne };
 export const fifo: Need = { missing: needsFifo, refused: everybodyGetsIn };
+
+function needsNetwork({ reach }: BackendCapabilities): Missing | undefined {
+  return reach === 'network' ? undefined : without('all clients are on one machine, and share its clocks');
+}
+
+/** The absence of `network`: other processes of the machine see the store, or none does. */
+async function oneMachineSharesItsStore(stage: Stage): Promise<void> {
+  const { capabilities } = await stage.backend();
+  if (capabilities.reach === 'process') return processesAreApart(stage);
+  const name = stage.name();
+  const lease = await (await stage.client()).locks.lock(name).acquire();
+  const theirs = await (await stage.child()).tryAcquire(name);
+  if (theirs !== undefined) throw new Error('another process of the machine got what is held');
+  await lease.release();
+}
 
 function needsMode(kind: LockMode['kind']): Need['missing'] {
   return ({ modes }) => (modes.includes(kind) ? undefined : without(`the mode ${kind} is not declared`));

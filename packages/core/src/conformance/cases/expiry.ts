@@ -3,7 +3,7 @@ import { isLockError } from '../../errors.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
 import { machineNow } from '../history.ts';
-import { leaseTenure, needs, processes } from '../needs.ts';
+import { leaseTenure, needs, network, processes } from '../needs.ts';
 import { grab, openCall } from '../raw.ts';
 import { SafetyViolation } from '../safety-violation.ts';
 import type { Stage } from '../stage.ts';
@@ -64,7 +64,7 @@ export const expiryCases: readonly ConformanceCase[] = [
     clause: '§1.6',
     title:
       'clients whose wall clocks are an hour ahead or behind end no hold of others, and theirs last as long as any',
-    ...needs(processes, leaseTenure),
+    ...needs(network, leaseTenure),
     async run(stage) {
       const { slackMs, idleGapMs } = stage.timing;
       const { locks } = await stage.client({ waitMs: 30_000 });

@@ -54,7 +54,12 @@ export const ownershipRaceCases: readonly ConformanceCase[] = [
           const lease = await waiter.lease;
           // Core would quietly be granted an attempt again; a renewal of what was ended is lost.
           await lease.renew();
-          assert.deepEqual(await holdersOf(b, name), [lease.acquisitionId]);
+          // Where holders are asked who they are, the answer of a busy one may come too late.
+          await stage.until('it is shown as the holder', async () => {
+            const [holder, ...more] = await holdersOf(b, name);
+            assert.deepEqual(more, []);
+            return holder === lease.acquisitionId;
+          });
           await lease.release();
           assert.deepEqual(await holdersOf(b, name), []);
           const next = await grab(b, name, HOLD_MS);
