@@ -221,13 +221,8 @@ test('an acquire without a look at the signal makes no AbortController', async (
   made.mockRestore();
 });
 
-test.each([
-  ['the watchdog', 'is under way'],
-  ['the watchdog', 'failed'],
-  ['the holder', 'is under way'],
-  ['the holder', 'failed'],
-])('a longer renewal after one of %s that %s is believed when it is repeated', async (whose, how) => {
-  useFakeClock();
+/** A store that answers the first renewal when the test says, and the others at once; and the ttls asked for. */
+function slowFirstRenewal() {
   const { answer, give, fail } = answerLater<void>();
   const asked: number[] = [];
   const backend = scriptedBackend({
@@ -236,6 +231,17 @@ test.each([
       return asked.length === 1 ? answer.then(() => held(items)) : Promise.resolve(held(items));
     },
   });
+  return { backend, asked, give, fail };
+}
+
+test.each([
+  ['the watchdog', 'is under way'],
+  ['the watchdog', 'failed'],
+  ['the holder', 'is under way'],
+  ['the holder', 'failed'],
+])('a longer renewal after one of %s that %s is believed when it is repeated', async (whose, how) => {
+  useFakeClock();
+  const { backend, asked, give, fail } = slowFirstRenewal();
   const renewal = whose === 'the holder' ? 'manual' : 'auto';
   const lease = await locksOn(backend, { ttlMs: 30_000, renewal }).lock('a').acquire();
   if (whose === 'the holder') lease.renew().catch(() => {});
@@ -272,14 +278,7 @@ test.each(['the watchdog', 'the holder'])(
   'while a shorter renewal of %s is under way, longer ones count for no more than that',
   async (whose) => {
     useFakeClock();
-    const { answer, give } = answerLater<void>();
-    const asked: number[] = [];
-    const backend = scriptedBackend({
-      renew(items) {
-        asked.push(items[0]?.ttlMs ?? 0);
-        return asked.length === 1 ? answer.then(() => held(items)) : Promise.resolve(held(items));
-      },
-    });
+    const { backend, asked, give } = slowFirstRenewal();
     const renewal = whose === 'the holder' ? 'manual' : 'auto';
     const lease = await locksOn(backend, { ttlMs: 600_000, renewal }).lock('a', { ttlMs: 3_000 }).acquire();
     if (whose === 'the holder') lease.renew(3_000).catch(() => {});
@@ -298,14 +297,7 @@ test.each(['the watchdog', 'the holder'])(
 
 test('the renewal that a caller no longer waits for counts until its call ends', async () => {
   useFakeClock();
-  const { answer, give } = answerLater<void>();
-  const asked: number[] = [];
-  const backend = scriptedBackend({
-    renew(items) {
-      asked.push(items[0]?.ttlMs ?? 0);
-      return asked.length === 1 ? answer.then(() => held(items)) : Promise.resolve(held(items));
-    },
-  });
+  const { backend, give } = slowFirstRenewal();
   const lease = await locksOn(backend, { ttlMs: 60_000, renewal: 'manual' }).lock('a').acquire();
   const first = rejectionOf(lease.renew(3_000));
   await lease.renew(600_000);

@@ -1,4 +1,4 @@
-import type { Grant } from '@locks/core/backend';
+import type { AcquireRequest, Grant } from '@locks/core/backend';
 import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
 import type { Command, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -45,6 +45,14 @@ async function hearsAll(from: Party, to: Party): Promise<void> {
   await to.backend.release((await turn) as Grant, call);
 }
 
+/** It stands in the queue, and its client was told of a failure. */
+async function enqueueUnanswered(from: Party, resource: string): Promise<AcquireRequest> {
+  const wanted = request(resource);
+  onNextReply(from.client, lose);
+  await expect(from.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+  return wanted;
+}
+
 describe('an enqueue whose reply was lost', () => {
   it('keeps its turn until it is repeated, also when the turn comes meanwhile', async () => {
     await using a = party(redis);
@@ -52,9 +60,7 @@ describe('an enqueue whose reply was lost', () => {
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
-    const wanted = request(name);
-    onNextReply(b.client, lose);
-    await expect(b.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+    const wanted = await enqueueUnanswered(b, name);
     const { turn } = await a.queue(request(name));
     expect(await a.backend.release(held, call)).toBe('released');
     await hearsAll(a, b);
@@ -71,9 +77,7 @@ describe('an enqueue whose reply was lost', () => {
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
-    const wanted = request(name);
-    onNextReply(b.client, lose);
-    await expect(b.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+    const wanted = await enqueueUnanswered(b, name);
     const { turn } = await a.queue(request(name));
     await b.backend.abandon(wanted, call);
     await a.backend.release(held, call);
@@ -87,9 +91,7 @@ describe('an enqueue that is repeated', () => {
     await using b = party(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
     const name = fresh();
     const held = await a.take(name);
-    const wanted = request(name);
-    onNextReply(b.client, lose);
-    await expect(b.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+    const wanted = await enqueueUnanswered(b, name);
     const behind = await a.queue(request(name));
     await b.openChannel();
     expect((await b.backend.attempt(wanted, true, call)).status).toBe('contended');
@@ -115,9 +117,7 @@ describe('an enqueue that is repeated', () => {
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
-    const wanted = request(name);
-    onNextReply(b.client, lose);
-    await expect(b.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+    const wanted = await enqueueUnanswered(b, name);
     await a.backend.release(held, call);
     const handedOver = String(await redis.command('GET', `lock:${name}`));
     expect(handedOver).toContain(wanted.acquisitionId);
@@ -142,9 +142,7 @@ describe('an enqueue that is repeated', () => {
 
 /** A waiter of `from` that reached the server after it was given up. */
 async function enqueueStray(from: Party, resource: string): Promise<void> {
-  const stray = request(resource);
-  onNextReply(from.client, lose);
-  await expect(from.backend.attempt(stray, true, call)).rejects.toThrow('timed out');
+  const stray = await enqueueUnanswered(from, resource);
   const queue = `{lock:${resource}}:q`;
   const [alive, until, member] = (await redis.command('ZRANGE', queue, 0, 1, 'WITHSCORES')) as string[];
   await from.backend.abandon(stray, call);

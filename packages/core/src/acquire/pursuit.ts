@@ -4,7 +4,7 @@ import { type Engine, noAnswerWithin } from '../engine.ts';
 import { publish } from '../events.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { describe } from '../errors.ts';
-import { driftMargin, type Hold, type Since } from '../tenure/hold.ts';
+import { endOf, type Hold, type Since } from '../tenure/hold.ts';
 import { standingOf } from '../tenure/keeper.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
 import { conflictError } from './conflict-error.ts';
@@ -166,7 +166,7 @@ export class Pursuit {
     const { countedFrom = 0, validForMs } = (grant ?? {}) as Partial<Grant>;
     const { ttlMs, minRemainingMs } = this.#options;
     if (validForMs === undefined || validForMs >= ttlMs) return false;
-    const leftMs = countedFrom + validForMs - driftMargin(validForMs) - this.#engine.now();
+    const leftMs = endOf(countedFrom, validForMs) - this.#engine.now();
     return leftMs > 0 && leftMs <= minRemainingMs;
   }
 

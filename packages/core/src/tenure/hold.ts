@@ -19,6 +19,11 @@ export function driftMargin(validForMs: number): number {
   return validForMs * 0.01 + 2;
 }
 
+/** When a holder ends a lease that is valid for so long since `countedFrom`. */
+export function endOf(countedFrom: number, validForMs: number): number {
+  return countedFrom + validForMs - driftMargin(validForMs);
+}
+
 /** A renewal may go along with others in this last part of the wait for it. */
 const BATCH_WINDOW = 1 / 4;
 /** A renewal is not repeated sooner than this. */
@@ -96,7 +101,7 @@ export class Hold {
     this.slowAt = maxHoldMs === Number.POSITIVE_INFINITY ? now + 2 * ttlMs : Number.POSITIVE_INFINITY;
     const { countedFrom, validForMs = ttlMs } = since;
     // Counted from before sending: the store may have started the lease at any later moment (docs/spec.md §1.2).
-    this.#deadline = countedFrom + validForMs - driftMargin(validForMs);
+    this.#deadline = endOf(countedFrom, validForMs);
     // A grant shorter than its ttl (a hand-off) is topped up once even where renewal is manual.
     this.provisional = validForMs < ttlMs;
     if (this.provisional) this.renewIn((this.#deadline - now) / 3, now);
@@ -165,7 +170,7 @@ export class Hold {
   renewalSent(ttlMs: number, sentAt: number, asked: boolean): Renewal {
     if (asked) {
       // The store may shorten the lease at any moment from now, whether or not we hear of it.
-      this.#deadline = Math.min(this.#deadline, sentAt + ttlMs - driftMargin(ttlMs));
+      this.#deadline = Math.min(this.#deadline, endOf(sentAt, ttlMs));
       this.#renewals += 1;
     }
     const mostMs = Math.min(ttlMs, ...this.#open.map((earlier) => earlier.ttlMs));
@@ -186,7 +191,7 @@ export class Hold {
     this.#open = this.#open.filter(({ unclear }) => !unclear);
     this.provisional = mostMs < Math.min(validForMs, renewal.ttlMs);
     const span = this.provisional ? mostMs : validForMs;
-    this.#deadline = sentAt + span - driftMargin(span);
+    this.#deadline = endOf(sentAt, span);
     this.renewIn(this.autoRenew || this.provisional ? span / 3 : Number.POSITIVE_INFINITY, sentAt);
   }
 }
