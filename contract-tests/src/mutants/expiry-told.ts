@@ -1,6 +1,7 @@
 import type { AcquireRequest, Call, LockBackend } from '@locks/core';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
+import { onRenewals } from './on-grants.ts';
 
 const expected = ['expiry/store-keeps-what-was-told'];
 
@@ -11,28 +12,14 @@ export const expiryToldMutants: readonly Mutant[] = [
     says: 'all leases of a renewal get the ttl of the first',
     host: 'memory',
     expected,
-    backend: (backend) =>
-      delegate(backend, {
-        renew: (items, call) =>
-          backend.renew(
-            items.map(({ grant, ttlMs }) => ({ grant, ttlMs: items[0]?.ttlMs ?? ttlMs })),
-            call,
-          ),
-      }),
+    backend: (backend) => onRenewals(backend, ({ ttlMs }, [first]) => first?.ttlMs ?? ttlMs),
   },
   {
     name: 'renews-whole-seconds',
     says: 'a renewal by more than a second is rounded down to whole seconds',
     host: 'memory',
     expected,
-    backend: (backend) =>
-      delegate(backend, {
-        renew: (items, call) =>
-          backend.renew(
-            items.map(({ grant, ttlMs }) => ({ grant, ttlMs: wholeSeconds(ttlMs) })),
-            call,
-          ),
-      }),
+    backend: (backend) => onRenewals(backend, ({ ttlMs }) => wholeSeconds(ttlMs)),
   },
   {
     name: 'a-theft-keeps-the-end',

@@ -1,4 +1,4 @@
-import type { AcquireRequest, Call, Grant, LockBackend } from '@locks/core';
+import type { AcquireRequest, Call, Grant, LockBackend, RenewItem } from '@locks/core';
 import { delegate } from './delegate.ts';
 
 type ChangeGrant = (grant: Grant, request: AcquireRequest, call: Call) => Grant;
@@ -19,6 +19,20 @@ export function onGrants(backend: LockBackend, change: ChangeGrant): LockBackend
         return grant && change(grant, request, call);
       },
     }),
+  });
+}
+
+/** The store is asked to renew by other ttls. */
+export function onRenewals(
+  backend: LockBackend,
+  ttlFor: (item: RenewItem, items: readonly RenewItem[]) => number,
+): LockBackend {
+  return delegate(backend, {
+    renew: (items, call) =>
+      backend.renew(
+        items.map((item) => ({ grant: item.grant, ttlMs: ttlFor(item, items) })),
+        call,
+      ),
   });
 }
 

@@ -2,6 +2,7 @@ import type { LockBackend } from '@locks/core';
 import { delegate } from './delegate.ts';
 import { idempotenceMutants } from './idempotence.ts';
 import type { Mutant } from './mutant.ts';
+import { onRenewals } from './on-grants.ts';
 import { ownershipMutants } from './ownership.ts';
 
 /** Backends that move an end wrongly, and do not show when a hold ends: what others can do must tell. */
@@ -36,16 +37,7 @@ export const unseenEndMutants: readonly Mutant[] = [
     says: 'a renewal pushes the end by the ttl of the acquire, whatever it asks for, and inspect tells no ends',
     host: 'memory',
     expected: ['renewal/renew-pushes-the-end', 'expiry/holder-ends-before-the-store'],
-    backend: (backend) =>
-      withoutEnds(
-        delegate(backend, {
-          renew: (items, call) =>
-            backend.renew(
-              items.map(({ grant }) => ({ grant, ttlMs: grant.request.ttlMs })),
-              call,
-            ),
-        }),
-      ),
+    backend: (backend) => withoutEnds(onRenewals(backend, ({ grant }) => grant.request.ttlMs)),
   },
   {
     name: 'release-is-never-sure',

@@ -81,50 +81,39 @@ const ways = [
   ],
 ] as const;
 
+/** Aborts one microtask later each time, until the acquire is settled by then: before that it holds nothing. */
+async function abortAtEveryMoment(
+  how: 'attempt' | 'hand-over' | 'many',
+  mostTurns: number,
+  acquire: (locks: LockManager, signal: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  for (let turn = 0; turn < mostTurns; turn += 1) {
+    const { backend, give, asked } = grantedOnDemand(how);
+    const controller = new AbortController();
+    const acquiring = acquire(locksOn(backend), controller.signal);
+    acquiring.catch(() => {});
+    await settled();
+    give();
+    await turns(turn);
+    const wasPending = isPending(acquiring);
+    controller.abort(reason);
+    if (!wasPending) return;
+    await expect(acquiring).rejects.toBe(reason);
+    await settled();
+    expectGivenBack(backend, asked);
+  }
+  expect.unreachable('it never settled');
+}
+
 test.each(ways)(
   '%s by %s: who aborts before it is settled does not hold, at whatever moment',
-  async (_, how, call) => {
-    for (let turn = 0; turn < TURNS; turn += 1) {
-      const { backend, give, asked } = grantedOnDemand(how);
-      const controller = new AbortController();
-      const acquiring = call(locksOn(backend), controller.signal);
-      acquiring.catch(() => {});
-      await settled();
-      give();
-      await turns(turn);
-      const wasPending = isPending(acquiring);
-      controller.abort(reason);
-      if (!wasPending) return;
-      await expect(acquiring).rejects.toBe(reason);
-      await settled();
-      expectGivenBack(backend, asked);
-    }
-    expect.unreachable('it never settled');
-  },
+  (_, how, call) => abortAtEveryMoment(how, TURNS, call),
 );
 
-test.each(['attempt', 'many'] as const)(
-  'a set by %s: who aborts before it is settled holds nothing',
-  async (how) => {
-    for (let turn = 0; turn < 4 * TURNS; turn += 1) {
-      const { backend, give, asked } = grantedOnDemand(how);
-      const controller = new AbortController();
-      const locks = locksOn(backend);
-      const set = locks.all([locks.lock('a'), locks.lock('b')]);
-      const acquiring = set.acquire({ signal: controller.signal });
-      acquiring.catch(() => {});
-      await settled();
-      give();
-      await turns(turn);
-      const wasPending = isPending(acquiring);
-      controller.abort(reason);
-      if (!wasPending) return;
-      await expect(acquiring).rejects.toBe(reason);
-      await settled();
-      expectGivenBack(backend, asked);
-    }
-    expect.unreachable('it never settled');
-  },
+test.each(['attempt', 'many'] as const)('a set by %s: who aborts before it is settled holds nothing', (how) =>
+  abortAtEveryMoment(how, 4 * TURNS, (locks, signal) =>
+    locks.all([locks.lock('a'), locks.lock('b')]).acquire({ signal }),
+  ),
 );
 
 test.each(ways)(
