@@ -1,6 +1,6 @@
 import { defineHarness, type Harness } from '@locks/core/conformance';
-import { etcdBackend } from '@locks/etcd';
-import { type EtcdCluster, type Proxy, startEtcdCluster, startProxy } from '@locks/test-servers';
+import { clientOptions, etcdBackend } from '@locks/etcd';
+import type { EtcdCluster, Proxy } from '@locks/test-servers';
 import { Etcd3 } from 'etcd3';
 import { SharedClients } from '../shared-clients.ts';
 
@@ -18,7 +18,7 @@ interface Deployment {
 export function etcdHarness(module: string, topology: 'standalone' | 'cluster'): Harness {
   let deployment: Deployment | undefined;
   const clients = new SharedClients(
-    () => new Etcd3({ hosts: hostsOf(deployment?.proxies ?? []) }),
+    () => new Etcd3(clientOptions({ hosts: hostsOf(deployment?.proxies ?? []) })),
     (client) => client.close(),
   );
   const direct = (): string[] => JSON.parse(process.env[VARIABLE] ?? '[]') as string[];
@@ -32,6 +32,8 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
       return etcdBackend(clients.next(), { waiterTtlMs: WAITER_TTL_MS });
     },
     async setup() {
+      // Only here: child processes load no more than they need.
+      const { startEtcdCluster, startProxy } = await import('@locks/test-servers');
       const cluster = await startEtcdCluster({ members: topology === 'cluster' ? 3 : 1 });
       const proxies = await Promise.all(
         cluster.members.map((member) => startProxy(member, { protocol: 'raw' })),

@@ -1,6 +1,6 @@
 import { defineHarness, delegate } from '@locks/core/conformance';
 import { mysqlBackend } from '@locks/mysql';
-import { type Proxy, startMariadb, startProxy } from '@locks/test-servers';
+import type { Proxy } from '@locks/test-servers';
 import { createPool, type Pool } from 'mysql2';
 import { adminQuery } from '../mysql/admin.ts';
 
@@ -15,6 +15,8 @@ const harness = defineHarness({
   module: import.meta.url,
   name: 'mysql',
   async setup() {
+    // Only here: child processes load no more than they need.
+    const { startMariadb, startProxy } = await import('@locks/test-servers');
     const given = process.env['MYSQL_URL'];
     const server = given ? undefined : await startMariadb();
     const direct = given || (server?.url as string);

@@ -1,7 +1,6 @@
 import type { LockBackend } from '@locks/core';
 import { defineHarness } from '@locks/core/conformance';
 import { advisoryKey, postgresAdvisoryBackend } from '@locks/postgres';
-import { startPostgres } from '@locks/test-servers';
 import pg from 'pg';
 
 const URL_VARIABLE = 'LOCKS_POSTGRES_ADVISORY_URL';
@@ -16,6 +15,8 @@ export default defineHarness({
   name: 'postgres-advisory',
   server: 'PostgreSQL 15',
   async setup() {
+    // Only here: child processes load no more than they need.
+    const { startPostgres } = await import('@locks/test-servers');
     const server = await startPostgres();
     return { env: { [URL_VARIABLE]: server.url }, teardown: () => server.stop() };
   },

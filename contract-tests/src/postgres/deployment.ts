@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Proxy, startPgbouncer, startPostgres, startProxy } from '@locks/test-servers';
-import pg from 'pg';
+import { withAdmin } from './admin.ts';
 
 /** What child processes need to know of a deployment, as JSON. */
 export interface PostgresAddress {
@@ -50,18 +50,6 @@ export async function deployPostgres({ pgbouncer = false } = {}): Promise<Postgr
     proxies: [...new Set([toServer, toClients])],
     stop: () => all.disposeAsync(),
   };
-}
-
-/** As an administrator would: a connection of its own. */
-export async function withAdmin<T>(url: string, act: (admin: pg.Client) => Promise<T>): Promise<T> {
-  const admin = new pg.Client({ connectionString: url });
-  admin.on('error', () => undefined);
-  await admin.connect();
-  try {
-    return await act(admin);
-  } finally {
-    await admin.end();
-  }
 }
 
 async function proxyTo(url: string): Promise<Proxy> {

@@ -1,7 +1,8 @@
 import { defineHarness, type Harness } from '@locks/core/conformance';
 import { migrateLeaseSchema, postgresLeaseBackend } from '@locks/postgres';
 import pg from 'pg';
-import { deployPostgres, type PostgresAddress, type PostgresDeployment, withAdmin } from './deployment.ts';
+import { withAdmin } from './admin.ts';
+import type { PostgresAddress, PostgresDeployment } from './deployment.ts';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_POSTGRES';
 /** A claim time that lapses, and the look after it. */
@@ -27,6 +28,8 @@ export function postgresLeaseHarness(module: string, { pgbouncer = false } = {})
       });
     },
     async setup() {
+      // Only here: child processes load no more than they need.
+      const { deployPostgres } = await import('./deployment.ts');
       const started = await deployPostgres({ pgbouncer });
       deployment = started;
       const version = await withAdmin(started.direct.direct, async (admin) => {

@@ -1,6 +1,6 @@
 import { defineHarness, type Harness } from '@locks/core/conformance';
 import { quorumBackend } from '@locks/core/quorum';
-import { deploy, type Deployment } from './deployment.ts';
+import type { Deployment } from './deployment.ts';
 import { type Library, type OpenClient, openClient } from './open-client.ts';
 import { lockKey, versionOf, withAdmin } from './redis-harness.ts';
 import type { RedisAddress } from './address.ts';
@@ -32,6 +32,7 @@ export function quorumHarness(module: string, name: string, libraries: readonly 
       return deployments === undefined ? closedWith(backend, () => clients.end()) : backend;
     },
     async setup() {
+      const { deploy } = await import('./deployment.ts');
       const started = await Promise.all([deploy('standalone'), deploy('standalone'), deploy('standalone')]);
       deployments = started;
       const addresses = started.map((deployment) => deployment.direct);

@@ -1,9 +1,9 @@
 import { defineHarness, type Harness } from '@locks/core/conformance';
 import type { Cluster, Redis } from 'ioredis';
 import type { RedisAddress } from './address.ts';
-import { deploy, type Deployment, type Topology } from './deployment.ts';
+import type { Deployment, Topology } from './deployment.ts';
 import { closedWith, SharedClients } from '../shared-clients.ts';
-import { ioredisClient, type Library, type OpenClient, openClient } from './open-client.ts';
+import { type Library, type OpenClient, openClient } from './open-client.ts';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_REDIS';
 /** The defaults of the backend: a claim time that lapses, and the look after it. */
@@ -28,6 +28,8 @@ export function redisHarness(module: string, library: Library, topology: Topolog
       return deployment === undefined ? closedWith(backend, () => clients.end()) : backend;
     },
     async setup() {
+      // Only where servers are started: child processes load no more than they need.
+      const { deploy } = await import('./deployment.ts');
       const started = await deploy(topology);
       deployment = started;
       await Promise.all(clients.openAll());
@@ -79,6 +81,7 @@ export async function withAdmin<T>(
   address: RedisAddress,
   act: (admin: Redis | Cluster) => Promise<T>,
 ): Promise<T> {
+  const { ioredisClient } = await import('./open-ioredis.ts');
   const admin = ioredisClient(address);
   try {
     return await act(admin);

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { connect } from 'node:net';
-import { waitUntil } from '@locks/test-servers';
 import type { NodeZooKeeperClient } from '@locks/zookeeper';
 import type { NativeZooKeeperClient } from '@locks/zookeeper/native';
 
@@ -105,6 +104,8 @@ export function sessionOf(client: NodeZooKeeperClient | NativeZooKeeperClient): 
 
 /** Ends a session, and waits until its client heard of it. */
 export async function endSession(servers: string, victim: Victim): Promise<void> {
+  // Only here: child processes load no more than they need.
+  const { waitUntil } = await import('@locks/test-servers');
   const session = victim.session();
   for (let tries = 0; !victim.ended(); tries += 1) {
     if (tries === TRIES) throw new Error('The session does not end.');

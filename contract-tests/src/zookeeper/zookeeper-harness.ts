@@ -3,7 +3,7 @@ import { defineHarness, type Harness } from '@locks/core/conformance';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
 import { childrenOf, deleteNode, endSession, sessionOf, type Victim } from './admin.ts';
-import { deploy, type Deployment, type Topology } from './deployment.ts';
+import type { Deployment, Topology } from './deployment.ts';
 import { nativeLibrary } from './native-library.ts';
 
 export type Client = 'node-zookeeper-client' | 'zookeeper';
@@ -44,6 +44,8 @@ export function zookeeperHarness(module: string, library: Client, topology: Topo
     },
     async setup() {
       if (library === 'zookeeper') await nativeLibrary();
+      // Only here: child processes load no more than they need.
+      const { deploy } = await import('./deployment.ts');
       const started = await deploy(topology);
       deployment = started;
       return {

@@ -67,8 +67,11 @@ const connectors: Record<BackendName, (at: string) => Promise<Connection>> = {
   },
 
   async etcd(hosts) {
-    const [{ etcdBackend }, { Etcd3 }] = await Promise.all([import('@locks/etcd'), import('etcd3')]);
-    const client = new Etcd3({ hosts });
+    const [{ clientOptions, etcdBackend }, { Etcd3 }] = await Promise.all([
+      import('@locks/etcd'),
+      import('etcd3'),
+    ]);
+    const client = new Etcd3(clientOptions({ hosts }));
     return connection(createLocks(etcdBackend(client)), async () => client.close());
   },
 };

@@ -1,2 +1,2 @@
 export { type EtcdCapabilities, etcdBackend } from './etcd-backend.ts';
-export type { EtcdBackendOptions, EtcdClient } from './options.ts';
+export { clientOptions, type EtcdBackendOptions, type EtcdClient } from './options.ts';

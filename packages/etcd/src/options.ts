@@ -55,18 +55,20 @@ export function checkOptions(options: EtcdBackendOptions): CheckedOptions {
 
 export function clientSource(client: EtcdClient): ClientSource {
   if (isClient(client)) return { get: () => client, close: () => {} };
-  const hosts = (client as Partial<IOptions> | null | undefined)?.hosts;
-  if (typeof hosts !== 'string' && !(Array.isArray(hosts) && hosts.length > 0)) {
-    throw invalidArgument(
-      'etcdBackend() takes an Etcd3 client of the package etcd3, or its options with hosts, for example ' +
-        `{ hosts: 'http://127.0.0.1:2379' }, not ${show(client)}.`,
-    );
-  }
+  checkHosts(client, 'etcdBackend() takes an Etcd3 client of the package etcd3, or its options');
   let own: Etcd3 | undefined;
   return {
-    get: () => (own ??= new Etcd3(withDefaults(client))),
+    get: () => (own ??= new Etcd3(clientOptions(client))),
     close: () => own?.close(),
   };
+}
+
+function checkHosts(options: IOptions, takes: string): void {
+  const hosts = (options as Partial<IOptions> | null | undefined)?.hosts;
+  if (typeof hosts === 'string' || (Array.isArray(hosts) && hosts.length > 0)) return;
+  throw invalidArgument(
+    `${takes} with hosts, for example { hosts: 'http://127.0.0.1:2379' }, not ${show(options)}.`,
+  );
 }
 
 /** Another copy of etcd3 than ours may have made it: judged by what it has. */
@@ -75,7 +77,20 @@ function isClient(client: EtcdClient): client is Etcd3 {
   return kv !== undefined && leaseClient !== undefined && watchClient !== undefined;
 }
 
-function withDefaults(options: IOptions): IOptions {
+/**
+ * Options for a client of your own that suits locks, as the backend sets them for one that it makes: whatever you set stays.
+ * The defaults of `etcd3` refuse a host for five seconds after three failures, which ends leases where it is the only
+ * host, and use a connection that swallows everything again and again.
+ *
+ * @example
+ * ```ts
+ * const client = new Etcd3(clientOptions({ hosts: 'http://10.0.0.1:2379' }));
+ * const locks = createLocks(etcdBackend(client));
+ * ```
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ */
+export function clientOptions(options: IOptions): IOptions {
+  checkHosts(options, 'clientOptions() takes options of an Etcd3 client');
   return {
     ...options,
     grpcOptions: {
@@ -88,11 +103,7 @@ function withDefaults(options: IOptions): IOptions {
       'grpc.keepalive_timeout_ms': 3_000,
       ...options.grpcOptions,
     },
-    faultHandling: {
-      // The default refuses a host for five seconds after three failures, and so the only one there may be.
-      host: () => withoutBreaker,
-      ...options.faultHandling,
-    },
+    faultHandling: { host: () => withoutBreaker, ...options.faultHandling },
   };
 }
 

@@ -1,7 +1,8 @@
 import type { LockMode } from '@locks/core/backend';
 import { Etcd3 } from 'etcd3';
-import { describe, expect, test, vi } from 'vitest';
-import { etcdBackend } from '../src/index.ts';
+import { startProxy } from '@locks/test-servers';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { clientOptions, etcdBackend } from '../src/index.ts';
 import { acquire, call, Counted, freshName, request, take, useEtcd } from './fixture.ts';
 
 const shared: LockMode = { kind: 'shared' };
@@ -287,13 +288,34 @@ describe('a server with a longer shortest lease', () => {
     ]);
     await backend.release(grant, call);
   });
+
+  test('a client made with clientOptions() does not refuse its only host after failures, and keeps what the user set', async () => {
+    const { hostname, port } = new URL(etcd.hosts());
+    const proxy = await startProxy({ host: hostname, port: Number(port) }, { protocol: 'raw' });
+    onTestFinished(() => proxy.stop());
+    const given = {
+      hosts: `http://${proxy.host}:${proxy.port}`,
+      grpcOptions: { 'grpc.keepalive_time_ms': 20_000 },
+    };
+    const options = clientOptions(given);
+    expect(options.grpcOptions).toMatchObject({ ...given.grpcOptions, 'grpc.use_local_subchannel_pool': 1 });
+    const client = new Etcd3(options);
+    onTestFinished(() => client.close());
+    proxy.refuse();
+    for (let failures = 0; failures < 4; failures += 1)
+      await expect(client.get('a').exec()).rejects.toThrowError();
+    await proxy.heal();
+    await vi.waitFor(() => client.get('a').exec(), { timeout: 3_000, interval: 50 });
+  });
 });
 
 test('building a backend does no I/O, and a bad option is refused', () => {
   etcdBackend({ hosts: 'http://127.0.0.1:1' });
   etcdBackend(new Etcd3({ hosts: 'http://127.0.0.1:1' }));
   for (const bad of [undefined, null, {}, { hosts: [] }, 'http://127.0.0.1:1'] as never[]) {
-    expect(() => etcdBackend(bad)).toThrowError(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
+    for (const take of [etcdBackend, clientOptions]) {
+      expect(() => take(bad)).toThrowError(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
+    }
   }
   for (const options of [
     { prefix: '' },
