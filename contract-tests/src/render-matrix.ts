@@ -10,6 +10,7 @@ const page = fileURLToPath(new URL('../../docs/compatibility.md', import.meta.ur
 /** Nobody can install these: they prove the suite, or one kind of lock in place of another. */
 const FIXTURES = [
   'session-memory',
+  'session-sqlite',
   'memory-write-lock',
   'memory-semaphore',
   'memory-all-of-one',

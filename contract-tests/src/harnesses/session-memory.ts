@@ -1,20 +1,19 @@
 import { defineHarness } from '@locks/core/conformance';
-import { endSession, SessionBackend, SessionStore } from '../session-memory/session-backend.ts';
+import { memoryBackend, MemoryStore } from '@locks/memory';
+import { SessionBackend, sessionBackendOf } from '../sessions/session-backend.ts';
 
-const store = new SessionStore();
+const store = new MemoryStore();
 
 /** A fixture: the memory backend with tenure `session`, to prove the cases about sessions. */
 export default defineHarness({
   module: import.meta.url,
   name: 'session-memory',
   server: 'none (in process)',
-  createBackend: () => new SessionBackend(store),
+  createBackend: () => new SessionBackend(memoryBackend(store), 'session-memory'),
   faults: {
-    endSession,
+    endSession: (backend) => sessionBackendOf(backend).endSession(),
     async evict(resource) {
-      for (const { request } of store.memory.holders(resource)) {
-        store.memory.forget(resource, request.acquisitionId);
-      }
+      for (const { request } of store.holders(resource)) store.forget(resource, request.acquisitionId);
     },
   },
   timing: { ttlMs: 150, slackMs: 150, idleGapMs: 100 },

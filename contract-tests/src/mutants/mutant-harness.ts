@@ -5,14 +5,20 @@
 import { createLocks, type LockBackend, type LockManager, type LockOptions } from '@locks/core';
 import { defineHarness, type Harness } from '@locks/core/conformance';
 import memory from '../harnesses/memory.ts';
-import session from '../harnesses/session-memory.ts';
+import sessionMemory from '../harnesses/session-memory.ts';
+import sessionSqlite from '../harnesses/session-sqlite.ts';
 import sqlite from '../harnesses/sqlite.ts';
 import { mutants } from './index.ts';
 import type { Mutant } from './mutant.ts';
 
 export const MUTANT_VARIABLE = 'LOCKS_MUTANT';
 
-export const hosts: Readonly<Record<Mutant['host'], Harness>> = { memory, sqlite, 'session-memory': session };
+export const hosts: Readonly<Record<Mutant['host'], Harness>> = {
+  memory,
+  sqlite,
+  'session-memory': sessionMemory,
+  'session-sqlite': sessionSqlite,
+};
 
 const named = process.env[MUTANT_VARIABLE] ?? 'memory';
 const mutant = mutants.find(({ name }) => name === named);

@@ -6,8 +6,8 @@ export interface Mutant {
   readonly name: string;
   /** What is broken, in one sentence. */
   readonly says: string;
-  /** Memory hosts most; SQLite those that need several processes; session-memory those of tenure `session`. */
-  readonly host: 'memory' | 'sqlite' | 'session-memory';
+  /** Memory hosts most; SQLite those that need several processes; the other two those of tenure `session`. */
+  readonly host: 'memory' | 'sqlite' | 'session-memory' | 'session-sqlite';
   /** Ids of cases that must fail; others may. */
   readonly expected: readonly string[];
   /** Breaks what a backend does. */

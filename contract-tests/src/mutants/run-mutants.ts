@@ -37,6 +37,7 @@ const LIMIT_MS: Readonly<Record<Mutant['host'], number>> = {
   memory: 4_000,
   'session-memory': 4_000,
   sqlite: 9_000,
+  'session-sqlite': 9_000,
 };
 
 /** A case that takes longer, or that starts processes, is run only on the mutants that it is expected to kill. */

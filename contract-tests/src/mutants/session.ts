@@ -1,4 +1,5 @@
 import type { Mutant } from './mutant.ts';
+import { sessionBackendOf } from '../sessions/session-backend.ts';
 import { onGrants } from './on-grants.ts';
 
 let everybodyIsLost = new AbortController();
@@ -26,6 +27,27 @@ export const sessionMutants: readonly Mutant[] = [
     expected: ['session/stall-tells-the-loss'],
     backend: (backend) =>
       onGrants(backend, (grant) => ({ ...grant, session: { validUntil: () => performance.now() + 300 } })),
+  },
+  {
+    name: 'session-of-the-frozen-lives',
+    says: 'a process that stood still for longer than its session is not told',
+    host: 'session-sqlite',
+    expected: ['session/frozen-holder-is-told'],
+    backend: (backend) =>
+      onGrants(backend, (grant) => {
+        const { lost: _, ...silent } = grant;
+        return { ...silent, session: { validUntil: () => performance.now() + 300 } };
+      }),
+  },
+  {
+    name: 'session-outlives-its-process',
+    says: 'the store keeps what a killed client had for a minute',
+    host: 'session-sqlite',
+    expected: ['session/killed-holder-frees-in-time', 'session/frozen-holder-is-told'],
+    backend(backend) {
+      sessionBackendOf(backend).keptForMs = 60_000;
+      return backend;
+    },
   },
   {
     name: 'session-ends-by-ttl',
@@ -62,6 +84,8 @@ export const sessionMutants: readonly Mutant[] = [
       'session/others-are-unaffected',
       'session/outlives-the-ttl',
       'session/stall-tells-the-loss',
+      'session/killed-holder-frees-in-time',
+      'session/frozen-holder-is-told',
     ],
     backend: (backend) =>
       onGrants(backend, (grant) => ({

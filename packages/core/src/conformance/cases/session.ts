@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import type { BackendCapabilities } from '../../backend/types.ts';
 import { type ConformanceCase, type Missing, noHook, without } from '../case.ts';
 import type { Harness } from '../harness.ts';
+import { needs, type Need, processes } from '../needs.ts';
 import { exclusiveRequest, openCall } from '../raw.ts';
+import { SafetyViolation } from '../safety-violation.ts';
 import type { Stage } from '../stage.ts';
+import { startWaiting, type Waiter } from '../waiter.ts';
 
 function needsSession({ tenure }: BackendCapabilities): Missing | undefined {
   return tenure === 'session' ? undefined : without('a ttl, not a session, ends an abandoned hold');
@@ -24,11 +27,31 @@ async function grantsHaveNoSession(stage: Stage): Promise<void> {
   await backend.release(attempt.grant, openCall);
 }
 
+const session: Need = { missing: needsSession, refused: grantsHaveNoSession };
+
 async function endSession(
   stage: Stage,
   backend: Parameters<NonNullable<NonNullable<Harness['faults']>['endSession']>>[0],
 ) {
   await stage.harness.faults?.endSession?.(backend);
+}
+
+/** A process that holds, what it holds, and somebody who waits for it. */
+async function heldByChild(stage: Stage) {
+  const name = stage.name();
+  const { slackMs, idleGapMs } = stage.timing;
+  const child = await stage.child();
+  const { id } = await child.acquire(name);
+  const { validForMs } = await child.read(id);
+  const withinMs = validForMs + idleGapMs + 3 * slackMs;
+  const next = await startWaiting(stage, name, { waitMs: 2 * withinMs });
+  return { child, id, next, withinMs };
+}
+
+/** The next one enters once the session of a process that no longer moves has ended. */
+async function nextEnters(stage: Stage, next: Waiter, withinMs: number) {
+  await stage.until('the next one enters', () => next.settled() !== undefined, withinMs);
+  return await next.lease;
 }
 
 export const sessionCases: readonly ConformanceCase[] = [
@@ -132,6 +155,46 @@ export const sessionCases: readonly ConformanceCase[] = [
         [reading.validForMs, reading.assertion, reading.aborted, reading.reason],
         [0, 'LOCK_LOST', true, 'session-lost'],
       );
+    },
+  },
+  {
+    id: 'session/killed-holder-frees-in-time',
+    clause: '§12.1',
+    title: 'after kill -9 of the process that holds, the next one enters within the session and the idle gap',
+    ...needs(session, processes),
+    async run(stage) {
+      const { child, next, withinMs } = await heldByChild(stage);
+      await child.kill();
+      const lease = await nextEnters(stage, next, withinMs);
+      await lease.release();
+    },
+  },
+  {
+    id: 'session/frozen-holder-is-told',
+    clause: '§1.3',
+    title:
+      'a process that stands still for longer than its session is passed by, and told before it can do anything when it goes on',
+    ...needs(session, processes),
+    async run(stage) {
+      const { child, id, next, withinMs } = await heldByChild(stage);
+      child.freeze();
+      const lease = await nextEnters(stage, next, withinMs);
+      child.thaw();
+      const reading = await child.read(id);
+      if (reading.validForMs > 0 && lease.validForMs > 0)
+        throw new SafetyViolation('two hold it, as far as they know');
+      assert.deepEqual(
+        [reading.validForMs, reading.assertion, reading.aborted, reading.reason],
+        [0, 'LOCK_LOST', true, 'session-lost'],
+      );
+      await assert.rejects(child.release(id), { code: 'LOCK_LOST' });
+      lease.assertValid();
+      const { holders } = await next.locks.inspect(lease.name);
+      assert.deepEqual(
+        holders.map(({ acquisitionId }) => acquisitionId),
+        [lease.acquisitionId],
+      );
+      await lease.release();
     },
   },
 ];
