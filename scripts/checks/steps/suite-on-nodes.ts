@@ -9,8 +9,7 @@ import type { Step } from '../step.ts';
 export const suiteOnNodesStep: Step = {
   name: 'suite-on-nodes',
   about: 'the conformance suite of the packed packages through node:test on Node 20, 22, 24 and 26',
-  // Its cases are about time.
-  kind: 'alone',
+  kind: 'timed',
   async run() {
     const folder = await consumerFolder();
     const nodes = onePerMajor(await nodesOfUsers());

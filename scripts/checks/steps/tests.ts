@@ -58,7 +58,7 @@ export const testSteps: readonly Step[] = [
   {
     name: 'examples',
     about: 'every example runs and does what it says',
-    kind: 'alone',
+    kind: 'timed',
     uses: allServers(),
     run: (context) => runWithoutMissing(join(root, 'examples'), context),
   },
@@ -76,7 +76,12 @@ function faultsStep(server: ServerName): Step {
     kind: 'timed',
     needs: [server],
     run: ({ testArguments }) =>
-      runVitest(contractTests, [`--dir=${server}-faults`, '--no-file-parallelism', ...testArguments]),
+      // Those of Redis take by far the longest, and wait most of the time.
+      runVitest(contractTests, [
+        `--dir=${server}-faults`,
+        server === 'redis' ? '--maxWorkers=2' : '--no-file-parallelism',
+        ...testArguments,
+      ]),
   };
 }
 
