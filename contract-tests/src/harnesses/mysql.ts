@@ -1,14 +1,17 @@
-import { defineHarness, delegate } from '@locks/core/conformance';
-import { mysqlBackend } from '@locks/mysql';
+import { defineHarness } from '@locks/core/conformance';
+import { mysqlBackend, schemaStatements } from '@locks/mysql';
 import type { Proxy } from '@locks/test-servers';
 import { createPool, type Pool } from 'mysql2';
 import { adminQuery } from '../mysql/admin.ts';
+import { closedWith } from '../shared-clients.ts';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_MYSQL';
 
+const CONNECTIONS = 24;
+
 let proxy: Proxy | undefined;
+/** All backends of a process share one, as those of an application would. */
 let pool: Pool | undefined;
-let users = 0;
 
 /** The server that `MYSQL_URL` names, else a private one. This process speaks through a proxy, its children directly. */
 const harness = defineHarness({
@@ -23,35 +26,26 @@ const harness = defineHarness({
     const { hostname, port } = new URL(direct);
     const started = await startProxy({ host: hostname, port: Number(port || 3306) }, { protocol: 'raw' });
     proxy = started;
+    // Dozens of first calls at once would hold up the cases that they belong to.
+    for (const statement of schemaStatements()) await adminQuery(direct, statement);
+    const opened = openPool(direct).promise();
+    await Promise.all(Array.from({ length: CONNECTIONS }, () => opened.query('SELECT 1')));
     const [row] = await adminQuery(direct, 'SELECT VERSION() AS version');
     Object.assign(harness, { server: `MariaDB ${String(row?.['version']).replace(/-.*/, '')}` });
     return {
       env: { [VARIABLE]: direct },
       teardown: async () => {
         proxy = undefined;
+        await opened.end();
         await started.stop();
         await server?.stop();
       },
     };
   },
   async createBackend() {
-    // One pool for all, as in an application. A backend never ends the pool that it was given: the last one's user does.
-    pool ??= createPool({ uri: through(process.env[VARIABLE] as string), connectionLimit: 24 });
-    const shared = pool;
-    const backend = mysqlBackend({ pool: shared });
-    users += 1;
-    let closed = false;
-    return delegate(backend, {
-      close: async () => {
-        await backend.close();
-        if (closed) return;
-        closed = true;
-        users -= 1;
-        if (users > 0 || pool !== shared) return;
-        pool = undefined;
-        await shared.promise().end();
-      },
-    });
+    const backend = mysqlBackend({ pool: openPool(process.env[VARIABLE] as string) });
+    // A backend never ends a pool that it was given. In a child process nobody tears down: there it ends with its backend.
+    return proxy === undefined ? closedWith(backend, endPool) : backend;
   },
   faults: {
     async cut() {
@@ -70,6 +64,16 @@ const harness = defineHarness({
 });
 
 export default harness;
+
+function openPool(direct: string): Pool {
+  return (pool ??= createPool({ uri: through(direct), connectionLimit: CONNECTIONS }));
+}
+
+async function endPool(): Promise<void> {
+  const ended = pool;
+  pool = undefined;
+  await ended?.promise().end();
+}
 
 function through(direct: string): string {
   if (proxy === undefined) return direct;

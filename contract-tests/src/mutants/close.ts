@@ -51,7 +51,7 @@ export const closeMutants: readonly Mutant[] = [
     name: 'close-keeps-what-is-held',
     says: 'close does not give back what is held',
     host: 'memory',
-    expected: ['close/gives-back-and-tells'],
+    expected: ['close/gives-back-and-tells', 'renewal/unconfirmed-is-abandoned'],
     calls: onCalls((backend) => {
       const granted = new Set<string>();
       return delegate(backend, {

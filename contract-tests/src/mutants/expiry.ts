@@ -91,8 +91,19 @@ export const expiryMutants: readonly Mutant[] = [
       'expiry/late-grant-is-never-handed-out',
       'idempotence/lost-reply-leaves-no-hold',
       'idempotence/late-grant-is-abandoned',
+      'idempotence/unanswered-abandon-is-sent-again',
+      'renewal/unconfirmed-is-abandoned',
     ],
     calls: onCalls((backend) => delegate(backend, { abandon: () => Promise.resolve() })),
+  },
+  {
+    name: 'failed-abandon-is-done',
+    says: 'core takes an abandon that failed for done',
+    host: 'memory',
+    expected: ['idempotence/unanswered-abandon-is-sent-again'],
+    calls: onCalls((backend) =>
+      delegate(backend, { abandon: (...args) => backend.abandon(...args).catch(() => {}) }),
+    ),
   },
   {
     name: 'loss-is-told-late',

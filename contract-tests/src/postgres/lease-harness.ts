@@ -7,11 +7,15 @@ import type { PostgresAddress, PostgresDeployment } from './deployment.ts';
 const VARIABLE = 'LOCKS_CONFORMANCE_POSTGRES';
 /** A claim time that lapses, and the look after it. */
 const IDLE_GAP_MS = 3_000;
+const CONNECTIONS = 16;
 
 /** This process speaks through proxies, child processes directly. */
 export function postgresLeaseHarness(module: string, { pgbouncer = false } = {}): Harness {
   let deployment: PostgresDeployment | undefined;
   let pool: pg.Pool | undefined;
+  // All backends of a process share one, as those of an application would.
+  const openPool = (connectionString: string): pg.Pool =>
+    (pool ??= new pg.Pool({ connectionString, max: CONNECTIONS, allowExitOnIdle: true }));
   const direct = (): PostgresAddress => JSON.parse(process.env[VARIABLE] ?? 'null') as PostgresAddress;
   const harness = defineHarness({
     module,
@@ -19,10 +23,8 @@ export function postgresLeaseHarness(module: string, { pgbouncer = false } = {})
     ...(pgbouncer && { topology: 'pgbouncer' }),
     createBackend() {
       const address = deployment?.proxied ?? direct();
-      // All backends of a process share a pool, as those of an application would.
-      pool ??= new pg.Pool({ connectionString: address.url, max: 16, allowExitOnIdle: true });
       return postgresLeaseBackend({
-        pool,
+        pool: openPool(address.url),
         schema: address.schema,
         ...(pgbouncer && { listen: { connectionString: address.direct } }),
       });
@@ -39,6 +41,8 @@ export function postgresLeaseHarness(module: string, { pgbouncer = false } = {})
       const { direct: connectionString, schema } = started.direct;
       // Dozens of first calls at once would hold up the cases that they belong to.
       await migrateLeaseSchema({ connectionString, schema });
+      const opened = openPool(started.proxied.url);
+      await Promise.all(Array.from({ length: CONNECTIONS }, () => opened.query('SELECT 1')));
       Object.assign(harness, { server: `PostgreSQL ${version}` });
       return {
         env: { [VARIABLE]: JSON.stringify(started.direct) },

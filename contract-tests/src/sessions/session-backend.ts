@@ -88,7 +88,11 @@ export class SessionBackend implements LockBackend {
 
   async inspect(resource: string, call: Call): Promise<ResourceState> {
     const state = await this.#store.inspect(resource, call);
-    return { ...state, holders: state.holders.map(({ expiresInMs: _, ...holder }) => holder) };
+    const holders = state.holders.map((holder) => {
+      const { expiresInMs: _, ...rest } = holder;
+      return rest;
+    });
+    return { ...state, holders };
   }
 
   async forceRelease(

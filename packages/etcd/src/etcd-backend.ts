@@ -17,7 +17,7 @@ import { Acquisitions } from './acquisitions.ts';
 import { entriesAt } from './answer.ts';
 import { Attempts, type Outcome } from './attempts.ts';
 import { createdAt, modifiedAt, present, read, remove } from './conditions.ts';
-import { encodeAgain } from './entry.ts';
+import { encodeAgain, type Entry } from './entry.ts';
 import { EtcdPort, type Limit } from './etcd-port.ts';
 import { Holdings } from './holdings.ts';
 import { KeepAlive } from './keep-alive.ts';
@@ -57,6 +57,8 @@ const GIVE_UP_MS = 3_000;
 /** A server takes 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
 const FORCED_AT_ONCE = 60;
+/** Each but the first after another write to the hold. */
+const DOWNGRADE_TRIES = 3;
 
 /**
  * Locks in etcd, on the package `etcd3`. A client that is given is never closed.
@@ -176,19 +178,18 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
 
   async downgrade({ request }: Grant, call: Call): Promise<Standing> {
     const key = this.#keyOf(request);
-    const response = await this.#port.txn({ compare: [], success: [read({ key })], failure: [] }, call);
-    const [own] = entriesAt(response, 0);
-    if (own?.held !== true) return { status: 'lost', reason: 'force-released' };
-    const hold = this.#acquisitions.get(request.acquisitionId)?.hold;
-    if (own.mode.kind !== 'shared') {
-      const put = { request_put: { key, value: encodeAgain(own, { kind: 'shared' }), ignore_lease: true } };
-      const conditions = [createdAt(key, own.createRevision), modifiedAt(key, own.modRevision)];
-      const { succeeded } = await this.#port.txn({ compare: conditions, success: [put], failure: [] }, call);
-      if (!succeeded)
-        return { status: 'unknown', error: new Error('the hold changed while it was downgraded') };
+    // Who finds the hold changed looks again: it was renewed, or downgraded by this very write, whose answer was lost.
+    for (let tries = 0; tries < DOWNGRADE_TRIES; tries += 1) {
+      const response = await this.#port.txn({ compare: [], success: [read({ key })], failure: [] }, call);
+      const [own] = entriesAt(response, 0);
+      if (own?.held !== true) return { status: 'lost', reason: 'force-released' };
+      if (own.mode.kind === 'shared' || (await this.#writeShared(key, own, call))) {
+        const hold = this.#acquisitions.get(request.acquisitionId)?.hold;
+        if (hold !== undefined) hold.shared = true;
+        return { status: 'held' };
+      }
     }
-    if (hold !== undefined) hold.shared = true;
-    return { status: 'held' };
+    return { status: 'unknown', error: new Error('the hold changed each time it was to be downgraded') };
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
@@ -228,6 +229,14 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
   async close(): Promise<void> {
     this.#closing ??= this.#close();
     await this.#closing;
+  }
+
+  /** Whether it was written: the hold is still as it was read. */
+  async #writeShared(key: Buffer, own: Entry, call: Call): Promise<boolean> {
+    const put = { request_put: { key, value: encodeAgain(own, { kind: 'shared' }), ignore_lease: true } };
+    const conditions = [createdAt(key, own.createRevision), modifiedAt(key, own.modRevision)];
+    const { succeeded } = await this.#port.txn({ compare: conditions, success: [put], failure: [] }, call);
+    return succeeded;
   }
 
   #attempted(acquisition: Acquisition, outcome: Outcome, enqueued: boolean): Attempt {

@@ -3,7 +3,18 @@ import { Etcd3 } from 'etcd3';
 import { startProxy } from '@locks/test-servers';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { clientOptions, etcdBackend } from '../src/index.ts';
-import { acquire, call, Counted, freshName, request, take, useEtcd } from './fixture.ts';
+import {
+  acquire,
+  call,
+  Counted,
+  freshName,
+  grants,
+  holdBack,
+  request,
+  sendTwice,
+  take,
+  useEtcd,
+} from './fixture.ts';
 
 const shared: LockMode = { kind: 'shared' };
 const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
@@ -234,6 +245,31 @@ describe('the etcd backend', () => {
     expect(await b.downgrade(written, call)).toEqual({ status: 'held' });
     await b.release(written, call);
     await a.release(read, call);
+  });
+
+  test.for([
+    'its answer is lost and it is sent again',
+    'a renewal writes between its look and its write',
+  ] as const)('a downgrade is done when %s', async (what) => {
+    const client = etcd.client();
+    const [backend, other] = [etcd.open(client), etcd.open()];
+    const wanted = request(freshName(), undefined, 20_000);
+    const grant = await take(backend, wanted);
+    let downgrade: Promise<unknown>;
+    if (what.startsWith('its answer')) {
+      sendTwice(client, grants(wanted));
+      downgrade = backend.downgrade(grant, call);
+    } else {
+      const write = holdBack(client, grants(wanted));
+      downgrade = backend.downgrade(grant, call);
+      await write.sent;
+      expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
+      await write.deliver();
+    }
+    expect(await downgrade).toEqual({ status: 'held' });
+    const reader = await take(other, request(wanted.resource, shared));
+    expect(await backend.release(grant, call)).toBe('released');
+    expect(await other.release(reader, call)).toBe('released');
   });
 
   test('list pages through a prefix and nothing else', async () => {

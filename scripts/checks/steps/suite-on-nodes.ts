@@ -9,7 +9,8 @@ import type { Step } from '../step.ts';
 export const suiteOnNodesStep: Step = {
   name: 'suite-on-nodes',
   about: 'the conformance suite of the packed packages through node:test on Node 20, 22, 24 and 26',
-  kind: 'timed',
+  // Its cases are about time.
+  kind: 'alone',
   async run() {
     const folder = await consumerFolder();
     const nodes = onePerMajor(await nodesOfUsers());

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { AcquireRequest, Attempt, LockBackend } from '../../backend/types.ts';
+import type { LockEvents } from '../../events.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate, NoReply } from '../delegate.ts';
 import { fifo, leaseTenure, needs } from '../needs.ts';
@@ -46,6 +48,28 @@ async function delayed(
   return { ...client, deliver: () => (deliver ?? assert.fail('nothing was sent'))() };
 }
 
+/** What this client attempts is granted and its reply lost; the first `unanswered` abandons do not reach the store. */
+async function ambiguous(stage: Stage, unanswered: number) {
+  const abandons: AcquireRequest[] = [];
+  const backend = await stage.backend();
+  const { locks } = await stage.client({
+    ttlMs: 60_000,
+    wrap: (real) =>
+      delegate(real, {
+        async attempt(...args) {
+          await real.attempt(...args);
+          throw new NoReply('attempt');
+        },
+        async abandon(request, call) {
+          abandons.push(request);
+          if (abandons.length <= unanswered) throw new NoReply('abandon');
+          await real.abandon(request, call);
+        },
+      }),
+  });
+  return { name: stage.name(), locks, backend, abandons };
+}
+
 /** Replies that never come, and requests that come too late (docs/spec.md §2). */
 export const lostReplyCases: readonly ConformanceCase[] = [
   {
@@ -80,6 +104,32 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       });
       assert.equal(asked.length, 1);
       await stage.until('the resource is free', async () => (await holdersOf(backend, name)).length === 0);
+    },
+  },
+  {
+    id: 'idempotence/unanswered-abandon-is-sent-again',
+    clause: '§2.6',
+    title: 'an abandon that gets no answer is sent again; one that never gets any is told',
+    async run(stage) {
+      const [once, never] = [await ambiguous(stage, 1), await ambiguous(stage, Number.POSITIVE_INFINITY)];
+      const told: LockEvents['locks:abandon-failed'][] = [];
+      const listen = (message: unknown): void => {
+        const event = message as LockEvents['locks:abandon-failed'];
+        if (event.resource === never.name) told.push(event);
+      };
+      subscribe('locks:abandon-failed', listen);
+      try {
+        for (const { name, locks } of [once, never])
+          await assert.rejects(locks.lock(name).tryAcquire(), { code: 'LOCK_BACKEND' });
+        await stage.until('it is free', async () => (await holdersOf(once.backend, once.name)).length === 0);
+        await stage.until('the failure is told', () => told.length > 0, 1_000 + 3 * stage.timing.slackMs);
+        assert.ok(never.abandons.length >= 2, 'it was sent once');
+        assert.ok(told[0]?.error instanceof Error);
+        assert.equal(told.length, 1);
+      } finally {
+        unsubscribe('locks:abandon-failed', listen);
+        await never.backend.abandon(never.abandons[0] as AcquireRequest, openCall);
+      }
     },
   },
   {

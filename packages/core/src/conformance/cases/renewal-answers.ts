@@ -116,6 +116,31 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: 'renewal/unconfirmed-is-abandoned',
+    clause: '§2.7',
+    title:
+      'a lease whose renewals were carried out, and their answers lost, is free soon after it ended for its holder',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const ttlMs = stage.livingTtlMs;
+      const log = new RenewalLog(async (_, send) => {
+        await send();
+        throw new NoReply('renewal');
+      });
+      const { backend, locks } = await stage.client({ ttlMs, wrap: log.wrap });
+      const lease = await locks.lock(stage.name()).acquire();
+      const { signal } = lease;
+      await stage.until('the lease is lost', () => signal.aborted, ttlMs + 3 * stage.timing.slackMs);
+      assert.equal(signal.reason.reason, 'unconfirmed');
+      // The store may keep it for two thirds of the ttl and more: it was renewed after the first third.
+      await stage.until(
+        'the resource is free',
+        async () => (await holdersOf(backend, lease.name)).length === 0,
+        ttlMs / 2,
+      );
+    },
+  },
+  {
     id: 'renewal/failure-is-tried-again',
     clause: '§1.5',
     title: 'a renewal that fails is sent again in time, and the lease lives',
