@@ -3,27 +3,28 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { defineConfig } from 'vitest/config';
 
 /**
- * Files of the suite that take longest, the longest first: none shall be left for the end. The two of etcd stand apart,
- * since they keep both cores busy.
+ * Files of the suite that take longest, the longest first: none shall be left for the end. Those of one store stand apart, etcd
+ * most of all: the starts of its servers and clients keep both cores busy.
  */
 const LONG: readonly string[] = [
   'etcd-cluster',
   'redis-ioredis-cluster',
+  'zookeeper-ensemble',
   'redis-node-cluster',
   'redis-ioredis-sentinel',
   'redis-node-sentinel',
   'etcd',
-  'guide',
-  'zookeeper-ensemble',
   'zookeeper-native',
-  'zookeeper',
   'quorum-redis',
-  'quorum-redis-ioredis',
-  'redis-ioredis',
-  'redis-node',
-  'postgres-lease',
   'postgres-lease-pgbouncer',
   'mysql',
+  'quorum-redis-ioredis',
+  'redis-ioredis',
+  'zookeeper',
+  'redis-node',
+  'postgres-lease',
+  'sqlite',
+  'guide',
 ];
 
 class LongestFirst extends BaseSequencer {

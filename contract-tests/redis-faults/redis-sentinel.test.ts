@@ -115,10 +115,14 @@ describe('a failover of Sentinel under load', { timeout: 60_000 }, () => {
     );
     // While nobody answers a release may fail and a lease may be lost, but no wait of 25 s runs out.
     for (const { what } of failures) expect(what).toMatch(/^LOCK_(LOST|BACKEND) /);
+    // What sentinels that are short of time take beyond twice their own bound is not ours.
+    const promotedMs = Math.max(2 * DOWN_AFTER_MS, ...switches.map((at) => at - failedAt));
     for (const library of libraries) {
       const recovered = recoveryMs(stays, failedAt, library);
       figure(`master ${how}: ${library} has taken every lock again after`, recovered);
-      expect(recovered).toBeLessThan(2 * DOWN_AFTER_MS + TTL_MS + SLACK_MS);
+      expect(recovered, `${library}, new masters after ${promotedMs} ms`).toBeLessThan(
+        promotedMs + TTL_MS + SLACK_MS,
+      );
     }
     await assertSurvivedOrTold(held, master);
   });

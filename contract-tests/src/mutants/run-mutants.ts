@@ -41,7 +41,7 @@ const LIMIT_MS: Readonly<Record<Mutant['host'], number>> = {
 };
 
 /** A case that takes longer, or that starts processes, is run only on the mutants that it is expected to kill. */
-const COSTLY_MS = 1_200;
+const COSTLY_MS = 600;
 
 /** Which cases a host passes, and which of them cost much. */
 interface Baseline {

@@ -159,7 +159,7 @@ export const sessionCases: readonly ConformanceCase[] = [
   },
   {
     id: 'session/killed-holder-frees-in-time',
-    clause: '§12.1',
+    clause: '§7.7',
     title: 'after kill -9 of the process that holds, the next one enters within the session and the idle gap',
     ...needs(session, processes),
     async run(stage) {
