@@ -76,12 +76,7 @@ function faultsStep(server: ServerName): Step {
     kind: 'timed',
     needs: [server],
     run: ({ testArguments }) =>
-      // Those of Redis take by far the longest, and wait most of the time.
-      runVitest(contractTests, [
-        `--dir=${server}-faults`,
-        `--maxWorkers=${server === 'redis' ? 2 : 1}`,
-        ...testArguments,
-      ]),
+      runVitest(contractTests, [`--dir=${server}-faults`, '--no-file-parallelism', ...testArguments]),
   };
 }
 
