@@ -131,8 +131,8 @@ export class SessionBackend implements LockBackend {
     const sentAt = this.#call.now();
     const tooLate = sentAt >= this.#validUntil + MARGIN_MS;
     const grants = [...this.#held.values()];
-    const items = grants.map((grant) => ({ grant, ttlMs: SESSION_MS }));
-    const standings = await this.renew(items, this.#call).catch(() => undefined);
+    const items = grants.map((grant) => ({ grant, ttlMs: this.keptForMs }));
+    const standings = await this.#store.renew(items, this.#call).catch(() => undefined);
     if (standings === undefined) return;
     const lost = grants.filter(
       ({ request }, index) => standings[index]?.status === 'lost' && this.#held.delete(request.acquisitionId),
