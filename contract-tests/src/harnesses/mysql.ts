@@ -36,7 +36,7 @@ const harness = defineHarness({
       env: { [VARIABLE]: direct },
       teardown: async () => {
         proxy = undefined;
-        await opened.end();
+        await endPool();
         await started.stop();
         await server?.stop();
       },

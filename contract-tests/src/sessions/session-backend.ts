@@ -33,6 +33,7 @@ export class SessionBackend implements LockBackend {
   /** As the store granted them, by acquisition id. */
   readonly #held = new Map<string, Grant>();
   readonly #waiting = new Map<string, AcquireRequest>();
+  #opened: Promise<void> | undefined;
   #heart: NodeJS.Timeout | undefined;
   /** What the heart calls the store with: core's clock, and no deadline. */
   #call: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
@@ -77,8 +78,10 @@ export class SessionBackend implements LockBackend {
   }
 
   renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
-    const kept = items.map(({ grant }) => ({ grant, ttlMs: this.keptForMs }));
-    return this.#store.renew(kept, call);
+    return this.#keep(
+      items.map(({ grant }) => grant),
+      call,
+    );
   }
 
   release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
@@ -120,7 +123,11 @@ export class SessionBackend implements LockBackend {
 
   async #open(now: Call['now']): Promise<void> {
     if (this.#ended.signal.aborted) throw new Error('the session ended');
-    if (this.#heart !== undefined) return;
+    // Whoever comes while it is opened waits for it, too: before the first beat no grant is valid.
+    await (this.#opened ??= this.#start(now));
+  }
+
+  async #start(now: Call['now']): Promise<void> {
     this.#call = { ...this.#call, now };
     this.#heart = setInterval(() => void this.#beat(), BEAT_MS).unref();
     await this.#beat();
@@ -131,14 +138,20 @@ export class SessionBackend implements LockBackend {
     const sentAt = this.#call.now();
     const tooLate = sentAt >= this.#validUntil + MARGIN_MS;
     const grants = [...this.#held.values()];
-    const items = grants.map((grant) => ({ grant, ttlMs: this.keptForMs }));
-    const standings = await this.#store.renew(items, this.#call).catch(() => undefined);
+    const standings = await this.#keep(grants, this.#call).catch(() => undefined);
     if (standings === undefined) return;
     const lost = grants.filter(
       ({ request }, index) => standings[index]?.status === 'lost' && this.#held.delete(request.acquisitionId),
     );
     if (tooLate && lost.length > 0) this.#lose();
     else this.#validUntil = Math.max(this.#validUntil, sentAt + SESSION_MS - MARGIN_MS);
+  }
+
+  #keep(grants: readonly Grant[], call: Call): Promise<readonly Standing[]> {
+    return this.#store.renew(
+      grants.map((grant) => ({ grant, ttlMs: this.keptForMs })),
+      call,
+    );
   }
 
   #inSession(grant: Grant, request: AcquireRequest): Grant {
