@@ -24,6 +24,8 @@ export interface LeaseState {
 
 export interface LoadOptions {
   readonly resources: readonly string[];
+  /** Which locks of a resource, in turn. @defaultValue exclusive ones */
+  readonly kinds?: Readonly<Record<string, readonly Kind[]>>;
   /** How many loops; each takes the resources in turn. */
   readonly loops: number;
   readonly holdMs: number;
@@ -33,6 +35,7 @@ export interface LoadOptions {
 /** One stay in a critical section. It ended when the work ended or, if earlier, when the loss was told. */
 export interface Stay {
   readonly resource: string;
+  readonly kind: Kind;
   readonly who: string;
   readonly token: string;
   readonly askedAt: number;

@@ -62,13 +62,16 @@ function acquire(name: string, options: Parameters<Orders['acquire']>[1], kind: 
   }
 }
 
-async function run(loop: number, { resources, holdMs, waitMs }: LoadOptions): Promise<void> {
+async function run(loop: number, { resources, kinds = {}, holdMs, waitMs }: LoadOptions): Promise<void> {
   for (let round = loop; !stopping; round += 1) {
     const resource = resources[round % resources.length] as string;
+    const choice = kinds[resource] ?? ['exclusive'];
+    const kind = choice[Math.floor(round / resources.length) % choice.length] as Kind;
     const askedAt = machineNow();
     try {
-      const lease = await locks.lock(resource).acquire({ waitMs });
-      await stay(resource, `${library} ${process.pid} loop ${loop}`, askedAt, lease, holdMs);
+      const lease = await acquire(resource, { waitMs }, kind);
+      const who = `${library} ${process.pid} loop ${loop}`;
+      await stay(lease, { resource, kind, who, askedAt }, holdMs);
       await lease.release();
     } catch (error) {
       failures.push({ at: machineNow(), what: describe(error, askedAt) });
@@ -79,21 +82,26 @@ async function run(loop: number, { resources, holdMs, waitMs }: LoadOptions): Pr
 }
 
 async function stay(
-  resource: string,
-  who: string,
-  askedAt: number,
   lease: Lease,
+  of: Pick<Stay, 'resource' | 'kind' | 'who' | 'askedAt'>,
   holdMs: number,
 ): Promise<void> {
   const enteredAt = machineNow();
+  const { validForMs } = lease;
+  // Frozen between the grant and here, past its end: it sees that it must not enter.
+  if (validForMs === 0) return;
   let lostAt: number | undefined;
   lease.signal.addEventListener('abort', () => {
     lostAt = machineNow();
   });
   await sleep(holdMs * Math.random() * 2);
+  // Before the look: a process that is frozen between the two was inside until then, and not until it goes on.
+  const leftAt = machineNow();
   const lost = lease.signal.aborted ? reasonOf(lease.signal) : undefined;
-  const endedAt = Math.min(lostAt ?? Number.POSITIVE_INFINITY, machineNow());
-  stays.push({ resource, who, token: String(lease.fencingToken), askedAt, enteredAt, endedAt, lost });
+  // Told when it goes on, a frozen one: its lease had ended before.
+  const endOfLease = lost === undefined ? Number.POSITIVE_INFINITY : enteredAt + validForMs;
+  const endedAt = Math.min(lostAt ?? Number.POSITIVE_INFINITY, endOfLease, leftAt);
+  stays.push({ ...of, token: String(lease.fencingToken), enteredAt, endedAt, lost });
 }
 
 function describe(error: unknown, askedAt: number): string {

@@ -1,4 +1,6 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawn } from 'node:child_process';
+import { constants, setPriority } from 'node:os';
 import { root } from '../launcher/root.mjs';
 
 export interface CommandOptions {
@@ -16,6 +18,13 @@ export interface CommandResult {
   readonly stdout: string;
 }
 
+const background = new AsyncLocalStorage<boolean>();
+
+/** Commands that `work` runs get only the time that nothing else on the machine wants. */
+export function inBackground<T>(work: () => Promise<T>): Promise<T> {
+  return background.run(true, work);
+}
+
 /** Runs a command to its end and keeps what it says. Never rejects: a command that cannot be run is a failed one. */
 export function runCommand(
   command: string,
@@ -28,6 +37,7 @@ export function runCommand(
       env: { ...env, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+    if (background.getStore()) yieldToOthers(child.pid);
     const both: Buffer[] = [];
     const stdout: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => {
@@ -61,4 +71,13 @@ export async function problemOf(
   const { ok, output } = await runCommand(command, args, options);
   if (ok) return undefined;
   return output.trim() === '' ? `${[command, ...args].join(' ')} failed without a word` : output.trim();
+}
+
+function yieldToOthers(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    setPriority(pid, constants.priority.PRIORITY_LOW);
+  } catch {
+    // It has ended already.
+  }
 }

@@ -1,10 +1,14 @@
+import { inBackground } from './command.ts';
 import type { Step, StepContext, StepReport, StepResult } from './step.ts';
 
-const atOnce = { static: 2, timed: 4, alone: 1 } as const;
+const TIMED_AT_ONCE = 4;
+/** One core stays with the timed ones. */
+const BESIDE_TIMED = 1;
+const STATIC_ALONE = 2;
 
 /**
- * Runs all steps, whatever fails: the static ones, then the timed ones, then one by one those that run alone. What may
- * have failed by chance is repeated when nothing else runs.
+ * Runs all steps, whatever fails: the timed ones and in their pauses the static ones, then one by one those that run
+ * alone. What may have failed by chance is repeated when nothing else runs.
  * Gives the reports in the order of the steps.
  */
 export async function runSteps(
@@ -30,15 +34,21 @@ export async function runSteps(
     onReport(report);
   };
 
-  for (const kind of ['static', 'timed', 'alone'] as const) {
-    const ofKind = steps.filter((step) => step.kind === kind);
-    const rest = [...ofKind];
+  const allOf = async (kind: Step['kind'], atOnce: number) => {
+    const rest = steps.filter((step) => step.kind === kind);
     const worker = async () => {
       for (let step = rest.shift(); step; step = rest.shift()) await run(step);
     };
-    await Promise.all(Array.from({ length: atOnce[kind] }, worker));
-    if (kind !== 'alone') for (const step of ofKind) await repeat(step);
-  }
+    await Promise.all(Array.from({ length: atOnce }, worker));
+  };
+
+  const timed = steps.filter(({ kind }) => kind === 'timed');
+  await Promise.all([
+    allOf('timed', TIMED_AT_ONCE),
+    inBackground(() => allOf('static', timed.length > 0 ? BESIDE_TIMED : STATIC_ALONE)),
+  ]);
+  for (const step of timed) await repeat(step);
+  await allOf('alone', 1);
 
   return steps.flatMap((step) => reports.get(step) ?? []);
 }

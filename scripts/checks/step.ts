@@ -6,8 +6,8 @@ export interface Step {
   readonly name: string;
   readonly about: string;
   /**
-   * How it shares the machine: `static` steps with each other; `timed` ones, which mostly wait, with three others; `alone`
-   * has it for itself, because it keeps all cores busy or measures.
+   * How it shares the machine: `timed` ones, which mostly wait, with three others; `static` ones take what time these leave;
+   * `alone` has it for itself, because it keeps all cores busy or measures.
    */
   readonly kind: 'static' | 'timed' | 'alone';
   /** Without these it cannot run at all. */

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type ListenOptions, type Server } from 'node:net';
 
 // Below the ports that systems give to outgoing connections: a client that reconnects to a killed server must not be
 // given the server's own port (it would be connected to itself), and a restart must find its port free.
@@ -12,32 +12,49 @@ const BUS_OFFSET = 10_000;
 const given = new Set<number>();
 
 /**
- * A port of 127.0.0.1 on which nobody listens now, never given twice by this process.
- * Another process may still be quicker: whoever starts a server tries again with another port.
+ * A port of 127.0.0.1 on which nobody listens now, never given twice by this process, nor by another while this one
+ * lives: a server that is away for a test finds its port free when it comes back. (On Linux; elsewhere another process may
+ * be quicker.) Strangers may be, too: whoever starts a server tries again with another port.
  */
 export async function freePort({ withClusterBus = false } = {}): Promise<number> {
   for (let tries = 0; tries < 500; tries += 1) {
     const port = randomInt(FIRST, LAST + 1);
     const wanted = withClusterBus ? [port, port + BUS_OFFSET] : [port];
     if (wanted.some((each) => given.has(each))) continue;
-    const free = await Promise.all(wanted.map(isFree));
-    if (free.includes(false)) continue;
     for (const each of wanted) given.add(each);
-    return port;
+    if (!(await every(wanted, isOurs))) continue;
+    if (await every(wanted, isFree)) return port;
   }
   throw new Error(`Found no free port on 127.0.0.1 between ${FIRST} and ${LAST}.`);
+}
+
+async function every(ports: readonly number[], holds: (port: number) => Promise<boolean>): Promise<boolean> {
+  return !(await Promise.all(ports.map(holds))).includes(false);
+}
+
+/** Keeps other processes of these tests from the port until this one ends: by a socket without a file. */
+async function isOurs(port: number): Promise<boolean> {
+  return (
+    process.platform !== 'linux' ||
+    (await listens(createServer().unref(), { path: `\0locks test port ${port}` }))
+  );
 }
 
 /** Whether a server could listen on this port of 127.0.0.1 now. */
 export async function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  server.listen({ port, host: '127.0.0.1', exclusive: true });
-  try {
-    await once(server, 'listening');
-  } catch {
-    return false;
-  }
+  if (!(await listens(server, { port, host: '127.0.0.1', exclusive: true }))) return false;
   server.close();
   await once(server, 'close');
   return true;
+}
+
+async function listens(server: Server, at: ListenOptions): Promise<boolean> {
+  server.listen(at);
+  try {
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false;
+  }
 }

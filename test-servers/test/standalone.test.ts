@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { connect } from 'node:net';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { freePort, isFree, RedisReplyError, startRedis, startReplicated, waitUntil } from '../src/index.ts';
 import { sendCommand } from '../src/redis/send-command.ts';
@@ -90,6 +92,18 @@ describe('a standalone server', () => {
   it('gives ports that are free and different', async () => {
     const ports = await Promise.all(Array.from({ length: 20 }, () => freePort()));
     expect(new Set(ports).size).toBe(20);
+  });
+
+  it.runIf(process.platform === 'linux')('gives no port that another living process was given', async () => {
+    const ours = await Promise.all(Array.from({ length: 200 }, () => freePort()));
+    const take = `const { freePort } = await import(process.argv[1]);
+      console.log(JSON.stringify(await Promise.all(Array.from({ length: 1000 }, () => freePort()))));`;
+    const module = new URL('../src/free-port.ts', import.meta.url).href;
+    const args = ['--input-type=module', '-e', take, module];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    const theirs = new Set(JSON.parse(stdout) as number[]);
+    expect(theirs.size).toBe(1000);
+    expect(ours.filter((port) => theirs.has(port))).toEqual([]);
   });
 });
 

@@ -13,7 +13,7 @@ import type {
 
 /** How long the store keeps a session whose heart stopped. */
 const SESSION_MS = 1_000;
-const BEAT_MS = SESSION_MS / 10;
+const BEAT_MS = SESSION_MS / 5;
 /** The client stops believing in its session this much before the store does. */
 const MARGIN_MS = SESSION_MS / 10;
 

@@ -39,7 +39,10 @@ export interface Waiver {
 }
 
 export interface HarnessDefinition {
-  /** `import.meta.url` of the module that exports the harness: child processes load it. It must not define tests. */
+  /**
+   * `import.meta.url` of the module that exports the harness: child processes load it. It must not define tests. A process
+   * that a case leaves unhurt closes its backend, and makes a new one for the next case.
+   */
   readonly module: string;
   /** A new client of the store. Called many times, in several processes: all of them share one store. */
   readonly createBackend: () => LockBackend | Promise<LockBackend>;

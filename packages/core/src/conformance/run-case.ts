@@ -42,6 +42,7 @@ async function outcomeOf(
     await withLimit(testCase.run(stage), limitMs);
     return { outcome: 'passed' };
   } catch (error) {
+    stage.hasFailed = true;
     return { outcome: 'failed', reason: reasonOf(error, seed), error };
   } finally {
     // A store that was broken on purpose may fail the clean-up; the case has its outcome already.

@@ -1,5 +1,6 @@
 import type { ConformanceCase } from './case.ts';
 import { conformanceCases } from './cases/index.ts';
+import { childrenOf } from './child/children.ts';
 import type { Harness } from './harness.ts';
 import type { CaseResult, ConformanceReport } from './outcome.ts';
 import { runCase } from './run-case.ts';
@@ -41,7 +42,11 @@ export function freshSeed(): number {
 export async function startHarness(harness: Harness): Promise<{ teardown(): Promise<void> }> {
   const started = await harness.setup?.();
   Object.assign(process.env, started?.env);
-  return { teardown: async () => started?.teardown() };
+  const teardown = async (): Promise<void> => {
+    await childrenOf(harness.module).end();
+    await started?.teardown();
+  };
+  return { teardown };
 }
 
 export async function reportOf(

@@ -2,6 +2,7 @@ import type { LockBackend } from '../backend/types.ts';
 import type { LockManager } from '../create-locks.ts';
 import type { LockOptions } from '../options.ts';
 import { Child } from './child/child.ts';
+import { childrenOf } from './child/children.ts';
 import { type Harness, type Timing, timingOf } from './harness.ts';
 import { Random } from './random.ts';
 
@@ -38,6 +39,8 @@ export class Stage {
   readonly timing: Timing;
   readonly random: Random;
   readonly seed: number;
+  /** Its processes are not to be used again. */
+  hasFailed = false;
   readonly #prefix: string;
   readonly #cleanups: (() => Promise<void>)[] = [];
 
@@ -77,8 +80,15 @@ export class Stage {
 
   /** A process of its own that loads the same harness and does as it is told; its wall clock may differ from ours. */
   async child(wallClockOffsetMs = 0): Promise<Child> {
-    const child = await Child.start(this.harness.module, wallClockOffsetMs);
-    this.onEnd(() => child.kill());
+    const { module } = this.harness;
+    if (wallClockOffsetMs !== 0) {
+      const skewed = await Child.start(module, wallClockOffsetMs);
+      this.onEnd(() => skewed.kill());
+      return skewed;
+    }
+    const children = childrenOf(module);
+    const child = await children.take();
+    this.onEnd(() => (this.hasFailed ? child.kill() : children.giveBack(child)));
     return child;
   }
 

@@ -14,6 +14,7 @@ export class Child {
   readonly #pending = new Map<number, Pending>();
   readonly #exited: Promise<unknown>;
   #orders = 0;
+  #isHurt = false;
 
   private constructor(process: ChildProcess) {
     this.#process = process;
@@ -59,18 +60,36 @@ export class Child {
   abortedAfterBlock: Commands['abortedAfterBlock'] = (...args) => this.#tell('abortedAfterBlock', args);
   abortedBeforeNext: Commands['abortedBeforeNext'] = (...args) => this.#tell('abortedBeforeNext', args);
   contend: Commands['contend'] = (...args) => this.#tell('contend', args);
-  unhandled: Commands['unhandled'] = (...args) => this.#tell('unhandled', args);
-
   timers: Commands['timers'] = (...args) => this.#tell('timers', args);
-  closeAndLinger: Commands['closeAndLinger'] = (...args) => this.#tell('closeAndLinger', args);
+  closeAndLinger: Commands['closeAndLinger'] = (...args) => {
+    this.#isHurt = true;
+    return this.#tell('closeAndLinger', args);
+  };
+  open: Commands['open'] = (...args) => this.#tell('open', args);
+  close: Commands['close'] = (...args) => this.#tell('close', args);
 
   /** The exit code, or `undefined` while the process lives. */
   get exitCode(): number | undefined {
     return this.#process.exitCode ?? undefined;
   }
 
+  /** Whether another case can have it: it lives, was never stopped, and has done all that it was told. */
+  get isUnhurt(): boolean {
+    const { exitCode, signalCode } = this.#process;
+    return !this.#isHurt && this.#pending.size === 0 && exitCode === null && signalCode === null;
+  }
+
+  /** Whether it keeps this process alive. */
+  set isIdle(isIdle: boolean) {
+    for (const handle of [this.#process, this.#process.channel]) {
+      if (isIdle) handle?.unref();
+      else handle?.ref();
+    }
+  }
+
   /** Freezes the process (SIGSTOP). */
   freeze(): void {
+    this.#isHurt = true;
     this.#process.kill('SIGSTOP');
   }
 
@@ -80,6 +99,7 @@ export class Child {
 
   /** Kills the process (SIGKILL), frozen or not, and waits for its end. */
   async kill(): Promise<void> {
+    this.#isHurt = true;
     this.#process.kill('SIGKILL');
     await this.#exited;
   }

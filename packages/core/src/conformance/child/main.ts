@@ -38,7 +38,9 @@ async function start(module: string): Promise<RemoteClient> {
   const harness = harnessIn((await import(module)) as object);
   if (harness === undefined)
     throw new Error(`${module} exports no harness: export what defineHarness() gives.`);
-  return new RemoteClient(harness.createLocks(await harness.createBackend()), unhandled);
+  const client = new RemoteClient(harness, unhandled);
+  await client.open();
+  return client;
 }
 
 /** As on a machine whose wall clock differs by so much. */

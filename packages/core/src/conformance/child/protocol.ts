@@ -54,8 +54,10 @@ export interface Commands {
   timers(): Promise<number>;
   /** Closes the manager, and no longer waits for orders: what keeps the process alive from now on was left behind. */
   closeAndLinger(): Promise<void>;
-  /** Errors that no one handled since the start. */
-  unhandled(): Promise<readonly string[]>;
+  /** Makes a manager on a backend of its own, for the orders that follow. */
+  open(): Promise<void>;
+  /** Closes the manager and forgets its leases; rejects if an error was handled by no one since the process started. */
+  close(): Promise<void>;
 }
 
 export type CommandName = keyof Commands;

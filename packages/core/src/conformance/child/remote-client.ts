@@ -1,6 +1,7 @@
 import type { LockManager } from '../../create-locks.ts';
 import { isLockError } from '../../errors.ts';
 import type { Lease } from '../../lease.ts';
+import type { Harness } from '../harness.ts';
 import { machineNow, type Stay } from '../history.ts';
 import type {
   Commands,
@@ -13,14 +14,26 @@ import type {
 
 /** Does in a child process what the parent says. */
 export class RemoteClient implements Commands {
-  readonly #locks: LockManager;
+  readonly #harness: Harness;
   readonly #unhandled: readonly string[];
   readonly #leases = new Map<number, Lease>();
+  #manager: LockManager | undefined;
   #count = 0;
 
-  constructor(locks: LockManager, unhandled: readonly string[]) {
-    this.#locks = locks;
+  constructor(harness: Harness, unhandled: readonly string[]) {
+    this.#harness = harness;
     this.#unhandled = unhandled;
+  }
+
+  async open(): Promise<void> {
+    this.#manager = this.#harness.createLocks(await this.#harness.createBackend());
+  }
+
+  async close(): Promise<void> {
+    await this.#locks.close();
+    this.#manager = undefined;
+    this.#leases.clear();
+    if (this.#unhandled.length > 0) throw new Error(`Nobody handled ${this.#unhandled.join(', ')}`);
   }
 
   async acquire(name: string, options?: RemoteOptions, kind?: RemoteKind): Promise<RemoteLease> {
@@ -108,8 +121,9 @@ export class RemoteClient implements Commands {
     setTimeout(() => process.channel?.unref(), 50).unref();
   }
 
-  async unhandled(): Promise<readonly string[]> {
-    return this.#unhandled;
+  get #locks(): LockManager {
+    if (this.#manager === undefined) throw new Error('It is not open.');
+    return this.#manager;
   }
 
   #acquire(name: string, kind: RemoteKind = 'exclusive', options?: RemoteOptions): Promise<Lease> {
