@@ -28,6 +28,19 @@ export const operatorMutants: readonly Mutant[] = [
       delegate(backend, { ...(backend.list && { list: (_, call) => backend.list!('', call) }) }),
   },
   {
+    name: 'list-gives-one-page',
+    says: 'list gives the first 200 resources',
+    host: 'memory',
+    expected: ['names/are-given-back'],
+    backend: (backend) =>
+      delegate(backend, {
+        async *list(prefix, call) {
+          let count = 0;
+          for await (const state of backend.list?.(prefix, call) ?? []) if (++count <= 200) yield state;
+        },
+      }),
+  },
+  {
     name: 'list-stops-early',
     says: 'list gives the first three resources',
     host: 'memory',

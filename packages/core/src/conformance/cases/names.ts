@@ -53,9 +53,7 @@ export const namesCases: readonly ConformanceCase[] = [
     async run(stage) {
       const { locks } = await stage.client();
       const base = stage.name();
-      const names = nastyNames(base, 300)
-        .filter((name) => name.startsWith(base))
-        .slice(0, 60);
+      const names = nastyNames(base, 300).filter((name) => name.startsWith(base));
       const leases = await Promise.all(names.map((name) => locks.lock(name).acquire()));
       const listed: string[] = [];
       for await (const { resource } of locks.list(base)) listed.push(resource);

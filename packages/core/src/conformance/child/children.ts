@@ -42,6 +42,7 @@ export class Children {
   }
 
   async end(): Promise<void> {
+    for (const child of this.#idle) child.isIdle = false;
     await Promise.all(this.#idle.splice(0).map((child) => child.kill()));
   }
 }
