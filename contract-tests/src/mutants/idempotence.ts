@@ -23,6 +23,19 @@ export const idempotenceMutants: readonly Mutant[] = [
     },
   },
   {
+    name: 'abandon-ends-whoever-holds',
+    says: 'an abandon frees the resource, whoever holds it',
+    host: 'memory',
+    expected: ['exclusion/amid-random-faults'],
+    backend: (backend) =>
+      delegate(backend, {
+        async abandon(request, call) {
+          await backend.abandon(request, call);
+          await backend.forceRelease?.(request.resource, undefined, call);
+        },
+      }),
+  },
+  {
     name: 'repeated-attempt-gives-more-time',
     says: 'an attempt of the id that holds is told the whole ttl again',
     host: 'memory',

@@ -52,6 +52,36 @@ export const lossMutants: readonly Mutant[] = [
       }),
   },
   {
+    name: 'reads-no-wall-clock',
+    says: 'what is read from a lease goes by the monotonic clock alone',
+    host: 'memory',
+    expected: ['loss/wall-clock-is-moved'],
+    locks: (locks) =>
+      overLeases(locks, (lease) => {
+        const until = performance.now() + lease.validForMs;
+        return delegateLease(lease, {
+          get validForMs() {
+            return Math.max(0, until - performance.now());
+          },
+        });
+      }),
+  },
+  {
+    name: 'goes-by-the-wall-clock',
+    says: 'what is read from a lease goes by the wall clock alone',
+    host: 'memory',
+    expected: ['loss/wall-clock-is-moved'],
+    locks: (locks) =>
+      overLeases(locks, (lease) => {
+        const until = Date.now() + lease.validForMs;
+        return delegateLease(lease, {
+          get validForMs() {
+            return Math.max(0, until - Date.now());
+          },
+        });
+      }),
+  },
+  {
     name: 'reads-wait-for-a-timer',
     says: 'what is read from a lease knows of a loss only after a timer ran',
     host: 'memory',

@@ -31,6 +31,7 @@ import { permitsCases } from './permits.ts';
 import { permitsLimitsCases } from './permits-limits.ts';
 import { permitsQueueCases } from './permits-queue.ts';
 import { stealCases } from './steal.ts';
+import { randomFaultCases } from './random-faults.ts';
 import { randomOperationCases } from './random-operations.ts';
 import { sharedCases } from './shared.ts';
 import { sharedDowngradeCases } from './shared-downgrade.ts';
@@ -72,6 +73,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...allCases,
   ...stealCases,
   ...randomOperationCases,
+  ...randomFaultCases,
   ...abortCases,
   ...sessionCases,
   ...closeCases,

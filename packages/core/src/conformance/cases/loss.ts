@@ -4,6 +4,8 @@ import { forceRelease, leaseTenure, needs, processes } from '../needs.ts';
 import { holdersOf } from '../raw.ts';
 
 /** How and when a holder is told that its lease was lost. */
+const HOUR_MS = 3_600_000;
+
 export const lossCases: readonly ConformanceCase[] = [
   {
     id: 'loss/force-release-is-told',
@@ -90,6 +92,30 @@ export const lossCases: readonly ConformanceCase[] = [
       assert.deepEqual(await holdersOf(backend, name), [successor.acquisitionId]);
       successor.assertValid();
       await successor.release();
+    },
+  },
+  {
+    id: 'loss/wall-clock-is-moved',
+    clause: '§1.1',
+    title:
+      'a wall clock that is set back loses no lease; one set forward loses those that would have ended by it',
+    ...needs(leaseTenure),
+    async run(stage) {
+      const child = await stage.child();
+      const { id } = await child.acquire(stage.name(), { ttlMs: HOUR_MS / 60 });
+      await child.setWallClock(-HOUR_MS);
+      const before = await child.read(id);
+      assert.equal(before.aborted, false);
+      assert.ok(before.validForMs > HOUR_MS / 120, `set back, and it has ${before.validForMs} ms left`);
+      await child.setWallClock(0);
+      const after = await child.read(id);
+      assert.deepEqual([after.validForMs, after.assertion, after.aborted], [0, 'LOCK_LOST', true]);
+      const again = await child.acquire(stage.name(), { ttlMs: HOUR_MS / 60 });
+      const { validForMs } = await child.read(again.id);
+      assert.ok(
+        validForMs > HOUR_MS / 120,
+        `taken after it was set forward, and it has ${validForMs} ms left`,
+      );
     },
   },
   {

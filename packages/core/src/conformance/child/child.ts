@@ -60,6 +60,10 @@ export class Child {
   abortedAfterBlock: Commands['abortedAfterBlock'] = (...args) => this.#tell('abortedAfterBlock', args);
   abortedBeforeNext: Commands['abortedBeforeNext'] = (...args) => this.#tell('abortedBeforeNext', args);
   contend: Commands['contend'] = (...args) => this.#tell('contend', args);
+  setWallClock: Commands['setWallClock'] = (...args) => {
+    this.#isHurt = true;
+    return this.#tell('setWallClock', args);
+  };
   timers: Commands['timers'] = (...args) => this.#tell('timers', args);
   closeAndLinger: Commands['closeAndLinger'] = (...args) => {
     this.#isHurt = true;

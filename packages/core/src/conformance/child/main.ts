@@ -1,11 +1,12 @@
 /** The main module of a child process: loads a harness and does as it is told over IPC. */
 import { harnessIn } from '../harness.ts';
 import { RemoteClient } from './remote-client.ts';
+import { setWallClock } from './wall-clock.ts';
 import type { Order, Reply } from './protocol.ts';
 
 const wallClockOffsetMs = Number(process.argv[3] ?? 0);
 // Before the harness and its driver are loaded.
-if (wallClockOffsetMs !== 0) globalThis.Date = dateWith(wallClockOffsetMs);
+if (wallClockOffsetMs !== 0) setWallClock(wallClockOffsetMs);
 
 const send = (message: Reply | 'ready'): void => {
   process.send?.(message);
@@ -41,16 +42,4 @@ async function start(module: string): Promise<RemoteClient> {
   const client = new RemoteClient(harness, unhandled);
   await client.open();
   return client;
-}
-
-/** As on a machine whose wall clock differs by so much. */
-function dateWith(offsetMs: number): DateConstructor {
-  const RealDate = Date;
-  const now = (): number => RealDate.now() + offsetMs;
-  return new Proxy(RealDate, {
-    construct: (target, args: unknown[], newTarget) =>
-      Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as object,
-    apply: () => new RealDate(now()).toString(),
-    get: (target, key, receiver) => (key === 'now' ? now : (Reflect.get(target, key, receiver) as unknown)),
-  });
 }

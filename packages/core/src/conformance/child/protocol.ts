@@ -48,6 +48,8 @@ export interface Commands {
   abortedAfterBlock(id: number, ms: number): Promise<boolean>;
   /** Blocks the event loop for `ms`; whether a signal stored before it has aborted once another one here holds the resource. */
   abortedBeforeNext(id: number, ms: number): Promise<boolean>;
+  /** Sets the process's wall clock to `offsetMs` ahead of the machine's. */
+  setWallClock(offsetMs: number): Promise<void>;
   /** Takes the lock again and again. */
   contend(name: string, who: string, options: ContendOptions): Promise<readonly Stay[]>;
   /** How many timers keep the process alive. */

@@ -11,6 +11,7 @@ import type {
   RemoteLease,
   RemoteOptions,
 } from './protocol.ts';
+import { setWallClock } from './wall-clock.ts';
 
 /** Does in a child process what the parent says. */
 export class RemoteClient implements Commands {
@@ -109,6 +110,10 @@ export class RemoteClient implements Commands {
       await lease.release();
     }
     return stays;
+  }
+
+  async setWallClock(offsetMs: number): Promise<void> {
+    setWallClock(offsetMs);
   }
 
   async timers(): Promise<number> {
