@@ -41,3 +41,33 @@ it('a hand-over that comes in the reply to a check is counted from its sending, 
   expect(sentAt).toBeGreaterThan(0);
   expect(grant?.countedFrom).toBeLessThanOrEqual(sentAt);
 });
+
+it('a hand-over that comes in the reply to a release is counted from its sending, however late the clock is read', async () => {
+  const readings: number[] = [];
+  // As if the process stood still after each look at the clock.
+  const now = (): number => {
+    readings.push(performance.now() + 50 * readings.length);
+    return readings.at(-1) as number;
+  };
+  const pool = place.pool();
+  let lastBefore = 0;
+  pool.on('connect', (client) => {
+    const query = client.query.bind(client) as (...values: unknown[]) => unknown;
+    const noting = (...values: unknown[]): unknown => {
+      lastBefore = readings.at(-1) ?? 0;
+      return query(...values);
+    };
+    Object.assign(client, { query: noting });
+  });
+  const backend = place.backend({ schema: place.schema(), pool, listen: false });
+  const call: Call = { now, deadline: Number.POSITIVE_INFINITY };
+  const mode = { kind: 'exclusive' } as const;
+  const holder: AcquireRequest = { resource: 'b', acquisitionId: 'holder', mode, ttlMs: 60_000 };
+  const waiter: AcquireRequest = { resource: 'b', acquisitionId: 'waiter', mode, ttlMs: 60_000 };
+  const held = await backend.attempt(holder, false, call);
+  if (held.status !== 'granted') throw new Error('contended');
+  expect((await backend.attempt(waiter, true, call)).status).toBe('contended');
+  const turn = backend.awaitTurn?.(waiter, call);
+  await backend.release(held.grant, call);
+  expect((await turn)?.countedFrom).toBeLessThanOrEqual(lastBefore);
+});

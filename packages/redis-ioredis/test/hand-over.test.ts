@@ -1,3 +1,4 @@
+import type { Call } from '@locks/core/backend';
 import { type RedisServer, startProxy, startRedis, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call, callFor, party, request } from './setup.ts';
@@ -388,4 +389,22 @@ describe('a waiter', () => {
     expect(await turn).toBeDefined();
     expect(performance.now() - from).toBeLessThan(1000 + 700);
   });
+});
+
+it('in the reply to a release is counted from its sending, however late the clock is read', async () => {
+  await using who = party(redis);
+  const readings: number[] = [];
+  // As if the process stood still after each look at the clock.
+  const now = (): number => {
+    readings.push(performance.now() + 50 * readings.length);
+    return readings.at(-1) as number;
+  };
+  const late: Call = { now, deadline: Number.POSITIVE_INFINITY };
+  const held = await who.take('late');
+  const waiter = request('late');
+  await who.backend.attempt(waiter, true, late);
+  const turn = who.backend.awaitTurn?.(waiter, late);
+  const first = readings.length;
+  await who.backend.release(held, late);
+  expect((await turn)?.countedFrom).toBeLessThanOrEqual(readings[first] as number);
 });

@@ -131,7 +131,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       // PTTL rounds up.
       const validForMs = Number(reply[1]) - 1;
       if (first > 0) this.#room.settle(request.acquisitionId, validForMs);
-      this.#room.handLocally(reply, 2, keys, call.now() - sentAt);
+      this.#room.handLocally(reply, 2, keys, () => call.now() - sentAt);
       if (first < 0) return contended;
       if (first === 0) return { status: 'conflict', with: modeOfLimit(Number(reply[1])) };
       return { status: 'granted', grant: new RedisGrant(request, keys, BigInt(first), sentAt, validForMs) };
@@ -175,7 +175,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         [keys.lock, keys.token, keys.queue],
         [request.acquisitionId, this.#room.subscription.notify, ...members],
       );
-      if (Array.isArray(reply)) this.#room.handLocally(reply, 0, keys, call.now() - sentAt);
+      if (Array.isArray(reply)) this.#room.handLocally(reply, 0, keys, () => call.now() - sentAt);
     } catch (error) {
       // A slot on the move: its hold ends now; an entry in the queue is given back when its turn comes.
       if (!isSplitSlot(error)) throw error;
@@ -214,7 +214,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     }
     if (Array.isArray(reply)) {
       // Before the release is told: waiters of this process get the lock in the same turn of the event loop.
-      this.#room.handLocally(reply, 0, keys, call.now() - sentAt);
+      this.#room.handLocally(reply, 0, keys, () => call.now() - sentAt);
       return 'released';
     }
     if (Number(reply) === 1) return 'released';
@@ -296,7 +296,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     if (!Array.isArray(reply)) {
       return { status: 'lost', reason: Number(reply) === 0 ? 'force-released' : 'taken-over' };
     }
-    this.#room.handLocally(reply, 1, keys, call.now() - sentAt);
+    this.#room.handLocally(reply, 1, keys, () => call.now() - sentAt);
     return { status: 'held', validForMs: Number(reply[0]) - 1 };
   }
 
@@ -306,7 +306,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const sentAt = call.now();
     const reply = (await this.#serve(scripts.resize, keys, [String(limit)])) as unknown[];
     if (Number(reply[0]) === 0) return { status: 'conflict', with: modeOfLimit(Number(reply[1])) };
-    this.#room.handLocally(reply, 1, keys, call.now() - sentAt);
+    this.#room.handLocally(reply, 1, keys, () => call.now() - sentAt);
     return { status: 'set' };
   }
 
@@ -341,7 +341,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const only = expectedId === undefined ? [] : [expectedId];
     const reply = await this.#serve(scripts.forceRelease, keys, [], ...only);
     if (!Array.isArray(reply)) return [];
-    this.#room.handLocally(reply, 4, keys, call.now() - sentAt);
+    this.#room.handLocally(reply, 4, keys, () => call.now() - sentAt);
     return holdersOf(reply);
   }
 

@@ -182,9 +182,9 @@ export class WaitingRoom {
 
   /**
    * A reply `[id, token, …]` to a request of this process, from `at` on, says that its waiters were handed the lock by
-   * that very request, sent `agoMs` ago: from there their leases are counted, on the clock of each.
+   * that very request: from its sending their leases are counted, on the clock of each. `agoMs` tells how long ago that was.
    */
-  handLocally(reply: readonly unknown[], at: number, keys: ResourceKeys, agoMs: number): void {
+  handLocally(reply: readonly unknown[], at: number, keys: ResourceKeys, agoMs: () => number): void {
     for (; at < reply.length; at += 2) {
       const id = String(reply[at]);
       const token = Number(reply[at + 1]);
@@ -194,7 +194,9 @@ export class WaitingRoom {
         continue;
       }
       const validForMs = Math.min(waiter.request.ttlMs, this.#settings.claimMs);
-      this.deliver(waiter, token, waiter.call.now() - agoMs, validForMs);
+      // In this order: what passes between the two readings makes the lease shorter, not longer.
+      const now = waiter.call.now();
+      this.deliver(waiter, token, now - agoMs(), validForMs);
     }
   }
 
@@ -293,7 +295,7 @@ export class WaitingRoom {
     ).then(
       (reply) => {
         // No waiter's clock tells how long ago this was sent: so those it names claim the lock first.
-        if (Array.isArray(reply)) this.handLocally(reply, 0, keys, Number.POSITIVE_INFINITY);
+        if (Array.isArray(reply)) this.handLocally(reply, 0, keys, () => Number.POSITIVE_INFINITY);
       },
       () => undefined, // It lapses by itself after the claim time.
     );

@@ -126,7 +126,7 @@ export class CheckRound {
       else waiter.confirmedAt = Math.max(waiter.confirmedAt, sentAt[at] as number);
     }
     // On core's clock, which goes on while the process is suspended (docs/spec.md §1.1).
-    for (const handOver of handOvers) this.#room.handOver(handOver, first.call.now() - startedAt);
+    for (const handOver of handOvers) this.#room.handOver(handOver, () => first.call.now() - startedAt);
     return expiryMs;
   }
 

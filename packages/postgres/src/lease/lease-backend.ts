@@ -129,7 +129,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     const reply = rows[0]?.[0];
     if (reply === null || reply === undefined) return undefined;
     const lines = reply.split('\n');
-    this.#handOver(parseHandOvers(lines.slice(requests.length).join('\n')), call.now() - sentAt);
+    this.#handOver(parseHandOvers(lines.slice(requests.length).join('\n')), () => call.now() - sentAt);
     return requests.map((request, at) => {
       const granted = parseAttempt(lines[at] as string);
       if (granted.status !== 'granted') throw new Error(`acquire_many gave ${granted.status}`);
@@ -208,7 +208,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     const values = [nameBytes(resource), expectedId ?? null, this.#room.client];
     const { rows, sentAt } = await this.#run(this.#sql.forceRelease, values, call);
     const served = rows.find(([, role]) => role === 's');
-    this.#handOver(parseHandOvers(served?.[2] ?? ''), call.now() - sentAt);
+    this.#handOver(parseHandOvers(served?.[2] ?? ''), () => call.now() - sentAt);
     return rows.filter(([, role]) => role === 'h').map(toHolder);
   }
 
@@ -242,11 +242,11 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   ): Promise<{ first: string; sentAt: number }> {
     const { rows, sentAt } = await this.#run(sql, values, call, givenUp);
     const reply = splitServed(rows[0]?.[0] ?? '');
-    this.#handOver(reply.handOvers, call.now() - sentAt);
+    this.#handOver(reply.handOvers, () => call.now() - sentAt);
     return { first: reply.first, sentAt };
   }
 
-  #handOver(handOvers: readonly HandOver[], ageMs: number): void {
+  #handOver(handOvers: readonly HandOver[], ageMs: () => number): void {
     for (const handOver of handOvers) this.#room.handOver(handOver, ageMs);
   }
 

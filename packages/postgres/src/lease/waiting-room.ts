@@ -139,10 +139,10 @@ export class WaitingRoom {
   /**
    * A waiter's turn has come.
    *
-   * @param ageMs - for a hand-over that came as a reply: how long ago its request was sent. A pushed message proves
+   * @param ageMs - for a hand-over that came as a reply: tells how long ago its request was sent. A pushed message proves
    *   nothing about time (docs/spec.md §1.2): it is counted from the last request that found the acquisition waiting.
    */
-  handOver(message: HandOver, ageMs: number | undefined): void {
+  handOver(message: HandOver, ageMs: (() => number) | undefined): void {
     const waiter = this.#waiters.get(message.id);
     // Given up: core abandons it, and by itself the hand-over lasts for the claim time only (docs/spec.md §2.2).
     if (waiter === undefined || waiter.grant !== undefined) return;
@@ -152,7 +152,9 @@ export class WaitingRoom {
     }
     // An older hand-over to the same acquisition, which lapsed before it queued again.
     if (message.token < waiter.ticket) return;
-    const countedFrom = ageMs === undefined ? waiter.confirmedAt : waiter.call.now() - ageMs;
+    // In this order: what passes between the two readings makes the lease shorter, not longer.
+    const now = waiter.call.now();
+    const countedFrom = ageMs === undefined ? waiter.confirmedAt : now - ageMs();
     if (countedFrom + message.ms / 2 < waiter.call.now()) return this.#round.claim(waiter);
     this.grant(waiter, message.token, countedFrom, message.ms);
   }
