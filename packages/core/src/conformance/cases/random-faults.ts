@@ -137,8 +137,11 @@ class Ward {
     await this.#stage.sleep(this.#stage.random.between(0, 6));
     const leftAt = machineNow();
     for (const [index, { name, mode, validForMs, fencingToken }] of leases.entries()) {
+      const end = ends[index] as number;
+      // Lost before it could enter: this process stood still.
+      if (end === enteredAt) continue;
       // Lost meanwhile: it was not inside for longer than it could know.
-      const until = validForMs > 0 ? leftAt : Math.min(leftAt, ends[index] as number);
+      const until = validForMs > 0 ? leftAt : Math.min(leftAt, end);
       const stay = { who, enteredAt, leftAt: until, token: fencingToken?.toString(), mode };
       this.#stays.get(name)?.push(stay);
     }
