@@ -56,30 +56,14 @@ export const lossMutants: readonly Mutant[] = [
     says: 'what is read from a lease goes by the monotonic clock alone',
     host: 'memory',
     expected: ['loss/wall-clock-is-moved'],
-    locks: (locks) =>
-      overLeases(locks, (lease) => {
-        const until = performance.now() + lease.validForMs;
-        return delegateLease(lease, {
-          get validForMs() {
-            return Math.max(0, until - performance.now());
-          },
-        });
-      }),
+    locks: (locks) => overLeases(locks, (lease) => readsOff(lease, performance)),
   },
   {
     name: 'goes-by-the-wall-clock',
     says: 'what is read from a lease goes by the wall clock alone',
     host: 'memory',
     expected: ['loss/wall-clock-is-moved'],
-    locks: (locks) =>
-      overLeases(locks, (lease) => {
-        const until = Date.now() + lease.validForMs;
-        return delegateLease(lease, {
-          get validForMs() {
-            return Math.max(0, until - Date.now());
-          },
-        });
-      }),
+    locks: (locks) => overLeases(locks, (lease) => readsOff(lease, Date)),
   },
   {
     name: 'reads-wait-for-a-timer',
@@ -138,6 +122,16 @@ function readsByTimer(lease: Lease): Lease {
     },
     assertValid() {
       if (validForMs === 0) lease.assertValid();
+    },
+  });
+}
+
+/** How long it is valid for is read on one clock alone. */
+function readsOff(lease: Lease, clock: { now(): number }): Lease {
+  const until = clock.now() + lease.validForMs;
+  return delegateLease(lease, {
+    get validForMs() {
+      return Math.max(0, until - clock.now());
     },
   });
 }

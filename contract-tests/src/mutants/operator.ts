@@ -1,4 +1,4 @@
-import type { ResourceState } from '@locks/core';
+import type { LockBackend, ResourceState } from '@locks/core';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 
@@ -32,26 +32,14 @@ export const operatorMutants: readonly Mutant[] = [
     says: 'list gives the first 200 resources',
     host: 'memory',
     expected: ['names/are-given-back'],
-    backend: (backend) =>
-      delegate(backend, {
-        async *list(prefix, call) {
-          let count = 0;
-          for await (const state of backend.list?.(prefix, call) ?? []) if (++count <= 200) yield state;
-        },
-      }),
+    backend: (backend) => listsAtMost(backend, 200),
   },
   {
     name: 'list-stops-early',
     says: 'list gives the first three resources',
     host: 'memory',
     expected: ['ownership/list-shows-the-live', 'names/are-given-back'],
-    backend: (backend) =>
-      delegate(backend, {
-        async *list(prefix, call) {
-          let count = 0;
-          for await (const state of backend.list?.(prefix, call) ?? []) if (++count <= 3) yield state;
-        },
-      }),
+    backend: (backend) => listsAtMost(backend, 3),
   },
   {
     name: 'force-release-ignores-the-id',
@@ -78,3 +66,12 @@ export const operatorMutants: readonly Mutant[] = [
       }),
   },
 ];
+
+function listsAtMost(backend: LockBackend, most: number): LockBackend {
+  return delegate(backend, {
+    async *list(prefix, call) {
+      let count = 0;
+      for await (const state of backend.list?.(prefix, call) ?? []) if (++count <= most) yield state;
+    },
+  });
+}
