@@ -10,7 +10,7 @@ import { howToInstall, lookForServer, searchPath, serverKind } from './src/find-
  *
  * @param {readonly string[]} kinds for example `['redis']`
  * @param {{ searchPath?: readonly string[], env?: NodeJS.ProcessEnv, log?: (line: string) => void, install?: boolean }} [options]
- *   `searchPath`: where to look (default: PATH and the usual places, or LOCKS_SERVER_PATH); `install: false` only looks
+ *   `searchPath`: the directories to search (default: PATH and the usual places, or LOCKS_SERVER_PATH); `install: false` only searches
  * @returns {{ installed: string[], missing: string[] }} kinds that were installed now, and kinds still missing
  */
 export function ensureServers(kinds, options = {}) {

@@ -18,7 +18,7 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   all: allSuite,
 };
 
-// An orderly exit ends servers and client processes at once; without it they notice a little later that we are gone.
+// An orderly exit ends servers and client processes at once; otherwise they notice later that this process is gone.
 for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],

@@ -1,11 +1,12 @@
 import { freePort } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { failure, figure, Lab, lossOf, untilWaiting } from './lab.ts';
+import { failure, figure, lossOf, untilWaiting } from '../src/fault-lab/observe.ts';
+import Lab from './lab.ts';
 
 const SLACK_MS = 1_500;
 
 describe.concurrent('a cluster of three', { timeout: 60_000 }, () => {
-  it('goes on when its leader is killed: the lease is renewed, the waiter keeps its place', async () => {
+  it('goes on when its leader is killed: the lease is renewed, the waiter keeps its position', async () => {
     await using lab = new Lab();
     const cluster = await lab.cluster();
     const [holder, waiter] = [lab.locks(cluster.hosts, { ttlMs: 6_000 }), lab.locks(cluster.hosts)];
@@ -27,7 +28,7 @@ describe.concurrent('a cluster of three', { timeout: 60_000 }, () => {
 
   it('renews also where two of the hosts that it was given are dead', async () => {
     await using lab = new Lab();
-    const etcd = await lab.etcd();
+    const etcd = await lab.server();
     const dead = await Promise.all([freePort(), freePort()]);
     const hosts = [...dead.map((port) => `http://127.0.0.1:${port}`), etcd.url];
     for (let client = 0; client < 20; client += 1) {
@@ -40,7 +41,7 @@ describe.concurrent('a cluster of three', { timeout: 60_000 }, () => {
     }
   });
 
-  it('without a quorum it grants nothing and tells losses in time; with one it goes on', async () => {
+  it('without a quorum it grants nothing and reports losses in time; with one it goes on', async () => {
     await using lab = new Lab();
     const cluster = await lab.cluster();
     const holder = lab.locks(cluster.hosts, { ttlMs: 3_000 });
@@ -81,7 +82,7 @@ describe.concurrent('a cluster of three', { timeout: 60_000 }, () => {
       await untilWaiting(waiter, 'a');
       await leader.pause();
       const wake = setTimeout(() => leader.resume(), frozenMs);
-      // In time for a renewal, or not: either way it holds until it is told, or gives the lock back.
+      // In time for a renewal, or not: either way it holds until its loss is reported, or it releases.
       const held = new Promise<number>((resolve) =>
         setTimeout(() => resolve(performance.now()), frozenMs + 3_000),
       );

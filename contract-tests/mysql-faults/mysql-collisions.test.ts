@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { waitUntil } from '@locks/test-servers';
 import type { Connection } from 'mysql2/promise';
 import { describe, expect, it } from 'vitest';
-import { failure, Lab, later, rows, sleep } from './lab.ts';
+import { failure, later } from '../src/fault-lab/observe.ts';
+import Lab, { rows } from './lab.ts';
 
 async function deadlocks(admin: Connection): Promise<number> {
   const [row] = await rows(admin, "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'");
@@ -19,7 +21,7 @@ async function untilOneWaitsForARow(admin: Connection): Promise<void> {
 describe.concurrent("transactions of others on the locks' rows", { timeout: 30_000 }, () => {
   it('a deadlock in which the server sacrifices our statement: it is repeated, and nobody notices', async () => {
     await using lab = new Lab();
-    const server = await lab.mariadb();
+    const server = await lab.server();
     const [admin, other] = [await lab.admin(server), await lab.admin(server)];
     const locks = await lab.locks(server, { ttlMs: 9_000 });
     // Renewed in one statement, in the order of their names.
@@ -45,7 +47,7 @@ describe.concurrent("transactions of others on the locks' rows", { timeout: 30_0
 
   it('a wait for a row that the server gives up (1205) is repeated within waitMs', async () => {
     await using lab = new Lab();
-    const server = await lab.mariadb({ args: ['--innodb-lock-wait-timeout=1'] });
+    const server = await lab.server({ args: ['--innodb-lock-wait-timeout=1'] });
     const [admin, other] = [await lab.admin(server), await lab.admin(server)];
     const locks = await lab.locks(server);
     await locks.lock('a').run(() => undefined);
@@ -58,9 +60,9 @@ describe.concurrent("transactions of others on the locks' rows", { timeout: 30_0
     await (await acquired).release();
   });
 
-  it('a row that somebody keeps locked: LOCK_BACKEND in time, and nothing is left when he is gone', async () => {
+  it('a row that somebody else keeps locked: LOCK_BACKEND in time, and nothing is left when it is free', async () => {
     await using lab = new Lab();
-    const server = await lab.mariadb();
+    const server = await lab.server();
     const other = await lab.admin(server);
     const locks = await lab.locks(server, { ttlMs: 1_000 });
     await locks.lock('a').run(() => undefined);

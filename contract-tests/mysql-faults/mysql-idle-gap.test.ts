@@ -1,12 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { figure, Lab, later, lossOf, sleep, untilWaiting } from './lab.ts';
+import { figure, later, lossOf, untilWaiting } from '../src/fault-lab/observe.ts';
+import Lab from './lab.ts';
 
 const SLACK_MS = 1_000;
 
 describe.concurrent('how long a free lock stays idle', { timeout: 30_000 }, () => {
-  it('after a hold ran out: a few milliseconds, also when nobody has looked for a while', async () => {
+  it('after a hold ran out: a few milliseconds, also when nobody has checked for a while', async () => {
     await using lab = new Lab();
-    const server = await lab.mariadb();
+    const server = await lab.server();
     const [one, two] = [await lab.locks(server), await lab.locks(server)];
     // By its own clock the holder loses it a little before the server ends it.
     const lease = await one.lock('a').acquire({ ttlMs: 4_000, renewal: 'manual' });
@@ -15,14 +17,14 @@ describe.concurrent('how long a free lock stays idle', { timeout: 30_000 }, () =
     const { at } = await lost;
     const next = await entered;
     const gap = performance.now() - at;
-    figure('after the holder was told of its end (ttl 4000, 42 ms before the server ends it)', gap);
+    figure('after the loss was reported to the holder (ttl 4000, 42 ms before the server ends it)', gap);
     expect(gap).toBeLessThan(SLACK_MS);
     await next.release();
   });
 
-  it('after a release in another process: one look, quick while turns change, slow after a long hold', async () => {
+  it('after a release in another process: one check, quick while turns change, slow after a long hold', async () => {
     await using lab = new Lab();
-    const server = await lab.mariadb();
+    const server = await lab.server();
     const [one, two] = [await lab.locks(server), await lab.locks(server)];
     const quick: number[] = [];
     for (let round = 0; round < 12; round += 1) {
@@ -53,7 +55,7 @@ describe.concurrent('how long a free lock stays idle', { timeout: 30_000 }, () =
 
   it('after a release in the same process: none', async () => {
     await using lab = new Lab();
-    const server = await lab.mariadb();
+    const server = await lab.server();
     const locks = await lab.locks(server);
     const lease = await locks.lock('a').acquire();
     const entered = later(locks.lock('a').acquire());

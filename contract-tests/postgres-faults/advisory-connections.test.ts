@@ -3,23 +3,21 @@ import { postgresAdvisoryBackend } from '@locks/postgres';
 import { startPgbouncer, waitUntil } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, describe, expect, it } from 'vitest';
-import {
-  failure,
+import { failure, untilWaiting } from '../src/fault-lab/observe.ts';
+import AdvisoryLab, {
   freshName,
-  Lab,
   locksOf,
   onServer,
   sharedServer,
   stopSharedServer,
   untilFree,
-  untilWaiting,
 } from './advisory-lab.ts';
 
 afterAll(stopSharedServer);
 
 describe.concurrent('connections', { timeout: 60_000 }, () => {
   it('a thousand locks at once are on one connection', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const locks = lab.locks(server, { name, sessionTimeoutMs: 15_000 });
@@ -37,7 +35,7 @@ describe.concurrent('connections', { timeout: 60_000 }, () => {
   });
 
   it('a pool of 1 with 20 locks wanted, of one name and of many: all get in, and the pool is free for its application', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const pool = new pg.Pool({ connectionString: server.url, max: 1 });
@@ -57,8 +55,8 @@ describe.concurrent('connections', { timeout: 60_000 }, () => {
     await pool.end();
   });
 
-  it('where connections run out, waits go on by asking again, and one that is freed takes a place in the queue', async () => {
-    await using lab = new Lab();
+  it('where connections run out, waits go on by polling, and a freed connection joins the queue', async () => {
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const patient = { sessionTimeoutMs: 15_000 };
@@ -83,7 +81,7 @@ describe.concurrent('connections', { timeout: 60_000 }, () => {
   });
 
   it('a grant and a cancel meet: the server says no, and has locked; nothing is left of it', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const [holder, waiter] = [lab.locks(server), lab.locks(server, { name: `waiter ${name}` })];
@@ -110,7 +108,7 @@ describe.concurrent('connections', { timeout: 60_000 }, () => {
   });
 
   it('a wait that is given up leaves the queue at once, and its connection is of use to the next', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const [holder, waiter] = [lab.locks(server), lab.locks(server, { name, sessionTimeoutMs: 15_000 })];
@@ -132,7 +130,7 @@ describe.concurrent('connections', { timeout: 60_000 }, () => {
   });
 
   it('waits that are given up as the lock comes free leave nothing behind', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const [holder, waiter] = [lab.locks(server), lab.locks(server)];
@@ -155,7 +153,7 @@ describe.concurrent('connections', { timeout: 60_000 }, () => {
   });
 
   it('is refused behind PgBouncer in transaction mode, and nothing stays there; in session mode it works', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     for (const poolMode of ['transaction', 'statement'] as const) {
@@ -175,7 +173,7 @@ describe.concurrent('connections', { timeout: 60_000 }, () => {
   });
 
   it('is refused on a busy pooler in transaction mode too', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const pooler = lab.use(await startPgbouncer(server, { poolMode: 'transaction', poolSize: 4 }));

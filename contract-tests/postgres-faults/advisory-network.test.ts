@@ -1,39 +1,31 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { once } from 'node:events';
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, describe, expect, it } from 'vitest';
-import {
-  entry,
-  failure,
-  figure,
-  freeze,
+import { freeze } from '../src/fault-lab/fault-lab.ts';
+import { failure, figure, grantOf, later, lossOf, untilWaiting, watched } from '../src/fault-lab/observe.ts';
+import AdvisoryLab, {
   freshName,
-  Lab,
-  lossOf,
   onServer,
   SESSION_MS,
   sharedServer,
   SLACK_MS,
   stopSharedServer,
   untilFree,
-  untilWaiting,
+  CLAIM_MS,
 } from './advisory-lab.ts';
-
-/** How long the server waits for whoever it grants a lock to after a wait. */
-const CLAIM_MS = 2_000;
 
 afterAll(stopSharedServer);
 
 describe.concurrent('what happens to the network and to other processes', { timeout: 60_000 }, () => {
-  it("the holder's connection is cut: told at once, and the waiter is in", async () => {
-    await using lab = new Lab();
+  it("the holder's connection is cut: the loss is reported at once, and the waiter is in", async () => {
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const proxy = await lab.proxy(server);
     const [far, near] = [lab.locks(proxy), lab.locks(server)];
     const lease = await far.lock(name).acquire();
     const lost = lossOf(lease);
-    const entered = entry(near.lock(name).acquire());
+    const entered = grantOf(near.lock(name).acquire());
     await untilWaiting(near, name);
     const startedAt = performance.now();
     proxy.cut();
@@ -45,32 +37,8 @@ describe.concurrent('what happens to the network and to other processes', { time
     await (await far.lock(name).acquire()).release();
   });
 
-  it("a blackhole of the holder's connection: told before anyone else is in, who is in when the server gives it up", async () => {
-    await using lab = new Lab();
-    const server = await sharedServer();
-    const name = freshName();
-    const proxy = await lab.proxy(server);
-    const [far, near] = [lab.locks(proxy), lab.locks(server)];
-    const lease = await far.lock(name).acquire();
-    const lost = lossOf(lease);
-    const entered = entry(near.lock(name).acquire());
-    await untilWaiting(near, name);
-    const startedAt = performance.now();
-    proxy.blackhole();
-    const { reason, at } = await lost;
-    expect(reason).toBe('session-lost');
-    const next = await entered;
-    expect(at).toBeLessThan(next.at);
-    expect(next.at - startedAt).toBeLessThan(SESSION_MS + SLACK_MS);
-    figure(`holder in a blackhole, session of ${SESSION_MS} ms: told after`, at - startedAt);
-    figure(`holder in a blackhole, session of ${SESSION_MS} ms: next one in after`, next.at - startedAt);
-    await next.lease.release();
-    await proxy.heal();
-    await (await far.lock(name).acquire()).release();
-  });
-
   it("a waiter's connections are cut: it waits again, and gets in", async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const proxy = await lab.proxy(server);
@@ -85,34 +53,8 @@ describe.concurrent('what happens to the network and to other processes', { time
     await untilFree(server, name);
   });
 
-  it('a blackhole of a waiter whose turn comes: those behind it wait no longer than the claim; it fails in time, and leaves nothing', async () => {
-    await using lab = new Lab();
-    const server = await sharedServer();
-    const name = freshName();
-    const proxy = await lab.proxy(server);
-    const [far, near, behind] = [lab.locks(proxy), lab.locks(server), lab.locks(server)];
-    const lease = await near.lock(name).acquire();
-    const startedAt = performance.now();
-    const swallowed = failure(far.lock(name).acquire({ waitMs: 7_000 }));
-    await untilWaiting(near, name);
-    const entered = entry(behind.lock(name).acquire({ waitMs: 20_000 }));
-    await untilWaiting(near, name, 2);
-    proxy.blackhole();
-    await lease.release();
-    const releasedAt = performance.now();
-    const next = await entered;
-    figure('first waiter in a blackhole: next one in after', next.at - releasedAt);
-    expect(next.at - releasedAt).toBeLessThan(CLAIM_MS + SLACK_MS);
-    expect(await swallowed).toMatchObject({ code: 'LOCK_BACKEND' });
-    expect(performance.now() - startedAt).toBeLessThan(7_000 + SLACK_MS);
-    await next.lease.release();
-    await proxy.heal();
-    await untilFree(server, name);
-    await (await far.lock(name).acquire({ waitMs: 10_000 })).release();
-  });
-
   it('a grant is swallowed by a blackhole of that one connection: the main one finds out, and the waiter gets in', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const proxy = await lab.proxy(server);
@@ -120,7 +62,7 @@ describe.concurrent('what happens to the network and to other processes', { time
     await (await far.lock(`${name} warm`).acquire()).release();
     const [main] = proxy.connections();
     const lease = await near.lock(name).acquire();
-    const entered = entry(far.lock(name).acquire({ waitMs: 30_000 }));
+    const entered = grantOf(far.lock(name).acquire({ waitMs: 30_000 }));
     await untilWaiting(near, name);
     const waiting = proxy.connections().find((connection) => connection !== main);
     expect(waiting).toBeDefined();
@@ -135,16 +77,16 @@ describe.concurrent('what happens to the network and to other processes', { time
     await untilFree(server, name);
   });
 
-  it('a process that stands still holds until the server gives its session up; others see who it is, and it is told when it goes on', async () => {
-    await using lab = new Lab();
+  it('a process that stands still holds until the server gives its session up; others see who it is, and its loss is reported when it goes on', async () => {
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const locks = lab.locks(server);
-    const child = await lab.process(server, name);
-    const told = once(child, 'message');
-    await freeze(child);
+    const worker = await lab.worker(server);
+    const { id } = await worker.call.acquire(name);
+    await freeze(worker);
     const frozenAt = performance.now();
-    const entered = entry(locks.lock(name).acquire({ waitMs: 20_000 }));
+    const entered = grantOf(locks.lock(name).acquire({ waitMs: 20_000 }));
     const { holders } = await locks.inspect(name);
     expect(holders).toMatchObject([{ acquisitionId: expect.stringMatching(/^pid-\d+$/) }]);
     expect(holders[0]?.label).toContain('does not answer');
@@ -153,43 +95,43 @@ describe.concurrent('what happens to the network and to other processes', { time
     const next = await entered;
     figure(`holder stands still, session of ${SESSION_MS} ms: next one in after`, next.at - frozenAt);
     expect(next.at - frozenAt).toBeLessThan(SESSION_MS + SLACK_MS);
-    child.kill('SIGCONT');
-    expect(await told).toEqual(['lost: session-lost', undefined]);
+    worker.thaw();
+    expect(await worker.call.loss(id)).toBe('session-lost');
     next.lease.assertValid();
     await next.lease.release();
   });
 
   it('a grant that reached a process which stood still, and is long withdrawn: it does not believe it', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const proxy = await lab.proxy(server);
     const [near, behind] = [lab.locks(server), lab.locks(server)];
     const lease = await near.lock(name).acquire();
     // Its sessions live through all this; only the claim runs out.
-    const child = await lab.process(proxy, name, true, 15_000);
+    const worker = await lab.worker(proxy, { sessionTimeoutMs: 15_000 });
+    const late = watched(worker.call.acquire(name, { waitMs: 60_000 }));
     await untilWaiting(near, name);
     const entered = behind.lock(name).acquire({ waitMs: 20_000 });
     await untilWaiting(near, name, 2);
-    const told = once(child, 'message');
-    await freeze(child);
+    await freeze(worker);
     await lease.release();
     // The grant is on its way to the process; that it is withdrawn is never heard of.
     await waitUntil(() => proxy.connections().length >= 2, { what: 'its connections' });
     await new Promise((resolve) => setTimeout(resolve, 300));
     proxy.blackhole();
     const next = await entered;
-    child.kill('SIGCONT');
-    const silence = new Promise((resolve) => setTimeout(resolve, 1_000, 'nothing'));
-    expect(await Promise.race([told, silence])).toBe('nothing');
+    worker.thaw();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(late.settled).toBe(false);
     next.assertValid();
     await next.release();
     await proxy.heal();
-    expect(await told).toEqual(['holds', undefined]);
+    await late.work;
   });
 
-  it('whoever was told to wait has its place, however slow its connection is', async () => {
-    await using lab = new Lab();
+  it('a waiter whose wait was confirmed has its position, however slow its connection is', async () => {
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const proxy = await lab.proxy(server);
@@ -216,7 +158,7 @@ describe.concurrent('what happens to the network and to other processes', { time
   });
 
   it('a waiter whose turn comes while its process opens a slow connection for another is not passed over', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const proxy = await lab.proxy(server);
@@ -241,19 +183,21 @@ describe.concurrent('what happens to the network and to other processes', { time
   });
 
   it('a killed holder is gone at once, and so is a killed waiter, before its turn', async () => {
-    await using lab = new Lab();
+    await using lab = new AdvisoryLab();
     const server = await sharedServer();
     const name = freshName();
     const locks = lab.locks(server);
-    const [holder, waiter] = [await lab.process(server, name), await lab.process(server, name, true)];
+    const [holder, waiter] = [await lab.worker(server), await lab.worker(server)];
+    await holder.call.acquire(name);
+    void later(waiter.call.acquire(name));
     await untilWaiting(locks, name);
-    const entered = entry(locks.lock(name).acquire({ waitMs: 20_000 }));
+    const entered = grantOf(locks.lock(name).acquire({ waitMs: 20_000 }));
     await untilWaiting(locks, name, 2);
-    waiter.kill('SIGKILL');
+    await waiter.kill();
     await untilWaiting(locks, name, 1);
     expect((await onServer(server, name)).granted).toBe(1);
-    holder.kill('SIGKILL');
     const killedAt = performance.now();
+    await holder.kill();
     const next = await entered;
     figure('holder killed: next one in after', next.at - killedAt);
     expect(next.at - killedAt).toBeLessThan(SLACK_MS);

@@ -10,7 +10,8 @@ import { type RedisServer, startRedis } from '@locks/test-servers';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { failure, Lab } from './lab.ts';
+import { failure } from '../src/fault-lab/observe.ts';
+import Lab from './lab.ts';
 
 let redis: RedisServer;
 
@@ -129,7 +130,7 @@ describe('a client that cannot send', () => {
     await expect.poll(() => redis.command('PUBSUB', 'CHANNELS')).toEqual([]);
   });
 
-  it('ends while a lease is held: the lease is told lost in time, and its release rejects', async () => {
+  it('ends while a lease is held: its loss is reported in time, and its release rejects', async () => {
     await using lab = new Lab();
     const client = new Redis(redis.url);
     const locks = lab.use(createLocks(ioredisOn(client), { ttlMs: 300 }));

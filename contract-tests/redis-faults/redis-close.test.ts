@@ -1,8 +1,8 @@
 import { createLocks } from '@locks/core';
 import { startReplicated, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Deployment, deploy } from '../src/redis/deployment.ts';
-import { libraries, openClient } from '../src/redis/open-client.ts';
+import { type Deployment, deploy } from '../src/harnesses/redis/deployment.ts';
+import { libraries, openClient } from '../src/harnesses/redis/open-client.ts';
 
 const topologies = ['standalone', 'sentinel', 'cluster'] as const;
 /** A first waiter's own connection is up by then, on every topology. */

@@ -1,11 +1,12 @@
+import { machineNow } from '@locks/core/conformance/process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RedisCluster, type RedisServer, slotOf, startCluster, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RedisAddress } from '../src/redis/address.ts';
-import { libraries, openClient } from '../src/redis/open-client.ts';
-import { assertNoOverlap, assertTokensRise, recoveryMs, together } from './judge.ts';
-import { failure, figure, Lab, lossOf, untilWaiting, watched } from './lab.ts';
-import { machineNow } from './worker-orders.ts';
+import type { RedisAddress } from '../src/harnesses/redis/address.ts';
+import { libraries, openClient } from '../src/harnesses/redis/open-client.ts';
+import { failure, figure, lossOf, untilWaiting, watched } from '../src/fault-lab/observe.ts';
+import Lab from './lab.ts';
+import { assertNoOverlap, assertTokensRise, recoveryMs, together } from './load-history.ts';
 
 const CLAIM_MS = 2_000;
 const CHECK_MS = 1_000;
@@ -49,16 +50,16 @@ async function anotherMaster(than: RedisServer): Promise<RedisServer> {
 
 describe.each(libraries)('a slot on its way to another master, with %s', { timeout: 60_000 }, (library) => {
   it.each([
-    // Which keys have moved while the test looks: both sides of every split.
+    // Which keys have moved when the test calls: both sides of every split.
     ['the lock key first', (key: string, lock: string) => key === lock],
     ['the lock key last', (key: string, lock: string) => key !== lock],
   ])(
     'keeps leases: renewals, releases, hand-offs and waiters work half-way (%s)',
     async (which, movesFirst) => {
-      await using lab = new Lab();
+      await using lab = new Lab(library);
       const [holder, waiter] = [
-        await lab.locks(library, address, { ttlMs: TTL_MS }),
-        await lab.locks(library, address, { ttlMs: TTL_MS }),
+        await lab.locks(address, { ttlMs: TTL_MS }),
+        await lab.locks(address, { ttlMs: TTL_MS }),
       ];
       const [kept, renewed, released, handed, fresh] = namesInOneSlot(5, `${which}, ${library}`) as [
         string,
@@ -114,10 +115,10 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
   it.each(['the lock keys first', 'the lock keys last'])(
     'keeps readers and permits: renewals and releases work half-way (%s)',
     async (which) => {
-      await using lab = new Lab();
+      await using lab = new Lab(library);
       const [holder, waiter] = [
-        await lab.locks(library, address, { ttlMs: TTL_MS }),
-        await lab.locks(library, address, { ttlMs: TTL_MS }),
+        await lab.locks(address, { ttlMs: TTL_MS }),
+        await lab.locks(address, { ttlMs: TTL_MS }),
       ];
       const [shared, permits] = namesInOneSlot(2, `shares, ${which}, ${library}`) as [string, string];
       const kept = await holder.readWriteLock(shared).read.acquire();
@@ -143,7 +144,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
         },
       });
       const migratedAt = performance.now();
-      // Its weight comes back by itself: a share that is released half-way has ended, for whoever looks next.
+      // Its weight comes back by itself: a share that is released half-way has ended for the next check.
       const permit = await heavy;
       figure(`${library}: permit of a migrating slot in after its end`, performance.now() - migratedAt);
       expect(performance.now() - migratedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
@@ -162,8 +163,8 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
   it.each(['the lock key first', 'the lock key last'])(
     'keeps a writer whose downgrade failed half-way (%s)',
     async (which) => {
-      await using lab = new Lab();
-      const locks = await lab.locks(library, address, { ttlMs: TTL_MS });
+      await using lab = new Lab(library);
+      const locks = await lab.locks(address, { ttlMs: TTL_MS });
       const name = `downgraded, ${which}, ${library}`;
       const lease = await locks.readWriteLock(name).write.acquire();
       const slot = slotOf(`lock:${name}`);
@@ -185,13 +186,13 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
     },
   );
 
-  it('hands over within the claim time and a check when the next in line was killed: nobody counts the listeners', async () => {
-    await using lab = new Lab();
+  it('hands off within the claim time and a check when the next in the queue was killed: nobody counts the listeners', async () => {
+    await using lab = new Lab(library);
     const name = `killed next ${library}`;
-    const [holder, last] = [await lab.locks(library, address), await lab.locks(library, address)];
-    const next = await lab.worker(library, address);
+    const [holder, last] = [await lab.locks(address), await lab.locks(address)];
+    const next = await lab.worker(address);
     const lease = await holder.lock(name).acquire();
-    next.acquire(name).catch(() => undefined);
+    next.call.acquire(name).catch(() => undefined);
     await untilWaiting(holder, name);
     const entered = last.lock(name).acquire();
     await untilWaiting(holder, name, 2);
@@ -199,7 +200,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
     await lease.release();
     const releasedAt = performance.now();
     const after = await entered;
-    figure(`${library} on a cluster, next in line killed`, performance.now() - releasedAt);
+    figure(`${library} on a cluster, next in the queue killed`, performance.now() - releasedAt);
     expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
     await after.release();
   });
@@ -224,16 +225,19 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
   it('keeps exclusion and every lease while slots migrate to and fro', async () => {
     await using lab = new Lab();
     const workers = await Promise.all(
-      libraries.map((library) => lab.worker(library, address, { ttlMs: TTL_MS })),
+      libraries.map((library) => lab.worker(address, { library, ttlMs: TTL_MS })),
     );
     const resources = namesInOneSlot(3, 'load');
     const slot = slotOf(`lock:${resources[0]}`);
     const names = namesInOneSlot(2, `load ${slot}`);
     const held = await Promise.all(
-      workers.map(async (worker, index) => ({ worker, lease: await worker.acquire(names[index] as string) })),
+      workers.map(async (worker, index) => ({
+        worker,
+        lease: await worker.call.acquire(names[index] as string),
+      })),
     );
     await Promise.all(
-      workers.map((worker) => worker.startLoad({ resources, loops: 3, holdMs: 5, waitMs: 20_000 })),
+      workers.map((worker) => worker.call.startLoad({ resources, loops: 3, holdMs: 5, waitMs: 20_000 })),
     );
     await sleep(300);
     const startedAt = machineNow();
@@ -246,46 +250,44 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
     }
     const endedAt = machineNow();
     await sleep(CLAIM_MS + CHECK_MS);
-    const { stays, failures, unhandled } = together(
-      await Promise.all(workers.map((worker) => worker.stopLoad())),
+    const { sections, failures, unhandled } = together(
+      await Promise.all(workers.map((worker) => worker.call.stopLoad())),
     );
-    const during = stays.filter(({ enteredAt }) => enteredAt > startedAt && enteredAt < endedAt).length;
+    const during = sections.filter(({ enteredAt }) => enteredAt > startedAt && enteredAt < endedAt).length;
     process.stdout.write(
-      `    migrations: ${stays.length} stays, ${during} of them in ${Math.round(endedAt - startedAt)} ms of migrations\n`,
+      `    migrations: ${sections.length} sections, ${during} of them in ${Math.round(endedAt - startedAt)} ms of migrations\n`,
     );
     expect(unhandled).toEqual([]);
     expect(failures).toEqual([]);
-    assertNoOverlap(stays);
-    assertTokensRise(stays);
-    expect(stays.filter(({ lost }) => lost)).toEqual([]);
-    expect(recoveryMs(stays, endedAt)).toBeLessThan(CLAIM_MS + CHECK_MS);
+    assertNoOverlap(sections);
+    assertTokensRise(sections);
+    expect(sections.filter(({ lost }) => lost)).toEqual([]);
+    expect(recoveryMs(sections, endedAt)).toBeLessThan(CLAIM_MS + CHECK_MS);
     for (const { worker, lease } of held) {
-      expect(await worker.state(lease.id)).toMatchObject({ aborted: false });
-      await worker.release(lease.id);
+      expect(await worker.call.state(lease.id)).toMatchObject({ aborted: false });
+      await worker.call.release(lease.id);
     }
   });
 
-  it('a failover: leases survive or are told lost, waiters get on', async () => {
+  it('a failover: leases survive or are reported lost, waiters get on', async () => {
     await using lab = new Lab();
     const resources = ['r0', 'r1', 'r2', 'r3', 'r4', 'r5'].map((name) => `failover ${name}`);
     const old = await cluster.slotOwner(slotOf(`lock:${resources[0]}`));
     const workers = await Promise.all(
-      [...libraries, ...libraries].map((library) => lab.worker(library, address, { ttlMs: TTL_MS })),
+      [...libraries, ...libraries].map((library) => lab.worker(address, { library, ttlMs: TTL_MS })),
     );
     const names = await namesOwnedBy(old, 2 * workers.length);
     const held = await Promise.all(
       workers.flatMap((worker, index) =>
         [TTL_MS, 20_000].map(async (ttlMs, at) => {
           const name = names[2 * index + at] as string;
-          return { worker, name, ttlMs, lease: await worker.acquire(name, { ttlMs }) };
+          return { worker, name, ttlMs, lease: await worker.call.acquire(name, { ttlMs }) };
         }),
       ),
     );
-    const lossAtHome = lossOf(
-      await (await lab.locks('redis-ioredis', address)).lock('failover elsewhere').acquire(),
-    );
+    const lossAtHome = lossOf(await (await lab.locks(address)).lock('failover elsewhere').acquire());
     await Promise.all(
-      workers.map((worker) => worker.startLoad({ resources, loops: 3, holdMs: 8, waitMs: 25_000 })),
+      workers.map((worker) => worker.call.startLoad({ resources, loops: 3, holdMs: 8, waitMs: 25_000 })),
     );
     await sleep(500);
     const failedAt = machineNow();
@@ -294,27 +296,27 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
     const owner = await cluster.waitForNewOwner(slot, old.port);
     figure('cluster: new master after', machineNow() - failedAt);
     await sleep(failedAt + FAILOVER_MS + TTL_MS + SLACK_MS - machineNow());
-    const { stays, failures, unhandled } = together(
-      await Promise.all(workers.map((worker) => worker.stopLoad())),
+    const { sections, failures, unhandled } = together(
+      await Promise.all(workers.map((worker) => worker.call.stopLoad())),
     );
     const overlaps = assertNoOverlap(
-      stays,
+      sections,
       ({ earlier }) => Math.abs(earlier.enteredAt - failedAt) < UNREPLICATED_MS,
     );
     process.stdout.write(
-      `    failover: ${stays.length} stays, ${overlaps.length} overlaps, ${failures.length} failures\n`,
+      `    failover: ${sections.length} sections, ${overlaps.length} overlaps, ${failures.length} failures\n`,
     );
     expect(unhandled).toEqual([]);
-    assertTokensRise(stays);
+    assertTokensRise(sections);
     for (const { what } of failures) expect(what).toMatch(/^LOCK_(LOST|BACKEND) /);
     for (const library of libraries) {
-      const recovered = recoveryMs(stays, failedAt, library);
+      const recovered = recoveryMs(sections, failedAt, library);
       figure(`cluster: ${library} has taken every lock again after`, recovered);
       expect(recovered).toBeLessThan(FAILOVER_MS + TTL_MS + SLACK_MS);
     }
     let survived = 0;
     for (const { worker, name, ttlMs, lease } of held) {
-      const { aborted, reason, validForMs } = await worker.state(lease.id);
+      const { aborted, reason, validForMs } = await worker.call.state(lease.id);
       if (aborted) {
         expect(ttlMs, `${name} was lost: ${reason}`).toBe(TTL_MS);
         continue;
@@ -322,11 +324,11 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
       survived += 1;
       expect(validForMs).toBeGreaterThan(0);
       expect(await owner.command('GET', `lock:${name}`)).toContain(lease.acquisitionId);
-      await worker.release(lease.id);
+      await worker.call.release(lease.id);
       expect(await owner.command('EXISTS', `lock:${name}`)).toBe(0);
     }
     process.stdout.write(
-      `    ${survived} of ${held.length} held leases survived, the others were told lost\n`,
+      `    ${survived} of ${held.length} held leases survived, the others were reported lost\n`,
     );
     // The slots of other masters never noticed.
     expect(await Promise.race([lossAtHome, Promise.resolve('still held')])).toBe('still held');
@@ -338,19 +340,19 @@ describe.each(libraries)(
   { timeout: 60_000 },
   (library) => {
     it('are all there when their locks are released, also those whose turn to be checked had not come', async () => {
-      await using lab = new Lab();
-      const [holder, waiter] = [await lab.locks(library, address), await lab.locks(library, address)];
+      await using lab = new Lab(library);
+      const [holder, waiter] = [await lab.locks(address), await lab.locks(address)];
       const names = Array.from({ length: 700 }, (_, index) => `burst ${library} ${index}`);
       const leases = await Promise.all(names.map((name) => holder.lock(name).acquire()));
       const entered = names.map((name) => waiter.lock(name).acquire({ waitMs: 50_000 }));
       await Promise.all(names.map((name) => untilWaiting(waiter, name)));
-      // Longer than they count as alive by their enqueue, and less than it takes until all had their turn.
+      // Longer than a waiter counts as alive after it was queued, and less than a round of checks takes.
       await sleep(CLAIM_MS + 3 * CHECK_MS + 500);
       await Promise.all(leases.map((lease) => lease.release()));
       const releasedAt = performance.now();
       await Promise.all((await Promise.all(entered)).map((lease) => lease.release()));
       const gapMs = performance.now() - releasedAt;
-      figure(`cluster: ${names.length} locks handed over after a burst, with ${library}`, gapMs);
+      figure(`cluster: ${names.length} locks handed off after a burst, with ${library}`, gapMs);
       expect(gapMs).toBeLessThan(3 * SLACK_MS);
     });
   },

@@ -2,8 +2,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { LockManager } from '@locks/core';
 import { describe, expect, it } from 'vitest';
-import { libraries } from '../src/redis/open-client.ts';
-import { Lab } from './lab.ts';
+import { libraries } from '../src/harnesses/redis/open-client.ts';
+import Lab from './lab.ts';
 
 const NAMES = 200_000;
 const AT_ONCE = 256;
@@ -25,7 +25,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 async function heapBytes(): Promise<number> {
-  // Twice, with a turn of the event loop between: what finalizers free needs a second look.
+  // Twice, with a turn of the event loop between: what finalizers free is collected by the second.
   collectGarbage();
   await new Promise((resolve) => setTimeout(resolve, 50));
   collectGarbage();
@@ -34,9 +34,9 @@ async function heapBytes(): Promise<number> {
 
 describe.each(libraries)('memory, with %s', { timeout: 120_000 }, (library) => {
   it('200 000 names taken and released leave token keys alone, and nothing in the process', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const locks = await lab.locks(library, redis);
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const locks = await lab.locks(redis);
     // Fills what grows with slots, not with names: token keys, hash tags.
     await churn(locks, 0, NAMES / 4);
     const before = await heapBytes();

@@ -1,33 +1,22 @@
-import { type RedisServer, waitUntil } from '@locks/test-servers';
+import { machineNow } from '@locks/core/conformance/process';
+import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { libraries } from '../src/redis/open-client.ts';
-import { figure, Lab, lossOf, untilListening, untilWaiting, watched } from './lab.ts';
-import { machineNow } from './worker-orders.ts';
+import { libraries } from '../src/harnesses/redis/open-client.ts';
+import { figure, lossOf, untilWaiting, watched } from '../src/fault-lab/observe.ts';
+import Lab, { untilListening } from './lab.ts';
 
 const CHECK_MS = 1_000;
 /** What a busy machine may add. */
 const SLACK_MS = 700;
 
-/** Resolves when the marks of `name`'s waiters say that all of them are told. */
-async function untilTold(redis: RedisServer, name: string, count: number): Promise<void> {
-  const told = async () => {
-    const members = (await redis.command('ZRANGE', `{lock:${name}}:q`, 0, -1)) as string[];
-    return members.filter((member) => /^[^@|]+\|[\d:]+\|=/.test(member)).length === count;
-  };
-  await waitUntil(told, { what: `${count} waiters of ${name} that are told` });
-}
-
 describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 30_000 }, (library) => {
   it("a killed reader's share ends by itself; the other readers go on, and the writer gets in after the last", async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const killed = await lab.worker(library, redis, { ttlMs: 1_500 });
-    const [reader, writer] = [
-      await lab.locks(library, redis, { ttlMs: 20_000 }),
-      await lab.locks(library, redis),
-    ];
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const killed = await lab.worker(redis, { ttlMs: 1_500 });
+    const [reader, writer] = [await lab.locks(redis, { ttlMs: 20_000 }), await lab.locks(redis)];
     const lease = await reader.readWriteLock('a').read.acquire();
-    await killed.acquire('a', {}, 'shared');
+    await killed.call.acquire('a', {}, 'shared');
     const entered = watched(writer.lock('a').acquire());
     await untilWaiting(writer, 'a');
     await killed.kill();
@@ -44,14 +33,12 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
   });
 
   it("a killed reader's share ends as early as it would alone: a longer one beside it does not keep it", async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const killed = await lab.worker(library, redis, { ttlMs: 1_200 });
-    const writer = await lab.locks(library, redis);
-    const brief = await (await lab.locks(library, redis, { ttlMs: 20_000 }))
-      .readWriteLock('a')
-      .read.acquire();
-    await killed.acquire('a', {}, 'shared');
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const killed = await lab.worker(redis, { ttlMs: 1_200 });
+    const writer = await lab.locks(redis);
+    const brief = await (await lab.locks(redis, { ttlMs: 20_000 })).readWriteLock('a').read.acquire();
+    await killed.call.acquire('a', {}, 'shared');
     const entered = writer.lock('a').acquire();
     await untilWaiting(writer, 'a');
     await brief.release();
@@ -63,11 +50,11 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
   });
 
   it('a killed permit holder gives its weight back once, never more', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const killed = await lab.worker(library, redis, { ttlMs: 1_200 });
-    const locks = await lab.locks(library, redis, { ttlMs: 20_000 });
-    await killed.acquire('a', {}, { permits: 3, weight: 2 });
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const killed = await lab.worker(redis, { ttlMs: 1_200 });
+    const locks = await lab.locks(redis, { ttlMs: 20_000 });
+    await killed.call.acquire('a', {}, { permits: 3, weight: 2 });
     const kept = await locks.semaphore('a', 3).acquire();
     const waiting = [1, 1, 1].map((weight) => watched(locks.semaphore('a', 3).acquire({ weight })));
     await untilWaiting(locks, 'a', 3);
@@ -85,33 +72,33 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
   });
 
   it('a reader frozen past its ttl learns that it was lost; its late release takes nothing from the writer', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const frozen = await lab.worker(library, redis, { ttlMs: 1_000 });
-    const writer = await lab.locks(library, redis);
-    const { id } = await frozen.acquire('a', {}, 'shared');
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const frozen = await lab.worker(redis, { ttlMs: 1_000 });
+    const writer = await lab.locks(redis);
+    const { id } = await frozen.call.acquire('a', {}, 'shared');
     const entered = writer.lock('a').acquire();
     await untilWaiting(writer, 'a');
     frozen.freeze();
     const lease = await entered;
     frozen.thaw();
-    await waitUntil(async () => (await frozen.state(id)).aborted, { what: 'the loss' });
-    await expect(frozen.release(id)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    await waitUntil(async () => (await frozen.call.state(id)).aborted, { what: 'the loss' });
+    await expect(frozen.call.release(id)).rejects.toMatchObject({ code: 'LOCK_LOST' });
     lease.assertValid();
     expect(await redis.command('GET', 'lock:a')).toContain(lease.acquisitionId);
     await lease.release();
   });
 
   it('a writer that was killed while it waited holds readers back for one check at most', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const killed = await lab.worker(library, redis);
-    const [first, second] = [await lab.locks(library, redis), await lab.locks(library, redis)];
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const killed = await lab.worker(redis);
+    const [first, second] = [await lab.locks(redis), await lab.locks(redis)];
     const reading = await first.readWriteLock('a').read.acquire();
-    killed.acquire('a').catch(() => undefined);
+    killed.call.acquire('a').catch(() => undefined);
     await untilListening(redis, 'a');
     const entered = second.readWriteLock('a').read.acquire();
-    await untilTold(redis, 'a', 2);
+    await untilListening(redis, 'a', 2);
     await killed.kill();
     const killedAt = machineNow();
     await (await entered).release();
@@ -121,11 +108,11 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
     await reading.release();
   });
 
-  it('after FLUSHALL readers and permits are told that they are lost, and those who wait get in, in order', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const holder = await lab.locks(library, redis, { ttlMs: 3_000 });
-    const others = await lab.locks(library, redis);
+  it('after FLUSHALL the loss of readers and permits is reported, and those who wait get in, in order', async () => {
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const holder = await lab.locks(redis, { ttlMs: 3_000 });
+    const others = await lab.locks(redis);
     const leases = [
       await holder.readWriteLock('a').read.acquire(),
       await holder.readWriteLock('a').read.acquire(),
@@ -152,9 +139,9 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
   });
 
   it('a foreign SET NX PX is excluded while a reader lives, and excludes readers and permits until it goes', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const locks = await lab.locks(library, redis);
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const locks = await lab.locks(redis);
     const lease = await locks.readWriteLock('a').read.acquire();
     expect(await redis.command('SET', 'lock:a', 'theirs', 'NX', 'PX', 20_000)).toBe(null);
     await lease.release();
@@ -169,23 +156,23 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
 
 describe.concurrent.each(libraries)('a fenced value, with %s', { timeout: 30_000 }, (library) => {
   it('is not overwritten by a holder that was stopped past its ttl; a plain one is', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const stopped = await lab.worker(library, redis, { ttlMs: 800 });
-    const next = await lab.worker(library, redis);
-    const early = await stopped.acquire('a');
-    await stopped.write(early.id, 'value', 'early', 'fenced');
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const stopped = await lab.worker(redis, { ttlMs: 800 });
+    const next = await lab.worker(redis);
+    const early = await stopped.call.acquire('a');
+    await stopped.call.write(early.id, 'value', 'early', 'fenced');
     stopped.freeze();
-    const late = await next.acquire('a');
-    for (const how of ['fenced', 'plain'] as const) await next.write(late.id, how, 'newer', how);
+    const late = await next.call.acquire('a');
+    for (const how of ['fenced', 'plain'] as const) await next.call.write(late.id, how, 'newer', how);
     stopped.thaw();
-    await expect(stopped.write(early.id, 'fenced', 'late', 'fenced')).rejects.toMatchObject({
+    await expect(stopped.call.write(early.id, 'fenced', 'late', 'fenced')).rejects.toMatchObject({
       code: 'LOCK_LOST',
     });
-    await stopped.write(early.id, 'plain', 'late', 'plain');
+    await stopped.call.write(early.id, 'plain', 'late', 'plain');
     expect(await redis.command('GET', 'fenced')).toBe('newer');
     expect(await redis.command('GET', 'plain')).toBe('late');
-    await next.write(late.id, 'fenced', 'again', 'fenced');
+    await next.call.write(late.id, 'fenced', 'again', 'fenced');
     expect(await redis.command('GET', 'fenced')).toBe('again');
   });
 });

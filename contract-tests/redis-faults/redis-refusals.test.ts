@@ -1,12 +1,13 @@
-import { createLocks, type LockBackend } from '@locks/core';
+import { createLocks, type LockBackend, type LockError } from '@locks/core';
 import { redisBackend as ioredisBackend } from '@locks/redis-ioredis';
 import { redisBackend as nodeRedisBackend } from '@locks/redis-node';
 import { type RedisServer, sendCommands, startReplicated, waitUntil } from '@locks/test-servers';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { describe, expect, it } from 'vitest';
-import { type Library, libraries } from '../src/redis/open-client.ts';
-import { failure, Lab, untilListening, untilWaiting } from './lab.ts';
+import { type Library, libraries } from '../src/harnesses/redis/open-client.ts';
+import { failure, untilWaiting } from '../src/fault-lab/observe.ts';
+import Lab, { untilListening } from './lab.ts';
 
 const SLACK_MS = 700;
 
@@ -18,11 +19,11 @@ async function urlOfUser(redis: RedisServer, name: string, rules: readonly strin
   return `redis://${name}:secret@${redis.host}:${redis.port}`;
 }
 
-describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout: 40_000 }, (library) => {
+describe.concurrent.each(libraries)('refused or forgotten, with %s', { timeout: 40_000 }, (library) => {
   it('out of memory: an acquire says so; renewal, hand-off and release still work', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis({ args: ['--maxmemory-policy', 'noeviction'] });
-    const [holder, waiter] = [await lab.locks(library, redis), await lab.locks(library, redis)];
+    await using lab = new Lab(library);
+    const redis = await lab.server({ args: ['--maxmemory-policy', 'noeviction'] });
+    const [holder, waiter] = [await lab.locks(redis), await lab.locks(redis)];
     const [handed, single] = [await holder.lock('handed').acquire(), await holder.lock('single').acquire()];
     const entered = waiter.lock('handed').acquire({ ttlMs: 20_000 });
     await untilListening(redis, 'handed');
@@ -48,11 +49,11 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
   });
 
   it('a read-only replica as the client: LOCK_BACKEND with READONLY, and no lease', async () => {
-    await using lab = new Lab();
+    await using lab = new Lab(library);
     const { replicas, stop } = await startReplicated();
-    lab.onEnd(stop);
+    lab.defer(stop);
     const [replica] = replicas as [RedisServer];
-    const locks = await lab.locks(library, replica);
+    const locks = await lab.locks(replica);
     const cause = expect.objectContaining({ message: expect.stringMatching(/READONLY/) });
     expect(await failure(locks.lock('a').tryAcquire())).toMatchObject({ code: 'LOCK_BACKEND', cause });
     const startedAt = performance.now();
@@ -65,9 +66,9 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
   });
 
   it('a key of another type where the lock would be: LOCK_BACKEND, and the key is untouched', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const locks = await lab.locks(library, redis);
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const locks = await lab.locks(redis);
     await redis.command('RPUSH', 'lock:a', 'one', 'two');
     const cause = expect.objectContaining({ message: expect.stringMatching(/WRONGTYPE/) });
     expect(await failure(locks.lock('a').acquire())).toMatchObject({ code: 'LOCK_BACKEND', cause });
@@ -78,10 +79,10 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
     expect(await redis.command('PTTL', 'lock:a')).toBe(-1);
   });
 
-  it('a key that became another type under a lease: told lost at the renewal, and untouched', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
-    const locks = await lab.locks(library, redis);
+  it('a key that became another type under a lease: the loss is reported at the renewal, and the key untouched', async () => {
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const locks = await lab.locks(redis);
     const lease = await locks.lock('a').acquire();
     await redis.command('DEL', 'lock:a');
     await redis.command('RPUSH', 'lock:a', 'one');
@@ -92,10 +93,10 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
   });
 
   it('a user without the right to the keys: LOCK_BACKEND with NOPERM at once', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
+    await using lab = new Lab(library);
+    const redis = await lab.server();
     const url = await urlOfUser(redis, 'other', ['on', '>secret', '~other:*', '&*', '+@all']);
-    const locks = await lab.locks(library, { url });
+    const locks = await lab.locks({ url });
     const startedAt = performance.now();
     const refused = await failure(locks.lock('a').acquire({ waitMs: 10_000 }));
     expect(refused).toMatchObject({
@@ -106,11 +107,51 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
     expect(await redis.command('DBSIZE')).toBe(0);
   });
 
-  it('a user without the right to any channel still hands over and still waits, at the pace of the checks', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis();
+  it('a user without one of the rights: the message says which one to grant', async () => {
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const rights = async (...rules: readonly string[]): Promise<string> => {
+      const url = await urlOfUser(redis, 'lacking', ['reset', 'on', '>secret', ...rules]);
+      const locks = await lab.locks({ url });
+      const { code, message } = (await failure(locks.lock('a').acquire())) as LockError;
+      expect(code).toBe('LOCK_BACKEND');
+      return message;
+    };
+    const time = await rights('~*', '&*', '+@all', '-time');
+    expect(time.toLowerCase()).toMatch(/grant .*\+time|the 'time' command/);
+    expect(await rights('~*', '&*', '+@all', '-evalsha')).toMatch(/'evalsha'/);
+    const keys = await rights('~lock:*', '&*', '+@all');
+    expect(keys).toMatch(/Grant .*~locks:token:/);
+    expect(await redis.command('DBSIZE')).toBe(0);
+  });
+
+  it('a user who may not subscribe: one warning says what to grant', async () => {
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const url = await urlOfUser(redis, 'unheard', NO_CHANNELS);
+    const warnings: string[] = [];
+    const warned = (warning: Error): void => void warnings.push(warning.message);
+    process.on('warning', warned);
+    lab.defer(async () => void process.off('warning', warned));
+    const [deaf, other] = [
+      await lab.locks({ url }, { backend: { prefix: `${library}:` } }),
+      await lab.locks(redis, { backend: { prefix: `${library}:` } }),
+    ];
+    const held = await other.lock('a').acquire();
+    const waiting = deaf.lock('a').acquire();
+    const own = (): string[] =>
+      warnings.filter((warning) => warning.includes(`Grant +subscribe &${library}:ch:*`));
+    await waitUntil(() => own().length > 0, { what: 'the warning' });
+    expect(own()).toEqual([expect.stringContaining('NOPERM')]);
+    await held.release();
+    await (await waiting).release();
+  });
+
+  it('a user without the right to any channel still hands off and still waits, at the pace of the checks', async () => {
+    await using lab = new Lab(library);
+    const redis = await lab.server();
     const url = await urlOfUser(redis, 'mute', NO_CHANNELS);
-    const [mute, other] = [await lab.locks(library, { url }), await lab.locks(library, redis)];
+    const [mute, other] = [await lab.locks({ url }), await lab.locks(redis)];
     // It may not publish: the waiter hears nothing and finds its grant by its check.
     const held = await mute.lock('a').acquire();
     const entered = other.lock('a').acquire();
@@ -129,19 +170,43 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
     expect(await redis.command('EXISTS', 'lock:a')).toBe(0);
   });
 
+  it('SCRIPT FLUSH: nothing is noticed by an acquire, a renewal, a hand-off or a release', async () => {
+    await using lab = new Lab(library);
+    const redis = await lab.server();
+    const [holder, waiter] = [await lab.locks(redis), await lab.locks(redis)];
+    const flush = () => redis.command('SCRIPT', 'FLUSH');
+    const lease = await holder.lock('a').acquire();
+    await flush();
+    await lease.renew();
+    const entered = waiter.lock('a').acquire();
+    await untilListening(redis, 'a');
+    await flush();
+    const releasedAt = performance.now();
+    await lease.release();
+    const next = await entered;
+    expect(performance.now() - releasedAt).toBeLessThan(SLACK_MS);
+    await flush();
+    expect(await holder.lock('a').tryAcquire()).toBeUndefined();
+    await flush();
+    await next.release();
+    await flush();
+    const again = await holder.lock('a').acquire({ waitMs: 0 });
+    await again.release();
+  });
+
   it('replicas that do not follow: fails, leaves nothing, and works again when they do', async () => {
-    await using lab = new Lab();
+    await using lab = new Lab(library);
     const { master, replicas, stop } = await startReplicated();
-    lab.onEnd(stop);
+    lab.defer(stop);
     const [replica] = replicas as [RedisServer];
-    const locks = await lab.locks(library, master, { backend: { minReplicas: 1, replicaTimeoutMs: 300 } });
-    const plain = await lab.locks(library, master);
+    const locks = await lab.locks(master, { backend: { minReplicas: 1, replicaTimeoutMs: 300 } });
+    const plain = await lab.locks(master);
     await untilFollowing(master);
     const first = await locks.lock('a').acquire({ waitMs: 2_000 });
     expect(await replica.command('EXISTS', 'lock:a')).toBe(1);
     await first.release();
     await replica.pause();
-    lab.onEnd(() => replica.resume());
+    lab.defer(() => replica.resume());
     const refused = await failure(locks.lock('a').tryAcquire());
     expect(refused).toMatchObject({
       code: 'LOCK_BACKEND',
@@ -167,8 +232,8 @@ describe.concurrent.each(libraries)('what a server refuses, with %s', { timeout:
 
 describe.concurrent.each(libraries)('a wrong password, with %s', (library) => {
   it('is LOCK_BACKEND within the wait, and names the refusal', async () => {
-    await using lab = new Lab();
-    const redis = await lab.redis({ password: 'right' });
+    await using lab = new Lab(library);
+    const redis = await lab.server({ password: 'right' });
     const locks = createLocks(
       backendWithPassword(lab, library, `redis://:wrong@${redis.host}:${redis.port}`),
     );
@@ -187,12 +252,12 @@ function backendWithPassword(lab: Lab, library: Library, url: string): LockBacke
   if (library === 'redis-ioredis') {
     const client = new Redis(url);
     client.on('error', () => undefined);
-    lab.onEnd(() => client.disconnect());
+    lab.defer(() => client.disconnect());
     return ioredisBackend(client);
   }
   const client = createClient({ url }).on('error', () => undefined);
   client.connect().catch(() => undefined);
-  lab.onEnd(() => client.destroy());
+  lab.defer(() => client.destroy());
   return nodeRedisBackend(client);
 }
 

@@ -1,13 +1,15 @@
+import { machineNow } from '@locks/core/conformance/process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RedisServer, type SentinelDeployment, startSentinel } from '@locks/test-servers';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import type { RedisAddress } from '../src/redis/address.ts';
-import { libraries } from '../src/redis/open-client.ts';
-import { assertNoOverlap, assertTokensRise, recoveryMs, together } from './judge.ts';
-import { figure, Lab } from './lab.ts';
-import { type LeaseView, type LoadResult, machineNow } from './worker-orders.ts';
-import type { WorkerProcess } from './worker-process.ts';
+import type { RedisAddress } from '../src/harnesses/redis/address.ts';
+import { libraries } from '../src/harnesses/redis/open-client.ts';
+import type { Worker } from '../src/fault-lab/fault-lab.ts';
+import { figure } from '../src/fault-lab/observe.ts';
+import type { LoadResult, WorkerLease } from '../src/fault-lab/worker/commands.ts';
+import Lab from './lab.ts';
+import { assertNoOverlap, assertTokensRise, recoveryMs, together } from './load-history.ts';
 
 const TTL_MS = 4_000;
 /** Of leases that outlive the failover: what replicas have is not lost. */
@@ -19,8 +21,8 @@ const SLACK_MS = 1_000;
 const UNREPLICATED_MS = 500;
 const RESOURCES = ['r0', 'r1', 'r2', 'r3'];
 
-/** Sentinels tell a new master within this, once they know. */
-const TOLD_MS = 2_000;
+/** Sentinels announce a new master within this, once they know. */
+const ANNOUNCED_MS = 2_000;
 
 /** On the machine's clock. */
 interface Span {
@@ -29,16 +31,16 @@ interface Span {
 }
 
 interface Held {
-  readonly worker: WorkerProcess;
+  readonly worker: Worker;
   readonly name: string;
   readonly ttlMs: number;
-  readonly lease: LeaseView;
+  readonly lease: WorkerLease;
 }
 
 interface Failover extends LoadResult {
   readonly held: readonly Held[];
   readonly failedAt: number;
-  /** When the sentinels told a new master: once for each. */
+  /** When the sentinels announced each new master. */
   readonly switches: readonly number[];
   readonly master: RedisServer;
 }
@@ -54,10 +56,10 @@ async function failover(
   const switches = await switchesOf(lab, deployment);
   const address: RedisAddress = { kind: 'sentinel', name: deployment.name, sentinels };
   const workers = await Promise.all(
-    [...libraries, ...libraries].map((library) => lab.worker(library, address, { ttlMs: TTL_MS })),
+    [...libraries, ...libraries].map((library) => lab.worker(address, { library, ttlMs: TTL_MS })),
   );
-  const hold = async (worker: WorkerProcess, name: string, ttlMs: number): Promise<Held> => {
-    return { worker, name, ttlMs, lease: await worker.acquire(name, { ttlMs }) };
+  const hold = async (worker: Worker, name: string, ttlMs: number): Promise<Held> => {
+    return { worker, name, ttlMs, lease: await worker.call.acquire(name, { ttlMs }) };
   };
   const held = await Promise.all(
     workers.flatMap((worker, index) => [
@@ -66,7 +68,9 @@ async function failover(
     ]),
   );
   await Promise.all(
-    workers.map((worker) => worker.startLoad({ resources: RESOURCES, loops: 4, holdMs: 8, waitMs: 25_000 })),
+    workers.map((worker) =>
+      worker.call.startLoad({ resources: RESOURCES, loops: 4, holdMs: 8, waitMs: 25_000 }),
+    ),
   );
   await sleep(1_000);
   const old = await deployment.master();
@@ -75,18 +79,18 @@ async function failover(
   await deployment.waitForNewMaster(old.port);
   figure(`master ${how}: new master after`, machineNow() - failedAt);
   await sleep(failedAt + 2 * DOWN_AFTER_MS + TTL_MS + SLACK_MS - machineNow());
-  const result = together(await Promise.all(workers.map((worker) => worker.stopLoad())));
+  const result = together(await Promise.all(workers.map((worker) => worker.call.stopLoad())));
   // Asked at the end: sentinels that are short of time may have promoted one replica after the other.
   return { ...result, held, failedAt, switches: [...switches.values()], master: await deployment.master() };
 }
 
-/** Each new master's port, and when a sentinel first told it; grows until the lab ends. */
+/** Each new master's port, and when a sentinel first announced it; grows until the lab ends. */
 async function switchesOf(lab: Lab, { sentinels }: SentinelDeployment): Promise<Map<string, number>> {
   const switches = new Map<string, number>();
   for (const { port, host } of sentinels) {
     const sentinel = new Redis(port, host);
     sentinel.on('error', () => undefined);
-    lab.onEnd(() => sentinel.disconnect());
+    lab.defer(() => sentinel.disconnect());
     await sentinel.subscribe('+switch-master');
     sentinel.on('message', (_channel: string, text: string) => {
       const to = text.split(' ').at(-1) ?? '';
@@ -100,44 +104,48 @@ describe('a failover of Sentinel under load', { timeout: 60_000 }, () => {
   it.each([
     ['killed', (master: RedisServer) => master.kill()],
     ['frozen', (master: RedisServer) => master.pause()],
-  ])('with the master %s: leases survive or are told lost, waiters get on in time', async (how, fail) => {
+  ])('with the master %s: leases survive or are reported lost, waiters get on in time', async (how, fail) => {
     await using lab = new Lab();
-    const { stays, failures, unhandled, held, failedAt, switches, master } = await failover(lab, how, fail);
+    const { sections, failures, unhandled, held, failedAt, switches, master } = await failover(
+      lab,
+      how,
+      fail,
+    );
     figure(`master ${how}: new masters`, switches.length);
     expect(unhandled).toEqual([]);
-    expect(stays.filter(({ enteredAt }) => enteredAt < failedAt).length).toBeGreaterThan(50);
+    expect(sections.filter(({ enteredAt }) => enteredAt < failedAt).length).toBeGreaterThan(50);
     const [, ...again] = switches;
-    // A master that is deposed by the next one may grant until it is told.
-    const deposed = again.map((at) => ({ from: at - TOLD_MS, to: at + UNREPLICATED_MS }));
+    // A master that is deposed by the next one may grant until it hears of that.
+    const deposed = again.map((at) => ({ from: at - ANNOUNCED_MS, to: at + UNREPLICATED_MS }));
     const enteredDuring = (spans: readonly Span[], { enteredAt }: { readonly enteredAt: number }): boolean =>
       spans.some(({ from, to }) => from < enteredAt && enteredAt < to);
-    assertTokensRise(stays.filter((stay) => !enteredDuring(deposed, stay)));
+    assertTokensRise(sections.filter((section) => !enteredDuring(deposed, section)));
     // Replication is asynchronous: a grant may be lost with the old master. Nothing else excuses an overlap. (Sentinels
     // that are short of time may promote one replica after the other: then grants of the first may be lost as well.)
     const losses = [{ from: failedAt - UNREPLICATED_MS, to: failedAt + UNREPLICATED_MS }, ...deposed];
-    const overlaps = assertNoOverlap(stays, ({ earlier }) => enteredDuring(losses, earlier));
+    const overlaps = assertNoOverlap(sections, ({ earlier }) => enteredDuring(losses, earlier));
     process.stdout.write(
-      `    ${how}: ${stays.length} stays, ${overlaps.length} overlaps, ${failures.length} failures, ${switches.length} new masters\n`,
+      `    ${how}: ${sections.length} sections, ${overlaps.length} overlaps, ${failures.length} failures, ${switches.length} new masters\n`,
     );
     // While nobody answers a release may fail and a lease may be lost, but no wait of 25 s runs out.
     for (const { what } of failures) expect(what).toMatch(/^LOCK_(LOST|BACKEND) /);
     for (const library of libraries) {
-      const recovered = recoveryMs(stays, failedAt, library);
+      const recovered = recoveryMs(sections, failedAt, library);
       figure(`master ${how}: ${library} has taken every lock again after`, recovered);
-      const told = switches.map((at) => Math.round(at - failedAt)).join(', ');
-      expect(recovered, `${library}; new masters were told after ${told} ms`).toBeLessThan(
+      const announced = switches.map((at) => Math.round(at - failedAt)).join(', ');
+      expect(recovered, `${library}; new masters were announced after ${announced} ms`).toBeLessThan(
         2 * DOWN_AFTER_MS + TTL_MS + SLACK_MS,
       );
     }
-    await assertSurvivedOrTold(held, master);
+    await assertSurvivedOrReported(held, master);
   });
 });
 
-/** Whoever was not told of a loss has the lock, on the new master too. */
-async function assertSurvivedOrTold(held: readonly Held[], master: RedisServer): Promise<void> {
+/** A holder whose lease was not reported lost has the lock, on the new master too. */
+async function assertSurvivedOrReported(held: readonly Held[], master: RedisServer): Promise<void> {
   let survived = 0;
   for (const { worker, name, ttlMs, lease } of held) {
-    const { aborted, reason, validForMs } = await worker.state(lease.id);
+    const { aborted, reason, validForMs } = await worker.call.state(lease.id);
     if (aborted) {
       expect(ttlMs, `${name} was lost: ${reason}`).toBe(TTL_MS);
       expect(reason).toMatch(/^(unconfirmed|expired|force-released|taken-over)$/);
@@ -146,8 +154,10 @@ async function assertSurvivedOrTold(held: readonly Held[], master: RedisServer):
     survived += 1;
     expect(validForMs).toBeGreaterThan(0);
     expect(await master.command('GET', `lock:${name}`)).toContain(lease.acquisitionId);
-    await worker.release(lease.id);
+    await worker.call.release(lease.id);
     expect(await master.command('EXISTS', `lock:${name}`)).toBe(0);
   }
-  process.stdout.write(`    ${survived} of ${held.length} held leases survived, the others were told lost\n`);
+  process.stdout.write(
+    `    ${survived} of ${held.length} held leases survived, the others were reported lost\n`,
+  );
 }

@@ -2,11 +2,11 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisServer } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { libraries } from '../src/redis/open-client.ts';
-import { assertNoOverlap, assertTokensRise, assertWithinLimit, together } from './judge.ts';
-import { Lab } from './lab.ts';
-import type { Kind } from './worker-orders.ts';
-import type { WorkerProcess } from './worker-process.ts';
+import { libraries } from '../src/harnesses/redis/open-client.ts';
+import type { Worker } from '../src/fault-lab/fault-lab.ts';
+import type { LockKind } from '../src/fault-lab/worker/commands.ts';
+import Lab from './lab.ts';
+import { assertNoOverlap, assertTokensRise, assertWithinLimit, together } from './load-history.ts';
 
 /** `STORM_MS=600000` looks for what five seconds do not find. */
 const STORM_MS = Number(process.env['STORM_MS'] ?? 5_000);
@@ -14,7 +14,7 @@ const TTL_MS = 800;
 const LIMIT = 3;
 
 const RESOURCES = ['stock', 'report', 'pool', 'till'];
-const KINDS: Readonly<Record<string, readonly Kind[]>> = {
+const KINDS: Readonly<Record<string, readonly LockKind[]>> = {
   report: ['shared', 'exclusive', 'shared'],
   pool: [
     { permits: LIMIT, weight: 1 },
@@ -24,7 +24,7 @@ const KINDS: Readonly<Record<string, readonly Kind[]>> = {
 
 interface Fault {
   readonly what: string;
-  do(redis: RedisServer, workers: readonly WorkerProcess[]): Promise<unknown>;
+  do(redis: RedisServer, workers: readonly Worker[]): Promise<unknown>;
 }
 
 /** None of them takes data from the server: nothing excuses two inside. */
@@ -64,13 +64,13 @@ const FAULTS: readonly Fault[] = [
 describe('a storm of faults, at random', { timeout: STORM_MS + 60_000 }, () => {
   it('lets no two in that exclude each other, nor more than there are permits; tokens rise', async () => {
     await using lab = new Lab();
-    const redis = await lab.redis();
+    const redis = await lab.server();
     const backend = { claimMs: 300, checkIntervalMs: 200 };
     const workers = await Promise.all(
-      [...libraries, ...libraries].map((library) => lab.worker(library, redis, { ttlMs: TTL_MS, backend })),
+      [...libraries, ...libraries].map((library) => lab.worker(redis, { library, ttlMs: TTL_MS, backend })),
     );
     const load = { resources: RESOURCES, kinds: KINDS, loops: 4, holdMs: 3, waitMs: 20_000 };
-    await Promise.all(workers.map((worker) => worker.startLoad(load)));
+    await Promise.all(workers.map((worker) => worker.call.startLoad(load)));
     const met = new Map<string, number>();
     for (const end = performance.now() + STORM_MS; performance.now() < end; ) {
       await sleep(randomInt(60));
@@ -78,15 +78,15 @@ describe('a storm of faults, at random', { timeout: STORM_MS + 60_000 }, () => {
       await fault.do(redis, workers);
       met.set(fault.what, (met.get(fault.what) ?? 0) + 1);
     }
-    const { stays, failures, unhandled } = together(
-      await Promise.all(workers.map((worker) => worker.stopLoad())),
+    const { sections, failures, unhandled } = together(
+      await Promise.all(workers.map((worker) => worker.call.stopLoad())),
     );
     const faults = [...met].map(([what, times]) => `${times} × ${what}`).join(', ');
-    process.stdout.write(`    ${stays.length} stays, ${failures.length} failures; ${faults}\n`);
-    assertNoOverlap(stays);
-    assertWithinLimit(stays, LIMIT);
-    assertTokensRise(stays);
-    expect(stays.length).toBeGreaterThan(STORM_MS / 20);
+    process.stdout.write(`    ${sections.length} sections, ${failures.length} failures; ${faults}\n`);
+    assertNoOverlap(sections);
+    assertWithinLimit(sections, LIMIT);
+    assertTokensRise(sections);
+    expect(sections.length).toBeGreaterThan(STORM_MS / 20);
     expect(unhandled).toEqual([]);
     // A release whose connection broke, and the lease of a process that stood still.
     for (const { what } of failures) expect(what).toMatch(/^LOCK_BACKEND Could not release|^LOCK_LOST /);

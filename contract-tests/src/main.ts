@@ -1,8 +1,7 @@
 /**
- * `npm run conformance -- <backend> [--seed N] [--only CASE]…`: runs the suite on one backend, prints the outcomes and
- * writes the report. With the seed that a failure names, its random choices are the same again.
+ * `npm run conformance -- <backend> [--seed N] [--only CASE]…`: runs the suite on one backend, prints the outcomes and writes the
+ * report. The seed of a failure repeats its random choices.
  */
-import { readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import {
   type CaseResult,
@@ -11,15 +10,11 @@ import {
   harnessIn,
   type Outcome,
   runConformance,
+  warnIfKeptOpen,
   writeReport,
 } from '@locks/core/conformance';
+import { harnessNames, harnessUrl } from './harness-names.ts';
 import { reportDirectory } from './report-directory.ts';
-
-const harnesses = new URL('./harnesses/', import.meta.url);
-const backends = readdirSync(harnesses)
-  .filter((file) => file.endsWith('.ts'))
-  .map((file) => file.slice(0, -'.ts'.length))
-  .sort();
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -31,16 +26,17 @@ const { values, positionals } = parseArgs({
 });
 const [backend] = positionals;
 if (values.list) {
-  console.log(backends.join('\n'));
-} else if (backend === undefined || !backends.includes(backend)) {
+  console.log(harnessNames.join('\n'));
+} else if (backend === undefined || !harnessNames.includes(backend)) {
   const problem =
     backend === undefined ? 'Which backend?' : `There is no backend ${JSON.stringify(backend)}.`;
-  console.error(`${problem} There are: ${backends.join(', ')}.`);
+  console.error(`${problem} There are: ${harnessNames.join(', ')}.`);
   process.exitCode = 2;
 } else {
-  const harness = harnessIn((await import(new URL(`${backend}.ts`, harnesses).href)) as object);
+  const harness = harnessIn((await import(harnessUrl(backend).href)) as object);
   if (harness === undefined) throw new Error(`src/harnesses/${backend}.ts exports no harness.`);
   process.exitCode = await run(harness);
+  warnIfKeptOpen();
 }
 
 async function run(harness: Harness): Promise<number> {
@@ -62,7 +58,7 @@ async function run(harness: Harness): Promise<number> {
     console.log(`  ${result.outcome.padEnd(14)} ${what.padEnd(44)} ${String(result.ms).padStart(6)} ms`);
     if (result.reason !== undefined) console.log(indent(result.reason));
   }
-  // A part of the suite is no report on a backend.
+  // A run of a part of the suite writes no report.
   const file = values.only === undefined ? writeReport(report, reportDirectory) : 'no report of a part';
   const counts = new Map<Outcome, number>();
   for (const { outcome } of report.cases) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);

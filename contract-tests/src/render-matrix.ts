@@ -3,19 +3,10 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ConformanceReport, conformanceCases, type Outcome } from '@locks/core/conformance';
+import { fixtureNames, harnessNames } from './harness-names.ts';
 import { reportDirectory } from './report-directory.ts';
 
 const page = fileURLToPath(new URL('../../docs/compatibility.md', import.meta.url));
-
-/** Nobody can install these: they prove the suite, or one kind of lock in place of another. */
-const FIXTURES = [
-  'session-memory',
-  'session-sqlite',
-  'memory-write-lock',
-  'memory-semaphore',
-  'memory-all-of-one',
-  'quorum-memory',
-];
 
 const SIGNS: Readonly<Record<Outcome, string>> = {
   passed: '✓',
@@ -54,14 +45,10 @@ function readReports(): ConformanceReport[] {
     .filter(
       (report): report is ConformanceReport =>
         report.schema === 1 &&
-        !FIXTURES.includes(report.backend ?? '') &&
-        existsSync(harnessOf(report.backend ?? '')),
+        harnessNames.includes(report.backend ?? '') &&
+        !fixtureNames.includes(report.backend ?? ''),
     )
     .sort((a, b) => (a.backend < b.backend ? -1 : 1));
-}
-
-function harnessOf(backend: string): string {
-  return fileURLToPath(new URL(`./harnesses/${backend}.ts`, import.meta.url));
 }
 
 function render(all: readonly ConformanceReport[]): string {
@@ -91,7 +78,7 @@ function render(all: readonly ConformanceReport[]): string {
 function cell(report: ConformanceReport, id: string, reasons: Map<string, string>): string {
   const found = report.cases.find((one) => one.id === id);
   if (found === undefined) return 'not run';
-  // Reasons of failures have times and seeds in them, which differ from run to run.
+  // Reasons of failures contain times and seeds, which differ from run to run.
   const { outcome, reason } = found;
   if (reason === undefined || outcome === 'failed') return SIGNS[outcome];
   if (!reasons.has(reason)) reasons.set(reason, String(reasons.size + 1));

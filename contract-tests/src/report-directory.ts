@@ -1,4 +1,4 @@
 import { fileURLToPath } from 'node:url';
 
-/** Where every run writes what it found. */
+/** The folder in which every run writes its report. */
 export const reportDirectory: string = fileURLToPath(new URL('../../conformance-report', import.meta.url));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { conformanceCases, type ConformanceReport } from '@locks/core/conformance';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const GUIDE = fileURLToPath(new URL('../../docs/guides/write-a-backend.md', import.meta.url));
 // Inside the package, so that `@locks/core` resolves as it would after `npm i`.
@@ -17,7 +17,9 @@ function filesOf(guide: string): Map<string, string> {
   return new Map([...blocks].map(([, name, code]) => [name as string, code as string]));
 }
 
-const files = filesOf(readFileSync(GUIDE, 'utf8'));
+const guide = readFileSync(GUIDE, 'utf8');
+const files = filesOf(guide);
+const commands = guide.match(/^node one-case\.ts .*$/gm) ?? [];
 
 beforeAll(() => {
   rmSync(FOLDER, { recursive: true, force: true });
@@ -27,9 +29,24 @@ beforeAll(() => {
 
 afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
 
-it('has the three files, and a backend of less than 150 lines', () => {
-  expect([...files.keys()]).toEqual(['table-backend.ts', 'harness.ts', 'conformance.test.ts']);
+it('has files that can be read in one go', () => {
+  expect([...files.keys()].sort()).toEqual(
+    [
+      'table-backend.ts',
+      'harness.ts',
+      'conformance.test.ts',
+      'one-case.ts',
+      'kv-server.ts',
+      'kv-client.ts',
+      'fair-backend.ts',
+      'fair-harness.ts',
+      'fair.test.ts',
+      'slow-harness.ts',
+      'layer-harness.ts',
+    ].sort(),
+  );
   expect(files.get('table-backend.ts')?.split('\n').length).toBeLessThan(150);
+  expect(files.get('fair-backend.ts')?.split('\n').length).toBeLessThan(250);
 });
 
 it('compiles under --strict', async () => {
@@ -45,16 +62,29 @@ it('compiles under --strict', async () => {
   await run(process.execPath, [TSC, ...options, ...more, ...sources], { cwd: FOLDER });
 }, 60_000);
 
-it('conforms: every case passes or is refused as it should be', async () => {
-  const args = ['--test', '--test-reporter=tap', 'conformance.test.ts'];
-  const { stdout } = await run(process.execPath, args, { cwd: FOLDER }).catch(
-    (failure: { stdout: string }) => failure,
-  );
-  expect(stdout.match(/^ *not ok .*$[^]*?\.\.\.$/gm)?.join('\n')).toBeUndefined();
-  expect(stdout).toMatch(/^# fail 0$/m);
-  const text = readFileSync(join(FOLDER, 'conformance-report/table.json'), 'utf8');
-  const report = JSON.parse(text) as ConformanceReport;
-  expect(report.cases).toHaveLength(conformanceCases.length);
-  const outcomes = new Set(report.cases.map(({ outcome }) => outcome));
-  expect([...outcomes].sort()).toEqual(['not-applicable', 'passed']);
-}, 180_000);
+describe('every case passes or is refused as it should be', () => {
+  it.each([
+    ['conformance.test.ts', 'table'],
+    ['fair.test.ts', 'fair'],
+  ])('in %s', { timeout: 240_000 }, async (test, backend) => {
+    const args = ['--test', '--test-reporter=tap', test];
+    const { stdout } = await run(process.execPath, args, { cwd: FOLDER }).catch(
+      (failure: { stdout: string }) => failure,
+    );
+    expect(stdout.match(/^ *not ok .*$[^]*?\.\.\.$/gm)?.join('\n')).toBeUndefined();
+    expect(stdout).toMatch(/^# fail 0$/m);
+    const text = readFileSync(join(FOLDER, `conformance-report/${backend}.json`), 'utf8');
+    const report = JSON.parse(text) as ConformanceReport;
+    expect(report.cases).toHaveLength(conformanceCases.length);
+    const outcomes = new Set(report.cases.map(({ outcome }) => outcome));
+    expect([...outcomes].sort()).toEqual(['not-applicable', 'passed']);
+  });
+});
+
+it.each(commands)('runs as the page says: %s', { timeout: 60_000 }, async (command) => {
+  const [, ...args] = command.split(' ');
+  const cases = args.slice(3).toSorted();
+  const { stdout, stderr } = await run(process.execPath, args, { cwd: FOLDER });
+  expect(stderr).toBe('');
+  expect(stdout).toBe(cases.map((id) => `passed ${id} \n`).join(''));
+});

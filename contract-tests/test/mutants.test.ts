@@ -3,7 +3,7 @@ import { runMutants } from '../src/mutants/run-mutants.ts';
 
 describe('the conformance suite', () => {
   it('kills every mutant with the cases named, over three seeds, and every case kills one', {
-    timeout: 300_000,
+    timeout: 600_000,
   }, async () => {
     const { problems, mutants, casesWithoutMutant } = await runMutants();
     expect(problems).toEqual([]);

@@ -1,4 +1,4 @@
-/** What a quorum does when nodes fail, hang, or disagree. Its promises as a backend are kept by the suite itself. */
+/** Tests of a quorum whose nodes fail, hang, or disagree. The suite tests its promises as a backend. */
 import { createLocks, isLockError, type AcquireRequest, type Call, type LockBackend } from '@locks/core';
 import { delegate } from '@locks/core/conformance';
 import { quorumBackend, type QuorumOptions } from '@locks/core/quorum';
@@ -35,10 +35,10 @@ function request(resource: string, ttlMs = TTL_MS): AcquireRequest {
 }
 
 function holders(nodes: readonly Node[], name: string): string[][] {
-  return nodes.map(({ store }) => store.holders(name).map((held) => held.request.acquisitionId));
+  return nodes.map(({ store }) => store.holders(name).map(({ id }) => id));
 }
 
-/** Every call of the node hangs, or fails. */
+/** Makes every call of the node hang or fail. */
 function broken(node: Node, how: 'hangs' | 'fails'): void {
   const act = (): Promise<never> => (how === 'hangs' ? never : Promise.reject(new Error('the node is down')));
   node.backend = delegate(node.backend, {
@@ -56,7 +56,7 @@ async function settled<T>(what: () => T | Promise<T>, expected: (value: T) => bo
   await expect.poll(async () => expected(await what()), { timeout: 2_000, interval: 5 }).toBe(true);
 }
 
-test.each(['hangs', 'fails'] as const)('a lock works all the way while a minority %s', async (how) => {
+test.each(['hangs', 'fails'] as const)('a lock works while a minority %s', async (how) => {
   const nodes = nodesOf(3);
   broken(nodes[1] as Node, how);
   const locks = createLocks(quorumOf(nodes, { nodeTimeoutMs: 1_000 }), { ttlMs: TTL_MS });
@@ -95,7 +95,7 @@ test('a grant does not wait for the slowest node, and is released there too', as
   );
 });
 
-test('without a majority it is refused as soon as none is possible, and nothing is left on the others', async () => {
+test('an acquire is refused as soon as no majority is possible, and nothing is left on the other nodes', async () => {
   const nodes = nodesOf(5);
   for (const node of nodes.slice(0, 3)) broken(node, 'fails');
   broken(nodes[3] as Node, 'hangs');
@@ -118,7 +118,7 @@ test('a lost vote leaves nothing on the minority before the next try', async () 
   expect(holders(nodes, 'a')).toEqual([[rival.acquisitionId], [rival.acquisitionId], []]);
 });
 
-test('a grant of a node that answers after the vote was lost is given back', async () => {
+test('a grant of a node that answers after the vote was lost is returned', async () => {
   const nodes = nodesOf(3);
   for (const { store } of nodes.slice(0, 2)) store.acquire(request('a'), false);
   const slow = nodes[2] as Node;
@@ -138,7 +138,7 @@ test('a grant of a node that answers after the vote was lost is given back', asy
   );
 });
 
-test('a majority that came too late for its ttl is no lock, and is given back', async () => {
+test('a majority that came too late for its ttl is no lock, and is returned', async () => {
   const nodes = nodesOf(3);
   for (const node of nodes) {
     const sound = node.backend;
@@ -165,11 +165,11 @@ test('a lease is valid for as long as a majority holds, less the drift', async (
   const end = attempt.grant.countedFrom + (attempt.grant.validForMs ?? TTL_MS);
   expect(end).toBeLessThanOrEqual(call.now() + TTL_MS * 0.9 - 2);
   expect(end).toBeGreaterThan(startedAt + TTL_MS * 0.9 - 200);
-  // One node ends early: the other two are still a majority. Two: it is lost.
-  nodes[0]?.store.forget('a', attempt.grant.request.acquisitionId);
+  // After one node ended early the other two are still a majority; after the second the lease is lost.
+  nodes[0]?.store.abandon('a', attempt.grant.request.acquisitionId);
   const renew = () => quorum.renew([{ grant: attempt.grant, ttlMs: TTL_MS }], call);
   expect((await renew())[0]).toMatchObject({ status: 'held' });
-  nodes[1]?.store.forget('a', attempt.grant.request.acquisitionId);
+  nodes[1]?.store.abandon('a', attempt.grant.request.acquisitionId);
   expect((await renew())[0]).toMatchObject({ status: 'lost' });
   expect(await quorum.release(attempt.grant, call)).toBe('not-held');
 });
@@ -190,10 +190,10 @@ test('a renewal that a majority did not answer is unknown, not lost', async () =
   expect((await quorum.renew([{ grant: attempt.grant, ttlMs: TTL_MS }], call))[0]?.status).toBe('unknown');
 });
 
-test.each([1, 2, 4, 5])('of %i nodes never two halves win', async (count) => {
+test.each([1, 2, 4, 5])('of %i nodes no two halves win', async (count) => {
   const nodes = nodesOf(count);
   const one = request('a');
-  // A rival has one half, and one more where the count is odd and above one.
+  // The rival has one half of the nodes, and one more where the count is odd and above one.
   const half = Math.floor(count / 2);
   for (const { store } of nodes.slice(0, half)) store.acquire(one, false);
   const quorum = quorumOf(nodes);
@@ -243,7 +243,7 @@ test('what cannot be a quorum is refused at once', () => {
   }
 });
 
-test('it has no token and no permits, and says so', async () => {
+test('a quorum declares no token and no permits', async () => {
   const locks = createLocks(quorumBackend(nodesOf(3).map(({ backend }) => backend)));
   expect(() => locks.semaphore('a', 2)).toThrow(expect.objectContaining({ code: 'LOCK_UNSUPPORTED' }));
   const lease = await locks.lock('a').acquire();
@@ -307,7 +307,7 @@ test('a lease and its renewal are as long as the second longest of three', async
   if (attempt.status !== 'granted') throw new Error('not granted');
   const { grant } = attempt;
   const end = grant.countedFrom + (grant.validForMs ?? TTL_MS);
-  // Two of them may have answered before the third: then it is the shorter one of those.
+  // Two nodes may have answered before the third: then the shorter of their times counts.
   expect(end - startedAt).toBeLessThan(1_100);
   const [standing] = await quorum.renew([{ grant, ttlMs: TTL_MS }], call);
   expect(standing).toMatchObject({ status: 'held' });
@@ -337,7 +337,7 @@ test('a release that a majority did not answer is no answer, and can be repeated
   expect(holders(nodes, 'a')).toEqual([[], [], []]);
 });
 
-test('who holds on a minority only is not shown as a holder', async () => {
+test('a client that holds on a minority only is not shown as a holder', async () => {
   const nodes = nodesOf(3);
   nodes[0]?.store.acquire(request('a'), false);
   const quorum = quorumOf(nodes);

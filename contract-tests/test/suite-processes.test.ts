@@ -2,13 +2,13 @@ import {
   type ConformanceCase,
   type Outcome,
   runCase,
-  type Stage,
+  type CaseContext,
   startHarness,
 } from '@locks/core/conformance';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import harness from '../src/harnesses/sqlite.ts';
 
-type Child = Awaited<ReturnType<Stage['child']>>;
+type Child = Awaited<ReturnType<CaseContext['child']>>;
 
 describe('the processes of a suite', () => {
   let started: { teardown(): Promise<void> };
@@ -17,14 +17,14 @@ describe('the processes of a suite', () => {
   });
   afterAll(() => started.teardown());
 
-  it('are used again by the next case, which finds nothing of the former one', async () => {
+  it('are used again by the next case, which finds nothing of the former case', async () => {
     const name = `kept ${process.pid}`;
     let id = 0;
     const first = await pidIn('passed', async (child) => {
       ({ id } = await child.acquire(name));
     });
     const second = await pidIn('passed', async (child) => {
-      await expect(child.read(id)).rejects.toThrow(`No lease ${id} here`);
+      await expect(child.read(id)).rejects.toThrow(`There is no lease ${id} in this process`);
       expect(await child.tryAcquire(name)).toBeDefined();
     });
     expect(second).toBe(first);
@@ -34,7 +34,7 @@ describe('the processes of a suite', () => {
     ['was frozen', 'passed', (child) => [child.freeze(), child.thaw()]],
     ['was killed', 'passed', (child) => child.kill()],
     ['still waits', 'passed', waitForItself],
-    ['was to end by itself', 'passed', (child) => child.closeAndLinger()],
+    ['was to end without help', 'passed', (child) => child.closeAndLinger()],
     ['belonged to a case that failed', 'failed', () => Promise.reject(new Error('on purpose'))],
   ])('are not used again: one that %s', async (_, outcome, use) => {
     const first = await pidIn(outcome, use);
@@ -51,15 +51,15 @@ describe('the processes of a suite', () => {
   });
 });
 
-/** Runs a case with one process, and gives the process's id. */
+/** Runs a case with one process, and gives the id of that process. */
 async function pidIn(outcome: Outcome, use: (child: Child) => unknown): Promise<number> {
   let pid = 0;
   const testCase: ConformanceCase = {
     id: 'exclusion/of-a-process',
     clause: '§1.1',
     title: 'uses a process',
-    async run(stage) {
-      const child = await stage.child();
+    async run(context) {
+      const child = await context.child();
       ({ pid } = child);
       await use(child);
     },

@@ -1,41 +1,27 @@
-import { createLocks, isLockError, type Lease, type LockError } from '@locks/core';
-import { type Proxy, startProxy, startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
+import { createLocks } from '@locks/core';
+import type { Address } from '@locks/core/conformance/proxy';
+import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { type NodeZooKeeperClient, type ZooKeeperBackendOptions, zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
-import { expect } from 'vitest';
-import { nativeLibrary } from '../src/zookeeper/native-library.ts';
-import { childrenOf } from '../src/zookeeper/admin.ts';
+import { FaultLab } from '../src/fault-lab/fault-lab.ts';
+import { childrenOf } from '../src/administration/zookeeper.ts';
+import { nativeLibrary } from '../src/harnesses/zookeeper/native-library.ts';
 
 /** Short, so that the tests are; the servers of the tests have ticks of 200 ms. */
 export const SESSION_MS = 2_000;
 
-export type ZooKeeperLocks = ReturnType<typeof locksOf>;
+export type LabOptions = Partial<ZooKeeperBackendOptions & { sessionTimeoutMs: number }>;
 
-/** What a test opens, closed in reverse when the test ends, whatever happened. */
-export class Lab implements AsyncDisposable {
-  readonly #stack = new AsyncDisposableStack();
+type ZooKeeperLocks = ReturnType<typeof locksOf>;
 
-  use<T extends AsyncDisposable>(resource: T): T {
-    return this.#stack.use(resource);
-  }
-
-  defer(close: () => Promise<void>): void {
-    this.#stack.defer(close);
-  }
+export default class Lab extends FaultLab<LabOptions> {
+  readonly module = import.meta.url;
 
   async server(): Promise<ZooKeeperServer> {
     return this.use(await startZookeeper());
   }
 
-  async proxy(server: ZooKeeperServer): Promise<Proxy> {
-    return this.use(await startProxy(server, { protocol: 'raw' }));
-  }
-
-  /** Locks of one client of its own. */
-  locks(
-    at: { readonly address: string } | { readonly host: string; readonly port: number },
-    options: Partial<ZooKeeperBackendOptions & { sessionTimeoutMs: number }> = {},
-  ): ZooKeeperLocks {
+  override locks(at: Address | { readonly address: string }, options: LabOptions = {}): ZooKeeperLocks {
     const servers = 'address' in at ? at.address : `${at.host}:${at.port}`;
     return this.with({ servers, sessionTimeoutMs: SESSION_MS, ...options } as ZooKeeperBackendOptions);
   }
@@ -49,80 +35,25 @@ export class Lab implements AsyncDisposable {
   with(options: ZooKeeperBackendOptions): ZooKeeperLocks {
     return this.use(locksOf(options));
   }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#stack.disposeAsync();
-  }
 }
 
 function locksOf(options: ZooKeeperBackendOptions) {
   return createLocks(zookeeperBackend(options));
 }
 
-/** The `LockError` that `work` rejects with. */
-export async function failure(work: Promise<unknown>): Promise<LockError> {
-  const error: unknown = await work.then(
-    (value) => expect.fail(`it did not fail, and gave ${String(value)}`),
-    (reason: unknown) => reason,
-  );
-  if (!isLockError(error)) throw error;
-  return error;
-}
-
-/** Resolves when the lease's signal aborts: the reason of the loss and when it was told. */
-export function lossOf(
-  lease: Pick<Lease, 'signal'>,
-): Promise<{ readonly reason: unknown; readonly at: number }> {
-  return new Promise((resolve) => {
-    const tell = (): void => {
-      const { reason } = lease.signal;
-      resolve({ reason: isLockError(reason, 'LOCK_LOST') ? reason.reason : reason, at: performance.now() });
-    };
-    if (lease.signal.aborted) tell();
-    else lease.signal.addEventListener('abort', tell, { once: true });
-  });
-}
-
-/** Resolves with the time at which `work` did. */
-export async function timeOf<T>(work: Promise<T>): Promise<{ readonly value: T; readonly at: number }> {
-  const value = await work;
-  return { value, at: performance.now() };
-}
-
-/** A promise and whether it is settled by now. */
-export function watched<T>(work: Promise<T>): { readonly work: Promise<T>; readonly settled: boolean } {
-  const watch = { work, settled: false };
-  const settle = (): void => {
-    watch.settled = true;
-  };
-  work.then(settle, settle);
-  return watch;
-}
-
-/** For docs/backends/zookeeper.md. */
-export function figure(what: string, value: number, unit = 'ms'): void {
-  process.stdout.write(`    figure: ${what}: ${Math.round(value * 10) / 10} ${unit}\n`);
-}
-
-/** The path of a resource's line, where its name needs no encoding. */
+/** The path of a resource's queue, where its name needs no encoding. */
 export function parentOf(name: string): string {
   return `/locks/${name}`;
 }
 
-/** Resolves when `count` acquisitions wait for `name`. */
-export async function untilWaiting(locks: ZooKeeperLocks, name: string, count = 1): Promise<void> {
-  const waiting = async (): Promise<boolean> => (await locks.inspect(name)).waiters.length === count;
-  await waitUntil(waiting, { what: `${count} waiters of ${name}` });
-}
-
-/** Resolves when so many nodes stand in line. */
-export async function untilInLine(servers: string, name: string, count: number): Promise<readonly string[]> {
+/** Resolves when so many nodes are in the queue. */
+export async function untilQueued(servers: string, name: string, count: number): Promise<readonly string[]> {
   return await waitUntil(
     async () => {
-      const line = await childrenOf(servers, parentOf(name));
-      return line.length === count ? line : undefined;
+      const nodes = await childrenOf(servers, parentOf(name));
+      return nodes.length === count ? nodes : undefined;
     },
-    { what: `${count} nodes in the line of ${name}` },
+    { what: `${count} nodes in the queue of ${name}` },
   );
 }
 
@@ -133,7 +64,7 @@ export interface Traffic {
   events: number;
 }
 
-/** Counts what a client of the library asks of the server, and what the server tells by itself. */
+/** Counts what a client of the library asks of the server, and what the server sends by itself. */
 export function countTraffic(client: NodeZooKeeperClient, traffic: Traffic): void {
   const methods = client as unknown as Record<string, (...args: unknown[]) => unknown>;
   for (const name of ['create', 'remove', 'getChildren', 'getData']) {

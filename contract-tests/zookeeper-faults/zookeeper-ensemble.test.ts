@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startZookeeperEnsemble, type ZooKeeperEnsemble, type ZooKeeperServer } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type AdminClient } from '../src/zookeeper/admin.ts';
-import { figure, Lab, lossOf, SESSION_MS, timeOf, untilInLine, watched } from './lab.ts';
+import { type AdminClient } from '../src/administration/zookeeper.ts';
+import { figure, grantOf, lossOf, watched } from '../src/fault-lab/observe.ts';
+import Lab, { SESSION_MS, untilQueued } from './lab.ts';
 
 // One ensemble, hurt by one test after another.
 let ensemble: ZooKeeperEnsemble;
@@ -23,21 +24,21 @@ test.each(['node-zookeeper-client', 'zookeeper'])(
     const name = `frozen-${client}`;
     const holders = client === 'zookeeper' ? await lab.native(follower) : lab.locks(follower);
     const a = await holders.lock(name).acquire();
-    const next = timeOf(lab.locks(leader).lock(name).acquire({ waitMs: 20_000 }));
-    await untilInLine(leader.address, name, 2);
+    const next = grantOf(lab.locks(leader).lock(name).acquire({ waitMs: 20_000 }));
+    await untilQueued(leader.address, name, 2);
     const lost = lossOf(a);
     const frozenAt = performance.now();
     await follower.pause();
     try {
       const b = await next;
-      const { reason, at } = await Promise.race([lost, sleep(0, { reason: 'not told', at: Infinity })]);
+      const { reason, at } = await Promise.race([lost, sleep(0, { reason: 'not reported', at: Infinity })]);
       expect(reason).toBe('session-lost');
       expect(at).toBeLessThan(b.at);
       expect(() => a.assertValid()).toThrow();
-      expect(b.value.fencingToken).toBeGreaterThan(a.fencingToken);
-      figure(`frozen follower, ${client}: told of the loss after`, at - frozenAt);
+      expect(b.lease.fencingToken).toBeGreaterThan(a.fencingToken);
+      figure(`frozen follower, ${client}: loss reported after`, at - frozenAt);
       figure(`frozen follower, ${client}: the next one holds after`, b.at - frozenAt);
-      await b.value.release();
+      await b.lease.release();
     } finally {
       follower.resume();
     }
@@ -50,7 +51,7 @@ test('with all servers to choose from, the holder leaves the frozen follower and
   const { locks, server } = await atAFollower(lab, leader);
   const lease = await locks.lock('moved').acquire();
   const waiting = watched(lab.locks(leader).lock('moved').acquire({ waitMs: 20_000 }));
-  await untilInLine(leader.address, 'moved', 2);
+  await untilQueued(leader.address, 'moved', 2);
   await server.pause();
   try {
     await sleep(1.5 * SESSION_MS);
@@ -69,20 +70,20 @@ test('a follower that is cut from its leader answers reads, and keeps no lease a
   const [follower, leader] = [await ensemble.follower(), await ensemble.leader()];
   const cutOff = lab.locks(follower);
   const a = await cutOff.lock('cut').acquire();
-  const next = timeOf(lab.locks(leader).lock('cut').acquire({ waitMs: 20_000 }));
-  await untilInLine(leader.address, 'cut', 2);
+  const next = grantOf(lab.locks(leader).lock('cut').acquire({ waitMs: 20_000 }));
+  await untilQueued(leader.address, 'cut', 2);
   const lost = lossOf(a);
-  const mend = await ensemble.cutFromLeader(follower);
+  const heal = await ensemble.cutFromLeader(follower);
   try {
     const b = await next;
     // It still serves, and it still shows A's node.
     expect(await follower.mode()).toBe('follower');
-    const { reason, at } = await Promise.race([lost, sleep(0, { reason: 'not told', at: Infinity })]);
+    const { reason, at } = await Promise.race([lost, sleep(0, { reason: 'not reported', at: Infinity })]);
     expect(reason).toBe('session-lost');
     expect(at).toBeLessThan(b.at);
-    await b.value.release();
+    await b.lease.release();
   } finally {
-    await mend();
+    await heal();
   }
   // The cut off client comes back with a new session.
   const again = await cutOff.lock('cut').acquire({ waitMs: 20_000 });
@@ -100,7 +101,7 @@ test('a killed leader costs neither a hold nor a waiter', async () => {
   const holders = lab.locks(all, options);
   const lease = await holders.lock('leader').acquire();
   const waiting = watched(lab.locks(all, options).lock('leader').acquire({ waitMs: 20_000 }));
-  await untilInLine(second.address, 'leader', 2);
+  await untilQueued(second.address, 'leader', 2);
   const killedAt = performance.now();
   await leader.kill();
   const other = await lab

@@ -1,8 +1,9 @@
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import type { NodeZooKeeperClient } from '@locks/zookeeper';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { childrenOf } from '../src/zookeeper/admin.ts';
-import { countTraffic, figure, Lab, parentOf, requestsOf, type Traffic, untilInLine } from './lab.ts';
+import { childrenOf } from '../src/administration/zookeeper.ts';
+import { figure } from '../src/fault-lab/observe.ts';
+import Lab, { parentOf, untilQueued, countTraffic, requestsOf, type Traffic } from './lab.ts';
 
 const WAITERS = 500;
 
@@ -47,7 +48,7 @@ test('500 waiters: a release fires at most two watches, and costs the same howev
   const waiting = Array.from({ length: WAITERS }, (_, index) =>
     (index % 2 ? one : two).lock('herd').acquire({ waitMs: 60_000 }),
   );
-  await untilInLine(server.address, 'herd', WAITERS + 1);
+  await untilQueued(server.address, 'herd', WAITERS + 1);
   // One for each waiter's predecessor.
   await waitUntil(async () => (await server.figure('watch_count')) >= WAITERS, { what: 'all watches' });
   let held = first;
@@ -69,7 +70,7 @@ test('500 waiters: a release fires at most two watches, and costs the same howev
   expect(requestsOf(traffic)).toBeLessThanOrEqual(4 * handOffs);
   await Promise.all([one.close(), two.close()]);
   await Promise.allSettled(rest);
-  await untilInLine(server.address, 'herd', 0);
+  await untilQueued(server.address, 'herd', 0);
 });
 
 test('nodes of resources that nobody uses are tidied away, while others come and go', async () => {

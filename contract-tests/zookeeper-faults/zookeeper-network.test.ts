@@ -2,20 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { type NodeZooKeeperClient, zookeeperBackend } from '@locks/zookeeper';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { childrenOf, withAdmin } from '../src/zookeeper/admin.ts';
-import {
-  countTraffic,
-  failure,
-  Lab,
-  lossOf,
-  parentOf,
-  SESSION_MS,
-  timeOf,
-  type Traffic,
-  untilInLine,
-  untilWaiting,
-  watched,
-} from './lab.ts';
+import { childrenOf, withAdmin } from '../src/administration/zookeeper.ts';
+import { failure, untilWaiting, watched } from '../src/fault-lab/observe.ts';
+import Lab, { parentOf, untilQueued, countTraffic, type Traffic } from './lab.ts';
 
 let server: ZooKeeperServer;
 
@@ -37,7 +26,7 @@ test.concurrent('the reply to a create is lost: its node is adopted, and there i
   await (await locks.lock('lost-create').acquire()).release();
   proxy.blackhole({ direction: 'toClient' });
   const acquiring = watched(locks.lock('lost-create').acquire({ waitMs: 20_000 }));
-  const [node] = await untilInLine(server.address, 'lost-create', 1);
+  const [node] = await untilQueued(server.address, 'lost-create', 1);
   expect(acquiring.settled).toBe(false);
   await proxy.heal();
   const lease = await acquiring.work;
@@ -67,15 +56,15 @@ test.concurrent('after a lost reply a node of another session is not adopted, th
     await made(parentOf('adopted'), 0);
     proxy.blackhole({ direction: 'toClient' });
     const unanswered = backend.attempt(request, true, call).catch((error: unknown) => error);
-    await untilInLine(server.address, 'adopted', 1);
+    await untilQueued(server.address, 'adopted', 1);
     // As one of an earlier session of the same client, which the server has not ended yet.
     await made(`${parentOf('adopted')}/x.the-id.-000000001`, 1);
     await proxy.heal();
     expect(await unanswered).toMatchObject({ code: 'CONNECTION_LOSS' });
     const attempt = await backend.attempt(request, true, call);
     expect(attempt.status).toBe('granted');
-    const line = await untilInLine(server.address, 'adopted', 1);
-    expect(line[0]).not.toContain('-000000001');
+    const nodes = await untilQueued(server.address, 'adopted', 1);
+    expect(nodes[0]).not.toContain('-000000001');
     if (attempt.status === 'granted') expect(await backend.release(attempt.grant, call)).toBe('released');
   });
   await backend.close();
@@ -112,12 +101,12 @@ test.concurrent('the reply to a create is lost, and the caller gives up: no orph
   await (await locks.lock('orphan').acquire()).release();
   proxy.blackhole({ direction: 'toClient' });
   const fails = failure(locks.lock('orphan').acquire({ waitMs: 300 }));
-  await untilInLine(server.address, 'orphan', 1);
+  await untilQueued(server.address, 'orphan', 1);
   expect((await fails).code).toBe('LOCK_BACKEND');
   // By now core has given up on the abandon too.
   await sleep(1_500);
   await proxy.heal();
-  await untilInLine(server.address, 'orphan', 0);
+  await untilQueued(server.address, 'orphan', 0);
   const lease = await lab.locks(server).lock('orphan').tryAcquire();
   expect(lease).toBeDefined();
   await lease?.release();
@@ -178,7 +167,7 @@ describe.concurrent('a downgrade whose replies are lost', () => {
     expect(await childrenOf(server.address, parentOf('unanswered-1'))).toEqual([]);
   });
 
-  test('the hold goes on as a shared one, whose deletion is told', async () => {
+  test('the hold goes on as a shared one, whose deletion is reported', async () => {
     await using lab = new Lab();
     const { backend, grant } = await unanswered(lab, 'unanswered-2', { guarded: true });
     // Answered after what the reconnect itself asks for, and after what follows from that.
@@ -190,7 +179,7 @@ describe.concurrent('a downgrade whose replies are lost', () => {
     expect(await others.readWriteLock('unanswered-2').write.tryAcquire()).toBeUndefined();
     expect(await backend.downgrade?.(grant, call)).toEqual({ status: 'held' });
     await others.forceRelease('unanswered-2', { acquisitionId: 'downgraded' });
-    await waitUntil(() => grant.lost?.aborted, { what: 'the loss to be told' });
+    await waitUntil(() => grant.lost?.aborted, { what: 'the loss to be reported' });
     expect(grant.lost?.reason).toBe('force-released');
     await reader.release();
   });
@@ -219,76 +208,4 @@ describe.concurrent('a downgrade whose replies are lost', () => {
     expect(await backend.release(attempt.grant, call)).toBe('released');
     expect(await childrenOf(server.address, parentOf('half'))).toEqual([]);
   });
-});
-
-test.concurrent('a cut connection within the session costs neither a hold nor a waiter', async () => {
-  await using lab = new Lab();
-  const [first, second] = [await lab.proxy(server), await lab.proxy(server)];
-  const options = { sessionTimeoutMs: 8_000 };
-  const lease = await lab.locks(first, options).lock('rst').acquire();
-  const waiting = watched(lab.locks(second, options).lock('rst').acquire({ waitMs: 20_000 }));
-  await untilWaiting(lab.locks(server), 'rst');
-  first.cut();
-  second.cut();
-  await sleep(300);
-  lease.assertValid();
-  expect(waiting.settled).toBe(false);
-  await lease.release();
-  await (await waiting.work).release();
-});
-
-test.concurrent('a watch that fired while the waiter was cut off is not lost', async () => {
-  await using lab = new Lab();
-  const proxy = await lab.proxy(server);
-  const lease = await lab.locks(server).lock('missed').acquire();
-  const waiting = timeOf(
-    lab.locks(proxy, { sessionTimeoutMs: 8_000 }).lock('missed').acquire({ waitMs: 20_000 }),
-  );
-  await untilWaiting(lab.locks(server), 'missed');
-  // Until its watch is set.
-  await sleep(200);
-  proxy.refuse();
-  proxy.cut();
-  await lease.release();
-  await proxy.heal();
-  const healedAt = performance.now();
-  const next = await waiting;
-  expect(next.at - healedAt).toBeLessThan(4_000);
-  await next.value.release();
-});
-
-test.concurrent('a holder in a black hole is told of the loss before the next one holds', async () => {
-  await using lab = new Lab();
-  const proxy = await lab.proxy(server);
-  const lease = await lab.locks(proxy).lock('hole').acquire();
-  const lost = lossOf(lease);
-  const others = lab.locks(server);
-  const waiting = timeOf(others.lock('hole').acquire({ waitMs: 20_000 }));
-  await untilWaiting(others, 'hole');
-  const startedAt = performance.now();
-  proxy.refuse();
-  proxy.blackhole();
-  const [{ reason, at }, next] = await Promise.all([lost, waiting]);
-  expect(reason).toBe('session-lost');
-  expect(at).toBeLessThan(next.at);
-  expect(at - startedAt).toBeLessThan(SESSION_MS);
-  await next.value.release();
-});
-
-test.concurrent('a waiter in a black hole ends within waitMs, and stands in nobody’s way', async () => {
-  await using lab = new Lab();
-  const proxy = await lab.proxy(server);
-  const others = lab.locks(server);
-  const lease = await others.lock('waiter-hole').acquire();
-  const startedAt = performance.now();
-  const fails = failure(lab.locks(proxy).lock('waiter-hole').acquire({ waitMs: 4_000 }));
-  await untilWaiting(others, 'waiter-hole');
-  proxy.refuse();
-  proxy.blackhole();
-  expect((await fails).code).toBe('LOCK_BACKEND');
-  expect(performance.now() - startedAt).toBeLessThan(8_000);
-  await waitUntil(async () => (await others.inspect('waiter-hole')).waiters.length === 0, {
-    what: 'the waiter to be gone',
-  });
-  await lease.release();
 });

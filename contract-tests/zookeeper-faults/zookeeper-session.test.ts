@@ -10,8 +10,9 @@ import {
   endSession,
   sessionOf,
   type Victim,
-} from '../src/zookeeper/admin.ts';
-import { failure, figure, Lab, lossOf, parentOf, SESSION_MS, untilInLine, untilWaiting } from './lab.ts';
+} from '../src/administration/zookeeper.ts';
+import { failure, figure, lossOf, untilWaiting } from '../src/fault-lab/observe.ts';
+import Lab, { SESSION_MS, parentOf, untilQueued } from './lab.ts';
 
 let server: ZooKeeperServer;
 
@@ -37,7 +38,7 @@ test.concurrent('the end of a session ends its leases, and the backend goes on w
   await again.release();
 });
 
-test.concurrent('a waiter outlives the end of its session: it waits again, at the end of the line', async () => {
+test.concurrent('a waiter outlives the end of its session: it waits again, at the end of the queue', async () => {
   await using lab = new Lab();
   const sessions: Victim[] = [];
   const others = lab.locks(server);
@@ -51,16 +52,16 @@ test.concurrent('a waiter outlives the end of its session: it waits again, at th
   await endSession(server.address, sessions[0] as Victim);
   await waitUntil(
     async () => {
-      const line = await childrenOf(server.address, parentOf('waiter-expired'));
-      return line.length === 2 && line.some((node) => !before.includes(node));
+      const nodes = await childrenOf(server.address, parentOf('waiter-expired'));
+      return nodes.length === 2 && nodes.some((node) => !before.includes(node));
     },
-    { what: 'the waiter to be in line again' },
+    { what: 'the waiter to be queued again' },
   );
   await holder.release();
   await (await waiting).release();
 });
 
-test.concurrent('a node deleted by hand is told to its holder within one message', async () => {
+test.concurrent('a node deleted by hand is reported to its holder within one message', async () => {
   await using lab = new Lab();
   const locks = lab.locks(server);
   const lease = await locks.lock('deleted').acquire();
@@ -73,7 +74,7 @@ test.concurrent('a node deleted by hand is told to its holder within one message
   const { reason, at } = await lost;
   expect(reason).toBe('force-released');
   expect(at - deletedAt).toBeLessThan(1_000);
-  figure('own node deleted: told after', at - deletedAt);
+  figure('own node deleted: reported after', at - deletedAt);
   const other = await locks.lock('deleted').acquire();
   await other.release();
 });
@@ -84,14 +85,14 @@ test.concurrent('a waiter whose node was deleted by hand waits again', async () 
   const lease = await locks.lock('waiter-deleted').acquire();
   const waiting = lab.locks(server).lock('waiter-deleted').acquire({ waitMs: 20_000 });
   await untilWaiting(locks, 'waiter-deleted');
-  const line = await childrenOf(server.address, parentOf('waiter-deleted'));
-  const node = line.find((name) => !name.includes(lease.acquisitionId));
+  const nodes = await childrenOf(server.address, parentOf('waiter-deleted'));
+  const node = nodes.find((name) => !name.includes(lease.acquisitionId));
   await deleteNode(server.address, `${parentOf('waiter-deleted')}/${node}`);
   await lease.release();
   await (await waiting).release();
 });
 
-test.concurrent('a given client is used and never closed, and the end of its session is told', async () => {
+test.concurrent('a given client is used and never closed, and the end of its session is reported', async () => {
   await using lab = new Lab();
   const client = await connectClient(server.address, SESSION_MS);
   const locks = lab.with({ client });
@@ -111,7 +112,7 @@ test.concurrent('a given client is used and never closed, and the end of its ses
   expect((refused.cause as { code: string }).code).toBe('AUTH_FAILED');
 });
 
-test.concurrent('a new session that a server gives without a word loses all leases of the old one', async () => {
+test.concurrent('a new session that a server gives unasked loses all leases of the old one', async () => {
   await using lab = new Lab();
   const proxy = await lab.proxy(server);
   const client = await connectClient(`${proxy.host}:${proxy.port}`, 8_000);
@@ -141,15 +142,15 @@ test.concurrent('a given client that was silent for too long and comes back leav
   proxy.stall({ direction: 'toClient' });
   expect((await lost).reason).toBe('session-lost');
   // Its requests arrived all the while, so the session lives on.
-  await untilInLine(server.address, 'revived', 1);
+  await untilQueued(server.address, 'revived', 1);
   await proxy.heal();
   const other = await locks.lock('unrelated').acquire({ waitMs: 20_000 });
-  await untilInLine(server.address, 'revived', 0);
+  await untilQueued(server.address, 'revived', 0);
   await other.release();
   client.close();
 });
 
-test.concurrent('a waiter of a given client that was silent for too long leaves no second node in line', async () => {
+test.concurrent('a waiter of a given client that was silent for too long leaves no second node in the queue', async () => {
   await using lab = new Lab();
   const proxy = await lab.proxy(server);
   const client = await connectClient(`${proxy.host}:${proxy.port}`, 4_000);
@@ -157,19 +158,19 @@ test.concurrent('a waiter of a given client that was silent for too long leaves 
   const others = lab.locks(server);
   const holder = await others.lock('waits').acquire();
   const waiting = locks.lock('waits').acquire({ waitMs: 60_000 });
-  const [first] = (await untilInLine(server.address, 'waits', 2)).filter((node) => node.startsWith('x'));
+  const [first] = (await untilQueued(server.address, 'waits', 2)).filter((node) => node.startsWith('x'));
   expect(first).toBeDefined();
   proxy.stall({ direction: 'toClient' });
-  // Two thirds of its time: the session is taken for lost here, and lives on at the server.
+  // Two thirds of its time: the session counts as lost here, and lives on at the server.
   await sleep(3_500);
   await proxy.heal();
-  // What is sent first on the new view of the session buries the place of the old one.
+  // The first request of the new session deletes the node of the old one.
   await sleep(1_500);
-  await untilInLine(server.address, 'waits', 2);
+  await untilQueued(server.address, 'waits', 2);
   await holder.release();
   const lease = await waiting;
   await lease.release();
-  await untilInLine(server.address, 'waits', 0);
+  await untilQueued(server.address, 'waits', 0);
   await (await others.lock('waits').acquire({ waitMs: 10_000 })).release();
   client.close();
 });
@@ -200,4 +201,15 @@ test.concurrent('a connect that was given up cuts no later connection', async ()
   await sleep(SESSION_MS + 500);
   expect(cuts).toEqual([]);
   await lease.release();
+});
+
+test.concurrent('tokens rise over the restart of a killed server, also of a resource that was tidied away', async () => {
+  await using lab = new Lab();
+  const own = await lab.server();
+  const first = await lab.locks(own, { tidyMs: 100 }).lock('stock').acquire();
+  await first.release();
+  await own.restart();
+  const second = await lab.locks(own).lock('stock').acquire();
+  expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+  await second.release();
 });

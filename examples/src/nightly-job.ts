@@ -4,7 +4,7 @@
  */
 import type { LockManager } from '@locks/core';
 
-/** Where it stands what was done: a table of one's own database. */
+/** The record of what was done: a table of the application's own database. */
 export interface JobLog {
   isDone(job: string, night: string): Promise<boolean>;
   markDone(job: string, night: string): Promise<void>;
@@ -19,13 +19,17 @@ export async function runOnce(
   night: string,
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<Outcome> {
-  // Nobody queues for a job that somebody else is doing.
-  await using lease = await locks.lock(`job:${job}`).tryAcquire({ ttlMs: 60_000 });
+  // A machine does not wait for a job that another one is doing.
+  const lease = await locks.lock(`job:${job}`).tryAcquire({ ttlMs: 60_000 });
   if (lease === undefined) return 'somebody-is-at-it';
-  if (await log.isDone(job, night)) return 'already-done';
-  await work(lease.signal);
-  // The work may have taken hours: what is written now must still be ours to write.
-  lease.assertValid();
-  await log.markDone(job, night);
-  return 'ran';
+  try {
+    if (await log.isDone(job, night)) return 'already-done';
+    await work(lease.signal);
+    // The work may have taken hours: what is written now must still be ours to write.
+    lease.assertValid();
+    await log.markDone(job, night);
+    return 'ran';
+  } finally {
+    await lease.release();
+  }
 }

@@ -39,7 +39,7 @@ export class SharedCache<T> {
   #rebuild(): Promise<T> {
     return this.#lock.write.run(
       async (lease) => {
-        // Somebody else may have built it while this one waited for its turn.
+        // Another one may have built it while this one waited for its turn.
         const built = await this.#fresh();
         if (built !== undefined) return built.value;
         const value = await this.#options.build(lease.signal);

@@ -4,7 +4,7 @@
  */
 import { isLockError, type LockManager } from '@locks/core';
 
-/** A table `stock (sku, units, fence)`. A real one does this in one `UPDATE … WHERE fence < $token`. */
+/** A table `stock (sku, units, fence)`. */
 export class StockTable {
   readonly #rows = new Map<string, { units: number; fence: bigint }>();
 
@@ -16,7 +16,10 @@ export class StockTable {
     return this.#rows.get(sku)?.units ?? 0;
   }
 
-  /** Writes unless a later holder has written: whether it did. */
+  /**
+   * Writes unless a later holder has written: whether it did. A real one is `UPDATE … SET …, fence = $token WHERE sku = $sku
+   * AND fence <= $token`, and reads whether a row was written. `<=`: the same lease may write twice.
+   */
   async update(sku: string, units: number, fence: bigint): Promise<boolean> {
     const row = this.#rows.get(sku);
     if (row === undefined || row.fence > fence) return false;

@@ -24,7 +24,7 @@ export async function freshToken(
   const known = await store.read();
   if (known !== undefined && known.expiresAt > now) return known.value;
   return locks.request('token', async () => {
-    // Somebody may have refreshed it while this one waited.
+    // Another one may have refreshed the token while this one waited.
     const current = await store.read();
     if (current !== undefined && current.expiresAt > now) return current.value;
     const token = await refresh();

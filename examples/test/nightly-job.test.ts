@@ -11,7 +11,7 @@ function jobLog(): JobLog {
   };
 }
 
-it('runs once a night, whoever starts it and when', async () => {
+it('runs once a night, on whichever machine and whenever it is started', async () => {
   const store = new MemoryStore();
   const machines = Array.from({ length: 3 }, () => createLocks(memoryBackend(store)));
   const log = jobLog();

@@ -46,7 +46,7 @@ it('says that it is busy when no connection came free in time', async () => {
   await locks.close();
 });
 
-it('refuses a machine that was told another number', async () => {
+it('refuses a machine that was given another number', async () => {
   const [ours, theirs] = machines(2) as [LockManager, LockManager];
   await using lease = await theirs.semaphore('mail-api', 6).acquire();
   const mailer = new Mailer(ours, async () => {});

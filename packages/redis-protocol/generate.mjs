@@ -1,5 +1,5 @@
-// Embeds src/scripts/*.lua into src/generated/scripts.ts: comments and indentation stripped. Fragments stand there once,
-// and scripts are put together from them: so an application does not carry them many times.
+// Embeds src/scripts/*.lua into src/generated/scripts.ts, without comments, indentation and spaces around operators. Each
+// fragment stands there once, and scripts are put together from them, so that an application carries it once.
 // `node generate.mjs --check` fails when the generated file is not what it would write.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,8 +11,14 @@ const target = new URL('./src/generated/scripts.ts', import.meta.url);
 function lines(url) {
   return readFileSync(url, 'utf8')
     .split('\n')
-    .map((line) => line.trim())
+    .map((line) => compact(line.trim()))
     .filter((line) => line !== '' && !line.startsWith('--'));
+}
+
+/** Without spaces around operators and brackets, except in strings. Not around a minus: two of them start a comment. */
+function compact(line) {
+  const parts = line.split(/('[^']*')/);
+  return parts.map((part, at) => (at % 2 ? part : part.replace(/ *([=~<>+*/,{}()]|\.\.) */g, '$1'))).join('');
 }
 
 function literal(source) {

@@ -12,7 +12,7 @@ export interface CommandOptions {
 
 export interface CommandResult {
   readonly ok: boolean;
-  /** Both streams, as they came. */
+  /** Both streams, in the order in which their output arrived. */
   readonly output: string;
   /** The standard output alone. */
   readonly stdout: string;
@@ -20,12 +20,12 @@ export interface CommandResult {
 
 const background = new AsyncLocalStorage<boolean>();
 
-/** Commands that `work` runs get only the time that nothing else on the machine wants. */
+/** Commands that `work` runs get only processor time that no other process uses. */
 export function inBackground<T>(work: () => Promise<T>): Promise<T> {
   return background.run(true, work);
 }
 
-/** Runs a command to its end and keeps what it says. Never rejects: a command that cannot be run is a failed one. */
+/** Runs a command to its end and keeps its output. Never rejects: a command that cannot be run counts as failed. */
 export function runCommand(
   command: string,
   args: readonly string[],
@@ -50,19 +50,19 @@ export function runCommand(
       both.push(Buffer.from(`\ngiven up after ${limitMs / 1_000} s: ${[command, ...args].join(' ')}\n`));
       child.kill('SIGKILL');
     }, limitMs);
-    const settle = (ok: boolean) => {
+    const finish = (ok: boolean) => {
       clearTimeout(giveUp);
       resolve({ ok, output: Buffer.concat(both).toString(), stdout: Buffer.concat(stdout).toString() });
     };
     child.once('error', (error) => {
       both.push(Buffer.from(error.message));
-      settle(false);
+      finish(false);
     });
-    child.once('close', (code) => settle(code === 0));
+    child.once('close', (code) => finish(code === 0));
   });
 }
 
-/** As a check: `undefined` when the command succeeded, else what it said. */
+/** `undefined` when the command succeeded, else its output. */
 export async function problemOf(
   command: string,
   args: readonly string[],
@@ -70,7 +70,7 @@ export async function problemOf(
 ): Promise<string | undefined> {
   const { ok, output } = await runCommand(command, args, options);
   if (ok) return undefined;
-  return output.trim() === '' ? `${[command, ...args].join(' ')} failed without a word` : output.trim();
+  return output.trim() === '' ? `${[command, ...args].join(' ')} failed without output` : output.trim();
 }
 
 function yieldToOthers(pid: number | undefined): void {
@@ -78,6 +78,6 @@ function yieldToOthers(pid: number | undefined): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // It has ended already.
+    // The process has ended already.
   }
 }

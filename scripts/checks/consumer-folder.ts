@@ -21,7 +21,7 @@ async function makeConsumer(): Promise<string> {
   const packages = await packedPackages();
   const folder = mkdtempSync(join(tmpdir(), 'consumer-'));
   cpSync(join(root, 'scripts/consumer'), folder, { recursive: true });
-  // Optional ones an application need not have: vitest, and a client that compiles at its installation.
+  // Without the optional peers that an application need not have: vitest, and a client that compiles at its installation.
   const clients = packages.flatMap(({ manifest }) =>
     Object.entries(manifest.peerDependencies ?? {}).filter(
       ([name]) => manifest.peerDependenciesMeta?.[name]?.optional !== true,

@@ -5,7 +5,7 @@ import { workspacePackages } from './workspace.ts';
 
 export interface Generator {
   readonly name: string;
-  /** Run with `--check` it compares, without it writes. */
+  /** With `--check` the program compares, otherwise it writes. */
   readonly file: string;
 }
 

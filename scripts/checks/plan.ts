@@ -1,23 +1,37 @@
 import type { Step } from './step.ts';
 import { apiStep } from './steps/api.ts';
+import { applicationSteps } from './steps/applications.ts';
 import { changesetStep } from './steps/changesets.ts';
 import { consumerSteps } from './steps/consumers.ts';
+import { layersStep } from './steps/layers.ts';
 import { packageSteps } from './steps/packages.ts';
 import { readmeStep } from './steps/readme.ts';
 import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
 import { suiteOnNodesStep } from './steps/suite-on-nodes.ts';
-import { testSteps } from './steps/tests.ts';
+import { quickConformanceStep, testSteps } from './steps/tests.ts';
+import { wordsStep } from './steps/words.ts';
 
 /** Every step of `npm test`, in the order of the summary. */
 export const steps: readonly Step[] = [
   ...sourceSteps,
+  wordsStep,
+  layersStep,
   ...packageSteps,
   apiStep,
   sizeStep,
   ...consumerSteps,
+  ...applicationSteps,
   readmeStep,
   changesetStep,
   suiteOnNodesStep,
   ...testSteps,
+];
+
+/** The steps of `npm test -- --quick`, for which a contributor waits after each change. */
+export const quickSteps: readonly Step[] = [
+  ...steps.filter(
+    ({ name }) => ['format', 'lint', 'types', 'words', 'layers'].includes(name) || name.startsWith('unit:'),
+  ),
+  quickConformanceStep,
 ];

@@ -1,4 +1,4 @@
-/** As vitest's JSON reporter tells of it. */
+/** A test file in the report of vitest's JSON reporter. */
 export interface TestFile {
   readonly name: string;
   readonly status: 'passed' | 'failed';
@@ -12,23 +12,24 @@ export interface TestFile {
 
 export interface Failure {
   readonly file: string;
-  /** Of the test; absent where the process of the whole file ended. */
+  /** The title of the test; absent where the process of the whole file ended. */
   readonly title?: string;
-  /** With the first line of what was wrong. */
-  readonly told: string;
+  /** The test with the first line of its error. */
+  readonly summary: string;
 }
 
-/** More than this is not a matter of chance. */
+/** More than five failures, or in a large step more than one of 200 tests, are not a matter of chance. */
 const MOST = 5;
+const MOST_SHARE = 1 / 200;
 
 /**
- * What failed in a run, if a bound of time that a busy machine missed, or a native module that ended the process, may
- * explain it all; else nothing. Not to be explained are a violation of safety, a file that cannot be loaded, and many
- * failures. An error that no test caught may be what a failed test left behind, and counts by itself when there is none.
+ * The failures of a run, if a time limit that a busy machine missed, or a native module that ended the process, may explain
+ * all of them; else none. A violation of safety, a file that cannot be loaded, and many failures are never explained so. An
+ * error that no test caught may come from a failed test; where no test failed, it counts.
  */
 export function chanceFailures(files: readonly TestFile[], output: string): readonly Failure[] {
   const ended = [...output.matchAll(/Worker exited unexpectedly with (signal \w+) .*test file (.+)$/gm)].map(
-    ([, signal, file = '']) => ({ file, told: `${file}: its process ended by ${signal}` }),
+    ([, signal, file = '']) => ({ file, summary: `${file}: its process ended by ${signal}` }),
   );
   const failed = files
     .filter(({ name, status }) => status === 'failed' && !ended.some(({ file }) => file === name))
@@ -36,8 +37,9 @@ export function chanceFailures(files: readonly TestFile[], output: string): read
       assertionResults.filter(({ status }) => status === 'failed').map((test) => ({ ...test, file })),
     );
   const tests = failed.flat();
+  const count = files.reduce((sum, { assertionResults }) => sum + assertionResults.length, 0);
   const explained =
-    tests.length + ended.length <= MOST &&
+    tests.length + ended.length <= Math.max(MOST, count * MOST_SHARE) &&
     failed.every((ofFile) => ofFile.length > 0) &&
     !tests.some(({ failureMessages }) => failureMessages.some((text) => text.includes('SafetyViolation')));
   if (!explained) return [];
@@ -45,14 +47,14 @@ export function chanceFailures(files: readonly TestFile[], output: string): read
     ...ended,
     ...tests.map(({ file, title, fullName, failureMessages: [message = ''] }) => {
       const [first = ''] = message.split('\n');
-      return { file, title, told: `${fullName}: ${first}` };
+      return { file, title, summary: `${fullName}: ${first}` };
     }),
   ];
 }
 
 /**
- * Arguments for vitest that select these tests, one at a time, or their files where one of them is a whole file: that has
- * hundreds of tests, which run beside each other as they always do.
+ * Arguments for vitest that select these tests, to run one at a time, or their files where one failure is of a whole file:
+ * that has hundreds of tests, which run concurrently as they always do.
  */
 export function selectionOf(failures: readonly Failure[]): string[] {
   const files = [...new Set(failures.map(({ file }) => file))];

@@ -2,14 +2,11 @@ import { inBackground } from './command.ts';
 import type { Step, StepContext, StepReport, StepResult } from './step.ts';
 
 const TIMED_AT_ONCE = 4;
-/** One core stays with the timed ones. */
-const BESIDE_TIMED = 1;
-const STATIC_ALONE = 2;
 
 /**
- * Runs all steps, whatever fails: the timed ones and in their pauses the static ones, then one by one those that run
- * alone. What may have failed by chance is repeated when nothing else runs.
- * Gives the reports in the order of the steps.
+ * Runs all steps, whatever fails: the timed ones and in their pauses the static ones, one beside them and two after them;
+ * then those that run alone, one by one. What may have failed by chance is repeated when nothing else runs.
+ * Returns the reports in the order of the steps.
  */
 export async function runSteps(
   steps: readonly Step[],
@@ -34,21 +31,19 @@ export async function runSteps(
     onReport(report);
   };
 
-  const allOf = async (kind: Step['kind'], atOnce: number) => {
-    const rest = steps.filter((step) => step.kind === kind);
-    const worker = async () => {
-      for (let step = rest.shift(); step; step = rest.shift()) await run(step);
-    };
-    await Promise.all(Array.from({ length: atOnce }, worker));
+  const queueOf = (kind: Step['kind']) => steps.filter((step) => step.kind === kind);
+  const work = async (queue: Step[]) => {
+    for (let step = queue.shift(); step; step = queue.shift()) await run(step);
   };
-
-  const timed = steps.filter(({ kind }) => kind === 'timed');
+  const timed = queueOf('timed');
+  const statics = queueOf('static');
+  const timedRun = Promise.all(Array.from({ length: TIMED_AT_ONCE }, () => work(timed)));
   await Promise.all([
-    allOf('timed', TIMED_AT_ONCE),
-    inBackground(() => allOf('static', timed.length > 0 ? BESIDE_TIMED : STATIC_ALONE)),
+    inBackground(() => work(statics)),
+    timedRun.then(() => inBackground(() => work(statics))),
   ]);
-  for (const step of timed) await repeat(step);
-  await allOf('alone', 1);
+  for (const step of queueOf('timed')) await repeat(step);
+  await work(queueOf('alone'));
 
   return steps.flatMap((step) => reports.get(step) ?? []);
 }

@@ -6,15 +6,15 @@ import { runCommand } from './command.ts';
 import type { Step, StepReport } from './step.ts';
 
 /**
- * Installs the servers that the steps need. What cannot be had fails the run, unless the user has said beforehand that
- * he can do without (`LOCKS_ALLOW_MISSING=redis`), which CI may not say.
+ * Installs the servers that the steps need. A server that cannot be installed fails the run, unless the user allows it to be
+ * missing (`LOCKS_ALLOW_MISSING=redis`), which CI may not.
  */
 export async function installServers(steps: readonly Step[]): Promise<StepReport[]> {
   const names = new Set(steps.flatMap((step) => [...(step.needs ?? []), ...(step.uses ?? [])]));
   const allowed = process.env['CI'] ? [] : (process.env['LOCKS_ALLOW_MISSING'] ?? '').split(',');
   const reports: StepReport[] = [];
   const installer = join(root, 'test-servers/install.mjs');
-  // All in one go of the package manager; what is missing after it is told of each.
+  // One run of the package manager installs all; the runs below report each server that is still missing.
   if (names.size > 1) await runCommand(process.execPath, [installer, ...names]);
   for (const name of names) {
     const start = performance.now();
@@ -40,7 +40,7 @@ export async function installServers(steps: readonly Step[]): Promise<StepReport
   return reports;
 }
 
-/** The servers that could not be had. */
+/** The servers that could not be installed. */
 export function missingServers(reports: readonly StepReport[]): Set<ServerName> {
   const absent = reports.filter((report) => report.outcome !== 'ok').map((report) => report.name);
   return new Set(

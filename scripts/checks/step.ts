@@ -6,21 +6,23 @@ export interface Step {
   readonly name: string;
   readonly about: string;
   /**
-   * How it shares the machine: `timed` ones, which mostly wait, with three others; `static` ones take what time these leave;
-   * `alone` has it for itself, because it keeps all cores busy or measures.
+   * How the step shares the machine: a `timed` step, which mostly waits, runs beside three others; a `static` one takes the
+   * processor time that these leave; one that keeps all cores busy or measures runs `alone`.
    */
   readonly kind: 'static' | 'timed' | 'alone';
-  /** Without these it cannot run at all. */
+  /** Servers without which the step cannot run at all. */
   readonly needs?: readonly ServerName[];
-  /** Without these it leaves a part out, and says so. */
+  /** Servers without which the step leaves a part out, and reports that. */
   readonly uses?: readonly ServerName[];
+  /** The step is left out of a run that names no steps. */
+  readonly onlyWhenNamed?: boolean;
   run(context: StepContext): Promise<StepResult>;
 }
 
 export interface StepContext {
   /** The servers that cannot be started on this machine. */
   readonly missing: ReadonlySet<ServerName>;
-  /** What the user gave after a second `--`; passed to vitest. */
+  /** The user's arguments after a second `--`; passed to vitest. */
   readonly testArguments: readonly string[];
 }
 
@@ -33,8 +35,8 @@ export interface StepResult {
   /** Shown always, below the step's line: a measured figure, for example. */
   readonly notes?: readonly string[];
   /**
-   * Present when a busy machine may explain every failure: runs what failed once more, and is called when nothing runs
-   * beside it.
+   * Present when a busy machine may explain every failure: runs the failed tests once more. It is called when nothing else
+   * runs.
    */
   readonly again?: () => Promise<StepResult>;
   /** The tests that failed beside others and passed alone: each is a bug to find, but no reason to stop a change. */

@@ -2,7 +2,7 @@ import type { StepReport } from './step.ts';
 
 const shownLines = 250;
 
-/** What is said when a step ends: its line and notes, and, when it failed, what the tools said. */
+/** The report at the end of a step: its line and notes, and, when it failed, the output of the tools. */
 export function describe(report: StepReport): string {
   const lines = [lineOf(report), ...(report.notes ?? []).map((note) => `    ${note}`)];
   const output = report.again ? failuresIn(report.output) : report.output;
@@ -40,7 +40,7 @@ function lineOf({ name, seconds, outcome, passed, failed, skipped, onlyAlone }: 
   return `${outcome.padEnd(8)} ${name.padEnd(22)} ${seconds.toFixed(1).padStart(6)} s  ${counts.join(', ')}`;
 }
 
-/** Of what vitest prints, what it says of the failed tests at the end: what passes when it is repeated need not fill the log. */
+/** The failed tests at the end of vitest's output: tests that pass when they are repeated need not fill the log. */
 function failuresIn(output: string): string {
   const at = output.indexOf('Failed Tests');
   return at < 0 ? output : output.slice(output.lastIndexOf('\n', at));

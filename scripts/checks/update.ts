@@ -1,4 +1,4 @@
-// `npm run update`: writes everything anew that is generated and committed.
+// `npm run update`: regenerates all committed files that are generated.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../launcher/root.mjs';
@@ -6,7 +6,7 @@ import { problemOf } from './command.ts';
 import type { Generator } from './generators.ts';
 import { generators, matrixGenerator } from './generators.ts';
 import { updateReports } from './steps/api.ts';
-import { buildStep } from './steps/build.ts';
+import { buildStep } from './steps/turbo.ts';
 
 const problems: string[] = [];
 
@@ -14,7 +14,7 @@ await Promise.all(generators.map(run));
 const built = await buildStep.run({ missing: new Set(), testArguments: [] });
 if (built.failed > 0) problems.push(built.output);
 problems.push(...updateReports());
-// Needs the reports of a full run of the conformance suite.
+// The matrix needs the reports of a full run of the conformance suite.
 if (existsSync(matrixGenerator.file) && existsSync(join(root, 'conformance-report')))
   await run(matrixGenerator);
 

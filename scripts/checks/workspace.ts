@@ -5,8 +5,14 @@ import { root } from '../launcher/root.mjs';
 export interface Manifest {
   readonly name: string;
   readonly version: string;
+  readonly description?: string;
+  readonly keywords?: readonly string[];
+  readonly repository?: { readonly directory?: string };
+  readonly homepage?: string;
+  readonly bugs?: unknown;
   readonly private?: boolean;
-  readonly exports?: Readonly<Record<string, string | { readonly types?: string; readonly default: string }>>;
+  /** The file of every entry point that `import` gets; its types are beside it. */
+  readonly exports?: Readonly<Record<string, string | { readonly default: string }>>;
   readonly scripts?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;

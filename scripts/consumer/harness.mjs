@@ -1,4 +1,4 @@
-// The reference backend as a third party would describe his own.
+// The reference backend, described as a third party would describe its own.
 import { defineHarness } from '@locks/core/conformance';
 import { memoryBackend, MemoryStore } from '@locks/memory';
 
@@ -10,7 +10,7 @@ export const harness = defineHarness({
   createBackend: () => memoryBackend(store),
   faults: {
     async evict(resource) {
-      for (const { request } of store.holders(resource)) store.forget(resource, request.acquisitionId);
+      store.forceRelease(resource, undefined);
     },
   },
   timing: { ttlMs: 300, slackMs: 300, idleGapMs: 300 },

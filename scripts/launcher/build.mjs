@@ -19,4 +19,9 @@ export async function build(filters, env) {
 }
 
 // Nothing leaves the machine: only the local cache.
-export const turboOptions = ['--cache=local:rw', '--output-logs=errors-only', '--no-update-notifier'];
+export const turboOptions = [
+  '--cache=local:rw',
+  '--output-logs=errors-only',
+  '--no-update-notifier',
+  '--concurrency=100%',
+];

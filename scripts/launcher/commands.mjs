@@ -10,7 +10,7 @@ import { requireServers, serversOf } from './servers.mjs';
 
 export const usage = `usage: node scripts/run.mjs <command> [args…]
   demo         the main job: processes sell one stock, without and with a lock (--backend, --workers, --sales, --json)
-  test         every check (names of steps run only those; --list shows them)
+  test         every check (names of steps run only those; --list shows them; --quick runs those for the loop of a contributor)
   bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|all [--json FILE]
   conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
   build        all packages
@@ -66,7 +66,7 @@ export const commands = {
   },
 
   async exec([command = 'node', ...args]) {
-    // `pnpm install` is what mends a lockfile that does not fit, so it cannot wait for a good one.
+    // `pnpm install` repairs a lockfile that does not fit, so it must not require one that fits.
     const env = command === 'pnpm' ? childEnvironment((await bringPnpm()).folders) : (await prepare()).env;
     const { exitCode } = await runChild(command, args, { env, cwd: process.cwd() });
     return exitCode;

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { makeGuardedFolder } from './guarded-folder.mjs';
 import { say } from './say.mjs';
 
 const endByItselfMs = 3_000;
@@ -10,7 +9,8 @@ const endWhenAskedMs = 3_000;
 
 /**
  * Runs a task so that nothing of it is left afterwards, however it ends: its processes carry a mark in their
- * environment by which they are found again (Linux), and its temporary files go to one folder.
+ * environment by which they are found again (Linux), and its temporary files go to one folder. Where this process is
+ * killed and cannot clean up, the guardian of that folder does.
  * @param {NodeJS.ProcessEnv} env
  * @param {(env: NodeJS.ProcessEnv) => Promise<number>} task
  * @returns {Promise<number>} the exit code: the task's own, or 1 if it ended well but left processes behind
@@ -18,9 +18,7 @@ const endWhenAskedMs = 3_000;
 export async function leavingNothingBehind(env, task) {
   // Starts with the mark of the run that we are part of, so that the outer run finds these processes too.
   const mark = [env['LOCKS_RUN'], randomBytes(6).toString('hex')].filter(Boolean).join('.');
-  const folder = mkdtempSync(join(tmpdir(), 'locks-'));
-  // Some servers refuse to run as root, and tests drop their rights: they must get through to their own folders.
-  chmodSync(folder, 0o711);
+  const folder = await makeGuardedFolder(mark);
   let ended = false;
   try {
     const exitCode = await task({ ...env, LOCKS_RUN: mark, TMPDIR: folder });
@@ -36,12 +34,12 @@ export async function leavingNothingBehind(env, task) {
 /**
  * Ends what is left of a run.
  * @param {string} mark
- * @param {boolean} tell after an interruption leftovers are expected, after a good end they are a defect
+ * @param {boolean} report after an interruption leftovers are expected, after a good end they are a defect
  */
-async function sweep(mark, tell) {
-  if ((await goneWithin(mark, tell ? endByItselfMs : 500)).length === 0) return false;
+async function sweep(mark, report) {
+  if ((await goneWithin(mark, report ? endByItselfMs : 500)).length === 0) return false;
   for (const { pid, command } of marked(mark)) {
-    if (tell) say(`left behind, ending it: ${pid} ${command}`);
+    if (report) say(`left behind, ending it: ${pid} ${command}`);
     send(pid, 'SIGTERM');
   }
   for (const { pid } of await goneWithin(mark, endWhenAskedMs)) {

@@ -11,7 +11,7 @@ import { StepFailed } from './step-failed.mjs';
 
 const execute = promisify(execFile);
 
-// An unreachable registry is told within seconds rather than after minutes of retries.
+// An unreachable registry is reported within seconds rather than after minutes of retries.
 const npmOptions = [
   '--no-save',
   '--no-package-lock',

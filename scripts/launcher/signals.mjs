@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 
 const passedOn = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
@@ -22,18 +23,35 @@ export class Interrupted extends Error {
 
 export function listenForSignals() {
   for (const signal of passedOn) process.on(signal, () => receive(signal));
-  // A killed npm takes its shell along but does not tell us (tried: npm 11, SIGTERM).
-  if (process.env['npm_lifecycle_event'] !== undefined) stopWithParent(process.ppid);
+  if (process.env['npm_lifecycle_event'] !== undefined) stopWithNpm();
 }
 
-/** @param {number} parent */
-function stopWithParent(parent) {
-  const look = setInterval(() => {
-    if (process.ppid === parent) return;
-    clearInterval(look);
+/**
+ * npm runs us in a shell. An npm that gets SIGTERM takes its shell along and does not tell us; one that gets SIGKILL
+ * leaves the shell too (tried: npm 11). A process whose parent ends gets another parent.
+ */
+function stopWithNpm() {
+  const shell = process.ppid;
+  const npm = parentOf(shell);
+  const poll = setInterval(() => {
+    if (process.ppid === shell && parentOf(shell) === npm) return;
+    clearInterval(poll);
     receive('SIGTERM');
   }, parentLookMs);
-  look.unref();
+  poll.unref();
+}
+
+/**
+ * The parent of another process; `undefined` where there is no /proc.
+ * @param {number} pid
+ */
+function parentOf(pid) {
+  try {
+    // The second field, the name in parentheses, may contain anything.
+    return Number(/^.*\) \S (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]);
+  } catch {
+    return undefined;
+  }
 }
 
 export function throwIfInterrupted() {

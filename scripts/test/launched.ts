@@ -28,10 +28,14 @@ export function pressCtrlC({ pid }: ChildProcess): void {
   if (pid !== undefined) process.kill(-pid, 'SIGINT');
 }
 
-export async function waitUntil<T>(what: string, look: () => T | undefined, limitMs = 30_000): Promise<T> {
+export async function waitUntil<T>(
+  what: string,
+  condition: () => T | undefined,
+  limitMs = 30_000,
+): Promise<T> {
   const until = performance.now() + limitMs;
   while (performance.now() < until) {
-    const seen = look();
+    const seen = condition();
     if (seen !== undefined) return seen;
     await sleep(20);
   }

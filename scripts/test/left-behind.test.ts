@@ -37,6 +37,28 @@ describe.concurrent('a task that is run by the launcher', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
+  it('leaves no process and no temporary folder after the launcher was killed', async () => {
+    const { child, ended, started } = start('stay');
+    const { pids, folder } = await started();
+    child.kill('SIGKILL');
+    await ended;
+    await waitUntil('the end of all processes', () => !pids.some(isRunning) || undefined);
+    await waitUntil('the removal of the folder', () => !existsSync(folder) || undefined);
+  });
+
+  it('leaves no process after npm and not its shell was killed', async () => {
+    const notes = mkdtempSync(join(tmpdir(), 'notes-'));
+    // npm runs a script in a shell that waits for it.
+    const inShell = `"${hostNode}" "${launcher}" "${notes}" stay; exit $?`;
+    const npm = `require('node:child_process').spawn('sh', ['-c', ${JSON.stringify(inShell)}], { stdio: 'inherit' })`;
+    const { child } = launch(hostNode, ['-e', npm], { npm_lifecycle_event: 'demo' });
+    const started = () => readWhenThere<Started>(join(notes, 'started.json'));
+    const { pids, folder } = await waitUntil('the start of the task', started);
+    child.kill('SIGKILL');
+    await waitUntil('the end of all processes', () => !pids.some(isRunning) || undefined);
+    await waitUntil('the removal of the folder', () => !existsSync(folder) || undefined);
+  });
+
   it('fails when it ends well but leaves a process behind, which is ended', async () => {
     const { ended, started } = start('leave');
     const { exitCode, stderr } = await ended;

@@ -5,7 +5,7 @@ export interface ServerKind {
   readonly urlVariable: string;
 }
 export declare const serverKinds: Record<string, ServerKind>;
-/** Directories to look in, best first. `LOCKS_SERVER_PATH`, if set, stands for all of them. */
+/** The directories to search, best first. `LOCKS_SERVER_PATH`, if set, replaces all of them. */
 export declare function searchPath(env?: NodeJS.ProcessEnv): string[];
 export declare function lookForServer(binary: string, directories?: readonly string[]): string | undefined;
 export declare function serverKind(kind: string): ServerKind;

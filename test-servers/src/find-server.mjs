@@ -37,7 +37,7 @@ export const serverKinds = {
 const usualPlaces = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin'];
 
 /**
- * Directories to look in, best first. `LOCKS_SERVER_PATH`, if set, stands for all of them.
+ * The directories to search, best first. `LOCKS_SERVER_PATH`, if set, replaces all of them.
  * @param {NodeJS.ProcessEnv} [env]
  * @returns {string[]}
  */

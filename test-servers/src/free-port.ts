@@ -12,9 +12,9 @@ const BUS_OFFSET = 10_000;
 const given = new Set<number>();
 
 /**
- * A port of 127.0.0.1 on which nobody listens now, never given twice by this process, nor by another while this one
- * lives: a server that is away for a test finds its port free when it comes back. (On Linux; elsewhere another process may
- * be quicker.) Strangers may be, too: whoever starts a server tries again with another port.
+ * A port of 127.0.0.1 on which nobody listens now. It is returned once only by this process, and on Linux by no other process
+ * while this one lives: a server that is away for a test finds its port free when it comes back. Other programs may take it:
+ * the start of a server then tries another port.
  */
 export async function freePort({ withClusterBus = false } = {}): Promise<number> {
   for (let tries = 0; tries < 500; tries += 1) {
@@ -32,7 +32,7 @@ async function every(ports: readonly number[], holds: (port: number) => Promise<
   return !(await Promise.all(ports.map(holds))).includes(false);
 }
 
-/** Keeps other processes of these tests from the port until this one ends: by a socket without a file. */
+/** Reserves the port among the processes of these tests until this one ends, by a socket without a file. */
 async function isOurs(port: number): Promise<boolean> {
   return (
     process.platform !== 'linux' ||

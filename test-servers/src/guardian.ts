@@ -35,7 +35,7 @@ export class Guardian {
       );
       for (const waiting of this.#pending.splice(0)) waiting.reject(this.#gone);
     });
-    // In an orderly exit nothing is left for even a moment.
+    // In an orderly exit nothing is left, not even for a moment.
     process.once('exit', () => {
       this.#endAll();
     });
@@ -53,7 +53,7 @@ export class Guardian {
     });
   }
 
-  /** To be called once `pid` has been reaped, since its number may then be given to a stranger. */
+  /** To be called once `pid` has been reaped, since its number may then belong to another process. */
   release(pid: number): void {
     if (!this.#guarded.delete(pid) || this.#gone) return;
     this.#process.stdin?.write(`release ${pid}\n`);
@@ -63,7 +63,7 @@ export class Guardian {
     return await mkdtemp(path.join(this.directory, `${label}-`));
   }
 
-  /** The guardian never keeps this process alive, save while an answer of it is awaited. */
+  /** The guardian keeps this process alive only while its answer is awaited. */
   #holdLoop(): void {
     const stdout = this.#process.stdout as Socket;
     if (this.#pending.length > 0) stdout.ref();
@@ -75,13 +75,13 @@ export class Guardian {
       try {
         process.kill(-pid, 'SIGKILL');
       } catch {
-        // It has just ended by itself.
+        // The process has just ended by itself.
       }
     }
     try {
       rmSync(this.directory, { recursive: true, force: true });
     } catch {
-      // A dying server wrote once more: the guardian tries again.
+      // A dying server wrote into the directory: the guardian tries again.
     }
   }
 }
@@ -95,7 +95,7 @@ export async function guardian(): Promise<Guardian> {
 }
 
 async function start(): Promise<Guardian> {
-  // A session of its own: Ctrl-C and a signal to our process group pass it by. It must not hold our output open.
+  // It has a session of its own, which Ctrl-C and a signal to our process group do not reach. It must not hold our output open.
   const child = spawn('sh', [script, tmpdir()], { stdio: ['pipe', 'pipe', 'ignore'], detached: true });
   child.unref();
   child.stdin.on('error', () => undefined);

@@ -1,21 +1,22 @@
+export type { Proxy } from '@locks/core/conformance/proxy';
 export { EtcdCluster } from './etcd/etcd-cluster.ts';
 export { EtcdServer, type EtcdStatus } from './etcd/etcd-server.ts';
 export { type EtcdClusterOptions, type EtcdOptions, startEtcd, startEtcdCluster } from './etcd/start-etcd.ts';
 export { findServer } from './find-server.mjs';
 export { freePort, isFree } from './free-port.ts';
-export { MariadbServer } from './mysql/mariadb-server.ts';
-export { type MariadbOptions, startMariadb } from './mysql/start-mariadb.ts';
-export { PostgresServer } from './postgres/postgres-server.ts';
-export { PostgresReplyError, type Row } from './postgres/simple-query.ts';
-export { PgbouncerServer, type PgbouncerOptions, startPgbouncer } from './postgres/start-pgbouncer.ts';
-export { type PostgresOptions, startPostgres } from './postgres/start-postgres.ts';
-export { type Direction, type FaultScope, type LoseOptions, Proxy, startProxy } from './proxy/proxy.ts';
-export type { ProxyConnection, ProxyRequest } from './proxy/proxy-connection.ts';
+export { type MariadbOptions, MariadbServer, startMariadb } from './mysql/mariadb-server.ts';
+export { call, granted, Participant, request } from './participant.ts';
+export { type PostgresOptions, PostgresServer, startPostgres } from './postgres/postgres-server.ts';
+export { PostgresReplyError, type QueryRow } from './postgres/simple-query.ts';
+export { type PgbouncerOptions, PgbouncerServer, startPgbouncer } from './postgres/pgbouncer-server.ts';
+export type { RedisProxy } from './proxy/redis-proxy.ts';
+export type { LoseOptions, RedisProxyConnection, RedisRequest } from './proxy/redis-proxy-connection.ts';
+export { startProxy } from './proxy/start-proxy.ts';
 export type { MigrationHooks } from './redis/migrate-slot.ts';
 export { type ClusterNodeView, RedisCluster } from './redis/redis-cluster.ts';
 export { RedisServer } from './redis/redis-server.ts';
-export { RedisReplyError, type Reply } from './redis/resp.ts';
-export { type RedisAddress, sendCommands } from './redis/send-command.ts';
+export { RedisReplyError, type RespValue } from './redis/resp.ts';
+export { sendCommands } from './redis/send-command.ts';
 export { slotOf } from './redis/slot-of.ts';
 export { type ClusterOptions, startCluster } from './redis/start-cluster.ts';
 export { type RedisOptions, type ReplicatedRedis, startRedis, startReplicated } from './redis/start-redis.ts';
@@ -26,5 +27,4 @@ export {
   type ZooKeeperEnsemble,
   type ZooKeeperEnsembleOptions,
 } from './zookeeper/start-zookeeper-ensemble.ts';
-export { startZookeeper } from './zookeeper/start-zookeeper.ts';
-export { type ZooKeeperMode, ZooKeeperServer } from './zookeeper/zookeeper-server.ts';
+export { startZookeeper, type ZooKeeperMode, ZooKeeperServer } from './zookeeper/zookeeper-server.ts';

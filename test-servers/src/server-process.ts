@@ -36,7 +36,7 @@ export class ServerProcess {
     return readFileSync(this.logFile, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
   }
 
-  /** SIGSTOP: keeps its connections and answers nothing. Resolves when the process is seen to stand still. */
+  /** SIGSTOP: the server keeps its connections and answers nothing. Resolves when the process is stopped. */
   async pause(): Promise<void> {
     this.#signal('SIGSTOP');
     if (process.platform !== 'linux') return;
@@ -54,7 +54,7 @@ export class ServerProcess {
     try {
       this.#signal('SIGKILL');
     } catch {
-      // It has ended by itself, and the news of it is on its way.
+      // The server has ended by itself; its exit event follows.
     }
     await this.#exited;
   }
@@ -75,7 +75,7 @@ export async function spawnServer(server: ServerCommand): Promise<ServerProcess>
   const guard = await guardian();
   const logFile = path.join(server.directory, 'server.log');
   const log = openSync(logFile, 'a');
-  // The shell becomes the server only after the guardian knows its pid; it ends by itself if we die before.
+  // The shell becomes the server only after the guardian knows its pid; it ends by itself if this process dies before.
   const child = spawn(
     'sh',
     ['-c', 'read -r go && exec "$@" </dev/null', 'sh', server.command, ...server.args],

@@ -3,19 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface WaitOptions {
   /** Ends the sentence "Waited in vain for …". */
   readonly what: string;
-  /** @defaultValue 10 000 */
+  /** @defaultValue 20 000 */
   readonly timeoutMs?: number;
   /** @defaultValue 10 */
   readonly everyMs?: number;
 }
 
 /**
- * Polls `condition` until it gives something truthy, and gives that. A condition that throws counts as not yet met;
+ * Polls `condition` until its result is truthy, and returns that. A condition that throws counts as not yet met;
  * its last error is the cause of the final one.
  */
 export async function waitUntil<T>(
   condition: () => T | Promise<T>,
-  { what, timeoutMs = 10_000, everyMs = 10 }: WaitOptions,
+  { what, timeoutMs = 20_000, everyMs = 10 }: WaitOptions,
 ): Promise<NonNullable<T>> {
   const deadline = performance.now() + timeoutMs;
   let cause: unknown;

@@ -61,7 +61,7 @@ afterEach(async () => {
   await rm(temporary, { recursive: true, force: true });
 });
 
-/** A process that ends is without a name before it is without a socket. */
+/** A process that ends loses its name before its sockets. */
 async function untilFree(port: number): Promise<void> {
   await waitUntil(() => isFree(port), { what: `port ${port} to be free`, timeoutMs: 5_000 });
 }
@@ -76,7 +76,7 @@ describe('nothing survives the process that started a server', () => {
 
   it.each(['SIGKILL', 'SIGINT', 'SIGTERM', 'SIGHUP'] as const)('when it gets %s', async (signal) => {
     const held = await hold('wait');
-    // That the search would find a survivor, both the server and its directory.
+    // Shows that the search would find both a surviving server and its directory.
     expect(await leftBehind()).toEqual(
       expect.arrayContaining([expect.stringMatching(`${held.pid} .*redis-server`)]),
     );

@@ -21,7 +21,7 @@ describe('a private PostgreSQL', { timeout: 60_000 }, () => {
     );
     await server.pause();
     await expect(server.query('SELECT 1', { timeoutMs: 200 })).rejects.toThrow(/did not answer/);
-    await server.resume();
+    server.resume();
     await slow;
 
     const idle = server.query('SELECT pg_sleep(10)').catch((error: { code?: string }) => error.code);

@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Proxy, type RedisServer, startProxy, startRedis, waitUntil } from '../src/index.ts';
+import { type RedisProxy, type RedisServer, startProxy, startRedis, waitUntil } from '../src/index.ts';
 
-/** A client that shows what the wire does. */
+/** A client that shows what happens on the connection. */
 class Wire {
   readonly socket: Socket;
   received = '';
@@ -38,7 +38,7 @@ class Wire {
 }
 
 let redis: RedisServer;
-let proxy: Proxy;
+let proxy: RedisProxy;
 let wires: Wire[];
 
 async function client(): Promise<Wire> {

@@ -1,9 +1,9 @@
 import type { Contender } from '../contenders/contender.ts';
-import type { Stage } from '../conduct/stage.ts';
+import type { Testbed } from '../conduct/testbed.ts';
 import { machineNow } from '../measure/clock.ts';
 import { type Hold, readHistory } from '../measure/history.ts';
 
-/** Who wants one lock, and how often. */
+/** How many waiters of how many processes want one lock, and how often. */
 export interface Contention {
   readonly id: string;
   readonly title: string;
@@ -11,7 +11,7 @@ export interface Contention {
   readonly waitersEach: number;
   /** How many times each waiter takes the lock. */
   readonly turns: number;
-  /** Of a semaphore: how much the waiters take, in turn, and how much there is. */
+  /** For a semaphore: the permits that the waiters take, in turn, and the limit. */
   readonly weights?: readonly number[];
   readonly capacity?: number;
 }
@@ -19,9 +19,9 @@ export interface Contention {
 /** One run of a contention, from the moment at which all ask. */
 export interface Burst {
   readonly holds: readonly Hold[];
-  /** Those who entered in time. */
+  /** The holds that were entered in time. */
   readonly served: number;
-  /** In milliseconds; of those who were not served in time, how long they had waited until then. */
+  /** In milliseconds; for waiters that were not served in time, how long they had waited until then. */
   readonly waits: readonly number[];
   readonly gaps: readonly number[];
   readonly overlaps: number;
@@ -30,21 +30,21 @@ export interface Burst {
   readonly cut: boolean;
 }
 
-/** Time for all processes to hear of a burst before it starts. */
+/** Time for a burst to be announced to all processes before it starts. */
 const NOTICE_MS = 15;
 
 let bursts = 0;
 
 export async function runBurst(
-  stage: Stage,
+  testbed: Testbed,
   contender: Contender,
   { id, processes, waitersEach, turns, weights, capacity }: Contention,
   sectionMs: number,
   limitMs: number,
 ): Promise<Burst> {
-  const crew = await stage.crew(contender, processes);
+  const workers = await testbed.workersOf(contender, processes);
   bursts += 1;
-  // A lock of its own: one that was cut short may still be held by a process that is gone.
+  // Each burst has a lock of its own: a process that was ended may still hold that of an earlier burst.
   const name = `bench:${contender.name}:${id}:${bursts}`;
   const startAt = machineNow() + NOTICE_MS;
   const stopAt = startAt + limitMs;
@@ -54,10 +54,10 @@ export async function runBurst(
     ...(weights && { weights }),
     ...{ turns, sectionMs, startAt, stopAt },
   };
-  const results = await Promise.all(crew.map((worker) => worker.call('contend', task)));
+  const results = await Promise.all(workers.map((worker) => worker.call.contend(task)));
   const holds = results.flatMap((result) => result.holds);
   const unservedSince = results.flatMap((result) => result.unservedSince);
-  if (unservedSince.length > 0) await stage.dismissCrew(contender);
+  if (unservedSince.length > 0) await testbed.endWorkers(contender);
   const served = holds.filter(({ late }) => !late);
   const cut = served.length < processes * waitersEach * turns;
   const lastExit = served.reduce((last, { leftAt }) => Math.max(last, leftAt), startAt);
@@ -69,7 +69,7 @@ export async function runBurst(
       ...unservedSince.map((askedAt) => stopAt - askedAt),
     ],
     ...readHistory(holds, capacity),
-    // Cut short, it lasted until its limit: that nobody was served in the rest of it counts too.
+    // A burst that was cut short lasted until its limit: the time in which nobody was served counts too.
     elapsedMs: (cut ? Math.max(lastExit, stopAt) : lastExit) - startAt,
     cut,
   };

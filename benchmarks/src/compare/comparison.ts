@@ -8,9 +8,9 @@ export interface CompareSettings {
   readonly warmUpMs: number;
   /** How long bursts are repeated before they count. */
   readonly warmUpBurstsMs: number;
-  /** How long a contender works before each block, after its pause: the others had the processor and its caches. */
+  /** How long a contender warms up before each block, since the others had the processor and its caches. */
   readonly leadInMs: number;
-  /** Of an uncontended block; each contender has two in a round. */
+  /** The length of an uncontended block; each contender has two in a round. */
   readonly blockMs: number;
   /** Bursts of a contended block are repeated for this long. */
   readonly burstsMs: number;
@@ -26,18 +26,18 @@ export interface Round {
   readonly perSecond: number;
   readonly waitP50Ms: number;
   readonly waitP99Ms: number;
-  /** From one holder's exit to the next one's entry, the median. Contended only, as what follows. */
+  /** The median from one holder's exit to the next one's entry. This and the following figures: contended only. */
   readonly gapMs?: number;
-  /** The `PING` round trip just before: one after the other, and each after a rest as long as a critical section. */
+  /** The `PING` round trip just before the block: back to back, and each after a rest as long as a critical section. */
   readonly pingMs?: number;
   readonly restedPingMs?: number;
-  /** Per acquisition, where the server tells: in the commands that clients sent, and all its processor time. */
+  /** Per acquisition, where the server reports it: the time in the commands of clients, and all its processor time. */
   readonly serverMicros?: number;
   readonly serverCpuMicros?: number;
   /** Processor time of the client's thread. Uncontended only. */
   readonly clientCpuMicros?: number;
   readonly overlaps: number;
-  /** The time limit ended it: its waits would have been longer. */
+  /** The time limit ended the block: its waits would have been longer. */
   readonly cut: boolean;
 }
 

@@ -1,5 +1,5 @@
 import type { Contender } from '../contenders/contender.ts';
-import type { Stage } from '../conduct/stage.ts';
+import type { Testbed } from '../conduct/testbed.ts';
 import { median, quantile } from '../measure/quantiles.ts';
 import { type Burst, type Contention, runBurst } from './burst.ts';
 import {
@@ -22,16 +22,16 @@ const RUSH_TURNS = 20;
 
 /** Waiters that all want one lock at once. */
 export async function compareContended(
-  stage: Stage,
+  testbed: Testbed,
   contenders: readonly Contender[],
   settings: CompareSettings,
   contention: Contention,
 ): Promise<Comparison> {
   const entries: Entry[] = [];
-  for (const contender of contenders) entries.push(await prepare(stage, contender, settings, contention));
+  for (const contender of contenders) entries.push(await prepare(testbed, contender, settings, contention));
   for (let round = 0; round < settings.rounds; round += 1) {
     for (const entry of round % 2 === 0 ? entries : entries.toReversed()) {
-      entry.rounds.push(await timedBlock(stage, entry, settings, contention));
+      entry.rounds.push(await timedBlock(testbed, entry, settings, contention));
     }
   }
   return {
@@ -46,64 +46,64 @@ export async function compareContended(
 }
 
 async function prepare(
-  stage: Stage,
+  testbed: Testbed,
   contender: Contender,
   settings: CompareSettings,
   contention: Contention,
 ): Promise<Entry> {
   const limitMs = limitOf(settings, contention);
-  await warmUp(stage, contender, settings, contention);
-  // The processes are there before the counting starts: what they send to connect is not of the locks.
-  await stage.crew(contender, contention.processes);
-  const [requests, { holds, elapsedMs }] = await stage.meter.count(() =>
-    runBurst(stage, contender, contention, settings.sectionMs, limitMs),
+  await warmUp(testbed, contender, settings, contention);
+  // The processes are started before the counting: requests to connect are not those of the locks.
+  await testbed.workersOf(contender, contention.processes);
+  const [requests, { holds, elapsedMs }] = await testbed.meter.count(() =>
+    runBurst(testbed, contender, contention, settings.sectionMs, limitMs),
   );
   return { contender, counted: countedOf(requests, holds.length, elapsedMs), rounds: [] };
 }
 
 /**
- * A burst is a few dozen calls of each process: far too few for its code to be compiled, as that of a process is which
- * has worked for a minute. So each takes a lock of its own again and again first, and then all hand one to each other
+ * A burst is a few dozen calls of each process, too few for its code to be optimised as it is in a process that has worked
+ * for a minute. So each process first takes a lock of its own again and again, and then all of them contend for one lock
  * without a pause.
  */
 async function warmUp(
-  stage: Stage,
+  testbed: Testbed,
   contender: Contender,
   settings: CompareSettings,
   contention: Contention,
 ): Promise<void> {
   const { warmUpBurstsMs: forMs } = settings;
-  const crew = await stage.crew(contender, contention.processes);
+  const workers = await testbed.workersOf(contender, contention.processes);
   await Promise.all(
-    crew.map((worker, index) => {
+    workers.map((worker, index) => {
       const name = `bench:${contender.name}:${contention.id}:warm-up:${index}`;
-      return worker.call('loop', { names: [name], forMs });
+      return worker.call.loop({ names: [name], forMs });
     }),
   );
   const rush = { ...contention, turns: RUSH_TURNS };
   const until = performance.now() + forMs;
   let burst: Burst;
-  do burst = await runBurst(stage, contender, rush, 0, settings.turnsLimitMs);
+  do burst = await runBurst(testbed, contender, rush, 0, settings.turnsLimitMs);
   while (!burst.cut && performance.now() < until);
 }
 
 async function timedBlock(
-  stage: Stage,
+  testbed: Testbed,
   { contender, counted, rounds }: Entry,
   settings: CompareSettings,
   contention: Contention,
 ): Promise<Round> {
-  // A lead-in after the pause; of no use where the time limit ends it, and with it the processes.
+  // A warm-up after the pause; useless where the time limit ends it, and with it the processes.
   if (rounds.at(-1)?.cut !== true)
-    await runBurst(stage, contender, contention, settings.sectionMs, limitOf(settings, contention));
-  const [first] = await stage.crew(contender, contention.processes);
-  const pings = await first?.call('ping', PINGS, settings.sectionMs);
-  const spent = await stage.meter.watch?.();
+    await runBurst(testbed, contender, contention, settings.sectionMs, limitOf(settings, contention));
+  const [first] = await testbed.workersOf(contender, contention.processes);
+  const pings = await first?.call.ping(PINGS, settings.sectionMs);
+  const spent = await testbed.meter.watch?.();
   const bursts: Burst[] = [];
   const until = performance.now() + settings.burstsMs;
   do
     bursts.push(
-      await runBurst(stage, contender, contention, settings.sectionMs, limitOf(settings, contention)),
+      await runBurst(testbed, contender, contention, settings.sectionMs, limitOf(settings, contention)),
     );
   while (performance.now() < until);
   const cost = await spent?.(Object.keys(counted.byCommand));

@@ -21,8 +21,8 @@ export function comparisonSection(comparison: Comparison): Section {
 }
 
 function uncontendedTable(comparison: Comparison): Table {
-  const timed = tells(comparison, 'serverMicros');
-  const cpuTimed = tells(comparison, 'serverCpuMicros');
+  const timed = hasFigure(comparison, 'serverMicros');
+  const cpuTimed = hasFigure(comparison, 'serverCpuMicros');
   return {
     heading: [
       '',
@@ -58,7 +58,7 @@ function uncontendedTable(comparison: Comparison): Table {
 }
 
 function contendedTable(comparison: Comparison): Table {
-  const timed = tells(comparison, 'serverMicros');
+  const timed = hasFigure(comparison, 'serverMicros');
   return {
     heading: [
       '',
@@ -143,7 +143,7 @@ function label({ name, kind }: ContenderResult): string {
   return kind === 'ours' ? `${name} *` : name;
 }
 
-function tells({ contenders }: Comparison, figure: 'serverMicros' | 'serverCpuMicros'): boolean {
+function hasFigure({ contenders }: Comparison, figure: 'serverMicros' | 'serverCpuMicros'): boolean {
   return contenders.some(({ rounds }) => rounds.some((round) => round[figure] !== undefined));
 }
 

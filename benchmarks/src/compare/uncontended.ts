@@ -1,5 +1,5 @@
 import type { Contender } from '../contenders/contender.ts';
-import type { Stage } from '../conduct/stage.ts';
+import type { Testbed } from '../conduct/testbed.ts';
 import type { Spent } from '../measure/meter.ts';
 import { quantile } from '../measure/quantiles.ts';
 import type { LoopResult } from '../worker/methods.ts';
@@ -21,7 +21,7 @@ interface Entry {
 
 interface Block {
   readonly result: LoopResult;
-  /** Where the server tells. */
+  /** Where the server reports it. */
   readonly cost: Spent | undefined;
 }
 
@@ -34,20 +34,20 @@ export interface LoopRow {
 
 /** Locks that nobody else wants: one name again and again, or many names at once. */
 export async function compareUncontended(
-  stage: Stage,
+  testbed: Testbed,
   contenders: readonly Contender[],
   settings: CompareSettings,
   { id, title, lanes }: LoopRow,
 ): Promise<Comparison> {
   const entries: Entry[] = [];
-  for (const contender of contenders) entries.push(await prepare(stage, contender, settings, lanes));
+  for (const contender of contenders) entries.push(await prepare(testbed, contender, settings, lanes));
   for (let round = 0; round < settings.rounds; round += 1) {
     const order = round % 2 === 0 ? entries : entries.toReversed();
     const blocks = new Map<Entry, Block[]>();
-    // There and back again: what drifts during a round is the same for all.
+    // Forwards and then backwards, so that a drift during a round affects all contenders alike.
     for (const entry of [...order, ...order.toReversed()]) {
       const done = blocks.get(entry) ?? [];
-      blocks.set(entry, [...done, await timedBlock(stage, entry, settings)]);
+      blocks.set(entry, [...done, await timedBlock(testbed, entry, settings)]);
     }
     for (const [entry, done] of blocks) entry.rounds.push(summarise(done));
   }
@@ -63,30 +63,30 @@ export async function compareUncontended(
 }
 
 async function prepare(
-  stage: Stage,
+  testbed: Testbed,
   contender: Contender,
   settings: CompareSettings,
   lanes: number,
 ): Promise<Entry> {
-  const [worker] = await stage.crew(contender, 1);
+  const [worker] = await testbed.workersOf(contender, 1);
   const names = Array.from({ length: lanes }, (_, lane) => `bench:${contender.name}:${lanes}:${lane}`);
   const run = async (forMs: number): Promise<LoopResult> => {
     if (worker === undefined) throw new Error('There is no client process.');
-    return await worker.call('loop', { names, forMs });
+    return await worker.call.loop({ names, forMs });
   };
   await run(settings.warmUpMs);
-  const [requests, result] = await stage.meter.count(() => run(settings.blockMs));
+  const [requests, result] = await testbed.meter.count(() => run(settings.blockMs));
   const counted = countedOf(requests, result.pairs, result.elapsedMs);
   return { contender, counted, run, rounds: [] };
 }
 
 async function timedBlock(
-  stage: Stage,
+  testbed: Testbed,
   { run, counted }: Entry,
   { leadInMs, blockMs }: CompareSettings,
 ): Promise<Block> {
   await run(leadInMs);
-  const spent = await stage.meter.watch?.();
+  const spent = await testbed.meter.watch?.();
   const result = await run(blockMs);
   return { result, cost: await spent?.(Object.keys(counted.byCommand)) };
 }

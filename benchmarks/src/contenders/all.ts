@@ -2,7 +2,7 @@ import type { Contender, StoreId } from './contender.ts';
 
 type Contenders = readonly Contender[];
 
-/** Loaded when it is asked for: a client process has the clients of one store only. */
+/** Each module is loaded on request: a client process has the clients of one store only. */
 const load: Readonly<Record<StoreId, () => Promise<Contenders>>> = {
   redis: async () => (await import('./redis.ts')).redisContenders,
   kinds: async () => (await import('./kinds.ts')).kindsContenders,

@@ -9,7 +9,7 @@ export async function connectIoredis(url: string): Promise<Redis> {
   return client;
 }
 
-/** The same of the version before, which some peers ask for. */
+/** A connected client of the previous major version, which some peers require. */
 export async function connectIoredis5(url: string): Promise<Redis5> {
   const client = new Redis5(url, { lazyConnect: true });
   await client.connect();

@@ -1,13 +1,13 @@
 import type { LockManager } from '@locks/core';
 
-/** Gives the lock back. */
+/** Releases the lock. */
 export type Release = () => Promise<unknown>;
 
 /** One process's use of a lock library, on one connection of one client. */
 export interface Session {
   /** `weight`: how many permits of a semaphore; 1 for everything else. */
   acquire(name: string, weight?: number): Promise<Release>;
-  /** One `PING`, or the smallest request there is, through the same client: the unit in which hand-over gaps are told. */
+  /** One `PING`, or the smallest request there is, through the same client: the unit of the hand-off gaps. */
   ping(): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface OpenLocks {
   close(): Promise<void>;
 }
 
-/** Which module has a contender: a client process loads that one and no other client. */
+/** Which module has a contender: a client process loads that module and no other client. */
 export type StoreId = 'redis' | 'kinds' | 'postgres' | 'mysql' | 'zookeeper' | 'etcd' | 'local';
 
 export interface Contender {
@@ -29,7 +29,7 @@ export interface Contender {
   readonly kind: 'floor' | 'ours' | 'peer';
   /** The bare use of the same client, to which this one is compared. */
   readonly floor: string;
-  /** The packages whose versions are told with the figures, as they are named in `package.json`. */
+  /** The packages whose versions are reported with the figures, as `package.json` names them. */
   readonly packages: readonly string[];
   open(url: string): Promise<Session>;
   /** Of those that are ours. */

@@ -5,7 +5,7 @@ import { type Contender, TTL_MS } from './contender.ts';
 import { oursContender } from './locks.ts';
 import { rawEtcd, rawEtcdOneLease } from './raw-etcd.ts';
 
-/** It uses the leases of earlier locks again. */
+/** Its locks use the leases of earlier locks again. */
 const locksEtcd: Contender = oursContender({
   store: 'etcd',
   name: '@locks/etcd',

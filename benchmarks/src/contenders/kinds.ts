@@ -14,10 +14,10 @@ import { type Contender, type Release, TTL_MS } from './contender.ts';
 
 /** How many permits the semaphores have. */
 export const PERMITS = 8;
-/** How many locks are taken together. */
+/** How many locks one set has. */
 export const TOGETHER = 5;
 
-/** The rows in which they take part. */
+/** The rows in which these contenders take part. */
 export type KindsRow = 'readers' | 'semaphore' | 'weights' | 'all' | 'quorum';
 
 export interface KindsContender extends Contender {
@@ -58,11 +58,11 @@ const waitForever = { waitMs: Number.POSITIVE_INFINITY };
 
 type Acquire = (locks: LockManager, name: string, weight: number) => Promise<BaseLease | MultiLease>;
 
-/** What one kind of lock, or what it is compared to, is called, and how it is taken. */
+/** One kind of lock, or what it is compared to: its name, and how it is acquired. */
 interface Kind {
   readonly name: string;
   readonly rows: readonly KindsRow[];
-  /** Absent: it is what the others of its row are compared to. */
+  /** Absent for the contender that the others of its row are compared to. */
   readonly against?: string;
   /** How many servers it needs. */
   readonly nodes?: number;
@@ -100,7 +100,7 @@ const kinds: readonly Kind[] = [
   },
 ];
 
-/** What one would write without `all`, one after the other in an order that all share. */
+/** The locks of a set without `all`: one after the other, in an order that all processes share. */
 function separate(client: RedisClient): KindsContender {
   return {
     store: 'kinds',
@@ -160,7 +160,7 @@ function ours(client: RedisClient, { name, rows, against, nodes = 1, acquire }: 
   };
 }
 
-/** A look every 10 ms, and no weights. */
+/** Polls every 10 ms, and has no weights. */
 const pollingSemaphore: KindsContender = {
   store: 'kinds',
   name: 'redis-semaphore',

@@ -4,7 +4,7 @@ import { sqliteBackend } from '@locks/sqlite';
 import type { Contender } from './contender.ts';
 import { oursContender } from './locks.ts';
 
-/** In one process: what core alone costs. */
+/** The memory backend, in one process: the cost of core alone. */
 const locksMemory: Contender = oursContender({
   store: 'local',
   name: '@locks/memory',
@@ -16,7 +16,7 @@ const locksMemory: Contender = oursContender({
   },
 });
 
-/** On one machine: `url` is the file. */
+/** The SQLite backend, on one machine: `url` is the file. */
 const locksSqlite: Contender = oursContender({
   store: 'local',
   name: '@locks/sqlite',

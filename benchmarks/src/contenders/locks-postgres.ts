@@ -6,7 +6,7 @@ import { oursContender } from './locks.ts';
 
 const packages = ['@locks/postgres', 'pg'];
 
-/** On a pool of the application, with pg's default of at most 10 connections. */
+/** The backend on a pool of the application, with pg's default of at most 10 connections. */
 export const postgresLease: Contender = oursContender({
   store: 'postgres',
   name: '@locks/postgres lease',
@@ -26,7 +26,7 @@ export const postgresLease: Contender = oursContender({
   },
 });
 
-/** Its connections are its own, whatever the pool: sessions hold the locks. */
+/** The backend opens connections of its own, whatever the pool: sessions hold the locks. */
 export const postgresAdvisory: Contender = oursContender({
   store: 'postgres',
   name: '@locks/postgres advisory',

@@ -11,14 +11,14 @@ const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS raw_leases (
 
 const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
-// The assignments are made one after another: the condition looks at expires_at, which therefore comes last.
+// MySQL makes the assignments one after another: the condition reads expires_at, which therefore comes last.
 const TAKE = `INSERT INTO raw_leases VALUES (?, ?, ${NOW} + ?)
 ON DUPLICATE KEY UPDATE owner = IF(expires_at <= ${NOW}, VALUES(owner), owner),
 expires_at = IF(expires_at <= ${NOW}, VALUES(expires_at), expires_at)`;
 
 const GIVE_BACK = 'DELETE FROM raw_leases WHERE name = ? AND owner = ?';
 
-/** The least that makes a lease: a table, one statement to take and one to give back, on a pool. No token. */
+/** The minimal lease: a table, one statement to acquire and one to release, on a pool. No token. */
 const rawMysql: Contender = {
   store: 'mysql',
   name: 'raw lease table',
@@ -26,7 +26,7 @@ const rawMysql: Contender = {
   floor: 'raw lease table',
   packages: ['mysql2'],
   async open(url) {
-    // Without this flag an update that changes nothing counts as a row.
+    // Without this flag an update that changes nothing counts as an affected row.
     const pool = mysql.createPool({ uri: url, flags: ['-FOUND_ROWS'] });
     await pool.query(CREATE_TABLE);
     return {
@@ -43,7 +43,7 @@ const rawMysql: Contender = {
   },
 };
 
-/** On a pool of the application, with mysql2's default of at most 10 connections. */
+/** The backend on a pool of the application, with mysql2's default of at most 10 connections. */
 const locksMysql: Contender = oursContender({
   store: 'mysql',
   name: '@locks/mysql',
@@ -65,14 +65,14 @@ const locksMysql: Contender = oursContender({
 
 export const mysqlContenders: readonly Contender[] = [rawMysql, locksMysql];
 
-/** Whether somebody else's row was not in the way. */
+/** Whether no other holder's row was in the way. */
 async function changes(pool: mysql.Pool, sql: string, values: unknown[]): Promise<boolean> {
   for (;;) {
     try {
       const [header] = await pool.query<mysql.ResultSetHeader>(sql, values);
       return header.affectedRows > 0;
     } catch (error) {
-      // A deadlock of statements that meet on one row: the server asks to try again.
+      // Statements that meet on one row can deadlock: the server asks to try again.
       if ((error as { errno?: number }).errno !== 1213) throw error;
     }
   }

@@ -4,7 +4,7 @@ import { type Contender, type Release, TTL_MS } from './contender.ts';
 
 const TTL_SECONDS = TTL_MS / 1000;
 
-/** A lease of its own for each lock: grant, transaction, revoke. What a lock needs when each shall end by itself. */
+/** A lease of its own for each lock, so that each ends by itself: grant, transaction, revoke. */
 export const rawEtcd: Contender = {
   store: 'etcd',
   name: 'raw, a lease each',
@@ -17,7 +17,7 @@ export const rawEtcd: Contender = {
       async acquire(name) {
         const { ID } = await client.leaseClient.leaseGrant({ TTL: TTL_SECONDS });
         await enter(client, name, ID);
-        // The key goes with its lease.
+        // The key is deleted with its lease.
         return () => client.leaseClient.leaseRevoke({ ID });
       },
       ping: async () => client.get('ping'),
@@ -35,7 +35,7 @@ export const rawEtcdOneLease: Contender = {
   packages: ['etcd3'],
   async open(url) {
     const client = new Etcd3({ hosts: url });
-    // It keeps itself alive: all locks are lost together.
+    // The lease is kept alive: all locks are lost together.
     const lease = await client.lease(60).grant();
     return {
       async acquire(name): Promise<Release> {

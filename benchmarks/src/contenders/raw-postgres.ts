@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { type Contender, POLL_MS, TTL_MS } from './contender.ts';
 
-/** Processes open it at once, and `IF NOT EXISTS` alone does not save the second one. */
+/** Processes create the table at the same time; `IF NOT EXISTS` alone does not keep the second one from failing. */
 const CREATE_TABLE = `SELECT pg_advisory_lock(1);
 CREATE TABLE IF NOT EXISTS raw_leases (
   name bytea PRIMARY KEY, owner text NOT NULL, expires_at timestamptz NOT NULL);
@@ -15,7 +15,7 @@ WHERE raw_leases.expires_at <= clock_timestamp()`;
 
 const GIVE_BACK = 'DELETE FROM raw_leases WHERE name = $1 AND owner = $2';
 
-/** The least that makes a lease: a table, one prepared statement to take and one to give back, on a pool. No token. */
+/** The minimal lease: a table, one prepared statement to acquire and one to release, on a pool. No token. */
 export const rawPostgresLease: Contender = {
   store: 'postgres',
   name: 'raw lease table',
@@ -39,7 +39,7 @@ export const rawPostgresLease: Contender = {
   },
 };
 
-/** `pg_try_advisory_lock` on one connection; who must wait has a connection of his own, and the server's queue. */
+/** `pg_try_advisory_lock` on one connection; a waiter has a connection of its own, and the server's queue. */
 export const rawPostgresAdvisory: Contender = {
   store: 'postgres',
   name: 'raw advisory lock',
@@ -50,7 +50,7 @@ export const rawPostgresAdvisory: Contender = {
     const idle = [await connect(url)];
     return {
       async acquire(resource) {
-        // One session may lock twice what it has: each lock needs a session that has none.
+        // A session may acquire a lock again that it holds: each lock needs a session that holds none.
         const client = idle.pop() ?? (await connect(url));
         const values = [keyOf(resource)];
         const tried = await client.query({

@@ -2,7 +2,7 @@ import { Mutex } from 'redis-semaphore';
 import { connectIoredis } from './connect.ts';
 import { type Contender, TTL_MS } from './contender.ts';
 
-/** Its default is a look every 10 ms. */
+/** Polls every 10 ms by default. */
 export const redisSemaphore: Contender = {
   store: 'redis',
   name: 'redis-semaphore',

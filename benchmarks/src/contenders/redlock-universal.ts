@@ -2,7 +2,7 @@ import { createLock, IoredisAdapter } from 'redlock-universal';
 import { connectIoredis } from './connect.ts';
 import { type Contender, TTL_MS } from './contender.ts';
 
-/** Its default is a look every 100 ms. */
+/** Polls every 100 ms by default. */
 export const redlockUniversal: Contender = {
   store: 'redis',
   name: 'redlock-universal',
@@ -14,7 +14,7 @@ export const redlockUniversal: Contender = {
     const adapter = new IoredisAdapter(client);
     return {
       async acquire(name) {
-        // By default it gives up after 3 attempts: enough of them that every waiter is served in the end.
+        // The default is to give up after 3 attempts; this many serve every waiter in the end.
         const lock = createLock({ adapter, key: name, ttl: TTL_MS, retryAttempts: 1_000_000 });
         const handle = await lock.acquire();
         return () => lock.release(handle);

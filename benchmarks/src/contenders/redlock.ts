@@ -2,10 +2,10 @@ import Redlock, { type Settings } from 'redlock';
 import { connectIoredis5 } from './connect.ts';
 import { type Contender, POLL_MS, TTL_MS } from './contender.ts';
 
-// By default it gives up after 10 attempts: without end, so that every waiter is served in the end.
+// The default is to give up after 10 attempts; without a limit every waiter is served in the end.
 const patient = { retryCount: -1 };
 
-/** As it comes: a look every 200 ± 100 ms. */
+/** Polls every 200 ± 100 ms by default. */
 export const redlockDefault = redlock('redlock', patient);
 
 export const redlockFast = redlock(`redlock ${POLL_MS} ms`, {

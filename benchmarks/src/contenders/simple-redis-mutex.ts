@@ -2,7 +2,7 @@ import { lock } from 'simple-redis-mutex';
 import { connectNodeRedis } from './connect.ts';
 import { type Contender, TTL_MS } from './contender.ts';
 
-/** Wakes all waiters by one global channel; it has a fencing token, of a separate `INCR`. */
+/** Wakes all waiters by one global channel; its fencing token is that of a separate `INCR`. */
 export const simpleRedisMutex: Contender = {
   store: 'redis',
   name: 'simple-redis-mutex',

@@ -3,7 +3,7 @@ import { knexStore } from '@verrou/core/drivers/knex';
 import knex from 'knex';
 import { type Contender, TTL_MS } from './contender.ts';
 
-/** Its default is a look every 250 ms, without end. Expiry is by the client's clock, and it has no token. */
+/** Polls every 250 ms by default, without end. Locks expire by the client's clock, and there is no token. */
 export const verrouKnex: Contender = {
   store: 'postgres',
   name: '@verrou/core knex',

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { connectIoredis5 } from './connect.ts';
 import { type Contender, TTL_MS } from './contender.ts';
 
-/** Its default is a look every 250 ms, without end. It asks for ioredis 5. */
+/** Polls every 250 ms by default, without end. It requires ioredis 5. */
 export const verrou: Contender = {
   store: 'redis',
   name: '@verrou/core',
@@ -13,7 +13,7 @@ export const verrou: Contender = {
   packages: ['@verrou/core', 'ioredis5'],
   async open(url) {
     const client = await connectIoredis5(url);
-    // Its types resolve to the ioredis of this package, which is version 6.
+    // The library's types resolve to the ioredis of this package, which is version 6.
     const driver = redisStore({ connection: client as unknown as Redis });
     const library = new Verrou({ default: 'redis', stores: { redis: { driver } } });
     return {

@@ -7,7 +7,7 @@ import { oursContender } from './locks.ts';
 
 const SESSION_MS = 10_000;
 
-/** The recipe of ZooKeeper's documentation by hand: create, list, watch who is before, list again, delete. No token. */
+/** The recipe of ZooKeeper's documentation by hand: create, list, watch the predecessor, list again, delete. No token. */
 const rawZookeeper: Contender = {
   store: 'zookeeper',
   name: 'raw recipe',
@@ -74,7 +74,7 @@ async function enter(client: Client, parent: string): Promise<string> {
 async function untilFirst(client: Client, parent: string, own: string): Promise<void> {
   for (;;) {
     const names = await done<readonly string[]>((end) => client.getChildren(parent, end));
-    // All have the same prefix, and the server pads the numbers.
+    // All nodes have the same prefix, and the server pads the numbers.
     const before = names
       .filter((name) => name < own)
       .sort()

@@ -5,7 +5,7 @@ export function machineNow(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** At least `ms`, and little more: a timer may fire a fraction early or late of its whole milliseconds. */
+/** Waits at least `ms`, and little more: a timer may fire a fraction of a millisecond early or late. */
 export async function dwell(ms: number): Promise<void> {
   const end = machineNow() + ms;
   await delay(ms);

@@ -3,16 +3,16 @@ export interface Hold {
   readonly askedAt: number;
   readonly enteredAt: number;
   readonly leftAt: number;
-  /** Entered after the time limit of its block: it left at once and is not counted. */
+  /** The hold was entered after the time limit of its block: it was left at once and is not counted. */
   readonly late: boolean;
-  /** How much of the capacity it took. */
+  /** How much of the capacity the hold took. */
   readonly weight: number;
 }
 
 export interface History {
   /** From the exit of each holder to the entry of the next one. */
   readonly gaps: number[];
-  /** Entries for which there was no room: others were still inside. */
+  /** Entries beyond the capacity: other holders were still inside. */
   readonly overlaps: number;
 }
 

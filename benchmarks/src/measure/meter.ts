@@ -1,4 +1,4 @@
-/** What clients sent while it was counted. */
+/** The requests that clients sent while they were counted. */
 export interface Counted {
   /** Operations by their kind, in the server's words. */
   readonly sent: ReadonlyMap<string, number>;
@@ -11,15 +11,15 @@ export interface Counted {
 export interface Spent {
   /** In the commands that clients sent. */
   readonly commandMicros: number;
-  /** All its processor time, reading and writing of sockets included; where the server tells. */
+  /** All its processor time, reading and writing of sockets included; where the server reports it. */
   readonly cpuMicros?: number;
 }
 
-/** How one kind of server tells what it was asked and what that cost. */
+/** Reads from one kind of server which requests it got and what they cost. */
 export interface Meter {
   /** Counts what reaches the server during `work`. It may slow the server: not for timed runs. */
   count<T>(work: () => Promise<T>): Promise<readonly [Counted, T]>;
-  /** Starts a timed block; what it gives ends the block, and tells what the commands of these kinds cost. */
+  /** Starts a timed block; the returned function ends it, and gives the cost of the commands of these kinds. */
   watch?(): Promise<(sent: Iterable<string>) => Promise<Spent>>;
 }
 
@@ -27,7 +27,7 @@ export interface Meter {
 export interface OperationCounter {
   read(): Promise<ReadonlyMap<string, number>>;
   readonly ownOperations: number;
-  /** Cumulative microseconds that the server spent in what is counted, where it tells. */
+  /** Cumulative microseconds that the server spent on the counted operations, where it reports them. */
   spent?(): Promise<number>;
   /** What one reading adds under its own kind, if that is among the counts. */
   readonly ownKind?: string;

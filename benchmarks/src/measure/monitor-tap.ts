@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import type { Redis } from 'ioredis';
 import type { Counted } from './meter.ts';
 
-/** What `MONITOR` tells: the calls inside scripts are told apart there, and commands are in lower case. */
+/** What `MONITOR` shows: calls inside scripts are marked there, and commands are in lower case. */
 export interface Monitored extends Counted {
   /** When each request ran, in milliseconds on the server's clock. */
   readonly times: readonly number[];
@@ -33,7 +33,7 @@ export async function countRequests<T>(control: Redis, work: () => Promise<T>): 
   });
   tap.once('error', (error) => marked.reject(error));
   tap.once('close', () => marked.reject(new Error('Redis ended the connection that monitors it.')));
-  // Whoever asks next is told; nobody may be asking just now.
+  // A failure rejects the next wait for the mark; at this moment nobody may wait for it.
   marked.promise.catch(() => {});
   const passMark = async (): Promise<void> => {
     await control.echo(mark);
@@ -52,7 +52,7 @@ export async function countRequests<T>(control: Redis, work: () => Promise<T>): 
   }
 }
 
-interface Line {
+interface MonitorLine {
   /** In seconds on the server's clock. */
   readonly time: number;
   readonly source: string;
@@ -64,8 +64,8 @@ interface Line {
 const LINE = /^\+([\d.]+) \[\d+ ([^\]]*)\] "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?/;
 const CONNECT_MS = 5_000;
 
-/** A connection of its own: that of ioredis falls over a line that comes together with the answer to `MONITOR`. */
-async function openTap({ options }: Redis, told: (line: Line) => void): Promise<Socket> {
+/** Opens a connection without ioredis, which fails when a line arrives together with the answer to `MONITOR`. */
+async function openTap({ options }: Redis, onLine: (line: MonitorLine) => void): Promise<Socket> {
   const { host = '127.0.0.1', port = 6379, username, password } = options;
   if (options.tls !== undefined) throw new Error('Requests are counted without TLS only.');
   const socket = connect({ host, port, noDelay: true });
@@ -85,7 +85,7 @@ async function openTap({ options }: Redis, told: (line: Line) => void): Promise<
     rest = lines.pop() ?? '';
     for (const line of lines) {
       const [, time, source = '', command = '', first] = LINE.exec(line) ?? [];
-      if (time !== undefined) told({ time: Number(time), source, command: command.toLowerCase(), first });
+      if (time !== undefined) onLine({ time: Number(time), source, command: command.toLowerCase(), first });
       else if (line.startsWith('-')) opened.reject(new Error(`Redis refused to be monitored: ${line}`));
       else if (line === '+OK' && (missing -= 1) === 0) opened.resolve();
     }

@@ -1,4 +1,4 @@
-/** Tells what is measured now, and since when. */
+/** Reports what is measured now, and since when. */
 export class Progress {
   readonly failures: string[] = [];
   readonly #say: (text: string) => void;
@@ -8,14 +8,14 @@ export class Progress {
     this.#say = say;
   }
 
-  tell(what: string): void {
+  report(what: string): void {
     const seconds = (performance.now() - this.#startedAt) / 1000;
     this.#say(`${seconds.toFixed(0).padStart(4)} s  ${what}`);
   }
 
-  /** Runs one part; one that breaks off is told, and the others go on. */
+  /** Runs one part; a failure is reported, and the other parts go on. */
   async part<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
-    this.tell(what);
+    this.report(what);
     try {
       return await work();
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { Machine } from '../measure/machine.ts';
 
-/** What every report tells of itself. */
+/** The head of every report. */
 export interface ReportHead {
   readonly schema: 1;
   readonly suite: string;

@@ -2,7 +2,7 @@ import { startPostgres } from '@locks/test-servers';
 import { meterOf } from '../measure/meter.ts';
 import type { Store } from './store.ts';
 
-/** What is ours to read is not what clients asked; statements inside functions are not told (`track = top`). */
+/** Without our own readings; statements inside functions are not reported (`track = top`). */
 const CALLS = `SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 80) AS kind, sum(calls) AS calls
 FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%' GROUP BY 1`;
 

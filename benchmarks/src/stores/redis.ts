@@ -1,4 +1,4 @@
-import { openRedis } from '../suites/redis/redis-stage.ts';
+import { openRedis } from '../suites/redis/redis-testbed.ts';
 import type { Store } from './store.ts';
 
 export const redisStore: Store = {

@@ -1,4 +1,4 @@
-import type { StageServer } from '../conduct/stage.ts';
+import type { TestbedServer } from '../conduct/testbed.ts';
 import type { StoreId } from '../contenders/contender.ts';
 
 /** One kind of server, for the suites that work alike on all of them. */
@@ -6,5 +6,5 @@ export interface Store {
   readonly id: Exclude<StoreId, 'kinds'>;
   /** How the operations are counted, for the reader. */
   readonly counting: string;
-  start(): Promise<StageServer>;
+  start(): Promise<TestbedServer>;
 }

@@ -1,6 +1,6 @@
 import type { Comparison, ContenderResult } from '../compare/comparison.ts';
 import { overlapsOf, typical } from '../compare/comparison.ts';
-import { openStage } from '../conduct/stage.ts';
+import { openTestbed } from '../conduct/testbed.ts';
 import { contendersOf } from '../contenders/all.ts';
 import type { Contender } from '../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../measure/machine.ts';
@@ -70,22 +70,22 @@ async function measureAll(
     const contenders = selection.contenders.filter((contender) => contender.store === store.id);
     if (contenders.length === 0) continue;
     await progress.part(`${store.id}`, async () => {
-      await using stage = await openStage(store.start);
-      placement = stage.placement;
-      Object.assign(versions, stage.server.versions, versionsOf(contenders.flatMap((one) => one.packages)));
+      await using testbed = await openTestbed(store.start);
+      placement = testbed.placement;
+      Object.assign(versions, testbed.server.versions, versionsOf(contenders.flatMap((one) => one.packages)));
       for (const contender of contenders) {
-        progress.tell(`  ${contender.name}`);
+        progress.report(`  ${contender.name}`);
         // One after another: with two at once, the rest of one would be in the other's figures.
         const wanted = { rows: rowsOf(contender, selection.rows), contenders: [contender] };
         backends.push({
           name: contender.name,
-          comparisons: await compareAll(stage, settings, wanted, progress),
+          comparisons: await compareAll(testbed, settings, wanted, progress),
         });
-        await stage.dismissCrew(contender);
+        await testbed.endWorkers(contender);
       }
     });
   }
-  progress.tell('done');
+  progress.report('done');
   return {
     schema: 1,
     suite: 'all',
@@ -100,7 +100,7 @@ async function measureAll(
   };
 }
 
-/** What lives in one process has no other processes to hand over to. */
+/** A backend of one process has no hand-off to other processes. */
 function rowsOf({ name }: Contender, wanted: ReadonlySet<string>): ReadonlySet<string> {
   return name === '@locks/memory' ? new Set([...wanted].filter((row) => row !== 'processes')) : wanted;
 }

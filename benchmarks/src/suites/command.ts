@@ -25,7 +25,7 @@ export interface Suite<R extends ReportHead> {
   contenders(): Promise<readonly Contender[]>;
   measure(options: SettingsOptions, selection: Selection, say: (text: string) => void): Promise<R>;
   sectionsOf(report: R): Section[];
-  /** Every figure that was asked for, as far as its row was measured. */
+  /** Every figure that has a target, as far as its row was measured. */
   judge(report: R): Target[];
 }
 

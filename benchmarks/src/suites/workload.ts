@@ -3,7 +3,7 @@ import type { CompareSettings } from '../compare/comparison.ts';
 import type { LoopRow } from '../compare/uncontended.ts';
 import type { SettingsOptions } from './command.ts';
 
-/** The same for every backend: one lock again and again, and 32 who want one at once. */
+/** The same workload for every backend: one lock again and again, and 32 waiters for one lock at once. */
 export const sequential: LoopRow = {
   id: 'sequential',
   title: 'Sequential: one lock again and again',

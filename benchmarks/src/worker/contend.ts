@@ -3,7 +3,7 @@ import { dwell, machineNow, sleepUntil } from '../measure/clock.ts';
 import type { Hold } from '../measure/history.ts';
 import type { Contended, ContendTask } from './methods.ts';
 
-/** For those who are inside at the end to leave and give the lock back. */
+/** Time for the last holders to leave and release the lock. */
 const GRACE_MS = 30;
 
 /** Waiters that all want one lock at once, each for a short critical section, once or several times. */
@@ -27,7 +27,7 @@ export async function contend(session: Session, task: ContendTask): Promise<Cont
   };
   await sleepUntil(startAt);
   const all = Promise.all(Array.from({ length: waiters }, (_, index) => waiter(index)));
-  // Most peers cannot cancel a wait: who is not served in time waits on, and the conductor ends this process.
+  // Most peers cannot cancel a wait: a waiter that is not served in time waits until the conductor ends this process.
   await Promise.race([all, sleepUntil(stopAt + GRACE_MS)]);
   return { holds: [...holds], unservedSince: [...waitingSince.values()] };
 }

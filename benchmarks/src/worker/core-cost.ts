@@ -22,7 +22,7 @@ export async function coreCost(pairs: number): Promise<CoreCost> {
     const attempt = await backend.attempt(request, true, call);
     if (attempt.status === 'granted') await backend.release(attempt.grant, call);
   });
-  // The call of the measured function is in both, and so in neither.
+  // The call of the measured function is in both times, and so not in their difference.
   return { withCore, bareBackend };
 }
 

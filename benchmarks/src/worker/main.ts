@@ -1,4 +1,5 @@
 // A client process of the benchmarks. It is started by `conduct/worker.ts`, does what that asks for, and ends with it.
+import { serveCalls } from '@locks/core/conformance/process';
 import { contenderNamed } from '../contenders/all.ts';
 import type { Session } from '../contenders/contender.ts';
 import { contend } from './contend.ts';
@@ -31,26 +32,9 @@ const methods: WorkerMethods = {
   coreCost,
 };
 
-interface Request {
-  readonly id: number;
-  readonly method: keyof WorkerMethods;
-  readonly args: readonly unknown[];
-}
-
 function opened<T>(resource: T | undefined): T {
   if (resource === undefined) throw new Error('Nothing was opened in this process yet.');
   return resource;
 }
 
-async function answer({ id, method, args }: Request): Promise<void> {
-  const run = methods[method] as (...args: readonly unknown[]) => Promise<unknown>;
-  try {
-    process.send?.({ id, result: await run(...args) });
-  } catch (error) {
-    process.send?.({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
-  }
-}
-
-process.on('message', (request: Request) => void answer(request));
-// The conductor is gone, whatever ended it.
-process.on('disconnect', () => process.exit());
+serveCalls(methods);

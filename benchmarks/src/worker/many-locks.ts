@@ -8,7 +8,7 @@ import type { Watched } from './methods.ts';
 const LANES = 64;
 const WAIT_MS = 1_000;
 const QUEUE_UP_MS = 30_000;
-/** Milliseconds between two looks at the event loop. */
+/** Milliseconds between two samples of the event loop. */
 const LOOK_MS = 1;
 
 /** Many leases or many waiters of one lock manager. */
@@ -27,7 +27,7 @@ export class ManyLocks {
       await inLanes(names, async (name) => {
         this.#leases.push(await this.#locks.lock(name).acquire({ waitMs: WAIT_MS }));
       });
-      // The one timer of all waits stays armed until the last of them would have ended.
+      // All waits share one timer, which stays armed until the last of them would have ended.
       await delay(WAIT_MS);
     });
   }
@@ -37,7 +37,7 @@ export class ManyLocks {
     histogram.enable();
     await delay(ms);
     histogram.disable();
-    // It records the time from one look to the next: the delay is what exceeds the time it meant to sleep.
+    // The monitor records the time from one sample to the next: the delay is what exceeds its resolution.
     const beyond = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e6 - LOOK_MS);
     return {
       delayP99Ms: beyond(histogram.percentile(99)),
@@ -68,7 +68,7 @@ export class ManyLocks {
     while (queued < names.length) {
       if (performance.now() > deadline)
         throw new Error(
-          `only ${queued} of ${names.length} waiters were in line after ${QUEUE_UP_MS / 1000} s`,
+          `only ${queued} of ${names.length} waiters were queued after ${QUEUE_UP_MS / 1000} s`,
         );
       await delay(5);
     }
@@ -86,7 +86,7 @@ export class ManyLocks {
       const lease = await this.#locks.lock(name).acquire();
       await lease.release();
     };
-    // What is made once, and the code that becomes hot, is not the memory of a name.
+    // Objects that are made once, and compiled code, do not count as memory of a name.
     await inLanes(numbered('warm-up', 20_000), take, lanes);
     const before = heapInUse();
     await inLanes(numbered('name', count), take, lanes);

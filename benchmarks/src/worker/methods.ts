@@ -11,15 +11,15 @@ export interface WorkerMethods {
 
   /** Opens a lock manager of ours; the methods below work on it. */
   openLocks(store: StoreId, contender: string, url: string, ttlMs: number): Promise<void>;
-  /** Acquires these locks and keeps them; tells how many timers that made. */
+  /** Acquires these locks and keeps them; returns how many timers that made. */
   holdAll(names: readonly string[]): Promise<number>;
-  /** Holds on for `ms` and tells what that did to the event loop. */
+  /** Keeps the locks for `ms` and returns what that did to the event loop. */
   watch(ms: number): Promise<Watched>;
   /** Waits for these held locks; resolves when all of them queue. */
   queueUp(names: readonly string[]): Promise<void>;
-  /** Gives everything back, and ends all waits. */
+  /** Releases all locks, and ends all waits. */
   letGo(): Promise<void>;
-  /** Acquires and releases each of `count` distinct names; tells the heap in use before and after, in bytes. */
+  /** Acquires and releases each of `count` distinct names; returns the heap in use before and after, in bytes. */
   churn(count: number, lanes: number): Promise<{ readonly before: number; readonly after: number }>;
   coreCost(pairs: number): Promise<CoreCost>;
 }
@@ -44,19 +44,19 @@ export interface LoopResult {
 export interface ContendTask {
   readonly name: string;
   readonly waiters: number;
-  /** How much each waiter takes, over and over again; all the same one without it. */
+  /** The weight of each waiter, repeated in turn; without it all are alike. */
   readonly weights?: readonly number[];
   /** How many times each waiter takes the lock. */
   readonly turns: number;
   readonly sectionMs: number;
-  /** On the machine's clock: when all waiters ask at once, and after when nobody asks or stays inside any more. */
+  /** On the machine's clock: when all waiters ask at once, and when the last of them must have left. */
   readonly startAt: number;
   readonly stopAt: number;
 }
 
 export interface Contended {
   readonly holds: readonly Hold[];
-  /** Since when those wait who were not served in time; they go on waiting. */
+  /** Since when each waiter that was not served in time waits; it goes on waiting. */
   readonly unservedSince: readonly number[];
 }
 
@@ -64,7 +64,7 @@ export interface Contended {
 export interface Pings {
   /** One after the other. */
   readonly busyMs: number;
-  /** Each after a rest, in which client and server fall asleep as they do in a critical section. */
+  /** Each after a rest, in which client and server become idle as they do in a critical section. */
   readonly restedMs: number;
   /** The shortest of all. */
   readonly leastMs: number;

@@ -1,5 +1,5 @@
 import { defineHarness } from '@locks/core/conformance';
-import { withAllOfOne } from '../kinds/instead-of-mutex.ts';
+import { withAllOfOne } from '../fixtures/instead-of-mutex.ts';
 import memory from './memory.ts';
 
 /** The suite with the kind of lock that the name says in place of the mutex. */

@@ -1,5 +1,5 @@
 import { defineHarness } from '@locks/core/conformance';
-import { semaphoreOfOne } from '../kinds/semaphore-of-one.ts';
+import { semaphoreOfOne } from '../fixtures/semaphore-of-one.ts';
 import memory from './memory.ts';
 
 /** The suite with a semaphore of one in place of the mutex. */

@@ -11,7 +11,7 @@ export default defineHarness({
   createBackend: () => memoryBackend(store),
   faults: {
     async evict(resource) {
-      for (const { request } of store.holders(resource)) store.forget(resource, request.acquisitionId);
+      store.forceRelease(resource, undefined);
     },
   },
   timing: { ttlMs: 150, slackMs: 150, idleGapMs: 100 },

@@ -2,8 +2,10 @@ import { defineHarness } from '@locks/core/conformance';
 import { mysqlBackend, schemaStatements } from '@locks/mysql';
 import type { Proxy } from '@locks/test-servers';
 import { createPool, type Pool } from 'mysql2';
-import { adminQuery } from '../mysql/admin.ts';
-import { closedWith } from '../shared-clients.ts';
+import { adminQuery } from '../administration/mysql.ts';
+import { cutProxies } from './connections/cut-proxies.ts';
+import { closedWith } from './connections/shared-clients.ts';
+import { at, serverIn } from './connections/server-url.ts';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_MYSQL';
 
@@ -18,15 +20,14 @@ const harness = defineHarness({
   module: import.meta.url,
   name: 'mysql',
   async setup() {
-    // Only here: child processes load no more than they need.
+    // The import is here because child processes load no more than they need.
     const { startMariadb, startProxy } = await import('@locks/test-servers');
     const given = process.env['MYSQL_URL'];
     const server = given ? undefined : await startMariadb();
     const direct = given || (server?.url as string);
-    const { hostname, port } = new URL(direct);
-    const started = await startProxy({ host: hostname, port: Number(port || 3306) }, { protocol: 'raw' });
+    const started = await startProxy(serverIn(direct), { protocol: 'raw' });
     proxy = started;
-    // Dozens of first calls at once would hold up the cases that they belong to.
+    // One early call opens the connections: dozens of first calls at once would delay their cases.
     for (const statement of schemaStatements()) await adminQuery(direct, statement);
     const opened = openPool(direct).promise();
     await Promise.all(Array.from({ length: CONNECTIONS }, () => opened.query('SELECT 1')));
@@ -44,16 +45,17 @@ const harness = defineHarness({
   },
   async createBackend() {
     const backend = mysqlBackend({ pool: openPool(process.env[VARIABLE] as string) });
-    // A backend never ends a pool that it was given. In a child process nobody tears down: there it ends with its backend.
+    // A backend never ends a pool that it was given. A child process has no teardown: there the pool ends with its backend.
     return proxy === undefined ? closedWith(backend, endPool) : backend;
   },
   faults: {
-    async cut() {
-      proxy?.refuse();
-      proxy?.cut();
-      return async () => {
-        await proxy?.heal();
-      };
+    cut: async () => cutProxies(proxy === undefined ? [] : [proxy]),
+    wire: {
+      servers: () => [serverIn(process.env[VARIABLE] as string)],
+      createBackend([address]) {
+        const own = createPool({ uri: at(process.env[VARIABLE] as string, address), connectionLimit: 2 });
+        return closedWith(mysqlBackend({ pool: own }), () => own.promise().end());
+      },
     },
     async evict(resource) {
       const sql = 'DELETE FROM locks_locks WHERE name = ?';
@@ -76,8 +78,5 @@ async function endPool(): Promise<void> {
 }
 
 function through(direct: string): string {
-  if (proxy === undefined) return direct;
-  const url = new URL(direct);
-  url.host = `${proxy.host}:${proxy.port}`;
-  return url.href;
+  return proxy === undefined ? direct : at(direct, proxy);
 }

@@ -1,11 +1,12 @@
 import type { LockBackend } from '@locks/core';
 import { defineHarness } from '@locks/core/conformance';
 import { advisoryKey, postgresAdvisoryBackend } from '@locks/postgres';
-import pg from 'pg';
+import { withAdmin } from '../administration/postgres.ts';
+import { at, serverIn } from './connections/server-url.ts';
 
 const URL_VARIABLE = 'LOCKS_POSTGRES_ADVISORY_URL';
 
-/** Each backend names its connections, so that its session can be found and ended. */
+/** The application name of each backend's connections, by which its session can be found and ended. */
 const names = new WeakMap<object, string>();
 let backends = 0;
 
@@ -15,7 +16,7 @@ export default defineHarness({
   name: 'postgres-advisory',
   server: 'PostgreSQL 15',
   async setup() {
-    // Only here: child processes load no more than they need.
+    // The import is here because child processes load no more than they need.
     const { startPostgres } = await import('@locks/test-servers');
     const server = await startPostgres();
     return { env: { [URL_VARIABLE]: server.url }, teardown: () => server.stop() };
@@ -23,16 +24,16 @@ export default defineHarness({
   createBackend() {
     backends += 1;
     const name = `conformance-${process.pid}-${backends}`;
-    const backend = postgresAdvisoryBackend({
-      connectionString: `${process.env[URL_VARIABLE]}?application_name=${name}`,
-      sessionTimeoutMs: 3_000,
-      fencing: { schema: 'locks' },
-    });
-    // Whatever a case puts around a backend, it passes on this very object.
+    const backend = advisory(`${process.env[URL_VARIABLE]}?application_name=${name}`);
+    // A wrapper of a case passes on this very object.
     names.set(backend.capabilities, name);
     return backend;
   },
   faults: {
+    wire: {
+      servers: () => [serverIn(process.env[URL_VARIABLE] as string)],
+      createBackend: ([address]) => advisory(at(process.env[URL_VARIABLE] as string, address)),
+    },
     async evict(resource) {
       const bits = BigInt.asUintN(64, advisoryKey(resource));
       await administer(
@@ -51,12 +52,14 @@ export default defineHarness({
   timing: { ttlMs: 300, slackMs: 400, idleGapMs: 2_100 },
 });
 
-async function administer(text: string, values: unknown[]): Promise<void> {
-  const client = new pg.Client({ connectionString: process.env[URL_VARIABLE] });
-  await client.connect();
-  try {
-    await client.query(text, values);
-  } finally {
-    await client.end();
-  }
+function advisory(connectionString: string): LockBackend {
+  return postgresAdvisoryBackend({
+    connectionString,
+    sessionTimeoutMs: 3_000,
+    fencing: { schema: 'locks' },
+  });
+}
+
+function administer(text: string, values: unknown[]): Promise<unknown> {
+  return withAdmin(process.env[URL_VARIABLE] as string, (admin) => admin.query(text, values));
 }

@@ -1,4 +1,4 @@
-import { postgresLeaseHarness } from '../postgres/lease-harness.ts';
+import { postgresLeaseHarness } from './postgres/lease-harness.ts';
 
 /** The lease table through PgBouncer in transaction mode; the listener past it. */
 export default postgresLeaseHarness(import.meta.url, { pgbouncer: true });

@@ -1,4 +1,4 @@
-import { postgresLeaseHarness } from '../postgres/lease-harness.ts';
+import { postgresLeaseHarness } from './postgres/lease-harness.ts';
 
 /** The lease table, with a listener of its own. */
 export default postgresLeaseHarness(import.meta.url);

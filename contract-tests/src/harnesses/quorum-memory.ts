@@ -13,10 +13,8 @@ export default defineHarness({
   createBackend: () => quorumBackend(stores.map((store) => memoryBackend(store))),
   faults: {
     async evict(resource) {
-      for (const store of stores) {
-        for (const { request } of store.holders(resource)) store.forget(resource, request.acquisitionId);
-      }
+      for (const store of stores) store.forceRelease(resource, undefined);
     },
   },
-  timing: { ttlMs: 150, slackMs: 150, idleGapMs: 100 },
+  timing: { ttlMs: 300, slackMs: 300, idleGapMs: 100 },
 });

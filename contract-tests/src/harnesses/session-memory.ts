@@ -1,10 +1,10 @@
 import { defineHarness } from '@locks/core/conformance';
 import { memoryBackend, MemoryStore } from '@locks/memory';
-import { SessionBackend, sessionBackendOf } from '../sessions/session-backend.ts';
+import { SessionBackend, sessionBackendOf } from '../fixtures/session-backend.ts';
 
 const store = new MemoryStore();
 
-/** A fixture: the memory backend with tenure `session`, to prove the cases about sessions. */
+/** A fixture: the memory backend with tenure `session`, which tests the cases about sessions. */
 export default defineHarness({
   module: import.meta.url,
   name: 'session-memory',
@@ -13,7 +13,7 @@ export default defineHarness({
   faults: {
     endSession: (backend) => sessionBackendOf(backend).endSession(),
     async evict(resource) {
-      for (const { request } of store.holders(resource)) store.forget(resource, request.acquisitionId);
+      store.forceRelease(resource, undefined);
     },
   },
   timing: { ttlMs: 150, slackMs: 150, idleGapMs: 100 },

@@ -1,8 +1,8 @@
 import { defineHarness } from '@locks/core/conformance';
-import { SessionBackend, sessionBackendOf } from '../sessions/session-backend.ts';
+import { SessionBackend, sessionBackendOf } from '../fixtures/session-backend.ts';
 import sqlite from './sqlite.ts';
 
-/** A fixture: the SQLite backend with tenure `session`, to prove the cases about sessions in several processes. */
+/** A fixture: the SQLite backend with tenure `session`, which tests the cases about sessions in several processes. */
 export default defineHarness({
   ...sqlite,
   module: import.meta.url,

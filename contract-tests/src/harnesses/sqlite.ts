@@ -8,7 +8,7 @@ import { sqliteBackend } from '@locks/sqlite';
 const PATH_VARIABLE = 'LOCKS_SQLITE_PATH';
 const BUSY_MS = 5_000;
 
-/** One file in a folder of its own, which child processes find by the environment. */
+/** A database file in a folder of its own, which child processes find by the environment. */
 export default defineHarness({
   module: import.meta.url,
   name: 'sqlite',
@@ -22,7 +22,7 @@ export default defineHarness({
   },
   createBackend: () => sqliteBackend({ path: path() }),
   faults: {
-    // Another program keeps the file to itself.
+    // Locks the file as another program could.
     async cut() {
       const db = open();
       db.exec('BEGIN IMMEDIATE');
@@ -45,7 +45,7 @@ function path(): string {
   return process.env[PATH_VARIABLE] as string;
 }
 
-/** As an administrator would: a connection of its own. */
+/** Runs SQL as an administrator would, on a connection of its own. */
 function open(): DatabaseSync {
   return new DatabaseSync(path(), { timeout: BUSY_MS });
 }

@@ -1,4 +1,4 @@
-import { zookeeperHarness } from '../zookeeper/zookeeper-harness.ts';
+import { zookeeperHarness } from './zookeeper/zookeeper-harness.ts';
 
 /** One server. */
 export default zookeeperHarness(import.meta.url, 'node-zookeeper-client', 'standalone');

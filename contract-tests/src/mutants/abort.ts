@@ -5,7 +5,7 @@ import type { Mutant } from './mutant.ts';
 export const abortMutants: readonly Mutant[] = [
   {
     name: 'abort-by-race',
-    says: 'an abort only stops listening: the acquire goes on behind the back of its caller',
+    says: 'an abort only rejects: the acquire goes on in the background',
     host: 'memory',
     expected: [
       'abort/at-every-point',
@@ -48,7 +48,7 @@ export const abortMutants: readonly Mutant[] = [
       })),
   },
   {
-    name: 'aborted-is-not-looked-at',
+    name: 'aborted-is-not-checked',
     says: 'a signal that aborted before the call is ignored',
     host: 'memory',
     expected: ['abort/before-the-call'],
@@ -59,7 +59,7 @@ export const abortMutants: readonly Mutant[] = [
   },
   {
     name: 'abort-releases-the-lease',
-    says: 'an abort after the grant gives the lease back',
+    says: 'an abort after the grant releases the lease',
     host: 'memory',
     expected: ['abort/after-the-grant'],
     locks: (locks) =>

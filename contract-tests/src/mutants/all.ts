@@ -6,7 +6,7 @@ import { onCalls } from './on-calls.ts';
 export const allMutants: readonly Mutant[] = [
   {
     name: 'a-part-stays-behind',
-    says: 'what was taken before another member failed is kept',
+    says: 'members that were taken before another member failed stay held',
     host: 'memory',
     expected: ['all/all-or-nothing', 'all/an-abort-leaves-nothing'],
     locks: naive({ sorted: true, keeps: true }),
@@ -20,14 +20,14 @@ export const allMutants: readonly Mutant[] = [
   },
   {
     name: 'a-deadline-for-each',
-    says: 'every member may take as long as waitMs says',
+    says: 'waitMs applies to each member instead of the set',
     host: 'memory',
     expected: ['all/one-deadline'],
     locks: naive({ sorted: true }),
   },
   {
     name: 'what-is-free-will-do',
-    says: 'members that are held are left out',
+    says: 'a set leaves out members that are held',
     host: 'memory',
     expected: ['all/all-or-nothing', 'all/waits-for-every-member'],
     locks: overSets((set) => ({
@@ -52,7 +52,7 @@ export const allMutants: readonly Mutant[] = [
   },
   {
     name: 'leases-as-they-were-taken',
-    says: 'the leases of a set stand in the order in which they were taken',
+    says: 'the leases of a set are in the order in which they were taken',
     host: 'memory',
     expected: ['all/a-token-for-every-member'],
     locks: overSets((set) => ({
@@ -64,7 +64,7 @@ export const allMutants: readonly Mutant[] = [
   },
   {
     name: 'own-members-only',
-    says: 'members of other managers are left out',
+    says: 'a set leaves out members of other managers',
     host: 'memory',
     expected: ['all/over-two-managers'],
     locks: (locks) => {
@@ -96,7 +96,7 @@ export const allMutants: readonly Mutant[] = [
   },
   {
     name: 'never-in-one-step',
-    says: 'members are taken one by one, whatever the backend can do',
+    says: 'members are taken one by one, although the backend has attemptMany',
     host: 'memory',
     expected: ['all/in-one-step'],
     calls: onCalls((backend) => {
@@ -107,7 +107,7 @@ export const allMutants: readonly Mutant[] = [
   },
   {
     name: 'one-step-leaves-a-part',
-    says: 'a contended step keeps what it found free',
+    says: 'a contended attemptMany keeps the members that were free',
     host: 'memory',
     expected: ['all/in-one-step', 'all/one-step-does-not-overtake'],
     backend: (backend) =>
@@ -122,7 +122,7 @@ export const allMutants: readonly Mutant[] = [
   },
   {
     name: 'one-step-steals',
-    says: 'the one step takes its members from whoever has them or waits',
+    says: 'attemptMany takes its members from their holders and ahead of waiters',
     host: 'memory',
     expected: ['all/one-step-does-not-overtake'],
     backend: (backend) =>
@@ -131,7 +131,7 @@ export const allMutants: readonly Mutant[] = [
           Promise.all(
             requests.map(async (request) => {
               const attempt = await backend.attempt({ ...request, steal: true }, false, call);
-              if (attempt.status !== 'granted') throw new Error('a thief was refused');
+              if (attempt.status !== 'granted') throw new Error('an attempt that steals was refused');
               return attempt.grant;
             }),
           ),
@@ -139,7 +139,7 @@ export const allMutants: readonly Mutant[] = [
   },
   {
     name: 'one-step-knows-no-ids',
-    says: 'the one step repeated finds its own members contended',
+    says: 'a repeated attemptMany finds its own members contended',
     host: 'memory',
     expected: ['all/one-step-repeated'],
     backend: (backend) =>
@@ -178,7 +178,7 @@ function overSets(overrides: (set: MultiLock) => Partial<MultiLock>): (locks: Lo
     });
 }
 
-/** Sets that take their members one after the other. */
+/** Makes sets take their members one after the other. */
 function naive({ sorted, keeps = false }: { readonly sorted: boolean; readonly keeps?: boolean }) {
   return overSets((set) => {
     const members: Lock[] = sorted
@@ -188,16 +188,16 @@ function naive({ sorted, keeps = false }: { readonly sorted: boolean; readonly k
       take: (lock: Lock) => Promise<Lease | undefined>,
     ): Promise<MultiLease | undefined> => {
       const taken: Lease[] = [];
-      const giveBack = async (): Promise<void> => {
+      const releaseAll = async (): Promise<void> => {
         if (!keeps) await Promise.all(taken.map((lease) => lease.release()));
       };
       for (const lock of members) {
         const lease = await take(lock).catch(async (error: unknown) => {
-          await giveBack();
+          await releaseAll();
           throw error;
         });
         if (lease === undefined) {
-          await giveBack();
+          await releaseAll();
           return undefined;
         }
         taken.push(lease);

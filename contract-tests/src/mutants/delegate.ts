@@ -2,10 +2,10 @@ import type { AcquireOptions, Lease, Lock, LockManager, LockOptions } from '@loc
 
 export { delegate } from '@locks/core/conformance';
 
-/** The leases behind changed ones: core re-enters only its own. */
+/** The original lease of each changed lease: core re-enters only its own leases. */
 const originals = new WeakMap<object, Lease>();
 
-/** A manager that is `locks` but for `overrides`. */
+/** A manager that behaves as `locks` except for `overrides`. */
 export function delegateLocks(locks: LockManager, overrides: Partial<LockManager>): LockManager {
   return {
     capabilities: locks.capabilities,
@@ -15,10 +15,12 @@ export function delegateLocks(locks: LockManager, overrides: Partial<LockManager
       locks.semaphore(name, permits, options),
     all: (members) => locks.all(members),
     inspect: (name) => locks.inspect(name),
+    isLocked: (name) => locks.isLocked(name),
+    ping: (options) => locks.ping(options),
     list: (prefix) => locks.list(prefix),
     forceRelease: (name, options) => locks.forceRelease(name, options),
     detached: (work) => locks.detached(work),
-    close: () => locks.close(),
+    close: (options) => locks.close(options),
     [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose](),
     ...overrides,
   };
@@ -37,7 +39,7 @@ export function overLocks(
   });
 }
 
-/** A lock that is `lock` but for `overrides`. */
+/** A lock that behaves as `lock` except for `overrides`. */
 export function delegateLock(lock: Lock, overrides: Partial<Lock>): Lock {
   return {
     name: lock.name,
@@ -50,7 +52,7 @@ export function delegateLock(lock: Lock, overrides: Partial<Lock>): Lock {
   };
 }
 
-/** A lease that is `lease` but for `overrides`, whose getters stay getters. */
+/** A lease that behaves as `lease` except for `overrides`, whose getters stay getters. */
 export function delegateLease(lease: Lease, overrides: Partial<Lease>): Lease {
   const broken = {
     get name() {
@@ -78,6 +80,8 @@ export function delegateLease(lease: Lease, overrides: Partial<Lease>): Lease {
     renew: (ttlMs?: number) => lease.renew(ttlMs),
     release: () => lease.release(),
     [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose](),
+    // `toJSON` is for `JSON.stringify` and not in the types.
+    toJSON: () => (lease as Lease & { toJSON(): object }).toJSON(),
   };
   const changed = Object.defineProperties(broken, Object.getOwnPropertyDescriptors(overrides));
   originals.set(changed, originals.get(lease) ?? lease);
@@ -96,7 +100,7 @@ export function overLeases(locks: LockManager, change: (lease: Lease) => Lease):
   }));
 }
 
-/** With core's own lease as `within`. */
+/** The options with the original lease as `within`. */
 export function originalOf(options: AcquireOptions | undefined): AcquireOptions | undefined {
   if (options?.within === undefined) return options;
   return { ...options, within: originals.get(options.within) ?? options.within };

@@ -50,8 +50,8 @@ export const exclusionMutants: readonly Mutant[] = [
     backend: (backend) => onNames(backend, (name) => `${process.pid} ${name}`),
   },
   {
-    name: 'looks-then-takes',
-    says: 'an attempt looks whether the resource is free, and takes it a moment later, whoever has it by then',
+    name: 'checks-then-takes',
+    says: 'an attempt checks whether the resource is free, and takes it a moment later without another check',
     host: 'memory',
     expected: ['exclusion/at-once-one-wins'],
     backend: (backend) =>
@@ -67,7 +67,7 @@ export const exclusionMutants: readonly Mutant[] = [
   },
   {
     name: 'one-character-is-lost',
-    says: 'a name that ends with x is taken for the name without it',
+    says: 'a name that ends with x is mistaken for the name without it',
     host: 'memory',
     expected: ['exclusion/other-names-are-free'],
     backend: (backend) => onNames(backend, (name) => name.replace(/x$/, '')),

@@ -20,17 +20,17 @@ export const expiryMutants: readonly Mutant[] = [
     name: 'dead-holders-hold-on',
     says: 'the store keeps the lease of a dead process a hundred times longer',
     host: 'sqlite',
-    expected: ['expiry/killed-holder-frees-in-time', 'loss/frozen-process-is-told'],
+    expected: ['expiry/killed-holder-frees-in-time', 'loss/frozen-process-learns-the-loss'],
     backend: (backend) => onRequests(backend, (request) => ({ ...request, ttlMs: request.ttlMs * 100 })),
   },
   {
     name: 'ends-by-wall-clocks',
-    says: 'a client writes the end of its hold by its wall clock, and others look at it with theirs',
+    says: 'a client writes the end of its hold by its wall clock, and others compare it with their own',
     host: 'sqlite',
     expected: ['expiry/wall-clocks-do-not-count'],
     backend: (backend) =>
       delegate(backend, {
-        // As a table on a server would be.
+        // One table for all processes, as on a server.
         capabilities: { ...backend.capabilities, reach: 'network' },
         async attempt(request, enqueue, call) {
           const { holders } = await backend.inspect(request.resource, call);
@@ -48,14 +48,14 @@ export const expiryMutants: readonly Mutant[] = [
     expected: [
       'expiry/abandoned-lease-ends-in-time',
       'expiry/holder-ends-before-the-store',
-      'expiry/told-before-the-next-holds',
+      'expiry/reported-before-the-next-holds',
     ],
     backend: (backend) =>
       onRequests(backend, (request) => ({ ...request, ttlMs: Math.ceil(request.ttlMs / 5) })),
   },
   {
     name: 'no-drift-margin',
-    says: 'a holder believes in its lease to the very end',
+    says: 'a holder counts its lease as valid to the very end, without a margin',
     host: 'memory',
     expected: ['expiry/holder-ends-before-the-store'],
     calls: onCalls((backend) =>
@@ -67,7 +67,7 @@ export const expiryMutants: readonly Mutant[] = [
   },
   {
     name: 'counts-from-the-reply',
-    says: 'a lease counts from the moment its reply came',
+    says: 'a lease counts from the arrival of its reply',
     host: 'memory',
     expected: ['expiry/slow-reply-costs-validity', 'expiry/late-grant-is-never-handed-out'],
     calls: onCalls((backend) =>
@@ -76,18 +76,18 @@ export const expiryMutants: readonly Mutant[] = [
   },
   {
     name: 'min-remaining-is-ignored',
-    says: 'a grant is handed out however little is left of it',
+    says: 'core gives its caller a grant however little is left of it',
     host: 'memory',
-    expected: ['expiry/short-grant-is-given-back'],
+    expected: ['expiry/short-grant-is-returned'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({ acquire: (options) => lock.acquire({ ...options, minRemainingMs: 0 }) })),
   },
   {
     name: 'abandons-nothing',
-    says: 'core never abandons what it gave up',
+    says: 'core never abandons an id that it gave up',
     host: 'memory',
     expected: [
-      'expiry/short-grant-is-given-back',
+      'expiry/short-grant-is-returned',
       'expiry/late-grant-is-never-handed-out',
       'idempotence/lost-reply-leaves-no-hold',
       'idempotence/late-grant-is-abandoned',
@@ -98,7 +98,7 @@ export const expiryMutants: readonly Mutant[] = [
   },
   {
     name: 'failed-abandon-is-done',
-    says: 'core takes an abandon that failed for done',
+    says: 'core counts a failed abandon as done',
     host: 'memory',
     expected: ['idempotence/unanswered-abandon-is-sent-again'],
     calls: onCalls((backend) =>
@@ -106,15 +106,15 @@ export const expiryMutants: readonly Mutant[] = [
     ),
   },
   {
-    name: 'loss-is-told-late',
+    name: 'loss-is-reported-late',
     says: 'the signal aborts half a second after the loss',
     host: 'memory',
-    expected: ['expiry/told-before-the-next-holds', 'loss/blocked-loop-aborts-the-signal'],
+    expected: ['expiry/reported-before-the-next-holds', 'loss/blocked-loop-aborts-the-signal'],
     locks: (locks) =>
       overLeases(locks, (lease) => {
         const late = new AbortController();
-        const tell = (): void => void setTimeout(() => late.abort(lease.signal.reason), 500);
-        lease.signal.addEventListener('abort', tell, { once: true });
+        const abort = (): void => void setTimeout(() => late.abort(lease.signal.reason), 500);
+        lease.signal.addEventListener('abort', abort, { once: true });
         return delegateLease(lease, {
           get signal() {
             return late.signal;
@@ -123,10 +123,10 @@ export const expiryMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'hand-overs-stay-short',
-    says: 'a lease that was handed over never lasts longer than a second',
+    name: 'hand-offs-stay-short',
+    says: 'a lease from a hand-off never lasts longer than a second',
     host: 'memory',
-    expected: ['expiry/short-hand-over-is-renewed-first'],
+    expected: ['expiry/short-hand-off-is-renewed-first'],
     calls: onCalls((backend) =>
       delegate(backend, {
         async awaitTurn(...args) {

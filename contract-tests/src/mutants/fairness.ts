@@ -3,10 +3,10 @@ import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 
-/** Those who wait for a resource, the last one first, over all backends of the process. */
+/** The waiters of a resource, the last one first, over all backends of the process. */
 const stacks = new Map<string, string[]>();
 
-/** No queue in the store, and whoever came last is served first. */
+/** A backend without a queue in the store, which serves the last waiter first. */
 function lastComeFirstServed(backend: LockBackend): LockBackend {
   const leave = ({ resource, acquisitionId }: AcquireRequest): void => {
     const stack = stacks.get(resource)?.filter((id) => id !== acquisitionId) ?? [];
@@ -35,7 +35,7 @@ function lastComeFirstServed(backend: LockBackend): LockBackend {
   });
 }
 
-/** The first one in a process whose turn comes goes to the end of the queue again. */
+/** The first waiter of each process goes to the end of the queue when its turn comes. */
 function stepsBack(backend: LockBackend): LockBackend {
   const waited = new Set<string>();
   let stepped = false;
@@ -63,7 +63,7 @@ function stepsBack(backend: LockBackend): LockBackend {
   });
 }
 
-/** A waiter watches only the one before it, and takes its death for one more wait. */
+/** A waiter watches only its predecessor, and waits for a dead one. */
 function waitsForTheOneBefore(backend: LockBackend): LockBackend {
   const before = new Map<string, { readonly id: string | undefined; held: boolean }>();
   return delegate(backend, {
@@ -73,8 +73,8 @@ function waitsForTheOneBefore(backend: LockBackend): LockBackend {
         const holder = holders[0]?.acquisitionId;
         let watched = before.get(acquisitionId);
         if (watched === undefined) {
-          const place = waiters.findIndex((waiter) => waiter.acquisitionId === acquisitionId);
-          watched = { id: waiters[place - 1]?.acquisitionId ?? holder, held: false };
+          const position = waiters.findIndex((waiter) => waiter.acquisitionId === acquisitionId);
+          watched = { id: waiters[position - 1]?.acquisitionId ?? holder, held: false };
           before.set(acquisitionId, watched);
         }
         if (watched.id === undefined || holder === acquisitionId || (watched.held && holder !== watched.id))
@@ -87,7 +87,7 @@ function waitsForTheOneBefore(backend: LockBackend): LockBackend {
   });
 }
 
-/** Whoever tries when a hold is about to end stays until then, and takes the resource from those who wait. */
+/** A try shortly before the end of a hold waits for that end, and takes the resource ahead of the waiters. */
 function triesUntilTheEnd(backend: LockBackend): LockBackend {
   return delegate(backend, {
     async attempt(request, enqueue, call) {
@@ -102,7 +102,7 @@ function triesUntilTheEnd(backend: LockBackend): LockBackend {
   });
 }
 
-/** Resources that were freed just now by somebody else than their holder. */
+/** The resources that a client other than their holder freed a moment ago. */
 const freed = new Set<string>();
 
 function triesWhatIsFreed(backend: LockBackend): LockBackend {
@@ -132,7 +132,7 @@ function triesWhatIsFreed(backend: LockBackend): LockBackend {
 export const fairnessMutants: readonly Mutant[] = [
   {
     name: 'last-come-first-served',
-    says: 'waiters are a stack, and whoever comes when the lock is free takes it',
+    says: 'waiters are a stack, and a newcomer takes a free lock',
     host: 'memory',
     expected: [
       'fairness/first-come-first-served',
@@ -151,7 +151,7 @@ export const fairnessMutants: readonly Mutant[] = [
   },
   {
     name: 'waits-for-the-dead',
-    says: 'a waiter waits until the one before it has had its turn, dead or alive',
+    says: 'a waiter waits until its predecessor has had its turn, dead or alive',
     host: 'sqlite',
     expected: [
       'waiting/killed-waiter-is-passed-over',
@@ -169,7 +169,7 @@ export const fairnessMutants: readonly Mutant[] = [
   },
   {
     name: 'tries-what-is-freed',
-    says: 'what an abandon or an operator frees goes to whoever tries just then, whoever waits',
+    says: 'a resource that an abandon or an operator freed goes to the next try, ahead of waiters',
     host: 'memory',
     expected: ['fairness/a-try-does-not-overtake-at-an-end'],
     backend: triesWhatIsFreed,

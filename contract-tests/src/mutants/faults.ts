@@ -4,7 +4,7 @@ import { delegate, delegateLocks, overLeases, overLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onCalls } from './on-calls.ts';
 
-/** Does it again without options where these are refused. */
+/** Repeats a call without options where these are refused. */
 function lenient<T>(ask: (withOptions: boolean) => T): T {
   const forgive = (error: unknown): T => {
     if (!isLockError(error, 'LOCK_INVALID_ARGUMENT')) throw error;
@@ -33,7 +33,7 @@ function ignoresBadOptions(locks: LockManager): LockManager {
 export const faultMutants: readonly Mutant[] = [
   {
     name: 'grants-where-the-store-failed',
-    says: 'a failed attempt is taken for a grant',
+    says: 'a failed attempt counts as a grant',
     host: 'memory',
     expected: [
       'faults/failing-store',
@@ -55,7 +55,7 @@ export const faultMutants: readonly Mutant[] = [
   },
   {
     name: 'hopes-for-renewals',
-    says: 'a failed renewal is taken for a confirmed one',
+    says: 'a failed renewal counts as confirmed',
     host: 'memory',
     expected: ['faults/failing-renewals', 'faults/store-away-while-held'],
     calls: onCalls((backend) =>
@@ -72,7 +72,7 @@ export const faultMutants: readonly Mutant[] = [
   },
   {
     name: 'never-tries-again',
-    says: 'every failure is taken for a lasting one',
+    says: 'no failure counts as retryable',
     host: 'memory',
     expected: [
       'faults/transient-failure-is-retried',
@@ -83,14 +83,14 @@ export const faultMutants: readonly Mutant[] = [
   },
   {
     name: 'always-tries-again',
-    says: 'every failure is taken for a transient one',
+    says: 'every failure counts as retryable',
     host: 'memory',
     expected: ['faults/lasting-failure-fails-at-once'],
     calls: onCalls((backend) => delegate(backend, { isRetryable: () => true })),
   },
   {
     name: 'believes-in-releases',
-    says: 'a release without an answer is taken for done',
+    says: 'a release without an answer counts as done',
     host: 'memory',
     expected: ['faults/unanswered-release'],
     calls: onCalls((backend) =>
@@ -99,7 +99,7 @@ export const faultMutants: readonly Mutant[] = [
   },
   {
     name: 'trusts-every-grant',
-    says: 'what is missing in a grant is made up',
+    says: 'missing properties of a grant are made up',
     host: 'memory',
     expected: ['faults/broken-promises'],
     calls: onCalls((backend) =>
@@ -121,8 +121,8 @@ export const faultMutants: readonly Mutant[] = [
     locks: ignoresBadOptions,
   },
   {
-    name: 'mends-bad-backends',
-    says: 'what a backend lacks is made up',
+    name: 'completes-bad-backends',
+    says: 'missing methods of a backend are made up',
     host: 'memory',
     expected: ['faults/bad-backends-are-refused'],
     calls: (backend) => {
@@ -136,7 +136,7 @@ export const faultMutants: readonly Mutant[] = [
   },
   {
     name: 'plays-down-the-unsupported',
-    says: 'what a backend does not have is answered with nothing',
+    says: 'an undeclared feature is answered with undefined instead of a refusal',
     host: 'memory',
     expected: ['faults/unsupported-is-refused'],
     locks: (locks) =>
@@ -149,10 +149,10 @@ export const faultMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'tells-twice',
-    says: 'an acquired lease is told twice',
+    name: 'publishes-twice',
+    says: 'an acquired lease is published twice',
     host: 'memory',
-    expected: ['faults/events-are-told'],
+    expected: ['faults/events-are-published'],
     locks: (locks) =>
       overLeases(locks, (lease) => {
         const { name: resource, acquisitionId } = lease;

@@ -81,7 +81,7 @@ export const fencingMutants: readonly Mutant[] = [
   },
   {
     name: 'lease-reads-the-latest-token',
-    says: 'a lease gives the token that its resource has now',
+    says: 'a lease gives the present token of its resource',
     host: 'memory',
     expected: ['fencing/belongs-to-the-lease', 'ownership/stale-lease-learns-nothing'],
     locks: (locks) =>

@@ -37,7 +37,7 @@ export const idempotenceMutants: readonly Mutant[] = [
   },
   {
     name: 'repeated-attempt-gives-more-time',
-    says: 'an attempt of the id that holds is told the whole ttl again',
+    says: 'a repeated attempt of an id that holds is answered with the whole ttl',
     host: 'memory',
     expected: ['idempotence/repeated-attempt'],
     backend: (backend) =>
@@ -48,14 +48,14 @@ export const idempotenceMutants: readonly Mutant[] = [
   },
   {
     name: 'grants-from-a-record',
-    says: 'an attempt is answered from a record of what was granted, until it is given back',
+    says: 'an attempt is answered from a record of grants, until its release',
     host: 'memory',
     expected: ['idempotence/no-grant-from-the-past', 'idempotence/no-grant-after-a-forced-end'],
     backend: (backend) => withRecord(backend, () => true),
   },
   {
     name: 'grants-from-a-record-with-ends',
-    says: 'an attempt is answered from a record of what was granted, for as long as its ttl',
+    says: 'an attempt is answered from a record of grants, until its ttl is over',
     host: 'memory',
     expected: ['idempotence/no-grant-after-a-forced-end'],
     backend: (backend) =>
@@ -63,13 +63,13 @@ export const idempotenceMutants: readonly Mutant[] = [
   },
   {
     name: 'one-step-from-a-record',
-    says: 'the one step is answered from a record of what it was granted, until it is given back',
+    says: 'attemptMany is answered from a record of grants, until their release',
     host: 'memory',
     expected: ['all/one-step-repeated'],
     backend: (backend) => withRecord(backend, () => true, 'attemptMany'),
   },
   {
-    name: 'repeated-attempt-loses-its-place',
+    name: 'repeated-attempt-loses-its-position',
     says: 'an attempt of an id that waits goes to the end of the queue',
     host: 'memory',
     expected: ['idempotence/repeated-attempt-in-the-queue'],
@@ -104,7 +104,7 @@ export const idempotenceMutants: readonly Mutant[] = [
   },
   {
     name: 'resent-release-looks-lost',
-    says: '"not held" after an unanswered release is taken for a loss',
+    says: '"not held" after an unanswered release counts as a loss',
     host: 'memory',
     expected: ['idempotence/lost-reply-of-release'],
     calls: onCalls((backend) =>
@@ -115,7 +115,7 @@ export const idempotenceMutants: readonly Mutant[] = [
   },
   {
     name: 'resent-release-ends-the-next',
-    says: 'the second sending of a release ends what was granted after the answer to the first',
+    says: 'the second sending of a release ends a hold that was granted after the answer to the first',
     host: 'memory',
     expected: ['idempotence/resent-calls-spare-others'],
     backend(backend) {
@@ -142,7 +142,7 @@ export const idempotenceMutants: readonly Mutant[] = [
   },
   {
     name: 'unknown-release-looks-lost',
-    says: 'a release that is answered with unknown is taken for a loss',
+    says: 'a release that is answered with unknown counts as a loss',
     host: 'memory',
     expected: ['idempotence/resent-release-is-no-loss'],
     calls: onCalls((backend) =>
@@ -179,7 +179,7 @@ export const idempotenceMutants: readonly Mutant[] = [
   },
 ];
 
-/** Remembers grants by acquisition id, beside the store. */
+/** Remembers grants by acquisition id, outside the store. */
 function withRecord(
   backend: LockBackend,
   counts: (grant: Grant, call: Call) => boolean,

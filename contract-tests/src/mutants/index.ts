@@ -6,10 +6,13 @@ import { sharedMutants } from './shared.ts';
 import { stealMutants } from './steal.ts';
 import { abortMutants } from './abort.ts';
 import { closeMutants } from './close.ts';
+import { closeAgainMutants } from './close-again.ts';
+import { closeCallMutants } from './close-calls.ts';
 import { exclusionMutants } from './exclusion.ts';
 import { expiryMutants } from './expiry.ts';
-import { expiryToldMutants } from './expiry-told.ts';
+import { expiryReportedEndMutants } from './expiry-reported-end.ts';
 import { fairnessMutants } from './fairness.ts';
+import { fairnessCallMutants } from './fairness-calls.ts';
 import { faultMutants } from './faults.ts';
 import { fencingMutants } from './fencing.ts';
 import { idempotenceMutants } from './idempotence.ts';
@@ -24,6 +27,8 @@ import { renewalMutants } from './renewal.ts';
 import { sessionMutants } from './session.ts';
 import { unseenEndMutants } from './unseen-ends.ts';
 import { waitingMutants } from './waiting.ts';
+import { waitingManyMutants } from './waiting-many.ts';
+import { wireMutants } from './wire.ts';
 
 /** Every mutant, in the order of the groups that they break. */
 export const mutants: readonly Mutant[] = [
@@ -32,12 +37,14 @@ export const mutants: readonly Mutant[] = [
   ...operatorMutants,
   ...raceMutants,
   ...expiryMutants,
-  ...expiryToldMutants,
+  ...expiryReportedEndMutants,
   ...renewalMutants,
   ...lossMutants,
   ...fencingMutants,
   ...waitingMutants,
+  ...waitingManyMutants,
   ...fairnessMutants,
+  ...fairnessCallMutants,
   ...reentrancyMutants,
   ...sharedMutants,
   ...sharedLateMutants,
@@ -51,5 +58,8 @@ export const mutants: readonly Mutant[] = [
   ...idempotenceMutants,
   ...unseenEndMutants,
   ...closeMutants,
+  ...closeCallMutants,
+  ...closeAgainMutants,
   ...faultMutants,
+  ...wireMutants,
 ];

@@ -1,45 +1,33 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { CaseVerdict, MutantOrder } from './mutant-process.ts';
+import { CallableProcess } from '@locks/core/conformance/process';
+import type { JudgeCommands } from './mutant-process.ts';
 
 const MAIN = fileURLToPath(new URL('./mutant-process.ts', import.meta.url));
-const ANSWER_MS = 120_000;
-const END_MS = 3_000;
+const RUN_LIMIT_MS = 120_000;
+const TEARDOWN_LIMIT_MS = 3_000;
 
-/** The process in which one mutant runs cases: nothing that it breaks reaches another. */
+/** The process in which one mutant runs cases, so that its faults reach no other mutant. */
 export class Judge {
-  readonly #name: string;
-  readonly #process: ChildProcess;
-  readonly #ended: Promise<unknown>;
+  readonly #process: CallableProcess<JudgeCommands>;
 
-  /** `name`: of a mutant, or of a host as it is. */
+  /** `name` is that of a mutant, or of a host without a mutation. */
   constructor(name: string) {
-    this.#name = name;
-    this.#process = fork(MAIN, [], {
+    const child = fork(MAIN, [], {
       execArgv: [],
       env: { ...process.env, LOCKS_MUTANT: name },
+      serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
-    this.#ended = once(this.#process, 'exit');
+    this.#process = new CallableProcess(child, RUN_LIMIT_MS);
   }
 
-  async run(order: MutantOrder): Promise<CaseVerdict[]> {
-    const enough = new AbortController();
-    const signal = AbortSignal.any([enough.signal, AbortSignal.timeout(ANSWER_MS)]);
-    const answered = once(this.#process, 'message', { signal });
-    answered.catch(() => {});
-    this.#process.send(order);
-    const answer = await Promise.race([answered, this.#ended.then(() => undefined)]);
-    enough.abort();
-    if (answer === undefined) throw new Error(`The process of ${this.#name} ended without an answer.`);
-    return answer[0] as CaseVerdict[];
-  }
+  run: JudgeCommands['run'] = (options) => this.#process.call.run(options);
 
   async end(): Promise<void> {
-    const kill = setTimeout(() => this.#process.kill('SIGKILL'), END_MS);
-    if (this.#process.connected) this.#process.disconnect();
-    await this.#ended;
+    const kill = setTimeout(() => void this.#process.kill(), TEARDOWN_LIMIT_MS);
+    await this.#process.call.teardown().catch(() => {});
     clearTimeout(kill);
+    await this.#process.kill();
   }
 }

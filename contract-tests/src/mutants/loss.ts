@@ -8,10 +8,10 @@ export const lossMutants: readonly Mutant[] = [
     says: 'the signal of a lease never aborts',
     host: 'memory',
     expected: [
-      'loss/force-release-is-told',
-      'loss/eviction-is-told',
+      'loss/force-release-is-reported',
+      'loss/eviction-is-reported',
       'loss/blocked-loop-aborts-the-signal',
-      'expiry/told-before-the-next-holds',
+      'expiry/reported-before-the-next-holds',
       'renewal/lost-answer-ends-at-once',
       'renewal/unknown-moves-nothing',
       'renewal/shorter-ttl-counts-from-sending',
@@ -53,21 +53,21 @@ export const lossMutants: readonly Mutant[] = [
   },
   {
     name: 'reads-no-wall-clock',
-    says: 'what is read from a lease goes by the monotonic clock alone',
+    says: 'the properties of a lease depend on the monotonic clock alone',
     host: 'memory',
     expected: ['loss/wall-clock-is-moved'],
     locks: (locks) => overLeases(locks, (lease) => readsOff(lease, performance)),
   },
   {
     name: 'goes-by-the-wall-clock',
-    says: 'what is read from a lease goes by the wall clock alone',
+    says: 'the properties of a lease depend on the wall clock alone',
     host: 'memory',
     expected: ['loss/wall-clock-is-moved'],
     locks: (locks) => overLeases(locks, (lease) => readsOff(lease, Date)),
   },
   {
     name: 'reads-wait-for-a-timer',
-    says: 'what is read from a lease knows of a loss only after a timer ran',
+    says: 'the properties of a lease show a loss only after a timer ran',
     host: 'memory',
     expected: ['loss/blocked-loop-reads-the-loss'],
     locks: (locks) => overLeases(locks, (lease) => readsByTimer(lease)),
@@ -76,24 +76,24 @@ export const lossMutants: readonly Mutant[] = [
     name: 'signal-waits-for-a-timer',
     says: 'the signal aborts in the timer phase after the loss',
     host: 'memory',
-    expected: ['loss/blocked-loop-tells-before-the-next-holds'],
+    expected: ['loss/blocked-loop-reports-before-the-next-holds'],
     locks: (locks) =>
       overLeases(locks, (lease) => {
-        const told = new AbortController();
-        const tell = (): void => void setTimeout(() => told.abort(lease.signal.reason), 0);
-        lease.signal.addEventListener('abort', tell, { once: true });
+        const delayed = new AbortController();
+        const abort = (): void => void setTimeout(() => delayed.abort(lease.signal.reason), 0);
+        lease.signal.addEventListener('abort', abort, { once: true });
         return delegateLease(lease, {
           get signal() {
-            return told.signal;
+            return delayed.signal;
           },
         });
       }),
   },
   {
     name: 'validity-is-never-counted-down',
-    says: 'a lease believes in its whole ttl until it is told otherwise',
+    says: 'a lease counts its whole ttl until the store reports otherwise',
     host: 'sqlite',
-    expected: ['loss/frozen-process-is-told', 'loss/blocked-loop-reads-the-loss'],
+    expected: ['loss/frozen-process-learns-the-loss', 'loss/blocked-loop-reads-the-loss'],
     locks: (locks) =>
       overLeases(locks, (lease) =>
         delegateLease(lease, {
@@ -107,18 +107,18 @@ export const lossMutants: readonly Mutant[] = [
 ];
 
 function readsByTimer(lease: Lease): Lease {
-  const told = new AbortController();
+  const delayed = new AbortController();
   let validForMs = lease.validForMs;
   setInterval(() => {
     validForMs = lease.validForMs;
-    if (lease.signal.aborted) told.abort(lease.signal.reason);
+    if (lease.signal.aborted) delayed.abort(lease.signal.reason);
   }, 5).unref();
   return delegateLease(lease, {
     get validForMs() {
       return validForMs;
     },
     get signal() {
-      return told.signal;
+      return delayed.signal;
     },
     assertValid() {
       if (validForMs === 0) lease.assertValid();
@@ -126,7 +126,7 @@ function readsByTimer(lease: Lease): Lease {
   });
 }
 
-/** How long it is valid for is read on one clock alone. */
+/** A lease whose validity is read on one clock alone. */
 function readsOff(lease: Lease, clock: { now(): number }): Lease {
   const until = clock.now() + lease.validForMs;
   return delegateLease(lease, {

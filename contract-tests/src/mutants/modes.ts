@@ -1,29 +1,27 @@
 import type { LockBackend, LockMode } from '@locks/core';
-import { memoryBackend, MemoryStore } from '@locks/memory';
-// Not for users: a mutant runs in a process of its own, and may break the store from inside.
-import { type QueuedEntry, Resource } from '../../../packages/memory/dist/resource.js';
+import { LockRules, type WaiterRecord } from '@locks/core/rules';
+// Imports the source, not the package: a mutant runs in a process of its own and may change the store from inside.
+import { memoryBackend, MemoryStore } from '../../../packages/memory/src/index.ts';
 import { onRequests } from './on-grants.ts';
 
-/** The store is asked for other modes; core does not notice. */
+/** Asks the store for other modes without core's knowledge. */
 export function onModes(backend: LockBackend, change: (mode: LockMode) => LockMode): LockBackend {
   return onRequests(backend, (request) => ({ ...request, mode: change(request.mode) }));
 }
 
 type StoreMethods = {
-  [Name in 'acquire' | 'acquireMany' | 'renew' | 'release' | 'forget' | 'downgrade' | 'resize']?: (
+  [Name in 'renew' | 'abandon' | 'downgrade']?: (
     store: MemoryStore,
     args: Parameters<MemoryStore[Name]>,
     original: (...args: Parameters<MemoryStore[Name]>) => ReturnType<MemoryStore[Name]>,
   ) => ReturnType<MemoryStore[Name]>;
 };
 
-/** What is broken inside of the store; each gets what the sound one would do. */
+/** The mutations inside the store and its rules. Each function gets the correct behaviour. */
 export interface Breakage {
-  readonly fits?: (resource: Resource, mode: LockMode, fits: (mode: LockMode) => boolean) => boolean;
-  readonly admits?: (resource: Resource, mode: LockMode, admits: (mode: LockMode) => boolean) => boolean;
-  readonly next?: (resource: Resource, next: () => QueuedEntry | undefined) => QueuedEntry | undefined;
-  readonly conflictWith?: (resource: Resource, mode: LockMode) => LockMode | undefined;
-  readonly resize?: (resource: Resource, limit: number) => void;
+  readonly fits?: (rules: LockRules, mode: LockMode, fits: (mode: LockMode) => boolean) => boolean;
+  readonly admits?: (rules: LockRules, mode: LockMode, admits: (mode: LockMode) => boolean) => boolean;
+  readonly next?: (rules: LockRules, next: () => WaiterRecord | undefined) => WaiterRecord | undefined;
   readonly store?: StoreMethods;
 }
 
@@ -36,42 +34,25 @@ export function storeWith(breakage: Breakage): () => LockBackend {
   };
 }
 
-function brokenStore({
-  fits,
-  admits,
-  next,
-  conflictWith,
-  resize,
-  store: methods = {},
-}: Breakage): MemoryStore {
-  const sound = Object.getOwnPropertyDescriptors(Resource.prototype);
-  const broken = Resource.prototype;
+function brokenStore({ fits, admits, next, store: methods = {} }: Breakage): MemoryStore {
+  const sound = Object.getOwnPropertyDescriptors(LockRules.prototype);
+  const broken = LockRules.prototype;
   if (fits) {
-    broken.fits = function (this: Resource, mode) {
+    broken.fits = function (this: LockRules, mode) {
       return fits(this, mode, (other) => sound.fits.value?.call(this, other) ?? false);
     };
   }
   if (admits) {
-    broken.admits = function (this: Resource, mode) {
+    broken.admits = function (this: LockRules, mode) {
       return admits(this, mode, (other) => sound.admits.value?.call(this, other) ?? false);
     };
   }
   if (next) {
     Object.defineProperty(broken, 'next', {
-      get(this: Resource) {
+      get(this: LockRules) {
         return next(this, () => sound.next.get?.call(this));
       },
     });
-  }
-  if (conflictWith) {
-    broken.conflictWith = function (this: Resource, mode) {
-      return conflictWith(this, mode);
-    };
-  }
-  if (resize) {
-    broken.resize = function (this: Resource, limit) {
-      resize(this, limit);
-    };
   }
   const store = new MemoryStore();
   for (const [name, change] of Object.entries(methods)) {

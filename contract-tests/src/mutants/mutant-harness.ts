@@ -1,10 +1,11 @@
 /**
- * The harness of the mutant that `LOCKS_MUTANT` names, for the process that judges it and for the children which that
- * process starts. Without the variable, or with a host's name: the host as it is.
+ * The harness of the mutant that `LOCKS_MUTANT` names, for the process that judges it and for the children of that process.
+ * Without the variable, or with the name of a host, it is the host without a mutation.
  */
 import { createLocks, type LockBackend, type LockManager, type LockOptions } from '@locks/core';
 import { defineHarness, type Harness } from '@locks/core/conformance';
 import memory from '../harnesses/memory.ts';
+import memoryTcp from '../harnesses/memory-tcp.ts';
 import sessionMemory from '../harnesses/session-memory.ts';
 import sessionSqlite from '../harnesses/session-sqlite.ts';
 import sqlite from '../harnesses/sqlite.ts';
@@ -15,6 +16,7 @@ export const MUTANT_VARIABLE = 'LOCKS_MUTANT';
 
 export const hosts: Readonly<Record<Mutant['host'], Harness>> = {
   memory,
+  'memory-tcp': memoryTcp,
   sqlite,
   'session-memory': sessionMemory,
   'session-sqlite': sessionSqlite,
@@ -24,16 +26,25 @@ const named = process.env[MUTANT_VARIABLE] ?? 'memory';
 const mutant = mutants.find(({ name }) => name === named);
 const host = hosts[mutant?.host ?? (named as Mutant['host'])];
 
+const wire = host.faults?.wire;
+
 export default defineHarness({
   ...host,
   module: import.meta.url,
   name: named,
-  createBackend: async () => {
-    const backend = await host.createBackend();
-    return mutant?.backend?.(backend) ?? backend;
+  createBackend: async () => mutated(await host.createBackend()),
+  faults: {
+    ...host.faults,
+    ...(wire && {
+      wire: { ...wire, createBackend: async (proxies) => mutated(await wire.createBackend(proxies)) },
+    }),
   },
   createLocks: mutatedCreateLocks as unknown as typeof createLocks,
 });
+
+function mutated(backend: LockBackend): LockBackend {
+  return mutant?.backend?.(backend) ?? backend;
+}
 
 function mutatedCreateLocks(backend: LockBackend, options?: LockOptions): LockManager {
   const locks: LockManager = createLocks(mutant?.calls?.(backend) ?? backend, options);

@@ -1,4 +1,4 @@
-/** The process of one mutant: runs the cases that it is sent, and answers which of them failed. */
+/** The process of one mutant: runs the cases that its parent sends, and answers which of them failed. */
 import {
   type ConformanceCase,
   conformanceCases,
@@ -6,14 +6,21 @@ import {
   runCase,
   startHarness,
 } from '@locks/core/conformance';
+import { serveCalls } from '@locks/core/conformance/process';
 import harness from './mutant-harness.ts';
 
-export interface MutantOrder {
+export interface MutantRun {
   readonly cases: readonly string[];
   readonly seeds: readonly number[];
   readonly limitMs: number;
   /** How many cases run at a time. */
   readonly atOnce: number;
+}
+
+/** The commands of a `Judge`. */
+export interface JudgeCommands {
+  run(options: MutantRun): Promise<CaseVerdict[]>;
+  teardown(): Promise<void>;
 }
 
 export interface CaseVerdict {
@@ -22,26 +29,21 @@ export interface CaseVerdict {
   readonly outcome: Outcome;
   readonly ms: number;
   readonly reason: string | undefined;
-  /** Whether it started processes. */
+  /** Whether the case started processes. */
   readonly forked: boolean;
 }
 
-// A broken lock may break a promise that nobody handles: that is the mutant's way, and no verdict.
+// A mutant may cause unhandled rejections, which are no verdict.
 process.on('unhandledRejection', () => {});
 
-const started = await startHarness(harness);
-process.on('disconnect', () => void started.teardown().finally(() => process.exit()));
-process.on('message', (order: MutantOrder) => {
-  judge(order).then(
-    (verdicts) => process.send?.(verdicts),
-    (error: unknown) => {
-      console.error(error);
-      process.exit(1);
-    },
-  );
-});
+const started = startHarness(harness);
+serveCalls({
+  run,
+  teardown: async () => (await started).teardown(),
+} satisfies JudgeCommands);
 
-async function judge({ cases, seeds, limitMs, atOnce }: MutantOrder): Promise<CaseVerdict[]> {
+async function run({ cases, seeds, limitMs, atOnce }: MutantRun): Promise<CaseVerdict[]> {
+  await started;
   const queue = seeds.flatMap((seed) => {
     const chosen = conformanceCases.filter(({ id }) => cases.includes(id));
     return chosen.map((testCase) => ({ testCase, seed }));

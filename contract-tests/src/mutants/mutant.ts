@@ -1,22 +1,22 @@
 import type { LockBackend, LockManager } from '@locks/core';
 
-/** A backend, or a core, that is broken on purpose: the suite must notice. */
+/** A backend or core that is broken on purpose, which the suite must notice. */
 export interface Mutant {
-  /** Kebab-case, unique. */
+  /** A unique name in kebab-case. */
   readonly name: string;
-  /** What is broken, in one sentence. */
+  /** The fault, in one sentence. */
   readonly says: string;
-  /** Memory hosts most; SQLite those that need several processes; the other two those of tenure `session`. */
-  readonly host: 'memory' | 'sqlite' | 'session-memory' | 'session-sqlite';
-  /** Ids of cases that must fail; others may. */
-  readonly expected: readonly string[];
-  /** Breaks what a backend does. */
-  readonly backend?: (backend: LockBackend) => LockBackend;
   /**
-   * Breaks what core says to a backend, and what it hears: applied in `createLocks`, above whatever a case puts between
-   * core and the backend.
+   * The backend that the mutant changes: memory for most; SQLite for faults between processes; memory behind TCP for faults on
+   * the wire; the other two for tenure `session`.
    */
+  readonly host: 'memory' | 'memory-tcp' | 'sqlite' | 'session-memory' | 'session-sqlite';
+  /** The ids of the cases that must fail; others may. */
+  readonly expected: readonly string[];
+  /** Changes the behaviour of a backend. */
+  readonly backend?: (backend: LockBackend) => LockBackend;
+  /** Changes the calls of core to a backend and their answers, between core and every wrapper of a case. */
   readonly calls?: (backend: LockBackend) => LockBackend;
-  /** Breaks what core does for its users. */
+  /** Changes the behaviour of core for its users. */
   readonly locks?: (locks: LockManager) => LockManager;
 }

@@ -2,17 +2,14 @@ import { delegateLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onNames } from './on-grants.ts';
 
-/** The ways in which stores narrow names. */
+/** Faults of stores that map different names to one. */
 const narrowings: Readonly<Record<string, readonly [says: string, narrow: (name: string) => string]>> = {
   'names-are-trimmed': ['blanks at the ends are dropped', (name) => name.trim()],
-  'names-are-cut-off': ['what comes after 256 characters is dropped', (name) => name.slice(0, 256)],
-  'names-end-at-nul': ['what comes after a NUL is dropped', (name) => name.split('\0')[0] || name],
+  'names-are-cut-off': ['everything after 256 characters is dropped', (name) => name.slice(0, 256)],
+  'names-end-at-nul': ['everything after a NUL is dropped', (name) => name.split('\0')[0] || name],
   'names-ignore-case': ['upper and lower case are one', (name) => name.toLowerCase()],
-  'names-are-normalised': ['what looks the same is the same', (name) => name.normalize('NFC')],
-  'names-are-hash-tags': [
-    'only what stands in braces counts',
-    (name) => /\{([^}]+)\}/.exec(name)?.[1] ?? name,
-  ],
+  'names-are-normalised': ['names of one normal form are one', (name) => name.normalize('NFC')],
+  'names-are-hash-tags': ['only the part in braces counts', (name) => /\{([^}]+)\}/.exec(name)?.[1] ?? name],
   'names-are-decoded': ['percent encodings are resolved', decoded],
 };
 
@@ -48,7 +45,7 @@ export const namesMutants: readonly Mutant[] = [
     },
   },
   {
-    name: 'bad-names-are-mended',
+    name: 'bad-names-are-corrected',
     says: 'a lone surrogate in a name is replaced',
     host: 'memory',
     expected: ['names/bad-ones-are-refused'],

@@ -1,6 +1,6 @@
 import type { LockBackend } from '@locks/core';
 
-/** Breaks what core says to backends; what is no backend is left for core to refuse. */
+/** Changes the calls of core to backends; an argument that is no backend is left for core to refuse. */
 export function onCalls(
   change: (backend: LockBackend) => LockBackend,
 ): (backend: LockBackend) => LockBackend {
@@ -10,7 +10,7 @@ export function onCalls(
   };
 }
 
-/** Ends with the call, and with nothing else. */
+/** Resolves when the call is aborted, and never otherwise. */
 export function untilGivenUp({ signal }: { readonly signal?: AbortSignal }): Promise<undefined> {
   return new Promise((resolve) => {
     if (signal?.aborted) resolve(undefined);

@@ -3,7 +3,7 @@ import { delegate } from './delegate.ts';
 
 type ChangeGrant = (grant: Grant, request: AcquireRequest, call: Call) => Grant;
 
-/** Changes every grant, whether an attempt brings it or a hand-off. */
+/** Changes every grant, of an attempt or of a hand-off. */
 export function onGrants(backend: LockBackend, change: ChangeGrant): LockBackend {
   const { awaitTurn } = backend;
   return delegate(backend, {
@@ -22,7 +22,7 @@ export function onGrants(backend: LockBackend, change: ChangeGrant): LockBackend
   });
 }
 
-/** The store is asked to renew by other ttls. */
+/** Changes the renewals that the store gets. */
 export function onRenewals(
   backend: LockBackend,
   ttlFor: (item: RenewItem, items: readonly RenewItem[]) => number,
@@ -36,7 +36,7 @@ export function onRenewals(
   });
 }
 
-/** What the store gets is asked for by `change`; core does not notice. */
+/** Changes the requests that the store gets, without core's knowledge. */
 export function onRequests(
   backend: LockBackend,
   change: (request: AcquireRequest) => AcquireRequest,
@@ -56,7 +56,7 @@ export function onRequests(
   return onGrants(disguised, (grant, request) => ({ ...grant, request }));
 }
 
-/** Resources are stored under other names. */
+/** Stores resources under other names. */
 export function onNames(backend: LockBackend, rename: (name: string) => string): LockBackend {
   const renamed = onRequests(backend, (request) => ({ ...request, resource: rename(request.resource) }));
   const { forceRelease } = backend;

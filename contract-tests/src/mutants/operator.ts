@@ -1,6 +1,7 @@
 import type { LockBackend, ResourceState } from '@locks/core';
-import { delegate } from './delegate.ts';
+import { delegate, delegateLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
+import { onCalls } from './on-calls.ts';
 
 export const operatorMutants: readonly Mutant[] = [
   {
@@ -20,10 +21,28 @@ export const operatorMutants: readonly Mutant[] = [
       }),
   },
   {
+    name: 'ping-is-always-well',
+    says: 'ping does not ask the store',
+    host: 'memory',
+    expected: ['faults/ping-reports-whether-the-store-answers'],
+    calls: onCalls((backend) => delegate(backend, { ping: () => Promise.resolve() })),
+  },
+  {
+    name: 'answers-with-bigints',
+    says: 'the answers of inspect and forceRelease cannot be written as JSON',
+    host: 'memory',
+    expected: ['ownership/answers-as-json'],
+    locks: (locks) =>
+      delegateLocks(locks, {
+        inspect: async (name) => bare(await locks.inspect(name)),
+        forceRelease: async (name, options) => (await locks.forceRelease(name, options)).map(bare),
+      }),
+  },
+  {
     name: 'list-ignores-the-prefix',
     says: 'list gives every resource',
     host: 'memory',
-    expected: ['ownership/list-shows-the-live', 'names/are-given-back'],
+    expected: ['ownership/list-shows-the-live', 'names/are-listed-unchanged'],
     backend: (backend) =>
       delegate(backend, { ...(backend.list && { list: (_, call) => backend.list!('', call) }) }),
   },
@@ -31,19 +50,19 @@ export const operatorMutants: readonly Mutant[] = [
     name: 'list-gives-one-page',
     says: 'list gives the first 200 resources',
     host: 'memory',
-    expected: ['names/are-given-back'],
+    expected: ['names/are-listed-unchanged'],
     backend: (backend) => listsAtMost(backend, 200),
   },
   {
     name: 'list-stops-early',
     says: 'list gives the first three resources',
     host: 'memory',
-    expected: ['ownership/list-shows-the-live', 'names/are-given-back'],
+    expected: ['ownership/list-shows-the-live', 'names/are-listed-unchanged'],
     backend: (backend) => listsAtMost(backend, 3),
   },
   {
     name: 'force-release-ignores-the-id',
-    says: 'forceRelease with an acquisition id ends whatever hold there is',
+    says: 'forceRelease with an acquisition id ends any hold of the resource',
     host: 'memory',
     expected: ['ownership/force-release-of-one-acquisition'],
     backend: (backend) =>
@@ -53,8 +72,19 @@ export const operatorMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'force-release-tells-nothing',
-    says: 'forceRelease does not say whose holds it ended',
+    name: 'force-release-skips-what-it-does-not-know',
+    says: 'forceRelease ignores unknown options',
+    host: 'memory',
+    expected: ['ownership/misread-force-release'],
+    locks: (locks) =>
+      delegateLocks(locks, {
+        forceRelease: (name, options) =>
+          locks.forceRelease(name, { acquisitionId: (options as typeof options | null)?.acquisitionId }),
+      }),
+  },
+  {
+    name: 'force-release-gives-nothing',
+    says: 'forceRelease does not give the holders whose holds it ended',
     host: 'memory',
     expected: ['ownership/force-release-frees', 'ownership/force-release-of-one-acquisition'],
     backend: (backend) =>
@@ -66,6 +96,11 @@ export const operatorMutants: readonly Mutant[] = [
       }),
   },
 ];
+
+/** A copy without the properties that are not enumerable. */
+function bare<T>(answer: T): T {
+  return structuredClone(answer);
+}
 
 function listsAtMost(backend: LockBackend, most: number): LockBackend {
   return delegate(backend, {

@@ -23,7 +23,7 @@ export const ownershipMutants: readonly Mutant[] = [
   },
   {
     name: 'renewal-ignores-the-owner',
-    says: 'a renewal pushes the end of whatever lease the resource has',
+    says: 'a renewal extends any lease of the resource',
     host: 'memory',
     expected: ['ownership/stale-holder-cannot-renew', 'ownership/stranger-cannot-release-or-renew'],
     backend: (backend) =>
@@ -42,7 +42,7 @@ export const ownershipMutants: readonly Mutant[] = [
   },
   {
     name: 'loss-names-the-successor',
-    says: 'who lost a lease is told the acquisition id of its successor',
+    says: 'the answer to a lost renewal has the acquisition id of the successor',
     host: 'memory',
     expected: ['ownership/stale-holder-cannot-renew'],
     backend: (backend) =>
@@ -76,7 +76,7 @@ export const ownershipMutants: readonly Mutant[] = [
   },
   {
     name: 'second-release-frees-again',
-    says: 'a second release of a lease frees whoever holds by then',
+    says: 'a second release of a lease ends the hold of its successor',
     host: 'memory',
     expected: ['ownership/second-release-is-a-no-op'],
     locks: (locks) =>
@@ -96,11 +96,11 @@ export const ownershipMutants: readonly Mutant[] = [
     says: 'the release of a lost lease resolves',
     host: 'memory',
     expected: [
-      'ownership/release-after-loss-tells',
+      'ownership/release-after-loss-reports',
       'ownership/stale-lease-learns-nothing',
       'ownership/force-release-frees',
-      'loss/force-release-is-told',
-      'loss/eviction-is-told',
+      'loss/force-release-is-reported',
+      'loss/eviction-is-reported',
     ],
     locks: (locks) =>
       overLeases(locks, (lease) => delegateLease(lease, { release: () => ignoringLoss(lease.release()) })),
@@ -116,7 +116,7 @@ export const ownershipMutants: readonly Mutant[] = [
     name: 'run-hides-the-loss',
     says: 'run gives the value of the work though the lease was lost',
     host: 'memory',
-    expected: ['ownership/run-tells-the-loss'],
+    expected: ['ownership/run-reports-the-loss'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
         run: <T>(work: (lease: Lease) => T | Promise<T>) =>
@@ -130,7 +130,7 @@ export const ownershipMutants: readonly Mutant[] = [
     name: 'run-releases-in-a-finally',
     says: 'the error of the release hides the error of the work',
     host: 'memory',
-    expected: ['ownership/work-error-wins-over-loss', 'ownership/run-tells-the-loss'],
+    expected: ['ownership/work-error-wins-over-loss', 'ownership/run-reports-the-loss'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
         async run(work, options) {

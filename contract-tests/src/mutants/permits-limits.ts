@@ -16,7 +16,7 @@ export const permitsLimitsMutants: readonly Mutant[] = [
   },
   {
     name: 'one-token-a-step',
-    says: 'those who are let in together have one token',
+    says: 'waiters that are granted together have one token',
     host: 'memory',
     expected: ['shared/neighbours-enter-together', 'permits/all-that-fit-enter'],
     backend: (backend) =>
@@ -55,7 +55,7 @@ export const permitsLimitsMutants: readonly Mutant[] = [
   },
   {
     name: 'permits-wait-for-readers',
-    says: 'a permit that is asked for beside readers waits for them',
+    says: 'a request for a permit beside readers waits for them',
     host: 'memory',
     expected: ['permits/beside-a-lock-is-a-conflict'],
     backend: waitsWhere((mode, beside) => mode.kind === 'permit' && beside.kind === 'shared'),
@@ -72,7 +72,7 @@ function withTokenOfStep(grant: Grant): Grant {
   return tokenOfStep === undefined ? grant : { ...grant, fencingToken: tokenOfStep };
 }
 
-/** The modes of what was granted and not given back, by id, of each resource. */
+/** The modes of the unreleased grants of each resource, by id. */
 const remembered = new Map<string, Map<string, LockMode>>();
 
 function remembersModes(

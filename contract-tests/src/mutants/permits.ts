@@ -18,7 +18,7 @@ export const permitsMutants: readonly Mutant[] = [
   },
   {
     name: 'every-weight-is-one',
-    says: 'a request takes one permit, whatever its weight',
+    says: 'a request takes one permit, of any weight',
     host: 'memory',
     expected: [
       'permits/weights-add-up',
@@ -29,7 +29,7 @@ export const permitsMutants: readonly Mutant[] = [
   },
   {
     name: 'weight-is-not-returned',
-    says: 'a release gives one permit back, whatever was taken',
+    says: 'a release returns one permit, of any weight',
     host: 'memory',
     expected: ['permits/weights-add-up'],
     backend: (backend) =>
@@ -50,7 +50,7 @@ export const permitsMutants: readonly Mutant[] = [
   },
   {
     name: 'every-limit-is-welcome',
-    says: 'who names another number is served by that of the others',
+    says: 'a request with another limit is served with the present limit',
     host: 'memory',
     expected: ['permits/another-limit-is-a-conflict', 'permits/more-permits-let-waiters-in'],
     backend: (backend) =>
@@ -65,7 +65,7 @@ export const permitsMutants: readonly Mutant[] = [
   },
   {
     name: 'semaphores-are-apart',
-    says: 'a semaphore and a lock of one name know nothing of each other',
+    says: 'a semaphore and a lock of one name are independent',
     host: 'memory',
     expected: ['permits/beside-a-lock-is-a-conflict'],
     backend: (backend) =>
@@ -75,40 +75,40 @@ export const permitsMutants: readonly Mutant[] = [
   },
   {
     name: 'permits-end-by-the-clients-clock',
-    says: 'a client takes away what is over by its own clock',
+    says: 'a client removes the holds that have ended by its own clock',
     host: 'memory',
     expected: ['permits/clients-clocks-do-not-count'],
     backend: endsByClientsClocks,
   },
   {
     name: 'light-ones-overtake',
-    says: 'a newcomer who fits is served, whoever waits',
+    says: 'a newcomer that fits is served ahead of waiters',
     host: 'memory',
     expected: ['permits/a-heavy-one-is-not-overtaken'],
-    backend: storeWith({ admits: (resource, mode, admits) => admits(mode) || resource.fits(mode) }),
+    backend: storeWith({ admits: (rules, mode, admits) => admits(mode) || rules.fits(mode) }),
   },
   {
     name: 'permits-to-the-last-who-came',
-    says: 'of those who wait for permits the last is served first',
+    says: 'the last waiter for permits is served first',
     host: 'memory',
     expected: ['permits/first-come-first-served'],
     backend: storeWith({
-      next: (resource, next) => {
-        const last = [...resource.queue.values()].at(-1);
-        return last?.request.mode.kind === 'permit' && resource.fits(last.request.mode) ? last : next();
+      next: (rules, next) => {
+        const last = rules.waiters.at(-1);
+        return last?.mode.kind === 'permit' && rules.fits(last.mode) ? last : next();
       },
     }),
   },
   {
     name: 'resize-is-forgotten',
-    says: 'a new limit is said to be set, and is not',
+    says: 'resize is answered and not done',
     host: 'memory',
     expected: ['permits/more-permits-let-waiters-in', 'permits/fewer-permits-end-no-hold'],
     backend: (backend) => delegate(backend, { resize: async () => ({ status: 'set' }) }),
   },
   {
     name: 'resize-ends-holds',
-    says: 'a lower limit ends the holds that are too many',
+    says: 'a lower limit ends the holds above it',
     host: 'memory',
     expected: ['permits/fewer-permits-end-no-hold'],
     backend: (backend) =>
@@ -125,7 +125,7 @@ export const permitsMutants: readonly Mutant[] = [
   },
   {
     name: 're-entry-takes-permits',
-    says: 'who asks within its own lease takes more permits',
+    says: 'an acquire within its own lease takes more permits',
     host: 'memory',
     expected: ['permits/re-entered-as-they-are'],
     locks: (locks) =>
@@ -138,7 +138,7 @@ export const permitsMutants: readonly Mutant[] = [
   },
   {
     name: 'odd-numbers-are-rounded',
-    says: 'a limit or a weight that is no whole number above 0 is made one',
+    says: 'a limit or a weight that is no whole number above 0 is corrected to one',
     host: 'memory',
     expected: ['permits/bad-numbers-are-refused'],
     locks: (locks) =>

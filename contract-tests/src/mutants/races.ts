@@ -4,11 +4,11 @@ import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 
-/** Backends that look, and act on what they saw a moment ago. */
+/** Mutants whose backends check the state, and act on it a moment later without another check. */
 export const raceMutants: readonly Mutant[] = [
   {
-    name: 'release-looks-then-frees',
-    says: 'a release looks whether its acquisition holds, and frees the resource a moment later, whoever has it by then',
+    name: 'release-checks-then-frees',
+    says: 'a release checks whether its acquisition holds, and frees the resource a moment later, also from a successor',
     host: 'memory',
     expected: ['ownership/races-of-one-grant'],
     backend: (backend) =>
@@ -22,8 +22,8 @@ export const raceMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'abandon-looks-then-frees',
-    says: 'an abandon looks whether its acquisition holds, and frees the resource a moment later, whoever has it by then',
+    name: 'abandon-checks-then-frees',
+    says: 'an abandon checks whether its acquisition holds, and frees the resource a moment later, also from a successor',
     host: 'memory',
     expected: ['ownership/races-of-one-grant'],
     backend: (backend) =>
@@ -36,8 +36,8 @@ export const raceMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'renewal-looks-then-takes',
-    says: 'a renewal looks whether its acquisition holds, and a moment later takes the resource where it is gone by then',
+    name: 'renewal-checks-then-takes',
+    says: 'a renewal checks whether its acquisition holds, and a moment later takes the resource again where the hold has ended',
     host: 'memory',
     expected: ['ownership/races-of-one-grant'],
     backend: (backend) =>
@@ -47,7 +47,7 @@ export const raceMutants: readonly Mutant[] = [
   },
   {
     name: 'takes-what-looks-over',
-    says: 'an attempt that finds a hold ended by its ttl takes the resource a moment later, whoever has it by then',
+    says: 'an attempt that finds an expired hold takes the resource a moment later, also from a successor',
     host: 'memory',
     expected: ['exclusion/one-wins-after-an-end'],
     backend: (backend) => {
@@ -77,7 +77,7 @@ export const raceMutants: readonly Mutant[] = [
   },
   {
     name: 'each-waiter-takes-what-ran-out',
-    says: 'a waiter takes the resource when the hold before it has run out, also where another was let in by then',
+    says: 'a waiter takes the resource when the hold before it has expired, also where another was granted meanwhile',
     host: 'memory',
     expected: ['exclusion/one-wins-after-an-end'],
     backend: (backend) =>
@@ -107,7 +107,7 @@ function watched(work: Promise<unknown>): { readonly settled: boolean } {
   return seen;
 }
 
-/** The last acquisition of a resource that was not given back, of all clients. */
+/** The last unreleased acquisition of each resource, over all clients. */
 const unreleased = new Map<string, string>();
 
 function forget({ resource, acquisitionId }: AcquireRequest): void {

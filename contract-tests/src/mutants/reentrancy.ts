@@ -4,7 +4,7 @@ import { delegate, delegateLease, delegateLock, delegateLocks, overLeases, overL
 import type { Mutant } from './mutant.ts';
 import { onCalls } from './on-calls.ts';
 
-/** Whoever runs where `held` finds a lease of the name is let in, without count or turn. */
+/** Re-enters wherever `held` finds a lease of the name, without count or turn. */
 function letsIn(
   locks: LockManager,
   held: Pick<AsyncLocalStorage<ReadonlyMap<string, Lease>>, 'run' | 'getStore'>,
@@ -23,7 +23,7 @@ function letsIn(
 
 const contexts = new AsyncLocalStorage<ReadonlyMap<string, Lease>>();
 
-/** What runs at the moment, in whatever context. */
+/** The leases whose work runs at the moment, in any context. */
 class Everywhere {
   readonly #running: ReadonlyMap<string, Lease>[] = [];
 
@@ -47,7 +47,7 @@ function recoded(error: unknown, from: 'LOCK_REENTRANT', to: 'LOCK_TIMEOUT'): ne
 export const reentrancyMutants: readonly Mutant[] = [
   {
     name: 'always-reentrant',
-    says: 'reentrancy is not asked for',
+    says: 'reentrancy needs no opt-in',
     host: 'memory',
     expected: ['reentrancy/not-unless-asked', 'reentrancy/queued-task-of-a-stranger'],
     locks: (locks) =>
@@ -57,7 +57,7 @@ export const reentrancyMutants: readonly Mutant[] = [
   },
   {
     name: 'never-reentrant',
-    says: 'asking for reentrancy changes nothing',
+    says: 'the option reentrant has no effect',
     host: 'memory',
     expected: ['reentrancy/run-inside-run', 'reentrancy/three-levels', 'reentrancy/branches-take-turns'],
     locks: (locks) =>
@@ -67,7 +67,7 @@ export const reentrancyMutants: readonly Mutant[] = [
   },
   {
     name: 're-entry-asks-the-store',
-    says: 'every run looks into the store first',
+    says: 'every run calls the store first',
     host: 'memory',
     expected: ['reentrancy/run-inside-run'],
     locks: (locks) =>
@@ -80,7 +80,7 @@ export const reentrancyMutants: readonly Mutant[] = [
   },
   {
     name: 'naive-reentrancy',
-    says: 'whoever runs in the asynchronous context of a holder is let in',
+    says: 'any code in the asynchronous context of a holder re-enters',
     host: 'memory',
     expected: [
       'reentrancy/not-unless-asked',
@@ -97,14 +97,14 @@ export const reentrancyMutants: readonly Mutant[] = [
   },
   {
     name: 'process-wide-reentrancy',
-    says: 'whoever runs while the process holds is let in, in whatever context',
+    says: 'any code of a process that holds re-enters',
     host: 'memory',
     expected: ['reentrancy/bound-task-of-a-stranger', 'reentrancy/detached-work-is-a-stranger'],
     locks: (locks) => letsIn(locks, new Everywhere()),
   },
   {
     name: 'handles-re-enter',
-    says: 'a handle re-enters without being told to',
+    says: 'a handle re-enters without within',
     host: 'memory',
     expected: ['reentrancy/handle-inside-run'],
     locks: (locks) =>
@@ -149,7 +149,7 @@ export const reentrancyMutants: readonly Mutant[] = [
   },
   {
     name: 'mutes-losses',
-    says: 'a renewal that found the lease lost is taken for one without an answer',
+    says: 'a renewal that found the lease lost counts as unanswered',
     host: 'memory',
     expected: ['reentrancy/loss-on-every-level', 'reentrancy/within-is-checked'],
     calls: onCalls((backend) =>
@@ -191,7 +191,7 @@ export const reentrancyMutants: readonly Mutant[] = [
   },
   {
     name: 'siblings-wait-longer',
-    says: 'a wait for a turn lasts two seconds longer than it may',
+    says: 'a wait for a turn lasts two seconds longer than its limit',
     host: 'memory',
     expected: ['reentrancy/local-wait-has-limits'],
     locks: (locks) =>

@@ -6,7 +6,7 @@ import { onCalls, pause } from './on-calls.ts';
 
 const unanswered: Standing = { status: 'unknown', error: new Error('the mutant did not ask') };
 
-/** Changes what core hears of each renewal. */
+/** Changes the answers to renewals that core gets. */
 function onStandings(backend: LockBackend, change: (standing: Standing) => Standing): LockBackend {
   return delegate(backend, {
     renew: async (items, call) => (await backend.renew(items, call)).map(change),
@@ -16,7 +16,7 @@ function onStandings(backend: LockBackend, change: (standing: Standing) => Stand
 export const renewalMutants: readonly Mutant[] = [
   {
     name: 'renewal-is-a-lie',
-    says: 'the store says held and moves nothing',
+    says: 'the store answers held and extends nothing',
     host: 'memory',
     expected: [
       'exclusion/holds-through-renewals',
@@ -42,15 +42,15 @@ export const renewalMutants: readonly Mutant[] = [
   },
   {
     name: 'manual-is-automatic',
-    says: 'a lease with renewal manual is renewed all the same',
+    says: 'a lease with renewal manual is renewed automatically',
     host: 'memory',
-    expected: ['renewal/manual-is-left-alone', 'expiry/told-before-the-next-holds'],
+    expected: ['renewal/manual-is-left-alone', 'expiry/reported-before-the-next-holds'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({ acquire: (options) => lock.acquire({ ...options, renewal: 'auto' }) })),
   },
   {
     name: 'renew-ignores-its-ttl',
-    says: 'lease.renew(ttlMs) renews by the ttl so far',
+    says: 'lease.renew(ttlMs) renews by the former ttl',
     host: 'memory',
     expected: [
       'renewal/renew-pushes-the-end',
@@ -67,7 +67,7 @@ export const renewalMutants: readonly Mutant[] = [
     calls: onCalls((backend) =>
       delegate(backend, {
         renew(items, call) {
-          // What lease.renew() sends can be given up; what the watchdog sends cannot.
+          // The calls of lease.renew() have a signal; those of the automatic renewal have none.
           const asked = 'signal' in call;
           return backend.renew(
             asked ? items : items.map(({ grant }) => ({ grant, ttlMs: grant.request.ttlMs })),
@@ -93,17 +93,17 @@ export const renewalMutants: readonly Mutant[] = [
     name: 'max-hold-is-ignored',
     says: 'a lease is renewed for ever',
     host: 'memory',
-    expected: ['renewal/ends-at-max-hold', 'renewal/slow-hold-is-told-once'],
+    expected: ['renewal/ends-at-max-hold', 'renewal/slow-hold-is-reported-once'],
     locks: (locks) =>
       overLocks(locks, (lock) => ({
         acquire: (options) => lock.acquire({ ...options, maxHoldMs: undefined }),
       })),
   },
   {
-    name: 'slow-hold-is-told-twice',
+    name: 'slow-hold-is-reported-twice',
     says: 'a slow hold is reported again',
     host: 'memory',
-    expected: ['renewal/slow-hold-is-told-once'],
+    expected: ['renewal/slow-hold-is-reported-once'],
     locks(locks) {
       tellSlowHoldsTwice();
       return locks;
@@ -128,7 +128,7 @@ export const renewalMutants: readonly Mutant[] = [
     name: 'renewal-recreates',
     says: 'a renewal takes the resource if nobody has it',
     host: 'memory',
-    expected: ['renewal/recreates-nothing', 'loss/force-release-is-told', 'loss/eviction-is-told'],
+    expected: ['renewal/recreates-nothing', 'loss/force-release-is-reported', 'loss/eviction-is-reported'],
     backend: (backend) =>
       delegate(backend, {
         async renew(items, call) {
@@ -190,7 +190,7 @@ export const renewalMutants: readonly Mutant[] = [
   },
   {
     name: 'renewal-is-tried-once',
-    says: 'after a failed renewal none is sent any more',
+    says: 'no renewal is sent after a failed one',
     host: 'memory',
     expected: ['renewal/failure-is-tried-again'],
     calls: onCalls((backend) => {
@@ -210,16 +210,20 @@ export const renewalMutants: readonly Mutant[] = [
   },
   {
     name: 'lost-is-taken-for-unknown',
-    says: 'a lease that the store reports as lost goes on to its deadline',
+    says: 'a lease that the store reports as lost stays valid to its deadline',
     host: 'memory',
-    expected: ['renewal/lost-answer-ends-at-once', 'loss/force-release-is-told', 'loss/eviction-is-told'],
+    expected: [
+      'renewal/lost-answer-ends-at-once',
+      'loss/force-release-is-reported',
+      'loss/eviction-is-reported',
+    ],
     calls: onCalls((backend) =>
       onStandings(backend, (standing) => (standing.status === 'lost' ? unanswered : standing)),
     ),
   },
   {
     name: 'renewal-works-once',
-    says: 'of two renewals of one lease in one call, the second is told a loss',
+    says: 'of two renewals of one lease in one call the second is answered with a loss',
     host: 'memory',
     expected: ['idempotence/renewal-sent-twice'],
     backend: (backend) =>
@@ -238,7 +242,7 @@ export const renewalMutants: readonly Mutant[] = [
   },
   {
     name: 'puts-nothing-right',
-    says: 'after a longer renewal the store is asked for no other',
+    says: 'no renewal is sent to the store after a longer one',
     host: 'memory',
     expected: ['renewal/longer-one-overtakes-a-shorter'],
     calls: onCalls((backend) => {

@@ -14,27 +14,28 @@ export interface MutantResult {
   readonly says: string;
   readonly host: Mutant['host'];
   readonly expected: readonly string[];
-  /** Cases that failed with every seed. */
+  /** The cases that failed with every seed. */
   readonly killedBy: readonly string[];
-  /** Those of them that nobody had named. */
+  /** Those of them that the mutant does not expect. */
   readonly unexpected: readonly string[];
 }
 
 export interface MutantsReport {
   readonly mutants: readonly MutantResult[];
   readonly casesWithoutMutant: readonly string[];
-  /** What is wrong with the suite or the mutants; empty when all is well. */
+  /** The problems of the suite or the mutants; empty when all is well. */
   readonly problems: readonly string[];
 }
 
 const SEEDS: readonly number[] = [1, 20_261, 987_654_321];
 const MUTANTS_AT_ONCE = 12;
-/** Of a mutant: what it should not fail may be late. Of a host as it is: as in the suite, where nothing may. */
+/** Cases at once: a host without a mutation must pass in time, as in the suite; a mutant may fail other cases too. */
 const CASES_AT_ONCE = { mutant: 14, host: 8 };
 const LEAST_MUTANTS = 30;
-/** Longer than any case takes on a sound backend; a case that a mutant makes hang is failed then. */
+/** Longer than any case takes on a correct backend; a case that hangs with a mutant fails then. */
 const LIMIT_MS: Readonly<Record<Mutant['host'], number>> = {
   memory: 4_000,
+  'memory-tcp': 9_000,
   'session-memory': 4_000,
   sqlite: 9_000,
   'session-sqlite': 9_000,
@@ -43,7 +44,7 @@ const LIMIT_MS: Readonly<Record<Mutant['host'], number>> = {
 /** A case that takes longer, or that starts processes, is run only on the mutants that it is expected to kill. */
 const COSTLY_MS = 600;
 
-/** Which cases a host passes, and which of them cost much. */
+/** The cases that a host passes, and the costly ones among them. */
 interface Baseline {
   readonly passed: readonly string[];
   readonly costly: ReadonlySet<string>;
@@ -72,7 +73,7 @@ export async function runMutants(only?: readonly string[]): Promise<MutantsRepor
     }
   };
   await Promise.all(Array.from({ length: MUTANTS_AT_ONCE }, work));
-  // A case that has lost time to the neighbours may have had none left to see the mutant.
+  // A case that lost time to concurrent cases may have missed the mutant: it runs again.
   for (const [mutant, { problems: seen }] of judgements) {
     if (seen.length > 0) judgements.set(mutant, await judge(mutant));
   }
@@ -101,15 +102,20 @@ interface Judgement {
   readonly problems: readonly string[];
 }
 
-/** The host as it is, on what its mutants will be judged by: it must pass. */
+/** Runs the host without a mutation on the cases that judge its mutants: it must pass them. */
 async function baselineOf(host: Mutant['host'], hosted: readonly Mutant[]): Promise<Baseline> {
   const expected = new Set(hosted.flatMap((mutant) => mutant.expected));
   const cases = conformanceCases.map(({ id }) => id).filter((id) => isGeneral(id, host) || expected.has(id));
   const judge = new Judge(host);
-  const order = { cases, seeds: SEEDS.slice(0, 1), limitMs: 3 * LIMIT_MS[host], atOnce: CASES_AT_ONCE.host };
-  const beside = await judge.run(order);
+  const options = {
+    cases,
+    seeds: SEEDS.slice(0, 1),
+    limitMs: 3 * LIMIT_MS[host],
+    atOnce: CASES_AT_ONCE.host,
+  };
+  const beside = await judge.run(options);
   const failed = beside.filter(({ outcome }) => outcome === 'failed').map(({ id }) => id);
-  const alone = failed.length > 0 ? await judge.run({ ...order, cases: failed, atOnce: 1 }) : [];
+  const alone = failed.length > 0 ? await judge.run({ ...options, cases: failed, atOnce: 1 }) : [];
   await judge.end();
   const verdicts = [...beside.filter(({ id }) => !failed.includes(id)), ...alone];
   return {
@@ -126,16 +132,16 @@ async function judgeMutant(mutant: Mutant, baseline: Baseline): Promise<Judgemen
   const judge = new Judge(name);
   const [first, ...others] = SEEDS;
   try {
-    const order = {
+    const options = {
       cases: casesFor(mutant, baseline),
       seeds: [first as number],
       limitMs: LIMIT_MS[host],
       atOnce: CASES_AT_ONCE.mutant,
     };
-    const failed = failures(await judge.run(order));
-    // With the other seeds only what has failed, and what ought to have.
+    const failed = failures(await judge.run(options));
+    // The other seeds run only the failed and the expected cases.
     const again = [...new Set([...expected, ...failed.keys()])];
-    const killedBy = failures(await judge.run({ ...order, cases: again, seeds: others }));
+    const killedBy = failures(await judge.run({ ...options, cases: again, seeds: others }));
     for (const [id, count] of failed) killedBy.set(id, (killedBy.get(id) ?? 0) + count);
     const kills = [...killedBy].filter(([, count]) => count === SEEDS.length).map(([id]) => id);
     const problems = expected
@@ -160,10 +166,10 @@ function failures(verdicts: readonly CaseVerdict[]): Map<string, number> {
   return counts;
 }
 
-/** What the other kinds of locks are about: a mutant of the exclusive lock is not looked for there. */
+/** The groups of the other kinds of locks, which do not run on mutants of the exclusive lock. */
 const OTHER_KINDS = ['shared', 'permits', 'all', 'steal'];
 
-/** On memory every case that costs little; elsewhere what memory cannot show. What is expected is always among them. */
+/** On memory all cheap cases run, on the other hosts those that memory cannot run. Expected cases always run. */
 function casesFor({ host, expected }: Mutant, { passed, costly }: Baseline): string[] {
   const ofOtherKinds = expected.some(isOfOtherKinds);
   const chosen = passed.filter(

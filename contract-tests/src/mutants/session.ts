@@ -1,5 +1,5 @@
 import type { Mutant } from './mutant.ts';
-import { sessionBackendOf } from '../sessions/session-backend.ts';
+import { sessionBackendOf } from '../fixtures/session-backend.ts';
 import { onGrants } from './on-grants.ts';
 
 let everybodyIsLost = new AbortController();
@@ -7,7 +7,7 @@ let everybodyIsLost = new AbortController();
 export const sessionMutants: readonly Mutant[] = [
   {
     name: 'session-end-is-silent',
-    says: 'nobody is told of the end of a session',
+    says: 'the end of a session is not reported',
     host: 'session-memory',
     expected: [
       'session/end-loses-all-its-leases',
@@ -22,17 +22,17 @@ export const sessionMutants: readonly Mutant[] = [
   },
   {
     name: 'session-never-seems-to-end',
-    says: 'a session is said to be valid whenever one asks',
+    says: 'a session always counts as valid',
     host: 'session-memory',
-    expected: ['session/stall-tells-the-loss'],
+    expected: ['session/stall-reports-the-loss'],
     backend: (backend) =>
       onGrants(backend, (grant) => ({ ...grant, session: { validUntil: () => performance.now() + 300 } })),
   },
   {
     name: 'session-of-the-frozen-lives',
-    says: 'a process that stood still for longer than its session is not told',
+    says: 'a process that stood still for longer than its session learns nothing',
     host: 'session-sqlite',
-    expected: ['session/frozen-holder-is-told'],
+    expected: ['session/frozen-holder-learns-the-loss'],
     backend: (backend) =>
       onGrants(backend, (grant) => {
         const { lost: _, ...silent } = grant;
@@ -41,9 +41,9 @@ export const sessionMutants: readonly Mutant[] = [
   },
   {
     name: 'session-outlives-its-process',
-    says: 'the store keeps what a killed client had for a minute',
+    says: 'the store keeps the holds of a killed client for a minute',
     host: 'session-sqlite',
-    expected: ['session/killed-holder-frees-in-time', 'session/frozen-holder-is-told'],
+    expected: ['session/killed-holder-frees-in-time', 'session/frozen-holder-learns-the-loss'],
     backend(backend) {
       sessionBackendOf(backend).keptForMs = 60_000;
       return backend;
@@ -62,7 +62,7 @@ export const sessionMutants: readonly Mutant[] = [
   },
   {
     name: 'one-session-for-all',
-    says: 'the end of one session is told to the leases of all',
+    says: 'the end of one session ends the leases of all',
     host: 'session-memory',
     expected: ['session/others-are-unaffected'],
     backend: (backend) =>
@@ -83,9 +83,9 @@ export const sessionMutants: readonly Mutant[] = [
       'session/end-frees-its-resources',
       'session/others-are-unaffected',
       'session/outlives-the-ttl',
-      'session/stall-tells-the-loss',
+      'session/stall-reports-the-loss',
       'session/killed-holder-frees-in-time',
-      'session/frozen-holder-is-told',
+      'session/frozen-holder-learns-the-loss',
     ],
     backend: (backend) =>
       onGrants(backend, (grant) => ({

@@ -4,11 +4,11 @@ import type { Mutant } from './mutant.ts';
 
 const expected = ['shared/a-late-release-ends-no-other-share'];
 
-/** Shares are counted, not named: what comes once too often takes one of the count. */
+/** Mutants whose store counts shares without naming them: one release too many takes one of the count. */
 export const sharedLateMutants: readonly Mutant[] = [
   {
     name: 'a-late-release-counts',
-    says: 'a reader that releases what it has not ends the share of another',
+    says: 'a release of a share that is not held ends the share of another',
     host: 'memory',
     expected,
     backend: (backend) =>
@@ -22,7 +22,7 @@ export const sharedLateMutants: readonly Mutant[] = [
   },
   {
     name: 'a-late-abandon-counts',
-    says: 'a reader that abandons what it has not ends the share of another',
+    says: 'an abandon of a share that is not held ends the share of another',
     host: 'memory',
     expected,
     backend: (backend) =>

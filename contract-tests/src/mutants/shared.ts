@@ -1,4 +1,4 @@
-import { type AcquireRequest, type Grant, isLockError, type LockBackend, type LockMode } from '@locks/core';
+import { type Grant, isLockError, type LockBackend, type LockMode } from '@locks/core';
 import { delegate, delegateLocks } from './delegate.ts';
 import { onModes, storeWith } from './modes.ts';
 import type { Mutant } from './mutant.ts';
@@ -20,29 +20,29 @@ export const sharedMutants: readonly Mutant[] = [
   },
   {
     name: 'a-writer-enters-beside-readers',
-    says: 'exclusive fits beside shares',
+    says: 'an exclusive request is granted beside shares',
     host: 'memory',
     expected: ['shared/readers-hold-together', 'shared/never-beside-a-writer'],
     backend: storeWith({
-      fits: (resource, mode, fits) =>
-        fits(mode) || (mode.kind === 'exclusive' && [...resource.holders.values()].every(isShared)),
+      fits: (rules, mode, fits) =>
+        fits(mode) || (mode.kind === 'exclusive' && rules.holds.every((hold) => hold.mode.kind === 'shared')),
     }),
   },
   {
     name: 'readers-enter-beside-a-writer',
-    says: 'shared fits beside an exclusive hold',
+    says: 'a share is granted beside an exclusive hold',
     host: 'memory',
     expected: ['shared/a-writer-is-alone', 'shared/never-beside-a-writer'],
     backend: storeWith({ fits: (_, mode, fits) => mode.kind === 'shared' || fits(mode) }),
   },
   {
     name: 'writers-starve',
-    says: 'readers enter beside readers, whoever waits',
+    says: 'readers enter beside readers, ahead of waiters',
     host: 'memory',
     expected: ['shared/a-waiting-writer-holds-back-readers', 'shared/no-writer-starves'],
     backend: storeWith({
-      admits: (resource, mode, admits) =>
-        admits(mode) || (mode.kind === 'shared' && resource.holders.size > 0 && resource.fits(mode)),
+      admits: (rules, mode, admits) =>
+        admits(mode) || (mode.kind === 'shared' && rules.holds.length > 0 && rules.fits(mode)),
     }),
   },
   {
@@ -51,10 +51,8 @@ export const sharedMutants: readonly Mutant[] = [
     host: 'memory',
     expected: ['shared/no-reader-starves'],
     backend: storeWith({
-      next: (resource, next) =>
-        [...resource.queue.values()].find(
-          ({ request }) => request.mode.kind === 'exclusive' && resource.fits(request.mode),
-        ) ?? next(),
+      next: (rules, next) =>
+        rules.waiters.find(({ mode }) => mode.kind === 'exclusive' && rules.fits(mode)) ?? next(),
     }),
   },
   {
@@ -62,20 +60,20 @@ export const sharedMutants: readonly Mutant[] = [
     says: 'only the head of the queue is served when a hold ends',
     host: 'memory',
     expected: ['shared/neighbours-enter-together', 'permits/all-that-fit-enter'],
-    backend: storeWith({ next: (resource, next) => (resource.holders.size === 0 ? next() : undefined) }),
+    backend: storeWith({ next: (rules, next) => (rules.holds.length === 0 ? next() : undefined) }),
   },
   {
     name: 'one-ttl-for-all',
-    says: 'whoever renews or comes pushes the ends of all holds',
+    says: 'every renewal and every newcomer extends all holds',
     host: 'memory',
     expected: ['shared/every-share-has-its-own-end', 'permits/every-permit-has-its-own-end'],
     backend: storeWith({
       store: {
         renew(store, args, renew) {
           const standing = renew(...args);
-          const holders = store.holders(args[0]);
-          const latest = Math.max(...holders.map(({ expiresAt }) => expiresAt));
-          for (const held of holders) held.expiresAt = latest;
+          const holders = store.holders(args[0].request.resource);
+          const latest = Math.max(...holders.map(({ until = 0 }) => until));
+          for (const hold of holders) hold.until = latest;
           return standing;
         },
       },
@@ -98,7 +96,7 @@ export const sharedMutants: readonly Mutant[] = [
   },
   {
     name: 'the-last-reader-wakes-nobody',
-    says: 'what a reader frees is noticed half a second later',
+    says: 'the release of a reader is noticed half a second later',
     host: 'memory',
     expected: ['shared/last-reader-wakes-the-writer'],
     backend: (backend) =>
@@ -112,16 +110,16 @@ export const sharedMutants: readonly Mutant[] = [
   },
   {
     name: 'downgrade-without-wake-up',
-    says: 'a downgrade leaves the readers who wait where they are',
+    says: 'a downgrade does not wake waiting readers',
     host: 'memory',
     expected: ['shared/downgrade-lets-readers-in'],
     backend: storeWith({
       store: {
-        downgrade(store, [name, id]) {
-          const held = store.holders(name).find(({ request }) => request.acquisitionId === id);
-          if (held === undefined) return 'absent';
-          held.request = { ...held.request, mode: SHARED };
-          return 'held';
+        downgrade(store, [{ request }]) {
+          const held = store.holders(request.resource).find(({ id }) => id === request.acquisitionId);
+          if (held === undefined) return { status: 'lost', reason: 'taken-over' };
+          held.mode = SHARED;
+          return { status: 'held' };
         },
       },
     }),
@@ -150,14 +148,14 @@ export const sharedMutants: readonly Mutant[] = [
   },
   {
     name: 'downgrade-forgets-the-grant-before',
-    says: 'a grant of before the downgrade is no longer known',
+    says: 'a grant from before the downgrade is no longer known',
     host: 'memory',
     expected: ['shared/downgrade-can-be-repeated'],
     backend: forgetsTheGrantBefore,
   },
   {
     name: 'downgrade-brings-back',
-    says: 'a downgrade of what is lost takes a share',
+    says: 'a downgrade of a lost hold takes a share',
     host: 'memory',
     expected: ['shared/downgrade-of-a-lost-lease'],
     backend: (backend) =>
@@ -172,7 +170,7 @@ export const sharedMutants: readonly Mutant[] = [
   },
   {
     name: 'upgrade-by-asking',
-    says: 'who asks to write within a read lease is let in as a reader',
+    says: 'a write lock within a read lease re-enters as a reader',
     host: 'memory',
     expected: ['shared/a-writer-may-read'],
     locks: (locks) =>
@@ -247,7 +245,7 @@ export const sharedMutants: readonly Mutant[] = [
   },
   {
     name: 'the-stale-end-others',
-    says: 'who no longer holds ends the hold of somebody else by its release',
+    says: 'the release of a former holder ends the hold of another',
     host: 'memory',
     expected: ['shared/a-stale-reader-changes-nothing', 'permits/not-issued-twice-after-an-end'],
     backend: (backend) =>
@@ -277,16 +275,15 @@ export const sharedMutants: readonly Mutant[] = [
   },
   {
     name: 'a-quitter-stays-in-the-way',
-    says: 'when a waiter gives up, those behind it are not looked at',
+    says: 'when a waiter gives up, the waiters behind it are not checked',
     host: 'memory',
     expected: ['shared/who-gives-up-lets-others-through', 'permits/who-gives-up-lets-others-through'],
     backend: storeWith({
       next: (_, next) => (sleeping ? undefined : next()),
       store: {
-        forget(store, args, forget) {
-          const waits = store.queued(args[0]).some(({ request }) => request.acquisitionId === args[1]);
-          sleeping = waits;
-          forget(...args);
+        abandon(store, args, abandon) {
+          sleeping = store.queued(args[0]).some(({ id }) => id === args[1]);
+          abandon(...args);
           sleeping = false;
         },
       },
@@ -309,10 +306,6 @@ export const sharedMutants: readonly Mutant[] = [
 const firstTokens = new Map<string, bigint | undefined>();
 let attempts = 0;
 let sleeping = false;
-
-function isShared({ request }: { readonly request: AcquireRequest }): boolean {
-  return request.mode.kind === 'shared';
-}
 
 function neverEnds(kind: LockMode['kind']): (backend: LockBackend) => LockBackend {
   return (backend) =>

@@ -5,8 +5,8 @@ import { onGrants } from './on-grants.ts';
 
 export const stealMutants: readonly Mutant[] = [
   {
-    name: 'a-thief-waits',
-    says: 'to steal is to ask',
+    name: 'a-steal-waits',
+    says: 'steal has no effect',
     host: 'memory',
     expected: ['steal/takes-it-at-once', 'steal/the-queue-stays-behind', 'steal/ends-every-share'],
     backend: (backend) =>
@@ -18,10 +18,10 @@ export const stealMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'the-robbed-are-not-told',
-    says: 'a renewal of the robbed is answered as if they still held',
+    name: 'former-holders-learn-nothing',
+    says: 'a renewal of a former holder is answered as if it still held',
     host: 'memory',
-    expected: ['steal/takes-it-at-once', 'steal/repeated-it-is-one-theft'],
+    expected: ['steal/takes-it-at-once', 'steal/repeated-it-is-one-steal'],
     backend: (backend) =>
       delegate(backend, {
         renew: async (items, call) =>
@@ -31,8 +31,8 @@ export const stealMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'a-thief-ends-the-queue',
-    says: 'those who wait behind a thief are sent away',
+    name: 'a-steal-ends-the-queue',
+    says: 'a steal removes the queue',
     host: 'memory',
     expected: ['steal/the-queue-stays-behind'],
     backend: (backend) =>
@@ -44,8 +44,26 @@ export const stealMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'a-thief-takes-the-token',
-    says: 'a thief has the token of the robbed',
+    name: 'a-stolen-turn-is-lost',
+    says: 'a waiter whose hand-off is stolen before it hears of it goes to the end of the queue',
+    host: 'memory',
+    expected: ['steal/stolen-before-it-was-reported'],
+    backend: (backend) =>
+      delegate(backend, {
+        async awaitTurn(request, call) {
+          const grant = await backend.awaitTurn?.(request, call);
+          if (grant === undefined) return undefined;
+          await new Promise((resolve) => setTimeout(resolve, TOLD_LATE_MS));
+          const { holders } = await backend.inspect(request.resource, call);
+          return holders.some(({ acquisitionId }) => acquisitionId === request.acquisitionId)
+            ? grant
+            : undefined;
+        },
+      }),
+  },
+  {
+    name: 'a-steal-keeps-the-token',
+    says: 'a stolen hold has the token of the former hold',
     host: 'memory',
     expected: ['steal/the-token-rises'],
     backend: (backend) =>
@@ -57,8 +75,8 @@ export const stealMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'a-thief-robs-one',
-    says: 'a theft ends one of the holds, and enters beside the others',
+    name: 'a-steal-ends-one-hold',
+    says: 'a steal ends one of the holds, and enters beside the others',
     host: 'memory',
     expected: ['steal/ends-every-share'],
     backend: (backend) =>
@@ -76,16 +94,18 @@ export const stealMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'a-theft-is-never-done',
-    says: 'a theft repeated steals from the thief himself',
+    name: 'a-steal-is-never-done',
+    says: 'a repeated steal steals its own hold',
     host: 'memory',
-    expected: ['steal/repeated-it-is-one-theft'],
+    expected: ['steal/repeated-it-is-one-steal'],
     backend: (backend) =>
       beforeTheft(backend, async (resource, call) => {
         await backend.forceRelease?.(resource, undefined, call);
       }),
   },
 ];
+
+const TOLD_LATE_MS = 10;
 
 const tokens = new Map<string, bigint>();
 const spared = new Map<string, Awaited<ReturnType<LockBackend['inspect']>>['holders']>();

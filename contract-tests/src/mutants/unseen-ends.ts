@@ -5,11 +5,11 @@ import type { Mutant } from './mutant.ts';
 import { onRenewals } from './on-grants.ts';
 import { ownershipMutants } from './ownership.ts';
 
-/** Backends that move an end wrongly, and do not show when a hold ends: what others can do must tell. */
+/** Mutants whose backends move the end of a hold wrongly and do not show it: the suite must find out by other clients. */
 export const unseenEndMutants: readonly Mutant[] = [
   {
     name: 'renewal-ignores-the-owner-unseen',
-    says: 'a renewal of what is lost says so, and pushes the end of whoever holds by now; inspect tells no ends',
+    says: 'a renewal of a lost hold is answered with lost, and extends the hold of the successor; inspect shows no ends',
     host: 'memory',
     expected: ['ownership/stale-holder-cannot-renew', 'ownership/stranger-cannot-release-or-renew'],
     backend: (backend) => {
@@ -27,21 +27,21 @@ export const unseenEndMutants: readonly Mutant[] = [
   },
   {
     name: 'repeated-attempt-gives-more-time-unseen',
-    says: 'an attempt of the id that holds is told the whole ttl again, and inspect tells no ends',
+    says: 'a repeated attempt of an id that holds is answered with the whole ttl, and inspect shows no ends',
     host: 'memory',
     expected: ['idempotence/repeated-attempt'],
     backend: (backend) => withoutEnds(brokenAs('repeated-attempt-gives-more-time', backend)),
   },
   {
     name: 'renewal-keeps-the-first-ttl-unseen',
-    says: 'a renewal pushes the end by the ttl of the acquire, whatever it asks for, and inspect tells no ends',
+    says: 'a renewal extends by the ttl of the acquire instead of its own, and inspect shows no ends',
     host: 'memory',
     expected: ['renewal/renew-pushes-the-end', 'expiry/holder-ends-before-the-store'],
     backend: (backend) => withoutEnds(onRenewals(backend, ({ grant }) => grant.request.ttlMs)),
   },
   {
     name: 'release-is-never-sure',
-    says: 'a release of what is not held is answered with unknown, though it was sent once',
+    says: 'a release of an ended hold is answered with unknown, though it was sent once',
     host: 'memory',
     expected: ['ownership/stale-holder-cannot-release', 'ownership/stranger-cannot-release-or-renew'],
     backend: (backend) =>
@@ -60,7 +60,7 @@ function brokenAs(name: string, backend: LockBackend): LockBackend {
   return found.backend(backend);
 }
 
-/** As of a store that cannot tell when a hold ends. */
+/** A backend as of a store that cannot show when a hold ends. */
 function withoutEnds(backend: LockBackend): LockBackend {
   return delegate(backend, {
     async inspect(resource, call) {

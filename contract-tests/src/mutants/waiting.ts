@@ -43,7 +43,7 @@ export const waitingMutants: readonly Mutant[] = [
   },
   {
     name: 'waits-too-long',
-    says: 'a wait lasts two seconds longer than it may',
+    says: 'a wait lasts two seconds longer than waitMs',
     host: 'memory',
     expected: [
       'waiting/ends-within-wait-ms',
@@ -92,7 +92,7 @@ export const waitingMutants: readonly Mutant[] = [
   },
   {
     name: 'abandon-does-nothing',
-    says: 'who gives up stays in the queue, and keeps what it was granted',
+    says: 'a waiter that gives up stays in the queue, and keeps a later grant',
     host: 'memory',
     expected: [
       'waiting/timeout-leaves-nothing',
@@ -102,14 +102,14 @@ export const waitingMutants: readonly Mutant[] = [
       'abort/at-the-hand-off',
       'abort/of-a-pushed-grant',
       'close/ends-waits',
-      'close/gives-back-and-tells',
+      'close/releases-and-reports',
       'faults/broken-promises',
     ],
     backend: (backend) => delegate(backend, { abandon: () => Promise.resolve() }),
   },
   {
     name: 'tries-queue-up',
-    says: 'an attempt that may not queue does so',
+    says: 'an attempt that must not queue does so',
     host: 'memory',
     expected: ['waiting/zero-is-one-attempt'],
     backend: (backend) =>
@@ -127,7 +127,7 @@ export const waitingMutants: readonly Mutant[] = [
   },
   {
     name: 'hides-its-waiters',
-    says: 'inspect never shows who waits',
+    says: 'inspect never shows waiters',
     host: 'memory',
     expected: ['waiting/waiters-are-shown-in-order'],
     backend: (backend) =>
@@ -179,7 +179,7 @@ export const waitingMutants: readonly Mutant[] = [
   },
   {
     name: 'polls-all-the-time',
-    says: 'the store is polled every five milliseconds, whatever it said',
+    says: 'the store is polled every five milliseconds, also where it asked for a pause',
     host: 'memory',
     expected: ['waiting/hint-is-followed-by-attempt', 'waiting/falls-back-to-retry-after'],
     calls: onCalls((backend) =>
@@ -192,8 +192,8 @@ export const waitingMutants: readonly Mutant[] = [
     ),
   },
   {
-    name: 'never-looks-again',
-    says: 'no fallback backs the hints',
+    name: 'never-checks-again',
+    says: 'no fallback check follows a lost hint',
     host: 'memory',
     expected: ['waiting/falls-back-to-retry-after'],
     calls: onCalls((backend) =>

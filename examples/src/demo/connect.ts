@@ -6,7 +6,7 @@ export interface Connection extends AsyncDisposable {
   readonly locks: LockManager;
 }
 
-/** What an application does once at its start. Here each imports its own packages only: a worker starts quickly. */
+/** What an application does once at its start. Each backend imports its own packages only, so that a worker starts quickly. */
 const connectors: Record<BackendName, (at: string) => Promise<Connection>> = {
   async memory() {
     const { memoryBackend } = await import('@locks/memory');

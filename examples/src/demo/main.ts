@@ -1,6 +1,7 @@
 /**
  * The classic job: several workers sell the same stock at once, each reading it, thinking, and writing it back.
  * Runs first without a lock, then with one, and shows what it costs not to have it.
+ * `npm run demo` runs it on the workspace's Node 24, which `await using` needs.
  */
 import { parseArgs } from 'node:util';
 import { type BackendName, backendNamed, backendNames, openStore } from './backends.ts';
@@ -47,7 +48,7 @@ function settings(): Settings | string {
   }
 }
 
-/** The unlocked run counts only if everybody really sold and nothing was made up: no unit of stock was left. */
+/** The unlocked run counts only if every worker sold something and no unit of stock was left. */
 function honest(run: Run, workers: number): boolean {
   return run.soldBy.length === workers && run.soldBy.every((sold) => sold > 0) && run.left === 0;
 }

@@ -16,7 +16,7 @@ export interface ShiftOrder {
   readonly locked: boolean;
 }
 
-/** What came of selling out once. Times are milliseconds. */
+/** The result of selling out once. Times are milliseconds. */
 export interface Run {
   readonly sold: number;
   readonly oversold: number;

@@ -1,4 +1,4 @@
-/** One worker in a process of its own: connects, says that it is ready, sells when it is told to, says what it sold. */
+/** One worker in a process of its own: connects, reports that it is ready, sells on a message, reports what it sold. */
 import type { StoreAddress } from './backends.ts';
 import { connect } from './connect.ts';
 import { sellOut } from './sell.ts';
@@ -11,7 +11,7 @@ export interface WorkOrder {
 }
 
 const order = JSON.parse(process.argv[2] as string) as WorkOrder;
-// The parent is gone: nobody wants the result.
+// The parent is gone: nobody reads the result.
 process.on('disconnect', () => process.exit());
 
 await using connection = order.locked ? await connect(order.address) : undefined;

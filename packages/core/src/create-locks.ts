@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+import { milliseconds, optional, type OptionTable, readOptions, text } from './backend/read-options.ts';
 import type {
   BackendCapabilities,
   Call,
@@ -7,23 +9,51 @@ import type {
   ResourceState,
 } from './backend/types.ts';
 import { checkBackend } from './backend/validate.ts';
-import { LockSet } from './compose/acquire-all.ts';
-import type { MultiLock } from './compose/all.ts';
+import { LockSet } from './compose/lock-set.ts';
+import type { MultiLock } from './compose/multi-lock.ts';
 import type { ReadWriteLock } from './compose/read-write-lock.ts';
 import { PermitLock, type Semaphore } from './compose/semaphore.ts';
-import { Engine } from './engine.ts';
-import { asked } from './acquire/failure.ts';
-import { inspectResource, OPERATOR_CALL_MS } from './inspect.ts';
-import type { BaseLease, Downgradable, Lease, LeaseOf } from './lease.ts';
+import { ManagerCore, OPERATOR_CALL_MS } from './manager-core.ts';
+import { CLOSED, DRAINING } from './call/call-deadlines.ts';
+import { readableHolder, readableState } from './readable-state.ts';
+import type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lease.ts';
 import { type Lock, ResourceLock } from './lock.ts';
 import { mustBe } from './errors.ts';
 import { checkName } from './names.ts';
-import { builtInDefaults, type LockOptions, type ResolvedOptions, resolveLockOptions } from './options.ts';
-import { runOutside } from './scope/context.ts';
+import {
+  builtInDefaults,
+  type LockOptions,
+  MAX_TTL_MS,
+  type ResolvedOptions,
+  resolveLockOptions,
+} from './options.ts';
+import { runOutside } from './async-context.ts';
 import type { Clock } from './tenure/clock.ts';
 
-/** The locks of one backend. */
-export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposable {
+/** Options of {@link LockManager.close}. */
+export interface CloseOptions {
+  /**
+   * For how many milliseconds leases may go on, while new acquires are refused. `Infinity`: until they are released.
+   * @defaultValue 0
+   */
+  readonly drainMs?: number | undefined;
+}
+
+/** Options of {@link LockManager.ping}. */
+export interface PingOptions {
+  /**
+   * For how many milliseconds to wait for the store's answer.
+   * @defaultValue 1 000
+   */
+  readonly waitMs?: number | undefined;
+}
+
+/**
+ * The locks of one backend, whatever leases it gives. {@link FencedLockManager} is one whose leases have tokens.
+ *
+ * `P` is `never` where the backend has no permits: there `semaphore()` does not compile.
+ */
+export interface LockManager<L extends BaseLease = Lease, P extends number = number> extends AsyncDisposable {
   /** What the backend promises. */
   readonly capabilities: BackendCapabilities;
   /**
@@ -38,18 +68,33 @@ export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposabl
    */
   readWriteLock(name: string, options?: LockOptions): ReadWriteLock<L>;
   /**
-   * A number of permits on a resource. All who use it name the same number, or get `LOCK_CONFLICT`.
+   * A number of permits on a resource. All users of the resource name the same number, or get `LOCK_CONFLICT`.
    * @param permits - a whole number from 1 to 1 000 000 000
    * @throws LockError as `lock`; `LOCK_UNSUPPORTED` on a backend without the mode `permit`
    */
-  semaphore(name: string, permits: number, options?: LockOptions): Semaphore<L>;
+  semaphore(name: string, permits: P, options?: LockOptions): Semaphore<L>;
   /**
-   * Several locks, of this or any manager, to acquire together: all or none, in an order that prevents deadlocks.
+   * Acquires several locks, of this or any manager, together: all or none, in an order that prevents deadlocks.
    * @throws LockError `LOCK_INVALID_ARGUMENT`
    */
   all<M extends BaseLease = L>(locks: readonly Lock<M>[]): MultiLock<M>;
-  /** Who holds a resource and who waits for it. */
+  /**
+   * Who holds a resource and who waits for it. As JSON a fencing token is a decimal string.
+   * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_BACKEND`
+   */
   inspect(name: string): Promise<ResourceState>;
+  /**
+   * Whether anybody holds a resource at this moment, in any mode. Only an acquire shows whether you get it.
+   * @throws LockError as `inspect`
+   */
+  isLocked(name: string): Promise<boolean>;
+  /**
+   * Asks the store for a sign of life, on the connection that the locks use: for readiness probes.
+   * @returns how long the answer took, in milliseconds
+   * @throws LockError `LOCK_BACKEND` when the store failed or gave no answer in time, `LOCK_CLOSED` also while closing,
+   * `LOCK_INVALID_ARGUMENT`
+   */
+  ping(options?: PingOptions): Promise<{ readonly tookMs: number }>;
   /**
    * Every resource that is held or waited for and whose name starts with `prefix`.
    * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `list`; while it is read, `LOCK_CLOSED`, or
@@ -57,8 +102,8 @@ export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposabl
    */
   list(prefix?: string): AsyncIterable<ResourceState>;
   /**
-   * Ends the hold of a resource, whoever has it, and gives those it ended; their holders are told at their next renewal.
-   * With `acquisitionId`, only if that acquisition holds it.
+   * Ends the leases of a resource, whoever holds them, and gives their holders, who lose them at their next renewal. With
+   * `acquisitionId`, ends only the lease of that acquisition.
    * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `force-release`
    */
   forceRelease(
@@ -66,18 +111,32 @@ export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposabl
     options?: { readonly acquisitionId?: string | undefined },
   ): Promise<readonly Holder[]>;
   /**
-   * Runs `work` outside of all reentrant scopes, for queues and batchers that run other people's work in the caller's
+   * Runs `work` outside of all reentrant scopes. For queues and batchers, which run the work of others in the caller's
    * asynchronous context.
    */
   detached<T>(work: () => T): T;
   /**
-   * Ends waits with `LOCK_CLOSED`, gives back what is held (its holders see `LOCK_LOST` with reason `closed`), and closes
-   * what the backend itself opened. Never closes a client that the backend was given.
-   * @throws LockError `LOCK_BACKEND` when the backend failed to close, or did not within 10 s
+   * Ends waits with `LOCK_CLOSED`, releases all leases (their holders see `LOCK_LOST` with reason `closed`), and closes what
+   * the backend itself opened. Never closes a client that the backend was given.
+   *
+   * With `drainMs`, leases go on first, with their renewals and re-entries, until they are released or the time is over. A
+   * second call without it ends that time.
+   * @throws LockError `LOCK_BACKEND` when the backend failed to close, or did not within 10 s; `LOCK_INVALID_ARGUMENT`
    */
-  close(): Promise<void>;
+  close(options?: CloseOptions): Promise<void>;
 }
 
+/** The locks of a backend with fencing tokens: the parameter type of services that pass the tokens on. */
+export type FencedLockManager<P extends number = number> = LockManager<FencedLease, P>;
+
+/** The manager of a backend with these capabilities. */
+export type LockManagerOf<C extends BackendCapabilities> = LockManager<
+  LeaseOf<C>,
+  'permit' extends C['modes'][number] ? number : never
+>;
+
+// setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory';
+// setup: declare function sell(token: bigint): Promise<void>;
 /**
  * Makes locks on a backend. Costs no I/O.
  *
@@ -92,14 +151,22 @@ export interface LockManager<L extends BaseLease = Lease> extends AsyncDisposabl
 export function createLocks<const C extends BackendCapabilities>(
   backend: LockBackend<C>,
   options?: LockOptions,
-): LockManager<LeaseOf<C>> {
-  // The types say at compile time what this backend's capabilities say at run time.
-  return new Locks(checkBackend(backend), options) as LockManager as unknown as LockManager<LeaseOf<C>>;
+): LockManagerOf<C> {
+  // The types express at compile time the capabilities that the backend has at run time.
+  return new Locks(checkBackend(backend), options) as LockManager as unknown as LockManagerOf<C>;
 }
 
-/** The one implementation of `LockManager`. */
+const PING_TABLE = {
+  waitMs: optional(milliseconds(1, MAX_TTL_MS), 1_000),
+} satisfies OptionTable<PingOptions>;
+const CLOSE_TABLE = {
+  drainMs: optional(milliseconds(0, Number.POSITIVE_INFINITY), 0),
+} satisfies OptionTable<CloseOptions>;
+const FORCE_RELEASE_TABLE = { acquisitionId: optional(text('a non-empty string', /./s)) };
+
+/** The `LockManager` of all backends. */
 export class Locks implements LockManager {
-  readonly #engine: Engine;
+  readonly #core: ManagerCore;
   readonly #defaults: ResolvedOptions;
 
   constructor(backend: LockBackend, options?: LockOptions, clock?: Clock) {
@@ -107,65 +174,78 @@ export class Locks implements LockManager {
       builtInDefaults(backend.capabilities.ttl),
       options,
       backend.capabilities.ttl,
+      'createLocks()',
     );
-    this.#engine = new Engine(backend, clock);
+    this.#core = new ManagerCore(backend, clock);
   }
 
   get capabilities(): BackendCapabilities {
-    return this.#engine.backend.capabilities;
+    return this.#core.backend.capabilities;
   }
 
   lock(name: string, options?: LockOptions): Lock {
-    return this.#lock(name, { kind: 'exclusive' }, 'exclusive locks', options);
+    return this.#lock('lock()', name, { kind: 'exclusive' }, 'exclusive locks', options);
   }
 
   readWriteLock(name: string, options?: LockOptions): ReadWriteLock {
-    const read = this.#lock(name, { kind: 'shared' }, 'shared locks', options);
-    // Every lease can downgrade; only that of a writer says so.
+    const read = this.#lock('readWriteLock()', name, { kind: 'shared' }, 'shared locks', options);
+    // Every lease has the method `downgrade`; only a writer's type shows it.
     const write = this.lock(name, options) as Lock<Lease & Downgradable>;
     return { name, read, write };
   }
 
   semaphore(name: string, permits: number, options?: LockOptions): Semaphore {
     this.#check(name, 'permit', 'semaphores');
-    return new PermitLock(this.#engine, name, permits, this.#resolve(options));
+    return new PermitLock(this.#core, name, permits, this.#resolve('semaphore()', options));
   }
 
   all<M extends BaseLease = Lease>(locks: readonly Lock<M>[]): MultiLock<M> {
-    // A lock of whatever leases: the set gives out what its members give.
+    // The set gives leases of the type that its members give.
     return new LockSet(
       locks as readonly Lock<BaseLease>[] as readonly Lock[],
     ) as MultiLock<BaseLease> as MultiLock<M>;
   }
 
   async inspect(name: string): Promise<ResourceState> {
-    return inspectResource(this.#engine, checkName(name));
+    return this.#core.inspect(checkName(name));
+  }
+
+  async isLocked(name: string): Promise<boolean> {
+    return (await this.inspect(name)).holders.length > 0;
+  }
+
+  async ping(options?: PingOptions): Promise<{ readonly tookMs: number }> {
+    const { waitMs } = readOptions('ping()', options, PING_TABLE);
+    const core = this.#core;
+    const { backend } = core;
+    const startedAt = core.now();
+    await core.ask('reach the store', undefined, waitMs, async (call) =>
+      backend.ping === undefined ? void (await backend.inspect('ping', call)) : backend.ping(call),
+    );
+    return { tookMs: core.now() - startedAt };
   }
 
   list(prefix = ''): AsyncIterable<ResourceState> {
-    const { backend } = this.#engine;
-    this.#engine.assertOpen();
+    const { backend } = this.#core;
+    this.#core.assertOpen();
     if (typeof prefix !== 'string' || !prefix.isWellFormed()) {
       throw mustBe('The prefix', 'a well-formed string', prefix);
     }
-    if (backend.list === undefined) throw this.#engine.unsupported('list()');
+    if (backend.list === undefined) throw this.#core.unsupported('list()');
     return this.#pages(prefix);
   }
 
   async forceRelease(
     name: string,
-    options: { readonly acquisitionId?: string | undefined } = {},
+    options?: { readonly acquisitionId?: string | undefined },
   ): Promise<readonly Holder[]> {
     checkName(name);
-    const { acquisitionId } = options;
-    if (acquisitionId !== undefined && (typeof acquisitionId !== 'string' || acquisitionId === '')) {
-      throw mustBe('acquisitionId', 'a non-empty string', acquisitionId);
-    }
-    const { backend } = this.#engine;
+    const { acquisitionId } = readOptions('forceRelease()', options, FORCE_RELEASE_TABLE);
+    const { backend } = this.#core;
     const { forceRelease } = backend;
-    if (forceRelease === undefined) throw this.#engine.unsupported('forceRelease()', name);
-    return this.#engine.ask('release by force', name, OPERATOR_CALL_MS, (call) =>
-      forceRelease.call(backend, name, acquisitionId, call),
+    if (forceRelease === undefined) throw this.#core.unsupported('forceRelease()', name);
+    return this.#core.ask('release by force', name, OPERATOR_CALL_MS, async (call) =>
+      (await forceRelease.call(backend, name, acquisitionId, call)).map(readableHolder),
     );
   }
 
@@ -173,8 +253,14 @@ export class Locks implements LockManager {
     return runOutside(work);
   }
 
-  close(): Promise<void> {
-    return this.#engine.close();
+  async close(options?: CloseOptions): Promise<void> {
+    return this.#core.close(readOptions('close()', options, CLOSE_TABLE).drainMs);
+  }
+
+  /** What `console.log` shows: never a client or its address. */
+  [inspect.custom](): object {
+    const { backendName: backend, monitor, deadlines } = this.#core;
+    return { backend, held: monitor.leases.size, closed: deadlines.hasReached(DRAINING) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -182,44 +268,51 @@ export class Locks implements LockManager {
   }
 
   async *#pages(prefix: string): AsyncGenerator<ResourceState> {
-    const engine = this.#engine;
+    const core = this.#core;
     const end = new AbortController();
     const call: Call = {
-      now: () => engine.now(),
+      now: () => core.now(),
       get deadline() {
-        return engine.now() + OPERATOR_CALL_MS;
+        return core.now() + OPERATOR_CALL_MS;
       },
       signal: end.signal,
     };
     let states: AsyncIterator<ResourceState> | undefined;
     try {
       for (;;) {
-        // A limit for each: how long the reader takes between them is no matter of the store.
-        const next = await engine.ask('list locks', undefined, OPERATOR_CALL_MS, async () => {
-          states ??= engine.backend.list?.(prefix, call)[Symbol.asyncIterator]();
+        // Each page has its own limit: the time that the reader takes between them is not the store's.
+        const next = await core.ask('list locks', undefined, OPERATOR_CALL_MS, async () => {
+          states ??= core.backend.list?.(prefix, call)[Symbol.asyncIterator]();
           return states?.next();
         });
         if (next === undefined || next.done) return;
-        yield next.value;
+        yield readableState(next.value);
       }
     } finally {
       end.abort();
-      // Not awaited: it comes to an end when the call that hangs does, if ever.
-      void asked(() => states?.return?.()).catch(() => {});
+      // Not awaited: it ends when the call that hangs does, if ever.
+      void (async () => states?.return?.())().catch(() => {});
     }
   }
 
-  #lock(name: string, mode: LockMode, what: string, options: LockOptions | undefined): ResourceLock {
+  #lock(
+    caller: string,
+    name: string,
+    mode: LockMode,
+    what: string,
+    options: LockOptions | undefined,
+  ): ResourceLock {
     this.#check(name, mode.kind, what);
-    return new ResourceLock(this.#engine, name, mode, this.#resolve(options));
+    return new ResourceLock(this.#core, name, mode, this.#resolve(caller, options));
   }
 
   #check(name: string, kind: LockMode['kind'], what: string): void {
-    this.#engine.assertOpen(checkName(name));
-    if (!this.capabilities.modes.includes(kind)) throw this.#engine.unsupported(what, name);
+    // Not refused while the manager drains: a lease may be re-entered by a new lock object.
+    this.#core.assertOpen(checkName(name), CLOSED);
+    if (!this.capabilities.modes.includes(kind)) throw this.#core.unsupported(what, name);
   }
 
-  #resolve(options: LockOptions | undefined): ResolvedOptions {
-    return resolveLockOptions(this.#defaults, options, this.capabilities.ttl);
+  #resolve(caller: string, options: LockOptions | undefined): ResolvedOptions {
+    return resolveLockOptions(this.#defaults, options, this.capabilities.ttl, caller);
   }
 }

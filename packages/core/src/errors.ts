@@ -10,9 +10,9 @@ export type LockErrorCode =
   | 'LOCK_NOT_HELD'
   /** A re-entry that could never get in: it would wait for itself, or upgrade a shared hold. */
   | 'LOCK_REENTRANT'
-  /** Two users of one resource contradict each other, for example in a semaphore's limit. */
+  /** Two uses of one resource contradict each other, for example in a semaphore's limit. */
   | 'LOCK_CONFLICT'
-  /** The backend does not have what was asked for. */
+  /** The backend does not have the feature. */
   | 'LOCK_UNSUPPORTED'
   /** The store failed or did not answer; `cause` is its error. */
   | 'LOCK_BACKEND'
@@ -27,13 +27,15 @@ export interface LockErrorDetails {
   /** The `name` of the backend. */
   readonly backend?: string;
   readonly cause?: unknown;
-  /** With `LOCK_LOST`: why. Absent when `assertValid` found less time than it was asked for. */
+  /** With `LOCK_LOST`: why. Absent when `assertValid` found less time left than its caller needs. */
   readonly reason?: LossReason;
 }
 
 // A registered symbol: two copies of core in one process recognise each other's errors.
 const brand = Symbol.for('@locks/core/LockError');
 
+// setup: import { isLockError, type Lock } from '@locks/core';
+// setup: declare const lock: Lock; declare function work(): Promise<void>;
 /**
  * The one error class of `@locks/*`.
  *
@@ -53,7 +55,7 @@ export class LockError extends Error {
   readonly resource: string | undefined;
   readonly backend: string | undefined;
   readonly reason: LossReason | undefined;
-  /** With `LOCK_LOST` from `run`: what the work had returned, when it had succeeded. */
+  /** With `LOCK_LOST` from `run`: the value of the work, when it had succeeded. */
   declare readonly result?: unknown;
 
   constructor(code: LockErrorCode, message: string, details: LockErrorDetails = {}) {
@@ -63,6 +65,11 @@ export class LockError extends Error {
     this.backend = details.backend;
     this.reason = details.reason;
     Object.defineProperty(this, brand, { value: true });
+  }
+
+  /** `instanceof LockError` holds for errors of any copy of core, as {@link isLockError} does. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return this === LockError ? isLockError(value) : super[Symbol.hasInstance](value);
   }
 }
 
@@ -74,7 +81,7 @@ export function isLockError(error: unknown, code?: LockErrorCode): error is Lock
   return code === undefined || (error as { code?: unknown }).code === code;
 }
 
-/** The same loss, told with what the work had returned. */
+/** The same loss, with the value that the work had returned. */
 export function lostWithResult(lost: LockError, result: unknown): LockError {
   const error = new LockError('LOCK_LOST', lost.message, {
     resource: lost.resource,
@@ -90,12 +97,12 @@ export function invalidArgument(message: string, resource?: string): LockError {
   return new LockError('LOCK_INVALID_ARGUMENT', message, resource === undefined ? {} : { resource });
 }
 
-/** `what` is not `allowed`: names both, and the value that was given. */
+/** A refusal that names an argument, what is allowed for it, and the value that was given. */
 export function mustBe(what: string, allowed: string, value: unknown): LockError {
   return invalidArgument(`${what} must be ${allowed}, not ${describe(value)}.`);
 }
 
-/** A value as it may stand in a message: its kind, and itself where it is short. */
+/** A value for a message: its kind, or itself where it is short. */
 export function describe(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -113,7 +120,7 @@ export function describe(value: unknown): string {
   }
 }
 
-/** A text in quotation marks, its control characters made visible, not longer than a message bears. */
+/** A text for a message: in quotation marks, with visible control characters, and shortened. */
 export function quote(text: string): string {
   return JSON.stringify(text.length <= 40 ? text : `${text.slice(0, 40)}…`);
 }

@@ -1,15 +1,17 @@
-import { type Channel, channel } from 'node:diagnostics_channel';
-import type { LossReason } from './backend/types.ts';
+import { type Channel, channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { AcquireRequest, Holder, LockMode, LossReason } from './backend/types.ts';
 
-/** What every message has. Times are in milliseconds. */
+/** What the message of every event has. Times are in milliseconds. */
 export interface LockEvent {
   readonly resource: string;
   readonly backend: string;
   readonly acquisitionId: string;
+  readonly label: string | undefined;
+  readonly mode: LockMode;
 }
 
 /**
- * Channel names of `node:diagnostics_channel` and what is published on them. Nothing is built where nobody listens.
+ * The events: channel names of `node:diagnostics_channel`, and the messages published on them.
  *
  * @example
  * ```ts
@@ -18,22 +20,55 @@ export interface LockEvent {
  * ```
  */
 export interface LockEvents {
-  /** A lease was granted; `waitedMs` since the call. */
-  'locks:acquired': LockEvent & { readonly waitedMs: number; readonly fencingToken: bigint | undefined };
-  /** The first answer was that someone else holds it or waits before us. */
-  'locks:contended': LockEvent;
-  /** An acquire ended with an error: its time was over, it was aborted or closed, or the store refused. */
-  'locks:gave-up': LockEvent & { readonly waitedMs: number; readonly error: unknown };
+  /** A lease was granted, `waitedMs` after the call. */
+  'locks:acquired': LockEvent & {
+    readonly waitedMs: number;
+    /** The token of the lease; `undefined` where the backend has none. */
+    readonly fencingToken: bigint | undefined;
+  };
+  /** The store's first answer: somebody else holds the resource, or waits before this acquire. */
+  'locks:contended': LockEvent & {
+    /** Asks the store who holds the resource, for 100 ms at most; `undefined` without an answer. Every use costs a call. */
+    readonly lookUpHolders: () => Promise<readonly Holder[] | undefined>;
+  };
+  /** An acquire ended with an error: its time was over, it was aborted, its manager was closed, or the store failed. */
+  'locks:gave-up': LockEvent & {
+    readonly waitedMs: number;
+    readonly error: unknown;
+    /** Who held the resource shortly before, where the message of `LOCK_TIMEOUT` needed it. */
+    readonly holders: readonly Holder[] | undefined;
+  };
   'locks:released': LockEvent & { readonly heldMs: number };
   'locks:lost': LockEvent & { readonly heldMs: number; readonly reason: LossReason };
-  /** A renewal got no clear answer; it is tried again until the lease's end. */
+  /** A renewal got no clear answer. It is repeated until the lease ends. */
   'locks:renewal-failed': LockEvent & { readonly remainingMs: number; readonly error: unknown };
-  /** A release got no answer, or the lease was lost before: reported by `run` and by disposal, which do not throw it. */
+  /** A release got no answer, or found the lease lost. Published by `run` and by disposal, which do not throw it. */
   'locks:release-failed': LockEvent & { readonly error: unknown };
-  /** An id that was given up could not be taken out of the store: it ends there by itself after at most its ttl. */
+  /** An abandoned acquisition could not be removed from the store: it ends there by itself after at most its ttl. */
   'locks:abandon-failed': LockEvent & { readonly error: unknown };
-  /** Held for more than twice its ttl without `maxHoldMs`; once per lease. */
+  /** A lease without `maxHoldMs` is held for more than twice its ttl. Published once per lease. */
   'locks:slow-hold': LockEvent & { readonly heldMs: number; readonly ttlMs: number };
+}
+
+// setup: import { onLockEvent } from '@locks/core'; declare const logger: { error(what: object, text: string): void };
+/**
+ * Calls `listener` with every message of one event, from all managers of this process. A listener that throws ends the
+ * process, as any uncaught error does.
+ *
+ * @returns what ends that
+ * @example
+ * ```ts
+ * const stop = onLockEvent('locks:lost', ({ resource, reason }) => logger.error({ resource, reason }, 'lock lost'));
+ * stop();
+ * ```
+ */
+export function onLockEvent<Name extends keyof LockEvents>(
+  name: Name,
+  listener: (event: LockEvents[Name]) => void,
+): () => void {
+  const receive = (message: unknown): void => listener(message as LockEvents[Name]);
+  subscribe(name, receive);
+  return () => void unsubscribe(name, receive);
 }
 
 const channels = new Map<string, Channel>();
@@ -44,16 +79,17 @@ function channelOf(name: string): Channel {
   return found;
 }
 
-const acquired = channelOf('locks:acquired');
-const released = channelOf('locks:released');
+/** The frequent events: their messages are built only where somebody listens. */
+export const acquiredChannel = channelOf('locks:acquired');
+export const contendedChannel = channelOf('locks:contended');
+export const releasedChannel = channelOf('locks:released');
 
-/** For the two hot events: whether building a message is worth while. */
-export function acquiredIsWatched(): boolean {
-  return acquired.hasSubscribers;
-}
-
-export function releasedIsWatched(): boolean {
-  return released.hasSubscribers;
+/** What every event says of an acquisition. */
+export function identityOf(
+  { resource, acquisitionId, label, mode }: AcquireRequest,
+  backend: string,
+): LockEvent {
+  return { resource, backend, acquisitionId, label, mode };
 }
 
 export function publish<Name extends keyof LockEvents>(name: Name, message: LockEvents[Name]): void {

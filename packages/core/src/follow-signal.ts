@@ -1,30 +1,30 @@
 interface Followers {
-  readonly all: Set<() => void>;
-  readonly tell: () => void;
+  readonly actions: Set<() => void>;
+  readonly onAbort: () => void;
 }
 
 const followersOf = new WeakMap<AbortSignal, Followers>();
 
 /**
- * Calls `told` when the signal aborts; gives what ends that. However many follow one signal, it has one listener: the
- * cost of a listener grows with their number, and Node warns of more than ten.
+ * Calls `action` when the signal aborts; gives what ends that. A signal has one listener for all its followers: the cost of a
+ * listener grows with their number, and Node warns of more than ten.
  */
-export function followSignal(signal: AbortSignal, told: () => void): () => void {
+export function followSignal(signal: AbortSignal, action: () => void): () => void {
   let followers = followersOf.get(signal);
   if (followers === undefined) followersOf.set(signal, (followers = makeFollowers()));
-  const { all, tell } = followers;
-  if (all.size === 0) signal.addEventListener('abort', tell, { once: true });
-  all.add(told);
+  const { actions, onAbort } = followers;
+  if (actions.size === 0) signal.addEventListener('abort', onAbort, { once: true });
+  actions.add(action);
   return () => {
-    if (all.delete(told) && all.size === 0) signal.removeEventListener('abort', tell);
+    if (actions.delete(action) && actions.size === 0) signal.removeEventListener('abort', onAbort);
   };
 }
 
 function makeFollowers(): Followers {
-  const all = new Set<() => void>();
-  const tell = (): void => {
-    for (const told of all) told();
-    all.clear();
+  const actions = new Set<() => void>();
+  const onAbort = (): void => {
+    for (const action of actions) action();
+    actions.clear();
   };
-  return { all, tell };
+  return { actions, onAbort };
 }

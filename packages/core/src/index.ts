@@ -1,11 +1,18 @@
-export { createLocks, type LockManager } from './create-locks.ts';
+export {
+  type CloseOptions,
+  createLocks,
+  type FencedLockManager,
+  type LockManager,
+  type LockManagerOf,
+  type PingOptions,
+} from './create-locks.ts';
 export { isLockError, LockError, type LockErrorCode, type LockErrorDetails } from './errors.ts';
-export type { LockEvent, LockEvents } from './events.ts';
-export type { AllOptions, MultiLease, MultiLock } from './compose/all.ts';
-export { Locked, locked, type LockedOptions, type LockKey } from './compose/locked.ts';
+export { type LockEvent, type LockEvents, onLockEvent } from './events.ts';
+export type { AllOptions, MultiLease, MultiLock } from './compose/multi-lock.ts';
+export { Locked, locked, type LockedDecorator, type LockedOptions, type LockKey } from './compose/locked.ts';
 export type { ReadWriteLock } from './compose/read-write-lock.ts';
 export type { PermitOptions, Semaphore } from './compose/semaphore.ts';
-export type { BaseLease, Downgradable, Lease, LeaseOf } from './lease.ts';
+export type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lease.ts';
 export type { Lock } from './lock.ts';
 export type { AcquireOptions, LockOptions } from './options.ts';
 export type * from './backend/types.ts';

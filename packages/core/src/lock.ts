@@ -1,16 +1,18 @@
-import { handOut } from './acquire/hand-out.ts';
-import { Pursuit } from './acquire/pursuit.ts';
-import { lookUpHolders, timeoutError } from './acquire/timeout-error.ts';
+import { AcquireLoop } from './acquire/acquire-loop.ts';
+import { enterScope } from './acquire/re-enter.ts';
+import { timeoutError } from './acquire/timeout-error.ts';
 import type { LockMode, ResourceState } from './backend/types.ts';
-import type { Engine } from './engine.ts';
+import { CLOSED } from './call/call-deadlines.ts';
 import { mustBe } from './errors.ts';
-import { type BaseLease, type Lease, LeaseHandle } from './lease.ts';
+import type { BaseLease, Lease } from './lease.ts';
+import { deliver, LeaseHandle } from './lease/lease-handle.ts';
+import type { ManagerCore } from './manager-core.ts';
 import { type AcquireOptions, type ResolvedOptions, resolveAcquireOptions } from './options.ts';
-import { inspectResource } from './inspect.ts';
 import { holdAndWork } from './run.ts';
 import { enclosingScope } from './scope/context.ts';
-import { enterScope } from './scope/enter.ts';
 
+// setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
+// setup: declare function deduct(token: bigint): Promise<void>;
 /**
  * A resource in one mode. Making one costs nothing and reserves nothing.
  *
@@ -31,23 +33,23 @@ export interface Lock<L extends BaseLease = Lease> {
    */
   acquire(options?: AcquireOptions): Promise<L>;
   /**
-   * Makes exactly one attempt; `undefined` when contended. It never queues and never overtakes those who wait.
+   * Makes exactly one attempt, and gives `undefined` when contended. It never queues and never overtakes waiters.
    * @throws LockError as `acquire`, but no `LOCK_TIMEOUT`
    */
   tryAcquire(options?: AcquireOptions): Promise<L | undefined>;
   /**
-   * Acquires, works, releases whatever happens, and gives what the work returned.
-   * @throws LockError as `acquire`; `LOCK_LOST` if the lease was lost before the work ended, with `result` if it had
-   * succeeded; what the work threw, unless that was the loss itself
+   * Acquires, works, releases in every case, and gives the work's value.
+   * @throws LockError as `acquire`; `LOCK_LOST` if the lease was lost before the work ended, with `result` if the work had
+   * succeeded; the error of the work, unless that is the loss itself
    */
   run<T>(work: (lease: L) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
-  /** Who holds and who waits. */
+  /** Who holds the resource and who waits for it. */
   inspect(): Promise<ResourceState>;
 }
 
-/** Where a lock is, and with which options: what `all` needs to take several in one step. */
+/** The manager of a lock, and the lock's options: `all` needs them to take several locks in one step. */
 export interface LockParts {
-  readonly engine: Engine;
+  readonly core: ManagerCore;
   readonly options: ResolvedOptions;
 }
 
@@ -55,83 +57,94 @@ export interface LockParts {
 export class ResourceLock implements Lock {
   readonly name: string;
   readonly mode: LockMode;
-  readonly #engine: Engine;
+  readonly #core: ManagerCore;
   readonly #options: ResolvedOptions;
 
-  constructor(engine: Engine, name: string, mode: LockMode, options: ResolvedOptions) {
-    this.#engine = engine;
+  constructor(core: ManagerCore, name: string, mode: LockMode, options: ResolvedOptions) {
+    this.#core = core;
     this.name = name;
     this.mode = mode;
     this.#options = options;
   }
 
   get parts(): LockParts {
-    return { engine: this.#engine, options: this.#options };
+    return { core: this.#core, options: this.#options };
   }
 
   acquire(options?: AcquireOptions): Promise<Lease> {
-    return this.#acquire(options, false);
+    return this.#acquire('acquire()', options, false);
   }
 
   async tryAcquire(options?: AcquireOptions): Promise<Lease | undefined> {
-    const resolved = this.#begin(options);
+    const core = this.#core;
+    const resolved = this.#resolve('tryAcquire()', options);
     if (resolved.within !== undefined) {
-      const entered = await enterScope(this.#engine, this.name, this.mode, resolved, true);
-      return entered && handOut(entered, resolved.signal);
+      core.assertOpen(this.name, CLOSED);
+      const entered = await enterScope(core, this.name, this.mode, resolved, true);
+      return entered && deliver(entered, resolved.signal);
     }
     const single = { ...resolved, waitMs: 0 };
-    const hold = await new Pursuit(this.#engine, this.name, this.mode, single, this.#engine.now()).run();
-    return hold === undefined ? undefined : handOut(new LeaseHandle(this.#engine, hold), resolved.signal);
+    const lease = await new AcquireLoop(core, this.name, this.mode, single, core.clock.now()).run();
+    return lease && deliver(new LeaseHandle(core, lease), resolved.signal);
   }
 
   async run<T>(work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T> {
     if (typeof work !== 'function') {
       throw mustBe('What run() works', 'a function', work);
     }
-    const lease = await this.#acquire(options, this.#options.reentrant);
-    return await holdAndWork(lease, work, this.#options.reentrant);
+    const { reentrant } = this.#options;
+    const handle = await this.#acquire('run()', options, reentrant);
+    return await holdAndWork(handle, work, reentrant);
   }
 
   inspect(): Promise<ResourceState> {
-    return inspectResource(this.#engine, this.name);
+    return this.#core.inspect(this.name);
   }
 
-  #begin(options: AcquireOptions | undefined): ResolvedOptions {
-    const resolved = resolveAcquireOptions(this.#options, options, this.#engine.backend.capabilities.ttl);
+  #resolve(caller: string, options: AcquireOptions | undefined): ResolvedOptions {
+    if (options === undefined) return this.#options;
+    const { capabilities } = this.#core.backend;
+    const resolved = resolveAcquireOptions(this.#options, options, capabilities.ttl, caller);
     resolved.signal?.throwIfAborted();
-    this.#engine.assertOpen(this.name);
-    if (resolved.steal) this.#checkSteal(resolved);
+    if (resolved.steal) {
+      this.#core.assertOpen(this.name, CLOSED);
+      if (resolved.within !== undefined) throw mustBe('steal', 'absent where within is given', true);
+      if (!capabilities.features.includes('steal')) throw this.#core.unsupported('steal', this.name);
+    }
     return resolved;
   }
 
-  #checkSteal({ within }: ResolvedOptions): void {
-    if (within !== undefined) throw mustBe('steal', 'absent where within is given', true);
-    if (!this.#engine.backend.capabilities.features.includes('steal'))
-      throw this.#engine.unsupported('steal', this.name);
-  }
-
-  async #acquire(options: AcquireOptions | undefined, implicit: boolean): Promise<LeaseHandle> {
-    const resolved = this.#begin(options);
-    // One deadline for the local wait and the one at the store.
-    const startedAt = this.#engine.now();
-    if (implicit || resolved.within !== undefined) {
+  /** @param mayReenter - the scope around the caller, without `within` */
+  async #acquire(
+    caller: string,
+    options: AcquireOptions | undefined,
+    mayReenter: boolean,
+  ): Promise<LeaseHandle> {
+    const core = this.#core;
+    const resolved = this.#resolve(caller, options);
+    // One deadline for the wait in a scope and the wait at the store.
+    const startedAt = core.clock.now();
+    if (mayReenter || resolved.within !== undefined) {
       const entered = await this.#reenter(resolved);
-      if (entered !== undefined) return handOut(entered, resolved.signal);
+      if (entered !== undefined) return deliver(entered, resolved.signal);
     }
-    const hold = await new Pursuit(this.#engine, this.name, this.mode, resolved, startedAt).run();
-    if (hold !== undefined) return handOut(new LeaseHandle(this.#engine, hold), resolved.signal);
-    const waitedMs = this.#engine.now() - startedAt;
-    throw timeoutError(this.#engine, this.name, waitedMs, await lookUpHolders(this.#engine, this.name));
+    const lease = await new AcquireLoop(core, this.name, this.mode, resolved, startedAt).run();
+    if (lease !== undefined) return deliver(new LeaseHandle(core, lease), resolved.signal);
+    const waitedMs = core.clock.now() - startedAt;
+    const query = core.holderQueries.ask(this.name);
+    await query.answered;
+    throw timeoutError(core, this.name, waitedMs, query);
   }
 
-  /** Re-entry is explicit, or of `run` inside `run` where the lock asks for it (docs/spec.md §5.2). */
+  /** Re-entry is explicit, by `within`, or of `run` inside `run` where the lock is reentrant (docs/spec.md §5.2). */
   async #reenter(resolved: ResolvedOptions): Promise<LeaseHandle | undefined> {
-    if (resolved.within !== undefined) return enterScope(this.#engine, this.name, this.mode, resolved, false);
+    const core = this.#core;
+    // A lease that is held may be re-entered until the manager is closed.
+    core.assertOpen(this.name, CLOSED);
+    if (resolved.within !== undefined) return enterScope(core, this.name, this.mode, resolved, false);
     const scope = enclosingScope(
-      (candidate) =>
-        candidate.hold.owner === this.#engine && candidate.hold.grant.request.resource === this.name,
+      ({ lease }) => lease.owner === core && lease.grant.request.resource === this.name,
     );
-    if (scope === undefined) return undefined;
-    return enterScope(this.#engine, this.name, this.mode, resolved, false, scope);
+    return scope && enterScope(core, this.name, this.mode, resolved, false, scope);
   }
 }

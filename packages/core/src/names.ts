@@ -4,11 +4,11 @@ import { invalidArgument, mustBe, quote } from './errors.ts';
 /** The longest name, in UTF-8 bytes. */
 export const MAX_NAME_BYTES = 512;
 const MAX_LABEL_BYTES = 256;
-/** No UTF-16 unit takes more than three bytes of UTF-8. */
+/** The most UTF-8 bytes that one UTF-16 unit takes. */
 const BYTES_PER_UNIT = 3;
 
 /**
- * Gives the name back if it is one.
+ * Gives a valid name unchanged.
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT`
  */
@@ -31,15 +31,15 @@ export function checkName(name: unknown): string {
   );
 }
 
-/** Gives the label back if it is one: well-formed, at most 256 UTF-8 bytes, without control characters. */
-export function checkLabel(label: unknown): string {
+/** Gives a valid label unchanged: well-formed, at most 256 UTF-8 bytes, without control characters. */
+export function checkLabel(label: unknown, what: string): string {
   if (
     typeof label !== 'string' ||
     !label.isWellFormed() ||
     Buffer.byteLength(label) > MAX_LABEL_BYTES ||
     /\p{Cc}/u.test(label)
   ) {
-    throw mustBe('label', `text of at most ${MAX_LABEL_BYTES} UTF-8 bytes without control characters`, label);
+    throw mustBe(what, `text of at most ${MAX_LABEL_BYTES} UTF-8 bytes without control characters`, label);
   }
   return label;
 }

@@ -1,21 +1,30 @@
 import { hostname } from 'node:os';
+import {
+  matching,
+  milliseconds,
+  oneOf,
+  optional,
+  type OptionsRead,
+  type OptionTable,
+  readOptions,
+} from './backend/read-options.ts';
 import type { BackendCapabilities } from './backend/types.ts';
-import { invalidArgument, mustBe, quote } from './errors.ts';
+import { mustBe } from './errors.ts';
 import type { BaseLease } from './lease.ts';
 import { checkLabel } from './names.ts';
-import { driftMargin } from './tenure/hold.ts';
+import { driftMargin } from './tenure/lease-state.ts';
 
 /** Options of a manager or a lock. All times are milliseconds. */
 export interface LockOptions {
   /**
-   * How long the store keeps an abandoned lease. A whole number from the backend's floor to one year; rounded up to the
-   * backend's step.
+   * For how many milliseconds the store keeps an abandoned lease. A whole number from the backend's floor to one year, rounded
+   * up to the backend's step.
    * @defaultValue 30 000
    */
   readonly ttlMs?: number | undefined;
   /**
-   * How long to wait for a contended lock; it covers the calls to the store too. 0 makes exactly one attempt; `Infinity`
-   * waits until `signal` aborts.
+   * For how many milliseconds to wait for a contended lock, calls to the store included. 0 makes exactly one attempt;
+   * `Infinity` waits until `signal` aborts.
    * @defaultValue 10 000
    */
   readonly waitMs?: number | undefined;
@@ -25,25 +34,25 @@ export interface LockOptions {
    */
   readonly renewal?: 'auto' | 'manual' | undefined;
   /**
-   * Automatic renewal stops this long after the grant; a hand-over that is still limited to a moment is made whole first.
-   * Without it, a hold past 2 × ttl is reported once on `locks:slow-hold`.
+   * Automatic renewal stops this many milliseconds after the grant, but not before a hand-off, which the store limits to a
+   * short time, was renewed once. Without this option a lease held past 2 × ttl is reported once on `locks:slow-hold`.
    * @defaultValue none
    */
   readonly maxHoldMs?: number | undefined;
   /**
-   * How much must be left of a lease, in milliseconds, when it is handed out. A hand-over that the store limits to a
-   * moment is renewed first; any other grant with this much left or less is given back and tried again. Less than `ttlMs`
-   * leaves of itself.
+   * How many milliseconds must be left of a lease when it is delivered. A hand-off, which the store limits to a short time, is
+   * renewed first; any other grant with this much left or less is released and tried again. Less than the ttl minus its drift
+   * margin.
    * @defaultValue 0
    */
   readonly minRemainingMs?: number | undefined;
   /**
-   * What an operator sees beside the acquisition id: at most 256 UTF-8 bytes, no control characters.
+   * A name for operators, shown beside the acquisition id: at most 256 UTF-8 bytes, no control characters.
    * @defaultValue `host:pid`
    */
   readonly label?: string | undefined;
   /**
-   * Lets `run` inside `run` of the same resource re-enter through `AsyncLocalStorage`.
+   * Lets a `run` inside a `run` of the same resource re-enter, found through `AsyncLocalStorage`.
    * @defaultValue false
    */
   readonly reentrant?: boolean | undefined;
@@ -56,8 +65,8 @@ export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
   /** Re-enters this lease, taking turns with its other children. */
   readonly within?: BaseLease | undefined;
   /**
-   * Takes the resource from whoever holds it, ahead of those who wait; the robbed see `LOCK_LOST`. Needs the feature
-   * `steal` of the backend.
+   * Takes the resource from its holders, ahead of those who wait; the holders see `LOCK_LOST`. Needs the feature `steal` of the
+   * backend.
    * @defaultValue false
    */
   readonly steal?: boolean | undefined;
@@ -77,22 +86,41 @@ export interface ResolvedOptions {
   readonly steal: boolean;
 }
 
-/** Core's own floor: of less the drift margin leaves no lease. */
+/** The floor for all backends: of a shorter ttl the drift margin leaves no lease. */
 const MIN_TTL_MS = 10;
-/** One year: above it a ttl is a mistake, and far below it every store's arithmetic is exact. */
+/** One year: a longer ttl is a mistake, and every store calculates with far longer ones exactly. */
 export const MAX_TTL_MS = 31_536_000_000;
 
-export const LOCK_KEYS = [
-  'ttlMs',
-  'waitMs',
-  'renewal',
-  'maxHoldMs',
-  'minRemainingMs',
-  'label',
-  'reentrant',
-] as const;
-const ALL_KEYS = [...LOCK_KEYS, 'signal', 'within', 'steal'] as const;
-export const ACQUIRE_KEYS = ALL_KEYS.filter((key) => key !== 'reentrant');
+/** Options of a lock. {@link checkTtl} checks the ttl, whose floor is the backend's. */
+export const LOCK_TABLE = {
+  ttlMs: (value) => value,
+  waitMs: optional(milliseconds(0, Number.POSITIVE_INFINITY)),
+  renewal: optional(oneOf('auto', 'manual')),
+  maxHoldMs: optional(milliseconds(1, Number.POSITIVE_INFINITY)),
+  minRemainingMs: optional(milliseconds(0, MAX_TTL_MS)),
+  label: optional(checkLabel),
+  reentrant: optional(oneOf(true, false)),
+} satisfies OptionTable<LockOptions>;
+
+const { reentrant: _, ...SHARED_TABLE } = LOCK_TABLE;
+/** Options of a set of locks. */
+export const ALL_TABLE = { ...SHARED_TABLE, signal: optional(matching('an AbortSignal', isSignal)) };
+/** Options of one acquire. `within` is checked where the lease is re-entered. */
+export const ACQUIRE_TABLE = {
+  ...ALL_TABLE,
+  within: (value) => value as BaseLease | undefined,
+  steal: optional(oneOf(true, false), false),
+} satisfies OptionTable<AcquireOptions>;
+
+const OF_ACQUIRE = 'acquire() and run()';
+/** For messages: the functions that have an option which others lack. */
+export const ELSEWHERE = {
+  signal: OF_ACQUIRE,
+  within: OF_ACQUIRE,
+  steal: OF_ACQUIRE,
+  weight: 'acquire() and run() of a semaphore',
+  reentrant: 'lock() and createLocks()',
+};
 
 export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOptions {
   return {
@@ -114,8 +142,11 @@ export function resolveLockOptions(
   base: ResolvedOptions,
   options: LockOptions | undefined,
   ttl: BackendCapabilities['ttl'],
+  caller = 'lock()',
 ): ResolvedOptions {
-  return resolve(base, options, ttl, LOCK_KEYS);
+  if (options === undefined) return base;
+  const read = readOptions(caller, options, LOCK_TABLE, ELSEWHERE);
+  return resolve(base, { ...read, signal: undefined, within: undefined, steal: false }, ttl, caller);
 }
 
 /** @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed. */
@@ -123,97 +154,56 @@ export function resolveAcquireOptions(
   base: ResolvedOptions,
   options: AcquireOptions | undefined,
   ttl: BackendCapabilities['ttl'],
-): ResolvedOptions {
-  return options === undefined ? base : resolve(base, options, ttl, ACQUIRE_KEYS);
-}
-
-function resolve(
-  base: ResolvedOptions,
-  options: (LockOptions & AcquireOptions) | undefined,
-  ttl: BackendCapabilities['ttl'],
-  known: readonly string[],
+  caller = 'acquire()',
 ): ResolvedOptions {
   if (options === undefined) return base;
-  checkKeys(options, known);
-  const ttlMs = options.ttlMs === undefined ? base.ttlMs : checkTtl(options.ttlMs, ttl);
-  const given = options.minRemainingMs === undefined ? base.minRemainingMs : options.minRemainingMs;
-  // An inherited minRemainingMs that a shorter ttl cannot satisfy is a contradiction too.
-  const minRemainingMs = checkDuration('minRemainingMs', given, 0, ttlMs - driftMargin(ttlMs));
+  const read = readOptions(caller, options, ACQUIRE_TABLE, ELSEWHERE);
+  return resolve(base, { ...read, reentrant: undefined }, ttl, caller);
+}
+
+type Read = OptionsRead<typeof LOCK_TABLE & typeof ACQUIRE_TABLE>;
+
+/** Options that were not given are as in `base`, except for those of one acquire. */
+function resolve(
+  base: ResolvedOptions,
+  read: Read,
+  ttl: BackendCapabilities['ttl'],
+  caller: string,
+): ResolvedOptions {
+  const ttlMs = read.ttlMs === undefined ? base.ttlMs : checkTtl(read.ttlMs, ttl, `${caller}: ttlMs`);
+  const minRemainingMs = read.minRemainingMs ?? base.minRemainingMs;
+  // A shorter ttl contradicts an inherited minRemainingMs that it cannot satisfy.
+  const most = ttlMs - driftMargin(ttlMs);
+  if (minRemainingMs >= most) {
+    throw mustBe(`${caller}: minRemainingMs`, `less than ${most} with a ttlMs of ${ttlMs}`, minRemainingMs);
+  }
   return {
     ttlMs,
-    waitMs:
-      options.waitMs === undefined
-        ? base.waitMs
-        : checkDuration('waitMs', options.waitMs, 0, Number.POSITIVE_INFINITY),
-    autoRenew:
-      options.renewal === undefined
-        ? base.autoRenew
-        : checkOneOf('renewal', options.renewal, ['auto', 'manual']) === 'auto',
-    maxHoldMs:
-      options.maxHoldMs === undefined
-        ? base.maxHoldMs
-        : checkDuration('maxHoldMs', options.maxHoldMs, 1, Number.POSITIVE_INFINITY),
+    waitMs: read.waitMs ?? base.waitMs,
+    autoRenew: read.renewal === undefined ? base.autoRenew : read.renewal === 'auto',
+    maxHoldMs: read.maxHoldMs ?? base.maxHoldMs,
     minRemainingMs,
-    label: options.label === undefined ? base.label : checkLabel(options.label),
-    reentrant:
-      options.reentrant === undefined
-        ? base.reentrant
-        : checkOneOf('reentrant', options.reentrant, [true, false]),
-    signal: options.signal === undefined ? undefined : checkSignal(options.signal),
-    within: options.within,
-    steal: options.steal === undefined ? false : checkOneOf('steal', options.steal, [true, false]),
+    label: read.label ?? base.label,
+    reentrant: read.reentrant ?? base.reentrant,
+    signal: read.signal,
+    within: read.within,
+    steal: read.steal,
   };
 }
 
 /** Checks a ttl and rounds it up to the backend's step. */
-export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl']): number {
+export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl'], what = 'ttlMs'): number {
   const floor = Math.max(ttl.minMs, MIN_TTL_MS);
   if (typeof value !== 'number' || !Number.isInteger(value) || value < floor || value > MAX_TTL_MS) {
     const allowed = `a whole number of milliseconds from ${floor} (this backend's floor) to ${MAX_TTL_MS} (one year)`;
-    throw mustBe('ttlMs', allowed, value);
+    throw mustBe(what, allowed, value);
   }
   return roundUp(value, ttl.stepMs);
 }
 
-/** From `min` to less than `max`, where that is not `Infinity`. */
-export function checkDuration(name: string, value: unknown, min: number, max: number): number {
-  // Of NaN every comparison is false.
-  if (typeof value === 'number' && value >= min && (value < max || value === Infinity)) {
-    if (value < Infinity || max === Infinity) return value;
-  }
-  throw mustBe(
-    name,
-    `a number of milliseconds from ${min} to ${max === Infinity ? max : `less than ${max}`}`,
-    value,
-  );
-}
-
-function checkOneOf<T>(name: string, value: T, allowed: readonly T[]): T {
-  if (!allowed.includes(value)) throw mustBe(name, allowed.join(' or '), value);
-  return value;
-}
-
-function checkSignal(value: unknown): AbortSignal {
+function isSignal(value: unknown): value is AbortSignal {
   const signal = value as Partial<AbortSignal> | null;
-  if (typeof signal?.aborted !== 'boolean' || typeof signal.addEventListener !== 'function') {
-    throw mustBe('signal', 'an AbortSignal', value);
-  }
-  return value as AbortSignal;
-}
-
-/** Refuses what is no object, and a misspelt option, which would be ignored. */
-export function checkKeys(options: unknown, known: readonly string[]): void {
-  if (typeof options !== 'object' || options === null) throw mustBe('The options', 'an object', options);
-  for (const key of Object.keys(options)) {
-    if (known.includes(key)) continue;
-    const meant = known.find((name) => name.toLowerCase() === `${key}ms`.toLowerCase());
-    // `signal`, `within` and `steal` belong to one acquire, `reentrant` to the lock.
-    const elsewhere = ACQUIRE_KEYS.includes(key as never) ? 'acquire() or run()' : 'lock()';
-    const belongs = ALL_KEYS.includes(key as never) ? ` It belongs to ${elsewhere}.` : '';
-    throw invalidArgument(
-      `There is no option ${quote(key)} here.${meant ? ` Did you mean ${meant}?` : belongs} Known: ${known.join(', ')}.`,
-    );
-  }
+  return typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function';
 }
 
 function roundUp(value: number, step: number): number {
@@ -221,7 +211,7 @@ function roundUp(value: number, step: number): number {
 }
 
 function defaultLabel(): string {
-  // A host name is the machine's, not ours: it may have anything in it, and must not make every lock fail.
+  // A host name may have any characters, and must not make every lock fail.
   return `${hostname()
     .replace(/[^\x20-\x7e]/g, '?')
     .slice(0, 200)}:${process.pid}`;

@@ -1,28 +1,29 @@
-import { lostWithResult, isLockError, type LockError } from './errors.ts';
+import { isLockError, type LockError, lostWithResult } from './errors.ts';
 import { publish } from './events.ts';
-import type { Lease, LeaseHandle } from './lease.ts';
+import type { Lease } from './lease.ts';
+import { LeaseHandle } from './lease/lease-handle.ts';
 import { runInside } from './scope/context.ts';
-import { identity } from './tenure/keeper.ts';
+import { identity } from './tenure/lease-monitor.ts';
 
 /** Works under a lease, and releases it. */
 export function holdAndWork<T>(
-  lease: LeaseHandle,
+  handle: LeaseHandle,
   work: (lease: Lease) => T | Promise<T>,
   reentrant: boolean,
 ): Promise<T> {
   return workAndRelease(
-    () => (reentrant ? runInside(lease.scope, () => work(lease)) : work(lease)),
+    () => (reentrant ? runInside(handle.scope, () => work(handle)) : work(handle)),
     async () => {
-      // Children that had entered are still inside: the lease stays until they have left (docs/spec.md §5.4).
-      if (lease.hold.scope !== undefined) await lease.scope.close();
-      return releaseQuietly(lease);
+      // The lease stays until children that had entered have left (docs/spec.md §5.4).
+      if (handle.hasScope) await handle.scope.close();
+      return releaseQuietly(handle);
     },
   );
 }
 
 /**
- * Decides what the caller of a `run` is told (docs/spec.md §3.5): the work's own error, or else the loss that the release
- * found, or else the work's value.
+ * The outcome of a `run` (docs/spec.md §3.5): the error of the work, or else the loss that the release found, or else the value
+ * of the work.
  */
 export async function workAndRelease<T>(
   work: () => T | Promise<T>,
@@ -42,14 +43,15 @@ export async function workAndRelease<T>(
   return outcome.value;
 }
 
-/** The loss, if the lease was lost. Where the store gave no answer the work's outcome stands, and the event tells. */
-export async function releaseQuietly(lease: LeaseHandle): Promise<LockError | undefined> {
+/** Gives the loss if the lease was lost. A release without an answer changes no outcome: an event reports it. */
+export async function releaseQuietly(lease: Lease): Promise<LockError | undefined> {
   try {
     await lease.release();
-    return undefined;
   } catch (error) {
     if (isLockError(error, 'LOCK_LOST')) return error;
-    publish('locks:release-failed', { ...identity(lease.hold), error });
-    return undefined;
+    const handle = LeaseHandle.of(lease);
+    // Not for a lease of another copy of core, or of the application's own.
+    if (handle !== undefined) publish('locks:release-failed', { ...identity(handle.lease), error });
   }
+  return undefined;
 }

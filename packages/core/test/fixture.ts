@@ -29,7 +29,7 @@ export function stall(ms: number): void {
   vi.spyOn(performance, 'now').mockImplementation(() => before + ms);
 }
 
-/** Lets whatever was resolved reach those who await it. */
+/** Lets resolved promises reach the code that awaits them. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }

@@ -74,7 +74,7 @@ test('names that look alike are different names', async () => {
 });
 
 test.each([undefined, 5, '\ud800', 'tab\there', 'x'.repeat(257)])('%o is no label', (label) => {
-  expect(codeOf(() => checkLabel(label))).toBe('LOCK_INVALID_ARGUMENT');
+  expect(codeOf(() => checkLabel(label, 'label'))).toBe('LOCK_INVALID_ARGUMENT');
 });
 
 test.each([

@@ -85,7 +85,7 @@ test.each(['timeout', 'toString', 'constructor', '__proto', ''])(
     expect(() => resolveLockOptions(defaults, { [given]: 5 } as LockOptions, ttl)).toThrow(
       expect.objectContaining({
         code: 'LOCK_INVALID_ARGUMENT',
-        message: expect.stringContaining('Known: ttlMs'),
+        message: expect.stringContaining('It has ttlMs'),
       }),
     );
   },
@@ -194,5 +194,34 @@ test.each([undefined, null, 'work', {}])('run refuses %o as work, and nothing is
         .run(work as never),
     ),
   ).toBe('LOCK_INVALID_ARGUMENT');
+  expect(backend.sent).toEqual([]);
+});
+
+test.each([
+  ['a misspelt option', { aquisitionId: 'abc' }],
+  ['an id in place of the options', 'abc'],
+  ['null', null],
+  ['an empty id', { acquisitionId: '' }],
+  ['an id that is no text', { acquisitionId: 5 }],
+])('forceRelease refuses %s, and ends no hold', async (_, options) => {
+  const backend = scriptedBackend();
+  const released = locksOn(backend).forceRelease('a', options as never);
+  await expect(released).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+  expect(backend.sent).toEqual([]);
+});
+
+test('a semaphore names its option weight among those that exist', async () => {
+  const backend = scriptedBackend({
+    capabilities: { ...capabilities, modes: ['permit'] },
+    resize: () => Promise.resolve({ status: 'set' }),
+  });
+  const slots = locksOn(backend).semaphore('a', 3);
+  for (const [call, caller] of [
+    [slots.acquire({ wieght: 2 } as never), 'acquire()'],
+    [slots.tryAcquire({ wieght: 2 } as never), 'tryAcquire()'],
+    [slots.run(() => {}, { wieght: 2 } as never), 'run()'],
+  ] as const)
+    await expect(call).rejects.toThrow(`${caller} has no option "wieght". Did you mean weight? It has ttlMs`);
+  await expect(slots.acquire({ weight: 4 })).rejects.toThrow('weight must be a whole number from 1 to 3');
   expect(backend.sent).toEqual([]);
 });

@@ -37,7 +37,7 @@ test('work that throws nothing at all is still a failure', async () => {
   ).toEqual(['rejected', undefined]);
 });
 
-test('a lease lost during the work is told although the work succeeded, with its value', async () => {
+test('a lease lost during the work rejects the run although the work succeeded, with its value', async () => {
   useFakeClock();
   const lock = locksOn(scriptedBackend(), { ttlMs: 1_000, renewal: 'manual' }).lock('a');
   const running = lock.run(async () => {
@@ -68,7 +68,7 @@ test('an error of the work wins over the loss', async () => {
   await expect(running).rejects.toThrow('the work failed');
 });
 
-test('a loss that only the release finds out is told with the value of the work', async () => {
+test('a loss that only the release finds rejects with the value of the work', async () => {
   const backend = scriptedBackend({ release: () => Promise.resolve('not-held') });
   await expect(
     locksOn(backend)
@@ -90,7 +90,7 @@ test('a release without an answer leaves the outcome of the work as it is, and i
   expect(failed).toHaveLength(2);
 });
 
-test('work may release early, and run says nothing of it', async () => {
+test('work may release early, and run does not complain', async () => {
   const backend = scriptedBackend();
   const value = await locksOn(backend)
     .lock('a')

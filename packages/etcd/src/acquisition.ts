@@ -1,89 +1,79 @@
-import type { AcquireRequest, Call, Grant, LockMode, LossReason } from '@locks/core/backend';
-import type { KeyRange } from './keys.ts';
-import type { Lease } from './leases.ts';
-import { ChangedMeanwhileError } from './retryable.ts';
-import type { Session } from './waiter-session.ts';
+import { type AcquireRequest, type Grant, type LossReason, TurnWait } from '@locks/core/backend';
+import { ChangedMeanwhileError } from './etcd-errors.ts';
+import type { QueuePosition } from './etcd-entry.ts';
+import type { KeyRange, Keys } from './keys.ts';
+import type { EtcdLease } from './lease-pool.ts';
+import type { EtcdWaiterSession } from './waiter-session.ts';
+import type { Watch } from './watch-stream.ts';
 
-/** What is known of an acquisition that holds. */
-export interface Hold {
+/** What this backend knows of an acquisition that holds. */
+export interface EtcdHold {
   readonly grant: Grant;
   readonly token: bigint;
   readonly createRevision: number;
-  /** Aborted with the reason when the store says that the hold ended. */
+  /** Aborts, with the reason, when the store reports that the hold ended. */
   readonly lost: AbortController;
-  lease: Lease;
-  /** A lease that the key may hang on: it was to move there, and no answer came. */
-  movedTo?: Lease;
-  /** Downgraded. */
+  lease: EtcdLease;
+  /** The lease that the key may be attached to: a renewal was to move the key there and got no answer. */
+  movedTo?: EtcdLease;
+  /** Whether the hold is shared, from the start or by a downgrade. */
   shared: boolean;
-  /** Not before this has the server ended it by itself, on `performance.now()`. */
+  /** The server does not expire the hold before this moment of `performance.now()`. */
   endsAt: number;
 }
 
-/** The place in the queue. */
-export interface Place {
-  readonly createRevision: number;
-  /** Among those that were queued in the same step. */
-  readonly rank?: number;
-  /** Changes when the entry is written again: by a grant, or with another limit. */
-  readonly modRevision: number;
-  /** With the limit of today. */
-  readonly mode: LockMode;
-}
-
-/** Core waits for its turn. */
-export interface Awaiting {
-  readonly call: Call;
-  readonly settle: (grant: Grant | undefined) => void;
-  readonly fail: (error: unknown) => void;
-}
-
-/** One acquisition id, from its first attempt until it is released, abandoned or lost. */
+/** The state of one acquisition id, from its first attempt until it is released, abandoned or lost. */
 export class Acquisition {
   readonly request: AcquireRequest;
   readonly key: Buffer;
   readonly range: KeyRange;
-  /** Put aside for the grant, or holding. */
-  lease: Lease | undefined;
-  /** That its requests to queue named. */
-  session: Session | undefined;
-  place: Place | undefined;
-  /** Those that were queued in the same step, in their order; unknown where its answer was lost. */
-  mates: readonly Acquisition[] | undefined;
-  hold: Hold | undefined;
-  awaiting: Awaiting | undefined;
-  /** Something happened while nobody was waiting to be told. */
+  /** The key of the mark that a steal of this resource leaves while its hold lasts. */
+  readonly stealMark: Buffer;
+  /** The lease that is reserved for the grant, or that the hold is attached to. */
+  lease: EtcdLease | undefined;
+  /** The session that the requests to queue named. */
+  session: EtcdWaiterSession | undefined;
+  position: QueuePosition | undefined;
+  /** The acquisitions that were queued in the same transaction, in their order; unknown if its answer was lost. */
+  batch: readonly Acquisition[] | undefined;
+  hold: EtcdHold | undefined;
+  /** Watches the key of the hold. */
+  holdWatch: Watch | undefined;
+  readonly wait = new TurnWait(() => (this.attendedAt = performance.now()));
+  /** Whether the queue changed while no call of `awaitTurn` was waiting. */
   woken = false;
-  /** Ends the watch for its turn. */
-  unfollow: (() => void) | undefined;
-  /** What it waits for, so that the same watch is not made again. */
-  following: string | undefined;
-  /** A request that may write its key is on its way, was not answered, or was sent more than once. */
+  /** Ends the watch for the turn of this waiter. */
+  stopWatching: (() => void) | undefined;
+  /** The key that this waiter watches, so that the same watch is not made twice. */
+  watchedKey: string | undefined;
+  /** Whether a request that may write the key is under way, was not answered, or was sent more than once. */
   doubtful = false;
-  /** Given up or released: what is answered later no longer counts. */
+  /** Set once the acquisition is abandoned, released or lost; later replies are ignored. */
   ended = false;
-  /** How often its release was sent. */
+  /** How often the release was sent. */
   releases = 0;
-  givenUpAt: number | undefined;
-  /** When core last asked for it, on `performance.now()`. */
-  heardAt = performance.now();
-  /** The store ended its hold. */
+  abandonedAt: number | undefined;
+  /** When core last had a call for this id under way, on `performance.now()`. */
+  attendedAt = performance.now();
+  /** Whether the store ended the hold. */
   #lost = false;
   #pending = 0;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(request: AcquireRequest, key: Buffer, range: KeyRange) {
+  constructor(request: AcquireRequest, keys: Keys) {
+    const { resource, acquisitionId } = request;
     this.request = request;
-    this.key = key;
-    this.range = range;
+    this.key = keys.of(resource, acquisitionId);
+    this.range = keys.rangeOf(resource);
+    this.stealMark = keys.stealMark(resource);
   }
 
-  /** Attempts of one id come one after another. */
+  /** Runs the attempts of this id one after another. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     this.#pending += 1;
     const result = this.#last.then(work).finally(() => {
       this.#pending -= 1;
-      this.heardAt = performance.now();
+      this.attendedAt = performance.now();
     });
     this.#last = result.catch(() => {});
     return result;
@@ -93,19 +83,19 @@ export class Acquisition {
     return this.#pending > 0;
   }
 
-  /** Whether somebody who was queued in the same step may still wait before it. */
-  get mayHaveMatesAhead(): boolean {
-    const { rank = 0, createRevision } = this.place ?? {};
+  /** Whether an acquisition that was queued in the same transaction may still wait ahead of this one. */
+  get mayHaveBatchAhead(): boolean {
+    const { rank = 0, createRevision } = this.position ?? {};
     if (rank === 0) return false;
-    const ahead = this.mates?.slice(0, rank);
-    return ahead === undefined || ahead.some(({ place }) => place?.createRevision === createRevision);
+    const ahead = this.batch?.slice(0, rank);
+    return ahead === undefined || ahead.some(({ position }) => position?.createRevision === createRevision);
   }
 
   assertWanted(): void {
     const { acquisitionId } = this.request;
-    // Nobody gave it up: asked for once more it is a new one.
+    // Core did not abandon a lost hold's id: the attempt may be repeated, and starts anew.
     if (this.#lost) throw new ChangedMeanwhileError(`The hold of ${acquisitionId} ended meanwhile.`);
-    if (this.ended) throw new Error(`The acquisition ${acquisitionId} was given up meanwhile.`);
+    if (this.ended) throw new Error(`The acquisition ${acquisitionId} was abandoned meanwhile.`);
   }
 
   lose(reason: LossReason): void {

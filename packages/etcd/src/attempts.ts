@@ -2,62 +2,87 @@ import type { Call, Conflict, Grant } from '@locks/core/backend';
 import type { ICompare, IRequestOp } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
-import { type Answer, answerOf, keysAt } from './answer.ts';
-import { absent, nothingIn, read, unchangedSince, when } from './conditions.ts';
-import type { Entry } from './entry.ts';
+import { type ResourceView, entriesAt, keysAt, nestedKeys, revisionOf } from './txn-responses.ts';
+import { absent, modifiedAt, noExclusiveHold, nothingIn, read, unchangedSince, when } from './conditions.ts';
+import { decodeEntry, type EtcdEntry } from './etcd-entry.ts';
 import type { EtcdPort } from './etcd-port.ts';
-import { type Answered, HoldWrites, putHold } from './hold-writes.ts';
-import type { Lease, Leases } from './leases.ts';
-import { Lines } from './line.ts';
-import { ChangedMeanwhileError } from './retryable.ts';
-import { conflictWith, placeOf, type Turn, turnOf } from './turn.ts';
-import { readMarker, type Session, type WaiterSession } from './waiter-session.ts';
-import { claimConditions, firstOf, theft, waysToHold, waysToQueue } from './ways.ts';
+import type { HoldResult, HoldWrites } from './hold-writes.ts';
+import type { EtcdLease, LeasePool } from './lease-pool.ts';
+import { EnqueueBatches } from './enqueue-batches.ts';
+import { ChangedMeanwhileError } from './etcd-errors.ts';
+import { conflictWith, inQueueOrder, positionOf, type EtcdTurn, QueueTurns, turnOf } from './queue-turns.ts';
+import { type EtcdWaiterSession, readMarker } from './waiter-session.ts';
+import type { EtcdWaiterSessions } from './waiter-sessions.ts';
+import {
+  claimConditions,
+  firstMatching,
+  endedBySteal,
+  markSteal,
+  putHold,
+  holdBranches,
+  queueBranches,
+} from './txn-branches.ts';
 
-/** What an attempt came to, for whoever waits to be told of the next chance. */
-export type Outcome =
+/** The result of an attempt; `blocked` says what a waiter must watch. */
+export type AttemptOutcome =
   | { readonly status: 'granted'; readonly grant: Grant }
-  | { readonly status: 'blocked'; readonly by: readonly Entry[]; readonly revision: number }
-  /** Was in the queue, and is not any more. */
-  | { readonly status: 'out-of-line' }
+  /** `blockerUnread`: the blocker is ahead of the part of the queue that was read, and `nearest` is not the blocker. */
+  | {
+      readonly status: 'blocked';
+      readonly nearest: EtcdEntry;
+      readonly revision: number;
+      readonly blockerUnread?: true;
+    }
+  /** The acquisition was in the queue, and is there no more. */
+  | { readonly status: 'not-queued' }
   | Conflict;
 
-/** A write that depends on what was read is tried so often before the attempt as a whole is. */
+type QueueStatus =
+  | { readonly status: 'free' }
+  | Extract<AttemptOutcome, { status: 'blocked' | 'not-queued' }>;
+
+/** A write that depends on an earlier read is tried this often before the whole attempt fails. */
 const TRIES = 20;
-/** A server takes 128 operations in one transaction. */
+/** A server accepts 128 operations in one transaction. */
 const MOST_STOLEN = 100;
 
-/** Ways into a resource. Each is one transaction, whose conditions leave nothing to what was read before. */
+/** Every way to hold a resource or to queue for it: one transaction each, whose conditions do not trust earlier reads. */
 export class Attempts {
   readonly #port: EtcdPort;
-  readonly #leases: Leases;
-  readonly #session: WaiterSession;
+  readonly #leases: LeasePool;
+  readonly #sessions: EtcdWaiterSessions;
   readonly #acquisitions: Acquisitions;
   readonly #writes: HoldWrites;
-  readonly #lines: Lines;
+  readonly #batches: EnqueueBatches;
 
-  constructor(port: EtcdPort, leases: Leases, session: WaiterSession, acquisitions: Acquisitions) {
+  constructor(
+    port: EtcdPort,
+    leases: LeasePool,
+    sessions: EtcdWaiterSessions,
+    acquisitions: Acquisitions,
+    writes: HoldWrites,
+  ) {
     this.#port = port;
     this.#leases = leases;
-    this.#session = session;
+    this.#sessions = sessions;
     this.#acquisitions = acquisitions;
-    this.#writes = new HoldWrites(port, leases, session);
-    this.#lines = new Lines(session, this.#writes);
+    this.#writes = writes;
+    this.#batches = new EnqueueBatches(sessions, writes);
   }
 
-  /** Grants, or queues. */
-  async enqueue(acquisition: Acquisition, call: Call): Promise<Outcome> {
+  /** Grants the lock or puts the acquisition into the queue. */
+  async enqueue(acquisition: Acquisition, call: Call): Promise<AttemptOutcome> {
     for (let tries = 0; tries < TRIES; tries += 1) {
-      if (acquisition.place !== undefined) {
+      if (acquisition.position !== undefined) {
         const outcome = await this.claim(acquisition, call);
-        if (outcome.status !== 'out-of-line') return outcome;
+        if (outcome.status !== 'not-queued') return outcome;
         continue;
       }
-      // Where others of this process hold or wait it is in use, most likely: no lease is put aside for it.
+      // If others of this process hold or wait, the resource is most likely in use: no lease is reserved.
       const lease = this.#acquisitions.hasOthers(acquisition)
         ? acquisition.lease
         : await this.#writes.lease(acquisition, call);
-      const session = lease === undefined ? await this.#session.ensure(call) : this.#session.use();
+      const session = lease === undefined ? await this.#sessions.ensure(call) : this.#sessions.use();
       const answer = await this.#enter(acquisition, lease, session, call);
       if (answer === undefined) continue;
       const { own, others } = answer;
@@ -66,23 +91,36 @@ export class Attempts {
           if (answer.grant !== undefined) return { status: 'granted', grant: answer.grant };
           continue;
         }
-        this.#queued(acquisition, own, session);
-        const turn = turnOf(others, own.mode, placeOf(own));
+        this.#sessions.queued(acquisition, own);
+        if (session !== undefined) acquisition.session = session;
+        const turn = turnOf(others, own.mode, positionOf(own));
+        // A blocker that was read at the end of the queue blocks whatever is ahead of it.
         if (turn.status === 'blocked') return this.#blocked(acquisition, turn, answer.revision, call);
+        const [nearest] = answer.partial ? others.slice(-1) : [];
+        // For readers behind readers one read for all of them finds the writer that they wait for.
+        if (nearest !== undefined)
+          return { status: 'blocked', nearest, revision: answer.revision, blockerUnread: true };
         continue;
       }
       const conflict = conflictWith(others, acquisition.request.mode);
       if (conflict !== undefined) return { status: 'conflict', with: conflict };
-      await this.#session.ensure(call);
+      // A foreign key never ends by itself: the queue cannot be entered while it is there.
+      const foreign = others.find((entry) => entry.foreign);
+      if (foreign !== undefined) {
+        throw new Error(
+          `the key ${foreign.key.toString('utf8')} does not belong to a lock, but is among the keys of this lock: delete it, or use another prefix`,
+        );
+      }
+      await this.#sessions.ensure(call);
     }
     throw new ChangedMeanwhileError('The queue of the lock changed again and again while it was entered.');
   }
 
-  /** Grants, or leaves nothing behind: all of them, or none. */
+  /** Grants all of the acquisitions, or none of them and leaves nothing behind. */
   async grab(
     acquisitions: readonly Acquisition[],
     call: Call,
-  ): Promise<readonly Grant[] | Extract<Outcome, { status: 'blocked' | 'conflict' }>> {
+  ): Promise<readonly Grant[] | Extract<AttemptOutcome, { status: 'blocked' | 'conflict' }>> {
     const [first] = acquisitions;
     if (first === undefined) return [];
     const leases = await Promise.all(acquisitions.map((each) => this.#writes.lease(each, call)));
@@ -99,30 +137,37 @@ export class Attempts {
       }
       if (sent.grants !== undefined) return sent.grants;
       for (const [index, { request }] of acquisitions.entries()) {
-        const { own, others, revision } = sent.answers[index] as Answer;
+        const { own, others, revision } = sent.answers[index] as ResourceView;
         if (own?.held === true) continue;
         const conflict = conflictWith(others, request.mode);
         if (conflict !== undefined) return { status: 'conflict', with: conflict };
         const turn = turnOf(others, request.mode);
-        if (turn.status === 'blocked') return { ...turn, revision };
+        if (turn.status === 'blocked') return { status: 'blocked', nearest: turn.nearest, revision };
       }
       conditions = acquisitions.flatMap(({ range }, index) =>
-        unchangedSince(range, (sent.answers[index] as Answer).revision),
+        unchangedSince(range, (sent.answers[index] as ResourceView).revision),
       );
     }
     throw new ChangedMeanwhileError('The lock changed hands again and again while it was tried.');
   }
 
-  /** For an acquisition in the queue: grants it if its turn has come. */
-  async claim(acquisition: Acquisition, call: Call, known?: Turn): Promise<Outcome> {
+  /** Grants a queued acquisition if its turn has come. */
+  async claim(
+    acquisition: Acquisition,
+    call: Call,
+    known?: EtcdTurn,
+    after?: Buffer,
+  ): Promise<AttemptOutcome> {
     let turn = known;
+    let behind = after;
     for (let tries = 0; tries < TRIES; tries += 1) {
-      const { place } = acquisition;
-      if (place === undefined) return { status: 'out-of-line' };
-      const conditions = claimConditions(acquisition, turn);
+      const { position } = acquisition;
+      if (position === undefined) return { status: 'not-queued' };
+      const conditions = claimConditions(acquisition, turn, behind);
+      behind = undefined;
       if (conditions === undefined) {
-        const look = await this.look(acquisition, call);
-        if (look.status !== 'free') return look;
+        const status = await this.readStatus(acquisition, call);
+        if (status.status !== 'free') return status;
         turn = { status: 'free' };
         continue;
       }
@@ -130,68 +175,60 @@ export class Attempts {
       const [answer] = (await this.#claimWith(acquisition, lease, conditions, call)) ?? [];
       if (answer === undefined) continue;
       const { own, others, revision, grant } = answer;
-      if (own === undefined) return this.#outOfLine(acquisition);
+      if (own === undefined) return this.#notQueued(acquisition);
       if (own.held) {
         if (grant !== undefined) return { status: 'granted', grant };
         continue;
       }
-      acquisition.place = own;
-      turn = turnOf(others, own.mode, placeOf(own));
+      this.#sessions.queued(acquisition, own);
+      turn = turnOf(others, own.mode, positionOf(own));
       if (turn.status === 'blocked') return this.#blocked(acquisition, turn, revision, call);
     }
     throw new ChangedMeanwhileError('The queue of the lock changed again and again.');
   }
 
-  /** Reads where an acquisition in the queue stands. */
-  async look(
-    acquisition: Acquisition,
-    call: Call,
-  ): Promise<{ readonly status: 'free' } | Extract<Outcome, { status: 'blocked' | 'out-of-line' }>> {
-    const response = await this.#port.txn(
-      { compare: [], success: [read(acquisition.range)], failure: [] },
-      call,
-    );
+  /** Reads the status of a queued acquisition from the store. */
+  async readStatus(acquisition: Acquisition, call: Call): Promise<QueueStatus> {
+    const response = await this.#port.run([read(acquisition.range)], call);
     acquisition.assertWanted();
-    return this.stands(acquisition, answerOf(response, 0, acquisition.request.acquisitionId), call);
+    return this.queueStatus(acquisition, new QueueTurns(entriesAt(response, 0)), revisionOf(response), call);
   }
 
-  stands(
-    acquisition: Acquisition,
-    { own, others, revision }: Answer,
-    call: Call,
-  ): { readonly status: 'free' } | Extract<Outcome, { status: 'blocked' | 'out-of-line' }> {
-    if (own === undefined) return this.#outOfLine(acquisition);
-    // A claim that was not answered had come in: the next one fails, and gets its grant.
+  queueStatus(acquisition: Acquisition, turns: QueueTurns, revision: number, call: Call): QueueStatus {
+    const own = turns.entryOf(acquisition.request.acquisitionId);
+    if (own === undefined) return this.#notQueued(acquisition);
+    // An unanswered claim had succeeded: the next claim finds the hold and makes its grant.
     if (own.held) return { status: 'free' };
-    acquisition.place = own;
-    const turn = turnOf(others, own.mode, placeOf(own));
+    this.#sessions.queued(acquisition, own);
+    const turn = turns.of(own);
     return turn.status === 'free' ? turn : this.#blocked(acquisition, turn, revision, call);
   }
 
-  /** Ends every hold and takes their place, ahead of the queue. */
-  async steal(acquisition: Acquisition, call: Call): Promise<Outcome> {
+  /** Ends every hold and grants this acquisition instead, ahead of the queue. */
+  async steal(acquisition: Acquisition, call: Call): Promise<AttemptOutcome> {
     const { range, key, request } = acquisition;
     let lease = await this.#writes.lease(acquisition, call);
     let conditions: ICompare[] = [nothingIn(range)];
     let ends: IRequestOp[] = [];
     for (let tries = 0; tries < TRIES; tries += 1) {
-      const sent = await this.#write([acquisition], [lease], conditions, call, ends);
+      const also = [...ends, markSteal(acquisition, lease)];
+      const sent = await this.#write([acquisition], [lease], conditions, call, also);
       if (sent === undefined) {
         lease = await this.#writes.lease(acquisition, call);
         continue;
       }
       const [grant] = sent.grants ?? [];
       if (grant !== undefined) return { status: 'granted', grant };
-      const { others, revision } = sent.answers[0] as Answer;
+      const { others, revision } = sent.answers[0] as ResourceView;
       const conflict = conflictWith(
         others.filter(({ held }) => !held),
         request.mode,
       );
       if (conflict !== undefined) return { status: 'conflict', with: conflict };
-      ends = others.flatMap((entry) => theft(entry, request.mode));
+      ends = others.flatMap((entry) => endedBySteal(entry, request.mode));
       if (ends.length > MOST_STOLEN) {
         throw new Error(
-          `${others.length} hold or wait for it: no more than ${MOST_STOLEN} can be robbed in one step. Use forceRelease.`,
+          `${others.length} acquisitions hold or wait: a steal can end at most ${MOST_STOLEN} in one step. Use forceRelease.`,
         );
       }
       conditions = [unchangedSince(range, revision), absent(key)];
@@ -201,90 +238,135 @@ export class Attempts {
 
   async #enter(
     acquisition: Acquisition,
-    lease: Lease | undefined,
-    session: Session | undefined,
+    lease: EtcdLease | undefined,
+    session: EtcdWaiterSession | undefined,
     call: Call,
-  ): Promise<Answered | undefined> {
-    // One that may have been queued already would keep all those out that came along.
+  ): Promise<HoldResult | undefined> {
+    // An acquisition that may be queued already would make the whole batch fail.
     if (lease === undefined && session !== undefined && !acquisition.doubtful) {
-      const answer = await this.#lines.enter(acquisition, session, call);
+      const answer = await this.#batches.enter(acquisition, session, call);
       acquisition.assertWanted();
-      // Granted to another client under the same id: what its lease is worth is asked below.
+      // Another client was granted the same id: the code below asks how long its lease lasts.
       if (answer?.own?.held !== true) return answer;
     }
-    const ways = [
-      ...(lease === undefined ? [] : waysToHold(acquisition, lease)),
-      ...(session === undefined ? [] : waysToQueue([acquisition], session, lease === undefined)),
+    const branches = [
+      ...(lease === undefined ? [] : holdBranches(acquisition, lease)),
+      ...(session === undefined ? [] : queueBranches([acquisition], session, lease === undefined)),
     ];
     if (session !== undefined) acquisition.session = session;
     const operations = [
-      firstOf(ways),
+      firstMatching(branches),
       read(acquisition.range),
       ...(session === undefined ? [] : [readMarker(session)]),
     ];
     const sent = await this.#writes.send([acquisition], lease === undefined ? [] : [lease], operations, call);
     if (sent === undefined) return undefined;
-    if (session !== undefined) this.#session.seen(session, keysAt(sent.response, 2)[0]);
-    const [answer] = await this.#writes.settle([acquisition], sent, call);
+    if (session !== undefined) this.#sessions.seen(session, keysAt(sent.response, 2)[0]);
+    const [answer] = await this.#writes.readResults([acquisition], sent, call);
     return answer;
   }
 
   async #claimWith(
     acquisition: Acquisition,
-    lease: Lease,
+    lease: EtcdLease,
     conditions: ICompare[],
     call: Call,
-  ): Promise<Answered[] | undefined> {
-    const operations = [when(conditions, [putHold(acquisition, lease)]), read(acquisition.range)];
+  ): Promise<HoldResult[] | undefined> {
+    const { key, range, request } = acquisition;
+    // Only a claim that fails reads the other entries: a hand-off in a long queue must not read all of it.
+    const operations = [when(conditions, [putHold(acquisition, lease)], [read(range)]), read({ key })];
     const sent = await this.#writes.send([acquisition], [lease], operations, call);
-    return sent && (await this.#writes.settle([acquisition], sent, call));
+    if (sent === undefined) return undefined;
+    const [answer] = await this.#writes.readResults([acquisition], sent, call);
+    if (answer === undefined || answer.own === undefined || answer.own.held) return answer && [answer];
+    const entries = inQueueOrder(nestedKeys(sent.response, 0).map(decodeEntry));
+    return [{ ...answer, others: entries.filter((entry) => entry.acquisitionId !== request.acquisitionId) }];
   }
 
-  /** One write of several holds, or of none. */
+  /** Writes all of the holds in one transaction, or none. */
   async #write(
     acquisitions: readonly Acquisition[],
-    leases: readonly Lease[],
+    leases: readonly EtcdLease[],
     conditions: ICompare[],
     call: Call,
     also: readonly IRequestOp[] = [],
-  ): Promise<{ grants: readonly Grant[] | undefined; answers: readonly Answer[] } | undefined> {
-    const puts = acquisitions.map((each, index) => putHold(each, leases[index] as Lease));
+  ): Promise<{ grants: readonly Grant[] | undefined; answers: readonly ResourceView[] } | undefined> {
+    const puts = acquisitions.map((each, index) => putHold(each, leases[index] as EtcdLease));
     const operations = [
       when(conditions, [...also, ...puts]),
       ...acquisitions.map(({ range }) => read(range)),
     ];
     const sent = await this.#writes.send(acquisitions, leases, operations, call);
     if (sent === undefined) return undefined;
-    const answers = await this.#writes.settle(acquisitions, sent, call);
+    const answers = await this.#writes.readResults(acquisitions, sent, call);
     const grants = answers.map(({ grant }) => grant).filter((grant) => grant !== undefined);
     return { grants: grants.length === acquisitions.length ? grants : undefined, answers };
   }
 
-  #queued(acquisition: Acquisition, own: Entry, session: Session | undefined): void {
-    if (acquisition.place === undefined) this.#session.enter();
-    acquisition.place = own;
-    if (session !== undefined) acquisition.session = session;
+  /**
+   * Grants queued readers of one resource whose turn has come, in one transaction and in queue order. `again` marks a
+   * reader that was not granted and must claim by itself.
+   */
+  async claimTogether(
+    acquisitions: readonly Acquisition[],
+    calls: ReadonlyMap<Acquisition, Call>,
+  ): Promise<ReadonlyMap<Acquisition, AttemptOutcome | { readonly status: 'again' }>> {
+    const outcomes = new Map<Acquisition, AttemptOutcome | { readonly status: 'again' }>();
+    for (const each of acquisitions) outcomes.set(each, { status: 'again' });
+    const leases = await Promise.allSettled(
+      acquisitions.map((each) => this.#writes.lease(each, calls.get(each) as Call)),
+    );
+    const ready = acquisitions.flatMap((acquisition, index) => {
+      const { position, ended } = acquisition;
+      const lease = leases[index];
+      if (lease?.status !== 'fulfilled' || position === undefined || ended) return [];
+      const call = calls.get(acquisition) as Call;
+      return [{ acquisition, position, lease: lease.value, call, sentAt: call.now() }];
+    });
+    const [first] = ready;
+    if (first === undefined) return outcomes;
+    const puts = ready.map(({ acquisition, position, lease }) =>
+      when([modifiedAt(acquisition.key, position.modRevision)], [putHold(acquisition, lease)]),
+    );
+    const operations = [
+      when([noExclusiveHold(first.acquisition.range)], puts),
+      ...ready.map(({ acquisition: { key } }) => read({ key })),
+    ];
+    const sent = await this.#writes.send(
+      ready.map(({ acquisition }) => acquisition),
+      ready.map(({ lease }) => lease),
+      operations,
+      first.call,
+    );
+    if (sent === undefined) return outcomes;
+    for (const [index, { acquisition, call, sentAt }] of ready.entries()) {
+      // A reader that was abandoned meanwhile, or whose lease is not known to last, does not affect the others.
+      const results = this.#writes.readResults([acquisition], { ...sent, sentAt }, call, 1 + index);
+      const [answer] = await results.catch(() => []);
+      if (answer?.grant !== undefined) outcomes.set(acquisition, { status: 'granted', grant: answer.grant });
+    }
+    return outcomes;
   }
 
-  #outOfLine(acquisition: Acquisition): { readonly status: 'out-of-line' } {
-    this.#writes.leaveLine(acquisition);
-    return { status: 'out-of-line' };
+  #notQueued(acquisition: Acquisition): { readonly status: 'not-queued' } {
+    this.#sessions.dequeued(acquisition);
+    return { status: 'not-queued' };
   }
 
   #blocked(
     acquisition: Acquisition,
-    { by }: Extract<Turn, { status: 'blocked' }>,
+    { nearest, byHolders }: Extract<EtcdTurn, { status: 'blocked' }>,
     revision: number,
     call: Call,
-  ): Extract<Outcome, { status: 'blocked' }> {
-    // It may wait longer than a lease lasts: whoever comes next uses it.
+  ): Extract<AttemptOutcome, { status: 'blocked' }> {
+    // A waiter may wait longer than a lease lasts: the next acquisition uses the lease.
     if (acquisition.lease !== undefined && !acquisition.doubtful) {
-      this.#leases.giveBack(acquisition.lease);
+      this.#leases.release(acquisition.lease);
       acquisition.lease = undefined;
     }
-    if (acquisition.lease === undefined && by.every(({ held }) => held)) {
+    if (acquisition.lease === undefined && byHolders) {
       this.#leases.prepare(acquisition.request.ttlMs, call);
     }
-    return { status: 'blocked', by, revision };
+    return { status: 'blocked', nearest, revision };
   }
 }

@@ -1,16 +1,18 @@
+import { Buffer } from 'node:buffer';
 import type { Call } from '@locks/core/backend';
 import type {
   IDuplexStream,
   ILeaseKeepAliveRequest,
   ILeaseKeepAliveResponse,
+  IRequestOp,
   ITxnRequest,
   ITxnResponse,
   IWatchRequest,
   IWatchResponse,
   KVClient,
 } from 'etcd3';
-import type { ClientSource } from './options.ts';
-import { isLeaseGone } from './retryable.ts';
+import type { EtcdClientSource } from './options.ts';
+import { isLeaseGone } from './etcd-errors.ts';
 
 type CallOptions = NonNullable<Parameters<KVClient['txn']>[1]>;
 type Interceptor = NonNullable<CallOptions['interceptors']>[number];
@@ -18,8 +20,8 @@ type Interceptor = NonNullable<CallOptions['interceptors']>[number];
 export type KeepAliveDuplex = IDuplexStream<ILeaseKeepAliveRequest, ILeaseKeepAliveResponse>;
 export type WatchDuplex = IDuplexStream<IWatchRequest, IWatchResponse>;
 
-/** Counts how often a call was sent: clients repeat what failed, and the first sending may have arrived all the same. */
-export class Sendings {
+/** Counts how often a call was sent: clients repeat failed calls, and the first sending may have arrived all the same. */
+export class SendCount {
   count = 0;
 
   get repeated(): boolean {
@@ -28,34 +30,44 @@ export class Sendings {
 }
 
 /**
- * A call of core's, or a time limit in milliseconds. Core itself stops waiting at its deadline. The call is not cut off
- * then: an answer that comes late is worth more than not to know.
+ * A call of core's, or a time limit in milliseconds. Core itself stops waiting at its deadline. The request is not
+ * cancelled then: a late answer is better than none.
  */
-export type Limit = Call | number;
+export type RequestLimit = Call | number;
 
-/** The calls that this package makes, each with its time limit. */
+/** The requests that this package sends, each with a time limit. */
 export class EtcdPort {
-  readonly #source: ClientSource;
+  readonly #source: EtcdClientSource;
   readonly #callTimeoutMs: number;
 
-  constructor(source: ClientSource, callTimeoutMs: number) {
+  constructor(source: EtcdClientSource, callTimeoutMs: number) {
     this.#source = source;
     this.#callTimeoutMs = callTimeoutMs;
   }
 
-  async txn(request: ITxnRequest, limit: Limit, sendings?: Sendings): Promise<ITxnResponse> {
-    return await this.#source.get().kv.txn(request, this.#options(limit, sendings));
+  async txn(request: ITxnRequest, limit: RequestLimit, sends?: SendCount): Promise<ITxnResponse> {
+    return await this.#source.get().kv.txn(request, this.#options(limit, sends));
   }
 
-  async leaseGrant(ttlSeconds: number, limit: Limit): Promise<{ id: string; ttlSeconds: number }> {
+  /** Runs operations in one transaction, without a condition on all of them. */
+  async run(operations: IRequestOp[], limit: RequestLimit, sends?: SendCount): Promise<ITxnResponse> {
+    return await this.txn({ compare: [], success: operations, failure: [] }, limit, sends);
+  }
+
+  /** Makes a linearizable read, which needs a majority of the members. */
+  async ping(limit: RequestLimit): Promise<void> {
+    await this.#source.get().kv.range({ key: Buffer.from('locks'), count_only: true }, this.#options(limit));
+  }
+
+  async leaseGrant(ttlSeconds: number, limit: RequestLimit): Promise<{ id: string; ttlSeconds: number }> {
     const granted = await this.#source
       .get()
       .leaseClient.leaseGrant({ TTL: ttlSeconds }, this.#options(limit));
     return { id: granted.ID, ttlSeconds: Number(granted.TTL) };
   }
 
-  /** Afterwards the lease is no more, and no request that names it can write. */
-  async leaseRevoke(id: string, limit: Limit): Promise<void> {
+  /** Ends a lease; afterwards no request that names it can write. */
+  async leaseRevoke(id: string, limit: RequestLimit): Promise<void> {
     try {
       await this.#source.get().leaseClient.leaseRevoke({ ID: id }, this.#options(limit));
     } catch (error) {
@@ -63,8 +75,11 @@ export class EtcdPort {
     }
   }
 
-  /** The whole seconds that a lease has left, and those it was granted for; `undefined` when it is no more. */
-  async leaseTimeToLive(id: string, limit: Limit): Promise<{ left: number; granted: number } | undefined> {
+  /** Returns the seconds that a lease has left and the seconds it was granted for; `undefined` if the lease is gone. */
+  async leaseTimeToLive(
+    id: string,
+    limit: RequestLimit,
+  ): Promise<{ left: number; granted: number } | undefined> {
     const { TTL, grantedTTL } = await this.#source
       .get()
       .leaseClient.leaseTimeToLive({ ID: id }, this.#options(limit));
@@ -83,21 +98,27 @@ export class EtcdPort {
     this.#source.close();
   }
 
-  #options(limit: Limit, sendings?: Sendings): CallOptions {
+  #options(limit: RequestLimit, sends?: SendCount): CallOptions {
     const timeoutMs = typeof limit === 'number' ? limit : this.#callTimeoutMs;
     const limits = {
-      // Read for each sending: a member that does not answer must not use up the time of the next.
+      // A getter, since the client reads it for each sending: a silent member must not use up the time of the next one.
       get deadline() {
         return Date.now() + timeoutMs;
       },
     };
-    return sendings === undefined ? limits : Object.assign(limits, { interceptors: [counter(sendings)] });
+    return sends === undefined ? limits : Object.assign(limits, { interceptors: [counter(sends)] });
   }
 }
 
-function counter(sendings: Sendings): Interceptor {
+function counter(sends: SendCount): Interceptor {
   return (options, nextCall) => {
-    sendings.count += 1;
+    sends.count += 1;
     return nextCall(options) as ReturnType<Interceptor>;
   };
+}
+
+/** Closes a stream: ended before it is cancelled, since the client treats the end of a writable stream as a host failure. */
+export function hangUp(stream: { end(): void; cancel(): void }): void {
+  stream.end();
+  stream.cancel();
 }

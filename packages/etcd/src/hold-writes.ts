@@ -1,70 +1,65 @@
 import type { Call, Grant } from '@locks/core/backend';
 import type { IRequestOp, ITxnResponse } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
-import { type Answer, answerOf, termOf } from './answer.ts';
-import { encodeHold, type Entry } from './entry.ts';
-import { type EtcdPort, Sendings } from './etcd-port.ts';
-import { holdOf, keepAliveFor, validityOf } from './granting.ts';
-import type { Lease, Leases } from './leases.ts';
-import { isLeaseGone } from './retryable.ts';
-import type { WaiterSession } from './waiter-session.ts';
+import { type ResourceView, viewOf, termOf } from './txn-responses.ts';
+import type { EtcdEntry } from './etcd-entry.ts';
+import { type EtcdPort, SendCount } from './etcd-port.ts';
+import { holdOf, keepAliveFor, validityOf } from './lease-validity.ts';
+import type { EtcdLease, LeasePool } from './lease-pool.ts';
+import { isLeaseGone } from './etcd-errors.ts';
+import type { EtcdWaiterSessions } from './waiter-sessions.ts';
 
-/** What a transaction left of one resource, and the grant of an acquisition that holds it now. */
-export type Answered = Answer & { readonly grant: Grant | undefined };
+/** The state of one resource after a transaction, and the grant if the acquisition holds now. */
+export type HoldResult = ResourceView & { readonly grant: Grant | undefined };
 
-export interface Sent {
+export interface SentWrite {
   readonly response: ITxnResponse;
   readonly sentAt: number;
   readonly renewals: ReadonlyMap<string, ReturnType<typeof keepAliveFor>>;
 }
 
-/** Sends what may make an acquisition hold, and takes note of what came of it. */
+/** Sends the transactions that may grant an acquisition or queue it, and records their results. */
 export class HoldWrites {
   readonly #port: EtcdPort;
-  readonly #leases: Leases;
-  readonly #session: WaiterSession;
+  readonly #leases: LeasePool;
+  readonly #sessions: EtcdWaiterSessions;
 
-  constructor(port: EtcdPort, leases: Leases, session: WaiterSession) {
+  constructor(port: EtcdPort, leases: LeasePool, sessions: EtcdWaiterSessions) {
     this.#port = port;
     this.#leases = leases;
-    this.#session = session;
+    this.#sessions = sessions;
   }
 
-  /** Puts a lease aside for the grant. */
-  async lease(acquisition: Acquisition, call: Call): Promise<Lease> {
+  /** Reserves a lease for the grant. */
+  async lease(acquisition: Acquisition, call: Call): Promise<EtcdLease> {
     if (acquisition.lease !== undefined) return acquisition.lease;
     const lease = await this.#leases.take(acquisition.request.ttlMs, call);
-    if (acquisition.ended) this.#leases.giveBack(lease);
+    if (acquisition.ended) this.#leases.release(lease);
     acquisition.assertWanted();
     acquisition.lease = lease;
     return lease;
   }
 
-  /** Sends what may write the keys of these acquisitions; `undefined` when a lease was no more and nothing happened. */
+  /** Sends operations that may write the keys of these acquisitions; `undefined` if a lease was gone and nothing was written. */
   async send(
     acquisitions: readonly Acquisition[],
-    leases: readonly Lease[],
+    leases: readonly EtcdLease[],
     operations: IRequestOp[],
     call: Call,
-  ): Promise<Sent | undefined> {
-    // Given up while a lease or a session was fetched for it: nobody would take back what is sent now (docs/spec.md §2.2).
+  ): Promise<SentWrite | undefined> {
+    // An acquisition that was abandoned while its lease or session was fetched must not write: nothing would undo it (docs/spec.md §2.2).
     for (const each of acquisitions) each.assertWanted();
     const doubtful = acquisitions.map((each) => each.doubtful);
-    const sendings = new Sendings();
+    const sends = new SendCount();
     const answered = (): void => {
-      // Only now: whoever gives the acquisition up meanwhile must know that this is on its way (docs/spec.md §2.2).
-      if (!sendings.repeated)
-        acquisitions.forEach((each, index) => (each.doubtful = doubtful[index] === true));
+      // Cleared only after the answer: an abandon in the meantime must know that the request is under way (docs/spec.md §2.2).
+      if (!sends.repeated) acquisitions.forEach((each, index) => (each.doubtful = doubtful[index] === true));
     };
     for (const each of acquisitions) each.doubtful = true;
     const sentAt = call.now();
     const renewals = new Map(leases.map((lease) => [lease.id, keepAliveFor(this.#leases, lease)]));
     try {
-      const response = await this.#port.txn(
-        { compare: [], success: operations, failure: [] },
-        call,
-        sendings,
-      );
+      const response = await this.#port.run(operations, call, sends);
       answered();
       return { response, sentAt, renewals };
     } catch (error) {
@@ -76,15 +71,16 @@ export class HoldWrites {
     }
   }
 
-  /** The states follow the write in the answer. What holds now gets its grant. */
-  async settle(
+  /** Decodes the reads of the answer, from index `first` on, and makes the grant of each acquisition that holds now. */
+  async readResults(
     acquisitions: readonly Acquisition[],
-    { response, sentAt, renewals }: Sent,
+    { response, sentAt, renewals }: SentWrite,
     call: Call,
-  ): Promise<Answered[]> {
-    const answers: Answered[] = [];
+    first = 1,
+  ): Promise<HoldResult[]> {
+    const answers: HoldResult[] = [];
     for (const [index, acquisition] of acquisitions.entries()) {
-      const answer = answerOf(response, 1 + index, acquisition.request.acquisitionId);
+      const answer = viewOf(response, first + index, acquisition.request.acquisitionId);
       acquisition.assertWanted();
       const { own } = answer;
       if (own?.held !== true) acquisition.hold = undefined;
@@ -95,32 +91,20 @@ export class HoldWrites {
         const validity = await validityOf(this.#leases, lease, sentAt, termOf(response), renewal);
         acquisition.assertWanted();
         if (validity !== undefined) {
-          this.leaveLine(acquisition);
+          this.#sessions.dequeued(acquisition);
           grant = holdOf(acquisition, own, lease, validity, call).grant;
         }
       }
       answers.push({ ...answer, grant });
     }
-    // What was put aside and not used has been waiting since.
+    // An unused reserved lease has run since the request was sent: it needs a keep-alive before its next use.
     for (const { lease } of acquisitions) if (lease !== undefined) lease.fresh = false;
     return answers;
   }
-
-  leaveLine(acquisition: Acquisition): void {
-    if (acquisition.place === undefined) return;
-    acquisition.place = undefined;
-    this.#session.leave();
-  }
 }
 
-export function putHold({ key, request, place }: Acquisition, lease: Lease): IRequestOp {
-  // A permit that was queued under another limit is granted under the present one.
-  const value = encodeHold({ mode: place?.mode ?? request.mode, label: request.label });
-  return { request_put: { key, value, lease: lease.id } };
-}
-
-/** Most often the one that was put aside; another when the same id was granted elsewhere. */
-function leaseOf({ lease, request }: Acquisition, own: Entry): Lease {
+/** The lease of the hold: the reserved one, or another if a second client was granted the same id. */
+function leaseOf({ lease, request }: Acquisition, own: EtcdEntry): EtcdLease {
   if (lease?.id === own.lease) return lease;
   const wantedSeconds = Math.ceil(request.ttlMs / 1_000);
   const foreign = { id: own.lease, wantedSeconds, ttlSeconds: wantedSeconds };

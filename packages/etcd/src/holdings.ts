@@ -1,47 +1,50 @@
 import type { Call, LossReason } from '@locks/core/backend';
 import type { Acquisition } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
-import { entriesAt, revisionOf, succeededAt } from './answer.ts';
+import { entriesAt, revisionOf, succeededAt } from './txn-responses.ts';
 import { createdAt, read, remove, when } from './conditions.ts';
-import { type EtcdPort, type Limit, Sendings } from './etcd-port.ts';
-import type { Leases } from './leases.ts';
-import type { WaiterSession } from './waiter-session.ts';
-import type { Watch, WatchStream } from './watch-stream.ts';
+import { type EtcdPort, type RequestLimit, SendCount } from './etcd-port.ts';
+import type { LeasePool } from './lease-pool.ts';
+import { KeyRemovals } from './key-removals.ts';
+import type { EtcdWaiterSessions } from './waiter-sessions.ts';
+import type { WatchStream } from './watch-stream.ts';
+import { unmarkSteal } from './txn-branches.ts';
 
-/** A lock that is given back sooner costs no watch. A watch begun late is told what happened before. */
+/** A lock that is released sooner needs no watch. A watch that starts late reports earlier changes, too. */
 const WATCH_AFTER_MS = 20;
-/** How long a loss may wait to be told for the sake of its reason. */
+/** How long the report of a loss may wait for its reason. */
 const REASON_MS = 300;
 
-/** What this backend holds: watches that it is not taken away, and gives it back. */
+/** The locks that this backend holds: watches their keys for losses, and deletes the keys at the end. */
 export class Holdings {
   readonly #port: EtcdPort;
+  readonly #removals: KeyRemovals;
   readonly #watches: WatchStream;
-  readonly #leases: Leases;
-  readonly #session: WaiterSession;
+  readonly #leases: LeasePool;
+  readonly #sessions: EtcdWaiterSessions;
   readonly #acquisitions: Acquisitions;
-  readonly #watched = new Map<Acquisition, Watch>();
   #newOnes: { readonly acquisition: Acquisition; readonly from: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
     port: EtcdPort,
     watches: WatchStream,
-    leases: Leases,
-    session: WaiterSession,
+    leases: LeasePool,
+    sessions: EtcdWaiterSessions,
     acquisitions: Acquisitions,
   ) {
     this.#port = port;
+    this.#removals = new KeyRemovals(port);
     this.#watches = watches;
     this.#leases = leases;
-    this.#session = session;
+    this.#sessions = sessions;
     this.#acquisitions = acquisitions;
   }
 
-  /** Tells the holder when its key is deleted: by force, by hand, with its lease. */
+  /** Watches a new hold from now on: its holder learns when the key is deleted, by force, by hand or with its lease. */
   granted(acquisition: Acquisition): void {
     const { hold } = acquisition;
-    if (hold === undefined || this.#watched.has(acquisition)) return;
+    if (hold === undefined || acquisition.holdWatch !== undefined) return;
     this.#newOnes.push({ acquisition, from: Number(hold.token) + 1 });
     this.#timer ??= setTimeout(() => this.#watchNewOnes(), WATCH_AFTER_MS).unref();
   }
@@ -49,46 +52,59 @@ export class Holdings {
   async release(acquisition: Acquisition, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
     const { hold, key, session, doubtful } = acquisition;
     acquisition.ended = true;
-    this.unwatch(acquisition);
+    acquisition.holdWatch?.stop();
     if (hold === undefined) return 'not-held';
-    const sendings = new Sendings();
-    const also = doubtful && session !== undefined ? [this.#session.refuseUnanswered(session)] : [];
+    const sends = new SendCount();
+    const also = doubtful && session !== undefined ? [this.#sessions.refuseUnanswered(session)] : [];
     try {
       const { succeeded, header } = await this.#port.txn(
-        { compare: [createdAt(key, hold.createRevision)], success: [remove(key), ...also], failure: also },
+        {
+          compare: [createdAt(key, hold.createRevision)],
+          success: [remove(key), ...unmarkSteal(acquisition), ...also],
+          failure: also,
+        },
         call,
-        sendings,
+        sends,
       );
       this.forget(acquisition);
-      this.#letGo(acquisition, succeeded && !doubtful && !sendings.repeated);
+      this.#letGo(acquisition, succeeded && !doubtful && !sends.repeated);
       if (succeeded) {
-        this.#watches.deleted(key, Number(header.revision));
+        const heldAlone = acquisition.request.mode.kind === 'exclusive' && !hold.shared;
+        this.#watches.deleted(key, Number(header.revision), heldAlone ? 'held alone' : undefined);
         return 'released';
       }
-      // An earlier sending of this release may have been the one that did it (docs/spec.md §2.4).
-      return acquisition.releases + sendings.count > 1 ? 'unknown' : 'not-held';
+      // An earlier sending of this release may have deleted the key (docs/spec.md §2.4).
+      return acquisition.releases + sends.count > 1 ? 'unknown' : 'not-held';
     } finally {
-      acquisition.releases += sendings.count;
+      acquisition.releases += sends.count;
     }
   }
 
-  /** Afterwards it neither holds nor waits, also if a request of it is still on its way. */
-  async abandon(acquisition: Acquisition, limit: Limit): Promise<void> {
-    const { key, session, doubtful, lease } = acquisition;
+  /** Afterwards the acquisition neither holds nor waits, even if one of its requests is still under way. */
+  async abandon(acquisition: Acquisition, limit: RequestLimit): Promise<void> {
+    const { key, session, doubtful, lease, hold } = acquisition;
     acquisition.ended = true;
-    this.unwatch(acquisition);
-    const also = doubtful && session !== undefined ? [this.#session.refuseUnanswered(session)] : [];
-    const [{ header }] = await Promise.all([
-      this.#port.txn({ compare: [], success: [remove(key), ...also], failure: [] }, limit),
-      // A request with a lease that is no more writes nothing, whenever it arrives.
-      doubtful && lease !== undefined ? this.#leases.revoke(lease, limit) : undefined,
-    ]);
+    acquisition.holdWatch?.stop();
+    let revision: number;
+    const unmark = unmarkSteal(acquisition);
+    if (doubtful || unmark.length > 0) {
+      const isQueuing = doubtful && session !== undefined;
+      const also = [...unmark, ...(isQueuing ? [this.#sessions.refuseUnanswered(session)] : [])];
+      const [{ header }] = await Promise.all([
+        this.#port.run([remove(key), ...also], limit),
+        // A request that names a revoked lease writes nothing, whenever it arrives.
+        doubtful && lease !== undefined ? this.#leases.revoke(lease, limit) : undefined,
+      ]);
+      revision = Number(header.revision);
+    } else {
+      revision = await this.#removals.remove(key, limit);
+    }
     if (!doubtful) this.#letGo(acquisition, true);
     this.forget(acquisition);
-    this.#watches.deleted(key, Number(header.revision));
+    this.#watches.deleted(key, revision, hold === undefined ? 'waited' : undefined);
   }
 
-  /** Deletes holds, if they are still what was seen. Gives whether each was. */
+  /** Deletes holds that have not been replaced since they were read. Returns for each whether it was deleted. */
   async end(
     holds: readonly { readonly key: Buffer; readonly createRevision: number }[],
     call: Call,
@@ -97,55 +113,45 @@ export class Holdings {
     const operations = holds.map(({ key, createRevision }) =>
       when([createdAt(key, createRevision)], [remove(key)]),
     );
-    const response = await this.#port.txn({ compare: [], success: operations, failure: [] }, call);
+    const response = await this.#port.run(operations, call);
     return holds.map((_, index) => succeededAt(response, index));
   }
 
-  /** The store says that it does not hold any more. */
+  /** Records that the store no longer has the hold. */
   lost(acquisition: Acquisition, reason: LossReason): void {
     if (acquisition.ended) return;
-    this.unwatch(acquisition);
+    acquisition.holdWatch?.stop();
     this.forget(acquisition);
     this.#letGo(acquisition, false);
     acquisition.lose(reason);
   }
 
-  /** Only once: to a release or an abandon that was sent twice, the lease may be somebody else's by the second answer. */
+  /** Gives the lease up once: by the second answer to a repeated release, another lock may use it. */
   #letGo(acquisition: Acquisition, usable: boolean): void {
     const { lease } = acquisition;
     acquisition.lease = undefined;
     if (lease === undefined) return;
-    if (usable) this.#leases.giveBack(lease);
+    if (usable) this.#leases.release(lease);
     else this.#leases.drop(lease);
   }
 
-  /** Why a hold is not there any more: somebody took its place, or not. */
-  async reasonOf(acquisition: Acquisition, limit: Limit): Promise<LossReason> {
+  /** The reason why a hold is gone: another acquisition was granted after it, or not. */
+  async reasonOf(acquisition: Acquisition, limit: RequestLimit): Promise<LossReason> {
     const { hold, range } = acquisition;
-    const response = await this.#port.txn({ compare: [], success: [read(range)], failure: [] }, limit);
+    const response = await this.#port.run([read(range)], limit);
     const token = hold?.token ?? 0n;
     const taken = entriesAt(response, 0).some((entry) => entry.held && entry.token > token);
     return taken ? 'taken-over' : 'force-released';
   }
 
   forget(acquisition: Acquisition): void {
-    if (acquisition.place !== undefined) {
-      acquisition.place = undefined;
-      this.#session.leave();
-    }
+    this.#sessions.dequeued(acquisition);
     this.#acquisitions.forget(acquisition);
-  }
-
-  unwatch(acquisition: Acquisition): void {
-    this.#watched.get(acquisition)?.stop();
-    this.#watched.delete(acquisition);
   }
 
   close(): void {
     clearTimeout(this.#timer);
     this.#newOnes = [];
-    for (const watch of this.#watched.values()) watch.stop();
-    this.#watched.clear();
   }
 
   #watchNewOnes(): void {
@@ -156,17 +162,16 @@ export class Holdings {
   }
 
   #watch(acquisition: Acquisition, from: number): void {
-    if (acquisition.ended || this.#watched.has(acquisition)) return;
-    const watch = this.#watches.watch({
+    if (acquisition.ended || acquisition.holdWatch !== undefined) return;
+    acquisition.holdWatch = this.#watches.watch({
       range: { key: acquisition.key },
       puts: false,
       from,
-      tell: (event) => {
+      notify: (event) => {
         if (event.type === 'delete') this.#deleted(acquisition);
         else if (event.type === 'unknown') this.#verify(acquisition);
       },
     });
-    this.#watched.set(acquisition, watch);
   }
 
   #deleted(acquisition: Acquisition): void {
@@ -177,17 +182,17 @@ export class Holdings {
     );
   }
 
-  /** What happened meanwhile was compacted away: the key itself says whether it is still held. */
+  /** Reads the key after the history that the watch missed was compacted away. */
   #verify(acquisition: Acquisition): void {
-    this.#watched.delete(acquisition);
+    acquisition.holdWatch = undefined;
     const { key, hold } = acquisition;
-    this.#port.txn({ compare: [], success: [read({ key })], failure: [] }, WATCH_RETRY_MS).then(
+    this.#port.run([read({ key })], WATCH_RETRY_MS).then(
       (response) => {
         const [own] = entriesAt(response, 0);
         if (own?.createRevision === hold?.createRevision) this.#watch(acquisition, revisionOf(response) + 1);
         else this.#deleted(acquisition);
       },
-      // The next renewal looks, too.
+      // The next renewal reads the key, too.
       () => {
         setTimeout(() => {
           if (!acquisition.ended) this.#verify(acquisition);

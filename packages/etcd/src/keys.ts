@@ -5,8 +5,9 @@ export interface KeyRange {
 }
 
 /**
- * Where everything is: `<prefix><name>/<acquisition id>` for every acquisition that holds or waits, and
- * `<prefix>/<session>` for every process that waits (no name is empty, so no name starts with a slash there).
+ * The layout of the keys: `<prefix><name>/<acquisition id>` for every acquisition that holds or waits,
+ * `<prefix>/<session>` for every process that waits, and `<prefix>/stolen/<name>` for every hold that was stolen. No name
+ * is empty, so the slash after the prefix belongs to no name.
  */
 export class Keys {
   readonly #prefix: string;
@@ -24,7 +25,7 @@ export class Keys {
     return prefixRange(Buffer.from(`${this.#prefix}${escapeName(resource)}/`));
   }
 
-  /** Every acquisition of the resources whose names start so. */
+  /** Every acquisition of the resources whose names start with `namePrefix`. */
   rangeOfNames(namePrefix: string): KeyRange {
     if (namePrefix !== '') return prefixRange(Buffer.from(this.#prefix + escapeName(namePrefix)));
     return prefixRange(Buffer.from(this.#prefix));
@@ -34,7 +35,12 @@ export class Keys {
     return Buffer.from(`${this.#prefix}/${id}`);
   }
 
-  /** The resource and acquisition id of a key; `undefined` for a session's. */
+  /** The mark that exists while an acquisition that stole the resource holds it. */
+  stealMark(resource: string): Buffer {
+    return Buffer.from(`${this.#prefix}/stolen/${escapeName(resource)}`);
+  }
+
+  /** The resource and acquisition id of a key; `undefined` for the mark of a session or of a steal. */
   parse(key: Buffer): { resource: string; acquisitionId: string } | undefined {
     const rest = key.toString('utf8').slice(this.#prefix.length);
     const slash = rest.indexOf('/');
@@ -44,8 +50,8 @@ export class Keys {
 }
 
 /**
- * One character at a time, so that the escaped prefix of a name is a prefix of the escaped name. The slash ends a name;
- * control characters would spoil an operator's terminal.
+ * Escapes one character at a time, so that the escaped prefix of a name is a prefix of the escaped name. A slash ends a
+ * name, and control characters would garble an operator's terminal.
  */
 function escapeName(name: string): string {
   // oxlint-disable-next-line no-control-regex
@@ -62,7 +68,7 @@ function unescapeName(escaped: string): string {
 
 export function prefixRange(prefix: Buffer): KeyRange {
   const end = Buffer.from(prefix);
-  // UTF-8 has no byte 0xff, so that no byte overflows.
+  // UTF-8 has no byte 0xff, so the last byte cannot overflow.
   end[end.length - 1] = (end.at(-1) ?? 0) + 1;
   return { key: prefix, range_end: end };
 }

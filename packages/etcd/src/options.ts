@@ -1,61 +1,76 @@
-import { LockError } from '@locks/core';
+import { matching, milliseconds, mustBe, optional, type OptionTable, readOptions } from '@locks/core/backend';
 import { Etcd3, type IOptions } from 'etcd3';
 
 export interface EtcdBackendOptions {
   /**
-   * What the keys of all locks start with. Nothing else may write there.
+   * The prefix of all keys. Nothing else may write keys with this prefix.
    * @defaultValue 'locks/'
    */
   readonly prefix?: string;
   /**
-   * How long the places of a process in queues outlive it: what a process that dies, or stands still, while it waits
-   * can cost the next in line. In milliseconds, rounded up to whole seconds; servers raise it to their shortest lease,
-   * one and a half election timeouts.
+   * How long the queue entries of a process outlive it: the delay that a process which dies or stalls while it waits can
+   * cause for the next waiter. In milliseconds, rounded up to whole seconds; servers raise it to their minimum lease, one
+   * and a half election timeouts.
    * @defaultValue 3000
    */
   readonly waiterTtlMs?: number;
   /**
-   * How long one sending of a call may take before another member is asked, and for how long a keep-alive looks for a
-   * member that answers, in milliseconds.
+   * The time limit of one sending of a request, before another member is tried; also how long a keep-alive tries to
+   * reach a member. In milliseconds.
    * @defaultValue 3000
    */
   readonly callTimeoutMs?: number;
 }
 
-/** A client, which is never closed, or the options of one that the backend makes and closes itself. */
+/** A client, which the backend never closes, or the options of a client that the backend makes and closes itself. */
 export type EtcdClient = Etcd3 | IOptions;
 
-export interface CheckedOptions {
+export interface CheckedEtcdOptions {
   readonly prefix: string;
   readonly waiterTtlSeconds: number;
   readonly callTimeoutMs: number;
 }
 
-export interface ClientSource {
-  /** Made at the first call: building a backend does no I/O. */
+export interface EtcdClientSource {
+  /** Makes a client at the first call only: building a backend does no I/O. */
   readonly get: () => Etcd3;
-  /** Closes what was made here. */
+  /** Closes the client that was made here, if any. */
   readonly close: () => void;
 }
 
-export function checkOptions(options: EtcdBackendOptions): CheckedOptions {
-  const { prefix = 'locks/', waiterTtlMs = 3_000, callTimeoutMs = 3_000 } = options;
-  if (
-    typeof prefix !== 'string' ||
-    prefix === '' ||
-    !prefix.isWellFormed() ||
-    Buffer.byteLength(prefix) > 512
-  ) {
-    throw invalidArgument(`prefix must be 1 to 512 bytes of well-formed Unicode, not ${show(prefix)}.`);
-  }
-  checkMs('waiterTtlMs', waiterTtlMs, 1_000, 60_000);
-  checkMs('callTimeoutMs', callTimeoutMs, 50, 60_000);
+const TABLE = {
+  prefix: optional(matching('1 to 512 bytes of well-formed Unicode', isPrefix), 'locks/'),
+  waiterTtlMs: optional(milliseconds(1_000, 60_000), 3_000),
+  callTimeoutMs: optional(milliseconds(50, 60_000), 3_000),
+} satisfies OptionTable<EtcdBackendOptions>;
+
+const asGiven = (value: unknown): unknown => value;
+/** The options of `etcd3`, which checks their values itself. */
+const CLIENT_TABLE = {
+  hosts: matching("an address or several, for example 'http://127.0.0.1:2379'", isHosts),
+  credentials: asGiven,
+  auth: asGiven,
+  grpcOptions: asGiven,
+  defaultCallOptions: asGiven,
+  dialTimeout: asGiven,
+  faultHandling: asGiven,
+} satisfies OptionTable<IOptions>;
+
+const FIRST = 'the first argument of etcdBackend()';
+const SECOND = 'the second argument of etcdBackend()';
+
+export function checkOptions(options: EtcdBackendOptions | undefined): CheckedEtcdOptions {
+  const elsewhere = Object.fromEntries(Object.keys(CLIENT_TABLE).map((name) => [name, FIRST]));
+  const { prefix, waiterTtlMs, callTimeoutMs } = readOptions('etcdBackend()', options, TABLE, elsewhere);
   return { prefix, waiterTtlSeconds: Math.ceil(waiterTtlMs / 1_000), callTimeoutMs };
 }
 
-export function clientSource(client: EtcdClient): ClientSource {
+export function clientSource(client: EtcdClient): EtcdClientSource {
   if (isClient(client)) return { get: () => client, close: () => {} };
-  checkHosts(client, 'etcdBackend() takes an Etcd3 client of the package etcd3, or its options');
+  const takes =
+    "an Etcd3 client of the package etcd3, or its options, for example { hosts: 'http://127.0.0.1:2379' }";
+  if (typeof client !== 'object' || client === null) throw mustBe(FIRST, takes, client);
+  checkClientOptions(FIRST, client);
   let own: Etcd3 | undefined;
   return {
     get: () => (own ??= new Etcd3(clientOptions(client))),
@@ -63,24 +78,31 @@ export function clientSource(client: EtcdClient): ClientSource {
   };
 }
 
-function checkHosts(options: IOptions, takes: string): void {
-  const hosts = (options as Partial<IOptions> | null | undefined)?.hosts;
-  if (typeof hosts === 'string' || (Array.isArray(hosts) && hosts.length > 0)) return;
-  throw invalidArgument(
-    `${takes} with hosts, for example { hosts: 'http://127.0.0.1:2379' }, not ${show(options)}.`,
-  );
+/** Refuses unknown options: `etcd3` would ignore them, and with a misplaced `prefix` the locks would have other keys. */
+function checkClientOptions(caller: string, options: IOptions): void {
+  const elsewhere = Object.fromEntries(Object.keys(TABLE).map((name) => [name, SECOND]));
+  readOptions(caller, options, CLIENT_TABLE, elsewhere);
 }
 
-/** Another copy of etcd3 than ours may have made it: judged by what it has. */
+function isHosts(value: unknown): value is IOptions['hosts'] {
+  return typeof value === 'string' || (Array.isArray(value) && value.length > 0);
+}
+
+function isPrefix(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.isWellFormed() && Buffer.byteLength(value) <= 512;
+}
+
+/** Recognizes a client by its properties, since another copy of etcd3 may have made it. */
 function isClient(client: EtcdClient): client is Etcd3 {
   const { kv, leaseClient, watchClient } = (client ?? {}) as Partial<Etcd3>;
   return kv !== undefined && leaseClient !== undefined && watchClient !== undefined;
 }
 
+// setup: import { createLocks } from '@locks/core'; import { clientOptions, etcdBackend } from '@locks/etcd'; import { Etcd3 } from 'etcd3';
 /**
- * Options for a client of your own that suits locks, as the backend sets them for one that it makes: whatever you set stays.
- * The defaults of `etcd3` refuse a host for five seconds after three failures, which ends leases where it is the only
- * host, and use a connection that swallows everything again and again.
+ * Completes the options for a client of your own with those that the backend sets for its clients; what you set stays.
+ * The defaults of `etcd3` do not suit locks: they refuse a host for five seconds after three failures, which ends leases
+ * if it is the only host, and they keep using a connection that is dead without a reset.
  *
  * @example
  * ```ts
@@ -90,15 +112,15 @@ function isClient(client: EtcdClient): client is Etcd3 {
  * @throws LockError `LOCK_INVALID_ARGUMENT`
  */
 export function clientOptions(options: IOptions): IOptions {
-  checkHosts(options, 'clientOptions() takes options of an Etcd3 client');
+  checkClientOptions('clientOptions()', options);
   return {
     ...options,
     grpcOptions: {
-      // A connection that swallows everything is given up with the call that ran out of time on it.
+      // With a pool of its own, the client drops a dead connection together with the call that timed out on it.
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 1_000,
-      // Servers refuse pings more often than every 5 s.
+      // Servers refuse more than one ping in 5 s.
       'grpc.keepalive_time_ms': 10_000,
       'grpc.keepalive_timeout_ms': 3_000,
       ...options.grpcOptions,
@@ -112,21 +134,3 @@ type HostPolicy = ReturnType<NonNullable<NonNullable<IOptions['faultHandling']>[
 const withoutBreaker = {
   execute: async <T>(work: (context: object) => Promise<T> | T): Promise<T> => await work({}),
 } as unknown as HostPolicy;
-
-function checkMs(name: string, value: number, least: number, most: number): void {
-  if (typeof value === 'number' && value >= least && value <= most) return;
-  throw invalidArgument(
-    `${name} must be a number of milliseconds from ${least} to ${most}, not ${show(value)}.`,
-  );
-}
-
-function invalidArgument(message: string): LockError {
-  return new LockError('LOCK_INVALID_ARGUMENT', message, { backend: 'etcd' });
-}
-
-function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.slice(0, 40));
-  if (typeof value === 'object')
-    return value === null ? 'null' : `an object with ${Object.keys(value).join(', ') || 'nothing'}`;
-  return typeof value === 'number' ? String(value) : `a ${typeof value}`;
-}

@@ -1,30 +1,37 @@
 import type { IKeyValue, IWatchResponse } from 'etcd3';
-import type { EtcdPort, WatchDuplex } from './etcd-port.ts';
+import { decodeEntry } from './etcd-entry.ts';
+import { type EtcdPort, hangUp, type WatchDuplex } from './etcd-port.ts';
 import type { KeyRange } from './keys.ts';
 
 export type WatchEvent =
-  | { readonly type: 'delete'; readonly key: Buffer; readonly revision: number }
+  /** `was` is the deleted entry's kind, if known. */
+  | {
+      readonly type: 'delete';
+      readonly key: Buffer;
+      readonly revision: number;
+      readonly was?: 'waited' | 'held alone' | undefined;
+    }
   | { readonly type: 'put'; readonly kv: IKeyValue; readonly revision: number }
-  /** The server no longer knows what happened meanwhile: look for yourself. */
+  /** The server no longer has the history since the watch broke: the subscriber must read the key. */
   | { readonly type: 'unknown' };
 
 export interface WatchRequest {
   readonly range: KeyRange | { readonly key: Buffer };
-  /** Whether puts are told too. */
+  /** Whether puts are reported, too. */
   readonly puts: boolean;
-  /** The first revision of interest: what happened since is told, however late the watch begins. */
+  /** The first revision of interest: later events are reported, however late the watch starts. */
   readonly from: number;
-  readonly tell: (event: WatchEvent) => void;
+  readonly notify: (event: WatchEvent) => void;
 }
 
-/** A watch that goes on until it is stopped. */
+/** A watch that lasts until it is stopped. */
 export interface Watch {
   stop(): void;
 }
 
 interface Subscription extends WatchRequest {
   readonly id: number;
-  /** What has been told already ends before it. */
+  /** The revision after the newest event that was reported. */
   next: number;
 }
 
@@ -32,14 +39,14 @@ const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
 const LONGEST_PROBE_MS = 2_000;
 
-/** All watches of one backend, on one stream that is open while there are any. It resumes where it broke off. */
+/** All watches of one backend, on one stream that is open while there are any. A new stream resumes where the last one broke. */
 export class WatchStream {
   readonly #port: EtcdPort;
   readonly #subscriptions = new Map<number, Subscription>();
-  /** Those of one key. */
+  /** The subscriptions to single keys. */
   readonly #byKey = new Map<string, Set<Subscription>>();
   #stream: WatchDuplex | undefined;
-  /** Tells the stream that is opened, or open, from those before. */
+  /** Distinguishes the current stream, open or opening, from earlier ones. */
   #generation = 0;
   #opening = false;
   #lastId = 0;
@@ -62,13 +69,13 @@ export class WatchStream {
     return { stop: () => this.#stop(subscription) };
   }
 
-  /** This process deleted a key itself: whoever watches it need not wait for the server to say so. */
-  deleted(key: Buffer, revision: number): void {
+  /** Notifies watches of a key that this process deleted, without waiting for the server's event. */
+  deleted(key: Buffer, revision: number, was: 'waited' | 'held alone' | undefined): void {
     const watching = this.#byKey.get(key.toString('latin1'));
-    for (const { tell } of [...(watching ?? [])]) tell({ type: 'delete', key, revision });
+    for (const { notify } of [...(watching ?? [])]) notify({ type: 'delete', key, revision, was });
   }
 
-  /** Asks for a sign of life. A stream that gave none since it was asked before is replaced: no end of it may be told. */
+  /** Asks the stream for a response. A stream that has not answered an earlier probe is replaced: it may be dead without a reset. */
   probe(): void {
     if (this.#stream === undefined) return;
     const now = performance.now();
@@ -76,7 +83,7 @@ export class WatchStream {
       this.#probedAt = now;
       this.#stream.write({ progress_request: {} });
     } else if (now - this.#probedAt > LONGEST_PROBE_MS) {
-      // Cancelled while it could still be written to: the client then gives up the connection as well.
+      // A stream that is cancelled while writable makes the client drop the connection as well.
       this.#stream.cancel();
       this.#broken(this.#generation);
     }
@@ -118,7 +125,8 @@ export class WatchStream {
         ...range,
         watch_id: id,
         start_revision: next,
-        ...(puts ? {} : { filters: ['Noput'] }),
+        // The previous value says whether the deleted entry held.
+        ...(puts ? {} : { filters: ['Noput'], prev_kv: true }),
       },
     });
   }
@@ -129,17 +137,19 @@ export class WatchStream {
     const subscription = this.#subscriptions.get(Number(response.watch_id));
     if (subscription === undefined) return;
     if (response.canceled) {
-      // Compacted, most often. The server has forgotten the watch.
+      // The server has dropped the watch, most often because its revision was compacted.
       this.#forget(subscription);
-      subscription.tell({ type: 'unknown' });
+      subscription.notify({ type: 'unknown' });
       if (this.#subscriptions.size === 0) this.#drop();
       return;
     }
-    for (const { type, kv } of response.events) {
+    for (const { type, kv, prev_kv: before } of response.events) {
       const revision = Number(kv.mod_revision);
       subscription.next = Math.max(subscription.next, revision + 1);
-      subscription.tell(
-        type === 'Delete' ? { type: 'delete', key: kv.key, revision } : { type: 'put', kv, revision },
+      subscription.notify(
+        type === 'Delete'
+          ? { type: 'delete', key: kv.key, revision, was: wasOf(before) }
+          : { type: 'put', kv, revision },
       );
     }
   }
@@ -166,7 +176,7 @@ export class WatchStream {
     else this.#stream?.write({ cancel_request: { watch_id: id } });
   }
 
-  /** Nobody watches: an open stream would keep the process alive. */
+  /** Closes the stream: an open one without watches would keep the process alive. */
   #drop(): void {
     this.#generation += 1;
     clearTimeout(this.#retry);
@@ -189,8 +199,10 @@ export class WatchStream {
   }
 }
 
-/** Ended first: a client takes the end of a stream that can be written to for the failure of its host. */
-export function hangUp(stream: { end(): void; cancel(): void }): void {
-  stream.end();
-  stream.cancel();
+/** The kind of an entry before its deletion; unknown if its value was compacted. */
+function wasOf(kv: IKeyValue | null | undefined): 'waited' | 'held alone' | undefined {
+  if (!kv) return undefined;
+  const { held, mode } = decodeEntry(kv);
+  if (!held) return 'waited';
+  return mode.kind === 'exclusive' ? 'held alone' : undefined;
 }

@@ -1,3 +1,4 @@
+import { createLocks } from '@locks/core';
 import type { LockMode } from '@locks/core/backend';
 import { Etcd3 } from 'etcd3';
 import { startProxy } from '@locks/test-servers';
@@ -32,7 +33,22 @@ describe('the etcd backend', () => {
     expect(counted.take()).toEqual({ txn: 10 });
   });
 
-  test('leases that are gone with the data of their server are not tried one by one', async () => {
+  test('a foreign key under the name of a lock blocks it, and the message names that key', async () => {
+    const name = freshName();
+    const key = `locks/${name}/config`;
+    await etcd.client().put(key).value('written by hand');
+    const locks = createLocks(etcd.open());
+    await expect(locks.lock(name).acquire({ waitMs: 5_000 })).rejects.toMatchObject({
+      code: 'LOCK_BACKEND',
+      message: expect.stringContaining(key),
+    });
+    expect(await locks.lock(name).tryAcquire()).toBeUndefined();
+    expect((await locks.inspect(name)).holders).toMatchObject([{ label: `the foreign key ${key}` }]);
+    await etcd.client().delete().key(key);
+    await (await locks.lock(name).acquire()).release();
+  });
+
+  test('unused leases that the server lost are not tried one by one', async () => {
     const counted = new Counted(etcd.client());
     const backend = etcd.open(counted.client);
     const grants = await Promise.all(Array.from({ length: 30 }, () => take(backend, request(freshName()))));
@@ -44,7 +60,7 @@ describe('the etcd backend', () => {
     expect(counted.take()).toEqual({ leaseGrant: 1, txn: 3 });
   });
 
-  test('a lease that an administrator revoked while nobody used it is replaced', async () => {
+  test('an unused lease that an administrator revoked is replaced', async () => {
     const backend = etcd.open();
     const client = etcd.client();
     const name = freshName();
@@ -57,7 +73,7 @@ describe('the etcd backend', () => {
     await backend.release(second, call);
   });
 
-  test('no lease is shared by two locks, nor used again by one while its request may be on its way', async () => {
+  test('no lease is shared by two locks, nor used again while a request that names it may be under way', async () => {
     const client = etcd.client();
     const backend = etcd.open(client);
     const grants = await Promise.all(Array.from({ length: 5 }, () => take(backend, request(freshName()))));
@@ -65,7 +81,7 @@ describe('the etcd backend', () => {
     expect(new Set(kvs.map(({ lease }) => lease)).size).toBe(kvs.length);
     await Promise.all(grants.map((grant) => backend.release(grant, call)));
 
-    // The answer is lost on its way through the client, which sends the request again.
+    // The answer is lost, and the client sends the request again.
     const send = client.kv.txn.bind(client.kv);
     const twice = vi.spyOn(client.kv, 'txn').mockImplementationOnce(async (sent, options) => {
       await send(sent, options);
@@ -99,7 +115,7 @@ describe('the etcd backend', () => {
     await Promise.all(grants.map((grant) => backend.release(grant, call)));
   });
 
-  test('a keep-alive proves nothing: the lease lives on when the key is deleted, and the renewal says lost', async () => {
+  test('a renewal reports a deleted key as lost, although its lease lives on', async () => {
     const client = etcd.client();
     const backend = etcd.open(client);
     const name = freshName();
@@ -111,18 +127,18 @@ describe('the etcd backend', () => {
     expect((await backend.inspect(name, call)).holders).toEqual([]);
   });
 
-  test('a renewal gives the reason that the watch of the robbed has found out already', async () => {
+  test('a renewal of a stolen lock gives the reason that the watch has found already', async () => {
     const backend = etcd.open();
     const name = freshName();
-    const robbed = await take(backend, request(name));
-    const thief = await take(etcd.open(), { ...request(name), steal: true });
-    await vi.waitFor(() => expect(robbed.lost?.aborted).toBe(true));
+    const stolen = await take(backend, request(name));
+    const stealing = await take(etcd.open(), { ...request(name), steal: true });
+    await vi.waitFor(() => expect(stolen.lost?.aborted).toBe(true));
     for (let times = 0; times < 2; times += 1) {
-      expect(await backend.renew([{ grant: robbed, ttlMs: 20_000 }], call)).toEqual([
+      expect(await backend.renew([{ grant: stolen, ttlMs: 20_000 }], call)).toEqual([
         { status: 'lost', reason: 'taken-over' },
       ]);
     }
-    await backend.release(thief, call);
+    await backend.release(stealing, call);
   });
 
   test('another ttl takes effect, keeps the token and leaves no lease behind', async () => {
@@ -148,7 +164,7 @@ describe('the etcd backend', () => {
     const [holder, backend] = [etcd.open(), etcd.open(client)];
     const name = freshName();
     const first = await take(holder, request(name));
-    // The session is there, as it is when others of the process wait.
+    // Another waiter of the process has made the session.
     await backend.attempt(request(name), true, call);
     const late = request(name);
     const send = client.kv.txn.bind(client.kv);
@@ -166,7 +182,7 @@ describe('the etcd backend', () => {
     await held[0]?.();
     const { waiters } = await backend.inspect(name, call);
     expect(waiters.map(({ acquisitionId }) => acquisitionId)).not.toContain(late.acquisitionId);
-    // Those that come after are not refused.
+    // Later requests are not refused.
     const next = request(name);
     expect((await backend.attempt(next, true, call)).status).toBe('contended');
     expect((await backend.inspect(name, call)).waiters.at(-1)?.acquisitionId).toBe(next.acquisitionId);
@@ -194,7 +210,7 @@ describe('the etcd backend', () => {
     expect(await backend.inspect(name, call)).toEqual({ resource: name, holders: [], waiters: [] });
   });
 
-  test('a thief is no claim for those who had seen the lock free', async () => {
+  test('a waiter that read the lock as free is not granted after a steal', async () => {
     const [a, b] = [etcd.open(), etcd.open()];
     const name = freshName();
     const first = await take(a, request(name, permit(2, 2)));
@@ -207,7 +223,7 @@ describe('the etcd backend', () => {
     expect((await a.inspect(name, call)).holders).toHaveLength(1);
   });
 
-  test('a new limit is in every entry, and lets in who fits', async () => {
+  test('a new limit is in every entry, and waiters that fit are granted', async () => {
     const [a, b] = [etcd.open(), etcd.open()];
     const name = freshName();
     const first = await take(a, request(name, permit(2, 2)));
@@ -249,7 +265,7 @@ describe('the etcd backend', () => {
 
   test.for([
     'its answer is lost and it is sent again',
-    'a renewal writes between its look and its write',
+    'a renewal writes between its read and its write',
   ] as const)('a downgrade is done when %s', async (what) => {
     const client = etcd.client();
     const [backend, other] = [etcd.open(client), etcd.open()];
@@ -297,13 +313,15 @@ describe('the etcd backend', () => {
     const during = await leases();
     await backend.close();
     expect(await leases()).toBeLessThan(during);
-    expect(await client.getAll().prefix('locks//').count()).toBe(0);
+    // Other tests leave the marks of steals; the other marks are those of sessions.
+    const marks = await client.getAll().prefix('locks//').keys();
+    expect(marks.filter((key) => !key.startsWith('locks//stolen/'))).toEqual([]);
     expect((await holder.inspect(name, call)).waiters).toEqual([]);
     await expect(backend.attempt(request(name), false, call)).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
     await holder.release(first, call);
   });
 
-  test('a prefix of its own is a world of its own', async () => {
+  test('backends with different prefixes do not see each other', async () => {
     const [a, b] = [etcd.open(), etcd.open(undefined, { prefix: 'other/' })];
     const name = freshName();
     const grants = [await take(a, request(name)), await take(b, request(name))];
@@ -312,7 +330,7 @@ describe('the etcd backend', () => {
   });
 });
 
-describe('a server with a longer shortest lease', () => {
+describe('a server with a longer minimum lease', () => {
   const etcd = useEtcd({ electionTimeoutMs: 2_000 });
 
   test('a lease lasts as long as the server says, not as was asked', async () => {

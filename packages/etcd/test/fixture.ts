@@ -18,7 +18,7 @@ export function callFor(ms: number): Call {
   return { now: () => performance.now(), deadline: performance.now() + ms, signal: AbortSignal.timeout(ms) };
 }
 
-/** What a client sends, by method. */
+/** Counts the requests of a client by method. */
 export class Counted {
   readonly client: Etcd3;
   readonly counts: Record<string, number> = {};
@@ -48,7 +48,7 @@ export class Counted {
   }
 }
 
-/** One server for a test file. */
+/** Starts one server for a test file. */
 export function useEtcd(options?: { readonly electionTimeoutMs?: number }) {
   let server: EtcdServer | undefined;
   beforeAll(async () => {
@@ -71,11 +71,11 @@ export function useEtcd(options?: { readonly electionTimeoutMs?: number }) {
   };
 }
 
-/** A request that was sent and has not arrived yet. */
+/** A request that was sent and is held back before it arrives. */
 export interface HeldBack {
-  /** Resolves when there is one. */
+  /** Resolves when the request is sent. */
   readonly sent: Promise<void>;
-  /** Now it arrives. Its answer goes to whoever asked, unless `answer` is false: that one was told at once that it failed. */
+  /** Lets the request arrive. Its answer goes to the sender, unless `answer` is false: then the sender got an error at once. */
   deliver(): Promise<ITxnResponse>;
 }
 
@@ -120,7 +120,7 @@ export function holdBack(
   };
 }
 
-/** The answer to the next transaction that `matches` is lost after `between`, and the client sends it once more. */
+/** Loses the answer to the next transaction that `matches`; after `between` the client sends it once more. */
 export function sendTwice(
   client: Etcd3,
   matches: (request: ITxnRequest) => boolean,
@@ -137,7 +137,7 @@ export function sendTwice(
   };
 }
 
-/** Has a say in the keep-alives of a client, those of the next stream on. */
+/** Intercepts the keep-alives of a client, from its next stream on. */
 export function interceptKeepAlives(
   client: Etcd3,
   {
@@ -162,7 +162,7 @@ export function interceptKeepAlives(
   };
 }
 
-/** Whether it would write a key of this acquisition as held. */
+/** Matches transactions that would write the key of this acquisition as a hold. */
 export function grants(wanted: AcquireRequest): (request: ITxnRequest) => boolean {
   const key = `/${wanted.acquisitionId}`;
   const puts = (request: ITxnRequest): boolean =>
@@ -191,19 +191,19 @@ export async function take(backend: Backend, wanted: AcquireRequest): Promise<Gr
   return attempt.grant;
 }
 
-/** As core does. */
+/** Attempts and waits as core does. */
 export async function acquire(
   backend: Backend,
   wanted: AcquireRequest,
-  patience = callFor(15_000),
+  limit = callFor(15_000),
 ): Promise<Grant> {
   for (;;) {
-    const attempt = await backend.attempt(wanted, true, patience);
+    const attempt = await backend.attempt(wanted, true, limit);
     if (attempt.status === 'granted') return attempt.grant;
     if (attempt.status === 'conflict') return expect.fail('it is a conflict');
-    const grant = await backend.awaitTurn(wanted, patience);
+    const grant = await backend.awaitTurn(wanted, limit);
     if (grant !== undefined) return grant;
-    if (patience.now() > patience.deadline) return expect.fail('it waited in vain');
+    if (limit.now() > limit.deadline) return expect.fail('it waited in vain');
   }
 }
 

@@ -1,15 +1,22 @@
 import type { LockMode } from '@locks/core/backend';
 import { describe, expect, test } from 'vitest';
-import { decodeEntry, encodeAgain, encodeHold, encodeWaiter, type Entry, permitTag } from '../src/entry.ts';
-import { counts } from '../src/granting.ts';
+import {
+  decodeEntry,
+  reencode,
+  encodeHold,
+  encodeWaiter,
+  type EtcdEntry,
+  permitTag,
+} from '../src/etcd-entry.ts';
+import { isFromCurrentLeader } from '../src/lease-validity.ts';
 import { Keys } from '../src/keys.ts';
-import { conflictWith, inOrder, turnOf } from '../src/turn.ts';
+import { conflictWith, inQueueOrder, turnOf } from '../src/queue-turns.ts';
 
 const exclusive: LockMode = { kind: 'exclusive' };
 const shared: LockMode = { kind: 'shared' };
 const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
 
-function entry(createRevision: number, held: boolean, mode: LockMode): Entry {
+function entry(createRevision: number, held: boolean, mode: LockMode): EtcdEntry {
   return {
     key: Buffer.from(`k/${createRevision}`),
     acquisitionId: `id${createRevision}`,
@@ -23,8 +30,8 @@ function entry(createRevision: number, held: boolean, mode: LockMode): Entry {
   };
 }
 
-const free = (entries: Entry[], mode: LockMode, place?: number) =>
-  turnOf(inOrder(entries), mode, place).status === 'free';
+const free = (entries: EtcdEntry[], mode: LockMode, position?: number) =>
+  turnOf(inQueueOrder(entries), mode, position).status === 'free';
 
 describe('keys', () => {
   const keys = new Keys('locks/');
@@ -66,7 +73,7 @@ describe('keys', () => {
     }
   });
 
-  test('the range of a prefix has the names that start so, and sessions are no names', () => {
+  test('the range of a prefix has the names that start with it, and sessions are no names', () => {
     for (const prefix of ['', 'a', 'a/', '%', '/']) {
       const { key, range_end } = keys.rangeOfNames(prefix);
       for (const name of nasty) {
@@ -98,10 +105,10 @@ describe('entries', () => {
     });
     const waiter = decodeEntry({ ...kv, value: encodeWaiter({ mode }) });
     expect(waiter).toMatchObject({ held: false, mode });
-    expect(decodeEntry({ ...kv, mod_revision: '20', value: encodeAgain(hold, mode) }).token).toBe(9n);
+    expect(decodeEntry({ ...kv, mod_revision: '20', value: reencode(hold, mode) }).token).toBe(9n);
   });
 
-  test('what somebody else wrote holds exclusively', () => {
+  test('a foreign value counts as an exclusive hold', () => {
     const kv = {
       key: Buffer.from('locks/a/id'),
       create_revision: '7',
@@ -128,10 +135,10 @@ describe('entries', () => {
 });
 
 describe('turns', () => {
-  test('holders stand before waiters, however late they came', () => {
+  test('holders come before waiters, however late they came', () => {
     const stolen = entry(9, true, exclusive);
     expect(
-      inOrder([entry(3, false, exclusive), stolen, entry(2, false, shared)]).map(
+      inQueueOrder([entry(3, false, exclusive), stolen, entry(2, false, shared)]).map(
         (each) => each.createRevision,
       ),
     ).toEqual([9, 2, 3]);
@@ -150,7 +157,7 @@ describe('turns', () => {
     expect(free([entry(5, false, exclusive)], exclusive, 2)).toBe(true);
   });
 
-  test('weights before it count, held or waited for', () => {
+  test('the weights of holders and of waiters ahead count', () => {
     expect(free([entry(1, true, permit(5, 3))], permit(5, 2))).toBe(true);
     expect(free([entry(1, true, permit(5, 3))], permit(5, 3), 2)).toBe(false);
     expect(free([entry(1, true, permit(5, 3)), entry(2, false, permit(5, 1))], permit(5, 1), 3)).toBe(true);
@@ -158,7 +165,7 @@ describe('turns', () => {
     expect(free([entry(1, true, permit(5, 1)), entry(2, false, permit(5, 1))], permit(5, 1))).toBe(false);
   });
 
-  test('modes that contradict each other are a conflict', () => {
+  test('different limits and different families of modes are a conflict', () => {
     expect(conflictWith([entry(1, true, permit(5))], permit(5))).toBeUndefined();
     expect(conflictWith([entry(1, true, permit(5))], permit(6))).toEqual(permit(5));
     expect(conflictWith([entry(1, true, shared)], permit(6))).toEqual(shared);
@@ -168,7 +175,7 @@ describe('turns', () => {
 });
 
 test('a keep-alive that an earlier leader answered does not count', () => {
-  expect(counts({ ttlSeconds: 5, raftTerm: 3 }, 3)).toBe(true);
-  expect(counts({ ttlSeconds: 5, raftTerm: 4 }, 3)).toBe(true);
-  expect(counts({ ttlSeconds: 5, raftTerm: 2 }, 3)).toBe(false);
+  expect(isFromCurrentLeader({ ttlSeconds: 5, raftTerm: 3 }, 3)).toBe(true);
+  expect(isFromCurrentLeader({ ttlSeconds: 5, raftTerm: 4 }, 3)).toBe(true);
+  expect(isFromCurrentLeader({ ttlSeconds: 5, raftTerm: 2 }, 3)).toBe(false);
 });

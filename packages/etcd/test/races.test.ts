@@ -18,30 +18,30 @@ const exclusive: LockMode = { kind: 'exclusive' };
 const shared: LockMode = { kind: 'shared' };
 const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
 
-/** A lease of the server that was given back serves the next lock. */
+/** A released lease of the server serves the next lock. */
 describe('a lease', () => {
   const etcd = useEtcd();
 
   test.for(['release', 'abandon'] as const)(
-    'is left to whoever got it after one of two sendings of the %s was answered',
+    'is not taken from the next lock by the second answer to a repeated %s',
     async (way) => {
       const client = etcd.client();
       const counted = new Counted(client);
       const backend = etcd.open(client);
       const grant = await take(backend, request(freshName()));
-      const giveBack = () =>
+      const release = () =>
         way === 'release' ? backend.release(grant, call) : backend.abandon(grant.request, call);
       const slow = holdBack(client);
-      const first = giveBack();
+      const first = release();
       await slow.sent;
-      await giveBack();
+      await release();
       const { leaseGrant: granted = 0 } = counted.take();
       expect(granted).toBe(1);
       const next = await take(backend, request(freshName()));
       await slow.deliver();
       await first;
       const other = await take(backend, request(freshName()));
-      // One was used again, one is new, and none was ended.
+      // One lease was used again, one is new, and none was revoked.
       const { leaseGrant, leaseRevoke } = counted.take();
       expect({ leaseGrant, leaseRevoke }).toEqual({ leaseGrant: 1 });
       for (const held of [next, other]) expect(await backend.release(held, call)).toBe('released');
@@ -49,7 +49,7 @@ describe('a lease', () => {
   );
 });
 
-/** What was true when a claim was sent need not be true when it arrives. */
+/** The state may change between the sending and the arrival of a claim. */
 describe('claims', () => {
   const etcd = useEtcd();
   const waitersOf = async (backend: Backend, name: string) =>
@@ -57,7 +57,7 @@ describe('claims', () => {
   const holdersOf = async (backend: Backend, name: string) =>
     (await backend.inspect(name, call)).holders.map(({ acquisitionId }) => acquisitionId);
 
-  test('the second in the queue is not let in before the first', async () => {
+  test('the second in the queue is not granted before the first', async () => {
     const [a, b, c] = [etcd.open(), etcd.open(), etcd.open()];
     const name = freshName();
     const first = await take(a, request(name));
@@ -71,7 +71,7 @@ describe('claims', () => {
   });
 
   test.for(['one', 'in one step'] as const)(
-    'an attempt (%s) of an id whose hold ends meanwhile may be repeated, and is contended then',
+    'an attempt (%s) of an id whose hold ends meanwhile may be repeated, and is then contended',
     async (way) => {
       const [client, b] = [etcd.client(), etcd.open()];
       const a = etcd.open(client);
@@ -94,23 +94,23 @@ describe('claims', () => {
     },
   );
 
-  test('the first in the queue does not get in beside a thief, who came later', async () => {
+  test('the first in the queue is not granted beside an acquisition that stole later', async () => {
     const [a, b] = [etcd.open(), etcd.open()];
     const name = freshName();
     await take(a, request(name));
     const waiting = request(name);
     await b.attempt(waiting, true, call);
-    const thief = request(name);
-    expect((await a.attempt({ ...thief, steal: true }, false, call)).status).toBe('granted');
+    const stealer = request(name);
+    expect((await a.attempt({ ...stealer, steal: true }, false, call)).status).toBe('granted');
     expect((await b.attempt(waiting, true, call)).status).toBe('contended');
-    expect(await holdersOf(a, name)).toEqual([thief.acquisitionId]);
+    expect(await holdersOf(a, name)).toEqual([stealer.acquisitionId]);
   });
 
   test.for([
     ['a reader', exclusive, shared, exclusive],
     ['a permit', permit(2, 2), permit(2), permit(2, 2)],
   ] as const)(
-    'the claim of %s that arrives after a theft grants nothing',
+    'the claim of %s that arrives after a steal grants nothing',
     async ([, holding, mode, stealing]) => {
       const client = etcd.client();
       const [a, b] = [etcd.open(), etcd.open(client)];
@@ -122,35 +122,35 @@ describe('claims', () => {
       const claim = holdBack(client, grants(waiting));
       await a.release(first, call);
       await claim.sent;
-      const thief = request(name, stealing);
-      expect((await a.attempt({ ...thief, steal: true }, false, call)).status).toBe('granted');
+      const stealer = request(name, stealing);
+      expect((await a.attempt({ ...stealer, steal: true }, false, call)).status).toBe('granted');
       await claim.deliver();
-      expect(await holdersOf(a, name)).toEqual([thief.acquisitionId]);
+      expect(await holdersOf(a, name)).toEqual([stealer.acquisitionId]);
       await b.abandon(waiting, call);
       expect(await turn).toBeUndefined();
     },
   );
 
-  test('a theft is judged again when somebody else got in while it was on its way', async () => {
+  test('a steal is decided again if another acquisition was granted while it was under way', async () => {
     const client = etcd.client();
     const [a, b] = [etcd.open(), etcd.open(client)];
     const name = freshName();
     const first = await take(a, request(name));
-    const thief = request(name);
+    const stealer = request(name);
     let writes = 0;
-    // The first finds the lock held; the second knows of that hold only.
-    const theft = holdBack(client, (sent) => grants(thief)(sent) && (writes += 1) === 2);
-    const stealing = b.attempt({ ...thief, steal: true }, false, call);
-    await theft.sent;
+    // The first write finds the lock held; the second one ends only that hold.
+    const write = holdBack(client, (sent) => grants(stealer)(sent) && (writes += 1) === 2);
+    const stealing = b.attempt({ ...stealer, steal: true }, false, call);
+    await write.sent;
     await a.release(first, call);
     const next = request(name);
     await take(a, next);
-    await theft.deliver();
+    await write.deliver();
     expect((await stealing).status).toBe('granted');
-    expect(await holdersOf(a, name)).toEqual([thief.acquisitionId]);
+    expect(await holdersOf(a, name)).toEqual([stealer.acquisitionId]);
   });
 
-  test('a single attempt is judged again when somebody else got in while it was on its way', async () => {
+  test('a single attempt is decided again if another acquisition was granted while it was under way', async () => {
     const client = etcd.client();
     const [a, b] = [etcd.open(), etcd.open(client)];
     const name = freshName();
@@ -196,7 +196,7 @@ describe('claims', () => {
     turn.catch(() => {});
     await a.release(writer, call);
     await late.sent;
-    // Sent once more, by the client; the first sending is still somewhere.
+    // The client sends the claim once more, while its first sending is still under way.
     const key = Buffer.from(`locks/${name}/${reader.acquisitionId}`);
     const { kvs } = await client.kv.range({ key });
     const value = Buffer.from(`rs${kvs[0]?.value.toString().slice(2)}`);
@@ -212,7 +212,7 @@ describe('claims', () => {
   });
 
   test.for(['a process that waits for others as well', 'a process that waits for nothing else'])(
-    'an attempt of %s that was not answered gives, when it is repeated, the grant that it had made',
+    'an unanswered attempt of %s returns, when it is repeated, the grant that it had made',
     async (which) => {
       const client = etcd.client();
       const [a, b] = [etcd.open(), etcd.open(client)];
@@ -236,7 +236,7 @@ describe('claims', () => {
     },
   );
 
-  test('a conflict leaves nothing in the queue, not for a moment', async () => {
+  test('a conflict writes nothing into the queue, not even for a moment', async () => {
     const client = etcd.client();
     const [a, b] = [etcd.open(), etcd.open(client)];
     const name = freshName();
@@ -246,7 +246,7 @@ describe('claims', () => {
     const puts: string[] = [];
     const watcher = await client.watch().prefix(`locks/${name}/`).create();
     watcher.on('put', ({ key }) => puts.push(key.toString()));
-    // In one step also where the process has a session already.
+    // The process has a session already, and finds the conflict in one transaction all the same.
     await take(b, request(`${name} busy`));
     await b.attempt(request(`${name} busy`), true, call);
     expect(await b.attempt(request(name, permit(3)), true, call)).toEqual({
@@ -260,7 +260,7 @@ describe('claims', () => {
     await watcher.cancel();
   });
 
-  test('a lease is not given to others while a claim with it may be on its way', async () => {
+  test('a lease serves no other lock while a claim with it may be under way', async () => {
     const client = etcd.client();
     const [a, b] = [etcd.open(), etcd.open(client)];
     const name = freshName();
@@ -272,7 +272,7 @@ describe('claims', () => {
     turn.catch(() => {});
     await a.release(first, call);
     await claim.sent;
-    // The client gives up on it, and it may arrive all the same.
+    // The client reports a failure, and the claim may arrive all the same.
     await b.abandon(waiting, call);
     const other = await take(b, request(freshName()));
     const delivered = claim.deliver();
@@ -286,7 +286,7 @@ describe('claims', () => {
     await b.release(other, call);
   });
 
-  test('a lease stays with a claim that may be on its way, also while its turn is not', async () => {
+  test('a lease stays with a claim that may be under way, even while its turn has passed', async () => {
     const client = etcd.client();
     const [a, b] = [etcd.open(), etcd.open(client)];
     const name = freshName();
@@ -298,7 +298,7 @@ describe('claims', () => {
     const claim = holdBack(client, grants(waiting), { answer: false });
     await a.release(first, call);
     await claim.sent;
-    // The client hears that it failed, and the request is somewhere all the same.
+    // The client reports a failure, and the claim is still under way.
     const stolen = await a.attempt({ ...request(name), steal: true }, false, call);
     await expect(turn).rejects.toThrow('UNAVAILABLE');
     expect((await b.attempt(waiting, true, call)).status).toBe('contended');
@@ -316,7 +316,7 @@ describe('claims', () => {
     expect(await b.release(next, call)).toBe('released');
   });
 
-  test('a lease counts from before it was asked for, however late that was answered', async () => {
+  test('a lease counts from before its request, however late the answer came', async () => {
     const client = etcd.client();
     const b = etcd.open(client);
     const grant = client.leaseClient.leaseGrant.bind(client.leaseClient);
@@ -332,7 +332,7 @@ describe('claims', () => {
     await b.release(granted, call);
   });
 
-  test('what is given up while its lease is asked for is not asked for any more', async () => {
+  test('an acquisition that is abandoned while its lease is granted is not attempted', async () => {
     const client = etcd.client();
     const [a, b] = [etcd.open(), etcd.open(client)];
     const wanted = request(freshName());
@@ -352,11 +352,11 @@ describe('claims', () => {
     await vi.waitFor(() => expect(asked).toHaveBeenCalled());
     await b.abandon(wanted, call);
     answer();
-    await expect(attempt).rejects.toThrow('given up');
+    await expect(attempt).rejects.toThrow('abandoned');
     expect(await a.inspect(wanted.resource, call)).toMatchObject({ holders: [], waiters: [] });
   });
 
-  test('a new limit is set again when somebody came while it was on its way', async () => {
+  test('a new limit is written again if an acquisition was granted while it was under way', async () => {
     const client = etcd.client();
     const [a, b] = [etcd.open(), etcd.open(client)];
     const name = freshName();
@@ -375,7 +375,7 @@ describe('claims', () => {
     expect(holders.map(({ mode }) => mode)).toMatchObject([{ limit: 5 }, { limit: 5 }]);
   });
 
-  test('a release that is repeated because it was not answered does not say that the lock was lost', async () => {
+  test('a release that is repeated after a lost answer does not report the lock as lost', async () => {
     const client = etcd.client();
     const b = etcd.open(client);
     const grant = await take(b, request(freshName()));

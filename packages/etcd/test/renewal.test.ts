@@ -42,7 +42,7 @@ describe('a renewal with another ttl', () => {
     expect(await backend.release(grant, call)).toBe('released');
   });
 
-  test('ends the lease that it was to have when something else was written meanwhile', async () => {
+  test('tries another lease, and ends the first, when something else was written meanwhile', async () => {
     const client = etcd.client();
     const backend = etcd.open(client);
     const wanted = request(freshName(), undefined, 20_000);
@@ -54,8 +54,8 @@ describe('a renewal with another ttl', () => {
     const { leases } = await client.leaseClient.leaseLeases();
     await backend.downgrade(grant, call);
     await put.deliver();
-    expect(await renewal).toMatchObject([{ status: 'unknown' }]);
-    expect(await leaseOf(wanted.resource)).toBe(before);
+    expect(await renewal).toEqual([{ status: 'held', validForMs: 60_000 }]);
+    expect(await leaseOf(wanted.resource)).not.toBe(before);
     await vi.waitFor(async () => {
       expect((await client.leaseClient.leaseLeases()).leases).toHaveLength(leases.length - 1);
     }, 5_000);
@@ -70,7 +70,14 @@ describe('a renewal with another ttl', () => {
     const grant = await take(backend, wanted);
     const before = await leaseOf(wanted.resource);
     const keepAlive = deferred<() => void>();
-    interceptKeepAlives(client, { write: keepAlive.resolve });
+    let sends = 0;
+    interceptKeepAlives(client, {
+      write: (send) => {
+        sends += 1;
+        if (sends === 1) keepAlive.resolve(send);
+        else send();
+      },
+    });
     const reads = vi.spyOn(client.kv, 'txn');
     const earlier = backend.renew([{ grant, ttlMs: 20_000 }], call);
     const deliver = await keepAlive.promise;
@@ -78,8 +85,27 @@ describe('a renewal with another ttl', () => {
     expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
     await untilEnded(before);
     deliver();
-    expect(await earlier).toMatchObject([{ status: 'unknown' }]);
+    expect(await earlier).toEqual([{ status: 'held', validForMs: 60_000 }]);
     expect(grant.lost?.aborted).toBe(false);
+    expect(await backend.release(grant, call)).toBe('released');
+  });
+
+  test('may come with others at the same time: each is answered, and one of them stands', async () => {
+    const backend = etcd.open();
+    const wanted = request(freshName(), undefined, 20_000);
+    const grant = await take(backend, wanted);
+    const before = await etcd.client().leaseClient.leaseLeases();
+    const ttls = [30_000, 20_000, 5_000, 40_000, 5_000, 60_000];
+    const standings = await Promise.all(ttls.map((ttlMs) => backend.renew([{ grant, ttlMs }], call)));
+    expect(standings.flat().map(({ status }) => status)).toEqual(ttls.map(() => 'held'));
+    const { leaseClient } = etcd.client();
+    const { grantedTTL } = await leaseClient.leaseTimeToLive({
+      ID: (await leaseOf(wanted.resource)) as string,
+    });
+    expect(ttls).toContain(1_000 * Number(grantedTTL));
+    await vi.waitFor(async () => {
+      expect((await leaseClient.leaseLeases()).leases).toHaveLength(before.leases.length);
+    }, 5_000);
     expect(await backend.release(grant, call)).toBe('released');
   });
 
@@ -115,7 +141,7 @@ describe('a renewal with another ttl', () => {
   });
 });
 
-/** What a leader says that was replaced while it stood still: it may never have heard of a lease that its successor granted. */
+/** A leader that was replaced while it was paused may not know a lease that its successor granted. */
 describe('an earlier leader that knows nothing of the lease', () => {
   const etcd = useEtcd();
   const answerOnce = (client: Etcd3): void => {
@@ -130,7 +156,7 @@ describe('an earlier leader that knows nothing of the lease', () => {
     });
   };
 
-  test('ends no hold', async () => {
+  test('does not end a hold', async () => {
     const client = etcd.client();
     answerOnce(client);
     const backend = etcd.open(client);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ITxnRequest } from 'etcd3';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
@@ -14,6 +15,12 @@ import {
   useEtcd,
 } from './fixture.ts';
 
+/** Blocks the event loop. */
+function stall(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
 describe('leases and sessions', () => {
   const etcd = useEtcd();
 
@@ -27,7 +34,7 @@ describe('leases and sessions', () => {
     expect(counted.take()['leaseGrant']).toBeLessThanOrEqual(62);
     const turns = waiting.map((each) => backend.awaitTurn?.(each, callFor(20_000)));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
-    // One look for all of them, now and then.
+    // The periodic check is one request for all of them.
     expect((counted.take()['txn'] ?? 0) <= 1).toBe(true);
     await holder.release(first, call);
     await Promise.race(turns);
@@ -36,7 +43,7 @@ describe('leases and sessions', () => {
     expect(await backend.inspect(name, call)).toEqual({ resource: name, holders: [], waiters: [] });
   });
 
-  test('a place lasts as long as its process waits', async () => {
+  test('a queue entry lasts as long as its process waits', async () => {
     const [holder, backend] = [etcd.open(), etcd.open(undefined, { waiterTtlMs: 1_000 })];
     const name = freshName();
     const first = await take(holder, request(name));
@@ -51,7 +58,37 @@ describe('leases and sessions', () => {
     expect(await turn).toBeDefined();
   });
 
-  test('a session is not taken for ended because a leader that knows nothing of it said so', async () => {
+  test('a process that stalls while core pauses between two calls keeps its queue entry', async () => {
+    // The heartbeat comes every third of it; the session outlives the stall.
+    const [holder, backend] = [etcd.open(), etcd.open(undefined, { waiterTtlMs: 9_000 })];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    const waiting = request(name);
+    await backend.attempt(waiting, true, call);
+    const key = `locks/${name}/${waiting.acquisitionId}`;
+    const before = (await etcd.client().get(key).exec()).kvs[0]?.create_revision;
+    expect(await backend.awaitTurn(waiting, callFor(2_700))).toBeUndefined();
+    // The pause of core ends after the heartbeat is due, and both are late.
+    const paused = delay(500);
+    stall(3_000);
+    await paused;
+    const turn = backend.awaitTurn(waiting, callFor(20_000));
+    await delay(500);
+    expect((await etcd.client().get(key).exec()).kvs[0]?.create_revision).toBe(before);
+    await holder.release(first, call);
+    expect(await turn).toBeDefined();
+  });
+
+  test('an entry that core has forgotten is abandoned', async () => {
+    const [holder, backend] = [etcd.open(), etcd.open(undefined, { waiterTtlMs: 1_000 })];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    await backend.attempt(request(name), true, call);
+    await vi.waitFor(async () => expect((await holder.inspect(name, call)).waiters).toEqual([]), 5_000);
+    await holder.release(first, call);
+  });
+
+  test('a session does not end because an earlier leader does not know it', async () => {
     const client = etcd.client();
     let stale = false;
     interceptKeepAlives(client, {
@@ -71,14 +108,14 @@ describe('leases and sessions', () => {
     const before = (await etcd.client().get(key).exec()).kvs[0]?.create_revision;
     stale = true;
     await vi.waitFor(() => expect(stale).toBe(false), 5_000);
-    // Without another keep-alive it would have ended.
+    // Without another keep-alive the session would have ended.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     expect((await etcd.client().get(key).exec()).kvs[0]?.create_revision).toBe(before);
     await holder.release(first, call);
     expect(await turn).toBeDefined();
   });
 
-  test('queues at once also where the marker of its session had to be sent twice', async () => {
+  test('queues at once even if the marker of its session was sent twice', async () => {
     const counted = new Counted(etcd.client());
     const [holder, backend] = [etcd.open(), etcd.open(counted.client)];
     const name = freshName();
@@ -90,13 +127,13 @@ describe('leases and sessions', () => {
     });
     const waiting = request(name);
     expect((await backend.attempt(waiting, true, call)).status).toBe('contended');
-    // It finds the lock in use, and queues; the marker.
+    // The marker, an attempt that finds the lock in use, and the request that queues.
     expect(counted.take()['txn']).toBeLessThanOrEqual(4);
     await holder.release(first, call);
     expect((await backend.attempt(waiting, true, call)).status).toBe('granted');
   });
 
-  test('a process whose session ended is told so soon, and queues again', async () => {
+  test('a process whose session ended learns it soon, and queues again', async () => {
     const client = etcd.client();
     const [holder, backend] = [etcd.open(), etcd.open(undefined, { waiterTtlMs: 1_000 })];
     const name = freshName();
@@ -104,7 +141,7 @@ describe('leases and sessions', () => {
     const waiting = request(name);
     await backend.attempt(waiting, true, call);
     const turn = backend.awaitTurn(waiting, callFor(20_000));
-    // Its first look is over.
+    // By now the first periodic check is over.
     await new Promise((resolve) => setTimeout(resolve, 700));
     const { kvs } = await client.getAll().prefix(`locks/${name}/${waiting.acquisitionId}`).exec();
     await client.leaseClient.leaseRevoke({ ID: kvs[0]?.lease as string });
@@ -132,7 +169,7 @@ describe('leases and sessions', () => {
     await backend.release(grant, call);
   });
 
-  test('who comes to the queue when its process gives up the session keeps its place', {
+  test('a waiter that queues while its process lets the session lapse keeps its position', {
     timeout: 30_000,
   }, async () => {
     const client = etcd.client();
@@ -142,7 +179,7 @@ describe('leases and sessions', () => {
     const gone = request(name);
     expect((await backend.attempt(gone, true, call)).status).toBe('contended');
     await backend.abandon(gone, call);
-    // So long ago that the session is of no more use at its next beat.
+    // The last use of the session is so long ago that it lapses at its next heartbeat.
     const now = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 10_000);
     onTestFinished(() => void vi.restoreAllMocks());
@@ -154,7 +191,7 @@ describe('leases and sessions', () => {
     await slow.deliver();
     expect((await attempting).status).toBe('contended');
     const entered = backend.awaitTurn?.(waiting, callFor(20_000));
-    // Longer than a session lasts that nobody keeps alive.
+    // Longer than a session lasts without keep-alives.
     await new Promise((resolve) => setTimeout(resolve, 5_000));
     const { waiters } = await holder.inspect(name, call);
     expect(waiters.map(({ acquisitionId }) => acquisitionId)).toEqual([waiting.acquisitionId]);
@@ -163,7 +200,7 @@ describe('leases and sessions', () => {
     if (grant !== undefined) await backend.release(grant, call);
   });
 
-  test('a place in the queue is on the session, and the hold that comes of it on a lease of its own', async () => {
+  test('a queue entry is attached to the session, and its hold to a lease of its own', async () => {
     const client = etcd.client();
     const [holder, backend] = [etcd.open(), etcd.open(client)];
     const name = freshName();

@@ -5,13 +5,15 @@ import type {
   Conflict,
   Grant,
   Holder,
+  InspectOptions,
   LockBackend,
   RenewItem,
   ResourceState,
   Standing,
 } from '@locks/core';
+import { mustBe, refuseAfterClose, TurnWait } from '@locks/core/backend';
+import type { HoldRecord } from '@locks/core/rules';
 import { MemoryStore } from './memory-store.ts';
-import type { HeldEntry } from './resource.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -26,16 +28,20 @@ const capabilities = {
 export type MemoryCapabilities = typeof capabilities;
 export type MemoryBackend = LockBackend<MemoryCapabilities>;
 
+// setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory';
 /**
  * Locks inside one process: the reference backend, for tests and for applications that are one process.
  *
- * @param store - what several backends share; default: one of its own
+ * @param store - the state that several backends share; default: one of its own
  * @example
  * ```ts
  * const locks = createLocks(memoryBackend());
  * ```
  */
 export function memoryBackend(store: MemoryStore = new MemoryStore()): MemoryBackend {
+  // The store may come from another copy of this package, with a class of its own.
+  const { acquire } = (store ?? {}) as Partial<MemoryStore>;
+  if (typeof acquire !== 'function') throw mustBe('memoryBackend(): the store', 'a MemoryStore', store);
   return new InProcessBackend(store);
 }
 
@@ -47,66 +53,47 @@ class InProcessBackend implements MemoryBackend {
 
   constructor(store: MemoryStore) {
     this.#store = store;
+    refuseAfterClose(this);
   }
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const countedFrom = call.now();
-    const startedAt = this.#store.now();
-    const acquired = this.#store.acquire(request, enqueue);
-    if (acquired.status !== 'granted') return Promise.resolve(acquired);
-    const grant = grantOf(acquired.held, countedFrom, startedAt);
-    return Promise.resolve({ status: 'granted', grant });
+    const attempted = this.#store.acquire(request, enqueue);
+    if (attempted.status !== 'granted') return Promise.resolve(attempted);
+    return Promise.resolve({ status: 'granted', grant: grantOf(request, attempted, countedFrom) });
   }
 
   attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
     const countedFrom = call.now();
-    const startedAt = this.#store.now();
-    const all = this.#store.acquireMany(requests);
-    return Promise.resolve(all?.map((held) => grantOf(held, countedFrom, startedAt)));
+    const granted = this.#store.acquireMany(requests);
+    return Promise.resolve(granted?.map(([request, each]) => grantOf(request, each, countedFrom)));
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    return new Promise((resolve) => {
-      const { signal } = call;
-      const stop = (): void => resolve(undefined);
-      signal?.addEventListener('abort', stop, { once: true });
-      this.#store.listen(request, (held) => {
-        signal?.removeEventListener('abort', stop);
-        // Store and waiter share a process and a moment: the lease starts now.
-        resolve(grantOf(held, call.now(), held.since));
-      });
-      // Handed over between the attempt and this call: another attempt gets it.
-      const { acquisitionId } = request;
-      if (
-        !this.#store.queued(request.resource).some((entry) => entry.request.acquisitionId === acquisitionId)
-      ) {
-        stop();
-      }
-    });
+    const wait = new TurnWait();
+    const turn = wait.begin(call);
+    // Store and waiter share a process and a moment: the lease starts now.
+    const isQueued = this.#store.listen(request, (hold) => wait.end(grantOf(request, { hold }, call.now())));
+    // Handed off between the attempt and this call: another attempt gets it.
+    if (!isQueued) wait.end();
+    return turn;
   }
 
-  abandon(request: AcquireRequest): Promise<void> {
-    this.#store.forget(request.resource, request.acquisitionId);
-    return Promise.resolve();
+  abandon({ resource, acquisitionId }: AcquireRequest): Promise<void> {
+    return Promise.resolve(this.#store.abandon(resource, acquisitionId));
   }
 
   renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
-    return Promise.resolve(
-      items.map(({ grant: { request }, ttlMs }) =>
-        standingOf(this.#store.renew(request.resource, request.acquisitionId, ttlMs)),
-      ),
-    );
+    return Promise.resolve(items.map(({ grant, ttlMs }) => this.#store.renew(grant, ttlMs)));
   }
 
-  release(grant: Grant): Promise<'released' | 'not-held'> {
-    const { resource, acquisitionId } = grant.request;
-    return Promise.resolve(
-      this.#store.release(resource, acquisitionId) === undefined ? 'not-held' : 'released',
-    );
+  release({ request }: Grant): Promise<'released' | 'not-held'> {
+    const ended = this.#store.release(request.resource, request.acquisitionId);
+    return Promise.resolve(ended === undefined ? 'not-held' : 'released');
   }
 
-  inspect(resource: string): Promise<ResourceState> {
-    return Promise.resolve(this.#state(resource));
+  inspect(resource: string, _call?: Call, options?: InspectOptions): Promise<ResourceState> {
+    return Promise.resolve(this.#state(resource, options));
   }
 
   async *list(prefix: string): AsyncGenerator<ResourceState> {
@@ -119,15 +106,12 @@ class InProcessBackend implements MemoryBackend {
 
   forceRelease(resource: string, expectedId: string | undefined): Promise<readonly Holder[]> {
     const now = this.#store.now();
-    const ended = this.#store
-      .holders(resource)
-      .filter(({ request }) => expectedId === undefined || request.acquisitionId === expectedId);
-    for (const { request } of ended) this.#store.release(resource, request.acquisitionId);
-    return Promise.resolve(ended.map((held) => holderOf(held, now)));
+    const ended = this.#store.forceRelease(resource, expectedId);
+    return Promise.resolve(ended.map((hold) => toHolder(hold, now)));
   }
 
-  downgrade({ request }: Grant): Promise<Standing> {
-    return Promise.resolve(standingOf(this.#store.downgrade(request.resource, request.acquisitionId)));
+  downgrade(grant: Grant): Promise<Standing> {
+    return Promise.resolve(this.#store.downgrade(grant));
   }
 
   resize(resource: string, limit: number): Promise<{ readonly status: 'set' } | Conflict> {
@@ -135,6 +119,10 @@ class InProcessBackend implements MemoryBackend {
     return Promise.resolve(
       conflict === undefined ? { status: 'set' } : { status: 'conflict', with: conflict },
     );
+  }
+
+  ping(): Promise<void> {
+    return Promise.resolve();
   }
 
   isRetryable(): boolean {
@@ -145,51 +133,39 @@ class InProcessBackend implements MemoryBackend {
     return Promise.resolve();
   }
 
-  #state(resource: string): ResourceState {
+  #state(resource: string, { waiters }: InspectOptions = { waiters: true }): ResourceState {
     const now = this.#store.now();
+    const queued = waiters ? this.#store.queued(resource) : [];
     return {
       resource,
-      holders: this.#store.holders(resource).map((held) => holderOf(held, now)),
-      waiters: this.#store.queued(resource).map(({ request, since }) => ({
-        acquisitionId: request.acquisitionId,
-        mode: request.mode,
-        ...(request.label === undefined ? undefined : { label: request.label }),
+      holders: this.#store.holders(resource).map((hold) => toHolder(hold, now)),
+      waiters: queued.map(({ id, mode, label, since = now }) => ({
+        acquisitionId: id,
+        mode,
+        ...(label !== undefined && { label }),
         waitingForMs: now - since,
       })),
     };
   }
 }
 
-/** Of a lease that an earlier attempt with the same id was granted: what is left of it. */
+/** `left`: what remains of a lease that an earlier attempt with the same id was granted. */
 function grantOf(
-  { request, fencingToken, since, expiresAt }: HeldEntry,
+  request: AcquireRequest,
+  { hold, left }: { readonly hold: HoldRecord; readonly left?: number },
   countedFrom: number,
-  startedAt: number,
 ): Grant {
-  const grant = { request, fencingToken, countedFrom };
-  return since >= startedAt ? grant : { ...grant, validForMs: expiresAt - startedAt };
+  const grant = { request, fencingToken: BigInt(hold.token), countedFrom };
+  return left === undefined ? grant : { ...grant, validForMs: left };
 }
 
-function standingOf(standing: 'held' | 'absent' | 'other'): Standing {
-  switch (standing) {
-    case 'held':
-      return { status: 'held' };
-    case 'other':
-      return { status: 'lost', reason: 'taken-over' };
-    case 'absent':
-      return { status: 'lost', reason: 'force-released' };
-    default:
-      return standing satisfies never;
-  }
-}
-
-function holderOf({ request, fencingToken, since, expiresAt }: HeldEntry, now: number): Holder {
+function toHolder({ id, mode, label, token, since = 0, until = 0 }: HoldRecord, now: number): Holder {
   return {
-    acquisitionId: request.acquisitionId,
-    mode: request.mode,
-    ...(request.label === undefined ? undefined : { label: request.label }),
-    fencingToken,
+    acquisitionId: id,
+    mode,
+    ...(label !== undefined && { label }),
+    fencingToken: BigInt(token),
     heldForMs: now - since,
-    expiresInMs: expiresAt - now,
+    expiresInMs: until - now,
   };
 }

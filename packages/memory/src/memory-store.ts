@@ -1,213 +1,168 @@
-import type { AcquireRequest, LockMode } from '@locks/core';
-import { type HeldEntry, type QueuedEntry, Resource } from './resource.ts';
+import type { AcquireRequest, Grant, LockMode, Standing } from '@locks/core';
+import { MAX_TIMEOUT_MS } from '@locks/core/backend';
+import {
+  type Attempted,
+  type HoldRecord,
+  type LockRecord,
+  LockRules,
+  type WaiterRecord,
+} from '@locks/core/rules';
 
 /** A hold that expired and that nobody asked for again is forgotten at most this long after its end. */
 const SWEEP_MS = 60_000;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const FREE: LockRecord = { token: 0, holds: [], waiters: [] };
+/** Clients of this store live in this process: none of them dies, and every grant reaches its waiter. */
+const ONE_PROCESS = { client: 'this process' };
 
-/** What came of asking for a resource. */
-export type Acquired =
-  | { readonly status: 'granted'; readonly held: HeldEntry }
-  | { readonly status: 'contended' }
-  | { readonly status: 'conflict'; readonly with: LockMode };
+type MemoryGrant = Extract<Attempted, { status: 'granted' }>;
+type HandOffListener = (hold: HoldRecord) => void;
 
-const CONTENDED = { status: 'contended' } as const;
+interface MemoryResource {
+  readonly rules: LockRules;
+  /** Runs at the next end of a hold, while somebody waits for it. */
+  timer: NodeJS.Timeout | undefined;
+}
 
 /**
- * What the backends of one process share. A resource is here only while somebody holds it or waits for it; the fencing
- * token is one counter, so that it rises also for a resource that was forgotten.
+ * What the backends of one process share: the state of every resource that somebody holds or waits for. The fencing token is
+ * one counter for all, so that it rises also for a resource that was forgotten.
  */
 export class MemoryStore {
-  readonly #resources = new Map<string, Resource>();
-  #lastToken = 0n;
+  readonly #resources = new Map<string, MemoryResource>();
+  /** Of those who wait, by acquisition id. */
+  readonly #listeners = new Map<string, HandOffListener>();
+  #lastToken = 0;
   #sweeper: NodeJS.Timeout | undefined;
 
+  readonly #clock: { now(): number };
+
+  /** @param clock - in milliseconds; default: the process's monotonic one */
+  constructor(clock: { now(): number } = performance) {
+    this.#clock = clock;
+  }
+
   now(): number {
-    return performance.now();
+    return this.#clock.now();
+  }
+
+  /** Ends what is over by now. Needed where the clock was moved, of which timers know nothing. */
+  expireAll(): void {
+    for (const name of this.names()) this.#step(name, () => undefined);
   }
 
   names(): string[] {
     return [...this.#resources.keys()];
   }
 
-  /** The live holders. */
-  holders(name: string): HeldEntry[] {
-    return [...(this.#live(name)?.holders.values() ?? [])];
+  holders(name: string): readonly HoldRecord[] {
+    return this.#step(name, ({ holds }) => holds);
   }
 
-  queued(name: string): QueuedEntry[] {
-    return [...(this.#resources.get(name)?.queue.values() ?? [])];
+  queued(name: string): readonly WaiterRecord[] {
+    return this.#resources.get(name)?.rules.waiters ?? [];
   }
 
   /** Grants, or queues where asked to, or does nothing. */
-  acquire(request: AcquireRequest, enqueue: boolean): Acquired {
-    const { resource: name, acquisitionId, mode } = request;
-    // Before the resource is looked up again: the end of an expired hold may remove it.
-    const resource = this.#live(name) ?? this.#create(name);
-    const held = resource.holders.get(acquisitionId);
-    if (held !== undefined) return { status: 'granted', held };
-    if (request.steal === true) return { status: 'granted', held: this.#steal(name, resource, request) };
-    const waits = resource.queue.has(acquisitionId);
-    const conflict = waits ? undefined : resource.conflictWith(mode);
-    if (conflict !== undefined) return { status: 'conflict', with: conflict };
-    if (resource.admits(mode)) {
-      return { status: 'granted', held: this.#grant(name, resource, request) };
-    }
-    if (enqueue && !waits) {
-      resource.queue.set(acquisitionId, { request, since: this.now(), wake: undefined });
-    }
-    this.#watchExpiry(name, resource);
-    this.#tidy(name, resource);
-    return CONTENDED;
+  acquire(request: AcquireRequest, enqueue: boolean): Attempted {
+    return this.#step(request.resource, (rules) => rules.attempt(request, request.ttlMs, enqueue));
   }
 
-  /** Every one of them, or none. */
-  acquireMany(requests: readonly AcquireRequest[]): HeldEntry[] | undefined {
-    const free = requests.every(({ resource: name, acquisitionId, mode }) => {
-      const resource = this.#live(name);
-      if (resource === undefined || resource.holders.has(acquisitionId)) return true;
-      return resource.conflictWith(mode) === undefined && resource.admits(mode);
-    });
-    if (!free) return undefined;
+  /** Grants every one of the requests, or none. */
+  acquireMany(
+    requests: readonly AcquireRequest[],
+  ): readonly (readonly [AcquireRequest, MemoryGrant])[] | undefined {
+    const canBeGranted = ({ resource, acquisitionId, mode }: AcquireRequest): boolean =>
+      this.#step(
+        resource,
+        (rules) =>
+          rules.holdOf(acquisitionId) !== undefined ||
+          (rules.conflictWith(mode) === undefined && rules.admits(mode)),
+      );
+    if (!requests.every(canBeGranted)) return undefined;
     return requests.flatMap((request) => {
-      const acquired = this.acquire(request, false);
-      return acquired.status === 'granted' ? [acquired.held] : [];
+      const attempted = this.acquire(request, false);
+      return attempted.status === 'granted' ? [[request, attempted]] : [];
     });
   }
 
-  /** Listens for the hand-off to a queued id. */
-  listen(request: AcquireRequest, wake: (held: HeldEntry) => void): void {
-    const entry = this.#resources.get(request.resource)?.queue.get(request.acquisitionId);
-    if (entry !== undefined) entry.wake = wake;
+  /** Calls `handedOff` when the lock is handed to a queued acquisition; gives `false` if that is not queued. */
+  listen({ resource: name, acquisitionId }: AcquireRequest, handedOff: HandOffListener): boolean {
+    const isQueued = this.#resources.get(name)?.rules.isQueued(acquisitionId) ?? false;
+    if (isQueued) this.#listeners.set(acquisitionId, handedOff);
+    return isQueued;
   }
 
-  renew(name: string, acquisitionId: string, ttlMs: number): 'held' | 'absent' | 'other' {
-    const resource = this.#live(name);
-    const held = resource?.holders.get(acquisitionId);
-    if (resource === undefined || held === undefined) return this.#gone(resource);
-    held.expiresAt = this.now() + ttlMs;
-    this.#watchExpiry(name, resource);
-    return 'held';
+  renew({ request: { resource, acquisitionId }, fencingToken }: Grant, ttlMs: number): Standing {
+    return this.#step(resource, (rules) => rules.renew(acquisitionId, Number(fencingToken), ttlMs));
   }
 
-  /** From exclusive to shared without a moment in which it is free. */
-  downgrade(name: string, acquisitionId: string): 'held' | 'absent' | 'other' {
-    const resource = this.#live(name);
-    const held = resource?.holders.get(acquisitionId);
-    if (resource === undefined || held === undefined) return this.#gone(resource);
-    held.request = { ...held.request, mode: { kind: 'shared' } };
-    this.#serve(name, resource);
-    return 'held';
+  downgrade({ request: { resource, acquisitionId }, fencingToken }: Grant): Standing {
+    return this.#step(resource, (rules) => rules.downgrade(acquisitionId, Number(fencingToken)));
   }
 
-  /** Another limit for the permits that live; gives the mode that it conflicts with. */
+  /** Gives a mode that permits conflict with, if one lives on the resource. */
   resize(name: string, limit: number): LockMode | undefined {
-    const resource = this.#live(name);
-    const [held] = [...(resource?.holders.values() ?? []), ...(resource?.queue.values() ?? [])];
-    if (resource === undefined || held === undefined) return undefined;
-    if (held.request.mode.kind !== 'permit') return held.request.mode;
-    resource.resize(limit);
-    this.#serve(name, resource);
-    return undefined;
+    return this.#step(name, (rules) => rules.resize(limit));
   }
 
-  /** Only the holder's own id frees its hold; those in line who fit now get theirs in the same step. */
-  release(name: string, acquisitionId: string): HeldEntry | undefined {
-    const resource = this.#live(name);
-    const held = resource?.holders.get(acquisitionId);
-    if (resource === undefined || held === undefined) return undefined;
-    resource.holders.delete(acquisitionId);
-    this.#serve(name, resource);
-    return held;
+  release(name: string, acquisitionId: string): HoldRecord | undefined {
+    return this.#step(name, (rules) => rules.release(acquisitionId));
   }
 
-  /** Afterwards the id neither holds nor waits. */
-  forget(name: string, acquisitionId: string): void {
-    const resource = this.#live(name);
-    if (resource === undefined) return;
-    resource.queue.delete(acquisitionId);
-    resource.holders.delete(acquisitionId);
-    // One that could not be served held back those behind it.
-    this.#serve(name, resource);
+  forceRelease(name: string, acquisitionId: string | undefined): readonly HoldRecord[] {
+    return this.#step(name, (rules) => rules.forceRelease(acquisitionId));
   }
 
-  #create(name: string): Resource {
-    const resource = new Resource();
+  abandon(name: string, acquisitionId: string): void {
+    this.#listeners.delete(acquisitionId);
+    this.#step(name, (rules) => rules.abandon(acquisitionId));
+  }
+
+  /** Takes one step on what the resource is now, and notifies those to whom the step handed the lock. */
+  #step<T>(name: string, step: (rules: LockRules) => T): T {
+    const resource = this.#resources.get(name) ?? {
+      rules: new LockRules(FREE, ONE_PROCESS),
+      timer: undefined,
+    };
+    const { rules } = resource;
+    const now = this.now();
+    rules.token = this.#lastToken;
+    rules.expire(now);
+    rules.serve();
+    const result = step(rules);
+    // A waiter counts its lease from the delivery: the store's own count must begin no earlier (docs/spec.md §1.2).
+    rules.commit(rules.handedOff.length === 0 ? now : this.now());
+    this.#lastToken = rules.token;
+    this.#keepOrForget(name, resource);
+    if (rules.handedOff.length > 0) this.#deliver(rules.handedOff.splice(0));
+    return result;
+  }
+
+  #deliver(handedOff: readonly HoldRecord[]): void {
+    for (const hold of handedOff) {
+      const listener = this.#listeners.get(hold.id);
+      this.#listeners.delete(hold.id);
+      listener?.(hold);
+    }
+  }
+
+  #keepOrForget(name: string, resource: MemoryResource): void {
+    const { rules } = resource;
+    clearTimeout(resource.timer);
+    if (rules.isIdle) return void this.#resources.delete(name);
     this.#resources.set(name, resource);
     this.#sweepLater();
-    return resource;
-  }
-
-  /** The resource without the holds that are over. */
-  #live(name: string): Resource | undefined {
-    const resource = this.#resources.get(name);
-    if (resource === undefined) return undefined;
-    const now = this.now();
-    let ended = false;
-    for (const [id, { expiresAt }] of resource.holders) {
-      if (expiresAt <= now) ended = resource.holders.delete(id);
-    }
-    if (ended) this.#serve(name, resource);
-    return this.#resources.get(name);
-  }
-
-  #gone(resource: Resource | undefined): 'absent' | 'other' {
-    return resource === undefined || resource.holders.size === 0 ? 'absent' : 'other';
-  }
-
-  #steal(name: string, resource: Resource, request: AcquireRequest): HeldEntry {
-    resource.holders.clear();
-    resource.queue.delete(request.acquisitionId);
-    return this.#grant(name, resource, request);
-  }
-
-  #grant(name: string, resource: Resource, request: AcquireRequest): HeldEntry {
-    this.#lastToken += 1n;
-    const since = this.now();
-    const held = { request, fencingToken: this.#lastToken, since, expiresAt: since + request.ttlMs };
-    resource.holders.set(request.acquisitionId, held);
-    this.#watchExpiry(name, resource);
-    return held;
-  }
-
-  /** Grants to the head of the queue, and to its neighbours, while they fit (docs/spec.md §15.2). */
-  #serve(name: string, resource: Resource): void {
-    for (let { next } = resource; next !== undefined; { next } = resource) {
-      const { request, wake } = next;
-      resource.queue.delete(request.acquisitionId);
-      const held = this.#grant(name, resource, request);
-      wake?.(held);
-    }
-    this.#watchExpiry(name, resource);
-    this.#tidy(name, resource);
-  }
-
-  /** While somebody waits, the end of an abandoned hold must be noticed by itself. */
-  #watchExpiry(name: string, resource: Resource): void {
-    clearTimeout(resource.expiry);
-    resource.expiry = undefined;
-    if (resource.holders.size === 0 || resource.queue.size === 0) return;
-    const delay = Math.min(Math.ceil(resource.nextExpiry - this.now()) + 1, LONGEST_TIMER_MS);
-    resource.expiry = setTimeout(() => {
-      resource.expiry = undefined;
-      if (this.#live(name) === resource) this.#watchExpiry(name, resource);
-    }, delay);
-    resource.expiry.unref();
+    if (rules.waiting === 0 || rules.nextEnd === Infinity) return;
+    // The end of an abandoned hold must be noticed by itself.
+    const delay = Math.min(Math.max(0, Math.ceil(rules.nextEnd - this.now())) + 1, MAX_TIMEOUT_MS);
+    resource.timer = setTimeout(() => this.#step(name, () => undefined), delay).unref();
   }
 
   #sweepLater(): void {
     if (this.#sweeper !== undefined) return;
     this.#sweeper = setTimeout(() => {
       this.#sweeper = undefined;
-      for (const name of this.#resources.keys()) this.#live(name);
-      if (this.#resources.size > 0) this.#sweepLater();
-    }, SWEEP_MS);
-    this.#sweeper.unref();
-  }
-
-  #tidy(name: string, resource: Resource): void {
-    if (!resource.isIdle) return;
-    clearTimeout(resource.expiry);
-    this.#resources.delete(name);
+      this.expireAll();
+    }, SWEEP_MS).unref();
   }
 }

@@ -57,7 +57,7 @@ test('a waiter is handed the lease the moment it is released', async () => {
   expect(await turn).toMatchObject({ request: { acquisitionId: 'waiter' } });
 });
 
-test('a lease handed over before its waiter listens is found by another attempt', async () => {
+test('a lease that is handed off before its waiter listens is found by another attempt', async () => {
   const backend = memoryBackend();
   const holder = granted(await backend.attempt(request('a', 'holder'), true, call));
   await backend.attempt(request('a', 'waiter'), true, call);

@@ -1,7 +1,9 @@
+import { withTimeLimit } from '@locks/core/backend';
 import type { Pool, PoolConnection } from 'mysql2';
-import { isCollision, NoAnswerError } from './mysql-error.ts';
+import { ConnectionQueue, type Urgency, URGENT } from './connection-queue.ts';
+import { isCollision, MysqlNoAnswerError } from './mysql-error.ts';
 
-/** A row as it came, column by column; nothing of the user's settings about types is applied. */
+/** A row as the server sent it, column by column, whatever the settings of the pool say about types. */
 export type Cells = readonly Buffer[];
 
 export interface WriteResult {
@@ -11,28 +13,28 @@ export interface WriteResult {
   readonly value: number;
 }
 
-/** One connection of the pool, for as long as it is lent. */
-export interface Session {
+/** A connection of the pool, while it is lent. */
+export interface MysqlSession {
   write(sql: string): Promise<WriteResult>;
   read(sql: string): Promise<readonly Cells[]>;
 }
 
-const lateAnswerMs = 1_000;
-const longestPauseMs = 40;
-const mostCollisions = 8;
+const LATE_ANSWER_MS = 1_000;
+const MAX_PAUSE_MS = 40;
+const MAX_COLLISIONS = 8;
 /** A flag of the server's answers: the connection has a transaction that is not over. */
-const inTransaction = 1;
+const IN_TRANSACTION = 1;
 
 /**
  * The pool, with a limit of time on everything. Each statement is a transaction of its own, whatever `autocommit` says, and is
  * repeated when it collided with another (docs/backends/mysql.md).
  */
 export class Connections {
-  readonly #pool: () => Pool;
+  readonly #queue: ConnectionQueue;
   readonly #limitMs: number;
 
   constructor(pool: () => Pool, limitMs: number) {
-    this.#pool = pool;
+    this.#queue = new ConnectionQueue(pool);
     this.#limitMs = limitMs;
   }
 
@@ -45,58 +47,55 @@ export class Connections {
   }
 
   /** Runs `work` on one connection; all of it again when it collided with somebody else's transaction. */
-  async session<T>(withinMs: number, work: (session: Session) => Promise<T>): Promise<T> {
-    // Beyond the call's own end: a grant that comes too late must be heard of, for it is to be given back.
-    const endsAt = performance.now() + Math.min(Math.max(withinMs, lateAnswerMs), this.#limitMs);
+  async session<T>(
+    withinMs: number,
+    work: (session: MysqlSession) => Promise<T>,
+    urgency: Urgency = URGENT,
+  ): Promise<T> {
+    // Some time beyond the end of the call: a grant that comes too late is noticed, and abandoned.
+    const endsAt = performance.now() + Math.min(Math.max(withinMs, LATE_ANSWER_MS), this.#limitMs);
     for (let collisions = 1; ; collisions += 1) {
       try {
-        return await this.#once(endsAt, work);
+        return await this.#once(endsAt, work, urgency);
       } catch (error) {
-        if (!isCollision(error) || collisions >= mostCollisions) throw error;
+        if (!isCollision(error) || collisions >= MAX_COLLISIONS) throw error;
         // The server chose this one to give way: after a random pause the two do not meet again.
-        const pauseMs = Math.random() * Math.min(2 ** collisions, longestPauseMs);
+        const pauseMs = Math.random() * Math.min(2 ** collisions, MAX_PAUSE_MS);
         if (performance.now() + pauseMs >= endsAt) throw error;
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
     }
   }
 
-  async #once<T>(endsAt: number, work: (session: Session) => Promise<T>): Promise<T> {
-    const lent = new LentConnection(await this.#connect(endsAt), endsAt);
+  async #once<T>(endsAt: number, work: (session: MysqlSession) => Promise<T>, urgency: Urgency): Promise<T> {
+    const lent = new LentConnection(await this.#connect(endsAt, urgency), endsAt);
     try {
       const result = await work(lent);
-      await lent.giveBack();
+      await lent.returnToPool();
       return result;
     } catch (error) {
-      await lent.giveBack().catch(() => lent.destroy());
+      await lent.returnToPool().catch(() => lent.destroy());
       throw error;
+    } finally {
+      this.#queue.returned();
     }
   }
 
-  #connect(endsAt: number): Promise<PoolConnection> {
-    return new Promise((resolve, reject) => {
-      let waiting = true;
-      const timer = setTimeout(() => {
-        waiting = false;
-        reject(new NoAnswerError('no connection of the pool came free, or none could be made, in time'));
-      }, leftUntil(endsAt));
-      this.#pool().getConnection((error, connection) => {
-        clearTimeout(timer);
-        if (!waiting) {
-          if (!error) connection.release();
-        } else if (error) reject(error);
-        else resolve(connection);
-      });
+  #connect(endsAt: number, urgency: Urgency): Promise<PoolConnection> {
+    const request = this.#queue.request(urgency);
+    return withTimeLimit(request.connection, leftUntil(endsAt), () => {
+      request.withdraw();
+      throw new MysqlNoAnswerError('no connection of the pool came free, or none could be made, in time');
     });
   }
 }
 
-class LentConnection implements Session {
+class LentConnection implements MysqlSession {
   readonly #connection: PoolConnection;
   readonly #endsAt: number;
   #open = true;
   #mustCommit = false;
-  /** A statement failed, and nothing since has told. */
+  /** A statement failed, and no later answer has said whether its transaction is over. */
   #mayBeInTransaction = false;
 
   constructor(connection: PoolConnection, endsAt: number) {
@@ -110,21 +109,21 @@ class LentConnection implements Session {
       readonly insertId: number | string;
       readonly serverStatus: number;
     };
-    this.#mustCommit = (header.serverStatus & inTransaction) !== 0;
+    this.#mustCommit = (header.serverStatus & IN_TRANSACTION) !== 0;
     this.#mayBeInTransaction = false;
     return { rows: Number(header.affectedRows), value: Number(header.insertId) };
   }
 
-  /** The last column must be `@@autocommit`: the answer to a query does not tell otherwise. */
+  /** The last column must be `@@autocommit`: otherwise the answer to a query does not say it. */
   async read(sql: string): Promise<readonly Cells[]> {
     const rows = (await this.#query(sql)) as Buffer[][];
-    // Without autocommit this began a transaction: left open, the next read would see the same old state.
+    // Without autocommit the query began a transaction: if it stayed open, the next read would see the same old state.
     if (rows.some((cells) => cells.at(-1)?.toString() === '0')) this.#mustCommit = true;
     if (rows.length > 0) this.#mayBeInTransaction = false;
     return rows;
   }
 
-  async giveBack(): Promise<void> {
+  async returnToPool(): Promise<void> {
     if (!this.#open) return;
     if (this.#mustCommit || this.#mayBeInTransaction) await this.write('COMMIT');
     this.#open = false;
@@ -137,19 +136,19 @@ class LentConnection implements Session {
   }
 
   #query(sql: string): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        // Its answer may still come, and would be taken for that of the next statement.
-        this.destroy();
-        reject(new NoAnswerError('the server did not answer in time'));
-      }, leftUntil(this.#endsAt));
-      this.#connection.query({ sql, rowsAsArray: true, typeCast: asBuffer }, (error, result) => {
-        clearTimeout(timer);
+    const answer = new Promise((resolve, reject) => {
+      const options = { sql, rowsAsArray: true, nestTables: false, typeCast: asBuffer };
+      this.#connection.query(options, (error, result) => {
         if (!error) return resolve(result);
         // Without autocommit only the statement is undone: its transaction goes on, with the rows that it locked.
         this.#mayBeInTransaction = true;
         reject(error);
       });
+    });
+    return withTimeLimit(answer, leftUntil(this.#endsAt), () => {
+      // The answer may still come, and would be taken for that of the next statement.
+      this.destroy();
+      throw new MysqlNoAnswerError('the server did not answer in time');
     });
   }
 }
@@ -158,7 +157,7 @@ function asBuffer(field: { buffer(): Buffer | null }): Buffer | null {
   return field.buffer();
 }
 
-/** A stalled event loop comes back late. */
+/** Never negative, also after the event loop stood still. */
 function leftUntil(endsAt: number): number {
   return Math.max(0, endsAt - performance.now());
 }

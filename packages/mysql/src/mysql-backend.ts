@@ -12,22 +12,24 @@ import type {
   ResourceState,
   Standing,
 } from '@locks/core/backend';
+import { refuseAfterClose } from '@locks/core/backend';
+import { PRIORITIES } from './connection-queue.ts';
 import { Connections } from './connections.ts';
-import { Desks } from './desks.ts';
-import type { Attempted } from './draft.ts';
-import { isRetryableError } from './mysql-error.ts';
-import { checkOptions, type CheckedOptions, type MysqlBackendOptions } from './options.ts';
+import { liveState, toHolder } from './live-state.ts';
+import { isRetryableError, QueueFullError } from './mysql-error.ts';
+import { MysqlLocalWaiters } from './mysql-local-waiters.ts';
+import { MysqlStatements } from './mysql-statements.ts';
+import { MysqlStore, ownLimit, unhurried } from './mysql-store.ts';
+import { type CheckedMysqlOptions, checkOptions, type MysqlBackendOptions } from './options.ts';
 import { OwnPool } from './own-pool.ts';
 import { Renewals } from './renewals.ts';
+import { micros } from './row-decision.ts';
+import { RowWriters } from './row-writers.ts';
 import { Schema } from './schema.ts';
-import { Statements } from './statements.ts';
-import { Store } from './store.ts';
 import { Sweeper } from './sweeper.ts';
 import { tablesOf } from './tables.ts';
 import { takeMany } from './take-many.ts';
-import { takenGrant, takenState } from './taken.ts';
-import { liveState, toHolder } from './views.ts';
-import { WaitingLine } from './waiting-line.ts';
+import { takenGrant, takenRow } from './taken-row.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -41,16 +43,18 @@ const capabilities = {
 
 export type MysqlCapabilities = typeof capabilities;
 
-const listPage = 64;
-const goodbyeMs = 1_000;
+const LIST_PAGE = 64;
+const LEAVE_LIMIT_MS = 1_000;
 
+// setup: import { createLocks } from '@locks/core'; import { mysqlBackend } from '@locks/mysql'; import mysql from 'mysql2/promise';
+// setup: declare function work(): Promise<void>;
 /**
  * Locks in a table of MySQL (8.0 or later) or MariaDB (10.5 or later). The tables are made at the first call; constructing does
  * no I/O.
  *
  * @example
  * ```ts
- * const locks = createLocks(mysqlBackend({ pool: mysql.createPool(process.env.MYSQL_URL) }));
+ * const locks = createLocks(mysqlBackend({ pool: mysql.createPool('mysql://app@db/shop') }));
  * await locks.lock('nightly-report').run(work);
  * ```
  *
@@ -66,100 +70,117 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
   readonly capabilities = capabilities;
   readonly #client = randomBytes(9).toString('base64url');
   readonly #ownPool: OwnPool | undefined;
-  readonly #store: Store;
-  readonly #desks: Desks;
-  readonly #line: WaitingLine;
+  readonly #store: MysqlStore;
+  readonly #writers: RowWriters;
+  readonly #waiters: MysqlLocalWaiters;
   readonly #renewals: Renewals;
   readonly #sweeper: Sweeper;
   #closing: Promise<void> | undefined;
 
-  constructor({ pool, uri, ...options }: CheckedOptions) {
+  constructor({ pool, uri, ...options }: CheckedMysqlOptions) {
     const own = uri === undefined ? undefined : new OwnPool(uri);
     this.#ownPool = own;
     const connections = new Connections(() => pool ?? (own as OwnPool).get(), options.statementTimeoutMs);
-    const statements = new Statements(tablesOf(options.tablePrefix, options.database));
-    this.#store = new Store(
+    const statements = new MysqlStatements(tablesOf(options.tablePrefix, options.database));
+    this.#store = new MysqlStore(
       connections,
       statements,
-      new Schema(connections, statements, options.createTables),
+      new Schema(connections, statements, options.createTables, options.statementTimeoutMs),
     );
-    this.#desks = new Desks(this.#store, this.#client);
-    this.#line = new WaitingLine(this.#store, this.#desks, this.#client, options.maxPollMs);
-    this.#desks.serveLine(this.#line);
-    this.#renewals = new Renewals(this.#store, this.#desks);
-    this.#sweeper = new Sweeper(this.#store, this.#desks);
+    this.#writers = new RowWriters(this.#store, this.#client);
+    this.#waiters = new MysqlLocalWaiters(this.#store, this.#writers, this.#client, options.maxPollMs);
+    this.#writers.connect(this.#waiters);
+    this.#renewals = new Renewals(this.#store, this.#writers);
+    this.#sweeper = new Sweeper(this.#store, this.#writers);
+    refuseAfterClose(this);
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const { resource, acquisitionId } = request;
-    const isWanted = (): boolean => this.#desks.get(resource)?.givenUp.has(acquisitionId) !== true;
-    const attempted = this.#desks.submit<Attempt>(
+    const isWanted = (): boolean => this.#writers.get(resource)?.abandoned.has(acquisitionId) !== true;
+    const attempted = this.#writers.submit<Attempt | QueueFullError>(
       resource,
       call,
-      (draft, { sentAt }) =>
-        isWanted() ? attemptOf(draft.attempt(request, enqueue), request, sentAt) : { status: 'contended' },
-      (attempt, desk) => {
+      (decision, { sentAt }) => {
+        if (!isWanted()) return { status: 'contended' };
+        const attempted = decision.attempt(request, micros(request.ttlMs), enqueue);
+        if ('isFull' in attempted) return new QueueFullError(decision.waiting, this.#store.packetBytes);
+        if (attempted.status !== 'granted') return attempted;
+        const grant = takenGrant(request, attempted.hold.token, sentAt);
+        if (attempted.left === undefined) return { status: 'granted', grant };
+        return { status: 'granted', grant: { ...grant, validForMs: attempted.left / 1_000 } };
+      },
+      (attempt, writer) => {
+        if (attempt instanceof QueueFullError) return;
         if (attempt.status === 'granted') {
-          desk.own.add(acquisitionId);
-          this.#line.left(request);
+          writer.own.add(acquisitionId);
+          this.#waiters.left(request);
           this.#sweeper.wake();
         } else if (attempt.status === 'contended' && enqueue && isWanted()) {
-          desk.own.add(acquisitionId);
-          this.#line.enqueued(request);
+          writer.own.add(acquisitionId);
+          this.#waiters.enqueued(request);
         }
       },
-      async (sentAt) => {
-        const taken = await this.#store.take(request, call, isWanted);
+      async (sentAt, urgency) => {
+        const taken = await this.#store.take(request, unhurried(call, urgency), isWanted);
         if (taken === undefined) return undefined;
         const grant = takenGrant(request, taken.token, sentAt);
-        const state = takenState(request, taken.version, taken.token);
-        return { state, result: { status: 'granted', grant } };
+        const row = takenRow(request, taken.version, taken.token);
+        return { row, result: { status: 'granted', grant } };
       },
       enqueue,
     );
-    const desk = this.#desks.get(resource);
-    desk?.attempting.add(acquisitionId);
+    const writer = this.#writers.get(resource);
+    writer?.attempting.add(acquisitionId);
+    let attempt: Attempt | QueueFullError;
     try {
-      return await attempted;
+      attempt = await attempted;
     } catch (error) {
-      // It may be in the queue now: its place is kept until core attempts again (docs/spec.md §2.1), or is silent for long.
-      if (enqueue && desk?.givenUp.has(acquisitionId) !== true) this.#line.enqueued(request);
+      // The acquisition may be in the queue now. It stays there until core attempts again (docs/spec.md §2.1), or is silent for
+      // long.
+      if (enqueue && writer?.abandoned.has(acquisitionId) !== true) this.#waiters.enqueued(request);
       throw error;
     } finally {
-      desk?.attempting.delete(acquisitionId);
+      writer?.attempting.delete(acquisitionId);
     }
+    if (attempt instanceof QueueFullError) throw attempt;
+    return attempt;
   }
 
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
-    const grants = await takeMany(this.#store, this.#desks, requests, call);
+    const grants = await takeMany(this.#store, this.#writers, requests, call);
     if (grants !== undefined) this.#sweeper.wake();
     return grants;
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    return this.#line.awaitTurn(request, call);
+    return this.#waiters.awaitTurn(request, call);
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
-    // First here, whatever becomes of the write: what nobody waits for is cleared at the next look.
-    this.#line.left(request);
+    // The waiter leaves here first, whatever becomes of the write: the next poll clears what nobody waits for.
+    this.#waiters.left(request);
     const { resource, acquisitionId } = request;
-    const given = this.#desks.submit(
+    const given = this.#writers.submit(
       resource,
       call,
-      (draft) => {
-        // It hangs on the state of now: an attempt that got no answer may have come in meanwhile.
-        if (!draft.knows(acquisitionId)) draft.needsFresh = true;
-        draft.abandon(acquisitionId);
+      (decision) => {
+        // An attempt that got no answer may have been written since the row was read.
+        const isKnown = decision.holdOf(acquisitionId) !== undefined || decision.isQueued(acquisitionId);
+        if (!isKnown) decision.needsFresh = true;
+        decision.abandon(acquisitionId);
       },
-      (_, desk) => {
-        desk.own.delete(acquisitionId);
-        this.#line.left(request);
+      (_, writer) => {
+        writer.own.delete(acquisitionId);
+        this.#waiters.left(request);
       },
+      undefined,
+      false,
+      PRIORITIES.abandon,
     );
-    const desk = this.#desks.get(resource);
-    desk?.givenUp.add(acquisitionId);
-    await given.finally(() => desk?.givenUp.delete(acquisitionId));
+    const writer = this.#writers.get(resource);
+    writer?.abandoned.add(acquisitionId);
+    await given.finally(() => writer?.abandoned.delete(acquisitionId));
   }
 
   renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
@@ -168,57 +189,61 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
 
   release({ request }: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
     const { acquisitionId } = request;
-    return this.#desks.submit<'released' | 'not-held' | 'unknown'>(
+    return this.#writers.submit<'released' | 'not-held' | 'unknown'>(
       request.resource,
       call,
-      (draft, { ambiguous }) => {
-        if (draft.release(acquisitionId)) return 'released';
-        draft.needsFresh = true;
+      (decision, { ambiguous }) => {
+        if (decision.release(acquisitionId) !== undefined) return 'released';
+        decision.needsFresh = true;
         return ambiguous ? 'unknown' : 'not-held';
       },
-      (_, desk) => desk.own.delete(acquisitionId),
+      (_, writer) => writer.own.delete(acquisitionId),
     );
   }
 
   downgrade({ request, fencingToken }: Grant, call: Call): Promise<Standing> {
-    return this.#desks.submit<Standing>(request.resource, call, (draft) => {
-      draft.needsFresh = true;
-      return draft.downgrade(request.acquisitionId, Number(fencingToken));
+    return this.#writers.submit<Standing>(request.resource, call, (decision) => {
+      decision.needsFresh = true;
+      return decision.downgrade(request.acquisitionId, Number(fencingToken));
     });
   }
 
   resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
-    return this.#desks.submit<{ readonly status: 'set' } | Conflict>(resource, call, (draft) => {
-      draft.needsFresh = true;
-      const conflict = draft.resize(limit);
+    return this.#writers.submit<{ readonly status: 'set' } | Conflict>(resource, call, (decision) => {
+      decision.needsFresh = true;
+      const conflict = decision.resize(limit);
       return conflict === undefined ? { status: 'set' } : { status: 'conflict', with: conflict };
     });
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceState> {
-    const snapshot = await this.#store.snapshot([resource], [], call);
-    return liveState(resource, snapshot.states.get(resource), snapshot, this.#client);
+    const snapshot = await this.#store.snapshot([resource], [], unhurried(call));
+    return liveState(resource, snapshot.rows.get(resource), snapshot, this.#client);
+  }
+
+  async ping(call: Call): Promise<void> {
+    await this.#store.read('SELECT 1', call);
   }
 
   async *list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
     const { statements } = this.#store;
     let after: Buffer | undefined;
     for (;;) {
-      const page = statements.page(Buffer.from(prefix), after, listPage);
-      const snapshot = statements.snapshot(await this.#store.read(page, call));
-      for (const [resource, found] of snapshot.states) {
+      const page = statements.page(Buffer.from(prefix), after, LIST_PAGE);
+      const snapshot = statements.snapshot(await this.#store.read(page, unhurried(call)));
+      for (const [resource, found] of snapshot.rows) {
         const state = liveState(resource, found, snapshot, this.#client);
         if (state.holders.length + state.waiters.length > 0) yield state;
         after = Buffer.from(resource);
       }
-      if (snapshot.states.size < listPage) return;
+      if (snapshot.rows.size < LIST_PAGE) return;
     }
   }
 
   forceRelease(resource: string, expectedId: string | undefined, call: Call): Promise<readonly Holder[]> {
-    return this.#desks.submit(resource, call, (draft) => {
-      draft.needsFresh = true;
-      return draft.forceRelease(expectedId).map((hold) => toHolder(hold, draft.now));
+    return this.#writers.submit(resource, call, (decision) => {
+      decision.needsFresh = true;
+      return decision.forceRelease(expectedId).map((hold) => toHolder(hold, decision.now));
     });
   }
 
@@ -232,30 +257,13 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
   }
 
   async #close(): Promise<void> {
-    this.#line.close();
+    this.#waiters.close();
     this.#sweeper.stop();
-    if (this.#line.hasBeaten) {
-      const now = (): number => performance.now();
-      const goodbye = this.#store.statements.leave(this.#client);
-      // A courtesy: without it others find out by the silence.
-      await this.#store.write(goodbye, { now, deadline: now() + goodbyeMs }).catch(() => undefined);
+    if (this.#waiters.hasBeaten) {
+      const leave = this.#store.statements.leave(this.#client);
+      // A courtesy: without it others notice the end of this client by its silence.
+      await this.#store.write(leave, ownLimit(LEAVE_LIMIT_MS)).catch(() => undefined);
     }
     await this.#ownPool?.end();
-  }
-}
-
-function attemptOf(attempted: Attempted, request: AcquireRequest, sentAt: number): Attempt {
-  switch (attempted.status) {
-    case 'granted': {
-      const grant = takenGrant(request, attempted.hold.token, sentAt);
-      if (attempted.left === undefined) return { status: 'granted', grant };
-      return { status: 'granted', grant: { ...grant, validForMs: attempted.left / 1_000 } };
-    }
-    case 'contended':
-      return { status: 'contended' };
-    case 'conflict':
-      return { status: 'conflict', with: attempted.with };
-    default:
-      return attempted satisfies never;
   }
 }

@@ -1,16 +1,36 @@
+import { NoAnswerError } from '@locks/core/backend';
+
 /** The server did not answer in time; its connection was given up. */
-export class NoAnswerError extends Error {
-  override readonly name = 'NoAnswerError';
+export class MysqlNoAnswerError extends NoAnswerError {
   readonly code = 'NO_ANSWER';
 }
 
-/** One of the two was undone by the server, or gave up waiting for the other: nothing of it happened. */
-const collisions = new Set([1205, 1213]);
+/** The tables could not be migrated yet, most often because another client migrates them. */
+export class MigrationError extends Error {
+  override readonly name = 'MigrationError';
+  readonly code = 'NOT_MIGRATED';
+}
 
-/** That the same call may succeed later, on this server or the one that takes its place. */
-const passing = new Set([
-  ...collisions,
-  // Too many connections; of one user.
+/** The row of a resource has no room for one more. */
+export class QueueFullError extends Error {
+  override readonly name = 'QueueFullError';
+  readonly code = 'QUEUE_FULL';
+
+  constructor(waiting: number, packetBytes: number) {
+    super(
+      `the queue is full: ${waiting} wait, and one more does not fit into the row, which is bounded by the server's ` +
+        `max_allowed_packet of ${packetBytes} bytes`,
+    );
+  }
+}
+
+/** Two transactions collided: the server undid this one, or it gave up waiting for the other. Nothing of it happened. */
+const COLLISIONS = new Set([1205, 1213]);
+
+/** After these errors the same call may succeed, on this server or the one that takes its place. */
+const PASSING = new Set([
+  ...COLLISIONS,
+  // Too many connections, in all or of one user.
   1040,
   1203,
   1226,
@@ -33,17 +53,17 @@ const passing = new Set([
   1290,
   1792,
   1836,
-  // The tables are gone: they are made again.
+  // The tables are missing: they are made again.
   1146,
   // Galera: the node is not ready.
   1047,
-  // Interrupted by a limit on the time of statements.
+  // The time limit of statements was over.
   1028,
   1969,
   3024,
 ]);
 
-const passingCodes = new Set([
+const PASSING_CODES = new Set([
   'NO_ANSWER',
   'PROTOCOL_CONNECTION_LOST',
   'PROTOCOL_SEQUENCE_TIMEOUT',
@@ -67,7 +87,7 @@ interface MaybeMysqlError {
 }
 
 export function isCollision(error: unknown): boolean {
-  return collisions.has((error as MaybeMysqlError | null)?.errno as number);
+  return COLLISIONS.has((error as MaybeMysqlError | null)?.errno as number);
 }
 
 export function isOverflow(error: unknown): boolean {
@@ -81,7 +101,7 @@ export function isMissingTable(error: unknown): boolean {
 /** Whether the connection broke, so that nobody knows whether the statement ran. */
 export function isBroken(error: unknown): boolean {
   const { code, message } = (error ?? {}) as MaybeMysqlError;
-  if (passingCodes.has(code as string)) return true;
+  if (PASSING_CODES.has(code as string)) return true;
   // mysql2 has no code for a pooled connection that was closed since it was last used.
   return typeof message === 'string' && /connection is in closed state|Connection lost/i.test(message);
 }
@@ -89,7 +109,8 @@ export function isBroken(error: unknown): boolean {
 export function isRetryableError(error: unknown): boolean {
   if (isBroken(error)) return true;
   const { errno, message } = (error ?? {}) as MaybeMysqlError;
-  if (passing.has(errno as number)) return true;
-  // A pool that does not queue.
+  if (error instanceof MigrationError) return true;
+  if (PASSING.has(errno as number)) return true;
+  // The pool does not queue, or its queue is full.
   return message === 'No connections available.' || message === 'Queue limit reached.';
 }

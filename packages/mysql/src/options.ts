@@ -1,4 +1,13 @@
-import { LockError } from '@locks/core';
+import {
+  invalidArgument,
+  milliseconds,
+  mustBe,
+  oneOf,
+  optional,
+  type OptionTable,
+  readOptions,
+  text,
+} from '@locks/core/backend';
 import type { Pool as CallbackPool } from 'mysql2';
 import type { Pool as PromisePool } from 'mysql2/promise';
 
@@ -17,14 +26,14 @@ interface CommonOptions {
    */
   readonly tablePrefix?: string;
   /**
-   * Whether missing tables are created, and older ones migrated, at the first call. With `false` somebody else must have run
-   * {@link schemaStatements}.
+   * Whether missing tables are created, and older ones migrated, at the first call. With `false` the statements of
+   * {@link schemaStatements} must have been run before.
    *
    * @defaultValue `true`
    */
   readonly createTables?: boolean;
   /**
-   * The longest pause in milliseconds between two looks at the tables while somebody waits, 50 to 1000.
+   * The longest pause in milliseconds between two polls of the tables while somebody waits, 50 to 1000.
    *
    * @defaultValue 800
    */
@@ -38,7 +47,7 @@ interface CommonOptions {
   readonly statementTimeoutMs?: number;
 }
 
-/** Either a pool of yours, which stays yours to end, or a URI, for a small pool of the backend's own. */
+/** Either a pool of yours, which the backend never ends, or a URI, for a small pool of the backend's own. */
 export type MysqlBackendOptions = CommonOptions &
   (
     | {
@@ -53,7 +62,7 @@ export type MysqlBackendOptions = CommonOptions &
       }
   );
 
-export interface CheckedOptions {
+export interface CheckedMysqlOptions {
   readonly pool: CallbackPool | undefined;
   readonly uri: string | undefined;
   readonly database: string | undefined;
@@ -63,57 +72,32 @@ export interface CheckedOptions {
   readonly statementTimeoutMs: number;
 }
 
-const known = new Set([
-  'pool',
-  'uri',
-  'database',
-  'tablePrefix',
-  'createTables',
-  'maxPollMs',
-  'statementTimeoutMs',
-]);
+/** Options of the tables. */
+export const TABLES_TABLE = {
+  database: optional(text('the name of a database, without backquotes', /^[^\0`]{1,64}$/u)),
+  tablePrefix: optional(text('0 to 48 characters of A-Z a-z 0-9 _ $', /^[A-Za-z0-9_$]{0,48}$/), 'locks_'),
+};
 
-export function checkOptions(options: MysqlBackendOptions): CheckedOptions {
-  if (typeof options !== 'object' || options === null) {
-    throw bad(`mysqlBackend() needs an object such as { uri: 'mysql://…' }, not ${show(options)}`);
+const TABLE = {
+  pool: optional(callbackPool),
+  uri: optional(uriOf),
+  ...TABLES_TABLE,
+  createTables: optional(oneOf(true, false), true),
+  maxPollMs: optional(milliseconds(50, 1_000), 800),
+  statementTimeoutMs: optional(milliseconds(100, 60_000), 5_000),
+} satisfies OptionTable<MysqlBackendOptions>;
+
+export function checkOptions(options: MysqlBackendOptions): CheckedMysqlOptions {
+  const checked = readOptions('mysqlBackend()', options, TABLE);
+  if ((checked.pool === undefined) === (checked.uri === undefined)) {
+    const given = checked.pool === undefined ? 'neither' : 'both';
+    throw invalidArgument(`mysqlBackend() takes either pool or uri, and ${given} was given.`);
   }
-  for (const name of Object.keys(options)) {
-    if (!known.has(name)) throw bad(`unknown option ${show(name)}: the options are ${[...known].join(', ')}`);
-  }
-  const { pool, uri, database, createTables = true } = options;
-  if ((pool === undefined) === (uri === undefined)) {
-    throw bad(
-      `give either pool, a pool of mysql2, or uri: ${pool === undefined ? 'neither' : 'both'} was given`,
-    );
-  }
-  if (uri !== undefined && !isMysqlUri(uri)) {
-    throw bad('uri must be a text such as mysql://user:password@host:3306/database');
-  }
-  if (database !== undefined && (typeof database !== 'string' || !/^[^\0`]{1,64}$/u.test(database))) {
-    throw bad(`database is ${show(database)}: it must be the name of a database, without backquotes`);
-  }
-  if (typeof createTables !== 'boolean')
-    throw bad(`createTables is ${show(createTables)}: it must be a boolean`);
-  return {
-    pool: pool === undefined ? undefined : callbackPool(pool),
-    uri,
-    database,
-    tablePrefix: checkPrefix(options.tablePrefix),
-    createTables,
-    maxPollMs: checkMs('maxPollMs', options.maxPollMs, 800, 50, 1_000),
-    statementTimeoutMs: checkMs('statementTimeoutMs', options.statementTimeoutMs, 5_000, 100, 60_000),
-  };
+  return checked;
 }
 
-export function checkPrefix(tablePrefix: string = 'locks_'): string {
-  if (typeof tablePrefix !== 'string' || !/^[A-Za-z0-9_$]{0,48}$/.test(tablePrefix)) {
-    throw bad(`tablePrefix is ${show(tablePrefix)}: it must be 0 to 48 characters of A-Z a-z 0-9 _ $`);
-  }
-  return tablePrefix;
-}
-
-/** What both kinds of pools stand on. A single connection, a cluster, or a pool of the old `mysql` package is refused. */
-function callbackPool(given: unknown): CallbackPool {
+/** The callback pool under both kinds of pools. A single connection, a cluster, or a pool of the old `mysql` package is refused. */
+function callbackPool(given: unknown, what: string): CallbackPool {
   const outer = given as { readonly pool?: unknown } | null;
   const inner = typeof outer === 'object' && outer !== null && outer.pool !== undefined ? outer.pool : given;
   const pool = inner as Partial<CallbackPool> | null;
@@ -124,29 +108,14 @@ function callbackPool(given: unknown): CallbackPool {
     typeof pool.query === 'function' &&
     typeof pool.promise === 'function';
   if (isPool) return pool as CallbackPool;
-  throw bad(
-    `pool is ${show(given)}: it must be what createPool() of mysql2 or mysql2/promise gives ` +
-      '(not a single connection, a PoolCluster, or a pool of the package mysql)',
-  );
+  const allowed =
+    'what createPool() of mysql2 or mysql2/promise gives (no single connection, no PoolCluster, no pool of the package mysql)';
+  throw mustBe(what, allowed, given);
 }
 
-function isMysqlUri(uri: unknown): boolean {
-  if (typeof uri !== 'string' || !URL.canParse(uri)) return false;
-  return /^(mysql|mariadb):$/.test(new URL(uri).protocol);
-}
-
-function checkMs(name: string, value: unknown, otherwise: number, least: number, most: number): number {
-  if (value === undefined) return otherwise;
-  if (typeof value === 'number' && value >= least && value <= most) return value;
-  throw bad(`${name} is ${show(value)}: it must be a number from ${least} to ${most}`);
-}
-
-function bad(message: string): LockError {
-  return new LockError('LOCK_INVALID_ARGUMENT', `@locks/mysql: ${message}`, { backend: 'mysql' });
-}
-
-function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
-  if (typeof value !== 'object' || value === null) return String(value);
-  return `an object of ${value.constructor?.name || 'no class'}`;
+function uriOf(value: unknown, what: string): string {
+  if (typeof value === 'string' && URL.canParse(value) && /^(mysql|mariadb):$/.test(new URL(value).protocol))
+    return value;
+  // The value is not shown: it may hold a password.
+  throw invalidArgument(`${what} must be a URL such as mysql://user:password@host:3306/database.`);
 }

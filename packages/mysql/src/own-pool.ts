@@ -1,11 +1,12 @@
+import { withTimeLimit } from '@locks/core/backend';
 import { createPool, type Pool } from 'mysql2';
 
-const connectTimeout = 5_000;
-const endMs = 1_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const END_LIMIT_MS = 1_000;
 /** Statements are short and many locks share them: more connections would only wait for the same rows. */
-const connectionLimit = 8;
+const CONNECTION_LIMIT = 8;
 
-/** The pool of a backend that was given a URI: made at the first use, ended with the backend. */
+/** The pool of a backend that was given a URI: it is made at the first use, and ended with the backend. */
 export class OwnPool {
   readonly #uri: string;
   #pool: Pool | undefined;
@@ -17,22 +18,21 @@ export class OwnPool {
   get(): Pool {
     this.#pool ??= createPool({
       uri: this.#uri.replace(/^mariadb:/, 'mysql:'),
-      connectionLimit,
-      connectTimeout,
+      connectionLimit: CONNECTION_LIMIT,
+      connectTimeout: CONNECT_TIMEOUT_MS,
       enableKeepAlive: true,
     });
     return this.#pool;
   }
 
-  /** Connections that answer no more must not hold up whoever closes. */
+  /** Ends the pool; connections that no longer answer do not delay that. */
   async end(): Promise<void> {
     const ended = this.#pool?.promise().end();
     if (ended === undefined) return;
-    let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, endMs);
-    });
-    await Promise.race([ended.catch(() => undefined), patience]);
-    clearTimeout(timer);
+    await withTimeLimit(
+      ended.catch(() => undefined),
+      END_LIMIT_MS,
+      () => undefined,
+    );
   }
 }

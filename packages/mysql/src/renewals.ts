@@ -1,32 +1,34 @@
 import type { Call, RenewItem, Standing } from '@locks/core/backend';
-import type { Desk } from './desk.ts';
-import type { Desks } from './desks.ts';
-import type { Draft } from './draft.ts';
-import { absent } from './lock-state.ts';
-import { isBroken, NoAnswerError } from './mysql-error.ts';
-import { freshVersion } from './statements.ts';
-import type { Store } from './store.ts';
+import { NO_ROW } from './lock-row.ts';
+import { isBroken, MysqlNoAnswerError } from './mysql-error.ts';
+import { freshVersion } from './mysql-statements.ts';
+import type { MysqlStore } from './mysql-store.ts';
+import { micros, type RowDecision } from './row-decision.ts';
+import type { RowWriter } from './row-writer.ts';
+import type { RowWriters } from './row-writers.ts';
 
-const mostRows = 200;
-const mostPasses = 3;
+const MAX_ROWS = 200;
+const MAX_PASSES = 3;
+/** What a row needs in the statement besides its state. */
+const ROW_BYTES = 2_048;
 
 /** The renewals of one resource. */
-interface Group {
-  readonly desk: Desk;
+interface RowRenewal {
+  readonly writer: RowWriter;
   readonly indexes: readonly number[];
   mustRead: boolean;
-  /** Of a write that may have succeeded. */
+  /** The write that may have succeeded. */
   sent: { readonly version: number; readonly standings: readonly Standing[] } | undefined;
 }
 
-/** Many leases in one statement: each row is compared and written by itself; those that had changed are read and tried again. */
+/** Renews many leases in one statement. Each row is compared and written by itself; those that had changed are read and tried again. */
 export class Renewals {
-  readonly #store: Store;
-  readonly #desks: Desks;
+  readonly #store: MysqlStore;
+  readonly #writers: RowWriters;
 
-  constructor(store: Store, desks: Desks) {
+  constructor(store: MysqlStore, writers: RowWriters) {
     this.#store = store;
-    this.#desks = desks;
+    this.#writers = writers;
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
@@ -39,25 +41,25 @@ export class Renewals {
       else indexes.push(index);
     });
     const alone: number[][] = [];
-    const together: Group[] = [];
+    const together: RowRenewal[] = [];
     for (const [resource, indexes] of byResource) {
-      const desk = this.#desks.tryLock(resource);
-      if (desk === undefined) alone.push(indexes);
-      else together.push({ desk, indexes, mustRead: desk.known === undefined, sent: undefined });
+      const writer = this.#writers.tryLock(resource);
+      if (writer === undefined) alone.push(indexes);
+      else together.push({ writer, indexes, mustRead: writer.known === undefined, sent: undefined });
     }
     const left: number[][] = [];
     try {
-      for (let start = 0; start < together.length; start += mostRows) {
+      for (let start = 0; start < together.length; start += MAX_ROWS) {
         left.push(
-          ...(await this.#renewGroups(together.slice(start, start + mostRows), items, standings, call)),
+          ...(await this.#renewRowRenewals(together.slice(start, start + MAX_ROWS), items, standings, call)),
         );
       }
     } catch (error) {
-      // What was written before it broke off is not known.
-      for (const { desk } of together) desk.known = undefined;
+      // Nobody knows what was written before the failure.
+      for (const { writer } of together) writer.known = undefined;
       throw error;
     } finally {
-      for (const { desk } of together) this.#desks.unlock(desk);
+      for (const { writer } of together) this.#writers.unlock(writer);
     }
     await Promise.all(
       [...alone, ...left].map((indexes) => this.#renewAlone(indexes, items, standings, call)),
@@ -65,21 +67,21 @@ export class Renewals {
     return standings as Standing[];
   }
 
-  /** Gives those that others kept changing. */
-  async #renewGroups(
-    groups: readonly Group[],
+  /** Gives the indexes of those that others kept changing. */
+  async #renewRowRenewals(
+    groups: readonly RowRenewal[],
     items: readonly RenewItem[],
     standings: (Standing | undefined)[],
     call: Call,
   ): Promise<readonly number[][]> {
     let open = [...groups];
     let broke = false;
-    for (let pass = 1; pass <= mostPasses && open.length > 0; pass += 1) {
+    for (let pass = 1; pass <= MAX_PASSES && open.length > 0; pass += 1) {
       try {
         open = await this.#pass(open, items, standings, call);
       } catch (error) {
         // A connection that was closed while it lay in the pool, or that broke now: once more, on another.
-        if (broke || !isBroken(error) || error instanceof NoAnswerError) throw error;
+        if (broke || !isBroken(error) || error instanceof MysqlNoAnswerError) throw error;
         broke = true;
         for (const group of open) group.mustRead = true;
       }
@@ -88,64 +90,71 @@ export class Renewals {
   }
 
   async #pass(
-    open: readonly Group[],
+    open: readonly RowRenewal[],
     items: readonly RenewItem[],
     standings: (Standing | undefined)[],
     call: Call,
-  ): Promise<Group[]> {
-    const settle = ({ desk, indexes }: Group, decided: readonly Standing[]): void => {
+  ): Promise<RowRenewal[]> {
+    const finish = ({ writer, indexes }: RowRenewal, decided: readonly Standing[]): void => {
       indexes.forEach((index, position) => {
         const standing = decided[position] as Standing;
         standings[index] = standing;
-        if (standing.status === 'lost') desk.own.delete(itemAt(items, index).grant.request.acquisitionId);
+        if (standing.status === 'lost') writer.own.delete(itemAt(items, index).grant.request.acquisitionId);
       });
     };
     const unread = open.filter(({ mustRead }) => mustRead);
     if (unread.length > 0) await this.#read(unread, call);
-    const again: Group[] = [];
+    const again: RowRenewal[] = [];
     const writes: {
-      group: Group;
-      draft: Draft;
+      group: RowRenewal;
+      decision: RowDecision;
       version: number;
       decided: readonly Standing[];
       written: (at: number) => void;
     }[] = [];
+    let bytes = 0;
     for (const group of open) {
-      const { desk, sent } = group;
-      if (sent !== undefined && desk.known?.version === sent.version) {
-        settle(group, sent.standings);
+      const { writer, sent } = group;
+      if (sent !== undefined && writer.known?.version === sent.version) {
+        finish(group, sent.standings);
         continue;
       }
-      const draft = desk.draft(this.#desks.moment);
+      const decision = writer.decide(this.#writers.context);
       const decided = group.indexes.map((index) => {
         const { grant, ttlMs } = itemAt(items, index);
-        return draft.renew(grant.request.acquisitionId, Number(grant.fencingToken), ttlMs);
+        return decision.renew(grant.request.acquisitionId, Number(grant.fencingToken), micros(ttlMs));
       });
       const isLost = decided.some(({ status }) => status !== 'held');
-      if (!group.mustRead && (isLost || !draft.isWhole)) {
-        // Of a loss only the store itself can tell.
+      if (!group.mustRead && (isLost || !decision.isWhole)) {
+        // What is known here may be old: only the store itself can say that a lease is lost.
         group.mustRead = true;
         again.push(group);
-      } else if (draft.changed) {
+      } else if (decision.changed) {
+        bytes += ROW_BYTES + 2 * decision.bytes.length;
+        if (writes.length > 0 && bytes > this.#store.packetBytes) {
+          // One statement is one packet.
+          again.push(group);
+          continue;
+        }
         const version = freshVersion();
-        const written = this.#desks.prepare(desk, draft, version);
-        writes.push({ group, draft, version, decided, written });
+        const written = this.#writers.prepare(writer, decision, version);
+        writes.push({ group, decision, version, decided, written });
       } else {
-        settle(group, decided);
+        finish(group, decided);
       }
     }
     if (writes.length > 0) {
       for (const { group, version, decided } of writes) group.sent = { version, standings: decided };
       const sql = this.#store.statements.writeAll(
-        writes.map(({ group, draft, version }) => ({ name: group.desk.resource, draft, version })),
+        writes.map(({ group, decision, version }) => ({ name: group.writer.resource, decision, version })),
       );
       const { rows, value } = await this.#store.write(sql, call);
       for (const { group, decided, written } of writes) {
         if (rows === writes.length) {
           written(value);
-          settle(group, decided);
+          finish(group, decided);
         } else {
-          // Some were written and some were not: their versions tell which.
+          // Some rows were written and some were not: their versions say which.
           group.mustRead = true;
           again.push(group);
         }
@@ -154,11 +163,11 @@ export class Renewals {
     return again;
   }
 
-  async #read(groups: readonly Group[], call: Call): Promise<void> {
-    const names = groups.map(({ desk }) => desk.resource);
+  async #read(groups: readonly RowRenewal[], call: Call): Promise<void> {
+    const names = groups.map(({ writer }) => writer.resource);
     const snapshot = await this.#store.snapshot(names, [], call);
-    this.#desks.learnAlive(snapshot);
-    for (const { desk } of groups) desk.learn(snapshot.states.get(desk.resource) ?? absent, snapshot.now);
+    this.#writers.learnAlive(snapshot);
+    for (const { writer } of groups) writer.learn(snapshot.rows.get(writer.resource) ?? NO_ROW, snapshot.now);
   }
 
   async #renewAlone(
@@ -171,12 +180,12 @@ export class Renewals {
       indexes.map(async (index) => {
         const { grant, ttlMs } = itemAt(items, index);
         const { resource, acquisitionId } = grant.request;
-        standings[index] = await this.#desks.submit(
+        standings[index] = await this.#writers.submit(
           resource,
           call,
-          (draft) => draft.renew(acquisitionId, Number(grant.fencingToken), ttlMs),
-          ({ status }, desk) => {
-            if (status === 'lost') desk.own.delete(acquisitionId);
+          (decision) => decision.renew(acquisitionId, Number(grant.fencingToken), micros(ttlMs)),
+          ({ status }, writer) => {
+            if (status === 'lost') writer.own.delete(acquisitionId);
           },
         );
       }),

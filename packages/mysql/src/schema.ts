@@ -1,26 +1,34 @@
 import { createHash } from 'node:crypto';
 import { LockError } from '@locks/core';
-import type { Connections, Session } from './connections.ts';
-import { isMissingTable } from './mysql-error.ts';
-import type { Statements } from './statements.ts';
-import { createStatements, schemaVersion } from './tables.ts';
+import type { Connections, MysqlSession } from './connections.ts';
+import { isMissingTable, MigrationError } from './mysql-error.ts';
+import type { MysqlStatements } from './mysql-statements.ts';
+import { createStatements, SCHEMA_VERSION } from './tables.ts';
 
-const lockWaitSeconds = 10;
+/** A share of the time that a statement may take. */
+const LOCK_WAIT_SHARE = 0.8;
 
-/** Makes sure, once, that the tables are there and are ours. */
+/** Makes sure, once, that the tables exist and have the version of this package. */
 export class Schema {
   readonly #connections: Connections;
-  readonly #statements: Statements;
+  readonly #statements: MysqlStatements;
   readonly #createTables: boolean;
+  readonly #lockWaitSeconds: number;
   #ready: Promise<void> | undefined;
 
-  constructor(connections: Connections, statements: Statements, createTables: boolean) {
+  constructor(
+    connections: Connections,
+    statements: MysqlStatements,
+    createTables: boolean,
+    statementTimeoutMs: number,
+  ) {
     this.#connections = connections;
     this.#statements = statements;
     this.#createTables = createTables;
+    this.#lockWaitSeconds = (LOCK_WAIT_SHARE * statementTimeoutMs) / 1_000;
   }
 
-  /** Resolves when the tables may be used. What failed is tried again by the next call. */
+  /** Resolves when the tables may be used. After a failure the next call tries again. */
   ready(): Promise<void> {
     this.#ready ??= this.#prepare().catch((error: unknown) => {
       this.#ready = undefined;
@@ -29,14 +37,14 @@ export class Schema {
     return this.#ready;
   }
 
-  /** Somebody dropped the tables. */
+  /** Called when the tables are missing: the next call makes them again. */
   forget(): void {
     this.#ready = undefined;
   }
 
   async #prepare(): Promise<void> {
     const found = await this.#connections.session(Infinity, (session) => this.#version(session));
-    if (found === schemaVersion) return;
+    if (found === SCHEMA_VERSION) return;
     this.#refuseNewer(found);
     if (!this.#createTables) {
       throw new LockError(
@@ -49,30 +57,34 @@ export class Schema {
     await this.#connections.session(Infinity, (session) => this.#migrate(session));
   }
 
-  /** One at a time: others wait, and find the work done. */
-  async #migrate(session: Session): Promise<void> {
+  /** Creates the tables under a user lock: other clients wait for it, and find the work done. */
+  async #migrate(session: MysqlSession): Promise<void> {
     const name = createHash('sha256').update(this.#statements.tables.locks).digest('hex').slice(0, 40);
-    // Names of user locks are of the whole server, and at most 64 characters long.
+    // A user lock belongs to the whole server, and its name has at most 64 characters.
     const lock = `CONCAT('locks ', LEFT(SHA1(CONCAT(COALESCE(DATABASE(), ''), ' ${name}')), 40))`;
-    const [row] = await session.read(`SELECT GET_LOCK(${lock}, ${lockWaitSeconds}), @@autocommit`);
-    if (row?.[0]?.toString() !== '1') {
-      throw new LockError(
-        'LOCK_BACKEND',
-        `@locks/mysql: another client has been migrating ${this.#statements.tables.locks} for ${lockWaitSeconds} s`,
-        { backend: 'mysql' },
+    const waitSeconds = this.#lockWaitSeconds;
+    // A session may have a `sql_select_limit` of 0, hence the LIMIT.
+    const [row] = await session.read(`SELECT GET_LOCK(${lock}, ${waitSeconds}), @@autocommit LIMIT 1`);
+    const answer = row?.[0]?.toString();
+    if (answer !== '1') {
+      const { locks } = this.#statements.tables;
+      throw new MigrationError(
+        answer === '0'
+          ? `another client has been migrating ${locks} for ${waitSeconds} s`
+          : `the server gave no user lock for the migration of ${locks}: GET_LOCK() was answered with ${answer ?? 'NULL'}`,
       );
     }
     try {
       const found = await this.#version(session);
       this.#refuseNewer(found);
-      if (found === schemaVersion) return;
+      if (found === SCHEMA_VERSION) return;
       for (const statement of createStatements(this.#statements.tables)) await session.write(statement);
     } finally {
-      await session.read(`SELECT RELEASE_LOCK(${lock}), @@autocommit`);
+      await session.read(`SELECT RELEASE_LOCK(${lock}), @@autocommit LIMIT 1`);
     }
   }
 
-  async #version(session: Session): Promise<number> {
+  async #version(session: MysqlSession): Promise<number> {
     try {
       const [row] = await session.read(this.#statements.schemaVersion());
       return Number(row?.[0] ?? 0);
@@ -83,10 +95,10 @@ export class Schema {
   }
 
   #refuseNewer(found: number): void {
-    if (found <= schemaVersion) return;
+    if (found <= SCHEMA_VERSION) return;
     throw new LockError(
       'LOCK_UNSUPPORTED',
-      `@locks/mysql: the tables of ${this.#statements.tables.locks} have version ${found}, this package knows ${schemaVersion}: ` +
+      `@locks/mysql: the tables of ${this.#statements.tables.locks} have version ${found}, this package knows ${SCHEMA_VERSION}: ` +
         'upgrade @locks/mysql in this process, or give it a tablePrefix of its own',
       { backend: 'mysql' },
     );

@@ -1,35 +1,35 @@
-import type { Desks } from './desks.ts';
-import { clientAliveMs } from './statements.ts';
-import type { Store } from './store.ts';
+import { CLIENT_ALIVE_MS } from './mysql-statements.ts';
+import { type MysqlStore, ownLimit, type TimeLimit } from './mysql-store.ts';
+import type { RowWriters } from './row-writers.ts';
 
-const everyMs = 30_000;
+const EVERY_MS = 30_000;
 /** Rows that were in use a moment ago are likely to be so again. */
-const idleMs = 10_000;
-const rowsAtOnce = 500;
+const IDLE_MS = 10_000;
+const ROWS_AT_ONCE = 500;
 
 /** Deletes rows of resources that nobody holds or waits for. One process at a time does it for all. */
 export class Sweeper {
-  readonly #store: Store;
-  readonly #desks: Desks;
+  readonly #store: MysqlStore;
+  readonly #writers: RowWriters;
   #stopped = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(store: Store, desks: Desks) {
+  constructor(store: MysqlStore, writers: RowWriters) {
     this.#store = store;
-    this.#desks = desks;
+    this.#writers = writers;
   }
 
-  /** There is, or will be, something to sweep: looked at once, later. */
+  /** Sweeps once, later: there is, or will be, something to sweep. */
   wake(): void {
     if (this.#timer !== undefined || this.#stopped) return;
     this.#timer = setTimeout(
       () => {
         this.#timer = undefined;
-        this.#desks.forgetUnused();
-        // What cannot be swept now is swept later, by whoever comes.
+        this.#writers.forgetUnused();
+        // What cannot be swept now is swept later, by this process or another.
         this.#sweepInTurn().catch(() => undefined);
       },
-      everyMs * (1 + Math.random() / 2),
+      EVERY_MS * (1 + Math.random() / 2),
     );
     this.#timer.unref();
   }
@@ -40,39 +40,41 @@ export class Sweeper {
   }
 
   async #sweepInTurn(): Promise<void> {
-    const { rows } = await this.#store.write(this.#store.statements.claimSweep(everyMs / 2), ownLimit());
-    // Somebody else has just been here. What was in use then is left for the next time.
+    const { rows } = await this.#store.write(this.#store.statements.claimSweep(EVERY_MS / 2), sweepLimit());
+    // Another process has just swept. What was in use then is left for the next time.
     if (rows === 0) return this.wake();
-    await this.sweep(idleMs);
+    await this.sweep(IDLE_MS);
     const { statements } = this.#store;
-    const left = await this.#store.read(statements.idleRows(0, 1), ownLimit());
-    if (statements.snapshot(left).states.size > 0) this.wake();
+    const left = await this.#store.read(statements.idleRows(0, 1), sweepLimit());
+    if (statements.snapshot(left).rows.size > 0) this.wake();
   }
 
-  /** Gives how many rows went. */
+  /** Deletes idle rows; gives how many. */
   async sweep(idleForMs: number): Promise<number> {
     const { statements } = this.#store;
     let deleted = 0;
-    for (let found = rowsAtOnce; found === rowsAtOnce; ) {
-      const cells = await this.#store.read(statements.idleRows(idleForMs, rowsAtOnce), ownLimit());
-      const { states, alive } = statements.snapshot(cells);
-      found = states.size;
-      const rows = [...states].flatMap(([name, state]) => {
-        if (state === undefined || state.places.some(({ client }) => alive.has(client))) return [];
-        return [{ name, version: state.version, token: state.token }];
+    for (let found = ROWS_AT_ONCE; found === ROWS_AT_ONCE; ) {
+      const cells = await this.#store.read(statements.idleRows(idleForMs, ROWS_AT_ONCE), sweepLimit());
+      const { rows: idle, alive } = statements.snapshot(cells);
+      found = idle.size;
+      const rows = [...idle].flatMap(([name, row]) => {
+        if (row === undefined || row.waiters.some(({ client }) => alive.has(client))) return [];
+        return [{ name, version: row.version, token: row.token }];
       });
       if (rows.length === 0) break;
       // First the floor: a row that is made after these are gone begins above their tokens (docs/spec.md §6.4).
-      await this.#store.write(statements.raiseFloor(Math.max(...rows.map(({ token }) => token))), ownLimit());
-      const result = await this.#store.write(statements.deleteRows(rows), ownLimit());
+      await this.#store.write(
+        statements.raiseFloor(Math.max(...rows.map(({ token }) => token))),
+        sweepLimit(),
+      );
+      const result = await this.#store.write(statements.deleteRows(rows), sweepLimit());
       deleted += result.rows;
     }
-    await this.#store.write(statements.deleteSilentClients(), ownLimit());
+    await this.#store.write(statements.deleteSilentClients(), sweepLimit());
     return deleted;
   }
 }
 
-function ownLimit() {
-  const now = (): number => performance.now();
-  return { now, deadline: now() + clientAliveMs };
+function sweepLimit(): TimeLimit {
+  return ownLimit(CLIENT_ALIVE_MS);
 }

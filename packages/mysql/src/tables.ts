@@ -1,4 +1,5 @@
-import { checkPrefix } from './options.ts';
+import { readOptions } from '@locks/core/backend';
+import { TABLES_TABLE } from './options.ts';
 
 /** The quoted names of the tables. */
 export interface Tables {
@@ -8,7 +9,7 @@ export interface Tables {
 }
 
 /** The version of the schema that this package makes and understands. */
-export const schemaVersion = 1;
+export const SCHEMA_VERSION = 1;
 
 export function tablesOf(prefix: string, database: string | undefined): Tables {
   const quoted = (name: string): string =>
@@ -16,6 +17,8 @@ export function tablesOf(prefix: string, database: string | undefined): Tables {
   return { locks: quoted('locks'), clients: quoted('clients'), meta: quoted('meta') };
 }
 
+// setup: import { schemaStatements } from '@locks/mysql'; import mysql from 'mysql2/promise';
+// setup: declare const pool: mysql.Pool;
 /**
  * The statements that make the tables, for those who create them by their own migrations (`createTables: false`). Each may be
  * run again.
@@ -25,13 +28,15 @@ export function tablesOf(prefix: string, database: string | undefined): Tables {
  * for (const statement of schemaStatements({ tablePrefix: 'locks_' })) await pool.query(statement);
  * ```
  */
-export function schemaStatements(
-  options: { readonly database?: string; readonly tablePrefix?: string } = {},
-): readonly string[] {
-  return createStatements(tablesOf(checkPrefix(options.tablePrefix), options.database));
+export function schemaStatements(options?: {
+  readonly database?: string;
+  readonly tablePrefix?: string;
+}): readonly string[] {
+  const { tablePrefix, database } = readOptions('schemaStatements()', options, TABLES_TABLE);
+  return createStatements(tablesOf(tablePrefix, database));
 }
 
-/** The version comes last: where it stands, all is there. */
+/** The version comes last: where it stands, the tables are complete. */
 export function createStatements({ locks, clients, meta }: Tables): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${locks} (
@@ -52,6 +57,6 @@ export function createStatements({ locks, clients, meta }: Tables): readonly str
   value BIGINT NOT NULL
 ) ENGINE=InnoDB`,
     `INSERT IGNORE INTO ${meta} (item, value) VALUES ('token', 0), ('swept_at', 0)`,
-    `INSERT IGNORE INTO ${meta} (item, value) VALUES ('version', ${schemaVersion})`,
+    `INSERT IGNORE INTO ${meta} (item, value) VALUES ('version', ${SCHEMA_VERSION})`,
   ];
 }

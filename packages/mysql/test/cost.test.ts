@@ -14,7 +14,7 @@ import {
 
 useServer();
 
-describe('what the server is asked', () => {
+describe('the number of statements', () => {
   it('is one statement to acquire and one to release, also for a name that is new', async () => {
     const backend = open({ tablePrefix: freshPrefix() });
     const warm = await take(backend, request('warm'));

@@ -4,14 +4,14 @@ import { createPool, type Pool, type PoolOptions } from 'mysql2';
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { Connections } from '../src/connections.ts';
-import { Desks } from '../src/desks.ts';
 import { type MysqlBackendOptions, mysqlBackend } from '../src/index.ts';
+import { MysqlLocalWaiters } from '../src/mysql-local-waiters.ts';
+import { MysqlStatements } from '../src/mysql-statements.ts';
+import { MysqlStore } from '../src/mysql-store.ts';
+import { RowWriters } from '../src/row-writers.ts';
 import { Schema } from '../src/schema.ts';
-import { Statements } from '../src/statements.ts';
-import { Store } from '../src/store.ts';
 import { Sweeper } from '../src/sweeper.ts';
 import { tablesOf } from '../src/tables.ts';
-import { WaitingLine } from '../src/waiting-line.ts';
 
 export const call: Call = { now: () => performance.now(), deadline: Infinity };
 
@@ -56,25 +56,25 @@ export function open(options: Partial<MysqlBackendOptions> & { readonly tablePre
   return backend;
 }
 
-/** What the backend is made of, for what it does only after a while. */
+/** The sweeper, which a backend starts only after a while. */
 export function sweeperOf(tablePrefix: string): Sweeper {
   const store = storeOf(tablePrefix);
-  return new Sweeper(store, new Desks(store, 'sweeper'));
+  return new Sweeper(store, new RowWriters(store, 'sweeper'));
 }
 
-/** Those who wait in a process, without a backend that moves them. */
-export function lineOf(tablePrefix: string): WaitingLine {
+/** The waiters of a process, without a backend that serves them. */
+export function waitersOf(tablePrefix: string): MysqlLocalWaiters {
   const store = storeOf(tablePrefix);
-  const line = new WaitingLine(store, new Desks(store, 'me'), 'me', 800);
-  onTestFinished(() => line.close());
-  return line;
+  const waiters = new MysqlLocalWaiters(store, new RowWriters(store, 'me'), 'me', 800);
+  onTestFinished(() => waiters.close());
+  return waiters;
 }
 
-function storeOf(tablePrefix: string): Store {
+function storeOf(tablePrefix: string): MysqlStore {
   const pool = openPool();
   const connections = new Connections(() => pool, 5_000);
-  const statements = new Statements(tablesOf(tablePrefix, undefined));
-  return new Store(connections, statements, new Schema(connections, statements, true));
+  const statements = new MysqlStatements(tablesOf(tablePrefix, undefined));
+  return new MysqlStore(connections, statements, new Schema(connections, statements, true, 5_000));
 }
 
 let ids = 0;

@@ -1,7 +1,20 @@
+import { createHash } from 'node:crypto';
 import { createPool } from 'mysql2';
+import { createConnection } from 'mysql2/promise';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { schemaStatements } from '../src/index.ts';
-import { call, freshPrefix, open, openPool, request, sql, take, theServer, useServer } from './fixture.ts';
+import {
+  call,
+  freshPrefix,
+  open,
+  openPool,
+  request,
+  sql,
+  take,
+  theServer,
+  until,
+  useServer,
+} from './fixture.ts';
 
 useServer();
 
@@ -48,7 +61,7 @@ describe('the tables', () => {
     expect(await backend.release(grant, call)).toBe('released');
   });
 
-  it('that are missing are told, with createTables: false', async () => {
+  it('that are missing are reported, with createTables: false', async () => {
     const backend = open({ tablePrefix: freshPrefix(), createTables: false });
     const attempt = backend.attempt(request('a'), false, call);
     await expect(attempt).rejects.toMatchObject({ message: expect.stringContaining('schemaStatements()') });
@@ -66,6 +79,25 @@ describe('the tables', () => {
     expect(again.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
   });
 
+  it('that another client is making are waited for, and the error says so', async () => {
+    const tablePrefix = freshPrefix();
+    const lock = `SELECT GET_LOCK(CONCAT('locks ', LEFT(SHA1(CONCAT('locks ', '${sha256(`\`${tablePrefix}locks\``)}')), 40)), 0) AS got`;
+    const other = await createConnection(theServer().url);
+    onTestFinished(() => other.destroy());
+    const [rows] = await other.query(lock);
+    expect(rows).toEqual([{ got: 1 }]);
+    const backend = open({ tablePrefix, statementTimeoutMs: 500 });
+    const startedAt = performance.now();
+    const refused: unknown = await backend
+      .attempt(request('a'), false, call)
+      .catch((error: unknown) => error);
+    expect(performance.now() - startedAt).toBeGreaterThan(350);
+    expect(refused).toMatchObject({ code: 'NOT_MIGRATED', message: expect.stringContaining('for 0.4 s') });
+    expect(backend.isRetryable(refused)).toBe(true);
+    other.destroy();
+    await until(() => take(backend, request('a')).catch(() => undefined));
+  });
+
   it('stand in the database that was named', async () => {
     const url = new URL(theServer().url);
     url.pathname = '';
@@ -76,3 +108,7 @@ describe('the tables', () => {
     expect(await sql(`SELECT COUNT(*) AS n FROM locks.${tablePrefix}locks`)).toEqual([{ n: 1 }]);
   });
 });
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 40);
+}

@@ -47,7 +47,7 @@ describe('mysqlBackend()', () => {
     ['a limit that is no number', { uri: nowhere, statementTimeoutMs: Number.NaN }],
     ['a createTables that is no boolean', { uri: nowhere, createTables: 1 }],
   ])('refuses %s, and says what is allowed', (_, options) => {
-    expect(refused(options)).toMatch(/^(@locks\/mysql: )?.*(must be|needs|give either|the options are)/);
+    expect(refused(options)).toMatch(/^mysqlBackend\(\).*(must be|takes either|has no option)/);
   });
 
   it('refuses a single connection and a cluster of pools', () => {

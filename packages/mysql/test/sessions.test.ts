@@ -26,6 +26,8 @@ const settings = [
   'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
   'SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE',
   'SET NAMES latin1, character_set_results = NULL',
+  'SET sql_select_limit = 1',
+  'SET sql_select_limit = 0',
 ];
 
 describe.each(settings)('on connections with %s', (onConnect) => {
@@ -67,6 +69,15 @@ describe.each(settings)('on connections with %s', (onConnect) => {
     );
     expect(open_).toEqual([{ n: 0 }]);
   });
+});
+
+it.each([true, '_'])('works on a pool with nestTables: %j', async (nestTables) => {
+  const backend = open({ tablePrefix: freshPrefix(), pool: openPool({ nestTables }) });
+  const grant = await take(backend, request('a'));
+  const waiting = acquire(backend, request('a'));
+  await until(async () => (await backend.inspect('a', call)).waiters.length === 1);
+  expect(await backend.release(grant, call)).toBe('released');
+  expect(await backend.release(await waiting, call)).toBe('released');
 });
 
 it('reads what is new on connections without autocommit, each time', async () => {

@@ -21,7 +21,7 @@ async function waitersOf(backend: LockBackend, resource: string): Promise<readon
   return (await backend.inspect(resource, call)).waiters.map(({ acquisitionId }) => acquisitionId);
 }
 
-it('an attempt that takes longer than the silence of the dead, and is granted, keeps its hold', async () => {
+it('an attempt that takes longer than the silence of a dead client, and is granted, keeps its hold', async () => {
   const tablePrefix = freshPrefix();
   const { pool, sent, hold } = heldPool();
   const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 30_000 })];
@@ -41,7 +41,7 @@ it('an attempt that takes longer than the silence of the dead, and is granted, k
   expect(holders).toMatchObject([{ acquisitionId: wanted.acquisitionId }]);
 });
 
-it('an attempt that takes longer than the silence of the dead keeps its place in the queue', async () => {
+it('an attempt that takes longer than the silence of a dead client stays in the queue', async () => {
   const tablePrefix = freshPrefix();
   const { pool, sent, hold } = heldPool();
   const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 30_000 })];
@@ -60,7 +60,7 @@ it('an attempt that takes longer than the silence of the dead keeps its place in
   expect(await waitersOf(one, 'a')).toEqual([first, second, third].map((each) => each.acquisitionId));
 });
 
-it('who comes back while its place is being cleared, and is in time, keeps it', async () => {
+it('a waiter that attempts again while it is being abandoned, and is in time, stays in the queue', async () => {
   const tablePrefix = freshPrefix();
   const { pool, hold } = heldPool();
   const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool })];
@@ -77,7 +77,7 @@ it('who comes back while its place is being cleared, and is in time, keeps it', 
   expect(await waitersOf(one, 'a')).toEqual([first, second].map((each) => each.acquisitionId));
 });
 
-it('an attempt that got no answer keeps the place that it has in the queue, until it is repeated', async () => {
+it('an attempt that got no answer stays in the queue until it is repeated', async () => {
   const tablePrefix = freshPrefix();
   const { pool, sent, hold } = heldPool();
   const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 1_000 })];
@@ -99,7 +99,7 @@ it('an attempt that got no answer keeps the place that it has in the queue, unti
   expect(await turn).toBeUndefined();
 });
 
-it('a look that is answered after a later write does not set back what is known', async () => {
+it('a poll that is answered after a later write does not set back what is known', async () => {
   const tablePrefix = freshPrefix();
   const { pool, sent, hold } = heldPool();
   const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, maxPollMs: 50 })];
@@ -119,7 +119,7 @@ it('a look that is answered after a later write does not set back what is known'
   expect(sent.slice(before).filter((sql) => !isBeat(sql))).toHaveLength(1);
 });
 
-it('a look that is answered after its row was made anew does not end the hold in it', async () => {
+it('a poll that is answered after its row was made anew does not end the hold in it', async () => {
   const tablePrefix = freshPrefix();
   const { pool, hold } = heldPool();
   const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, maxPollMs: 50 })];
@@ -138,7 +138,7 @@ it('a look that is answered after its row was made anew does not end the hold in
   expect(await two.renew([{ grant, ttlMs: 60_000 }], call)).toEqual([{ status: 'held' }]);
 });
 
-it('who began to wait after a look is not passed over because of its late answer', async () => {
+it('a waiter that came after a poll is not passed over because of its late answer', async () => {
   const tablePrefix = freshPrefix();
   const { pool, hold } = heldPool();
   const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, maxPollMs: 50 })];

@@ -5,7 +5,7 @@ import {
   call,
   callFor,
   freshPrefix,
-  lineOf,
+  waitersOf,
   open,
   openPool,
   request,
@@ -39,11 +39,11 @@ describe('what this process knows may be old', () => {
     }
   });
 
-  it('who is handed the lock before it waits for it is told, and need not be found by a look', async () => {
+  it('a waiter that is handed the lock before it waits is woken without a poll', async () => {
     const backend = open({ tablePrefix: freshPrefix() });
     const busy = await take(backend, request('busy'));
     const patient = acquire(backend, request('busy'));
-    await sleep(2_500); // Nothing changes: the looks are rare by now.
+    await sleep(2_500); // Nothing changes: the polls are rare by now.
     const tookMs: number[] = [];
     for (const name of ['a', 'b', 'c', 'd']) {
       const first = await take(backend, request(name));
@@ -54,7 +54,7 @@ describe('what this process knows may be old', () => {
       const startedAt = performance.now();
       const wanted = request(name);
       const attempt = backend.attempt(wanted, true, call);
-      // Written as soon as the place is, before the answer to the attempt has been read.
+      // Written as soon as the waiter is, before the answer to the attempt has been read.
       const released = backend.release(grant, call);
       await attempt;
       for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
@@ -73,20 +73,22 @@ describe('what this process knows may be old', () => {
   });
 
   it('a hold for the claim time is no grant, though its waiter waits by the time it is written', async () => {
-    const line = lineOf(freshPrefix());
-    const hold = { mode: { kind: 'exclusive' }, token: 1, since: undefined, until: undefined } as const;
-    for (const unclaimedBy of ['me', undefined]) {
+    const waiters = waitersOf(freshPrefix());
+    const mode = { kind: 'exclusive' } as const;
+    for (const isClaimed of [false, true]) {
       const wanted = request('a');
-      line.enqueued(wanted);
-      const turn = line.awaitTurn(wanted, callFor(5_000));
-      const handed = { ...hold, id: wanted.acquisitionId, span: 1, ...(unclaimedBy && { unclaimedBy }) };
-      line.prepare(handed)();
-      expect((await turn)?.fencingToken).toBe(unclaimedBy === undefined ? 1n : undefined);
-      line.left(wanted);
+      waiters.enqueued(wanted);
+      const turn = waiters.awaitTurn(wanted, callFor(5_000));
+      const waiter = { id: wanted.acquisitionId, mode, label: undefined, client: 'me', ttl: 1, since: 1 };
+      const times = { since: undefined, until: undefined, span: 1 };
+      const unclaimed = isClaimed ? undefined : waiter;
+      waiters.prepareHandOff({ ...waiter, ...times, token: 1, unclaimed, stolen: false })();
+      expect((await turn)?.fencingToken).toBe(isClaimed ? 1n : undefined);
+      waiters.left(wanted);
     }
   });
 
-  it('a release sees who came into the queue since, and hands over', async () => {
+  it('a release sees the waiters that came since, and hands off', async () => {
     const tablePrefix = freshPrefix();
     const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
     const grant = await take(one, request('a'));
@@ -121,7 +123,7 @@ describe('what this process knows may be old', () => {
     expect((await two.inspect('c', call)).holders).toEqual([]);
   });
 
-  it('a repeated attempt is told what is left of its lease by the store', async () => {
+  it('a repeated attempt gets what is left of its lease from the store', async () => {
     const backend = open({ tablePrefix: freshPrefix() });
     const wanted = request('a', { ttlMs: 3_000 });
     const first = await take(backend, wanted);
@@ -133,7 +135,7 @@ describe('what this process knows may be old', () => {
   });
 });
 
-it('what is left is told by the store also when others queue in the same moment', async () => {
+it('the store says what is left also when others queue in the same moment', async () => {
   const backend = open({ tablePrefix: freshPrefix() });
   const wanted = request('a', { ttlMs: 9_000 });
   const first = await take(backend, wanted);
@@ -155,14 +157,14 @@ describe('the queue', () => {
     const [one, two, three] = [open({ tablePrefix }), open({ tablePrefix }), open({ tablePrefix })];
     await take(one, request('a', { ttlMs: 200 }));
     const waiting = request('a');
-    // It does not look: its turn comes, and it is not there at once.
+    // The waiter does not poll: its turn comes, and it does not attempt at once.
     expect((await two.attempt(waiting, true, call)).status).toBe('contended');
     await sleep(260);
     expect((await three.attempt(request('a'), false, call)).status).toBe('contended');
     expect((await two.attempt(waiting, true, call)).status).toBe('granted');
   });
 
-  it('passes over who was handed the lock and does not claim it, though its process lives', async () => {
+  it('passes over a waiter that does not claim the lock it was handed, though its process lives', async () => {
     const tablePrefix = freshPrefix();
     const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
     const grant = await take(one, request('a'));
@@ -176,7 +178,7 @@ describe('the queue', () => {
     await one.release(next, call);
   });
 
-  it('gives a client that lives 3 s to claim what it was handed, and not the whole ttl', async () => {
+  it('gives a client that lives 3 s to claim a hold, and not the whole ttl', async () => {
     const tablePrefix = freshPrefix();
     const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
     const grant = await take(one, request('a', { ttlMs: 20_000 }));
@@ -184,7 +186,7 @@ describe('the queue', () => {
     await two.attempt(ghost, true, call);
     const [row] = await sql(`SELECT CAST(state AS CHAR) AS state FROM locks.${tablePrefix}locks`);
     await two.abandon(ghost, call);
-    // Its client waits for something else, so that it lives, and does not look here.
+    // Its client waits for another resource, so that it lives, and does not poll this one.
     const elsewhere = await take(one, request('b', { ttlMs: 20_000 }));
     const waiting = acquire(two, request('b'), callFor(15_000));
     await sql(
@@ -197,7 +199,7 @@ describe('the queue', () => {
     await two.release(await waiting, call);
   });
 
-  it('loses an entry that a live process knows nothing of', async () => {
+  it('drops an entry that a live process knows nothing of', async () => {
     const tablePrefix = freshPrefix();
     const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
     const reading = await take(one, request('a', { mode: shared }));
@@ -232,7 +234,7 @@ describe('the pool', () => {
     await until(async () => (await backend.attempt(request('b'), false, call)).status === 'granted');
   });
 
-  it('tells at once what no repetition mends', async () => {
+  it('reports at once an error that no repetition repairs', async () => {
     const uri = 'mysql://nobody:wrong@127.0.0.1';
     const backend = open({ tablePrefix: 'x_', uri: `${uri}:${theServer().port}/locks` });
     const refused: unknown = await backend

@@ -1,3 +1,4 @@
+import type { LockBackend } from '@locks/core/backend';
 import { describe, expect, it } from 'vitest';
 import { call, freshPrefix, open, openPool, request, sql, sweeperOf, take, useServer } from './fixture.ts';
 
@@ -35,22 +36,36 @@ describe('fencing tokens', () => {
   });
 });
 
+/** From now on the waiter of `backend` lives in the tables only, for a minute: nobody serves it, or gives it up. */
+async function keepAlive(tablePrefix: string, backend: LockBackend): Promise<void> {
+  const clients = `locks.${tablePrefix}clients`;
+  const [row] = await sql(`SELECT HEX(client) AS client FROM ${clients}`);
+  await backend.close();
+  await sql(
+    `INSERT INTO ${clients} (client, seen_at) VALUES (X'${row?.['client']}', (UNIX_TIMESTAMP() + 60) * 1000000)`,
+  );
+}
+
 describe('the sweep', () => {
-  it('deletes what is idle and dead, and nothing that is held or waited for', async () => {
+  it('deletes rows that are idle and dead, and none that is held or waited for', async () => {
     const tablePrefix = freshPrefix();
     const backend = open({ tablePrefix });
     for (const name of ['idle', 'idle too']) await backend.release(await take(backend, request(name)), call);
     await take(backend, request('expired', { ttlMs: 50 }));
     await take(backend, request('held'));
-    const dead = open({ tablePrefix });
-    await take(backend, request('left behind', { ttlMs: 300 }));
-    await dead.attempt(request('left behind'), true, call);
-    await dead.close();
-    await new Promise((resolve) => setTimeout(resolve, 400));
-    const alive = open({ tablePrefix });
-    await take(backend, request('waited for', { ttlMs: 100 }));
-    await alive.attempt(request('waited for'), true, call);
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    // Long enough for the waiters to come before its end, on connections that are made for them.
+    const ttlMs = 2_000;
+    const [dead, alive] = [open({ tablePrefix }), open({ tablePrefix })];
+    for (const [name, waiter] of [
+      ['left behind', dead],
+      ['waited for', alive],
+    ] as const) {
+      await take(backend, request(name, { ttlMs }));
+      expect(await waiter.attempt(request(name), true, call)).toEqual({ status: 'contended' });
+      if (waiter === alive) await keepAlive(tablePrefix, alive);
+      else await dead.close();
+    }
+    await new Promise((resolve) => setTimeout(resolve, ttlMs + 100));
     expect(await sweeperOf(tablePrefix).sweep(0)).toBe(4);
     const rows = await sql(`SELECT CAST(name AS CHAR) AS name FROM locks.${tablePrefix}locks`);
     expect(rows).toEqual([{ name: 'held' }, { name: 'waited for' }]);

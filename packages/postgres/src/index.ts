@@ -15,7 +15,7 @@ export {
   PostgresSchemaError,
   type PostgresSchemaErrorCode,
 } from './lease/schema.ts';
-export type { Place } from './pool/place.ts';
+export type { DatabaseSource } from './pool/database-source.ts';
 export { fencedUpdate, type FencedUpdate, type QueryClient } from './fenced/fenced-update.ts';
 export {
   acquireInTransaction,

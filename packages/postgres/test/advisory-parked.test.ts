@@ -26,7 +26,7 @@ async function lockedBy(application: string): Promise<number> {
   return (await server.query(sql)).length;
 }
 
-it('asks for all who wait without a connection in one statement, and gives back what nobody wants any more', async () => {
+it('tries the locks of all waiters without a connection in one statement, and releases what nobody wants any more', async () => {
   const names = Array.from({ length: WAITERS }, (_, index) => `parked ${index}`);
   const holder = new pg.Client({ connectionString: server.url });
   await holder.connect();
@@ -34,17 +34,17 @@ it('asks for all who wait without a connection in one statement, and gives back 
   await holder.query('SELECT pg_advisory_lock(k) FROM unnest($1::int8[]) k', [keys]);
   const connectionString = `${server.url}?application_name=parked`;
   await using locks = createLocks(postgresAdvisoryBackend({ connectionString, maxConnections: 3 }));
-  const given = new AbortController();
+  const controller = new AbortController();
   const waits = names.map((name, index) => {
-    const signal = index % 2 === 0 ? given.signal : undefined;
+    const signal = index % 2 === 0 ? controller.signal : undefined;
     const read = index % 4 < 2;
     const lock = read ? locks.readWriteLock(name).read : locks.lock(name);
     return lock.acquire({ waitMs: 30_000, ...(signal && { signal }) });
   });
   const outcomes = Promise.allSettled(waits);
-  const places = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
-  await waitUntil(async () => (await server.query(places)).length === 2, {
-    what: 'two to stand in the queue',
+  const queued = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+  await waitUntil(async () => (await server.query(queued)).length === 2, {
+    what: 'two waiters in the queue',
   });
 
   const [before, from] = [await statements(), performance.now()];
@@ -52,12 +52,11 @@ it('asks for all who wait without a connection in one statement, and gives back 
   const seconds = (performance.now() - from) / 1_000;
   expect(((await statements()) - before) / seconds).toBeLessThanOrEqual(20);
 
-  // Locks become free and half of those who want them leave, all in the same moment.
+  // The locks become free in the same moment in which half of the waiters leave.
   const freed = holder.query('SELECT pg_advisory_unlock_all()');
-  given.abort();
+  controller.abort();
   await freed;
-  const settled = await outcomes;
-  const leases = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const leases = (await outcomes).flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   expect(leases.length).toBeGreaterThanOrEqual(WAITERS / 2);
   await waitUntil(async () => (await lockedBy('parked')) === leases.length, {
     what: 'nothing else to be locked',

@@ -46,24 +46,41 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     }
   });
 
-  it('serves waiters of two processes in the order in which they came, neighbours on one connection', async () => {
+  it('names the sequence of its tokens if it may not create it, and works once the sequence exists', async () => {
+    await server.query('CREATE ROLE tokenless LOGIN');
+    const url = new URL(server.url);
+    url.username = 'tokenless';
+    const backend = postgresAdvisoryBackend({ connectionString: url.href, fencing: { schema: 'tokens' } });
+    await using locks = createLocks(backend);
+    await expect(locks.lock(freshName()).acquire()).rejects.toMatchObject({
+      code: 'LOCK_BACKEND',
+      message: expect.stringMatching(/permission denied.*CREATE SEQUENCE \S*tokens\S*advisory_fencing_token/),
+    });
+    await server.query('CREATE SCHEMA tokens');
+    await server.query('CREATE SEQUENCE tokens.advisory_fencing_token AS bigint');
+    await server.query('GRANT USAGE ON SCHEMA tokens TO tokenless');
+    await server.query('GRANT USAGE ON SEQUENCE tokens.advisory_fencing_token TO tokenless');
+    await (await locks.lock(freshName()).acquire()).release();
+  });
+
+  it('serves waiters of two processes in the order in which they came, and neighbours on one connection', async () => {
     const name = freshName();
     await using one = open(`one ${name}`);
     await using two = open(`two ${name}`);
     const holder = await two.lock(name).acquire();
     const served: string[] = [];
     const turns: Promise<void>[] = [];
-    const line = ['one 1', 'one 2', 'one 3', 'two 1', 'one 4', 'one 5', 'two 2', 'one 6'];
-    for (const [place, who] of line.entries()) {
+    const order = ['one 1', 'one 2', 'one 3', 'two 1', 'one 4', 'one 5', 'two 2', 'one 6'];
+    for (const [position, who] of order.entries()) {
       const lock = (who.startsWith('one') ? one : two).lock(name);
       turns.push(lock.run(() => void served.push(who)));
-      await untilWaiting(two, name, place + 1);
+      await untilWaiting(two, name, position + 1);
     }
-    // The main one, and one for each of its three groups.
+    // The main connection, and one for each of the three groups.
     expect(await connectionsOf(`one ${name}`)).toBe(4);
     await holder.release();
     await Promise.all(turns);
-    expect(served).toEqual(line);
+    expect(served).toEqual(order);
   });
 
   it('lets readers behind a writer of another process wait, and grants neighbours that fit together', async () => {
@@ -94,7 +111,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     const reader = two.readWriteLock(name).read.acquire();
     await untilWaiting(one, name, 2);
     await lease.downgrade();
-    // In order: the writer first, so the reader of the other process must not slip in, neither now nor beside it.
+    // The writer is next, so the reader of the other process must not enter, neither before the writer nor beside it.
     let readerIsIn = false;
     const reading = reader.then((granted) => {
       readerIsIn = true;
@@ -111,7 +128,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await reading;
   });
 
-  it('gives up its place in the downgraded lock when the writer behind it gives up', async () => {
+  it('weakens the downgraded lock for other processes when the writer behind it gives up', async () => {
     const name = freshName();
     await using one = open(`one ${name}`);
     await using two = open(`two ${name}`);
@@ -149,7 +166,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await (await two.lock(name).acquire({ waitMs: 0 })).release();
   });
 
-  it('keeps the place of readers behind a writer that gives up while another process waits behind them', async () => {
+  it('keeps the position of readers behind a writer that gives up while another process waits behind them', async () => {
     const name = freshName();
     await using one = open(`one ${name}`);
     await using two = open(`two ${name}`);
@@ -163,7 +180,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await untilWaiting(two, name, 3);
     controller.abort();
     await expect(gaveUp).rejects.toBe(controller.signal.reason);
-    // Comes after what the process does about the one that gave up.
+    // Runs after the process has handled the acquisition that gave up.
     expect(await one.lock(name).tryAcquire()).toBeUndefined();
     await holder.release();
     const lease = await reader;
@@ -204,7 +221,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await Promise.all(managers.map((locks) => locks.close()));
   });
 
-  it('leaves nothing locked when the token cannot be had, and says why', async () => {
+  it('leaves nothing locked when there is no token, and reports why', async () => {
     const name = freshName();
     const fencing = { schema: 'no_tokens' };
     await using locks = createLocks(postgresAdvisoryBackend({ connectionString: server.url, fencing }));
@@ -219,7 +236,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     });
     const free = await others.lock(name).tryAcquire();
     expect(free).toBeDefined();
-    // And after a wait: the turn comes, and there is no token.
+    // After a wait as well: the lock is granted, and there is no token.
     const waiting = expect(locks.lock(name).acquire()).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
     await expect(Promise.race([waiting, free?.release()])).resolves.toBeUndefined();
     await waiting;

@@ -1,21 +1,21 @@
 import type { AcquireRequest, Call } from '@locks/core/backend';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { LeasePlace } from './lease-place.ts';
+import { LeaseFixture } from './lease-fixture.ts';
 
-let place: LeasePlace;
+let fixture: LeaseFixture;
 beforeAll(async () => {
-  place = await LeasePlace.start();
+  fixture = await LeaseFixture.start();
 });
-afterAll(() => place[Symbol.asyncDispose]());
+afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** Less than half of the claim time, beyond which a hand-over is asked for again. */
+/** Less than half of the claim time: after a longer pause the backend asks the store again. */
 const SUSPENDED_MS = 700;
 
-it('a hand-over that comes in the reply to a check is counted from its sending, also when the process was suspended', async () => {
+it('a hand-off that comes in the reply to a check is counted from its sending, also when the process was suspended', async () => {
   let suspendedMs = 0;
   // Core's clock counts the time of a suspension, the monotonic one alone does not.
   const now = (): number => performance.now() + suspendedMs;
-  const pool = place.pool();
+  const pool = fixture.pool();
   let sentAt = 0;
   pool.on('connect', (client) => {
     const query = client.query.bind(client) as (...values: unknown[]) => unknown;
@@ -29,8 +29,8 @@ it('a hand-over that comes in the reply to a check is counted from its sending, 
     };
     Object.assign(client, { query: suspendAfter });
   });
-  const schema = place.schema();
-  const [near, far] = [place.backend({ schema }), place.backend({ schema, pool, listen: false })];
+  const schema = fixture.schema();
+  const [near, far] = [fixture.backend({ schema }), fixture.backend({ schema, pool, listen: false })];
   const call: Call = { now, deadline: Number.POSITIVE_INFINITY };
   const mode = { kind: 'exclusive' } as const;
   const holder: AcquireRequest = { resource: 'a', acquisitionId: 'holder', mode, ttlMs: 300 };
@@ -42,14 +42,14 @@ it('a hand-over that comes in the reply to a check is counted from its sending, 
   expect(grant?.countedFrom).toBeLessThanOrEqual(sentAt);
 });
 
-it('a hand-over that comes in the reply to a release is counted from its sending, however late the clock is read', async () => {
+it('a hand-off that comes in the reply to a release is counted from its sending, however late the clock is read', async () => {
   const readings: number[] = [];
-  // As if the process stood still after each look at the clock.
+  // As if the process was suspended after each reading of the clock.
   const now = (): number => {
     readings.push(performance.now() + 50 * readings.length);
     return readings.at(-1) as number;
   };
-  const pool = place.pool();
+  const pool = fixture.pool();
   let lastBefore = 0;
   pool.on('connect', (client) => {
     const query = client.query.bind(client) as (...values: unknown[]) => unknown;
@@ -59,7 +59,7 @@ it('a hand-over that comes in the reply to a release is counted from its sending
     };
     Object.assign(client, { query: noting });
   });
-  const backend = place.backend({ schema: place.schema(), pool, listen: false });
+  const backend = fixture.backend({ schema: fixture.schema(), pool, listen: false });
   const call: Call = { now, deadline: Number.POSITIVE_INFINITY };
   const mode = { kind: 'exclusive' } as const;
   const holder: AcquireRequest = { resource: 'b', acquisitionId: 'holder', mode, ttlMs: 60_000 };

@@ -9,8 +9,8 @@ const url = 'postgres://nobody@127.0.0.1:1/nowhere';
 describe('the options of postgresLeaseBackend', () => {
   const bad: readonly [string, unknown][] = [
     ['no object', undefined],
-    ['no place', {}],
-    ['two places', { pool: new pg.Pool(), connectionString: url }],
+    ['no source', {}],
+    ['two sources', { pool: new pg.Pool(), connectionString: url }],
     ['a single client', { pool: new pg.Client() }],
     ['another kind of URL', { connectionString: 'mysql://host/db' }],
     ['an unknown option', { connectionString: url, channel: 'x' }],
@@ -66,7 +66,7 @@ describe('an error of the server', () => {
   it.each(['28P01', '42501', '42883', 'LK001', '3D000', 'ERR_INVALID_ARG_TYPE'])('%s stays', (code) => {
     expect(isRetryablePostgresError(coded(code))).toBe(false);
   });
-  it('a silent connection passes, as does one of several addresses', () => {
+  it('a silent connection may pass, and so may one of several addresses', () => {
     expect(isRetryablePostgresError(new Error('Query read timeout'))).toBe(true);
     expect(isRetryablePostgresError(new AggregateError([coded('ECONNREFUSED')]))).toBe(true);
     expect(isRetryablePostgresError('text')).toBe(false);

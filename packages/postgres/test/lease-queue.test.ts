@@ -2,44 +2,35 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { migrateLeaseSchema } from '../src/index.ts';
-import { acquireValues, call, LeasePlace } from './lease-place.ts';
+import { acquireValues, call, LeaseFixture } from './lease-fixture.ts';
 
-let place: LeasePlace;
+let fixture: LeaseFixture;
 beforeAll(async () => {
-  place = await LeasePlace.start();
+  fixture = await LeaseFixture.start();
 });
-afterAll(() => place[Symbol.asyncDispose]());
+afterAll(() => fixture[Symbol.asyncDispose]());
 
 /** A schema and two sessions that call its functions by hand. */
 async function sessions() {
-  const schema = place.schema();
-  await migrateLeaseSchema({ connectionString: place.server.url, schema });
-  const [one, two] = [await place.session(), await place.session()];
+  const schema = fixture.schema();
+  await migrateLeaseSchema({ connectionString: fixture.server.url, schema });
+  const [one, two] = [await fixture.session(), await fixture.session()];
   const holderOf = async (name: string) =>
     (await one.query(`SELECT id FROM ${schema}.locks WHERE name = $1`, [Buffer.from(name)]))
       .rows[0] as unknown;
-  const blocked = async () => {
-    const [row] = await place.server.query(
-      `SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = ${await pidOf(two)}`,
-    );
-    return Number(row?.['count']) > 0;
-  };
+  const { processID: pid } = two as unknown as { readonly processID: number };
+  const waiting = `SELECT 1 FROM pg_locks WHERE NOT granted AND pid = ${pid}`;
+  const blocked = async () => (await fixture.server.query(waiting)).length > 0;
   return { schema, one, two, holderOf, blocked };
 }
 
-const pids = new WeakMap<object, number>();
-async function pidOf(session: Awaited<ReturnType<LeasePlace['session']>>): Promise<number> {
-  return pids.get(session) ?? 0;
-}
-
 describe.concurrent('the queue', () => {
-  it('a release that meets an enqueue not yet committed hands over to it: no wake-up is lost', async () => {
+  it('a release that meets an enqueue not yet committed hands off to it: no wake-up is lost', async () => {
     const { schema, one, two, holderOf, blocked } = await sessions();
-    pids.set(two, Number((await two.query('SELECT pg_backend_pid() AS pid')).rows[0].pid));
     expect(await call(two, schema, 'acquire', acquireValues('a', 'holder', 'h'))).toMatch(/^g /);
     await one.query('BEGIN');
     expect(await call(one, schema, 'acquire', acquireValues('a', 'waiter', 'w'))).toMatch(/^q [1-9]/);
-    // Its snapshot is older than the enqueue: with a look into the table of waiters it would see none.
+    // Its snapshot is older than the enqueue: a query of the table of waiters would find none.
     const released = call(two, schema, 'release', [Buffer.from('a'), 'holder', 'h']);
     await waitUntil(blocked, { what: 'the release to wait for the enqueue' });
     await one.query('COMMIT');
@@ -49,7 +40,6 @@ describe.concurrent('the queue', () => {
 
   it('an enqueue that meets a release not yet committed is granted', async () => {
     const { schema, one, two, holderOf, blocked } = await sessions();
-    pids.set(two, Number((await two.query('SELECT pg_backend_pid() AS pid')).rows[0].pid));
     await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
     await one.query('BEGIN');
     await call(one, schema, 'release', [Buffer.from('a'), 'holder', 'h']);
@@ -60,28 +50,27 @@ describe.concurrent('the queue', () => {
     expect(await holderOf('a')).toEqual({ id: 'waiter' });
   });
 
-  it('a look that was sent before the turn came keeps it for the claim time only: its client may be dead', async () => {
+  it('a check that was sent before the hand-off extends it to the claim time only: the client may be dead', async () => {
     const { schema, one } = await sessions();
     await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
     await call(one, schema, 'acquire', acquireValues('a', 'waiter', 'w'));
     await call(one, schema, 'release', [Buffer.from('a'), 'holder', 'h']);
-    const look = ['w', [Buffer.from('a')], ['waiter'], [30_000], true];
-    const leftMs = Number((await call(one, schema, 'check_waiters', look)).split('\n')[1]?.split(' ')[3]);
+    const check = ['w', [Buffer.from('a')], ['waiter'], [30_000], true];
+    const leftMs = Number((await call(one, schema, 'check_waiters', check)).split('\n')[1]?.split(' ')[3]);
     expect(leftMs).toBeGreaterThan(1_500);
     expect(leftMs).toBeLessThanOrEqual(2_000);
   });
 
-  it('a look does not shorten what an attempt was granted', async () => {
+  it('a check does not shorten the lease of an attempt', async () => {
     const { schema, one } = await sessions();
     await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
-    const look = ['h', [Buffer.from('a')], ['holder'], [30_000], true];
-    const leftMs = Number((await call(one, schema, 'check_waiters', look)).split('\n')[1]?.split(' ')[3]);
+    const check = ['h', [Buffer.from('a')], ['holder'], [30_000], true];
+    const leftMs = Number((await call(one, schema, 'check_waiters', check)).split('\n')[1]?.split(' ')[3]);
     expect(leftMs).toBeGreaterThan(2_000);
   });
 
-  it('a renewal not yet committed is waited for before a share counts as run out', async () => {
+  it('an attempt waits for a renewal not yet committed before it counts a share as expired', async () => {
     const { schema, one, two, blocked } = await sessions();
-    pids.set(two, Number((await two.query('SELECT pg_backend_pid() AS pid')).rows[0].pid));
     const share = [Buffer.from('a'), 'reader', 1, 1, null, 400, 'reader', 'h', 0];
     const granted = await call(one, schema, 'acquire', share);
     await one.query('BEGIN');
@@ -94,13 +83,12 @@ describe.concurrent('the queue', () => {
     expect(await attempt).toMatch(/^q 0 /);
   });
 
-  it('a token is higher than those minted while its insert waited for other holders to come and go', async () => {
+  it('a token is higher than those that were drawn while its insert waited for other holders to come and go', async () => {
     const { schema, one, two, blocked } = await sessions();
-    pids.set(two, Number((await two.query('SELECT pg_backend_pid() AS pid')).rows[0].pid));
     await one.query('BEGIN');
     await call(one, schema, 'acquire', acquireValues('a', 'first', 'f'));
     const entered = call(two, schema, 'acquire', acquireValues('a', 'third', 't'));
-    await waitUntil(blocked, { what: 'the third to wait, with a number that it has drawn' });
+    await waitUntil(blocked, { what: 'the third to wait after it drew its token' });
     await call(one, schema, 'release', [Buffer.from('a'), 'first', 'f']);
     const second = await call(one, schema, 'acquire', acquireValues('a', 'second', 's'));
     await call(one, schema, 'release', [Buffer.from('a'), 'second', 's']);
@@ -110,15 +98,15 @@ describe.concurrent('the queue', () => {
     expect(BigInt(third.slice(2))).toBeGreaterThan(BigInt(second.slice(2)));
   });
 
-  it('so is one of the statement without functions', async () => {
+  it('a token of the plain insert is higher than those that were drawn while it waited', async () => {
     const { schema, one } = await sessions();
-    const locks = place.locks({ schema });
+    const locks = fixture.locks({ schema });
     await locks.lock('warm').run(() => undefined);
     await one.query('BEGIN');
     await call(one, schema, 'acquire', acquireValues('a', 'first', 'f'));
     const entered = locks.lock('a').acquire();
     const waits = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO "${schema}"%'`;
-    await waitUntil(async () => (await place.server.query(waits)).length === 1, {
+    await waitUntil(async () => (await fixture.server.query(waits)).length === 1, {
       what: 'the third to wait',
     });
     await call(one, schema, 'release', [Buffer.from('a'), 'first', 'f']);
@@ -131,16 +119,16 @@ describe.concurrent('the queue', () => {
     await third.release();
   });
 
-  it('a release without functions that meets an enqueue not yet committed hands over to it', async () => {
+  it('a plain delete that meets an enqueue not yet committed hands off to it', async () => {
     const { schema, one, holderOf } = await sessions();
-    const locks = place.locks({ schema });
+    const locks = fixture.locks({ schema });
     await locks.lock('warm').run(() => undefined);
     const lease = await locks.lock('a').acquire();
     await one.query('BEGIN');
     expect(await call(one, schema, 'acquire', acquireValues('a', 'waiter', 'w'))).toMatch(/^q [1-9]/);
     const released = lease.release();
     const waits = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DELETE FROM "${schema}"%'`;
-    await waitUntil(async () => (await place.server.query(waits)).length === 1, {
+    await waitUntil(async () => (await fixture.server.query(waits)).length === 1, {
       what: 'the release to wait',
     });
     await one.query('COMMIT');
@@ -148,18 +136,18 @@ describe.concurrent('the queue', () => {
     expect(await holderOf('a')).toEqual({ id: 'waiter' });
   });
 
-  it('a hold that was stolen is told as taken over, whatever the thief shares', async () => {
+  it('a stolen share is reported as taken over, also when a share stole it', async () => {
     const { schema, one } = await sessions();
     const share = (id: string, way: number) => [Buffer.from('a'), id, 1, 1, null, 20_000, id, 'h', way];
-    const robbed = (await call(one, schema, 'acquire', share('robbed', 0))).slice(2);
-    const token = (await call(one, schema, 'acquire', share('thief', 2))).slice(2);
+    const stolen = (await call(one, schema, 'acquire', share('holder', 0))).slice(2);
+    const token = (await call(one, schema, 'acquire', share('stealing', 2))).slice(2);
     const renew = (id: string, of: string) =>
       call(one, schema, 'renew', [[Buffer.from('a')], [id], [of], [20_000]]);
-    expect(await renew('robbed', robbed)).toBe('t');
-    expect(await renew('thief', token)).toBe('h');
+    expect(await renew('holder', stolen)).toBe('t');
+    expect(await renew('stealing', token)).toBe('h');
   });
 
-  it('a waiter of a process that went silent is passed over by the release itself', async () => {
+  it('the release itself passes over a waiter of a silent process', async () => {
     const { schema, one, holderOf } = await sessions();
     await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
     await call(one, schema, 'acquire', acquireValues('a', 'dead', 'd'));
@@ -169,7 +157,7 @@ describe.concurrent('the queue', () => {
     expect(await holderOf('a')).toEqual({ id: 'next' });
   });
 
-  it('keeps nothing: no row of a resource, a waiter or a silent client stays', async () => {
+  it('no row of a resource, a waiter or a silent client stays', async () => {
     const { schema, one } = await sessions();
     await call(one, schema, 'acquire', acquireValues('gone', 'crashed', 'c', 1, 1));
     await call(one, schema, 'acquire', acquireValues('held', 'holder', 'h'));
@@ -182,20 +170,20 @@ describe.concurrent('the queue', () => {
       expect((await one.query(`SELECT * FROM ${schema}.${table}`)).rows).toEqual([]);
   });
 
-  it('whoever waits for a row that was deleted by hand goes on', async () => {
-    const schema = place.schema();
-    const [holder, waiter] = [place.locks({ schema }), place.locks({ schema })];
+  it('a waiter attempts again after the row of its resource was deleted by hand', async () => {
+    const schema = fixture.schema();
+    const [holder, waiter] = [fixture.locks({ schema }), fixture.locks({ schema })];
     await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire();
     await waitUntil(async () => (await holder.inspect('a')).waiters.length === 1, { what: 'a waiter' });
-    await place.server.query(`DELETE FROM ${schema}.locks`);
+    await fixture.server.query(`DELETE FROM ${schema}.locks`);
     await (await entered).release();
-    expect(await place.server.query(`SELECT 1 FROM ${schema}.waiters`)).toEqual([]);
+    expect(await fixture.server.query(`SELECT 1 FROM ${schema}.waiters`)).toEqual([]);
   });
 
-  it('a message of an earlier hand-over, which lapsed before it queued again, is not believed', async () => {
-    const schema = place.schema();
-    const [holder, waiter] = [place.locks({ schema }), place.locks({ schema })];
+  it('a message of an earlier hand-off, which lapsed before the waiter queued again, is ignored', async () => {
+    const schema = fixture.schema();
+    const [holder, waiter] = [fixture.locks({ schema }), fixture.locks({ schema })];
     const lease = await holder.lock('a').acquire();
     let entered = false;
     const entering = waiter
@@ -206,15 +194,15 @@ describe.concurrent('the queue', () => {
         return next;
       });
     const waiting = `SELECT id, client FROM ${schema}.waiters`;
-    await waitUntil(async () => (await place.server.query(waiting)).length === 1, { what: 'a waiter' });
+    await waitUntil(async () => (await fixture.server.query(waiting)).length === 1, { what: 'a waiter' });
     const listening = `SELECT 1 FROM pg_stat_activity WHERE application_name LIKE '%listener' AND query LIKE '%${schema}%'`;
-    await waitUntil(async () => (await place.server.query(listening)).length === 1, { what: 'a listener' });
+    await waitUntil(async () => (await fixture.server.query(listening)).length === 1, { what: 'a listener' });
     const stale = `SELECT pg_notify('locks_' || client, id || ' ${lease.fencingToken} 20000') FROM ${schema}.waiters`;
-    await place.server.query(stale);
+    await fixture.server.query(stale);
     await sleep(200);
     expect(entered).toBe(false);
-    // Told with a number that is higher than its place in the queue, it is.
-    await place.server.query(
+    // A message whose token is higher than the waiter's ticket is accepted.
+    await fixture.server.query(
       stale.replace(` ${lease.fencingToken} `, ` ${(lease.fencingToken as bigint) + 1_000n} `),
     );
     await entering;
@@ -223,12 +211,12 @@ describe.concurrent('the queue', () => {
   });
 
   it('a backend without a listener polls for all its waiters, and is not notified', async () => {
-    const schema = place.schema();
-    const [holder, waiter] = [place.locks({ schema }), place.locks({ schema, listen: false })];
+    const schema = fixture.schema();
+    const [holder, waiter] = [fixture.locks({ schema }), fixture.locks({ schema, listen: false })];
     const lease = await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire();
     await waitUntil(async () => (await holder.inspect('a')).waiters.length === 1, { what: 'a waiter' });
-    const [{ count } = { count: '' }] = await place.server.query(
+    const [{ count } = { count: '' }] = await fixture.server.query(
       `SELECT count(*) FROM ${schema}.clients WHERE client LIKE '.%'`,
     );
     expect(count).toBe('1');
@@ -239,7 +227,7 @@ describe.concurrent('the queue', () => {
   });
 
   it('a name is bytes: NUL, case and trailing spaces make another lock', async () => {
-    const locks = place.locks({ schema: place.schema() });
+    const locks = fixture.locks({ schema: fixture.schema() });
     const names = ['a', 'A', 'a ', 'a\0', '\0', "'; DROP TABLE", '\\x61', 'ä', 'a\u0308'];
     const leases = await Promise.all(names.map((name) => locks.lock(name).acquire({ waitMs: 0 })));
     expect(leases).toHaveLength(names.length);

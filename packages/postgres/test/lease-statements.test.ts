@@ -1,49 +1,49 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { LeasePlace } from './lease-place.ts';
+import { LeaseFixture } from './lease-fixture.ts';
 
-let place: LeasePlace;
+let fixture: LeaseFixture;
 beforeAll(async () => {
-  place = await LeasePlace.start({
+  fixture = await LeaseFixture.start({
     shared_preload_libraries: 'pg_stat_statements',
     'pg_stat_statements.track': 'all',
   });
-  await place.server.query('CREATE EXTENSION pg_stat_statements');
+  await fixture.server.query('CREATE EXTENSION pg_stat_statements');
 });
-afterAll(() => place[Symbol.asyncDispose]());
+afterAll(() => fixture[Symbol.asyncDispose]());
 beforeEach(async () => {
-  await place.server.query('SELECT pg_stat_statements_reset()');
+  await fixture.server.query('SELECT pg_stat_statements_reset()');
 });
 
-/** How often statements like this ran, sent by a client or run by a function. */
+/** How often statements like this ran, sent by clients or run inside functions. */
 async function calls(like: string, by: 'clients' | 'functions' = 'clients'): Promise<number> {
-  const [row] = await place.server.query(
+  const [row] = await fixture.server.query(
     `SELECT coalesce(sum(calls), 0) AS calls FROM pg_stat_statements
      WHERE toplevel = ${by === 'clients'} AND query ILIKE '%${like}%' AND query NOT ILIKE '%pg_stat_statements%'`,
   );
   return Number(row?.['calls']);
 }
 
-// One after another: they count what the server sees.
+// Not concurrent: the tests count all statements of the server.
 describe('what the server sees', () => {
   it('an acquire and a release are one statement each, and nobody is notified', async () => {
-    const schema = place.schema();
-    const locks = place.locks({ schema });
+    const schema = fixture.schema();
+    const locks = fixture.locks({ schema });
     await locks.lock('warm').run(() => undefined);
-    await place.server.query('SELECT pg_stat_statements_reset()');
+    await fixture.server.query('SELECT pg_stat_statements_reset()');
     for (let round = 0; round < 50; round += 1) await locks.lock('a').run(() => undefined);
     expect(await calls('')).toBe(100);
     expect(await calls('INSERT INTO')).toBe(50);
     expect(await calls('DELETE FROM')).toBe(50);
     expect(await calls('pg_notify', 'functions')).toBe(0);
-    expect(await place.server.query(`SELECT 1 FROM ${schema}.locks`)).toHaveLength(0);
+    expect(await fixture.server.query(`SELECT 1 FROM ${schema}.locks`)).toHaveLength(0);
   });
 
-  it('shares and permits are one statement each too', async () => {
-    const locks = place.locks({ schema: place.schema() });
+  it('an acquire and a release of a share or a permit are one statement each too', async () => {
+    const locks = fixture.locks({ schema: fixture.schema() });
     await locks.lock('warm').run(() => undefined);
-    await place.server.query('SELECT pg_stat_statements_reset()');
+    await fixture.server.query('SELECT pg_stat_statements_reset()');
     for (let round = 0; round < 10; round += 1) {
       await locks.readWriteLock('a').read.run(() => undefined);
       await locks.semaphore('b', 3).run(() => undefined);
@@ -51,9 +51,9 @@ describe('what the server sees', () => {
     expect(await calls('')).toBe(40);
   });
 
-  it('a hand-over within a process takes no message; one to another process takes one', async () => {
-    const schema = place.schema();
-    const [near, far] = [place.locks({ schema }), place.locks({ schema })];
+  it('a hand-off within a process takes no message; one to another process takes one', async () => {
+    const schema = fixture.schema();
+    const [near, far] = [fixture.locks({ schema }), fixture.locks({ schema })];
     for (const [waiter, messages] of [
       [near, 0],
       [far, 1],
@@ -61,22 +61,22 @@ describe('what the server sees', () => {
       const lease = await near.lock('a').acquire();
       const entered = waiter.lock('a').acquire();
       await waitUntil(async () => (await near.inspect('a')).waiters.length === 1, { what: 'a waiter' });
-      await place.server.query('SELECT pg_stat_statements_reset()');
+      await fixture.server.query('SELECT pg_stat_statements_reset()');
       await lease.release();
       await (await entered).release();
       expect(await calls('pg_notify', 'functions')).toBe(messages);
       expect(await calls('.release(')).toBe(2);
-      // The grant itself needed no statement of the waiter's.
+      // The waiter sent no statement for the grant itself.
       expect(await calls('.acquire(')).toBe(0);
       expect(await calls('INSERT INTO')).toBe(0);
     }
   });
 
-  it('nothing is asked while nobody waits, and one statement a second for all that wait', async () => {
-    const schema = place.schema();
-    const [holder, waiters] = [place.locks({ schema }), place.locks({ schema })];
+  it('a backend sends nothing while nobody waits, and one statement a second for all its waiters', async () => {
+    const schema = fixture.schema();
+    const [holder, waiters] = [fixture.locks({ schema }), fixture.locks({ schema })];
     const lease = await holder.lock('a').acquire({ ttlMs: 60_000 });
-    await place.server.query('SELECT pg_stat_statements_reset()');
+    await fixture.server.query('SELECT pg_stat_statements_reset()');
     await sleep(1_200);
     expect(await calls('')).toBe(0);
     const ended = Promise.allSettled(
@@ -84,7 +84,7 @@ describe('what the server sees', () => {
     );
     await waitUntil(async () => (await holder.inspect('a')).waiters.length === 20, { what: '20 waiters' });
     await sleep(500);
-    await place.server.query('SELECT pg_stat_statements_reset()');
+    await fixture.server.query('SELECT pg_stat_statements_reset()');
     await sleep(2_000);
     const checks = await calls('.check_waiters(');
     expect(checks).toBeGreaterThanOrEqual(1);
@@ -95,7 +95,7 @@ describe('what the server sees', () => {
   });
 
   it('many leases are renewed by one statement', async () => {
-    const backend = place.backend({ schema: place.schema() });
+    const backend = fixture.backend({ schema: fixture.schema() });
     const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
     const mode = { kind: 'exclusive' } as const;
     const grants = await Promise.all(
@@ -107,7 +107,7 @@ describe('what the server sees', () => {
       }),
     );
     await backend.forceRelease?.('lock 7', undefined, call);
-    await place.server.query('SELECT pg_stat_statements_reset()');
+    await fixture.server.query('SELECT pg_stat_statements_reset()');
     const standings = await backend.renew(
       grants.map((grant) => ({ grant, ttlMs: 9_000 })),
       call,
@@ -119,11 +119,51 @@ describe('what the server sees', () => {
     expect(holders[0]?.expiresInMs).toBeGreaterThan(5_000);
   });
 
-  it('several locks at once are one statement, and one more that gives nothing when one is taken', async () => {
-    const locks = place.locks({ schema: place.schema() });
+  it('a thousand waiters of one lock are queued, and abandoned together, in a few statements', async () => {
+    const locks = fixture.locks({ schema: fixture.schema() });
+    const lease = await locks.lock('a').acquire({ ttlMs: 60_000 });
+    await fixture.server.query('SELECT pg_stat_statements_reset()');
+    const abort = new AbortController();
+    const waits = Array.from({ length: 1_000 }, () =>
+      locks.lock('a').acquire({ waitMs: 60_000, signal: abort.signal }),
+    );
+    const ended = Promise.allSettled(waits);
+    await waitUntil(async () => (await locks.inspect('a')).waiters.length === 1_000, {
+      what: '1 000 waiters',
+    });
+    expect(await calls('.acquire')).toBeLessThan(40);
+    abort.abort();
+    await ended;
+    await waitUntil(async () => (await locks.inspect('a')).waiters.length === 0, { what: 'no waiter' });
+    expect(await calls('.abandon(')).toBeLessThan(20);
+    await lease.release();
+  });
+
+  it('an acquire that is given up before it was sent costs no statement', async () => {
+    const pool = fixture.pool({ max: 1 });
+    const locks = fixture.locks({ schema: fixture.schema(), pool });
+    await locks.lock('a').run(() => undefined);
+    await fixture.server.query('SELECT pg_stat_statements_reset()');
+    const client = await pool.connect();
+    const abort = new AbortController();
+    const waits = Array.from({ length: 100 }, (_, at) =>
+      locks.lock(`a ${at % 10}`).acquire({ waitMs: 60_000, signal: abort.signal }),
+    );
+    const ended = Promise.allSettled(waits);
+    await sleep(20);
+    abort.abort();
+    await ended;
+    await sleep(20);
+    client.release();
+    await locks.lock('a').run(() => undefined);
+    expect(await calls('')).toBe(2);
+  });
+
+  it('several locks at once are one statement, which grants nothing when one of them is held', async () => {
+    const locks = fixture.locks({ schema: fixture.schema() });
     await locks.lock('warm').run(() => undefined);
     const all = () => locks.all(['c', 'a', 'b'].map((name) => locks.lock(name)));
-    await place.server.query('SELECT pg_stat_statements_reset()');
+    await fixture.server.query('SELECT pg_stat_statements_reset()');
     const lease = await all().acquire();
     expect(await calls('')).toBe(1);
     expect(await all().tryAcquire()).toBeUndefined();

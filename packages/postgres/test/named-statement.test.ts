@@ -35,14 +35,14 @@ it('sends values of every kind and length, the first time and prepared', async (
   }
 });
 
-it('counts the rows that were changed, also none', async () => {
+it('counts the changed rows, also when there are none', async () => {
   await client.query('CREATE TEMPORARY TABLE counted AS SELECT generate_series(1, 3) AS n');
   const text = 'DELETE FROM counted WHERE n > $1';
   expect((await run('count', text, [1])).count).toBe(2);
   expect((await run('count', text, [1])).count).toBe(0);
 });
 
-it('tells the errors of the server, while preparing and later, and the connection goes on', async () => {
+it('reports errors of the server, while preparing and later, and the connection stays usable', async () => {
   await expect(run('no table', 'SELECT $1::text FROM nowhere', ['a'])).rejects.toMatchObject({
     code: '42P01',
   });

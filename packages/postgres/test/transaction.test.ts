@@ -62,7 +62,7 @@ describe.concurrent('a lock for a transaction', () => {
     await mine.query('COMMIT');
   });
 
-  it('waits, and gets it when the other ends', async () => {
+  it('waits, and is granted when the other transaction ends', async () => {
     const name = freshName();
     await using first = await client();
     await using second = await client();
@@ -115,7 +115,7 @@ describe.concurrent('a lock for a transaction', () => {
     await mine.query('COMMIT');
   });
 
-  it('tells a statement_timeout and a failed transaction as LOCK_BACKEND', async () => {
+  it('reports a statement_timeout and a failed transaction as LOCK_BACKEND', async () => {
     const name = freshName();
     await using holder = await client();
     await using waiter = await client();

@@ -1,8 +1,15 @@
-import { invalidArgument } from '@locks/redis-protocol';
+import { invalidArgument } from '@locks/core/backend';
 import type { Cluster, Redis } from 'ioredis';
 
-/** What `@locks/redis-ioredis` takes. */
-export type IoredisClient = Redis | Redis<'resp3'> | Cluster | Cluster<'resp3'>;
+/** A `Redis` or `Cluster` of ioredis 5 or 6. An interface of this package, since the types of the two versions differ. */
+export interface IoredisClient {
+  readonly status: string;
+  readonly isCluster: boolean;
+  readonly options: object;
+  sendCommand(...args: never[]): unknown;
+  duplicate(...args: never[]): unknown;
+  defineCommand(...args: never[]): unknown;
+}
 
 interface Options {
   readonly scaleReads?: unknown;
@@ -15,7 +22,7 @@ type Shape = Partial<
   Record<'sendCommand' | 'duplicate' | 'defineCommand' | 'status' | 'isOpen' | 'mode', unknown>
 >;
 
-/** Refuses what could never lock: no ioredis client, one that reads from replicas, one that is in another use. */
+/** Refuses what could never lock: anything but an ioredis client, one that reads from replicas, one used otherwise. */
 export function checkClient(client: unknown): asserts client is IoredisClient {
   if (typeof client === 'string' || client instanceof URL) {
     throw invalidArgument(
@@ -37,7 +44,7 @@ export function checkClient(client: unknown): asserts client is IoredisClient {
   if (!isClient || typeof shape.status !== 'string') {
     throw invalidArgument(`the client is ${describe(client)}: pass a Redis or Cluster of ioredis`);
   }
-  const known = client as Redis | Cluster;
+  const known = client as unknown as Redis | Cluster;
   checkEnded(known);
   const options = known.options as Options;
   if (options.scaleReads !== undefined && known.isCluster && options.scaleReads !== 'master') {

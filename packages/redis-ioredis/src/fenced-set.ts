@@ -5,10 +5,12 @@ import { IoredisPort } from './ioredis-port.ts';
 
 const ports = new WeakMap<IoredisClient, IoredisPort>();
 
+// setup: import { createLocks } from '@locks/core'; import { fencedSet, redisBackend } from '@locks/redis-ioredis'; import { Redis } from 'ioredis';
+// setup: const redis = new Redis(); const locks = createLocks(redisBackend(redis)); declare function render(): Promise<string>;
 /**
- * Writes a value with the token of the lease that protects it, in one step: a holder whose lease was lost, and who writes
- * late, is refused once a newer one has written. Whoever reads the value sees nothing of it: the newest token stands
- * under a key of its own, in the same slot.
+ * Writes a value with the token of the lease that protects it, in one step: a holder that lost its lease and writes late
+ * is refused once a newer holder has written. The value itself stays plain: the newest token is kept under a key of its
+ * own, in the same slot.
  *
  * @param token - the `fencingToken` of the lease; the same one may write many times
  * @throws `LOCK_LOST` with reason `taken-over` when a newer token wrote before: nothing was written.

@@ -4,20 +4,19 @@ import { type Cluster, Command, type Redis } from 'ioredis';
 import { checkEnded } from './check-client.ts';
 import { openSubscriber } from './subscriber.ts';
 
-/** The mapping of replies is of no matter here: none of ours is a map or a double. */
 type Client = Redis | Cluster;
 
 type Corkable = Pick<Writable, 'cork' | 'uncork'>;
 
 /**
- * How many commands leave together. More at once and client and server take turns at working: with 64 locks at a time
- * the client waited for one long batch of replies after another.
+ * How many commands are written together. With more, client and server work in turns: with 64 locks at a time the client
+ * waited for one long batch of replies after another.
  */
 const COMMANDS_TOGETHER = 16;
 
-const reply = { replyEncoding: 'utf8' } as const;
+const REPLY_OPTIONS = { replyEncoding: 'utf8' } as const;
 
-/** ioredis as the protocol sees it. */
+/** The port of an ioredis client. */
 export class IoredisPort implements RedisPort {
   readonly name = 'redis-ioredis';
   readonly cluster: boolean;
@@ -29,6 +28,7 @@ export class IoredisPort implements RedisPort {
     this.reconnects++;
   };
   #corked: Corkable | undefined;
+  #Command: typeof Command | undefined;
   #together = 0;
   readonly #uncork = (): void => {
     this.#corked?.uncork();
@@ -52,21 +52,21 @@ export class IoredisPort implements RedisPort {
     if (this.#client.status === 'end') checkEnded(this.#client);
   }
 
-  // The client's own methods do the same behind option objects and wrappers. The prefix is in the keys already.
+  // `sendCommand` skips the option objects and wrappers of the client's own methods. Keys have their prefix already.
   send(_key: string, command: RedisCommand): Promise<unknown> {
     this.#cork();
-    const sent = new Command(command[0], command.slice(1), reply);
+    const sent = this.#commandOf(command);
     if (!this.cluster) return this.#client.sendCommand(sent) as Promise<unknown>;
     const { reject } = sent;
     const answer = this.#client.sendCommand(sent) as Promise<unknown>;
-    // Of a slot on the move the client tells only after 16 tries, 100 ms apart: a release cannot wait for that.
+    // The client reports a slot that is being migrated only after 16 tries, 100 ms apart; a release cannot wait so long.
     const redirect = sent.reject;
     sent.reject = (error) => (error.message.startsWith('TRYAGAIN') ? reject : redirect).call(sent, error);
     return answer;
   }
 
-  // The client makes a system call for each command: most of its cost when many locks are taken at once. So what is
-  // sent in one turn of the event loop, while more is under way, leaves together, at the end of the turn at the latest.
+  // The client makes a system call for each command, which is most of the cost when many locks are taken at once. So
+  // commands of one turn of the event loop are written together, at its end at the latest, unless the client is idle.
   #cork(): void {
     if (this.#corked !== undefined) {
       this.#together += 1;
@@ -88,10 +88,22 @@ export class IoredisPort implements RedisPort {
 
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
     const nodes: readonly Client[] = isCluster(this.#client) ? this.#client.nodes('master') : [this.#client];
-    return nodes.map(
-      (node) => (command) =>
-        node.sendCommand(new Command(command[0], command.slice(1), reply)) as Promise<unknown>,
-    );
+    return nodes.map((node) => (command) => node.sendCommand(this.#commandOf(command)) as Promise<unknown>);
+  }
+
+  #commandOf([name, ...args]: RedisCommand): Command {
+    const OwnCommand = this.#Command ?? this.#findCommand();
+    return new OwnCommand(name, args, REPLY_OPTIONS);
+  }
+
+  /** The `Command` of the client's own copy of ioredis: versions 5 and 6 cannot send each other's commands. */
+  #findCommand(): typeof Command {
+    const node = isCluster(this.#client) ? this.#client.nodes()[0] : this.#client;
+    const found =
+      (node?.constructor as { readonly Command?: typeof Command } | undefined)?.Command ?? Command;
+    // A cluster client that has not connected has no node yet.
+    if (node !== undefined) this.#Command = found;
+    return found;
   }
 
   async subscribe(channel: string, events: SubscriptionEvents): Promise<void> {
@@ -113,12 +125,11 @@ export class IoredisPort implements RedisPort {
       autoResubscribe: false,
       lazyConnect: false,
     });
-    side.on('error', () => undefined); // Each command of it rejects by itself.
+    side.on('error', () => undefined); // Its commands reject by themselves.
     const close = (): void => side.disconnect();
     this.#opened.add(close);
     return Promise.resolve({
-      send: (command) =>
-        side.sendCommand(new Command(command[0], command.slice(1), reply)) as Promise<unknown>,
+      send: (command) => side.sendCommand(this.#commandOf(command)) as Promise<unknown>,
       close: () => {
         this.#opened.delete(close);
         close();

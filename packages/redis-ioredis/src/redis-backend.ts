@@ -6,6 +6,7 @@ import { IoredisPort } from './ioredis-port.ts';
 
 export type { IoredisClient } from './check-client.ts';
 
+// setup: import { createLocks } from '@locks/core'; import { redisBackend } from '@locks/redis-ioredis'; import { Redis } from 'ioredis';
 /**
  * Locks in Redis through an ioredis client: standalone, Sentinel or Cluster. Does no I/O; the client stays yours, and
  * waiting opens one more connection, which `close` ends.
@@ -22,5 +23,5 @@ export function redisBackend(
   options?: RedisBackendOptions,
 ): LockBackend<RedisCapabilities> {
   checkClient(client);
-  return createRedisBackend(new IoredisPort(client as Redis | Cluster), options);
+  return createRedisBackend(new IoredisPort(client as unknown as Redis | Cluster), options);
 }

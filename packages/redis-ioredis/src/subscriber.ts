@@ -1,21 +1,21 @@
 import type { SubscriptionEvents } from '@locks/redis-protocol';
 import type { Cluster, Redis } from 'ioredis';
 
-export interface Subscriber {
-  /** When the channel is listened to for the first time. */
+export interface IoredisSubscriber {
+  /** Resolves when the channel is listened to for the first time. */
   readonly ready: Promise<void>;
   readonly close: () => void;
 }
 
-const longestPauseMs = 2000;
+const MAX_PAUSE_MS = 2000;
 
-/** A connection of our own that listens to one channel, whatever happens to it, until closed. */
+/** Opens a connection that listens to one channel until closed, and connects again whenever it is lost. */
 export function openSubscriber(
   client: Redis | Cluster,
   channel: string,
   events: SubscriptionEvents,
-): Subscriber {
-  const retry = (times: number): number => Math.min(longestPauseMs, 50 * 2 ** Math.min(times, 10));
+): IoredisSubscriber {
+  const retry = (times: number): number => Math.min(MAX_PAUSE_MS, 50 * 2 ** Math.min(times, 10));
   const connection =
     'nodes' in client
       ? client.duplicate([], { lazyConnect: true, clusterRetryStrategy: retry, enableOfflineQueue: true })
@@ -28,7 +28,7 @@ export function openSubscriber(
           enableOfflineQueue: true,
           commandTimeout: undefined,
         });
-  connection.on('error', () => undefined); // It connects again by itself; until then waiters live by their checks.
+  connection.on('error', () => undefined); // It connects again by itself; until then the checks serve the waiters.
   connection.on('message', (from: string, text: string) => {
     if (from === channel) events.message(text);
   });
@@ -44,8 +44,8 @@ export function openSubscriber(
     connection.on('ready', listen);
     // A cluster client moves its subscriptions to another node by itself.
     if ('nodes' in client) connection.on('+subscriber', () => listening && events.restored());
-    connection.on('end', () => reject(new Error('the subscriber connection has ended')));
+    connection.on('end', () => reject(new Error('the subscriber has ended')));
   });
-  connection.connect().catch(() => undefined); // Told by `ready`, or tried again.
+  connection.connect().catch(() => undefined); // `ready` rejects, or the client tries again.
   return { ready, close: () => connection.disconnect() };
 }

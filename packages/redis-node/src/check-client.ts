@@ -1,8 +1,8 @@
-import { invalidArgument } from '@locks/redis-protocol';
-import type { ClusterClient, Recognised, SentinelClient, StandaloneClient } from './clients.ts';
+import { invalidArgument } from '@locks/core/backend';
+import type { ClusterClient, RecognisedClient, SentinelClient, StandaloneClient } from './clients.ts';
 
-/** Refuses what could never lock, and tells the three kinds of clients apart. */
-export function checkClient(client: unknown): Recognised {
+/** Refuses what could never lock, and finds out which of the three kinds the client is. */
+export function checkClient(client: unknown): RecognisedClient {
   if (typeof client === 'string' || client instanceof URL) {
     throw invalidArgument(
       `the client is the address ${describe(client)}: pass a client, createClient({ url }) of the package redis`,

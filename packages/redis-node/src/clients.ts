@@ -1,8 +1,8 @@
 import type { RedisCommand } from '@locks/redis-protocol';
 
 /**
- * What `@locks/redis-node` takes: what `createClient`, `createSentinel` and `createCluster` of `redis` give, with any
- * modules, scripts, RESP version and type mapping.
+ * A client that `createClient`, `createSentinel` or `createCluster` of `redis` made, with any modules, scripts, RESP
+ * version and type mapping.
  */
 export interface NodeRedisClient {
   readonly isOpen: boolean;
@@ -11,13 +11,13 @@ export interface NodeRedisClient {
   connect(): Promise<unknown>;
 }
 
-// The same clients as this package uses them, with their generics left out.
+// The parts of these clients that this package uses, without their generics.
 
 /**
- * Replies as plain strings and numbers, whatever the client maps them to. And no time limit of the client's: it costs a
- * timer and a signal for each command, and core has its own.
+ * Options of every command: replies as plain strings and numbers, whatever the client maps them to, and no time limit of
+ * the client's, which costs a timer and a signal for each command; core has its own.
  */
-export const plainReplies = { typeMapping: undefined, timeout: undefined } as const;
+export const COMMAND_OPTIONS = { typeMapping: undefined, timeout: undefined } as const;
 
 interface Emitter {
   on(event: string, listener: (...args: unknown[]) => void): unknown;
@@ -30,42 +30,48 @@ interface Connectable extends Emitter {
   connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
   unsubscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
-  /** A promise, with Sentinel. */
+  /** Returns a promise with Sentinel. */
   destroy(): unknown;
 }
 
 export interface StandaloneClient extends Connectable {
-  sendCommand(command: RedisCommand, options: typeof plainReplies): Promise<unknown>;
+  sendCommand(command: RedisCommand, options: typeof COMMAND_OPTIONS): Promise<unknown>;
   duplicate(overrides?: object): StandaloneClient;
 }
 
 export interface SentinelClient extends Connectable {
-  sendCommand(isReadonly: boolean, command: RedisCommand, options: typeof plainReplies): Promise<unknown>;
+  sendCommand(isReadonly: boolean, command: RedisCommand, options: typeof COMMAND_OPTIONS): Promise<unknown>;
   duplicate(overrides?: object): SentinelClient;
 }
 
+interface ClusterNode {
+  client?: { readonly isOpen: boolean } | undefined;
+  /** Present while the client connects for the first time. */
+  readonly connectPromise?: unknown;
+}
+
 export interface ClusterClient extends Connectable {
-  readonly masters: readonly object[];
-  nodeClient(node: object): Promise<StandaloneClient> | StandaloneClient;
+  readonly masters: readonly ClusterNode[];
+  nodeClient(node: ClusterNode): Promise<StandaloneClient> | StandaloneClient;
   sendCommand(
     firstKey: string | undefined,
     isReadonly: boolean,
     command: RedisCommand,
-    options: typeof plainReplies,
+    options: typeof COMMAND_OPTIONS,
   ): Promise<unknown>;
   duplicate(overrides?: object): ClusterClient;
 }
 
-export type Recognised =
+export type RecognisedClient =
   | { readonly kind: 'standalone'; readonly client: StandaloneClient }
   | { readonly kind: 'sentinel'; readonly client: SentinelClient }
   | { readonly kind: 'cluster'; readonly client: ClusterClient };
 
-/** Ends a client of ours, in whatever state it is: one that is not open may still hold a connection. */
-export async function end(client: Pick<Connectable, 'destroy'>): Promise<void> {
+/** Ends a client that this package opened, in any state: one that is not open may still have a connection. */
+export async function endClient(client: Pick<Connectable, 'destroy'>): Promise<void> {
   try {
     await client.destroy();
   } catch {
-    // It has ended by itself.
+    // The client has ended by itself.
   }
 }

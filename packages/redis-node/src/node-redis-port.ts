@@ -1,82 +1,78 @@
-import {
-  invalidArgument,
-  type RedisCommand,
-  type RedisPort,
-  type SideConnection,
-  type SubscriptionEvents,
-} from '@locks/redis-protocol';
-import { end, plainReplies, type Recognised } from './clients.ts';
+import { invalidArgument } from '@locks/core/backend';
+import type { RedisCommand, RedisPort, SideConnection, SubscriptionEvents } from '@locks/redis-protocol';
+import { type ClusterClient, COMMAND_OPTIONS, endClient, type RecognisedClient } from './clients.ts';
 import { openSubscriber } from './subscriber.ts';
 
-const lostEvents = {
+/** The events that report a lost connection. */
+const LOST_EVENTS = {
   standalone: ['reconnecting', 'end'],
   sentinel: ['reconnecting', 'end', 'topology-change', 'client-error'],
   cluster: ['node-reconnecting', 'node-disconnect', 'disconnect'],
 } as const;
 
 /**
- * How many commands of one turn of the event loop leave together. The client writes all of a turn in one go: with 64
- * locks at a time client and server then take turns at working, and each waits for the other.
+ * How many commands of one turn of the event loop are written together. The client would write all of a turn at once:
+ * with 64 locks at a time client and server then work in turns, and each waits for the other.
  */
 const COMMANDS_TOGETHER = 16;
 
-/** node-redis as the protocol sees it. */
+/** The port of a node-redis client. */
 export class NodeRedisPort implements RedisPort {
   readonly name = 'redis-node';
   readonly cluster: boolean;
   readonly keyPrefix: string;
   reconnects = 0;
-  readonly #of: Recognised;
+  readonly #recognised: RecognisedClient;
   readonly #opened = new Set<() => void>();
-  #thisTurn = 0;
-  readonly #held: (() => void)[] = [];
+  #sentThisTurn = 0;
+  readonly #delayed: (() => void)[] = [];
   readonly #nextTurn = (): void => {
-    this.#thisTurn = 0;
-    for (const go of this.#held.splice(0, COMMANDS_TOGETHER)) go();
+    this.#sentThisTurn = 0;
+    for (const go of this.#delayed.splice(0, COMMANDS_TOGETHER)) go();
   };
   readonly #onLost = (): void => {
     this.reconnects++;
   };
 
-  constructor(recognised: Recognised) {
-    this.#of = recognised;
+  constructor(recognised: RecognisedClient) {
+    this.#recognised = recognised;
     this.cluster = recognised.kind === 'cluster';
     const keyPrefix = recognised.client._keyPrefix ?? '';
     if (typeof keyPrefix !== 'string') {
       throw invalidArgument('the keyPrefix of the client is a Buffer: locks need a string');
     }
     this.keyPrefix = keyPrefix;
-    for (const event of lostEvents[recognised.kind]) recognised.client.on(event, this.#onLost);
+    for (const event of LOST_EVENTS[recognised.kind]) recognised.client.on(event, this.#onLost);
   }
 
   assertUsable(): void {
-    if (this.#of.client.isOpen) return;
+    if (this.#recognised.client.isOpen) return;
     throw invalidArgument(
       'the redis client is not connected: call `await client.connect()` before using locks',
     );
   }
 
-  // Not async: one promise less for each command.
+  // Not async, to save a promise for each command.
   send(key: string, command: RedisCommand): Promise<unknown> {
-    this.#thisTurn += 1;
-    if (this.#thisTurn === 1) setImmediate(this.#nextTurn);
-    if (this.#thisTurn <= COMMANDS_TOGETHER) return send(this.#of, key, command);
+    this.#sentThisTurn += 1;
+    if (this.#sentThisTurn === 1) setImmediate(this.#nextTurn);
+    if (this.#sentThisTurn <= COMMANDS_TOGETHER) return send(this.#recognised, key, command);
     return new Promise((resolve) => {
-      this.#held.push(() => resolve(this.send(key, command)));
+      this.#delayed.push(() => resolve(this.send(key, command)));
     });
   }
 
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
-    const recognised = this.#of;
+    const recognised = this.#recognised;
     if (recognised.kind !== 'cluster') return [(command) => this.send('', command)];
     return recognised.client.masters.map((master) => async (command: RedisCommand) => {
       const node = await recognised.client.nodeClient(master);
-      return node.sendCommand(command, plainReplies);
+      return node.sendCommand(command, COMMAND_OPTIONS);
     });
   }
 
   async subscribe(channel: string, events: SubscriptionEvents): Promise<void> {
-    const subscriber = openSubscriber(this.#of, channel, events);
+    const subscriber = openSubscriber(this.#recognised, channel, events);
     this.#opened.add(subscriber.close);
     try {
       await subscriber.ready;
@@ -88,24 +84,25 @@ export class NodeRedisPort implements RedisPort {
   }
 
   async openSide(): Promise<SideConnection> {
-    const recognised = this.#of;
+    const recognised = this.#recognised;
     if (recognised.kind === 'cluster') throw new TypeError('a cluster has no side connection');
-    const side: Recognised =
+    const side: RecognisedClient =
       recognised.kind === 'sentinel'
         ? { kind: 'sentinel', client: recognised.client.duplicate({ masterPoolSize: 1 }) }
         : { kind: 'standalone', client: recognised.client.duplicate() };
-    side.client.on('error', () => undefined); // Each command of it rejects by itself.
+    side.client.on('error', () => undefined); // Its commands reject by themselves.
     let closed = false;
     const close = (): void => {
       closed = true;
       this.#opened.delete(close);
-      void end(side.client);
+      void endClient(side.client);
     };
     this.#opened.add(close);
     try {
       await side.client.connect();
     } finally {
-      if (closed) await end(side.client); // A connection that came about since then.
+      // The connection may have opened after the close.
+      if (closed) await endClient(side.client);
     }
     return { send: (command) => send(side, '', command), close };
   }
@@ -113,19 +110,34 @@ export class NodeRedisPort implements RedisPort {
   close(): Promise<void> {
     for (const close of this.#opened) close();
     this.#opened.clear();
-    for (const event of lostEvents[this.#of.kind]) this.#of.client.off(event, this.#onLost);
+    for (const event of LOST_EVENTS[this.#recognised.kind]) this.#recognised.client.off(event, this.#onLost);
     return Promise.resolve();
   }
 }
 
-// Raw commands skip the client's argument parsers and reply transformers. The prefix is in the keys already.
-function send(to: Recognised, key: string, command: RedisCommand): Promise<unknown> {
+// Raw commands skip the client's argument parsers and reply transformers. Keys have their prefix already.
+function send(to: RecognisedClient, key: string, command: RedisCommand): Promise<unknown> {
   switch (to.kind) {
     case 'standalone':
-      return to.client.sendCommand(command, plainReplies);
+      return to.client.sendCommand(command, COMMAND_OPTIONS);
     case 'sentinel':
-      return to.client.sendCommand(false, command, plainReplies);
+      return to.client.sendCommand(false, command, COMMAND_OPTIONS);
     case 'cluster':
-      return to.client.sendCommand(key, false, command, plainReplies);
+      return sendToCluster(to.client, key, command);
+  }
+}
+
+/**
+ * A connection to a node that breaks in its handshake closes the client of that node for good, and the cluster client keeps it:
+ * every later command to the node would fail. Without the closed client the next command connects anew.
+ */
+async function sendToCluster(client: ClusterClient, key: string, command: RedisCommand): Promise<unknown> {
+  try {
+    return await client.sendCommand(key, false, command, COMMAND_OPTIONS);
+  } catch (error) {
+    for (const node of client.isOpen ? client.masters : []) {
+      if (node.client?.isOpen === false && node.connectPromise === undefined) node.client = undefined;
+    }
+    throw error;
   }
 }

@@ -6,6 +6,7 @@ import { NodeRedisPort } from './node-redis-port.ts';
 
 export type { NodeRedisClient } from './clients.ts';
 
+// setup: import { createLocks } from '@locks/core'; import { redisBackend } from '@locks/redis-node'; import { createClient } from 'redis';
 /**
  * Locks in Redis through a client of the package `redis`: `createClient`, `createSentinel` or `createCluster`. Does no
  * I/O; the client stays yours (connect it before the first lock), and waiting opens one more connection, which `close`

@@ -1,43 +1,47 @@
 import type { SubscriptionEvents } from '@locks/redis-protocol';
-import { end, type Recognised, type StandaloneClient } from './clients.ts';
+import { endClient, type RecognisedClient, type StandaloneClient } from './clients.ts';
 
-export interface Subscriber {
-  /** When the channel is listened to for the first time. */
+export interface NodeRedisSubscriber {
+  /** Resolves when the channel is listened to for the first time. */
   readonly ready: Promise<void>;
   readonly close: () => void;
 }
 
-const longestPauseMs = 2000;
-/** What tells that a subscription may have been moved to another node. */
-const restoredEvents = { sentinel: ['ready'], cluster: ['node-ready'] } as const;
+const MAX_PAUSE_MS = 2000;
+/** The events after which a subscription may have moved to another node. */
+const RESTORED_EVENTS = { sentinel: ['ready'], cluster: ['node-ready'] } as const;
 
-/** Listens to one channel, whatever happens to its connection, until closed. */
-export function openSubscriber(to: Recognised, channel: string, events: SubscriptionEvents): Subscriber {
+/** Listens to one channel until closed, and again after each lost connection. */
+export function openSubscriber(
+  to: RecognisedClient,
+  channel: string,
+  events: SubscriptionEvents,
+): NodeRedisSubscriber {
   return to.kind === 'standalone'
     ? onOwnConnection(to.client, channel, events)
     : throughClient(to, channel, events);
 }
 
-/** Clients of Sentinel and of a cluster keep a connection of its own for subscriptions. */
+/** Subscribes through the client: clients of Sentinel and of a cluster keep a connection for subscriptions. */
 function throughClient(
-  { kind, client }: Exclude<Recognised, { kind: 'standalone' }>,
+  { kind, client }: Exclude<RecognisedClient, { kind: 'standalone' }>,
   channel: string,
   events: SubscriptionEvents,
-): Subscriber {
+): NodeRedisSubscriber {
   let listening = false;
   const heard = (message: string): void => events.message(message);
   const restored = (): void => {
     if (listening) events.restored();
   };
-  for (const event of restoredEvents[kind]) client.on(event, restored);
+  for (const event of RESTORED_EVENTS[kind]) client.on(event, restored);
   const subscribed = client.subscribe(channel, heard);
   const ready = subscribed.then(() => {
     listening = true;
   });
   const close = (): void => {
     listening = false;
-    for (const event of restoredEvents[kind]) client.off(event, restored);
-    // Not before the other is done: it would open the connection again. And a client that was ended needs no word.
+    for (const event of RESTORED_EVENTS[kind]) client.off(event, restored);
+    // Only after the subscribe is done: it would open the connection again. A client that has ended has no subscription.
     subscribed
       .then(() => (client.isOpen ? client.unsubscribe(channel, heard) : undefined))
       .catch(() => undefined);
@@ -45,23 +49,27 @@ function throughClient(
   return { ready, close };
 }
 
-function onOwnConnection(client: StandaloneClient, channel: string, events: SubscriptionEvents): Subscriber {
+function onOwnConnection(
+  client: StandaloneClient,
+  channel: string,
+  events: SubscriptionEvents,
+): NodeRedisSubscriber {
   const connection = client.duplicate(persistent(client));
-  connection.on('error', () => undefined); // It connects again by itself; until then waiters live by their checks.
+  connection.on('error', () => undefined); // It connects again by itself; until then the checks serve the waiters.
   let closed = false;
   let listening = false;
-  // The client forgets a connection that comes about after it was destroyed, and leaves it open: its end waits for that.
+  // A client that is destroyed while it connects leaves that connection open: destroy it only when the connect is done.
   let connecting = true;
   const close = (): void => {
     closed = true;
-    if (!connecting) void end(connection);
+    if (!connecting) void endClient(connection);
   };
-  const settled = (): void => {
+  const connectDone = (): void => {
     connecting = false;
-    if (closed) void end(connection);
+    if (closed) void endClient(connection);
   };
-  connection.on('connect', settled);
-  connection.on('error', settled);
+  connection.on('connect', connectDone);
+  connection.on('error', connectDone);
   connection.on('reconnecting', () => {
     connecting = true;
   });
@@ -72,10 +80,10 @@ function onOwnConnection(client: StandaloneClient, channel: string, events: Subs
       await connection.subscribe(channel, (message) => events.message(message));
       listening = true;
     } finally {
-      settled();
+      connectDone();
     }
   };
-  // The client subscribes again by itself; what was published meanwhile is lost.
+  // The client subscribes again by itself; messages published meanwhile are lost.
   connection.on('ready', () => listening && events.restored());
   return { ready: listen(), close };
 }
@@ -83,7 +91,7 @@ function onOwnConnection(client: StandaloneClient, channel: string, events: Subs
 function persistent(client: object): object {
   const { options } = client as { options?: { socket?: object } };
   const reconnectStrategy = (retries: number): number =>
-    Math.min(longestPauseMs, 50 * 2 ** Math.min(retries, 10));
+    Math.min(MAX_PAUSE_MS, 50 * 2 ** Math.min(retries, 10));
   return {
     socket: { ...options?.socket, reconnectStrategy },
     pingInterval: undefined,

@@ -1,8 +1,16 @@
-import { type RedisServer, startProxy, startRedis } from '@locks/test-servers';
+import {
+  call,
+  granted,
+  Participant,
+  type RedisServer,
+  request,
+  startProxy,
+  startRedis,
+} from '@locks/test-servers';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type NodeRedisClient, redisBackend } from '../src/index.ts';
-import { call, granted, ioredisParty, nodeRedisParty, Party, request } from './setup.ts';
+import { ioredisParticipant, nodeRedisParticipant } from './setup.ts';
 
 let redis: RedisServer;
 let count = 0;
@@ -61,7 +69,7 @@ describe('options of the client', () => {
     ['no offline queue', { disableOfflineQueue: true }],
   ])('works with %s', async (title, options) => {
     const client = await createClient({ url: redis.url, ...options } as object).connect();
-    await using a = new Party(redisBackend(client), () => client.destroy());
+    await using a = new Participant(redisBackend(client), () => client.destroy());
     const grant = await a.take(title);
     const { turn } = await a.queue(request(title));
     expect(await a.backend.renew([{ grant, ttlMs: 20_000 }], call)).toEqual([{ status: 'held' }]);
@@ -73,8 +81,8 @@ describe('options of the client', () => {
 
   it('puts keys and channel behind its key prefix', async () => {
     const client = await createClient({ url: redis.url, keyPrefix: 'app:' }).connect();
-    await using a = new Party(redisBackend(client), () => client.destroy());
-    await using plain = await ioredisParty(redis, { prefix: 'app:lock:' });
+    await using a = new Participant(redisBackend(client), () => client.destroy());
+    await using plain = await ioredisParticipant(redis, { prefix: 'app:lock:' });
     const grant = await a.take('prefixed');
     expect(await redis.command('EXISTS', 'app:lock:prefixed')).toBe(1);
     const { turn } = await plain.queue(request('prefixed'));
@@ -86,7 +94,7 @@ describe('options of the client', () => {
 describe('requests', () => {
   it('are two for a lock nobody else wants', async () => {
     await using proxy = await startProxy(redis);
-    await using a = await nodeRedisParty(proxy);
+    await using a = await nodeRedisParticipant(proxy);
     await a.backend.release(await a.take(fresh()), call);
     proxy.resetCounts();
     for (let i = 0; i < 50; i++) await a.backend.release(await a.take(fresh()), call);
@@ -96,7 +104,7 @@ describe('requests', () => {
 
   it('that got no answer end with the connection, and the same attempt then has the grant', async () => {
     await using proxy = await startProxy(redis);
-    await using a = await nodeRedisParty(proxy);
+    await using a = await nodeRedisParticipant(proxy);
     await a.backend.release(await a.take(fresh()), call);
     proxy.loseReplies(({ command }) => command === 'EVALSHA', { times: 1, thenCut: true });
     const wanted = request(fresh());
@@ -108,8 +116,8 @@ describe('requests', () => {
 
 describe('both clients', () => {
   it('share one queue, in order, and exclude each other', async () => {
-    await using a = await nodeRedisParty(redis);
-    await using b = await ioredisParty(redis);
+    await using a = await nodeRedisParticipant(redis);
+    await using b = await ioredisParticipant(redis);
     const name = fresh();
     let grant = await a.take(name);
     let holder = a;
@@ -133,8 +141,8 @@ describe('both clients', () => {
   });
 
   it('see each other in inspect', async () => {
-    await using a = await nodeRedisParty(redis);
-    await using b = await ioredisParty(redis);
+    await using a = await nodeRedisParticipant(redis);
+    await using b = await ioredisParticipant(redis);
     const name = fresh();
     await a.take(name);
     const wanted = request(name);
@@ -148,10 +156,10 @@ describe('both clients', () => {
 });
 
 describe('a channel', () => {
-  it('that is cut listens again, and no hand-over is lost', async () => {
+  it('that is cut listens again, and no hand-off is lost', async () => {
     await using proxy = await startProxy(redis);
-    await using a = await ioredisParty(redis);
-    await using b = await nodeRedisParty(proxy);
+    await using a = await ioredisParticipant(redis);
+    await using b = await nodeRedisParticipant(proxy);
     const name = fresh();
     let grant = await a.take(name);
     for (let round = 0; round < 3; round++) {

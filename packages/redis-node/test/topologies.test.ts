@@ -1,32 +1,32 @@
 import {
+  call,
+  type Participant,
   type RedisCluster,
+  request,
   type SentinelDeployment,
+  slotOf,
   startCluster,
   startSentinel,
-  slotOf,
   waitUntil,
 } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
-  call,
-  ioredisClusterParty,
-  ioredisSentinelParty,
-  nodeRedisClusterParty,
-  nodeRedisSentinelParty,
-  type Party,
-  request,
+  ioredisClusterParticipant,
+  ioredisSentinelParticipant,
+  nodeRedisClusterParticipant,
+  nodeRedisSentinelParticipant,
 } from './setup.ts';
 
 let count = 0;
 const fresh = () => `resource-${++count}`;
 
 describe.each([
-  ['ioredis', ioredisClusterParty],
-  ['node-redis', nodeRedisClusterParty],
+  ['ioredis', ioredisClusterParticipant],
+  ['node-redis', nodeRedisClusterParticipant],
 ] as const)('a cluster through %s', (_, open) => {
   let cluster: RedisCluster;
-  let a: Party;
-  let b: Party;
+  let a: Participant;
+  let b: Participant;
 
   beforeAll(async () => {
     cluster = await startCluster({ masters: 3, replicasPerMaster: 1, nodeTimeoutMs: 1500 });
@@ -39,7 +39,7 @@ describe.each([
     await cluster?.stop();
   });
 
-  it('locks, renews, lists and hands over on every node', async () => {
+  it('locks, renews, lists and hands off on every node', async () => {
     const names = Array.from({ length: 30 }, fresh);
     const grants = await Promise.all(names.map((name) => a.take(name)));
     const standings = await a.backend.renew(
@@ -124,8 +124,8 @@ describe.each([
 });
 
 describe.each([
-  ['ioredis', ioredisSentinelParty],
-  ['node-redis', nodeRedisSentinelParty],
+  ['ioredis', ioredisSentinelParticipant],
+  ['node-redis', nodeRedisSentinelParticipant],
 ] as const)('Sentinel through %s', (_, open) => {
   let deployment: SentinelDeployment;
 

@@ -1,30 +1,41 @@
-import { LockError } from '@locks/core';
-import type {
-  AcquireRequest,
-  Attempt,
-  BackendCapabilities,
-  Call,
-  Conflict,
-  Grant,
-  Holder,
-  LockBackend,
-  RenewItem,
-  ResourceState,
-  Standing,
+import {
+  type AcquireRequest,
+  type Attempt,
+  type BackendCapabilities,
+  type Call,
+  type Conflict,
+  type Grant,
+  type Holder,
+  type InspectOptions,
+  type LockBackend,
+  refuseAfterClose,
+  type RenewItem,
+  type ResourceState,
+  type Standing,
 } from '@locks/core/backend';
 import { warnOfEviction } from './eviction.ts';
 import { type Script, scripts } from './generated/scripts.ts';
-import { RedisGrant } from './grant.ts';
-import { encodeName, holdersKey, keysOfLock, type ResourceKeys } from './keys.ts';
-import { limitOf, modeOfLimit, shareWeight, weightOf } from './mode.ts';
-import { settle, type RedisBackendOptions, type Settings } from './options.ts';
+import { isRedisGrant, type RedisGrant } from './grant.ts';
+import { holdersKey, keysOf, type ResourceKeys } from './keys.ts';
+import { RedisLocalWaiters } from './local-waiters.ts';
+import { limitArgument, shareWeight, weightArgument } from './mode.ts';
+import { type CheckedRedisOptions, checkOptions, type RedisBackendOptions } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
 import { renewAll } from './renewal.ts';
+import {
+  decodeAttempt,
+  decodeDowngrade,
+  decodeForceRelease,
+  decodeMany,
+  decodeRelease,
+  decodeResize,
+  type RedisHandOff,
+  type ReleaseReply,
+} from './replies.ts';
 import { ReplicationError, Replicas } from './replicas.ts';
 import { isHalfDone, isRetryableRedisError, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
-import { holdersOf, inspect, list } from './states.ts';
-import { WaitingRoom } from './waiting-room.ts';
+import { inspect, list } from './states.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -36,7 +47,7 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
-/** In a cluster names live in different slots: no step takes several. */
+/** In a cluster names are in different slots: no step takes several. */
 const clusterCapabilities = {
   ...capabilities,
   features: ['list', 'waiters', 'force-release', 'steal'],
@@ -44,14 +55,12 @@ const clusterCapabilities = {
 
 export type RedisCapabilities = typeof capabilities | typeof clusterCapabilities;
 
-const contended: Attempt = { status: 'contended' };
-
 /** The lock protocol over any Redis client that has a {@link RedisPort}. */
 export function createRedisBackend(
   port: RedisPort,
   options: RedisBackendOptions = {},
 ): LockBackend<RedisCapabilities> {
-  return new RedisBackend(port, settle(options, port.keyPrefix, port.cluster));
+  return new RedisBackend(port, checkOptions(options, port.keyPrefix, port.cluster));
 }
 
 class RedisBackend implements LockBackend<RedisCapabilities> {
@@ -63,96 +72,107 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     call: Call,
   ) => Promise<readonly Grant[] | undefined>;
   readonly #port: RedisPort;
-  readonly #prefix: string;
-  readonly #room: WaitingRoom;
+  readonly #options: CheckedRedisOptions;
+  readonly #waiters: RedisLocalWaiters;
   readonly #replicas: Replicas | undefined;
-  readonly #settings: Settings;
-  #looked = false;
-  #closed = false;
+  #isEvictionChecked = false;
 
-  constructor(port: RedisPort, settings: Settings) {
+  constructor(port: RedisPort, options: CheckedRedisOptions) {
     this.name = port.name;
     this.capabilities = port.cluster ? clusterCapabilities : capabilities;
     if (!port.cluster) this.attemptMany = (requests, call) => this.#attemptMany(requests, call);
     this.#port = port;
-    this.#prefix = settings.prefix;
-    this.#settings = settings;
-    this.#room = new WaitingRoom(port, settings);
-    this.#replicas = settings.minReplicas > 0 ? new Replicas(port, settings) : undefined;
+    this.#options = options;
+    this.#waiters = new RedisLocalWaiters(port, options);
+    this.#replicas = options.minReplicas > 0 ? new Replicas(port, options) : undefined;
+    refuseAfterClose(this);
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    this.#assertUsable(request.resource);
-    const keys = keysOfLock(this.#prefix + encodeName(request.resource));
-    const sentAt = call.now();
+    this.#port.assertUsable();
     const id = request.acquisitionId;
+    const keys = keysOf(this.#options.prefix, request.resource);
+    const sentAt = call.now();
     const { reconnects } = this.#port;
-    const isRepeated = enqueue && this.#room.enter(id);
-    const queue = enqueue ? this.#room.queueArgument(id) : undefined;
-    const command = acquireCommand(request, keys, queue);
-    let reply: unknown;
+    const notify = enqueue ? this.#waiters.enter(id) : undefined;
+    const command = this.#acquireCommand(request, keys, notify);
+    let encoded: unknown;
     try {
-      reply = await this.#port.send(keys.lock, command);
+      encoded = await this.#port.send(keys.lock, command);
     } catch (error) {
-      reply = await this.#recoverAttempt(keys, call, command, error);
+      // Abandoned meanwhile: a repetition would come after the abandon.
+      if (call.signal?.aborted || call.now() > call.deadline) throw error;
+      encoded = await recover(this.#port, scripts.acquire, keys.lock, command, error);
     }
-    const attempt = this.#readAttempt(request, keys, call, sentAt, queue, reply);
-    if (enqueue) this.#room.answered(id);
-    // An earlier sending may have queued it, and its turn may have come and lapsed: told of that late, it holds all the same.
-    const mayHaveRun = isRepeated || (enqueue && this.#port.reconnects !== reconnects);
-    if (mayHaveRun && attempt.status === 'granted') this.#room.settle(id, request.ttlMs);
-    if (this.#replicas !== undefined && attempt.status === 'granted') {
-      await this.#replicate(this.#replicas, attempt.grant, call);
-    }
-    return attempt;
-  }
-
-  #recoverAttempt(keys: ResourceKeys, call: Call, command: RedisCommand, error: unknown): Promise<unknown> {
-    // Given up meanwhile: what is sent now would come after its abandon.
-    if (call.signal?.aborted || call.now() > call.deadline) throw error;
-    return recover(this.#port, scripts.acquire, keys.lock, command, error);
-  }
-
-  #readAttempt(
-    request: AcquireRequest,
-    keys: ResourceKeys,
-    call: Call,
-    sentAt: number,
-    queue: string | undefined,
-    reply: unknown,
-  ): Attempt {
-    if (Array.isArray(reply)) {
-      const first = Number(reply[0]);
-      if (first < 0) {
-        this.#room.admit(request, keys, call, sentAt, queue ?? '', reply);
-        if (!this.#looked) void warnOfEviction(this.#port);
-        this.#looked = true;
+    const reply = decodeAttempt(encoded);
+    if (reply.handOffs.length > 0) this.#handOff(reply.handOffs, keys, call, sentAt);
+    switch (reply.status) {
+      case 'granted': {
+        // Counted from before sending: the server may have started the lease at any later moment.
+        const validForMs = reply.leftMs ?? request.ttlMs;
+        const fencingToken = reply.token;
+        const grant: RedisGrant = {
+          request,
+          fencingToken,
+          countedFrom: sentAt,
+          validForMs,
+          keys,
+          mayBeShared: false,
+        };
+        // An earlier sending may have joined the queue and been handed the lock: its message may arrive late.
+        const mayBeOlder = reply.leftMs !== undefined || (enqueue && this.#port.reconnects !== reconnects);
+        if (enqueue || mayBeOlder) this.#waiters.granted(id, validForMs, mayBeOlder);
+        if (this.#replicas !== undefined) await this.#replicate(this.#replicas, grant, call);
+        return { status: 'granted', grant };
       }
-      // PTTL rounds up.
-      const validForMs = Number(reply[1]) - 1;
-      if (first > 0) this.#room.settle(request.acquisitionId, validForMs);
-      this.#room.handLocally(reply, 2, keys, () => call.now() - sentAt);
-      if (first < 0) return contended;
-      if (first === 0) return { status: 'conflict', with: modeOfLimit(Number(reply[1])) };
-      return { status: 'granted', grant: new RedisGrant(request, keys, BigInt(first), sentAt, validForMs) };
+      case 'waiting':
+        this.#waiters.admit(request, keys, call, sentAt, notify ?? '', reply);
+        this.#checkEviction();
+        return { status: 'contended' };
+      case 'conflict':
+        this.#waiters.refused(id);
+        return { status: 'conflict', with: reply.with };
+      case 'contended':
+        return { status: 'contended' };
+      default:
+        return reply satisfies never;
     }
-    if (Number(reply) === 0) return contended;
-    // Counted from before sending: the server may have started the lease at any later moment.
-    const grant = new RedisGrant(request, keys, BigInt(reply as string), sentAt, request.ttlMs);
-    return { status: 'granted', grant };
+  }
+
+  /** `notify`: only to join the queue. */
+  #acquireCommand(request: AcquireRequest, keys: ResourceKeys, notify: string | undefined): RedisCommand {
+    const { acquisitionId, label = '', mode, steal, ttlMs } = request;
+    const { lock, token, queue } = keys;
+    const enqueue =
+      notify === undefined ? '' : `${this.#waiters.heartbeat.aliveMs}|${this.#options.claimMs}|${notify}`;
+    const { sha1 } = scripts.acquire;
+    const isPlain = mode.kind === 'exclusive' && steal === undefined;
+    const command: [string, ...string[]] = ['EVALSHA', sha1, isPlain ? '3' : '4', lock, token, queue];
+    if (!isPlain) command.push(holdersKey(keys));
+    command.push(acquisitionId, String(ttlMs), label);
+    if (!isPlain) command.push(enqueue, limitArgument(mode), weightArgument(mode));
+    else if (enqueue !== '') command.push(enqueue);
+    if (steal) command.push('steal');
+    return command;
+  }
+
+  /** At the first contention. */
+  #checkEviction(): void {
+    if (!this.#isEvictionChecked) void warnOfEviction(this.#port);
+    this.#isEvictionChecked = true;
   }
 
   async awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    const grant = await this.#room.awaitTurn(request, call);
+    const grant = await this.#waiters.awaitTurn(request, call);
     if (this.#replicas !== undefined && grant !== undefined) {
       await this.#replicate(this.#replicas, grant, call);
     }
     return grant;
   }
 
-  /** Gives a grant back and rejects unless enough replicas have it. */
+  /** Rejects and releases the grant unless enough replicas have it. */
   async #replicate(replicas: Replicas, grant: Grant, call: Call): Promise<void> {
-    const { minReplicas, replicaTimeoutMs } = this.#settings;
+    const { minReplicas, replicaTimeoutMs } = this.#options;
     try {
       const acknowledged = await replicas.acknowledged(this.#keysOf(grant), grant.request);
       if (acknowledged < minReplicas) throw new ReplicationError(acknowledged, minReplicas, replicaTimeoutMs);
@@ -163,42 +183,41 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
-    this.#room.forget(request.acquisitionId);
-    this.#assertUsable(request.resource);
-    const keys = keysOfLock(this.#prefix + encodeName(request.resource));
-    const members = this.#room.membersOf(request);
-    const sentAt = call.now();
+    const { acquisitionId, resource } = request;
+    this.#waiters.forget(acquisitionId);
+    this.#port.assertUsable();
+    const keys = keysOf(this.#options.prefix, resource);
+    const { notify } = this.#waiters.subscription;
+    const args = [acquisitionId, notify, ...this.#waiters.membersOf(request)];
     try {
-      const reply = await runScript(
-        this.#port,
-        scripts.abandon,
-        [keys.lock, keys.token, keys.queue],
-        [request.acquisitionId, this.#room.subscription.notify, ...members],
-      );
-      if (Array.isArray(reply)) this.#room.handLocally(reply, 0, keys, () => call.now() - sentAt);
+      await this.#run(scripts.abandon, keys, [keys.lock, keys.token, keys.queue], args, decodeRelease, call);
     } catch (error) {
-      // A slot on the move: its hold ends now; an entry in the queue is given back when its turn comes.
+      // The slot is being migrated: the hold ends now, and an entry of the queue is abandoned when its turn comes.
       if (!isSplitSlot(error)) throw error;
-      await this.#releaseKey(keys, request.acquisitionId, shareWeight({ request }));
+      await this.#releaseKey(keys, acquisitionId, shareWeight({ request }));
     }
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
-    const standings = await renewAll(this.#port, items, (item) => this.#keysOf(item.grant), call);
+    const leases = items.map(({ grant, ttlMs }) => {
+      const { request, mayBeShared } = grant as RedisGrant;
+      return { keys: this.#keysOf(grant), request, mayBeShared, ttlMs };
+    });
+    const standings = await renewAll(this.#port, leases, call);
     for (const [index, { grant, ttlMs }] of items.entries()) {
-      if (standings[index]?.status === 'held') this.#room.extend(grant.request.acquisitionId, ttlMs);
+      if (standings[index]?.status === 'held') this.#waiters.extend(grant.request.acquisitionId, ttlMs);
     }
     return standings;
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
-    this.#assertUsable(grant.request.resource);
+    this.#port.assertUsable();
     const { acquisitionId } = grant.request;
     const keys = this.#keysOf(grant);
-    this.#room.forget(acquisitionId);
+    this.#waiters.forget(acquisitionId);
     const { reconnects } = this.#port;
     const sentAt = call.now();
-    const { notify } = this.#room.subscription;
+    const { notify } = this.#waiters.subscription;
     const { lock, token, queue } = keys;
     const share = shareWeight(grant);
     const { sha1 } = scripts.release;
@@ -206,77 +225,78 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       share === undefined
         ? ['EVALSHA', sha1, '3', lock, token, queue, acquisitionId, notify]
         : ['EVALSHA', sha1, '4', lock, token, queue, holdersKey(keys), acquisitionId, notify, share];
-    let reply: unknown;
+    let reply: ReleaseReply;
     try {
-      reply = await this.#port.send(lock, command);
+      reply = decodeRelease(await this.#port.send(lock, command));
     } catch (error) {
       reply = await this.#recoverRelease(keys, acquisitionId, share, command, error);
     }
-    if (Array.isArray(reply)) {
-      // Before the release is told: waiters of this process get the lock in the same turn of the event loop.
-      this.#room.handLocally(reply, 0, keys, () => call.now() - sentAt);
-      return 'released';
-    }
-    if (Number(reply) === 1) return 'released';
-    if (reply === 'half-done') return 'unknown';
-    // Clients send again what was unanswered when a connection broke: then it may have been this very call that released.
-    return this.#port.reconnects === reconnects ? 'not-held' : 'unknown';
+    // Before the release resolves: waiters of this process get the lock in the same turn of the event loop.
+    if (reply.handOffs.length > 0) this.#handOff(reply.handOffs, keys, call, sentAt);
+    // After a lost connection clients repeat unanswered commands: the first sending of this one may have released.
+    if (reply.status === 'not-held' && this.#port.reconnects !== reconnects) return 'unknown';
+    return reply.status;
   }
 
-  /** In a slot on the move the lock key alone is freed; waiters are served by their next check. */
+  /** In a slot that is being migrated only the lock key is freed; waiters are served by their next check. */
   async #recoverRelease(
     keys: ResourceKeys,
     id: string,
     share: string | undefined,
     command: RedisCommand,
     error: unknown,
-  ): Promise<unknown> {
+  ): Promise<ReleaseReply> {
     let failure = error;
     if (!isSplitSlot(error)) {
       try {
-        return await recover(this.#port, scripts.release, keys.lock, command, error);
+        return decodeRelease(await recover(this.#port, scripts.release, keys.lock, command, error));
       } catch (again) {
         failure = again;
       }
     }
     if (!isSplitSlot(failure)) throw failure;
     const reply = await this.#releaseKey(keys, id, share);
-    return Number(reply) === 0 && isHalfDone(failure) ? 'half-done' : reply;
+    return reply.status === 'not-held' && isHalfDone(failure) ? { ...reply, status: 'unknown' } : reply;
   }
 
-  /** Ends a hold with commands on one key alone: a share first, and then the lock key tells that it may have ended. */
-  async #releaseKey(keys: ResourceKeys, id: string, share: string | undefined): Promise<unknown> {
+  /** Ends a hold by commands on one key each: a share first, then the lock key, which notes that shares may have ended. */
+  async #releaseKey(keys: ResourceKeys, id: string, share: string | undefined): Promise<ReleaseReply> {
     const holders = holdersKey(keys);
-    const shares = share === undefined ? 0 : Number(await this.#port.send(holders, ['HDEL', holders, id]));
-    const reply = Number(await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]));
-    return reply || shares;
+    const ended = share === undefined ? 0 : Number(await this.#port.send(holders, ['HDEL', holders, id]));
+    const released = await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]);
+    return decodeRelease(Number(released) || ended);
   }
 
   async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
-    const keys = requests.map(({ resource }) => {
-      this.#assertUsable(resource);
-      return keysOfLock(this.#prefix + encodeName(resource));
-    });
+    this.#port.assertUsable();
+    const keys = requests.map(({ resource }) => keysOf(this.#options.prefix, resource));
     const sentAt = call.now();
-    const reply = await runScript(
-      this.#port,
-      scripts.many,
-      keys.flatMap((of) => [of.lock, of.token, of.queue, holdersKey(of)]) as [string, ...string[]],
-      requests.flatMap(({ acquisitionId, ttlMs, label, mode }) => [
-        acquisitionId,
-        String(ttlMs),
-        label ?? '',
-        limitOf(mode),
-        weightOf(mode),
-      ]),
+    const reply = decodeMany(
+      await runScript(
+        this.#port,
+        scripts.many,
+        keys.flatMap((of) => [of.lock, of.token, of.queue, holdersKey(of)]),
+        requests.flatMap(({ acquisitionId, ttlMs, label, mode }) => [
+          acquisitionId,
+          String(ttlMs),
+          label ?? '',
+          limitArgument(mode),
+          weightArgument(mode),
+        ]),
+      ),
     );
-    if (!Array.isArray(reply)) return undefined;
-    const grants = requests.map((request, at) => {
-      const token = BigInt(reply[2 * at] as number);
-      return new RedisGrant(request, keys[at] as ResourceKeys, token, sentAt, Number(reply[2 * at + 1]) - 1);
-    });
+    const grants = reply?.map(
+      ({ token, leftMs }, at): RedisGrant => ({
+        request: requests[at] as AcquireRequest,
+        fencingToken: token,
+        countedFrom: sentAt,
+        validForMs: leftMs,
+        keys: keys[at] as ResourceKeys,
+        mayBeShared: false,
+      }),
+    );
     const replicas = this.#replicas;
-    if (replicas === undefined) return grants;
+    if (grants === undefined || replicas === undefined) return grants;
     try {
       await Promise.all(grants.map((grant) => this.#replicate(replicas, grant, call)));
     } catch (error) {
@@ -287,47 +307,36 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async downgrade(grant: Grant, call: Call): Promise<Standing> {
-    this.#assertUsable(grant.request.resource);
+    this.#port.assertUsable();
     const keys = this.#keysOf(grant);
-    // From here on, answered or not: what renews or releases it looks for both.
-    if (grant instanceof RedisGrant) grant.mayBeShared = true;
-    const sentAt = call.now();
-    const reply = await this.#serve(scripts.downgrade, keys, [grant.request.acquisitionId]);
-    if (!Array.isArray(reply)) {
-      return { status: 'lost', reason: Number(reply) === 0 ? 'force-released' : 'taken-over' };
-    }
-    this.#room.handLocally(reply, 1, keys, () => call.now() - sentAt);
-    return { status: 'held', validForMs: Number(reply[0]) - 1 };
+    // From now on, also without an answer, renewals and the release handle both forms.
+    if (isRedisGrant(grant)) grant.mayBeShared = true;
+    const args = [grant.request.acquisitionId, this.#waiters.subscription.notify];
+    return (await this.#run(scripts.downgrade, keys, allOf(keys), args, decodeDowngrade, call)).standing;
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
-    this.#assertUsable(resource);
-    const keys = keysOfLock(this.#prefix + encodeName(resource));
-    const sentAt = call.now();
-    const reply = (await this.#serve(scripts.resize, keys, [String(limit)])) as unknown[];
-    if (Number(reply[0]) === 0) return { status: 'conflict', with: modeOfLimit(Number(reply[1])) };
-    this.#room.handLocally(reply, 1, keys, () => call.now() - sentAt);
-    return { status: 'set' };
+    this.#port.assertUsable();
+    const keys = keysOf(this.#options.prefix, resource);
+    const args = [String(limit), this.#waiters.subscription.notify];
+    const { conflict } = await this.#run(scripts.resize, keys, allOf(keys), args, decodeResize, call);
+    return conflict === undefined ? { status: 'set' } : { status: 'conflict', with: conflict };
   }
 
-  /** A script on all keys of a resource that may hand it to waiters of this process. */
-  #serve(script: Script, keys: ResourceKeys, args: readonly string[], ...more: string[]): Promise<unknown> {
-    return runScript(
-      this.#port,
-      script,
-      [keys.lock, keys.token, keys.queue, holdersKey(keys)],
-      [...args, this.#room.subscription.notify, ...more],
-    );
+  inspect(resource: string, _call?: Call, options?: InspectOptions): Promise<ResourceState> {
+    this.#port.assertUsable();
+    return inspect(this.#port, keysOf(this.#options.prefix, resource), resource, options);
   }
 
-  inspect(resource: string): Promise<ResourceState> {
-    this.#assertUsable(resource);
-    return inspect(this.#port, keysOfLock(this.#prefix + encodeName(resource)), resource);
+  async ping(): Promise<void> {
+    this.#port.assertUsable();
+    // In a cluster the client chooses the node.
+    await this.#port.send(this.#options.prefix, ['PING']);
   }
 
   list(prefix: string): AsyncIterable<ResourceState> {
-    this.#assertUsable();
-    return list(this.#port, this.#prefix, prefix);
+    this.#port.assertUsable();
+    return list(this.#port, this.#options.prefix, prefix);
   }
 
   async forceRelease(
@@ -335,14 +344,10 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     expectedId: string | undefined,
     call: Call,
   ): Promise<readonly Holder[]> {
-    this.#assertUsable(resource);
-    const keys = keysOfLock(this.#prefix + encodeName(resource));
-    const sentAt = call.now();
-    const only = expectedId === undefined ? [] : [expectedId];
-    const reply = await this.#serve(scripts.forceRelease, keys, [], ...only);
-    if (!Array.isArray(reply)) return [];
-    this.#room.handLocally(reply, 4, keys, () => call.now() - sentAt);
-    return holdersOf(reply);
+    this.#port.assertUsable();
+    const keys = keysOf(this.#options.prefix, resource);
+    const args = [this.#waiters.subscription.notify, ...(expectedId === undefined ? [] : [expectedId])];
+    return (await this.#run(scripts.forceRelease, keys, allOf(keys), args, decodeForceRelease, call)).ended;
   }
 
   isRetryable(error: unknown): boolean {
@@ -350,49 +355,35 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#room.close();
+    this.#waiters.close();
     this.#replicas?.close();
     await this.#port.close();
   }
 
-  #keysOf(grant: Grant): ResourceKeys {
-    return grant instanceof RedisGrant
-      ? grant.keys
-      : keysOfLock(this.#prefix + encodeName(grant.request.resource));
+  /** Runs a script that may hand the resource off to waiters of this process. */
+  async #run<R extends { readonly handOffs: readonly RedisHandOff[] }>(
+    script: Script,
+    keys: ResourceKeys,
+    sent: readonly string[],
+    args: readonly string[],
+    decode: (reply: unknown) => R,
+    call: Call,
+  ): Promise<R> {
+    const sentAt = call.now();
+    const reply = decode(await runScript(this.#port, script, sent, args));
+    this.#handOff(reply.handOffs, keys, call, sentAt);
+    return reply;
   }
 
-  #assertUsable(resource?: string): void {
-    if (this.#closed) {
-      const details = resource === undefined ? { backend: this.name } : { backend: this.name, resource };
-      throw new LockError('LOCK_CLOSED', `the ${this.name} backend was closed: make a new one`, details);
-    }
-    this.#port.assertUsable();
+  #handOff(handOffs: readonly RedisHandOff[], keys: ResourceKeys, call: Call, sentAt: number): void {
+    this.#waiters.handOff(handOffs, keys, () => call.now() - sentAt);
+  }
+
+  #keysOf(grant: Grant): ResourceKeys {
+    return isRedisGrant(grant) ? grant.keys : keysOf(this.#options.prefix, grant.request.resource);
   }
 }
 
-function acquireCommand(
-  request: AcquireRequest,
-  keys: ResourceKeys,
-  enter: string | undefined,
-): RedisCommand {
-  const { acquisitionId, label, mode, steal, ttlMs } = request;
-  const { lock, token, queue } = keys;
-  const plain = mode.kind === 'exclusive' && steal === undefined;
-  const command: [string, ...string[]] = [
-    'EVALSHA',
-    scripts.acquire.sha1,
-    plain ? '3' : '4',
-    lock,
-    token,
-    queue,
-  ];
-  if (!plain) command.push(holdersKey(keys));
-  command.push(acquisitionId, String(ttlMs), label ?? '');
-  if (plain && enter === undefined) return command;
-  command.push(enter ?? '');
-  if (plain) return command;
-  command.push(limitOf(mode), weightOf(mode));
-  if (steal) command.push('steal');
-  return command;
+function allOf(keys: ResourceKeys): readonly string[] {
+  return [keys.lock, keys.token, keys.queue, holdersKey(keys)];
 }

@@ -1,6 +1,6 @@
 import type { RedisPort } from './port.ts';
 
-/** Warns once if the server may evict our keys when its memory is full. Never fails: it may not be allowed to look. */
+/** Warns if the server may evict our keys when its memory is full. Never fails: `INFO` may be forbidden. */
 export async function warnOfEviction(port: RedisPort): Promise<void> {
   try {
     const info = String(await port.masters()[0]?.(['INFO', 'memory']));
@@ -13,6 +13,6 @@ export async function warnOfEviction(port: RedisPort): Promise<void> {
       { code: 'LOCKS_REDIS_EVICTION' },
     );
   } catch {
-    // INFO is not allowed or did not come: nothing to say.
+    // INFO is forbidden or failed: nothing is known.
   }
 }

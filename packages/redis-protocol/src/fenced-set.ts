@@ -1,12 +1,19 @@
 import { LockError } from '@locks/core';
 import { scripts } from './generated/scripts.ts';
-import { invalidArgument } from './invalid-argument.ts';
+import {
+  mustBe,
+  optional,
+  type OptionReader,
+  type OptionTable,
+  readOptions,
+  wholeNumber,
+} from '@locks/core/backend';
 import type { RedisPort } from './port.ts';
 import { runScript } from './run-script.ts';
 import { slotOf, tagOf } from './slot.ts';
 
 export interface FencedSetOptions {
-  /** How long the value lasts; `'keep'`: as long as it would have anyway. @defaultValue for ever */
+  /** How long the value lasts; `'keep'` leaves the expiry as it is. @defaultValue for ever */
   readonly ttlMs?: number | 'keep';
   /**
    * How long the newest token is remembered after a write: longer than any writer can be late. @defaultValue for ever,
@@ -15,9 +22,17 @@ export interface FencedSetOptions {
   readonly fenceTtlMs?: number;
 }
 
+const spanMs = wholeNumber(1, Number.MAX_SAFE_INTEGER, 'milliseconds');
+const spanOrKeep: OptionReader<number | 'keep'> = (value, what) =>
+  value === 'keep' ? value : spanMs(value, what);
+const TABLE = {
+  ttlMs: optional(spanOrKeep),
+  fenceTtlMs: optional(spanMs),
+} satisfies OptionTable<FencedSetOptions>;
+
 /**
- * Writes a value with the token of the lease that protects it, in one step: nothing is written where a newer token
- * wrote before. The value stands alone under its key; the newest token under `locks:fence:{…}:<key>`, in the same slot.
+ * Writes a value with the token of the lease that protects it, in one step, unless a newer token wrote before. The value
+ * stands alone under its key, the newest token under `locks:fence:{…}:<key>`, in the same slot.
  * Cf. M. Kleppmann, "How to do distributed locking".
  *
  * @throws `LOCK_LOST` with reason `taken-over` when a newer token wrote before: nothing was written.
@@ -28,20 +43,14 @@ export async function fencedSetThrough(
   key: string,
   value: string,
   token: bigint,
-  options: FencedSetOptions = {},
+  options?: FencedSetOptions,
 ): Promise<void> {
-  if (typeof key !== 'string' || key === '')
-    throw invalidArgument('fencedSet: key must be a non-empty string');
-  if (typeof value !== 'string')
-    throw invalidArgument(`fencedSet: value must be a string, not ${typeof value}`);
+  if (typeof key !== 'string' || key === '') throw mustBe('fencedSet(): key', 'a non-empty string', key);
+  if (typeof value !== 'string') throw mustBe('fencedSet(): value', 'a string', value);
   if (typeof token !== 'bigint' || token <= 0n) {
-    throw invalidArgument(
-      `fencedSet: token is ${String(token)}: pass the fencingToken of a lease, a bigint above 0`,
-    );
+    throw mustBe('fencedSet(): token', 'the fencingToken of a lease, a bigint above 0', token);
   }
-  const { ttlMs, fenceTtlMs } = options;
-  if (ttlMs !== 'keep') checkMs('ttlMs', ttlMs);
-  checkMs('fenceTtlMs', fenceTtlMs);
+  const { ttlMs, fenceTtlMs } = readOptions('fencedSet()', options, TABLE);
   port.assertUsable();
   const prefixed = port.keyPrefix + key;
   const fence = `locks:fence:{${tagOf(slotOf(hashedPart(prefixed)))}}:${prefixed}`;
@@ -56,12 +65,7 @@ export async function fencedSetThrough(
   );
 }
 
-function checkMs(name: string, value: number | undefined): void {
-  if (value === undefined || (Number.isSafeInteger(value) && value > 0)) return;
-  throw invalidArgument(`fencedSet: ${name} is ${String(value)}: use a whole number of milliseconds above 0`);
-}
-
-/** The part of a key that chooses its slot in a cluster: between the first braces, if there is something. */
+/** The part of a key that chooses its slot in a cluster: the text between the first braces, if there is some. */
 function hashedPart(key: string): string {
   const from = key.indexOf('{') + 1;
   const to = from === 0 ? -1 : key.indexOf('}', from);

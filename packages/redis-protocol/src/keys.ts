@@ -1,7 +1,7 @@
-import { invalidArgument } from './invalid-argument.ts';
+import { text } from '@locks/core/backend';
 import { slotOf, tagOf } from './slot.ts';
 
-/** The three keys of a resource, all in one hash slot. */
+/** The keys of a resource that every mode uses, all in one hash slot. */
 export interface ResourceKeys {
   readonly lock: string;
   readonly token: string;
@@ -9,31 +9,35 @@ export interface ResourceKeys {
   readonly slot: number;
 }
 
-/** The key of the readers and permits that hold a resource. */
+/** The key of the shares of a resource: the readers or permits that hold it. */
 export function holdersKey({ queue }: ResourceKeys): string {
   return `${queue.slice(0, -1)}h`;
 }
 
-const needsEncoding = /[{}]|%(?:25|7B|7D)/;
-const encodings: Record<string, string> = { '%': '%25', '{': '%7B', '}': '%7D' };
-const decodings: Record<string, string> = { '%25': '%', '%7B': '{', '%7D': '}' };
+const NEEDS_ENCODING = /[{}]|%(?:25|7B|7D)/;
+const ENCODINGS: Record<string, string> = { '%': '%25', '{': '%7B', '}': '%7D' };
+const DECODINGS: Record<string, string> = { '%25': '%', '%7B': '{', '%7D': '}' };
 
 /**
- * The part of a lock key that stands for a name: the name itself, unless it has a brace (which would choose the hash
- * slot) or already looks encoded; then `%`, `{` and `}` are percent-encoded. One-to-one.
+ * A name as it stands in a lock key: verbatim, unless it has a brace (which would choose the hash slot) or already looks
+ * encoded; then `%`, `{` and `}` are percent-encoded. One-to-one.
  */
 export function encodeName(name: string): string {
-  return needsEncoding.test(name) ? name.replace(/[%{}]/g, (char) => encodings[char] as string) : name;
+  return NEEDS_ENCODING.test(name) ? name.replace(/[%{}]/g, (char) => ENCODINGS[char] as string) : name;
 }
 
 /** `undefined` for what {@link encodeName} never writes. */
 export function decodeName(encoded: string): string | undefined {
-  if (!needsEncoding.test(encoded)) return encoded;
-  const name = encoded.replace(/%(?:25|7B|7D)/g, (code) => decodings[code] as string);
+  if (!NEEDS_ENCODING.test(encoded)) return encoded;
+  const name = encoded.replace(/%(?:25|7B|7D)/g, (code) => DECODINGS[code] as string);
   return encodeName(name) === encoded ? name : undefined;
 }
 
 const tokenKeys: (string | undefined)[] = [];
+
+export function keysOf(prefix: string, resource: string): ResourceKeys {
+  return keysOfLock(prefix + (NEEDS_ENCODING.test(resource) ? encodeName(resource) : resource));
+}
 
 export function keysOfLock(lock: string): ResourceKeys {
   const slot = slotOf(lock);
@@ -41,10 +45,8 @@ export function keysOfLock(lock: string): ResourceKeys {
   return { lock, token, queue: `{${lock}}:q`, slot };
 }
 
-export function checkPrefix(prefix: string): string {
-  if (typeof prefix === 'string' && /^[^{}|\p{Cc}\p{Cs}]{1,128}$/u.test(prefix)) return prefix;
-  throw invalidArgument(
-    `prefix is ${JSON.stringify(prefix)}: use 1 to 128 characters without braces (they would choose the hash slot), ` +
-      "'|' and control characters, for example 'lock:'",
-  );
-}
+/** Reads a prefix. Braces are refused: they would choose the hash slot. */
+export const readPrefix = text(
+  "1 to 128 characters without braces, '|' and control characters, for example 'lock:'",
+  /^[^{}|\p{Cc}\p{Cs}]{1,128}$/u,
+);

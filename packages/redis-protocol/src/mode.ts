@@ -1,7 +1,7 @@
 import type { AcquireRequest, LockMode } from '@locks/core/backend';
 
-/** What a waiter's place in the queue says of its mode: nothing for exclusive, 0 for a reader, else the weight. */
-export function weightOf(mode: LockMode): string {
+/** The weight of a mode, as members of the queue and scripts write it: empty for exclusive, 0 for a reader. */
+export function weightArgument(mode: LockMode): string {
   switch (mode.kind) {
     case 'exclusive':
       return '';
@@ -14,12 +14,12 @@ export function weightOf(mode: LockMode): string {
   }
 }
 
-/** A mode as `acquire.lua` takes it: its limit, and {@link weightOf}. */
-export function limitOf(mode: LockMode): string {
+/** The limit of a mode, as scripts take it: 0 for a lock. */
+export function limitArgument(mode: LockMode): string {
   return mode.kind === 'permit' ? String(mode.limit) : '0';
 }
 
-/** A mode as scripts tell it: minus 1 exclusive, 0 shared, else the limit of permits. */
+/** The mode for the limit in a script's reply: below 0 exclusive, 0 shared, else permits. */
 export function modeOfLimit(limit: number, weight = 1): LockMode {
   if (limit < 0) return { kind: 'exclusive' };
   return limit === 0 ? { kind: 'shared' } : { kind: 'permit', limit, weight };
@@ -31,10 +31,10 @@ interface Held {
 }
 
 /**
- * The weight of a grant that may be one of several holds. An exclusive one may be a share too, once a downgrade of it was
- * sent.
+ * The weight of a grant that may be a share in Redis, else `undefined`. An exclusive grant may be one from the moment its
+ * downgrade was sent.
  */
 export function shareWeight({ request: { mode }, mayBeShared }: Held): string | undefined {
   if (mode.kind === 'exclusive') return mayBeShared ? '0' : undefined;
-  return weightOf(mode);
+  return weightArgument(mode);
 }

@@ -1,23 +1,23 @@
-import { invalidArgument } from './invalid-argument.ts';
-import { checkPrefix } from './keys.ts';
+import { mustBe, optional, type OptionTable, readOptions, wholeNumber } from '@locks/core/backend';
+import { readPrefix } from './keys.ts';
 
 export interface RedisBackendOptions {
-  /** Stands before every name in Redis. All clients that share locks use the same one. @defaultValue `'lock:'` */
+  /** The prefix of every name in Redis. All clients that share locks use the same one. @defaultValue `'lock:'` */
   readonly prefix?: string;
   /**
-   * For how long a lock that was handed to a waiter is kept for it until it is heard of: what a frozen waiter costs
-   * those behind it, at most. @defaultValue `2000`
+   * For how long a handed-off lock is kept for a waiter that does not answer: what a frozen waiter costs those behind it,
+   * at most. @defaultValue `2000`
    */
   readonly claimMs?: number;
-  /** How often a process with waiters looks after them, in one batched call. @defaultValue `1000` */
+  /** How often a process checks its waiters, in one batched request. @defaultValue `1000` */
   readonly checkIntervalMs?: number;
-  /** How many replicas must have a grant before it is told (standalone and Sentinel). @defaultValue `0` */
+  /** How many replicas must have a grant before `acquire` returns (standalone and Sentinel). @defaultValue `0` */
   readonly minReplicas?: number;
   /** How long to wait for those replicas. @defaultValue `1000` */
   readonly replicaTimeoutMs?: number;
 }
 
-export interface Settings {
+export interface CheckedRedisOptions {
   readonly prefix: string;
   readonly claimMs: number;
   readonly checkIntervalMs: number;
@@ -25,39 +25,28 @@ export interface Settings {
   readonly replicaTimeoutMs: number;
 }
 
-function integer(
-  options: RedisBackendOptions,
-  name: keyof RedisBackendOptions,
-  fallback: number,
-  least: number,
-  most: number,
-): number {
-  const value: unknown = options[name] ?? fallback;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
-  throw invalidArgument(`${name} is ${String(value)}: use a whole number from ${least} to ${most}`);
-}
+const TABLE = {
+  prefix: optional(readPrefix, 'lock:'),
+  claimMs: optional(wholeNumber(100, 60_000), 2_000),
+  checkIntervalMs: optional(wholeNumber(50, 60_000), 1_000),
+  minReplicas: optional(wholeNumber(0, 100), 0),
+  replicaTimeoutMs: optional(wholeNumber(1, 60_000), 1_000),
+} satisfies OptionTable<RedisBackendOptions>;
 
-const known = ['prefix', 'claimMs', 'checkIntervalMs', 'minReplicas', 'replicaTimeoutMs'];
-
-export function settle(options: RedisBackendOptions, keyPrefix: string, cluster: boolean): Settings {
-  if (typeof options !== 'object' || options === null) {
-    throw invalidArgument(`options is ${String(options)}: pass an object or nothing`);
-  }
-  for (const name of Object.keys(options)) {
-    if (!known.includes(name))
-      throw invalidArgument(`option ${name} does not exist: there are ${known.join(', ')}`);
-  }
-  const minReplicas = integer(options, 'minReplicas', 0, 0, 100);
+/** Reads the options, and puts the key prefix of the client in front of their prefix. */
+export function checkOptions(
+  options: RedisBackendOptions | undefined,
+  keyPrefix: string,
+  cluster: boolean,
+): CheckedRedisOptions {
+  const { prefix, minReplicas, ...others } = readOptions('redisBackend()', options, TABLE);
   if (minReplicas > 0 && cluster) {
-    throw invalidArgument(
-      `minReplicas is ${minReplicas}, but the client is a cluster: use it with a standalone or Sentinel client, or leave it out`,
+    throw mustBe(
+      'redisBackend(): minReplicas',
+      '0 with a cluster client (it is for standalone and Sentinel clients)',
+      minReplicas,
     );
   }
-  return {
-    prefix: checkPrefix(keyPrefix + checkPrefix(options.prefix ?? 'lock:')),
-    claimMs: integer(options, 'claimMs', 2000, 100, 60_000),
-    checkIntervalMs: integer(options, 'checkIntervalMs', 1000, 50, 60_000),
-    minReplicas,
-    replicaTimeoutMs: integer(options, 'replicaTimeoutMs', 1000, 1, 60_000),
-  };
+  const keyed = readPrefix(keyPrefix + prefix, 'redisBackend(): prefix behind the key prefix of the client');
+  return { prefix: keyed, minReplicas, ...others };
 }

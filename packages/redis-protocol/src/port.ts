@@ -1,7 +1,7 @@
-/** One command as Redis takes it: its name, then its arguments. */
+/** One command: its name, then its arguments. */
 export type RedisCommand = readonly [string, ...string[]];
 
-/** A connection that the port opened for us alone. */
+/** A connection that the port opened for this backend alone. */
 export interface SideConnection {
   send(command: RedisCommand): Promise<unknown>;
   close(): void;
@@ -9,13 +9,13 @@ export interface SideConnection {
 
 export interface SubscriptionEvents {
   message(text: string): void;
-  /** The connection had been lost and listens again: messages may be missing. */
+  /** The connection was lost and listens again: messages may have been missed. */
   restored(): void;
 }
 
 /**
- * All that the protocol needs of a Redis client. Building a port does no I/O and never changes the user's client;
- * `close` ends what the port itself opened.
+ * What the protocol needs of a Redis client. Creating a port does no I/O and never changes the user's client; `close`
+ * closes what the port itself opened.
  */
 export interface RedisPort {
   /** The name of the backend: `redis-ioredis`. */
@@ -23,17 +23,17 @@ export interface RedisPort {
   readonly cluster: boolean;
   /** The client's own key prefix, which `send` does not apply. */
   readonly keyPrefix: string;
-  /** Grows whenever a connection of the client was lost: a command that was under way may have been sent twice. */
+  /** Rises whenever the client loses a connection: a command under way may have been sent twice. */
   readonly reconnects: number;
   /** Throws a `LockError` if no command can ever be sent through the client as it is. */
   assertUsable(): void;
-  /** `key` says where a cluster sends it. Strings come back as strings, integers as numbers or decimal strings. */
+  /** `key` chooses the node of a cluster. Replies: strings as strings, integers as numbers or decimal strings. */
   send(key: string, command: RedisCommand): Promise<unknown>;
   /** One sender for each master, for commands that belong to a node (`SCAN`, `INFO`). */
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[];
-  /** Not on a connection that `send` uses. It subscribes again by itself after a reconnect. */
+  /** Subscribes on a connection that `send` does not use, and again by itself after each reconnect. */
   subscribe(channel: string, events: SubscriptionEvents): Promise<void>;
-  /** Not for clusters. */
+  /** Rejects for clusters. */
   openSide(): Promise<SideConnection>;
   close(): Promise<void>;
 }

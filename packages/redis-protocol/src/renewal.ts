@@ -1,152 +1,86 @@
-import type { Call, LockMode, RenewItem, Standing } from '@locks/core/backend';
+import { type Call, type Standing, withTimeLimit } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
-import { holdersKey, type ResourceKeys } from './keys.ts';
-import { shareWeight } from './mode.ts';
+import { holdersKey } from './keys.ts';
+import { chunksOf, type LeaseChunk, type RenewableLease, runOnChunk } from './lease-chunks.ts';
 import type { RedisPort } from './port.ts';
+import { decodeStanding } from './replies.ts';
 import { isSplitSlot } from './retryable.ts';
 import { runScript } from './run-script.ts';
 
-const leasesPerCommand = 200;
-// Enough to keep the server busy, few enough that building and reading them never holds the event loop for long.
-const commandsAtOnce = 4;
-const clusterCommandsAtOnce = 32;
+// Enough to keep the server busy, few enough that writing and reading them never blocks the event loop for long.
+const COMMANDS_AT_ONCE = 4;
+const CLUSTER_COMMANDS_AT_ONCE = 32;
 
-export type KeysOf = (item: RenewItem) => ResourceKeys;
-
-/**
- * Renews many leases: chunks of one request each, exclusive ones apart from shares; in a cluster one for each slot.
- * Never rejects.
- */
+/** Renews many leases, in as few commands as possible. Never rejects. */
 export async function renewAll(
   port: RedisPort,
-  items: readonly RenewItem[],
-  keysOf: KeysOf,
+  leases: readonly RenewableLease[],
   call: Call,
 ): Promise<Standing[]> {
-  const standings: Standing[] = new Array(items.length);
-  const chunks = chunksOf(port, items, keysOf);
+  const standings: Standing[] = new Array(leases.length);
+  const chunks = chunksOf(port, leases);
   let next = 0;
   const work = async (): Promise<void> => {
     for (let chunk = chunks[next++]; chunk !== undefined; chunk = chunks[next++]) {
-      await renewChunk(port, items, chunk, keysOf, standings);
+      await renewChunk(port, leases, chunk, standings);
     }
   };
-  const workers = Array.from({ length: port.cluster ? clusterCommandsAtOnce : commandsAtOnce }, work);
-  await inTime(Promise.all(workers), call);
+  const workers = Array.from({ length: port.cluster ? CLUSTER_COMMANDS_AT_ONCE : COMMANDS_AT_ONCE }, work);
+  await withTimeLimit(Promise.all(workers), call.deadline - call.now(), () => undefined);
   for (let index = 0; index < standings.length; index++) {
     standings[index] ??= {
       status: 'unknown',
       error: new Error('no answer from Redis before the deadline of the renewal'),
     };
   }
-  // A copy: an answer that comes after the deadline changes nothing that was told.
+  // A copy: an answer that comes after the deadline must not change what was returned.
   return standings.slice();
-}
-
-type Chunk = readonly number[];
-
-function chunksOf(port: RedisPort, items: readonly RenewItem[], keysOf: KeysOf): Chunk[] {
-  const open = new Map<number, number[]>();
-  const chunks: Chunk[] = [];
-  for (const [index, item] of items.entries()) {
-    const slot = port.cluster ? keysOf(item).slot : 0;
-    const group = shareWeight(item.grant) === undefined ? slot : -1 - slot;
-    const chunk = open.get(group);
-    if (chunk !== undefined && chunk.length < leasesPerCommand) {
-      chunk.push(index);
-      continue;
-    }
-    const started = [index];
-    open.set(group, started);
-    chunks.push(started);
-  }
-  return chunks;
 }
 
 async function renewChunk(
   port: RedisPort,
-  items: readonly RenewItem[],
-  chunk: Chunk,
-  keysOf: KeysOf,
+  leases: readonly RenewableLease[],
+  chunk: LeaseChunk,
   standings: Standing[],
 ): Promise<void> {
-  const keys: string[] = [];
-  const args: string[] = [];
-  let script: (typeof scripts)['renew' | 'renewShares'] = scripts.renew;
-  for (const index of chunk) {
-    const item = items[index] as RenewItem;
-    const of = keysOf(item);
-    keys.push(of.lock);
-    args.push(item.grant.request.acquisitionId, String(item.ttlMs));
-    if (shareWeight(item.grant) === undefined) continue;
-    script = scripts.renewShares;
-    keys.push(holdersKey(of));
-  }
+  const { areShares, indexes } = chunk;
   try {
-    const replies = (await runScript(port, script, keys as [string, ...string[]], args)) as unknown[];
-    for (const [at, index] of chunk.entries()) standings[index] = standingOf(replies[at]);
+    const replies = await runOnChunk(port, scripts.renew, leases, chunk);
+    for (const [at, index] of indexes.entries()) standings[index] = decodeStanding(replies[at]);
   } catch (error) {
-    // A slot on the move: some of its keys are here, others there. One key at a time works.
-    if (isSplitSlot(error) && chunk.length > 1) {
-      await Promise.all(chunk.map((index) => renewChunk(port, items, [index], keysOf, standings)));
-      return;
+    const index = indexes[0] as number;
+    if (!isSplitSlot(error)) {
+      for (const index of indexes) standings[index] = { status: 'unknown', error };
+    } else if (indexes.length > 1) {
+      // The slot is being migrated: one command for each lease works if all keys of a lease are on one node.
+      const parts = indexes.map((index) => ({ areShares, indexes: [index] }));
+      await Promise.all(parts.map((part) => renewChunk(port, leases, part, standings)));
+    } else {
+      const lease = leases[index] as RenewableLease;
+      standings[index] = areShares ? await renewByParts(port, lease) : { status: 'unknown', error };
     }
-    const index = chunk[0] as number;
-    if (isSplitSlot(error) && script === scripts.renewShares) {
-      standings[index] = await renewByParts(port, (items[index] as RenewItem).grant.request.mode, keys, args);
-      return;
-    }
-    for (const index of chunk) standings[index] = { status: 'unknown', error };
   }
 }
 
-/** First the lock key, then the holders: what is confirmed there stands as long as the mark at the lock key. */
+/** Renews a share one key at a time. The lock key comes first: a share lasts no longer than the mark there. */
 async function renewByParts(
   port: RedisPort,
-  { kind }: LockMode,
-  keys: readonly string[],
-  args: readonly string[],
+  { keys, request: { acquisitionId, mode }, ttlMs }: RenewableLease,
 ): Promise<Standing> {
-  const [lock, holders] = keys as [string, string];
-  const [id, ttlMs] = args as [string, string];
+  const ttl = String(ttlMs);
+  const { lock } = keys;
+  const holders = holdersKey(keys);
   try {
-    if (kind === 'exclusive') {
-      // Its downgrade may have failed. Before the mark is asked for: what is shared is never exclusive again.
-      const standing = standingOf(((await runScript(port, scripts.renew, [lock], args)) as unknown[])[0]);
-      if (standing !== taken) return standing;
+    if (mode.kind === 'exclusive') {
+      // The downgrade may have failed. Asked before the mark is: a share never becomes exclusive again.
+      const [reply] = (await runScript(port, scripts.renew, [lock], [acquisitionId, ttl])) as unknown[];
+      const standing = decodeStanding(reply);
+      if (standing.status !== 'lost' || standing.reason !== 'taken-over') return standing;
     }
-    const standing = standingOf(await runScript(port, scripts.renewPart, [lock], [ttlMs]));
-    if (standing !== held) return standing;
-    return standingOf(await runScript(port, scripts.renewPart, [holders], [ttlMs, id]));
+    const standing = decodeStanding(await runScript(port, scripts.renewPart, [lock], [ttl]));
+    if (standing.status !== 'held') return standing;
+    return decodeStanding(await runScript(port, scripts.renewPart, [holders], [ttl, acquisitionId]));
   } catch (error) {
     return { status: 'unknown', error };
   }
-}
-
-const held: Standing = { status: 'held' };
-const absent: Standing = { status: 'lost', reason: 'force-released' };
-const taken: Standing = { status: 'lost', reason: 'taken-over' };
-
-/** What `renew` and `renew-shares` say of one lease. */
-function standingOf(reply: unknown): Standing {
-  const number = Number(reply);
-  if (number === 0) return absent;
-  if (number === 2) return taken;
-  return number > 0 ? held : { status: 'unknown', error: new Error(String(reply)) };
-}
-
-async function inTime(work: Promise<unknown>, call: Call): Promise<void> {
-  const left = call.deadline - call.now();
-  if (left > 2 ** 31 - 1) {
-    await work;
-    return;
-  }
-  let timer: NodeJS.Timeout | undefined;
-  await Promise.race([
-    work,
-    new Promise((resolve) => {
-      timer = setTimeout(resolve, Math.max(0, left));
-    }),
-  ]);
-  clearTimeout(timer);
 }

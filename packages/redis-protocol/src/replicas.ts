@@ -1,9 +1,9 @@
-import type { AcquireRequest } from '@locks/core/backend';
-import type { Settings } from './options.ts';
+import { type AcquireRequest, answerWithin } from '@locks/core/backend';
+import type { CheckedRedisOptions } from './options.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import type { RedisCommand, RedisPort, SideConnection } from './port.ts';
 
-interface Question {
+interface ReplicaQuery {
   readonly keys: ResourceKeys;
   readonly request: AcquireRequest;
   readonly resolve: (acknowledged: number) => void;
@@ -11,78 +11,71 @@ interface Question {
 }
 
 /** How much longer than its own time limit a `WAIT` may take before its connection counts as broken. */
-const graceMs = 1000;
+const GRACE_MS = 1000;
 
 /**
- * Asks how many replicas have a grant, on a connection of its own: `WAIT` blocks the connection that sends it.
- * Grants that come while one question is under way share the next one.
+ * Asks how many replicas have a grant, on a connection of its own, since `WAIT` blocks the connection that sends it.
+ * Grants that arrive while one query is under way share the next one.
  */
 export class Replicas {
   readonly #port: RedisPort;
-  readonly #settings: Settings;
+  readonly #options: CheckedRedisOptions;
   #side: Promise<SideConnection> | undefined;
-  #questions: Question[] = [];
-  #asking = false;
+  #queries: ReplicaQuery[] = [];
+  #running = false;
   #closed = false;
 
-  constructor(port: RedisPort, settings: Settings) {
+  constructor(port: RedisPort, options: CheckedRedisOptions) {
     this.#port = port;
-    this.#settings = settings;
+    this.#options = options;
   }
 
-  /** The number of replicas that have this hold; 0 too when the server of the side connection does not have it itself. */
+  /** The number of replicas that have this hold; 0 also if the server of the side connection does not have it itself. */
   acknowledged(keys: ResourceKeys, request: AcquireRequest): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#questions.push({ keys, request, resolve, reject });
-      if (!this.#asking) void this.#ask();
+      this.#queries.push({ keys, request, resolve, reject });
+      if (!this.#running) void this.#run();
     });
   }
 
-  /** Before the port closes: what is not asked by then is refused, and opens no connection. */
+  /** Called before the port closes: later queries are refused and open no connection. */
   close(): void {
     this.#closed = true;
   }
 
-  async #ask(): Promise<void> {
-    this.#asking = true;
-    while (this.#questions.length > 0) {
-      const questions = this.#questions;
-      this.#questions = [];
+  async #run(): Promise<void> {
+    this.#running = true;
+    while (this.#queries.length > 0) {
+      const queries = this.#queries;
+      this.#queries = [];
       try {
-        const [values, count] = await this.#once(questions);
-        for (const [index, { request, resolve }] of questions.entries()) {
+        if (this.#closed) throw new Error('the backend was closed');
+        const limitMs = this.#options.replicaTimeoutMs + GRACE_MS;
+        const [values, count] = await answerWithin(this.#query(queries), limitMs);
+        for (const [index, { request, resolve }] of queries.entries()) {
           resolve(shows(values[index], request) ? count : 0);
         }
       } catch (error) {
         this.#drop();
-        for (const { reject } of questions) reject(error);
+        for (const { reject } of queries) reject(error);
       }
     }
-    this.#asking = false;
+    this.#running = false;
   }
 
-  async #once(questions: readonly Question[]): Promise<[readonly unknown[], number]> {
-    if (this.#closed) throw new Error('the backend was closed');
-    const { minReplicas, prefix, replicaTimeoutMs } = this.#settings;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      const limit = replicaTimeoutMs + graceMs;
-      timer = setTimeout(() => reject(new Error(`no answer to WAIT within ${limit} ms`)), limit);
-    });
-    try {
-      const side = await Promise.race([(this.#side ??= this.#port.openSide()), late]);
-      // WAIT counts from the sending connection's own last write, and this connection has none: the message, which
-      // replicas get as well, moves it behind every grant that was answered before.
-      const replies = Promise.all([
-        Promise.all(questions.map((question) => side.send(lookUp(question)))),
-        side.send(['PUBLISH', `${prefix}ch:replicas`, '']),
-        side.send(['WAIT', String(minReplicas), String(replicaTimeoutMs)]),
-      ]);
-      const [values, , count] = await Promise.race([replies, late]);
-      return [values, Number(count)];
-    } finally {
-      clearTimeout(timer);
-    }
+  async #query(
+    queries: readonly ReplicaQuery[],
+  ): Promise<readonly [values: readonly unknown[], count: number]> {
+    const { minReplicas, prefix, replicaTimeoutMs } = this.#options;
+    const side = await (this.#side ??= this.#port.openSide());
+    // WAIT counts from the last write of its own connection, and this one writes nothing. The message, which replicas get
+    // too, moves that point behind every grant that was answered before.
+    const [values, , count] = await Promise.all([
+      Promise.all(queries.map((query) => side.send(commandOf(query)))),
+      side.send(['PUBLISH', `${prefix}ch:replicas`, '']),
+      side.send(['WAIT', String(minReplicas), String(replicaTimeoutMs)]),
+    ]);
+    return [values, Number(count)];
   }
 
   #drop(): void {
@@ -94,7 +87,7 @@ export class Replicas {
   }
 }
 
-function lookUp({ keys, request }: Question): RedisCommand {
+function commandOf({ keys, request }: ReplicaQuery): RedisCommand {
   return request.mode.kind === 'exclusive'
     ? ['GET', keys.lock]
     : ['HGET', holdersKey(keys), request.acquisitionId];
@@ -105,7 +98,7 @@ function shows(reply: unknown, { mode, acquisitionId }: AcquireRequest): boolean
   return typeof reply === 'string' && reply.startsWith(`${acquisitionId}|`);
 }
 
-/** Too few replicas have the grant; it was given back. */
+/** Too few replicas have the grant; it was released. */
 export class ReplicationError extends Error {
   override readonly name = 'ReplicationError';
   readonly acknowledged: number;
@@ -113,8 +106,8 @@ export class ReplicationError extends Error {
 
   constructor(acknowledged: number, wanted: number, timeoutMs: number) {
     super(
-      `${acknowledged} of the wanted ${wanted} replicas had the lock within ${timeoutMs} ms: it was given back. ` +
-        'See whether the replicas are connected, or lower minReplicas',
+      `${acknowledged} of the wanted ${wanted} replicas had the lock within ${timeoutMs} ms: it was released. ` +
+        'Check whether the replicas are connected, or lower minReplicas',
     );
     this.acknowledged = acknowledged;
     this.wanted = wanted;

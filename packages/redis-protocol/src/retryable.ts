@@ -1,4 +1,4 @@
-// Replies that a healthy deployment gives for a moment: start, failover, migration, a script that runs long.
+// Replies that a healthy deployment gives for a short time: start, failover, migration, a long-running script.
 const passingReply =
   /^(?:LOADING|CLUSTERDOWN|TRYAGAIN|READONLY|MASTERDOWN|NOREPLICAS|NOMASTERLINK|BUSY|MOVED|ASK|UNBLOCKED)\b/;
 const passingCode =
@@ -8,7 +8,7 @@ const passingName =
 const passingMessage =
   /^(?:Connection is closed\.|Command timed out|Stream isn't writeable|Socket timeout|Socket closed|Too many Cluster redirections|Failed to refresh slots cache|All sentinels are unreachable|None of the sentinels|Connection timeout|Cluster isn't ready)/;
 
-/** Whether the same command may succeed if repeated. What is not known is not repeated. */
+/** Whether the same command may succeed if it is repeated. Unknown errors are not repeated. */
 export function isRetryableRedisError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as { code?: unknown };
@@ -27,14 +27,14 @@ export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }
 
-/** A script deleted a key of a slot on the move and may not write it again here: it stopped there, half done. */
+/** A script deleted a key of a slot that is being migrated and may not write it again here: it stopped half done. */
 export function isHalfDone(error: unknown): boolean {
   return error instanceof Error && error.message.includes('attempted to access a non local key');
 }
 
 /**
- * A slot is on its way to another node, with some keys of the command here and some there. Clients try such a command
- * again on one node after another, and then say that they were sent around too often.
+ * A slot is being migrated, with some keys of the command on each of two nodes. Clients repeat such a command on one node
+ * after the other, and report too many redirections in the end.
  */
 export function isSplitSlot(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -3,30 +3,49 @@ import type { Script } from './generated/scripts.ts';
 import { isUnknownScript } from './retryable.ts';
 
 /**
- * The second try of an `EVALSHA` that failed: a server that does not know the script (new, restarted, flushed, a new
- * master) gets its source. Any other error is thrown.
+ * Repeats a failed `EVALSHA` with the script's source if the server does not know the script (new, restarted, flushed, a
+ * new master). Throws any other error; a refusal by an ACL then names the missing rights.
  */
-export function recover(
+export async function recover(
   port: RedisPort,
   script: Script,
   key: string,
   command: RedisCommand,
   error: unknown,
 ): Promise<unknown> {
-  if (!isUnknownScript(error)) throw error;
-  return port.send(key, ['EVAL', script.source, ...command.slice(2)]);
+  try {
+    if (!isUnknownScript(error)) throw error;
+    return await port.send(key, ['EVAL', script.source, ...command.slice(2)]);
+  } catch (failed) {
+    nameMissingRights(script, command, failed as Error);
+    throw failed;
+  }
 }
 
 export async function runScript(
   port: RedisPort,
   script: Script,
-  keys: readonly [string, ...string[]],
+  keys: readonly string[],
   args: readonly string[],
 ): Promise<unknown> {
+  const key = keys[0] as string;
   const command: RedisCommand = ['EVALSHA', script.sha1, String(keys.length), ...keys, ...args];
   try {
-    return await port.send(keys[0], command);
+    return await port.send(key, command);
   } catch (error) {
-    return recover(port, script, keys[0], command, error);
+    return recover(port, script, key, command, error);
   }
+}
+
+/**
+ * Adds the rights to grant to the message of a refusal. Servers before 7.2 name only the line of the script with the
+ * forbidden command; no server names the keys of the call.
+ */
+function nameMissingRights({ source }: Script, [, , count, ...rest]: RedisCommand, error: Error): void {
+  const [, line] = /t run.+:(\d+)/.exec(error.message) ?? [];
+  const sign = line ? ' +' : ' ~';
+  let missing: readonly string[] | null | undefined;
+  if (line) missing = source.split('\n')[+line - 1]?.match(/(?<=call\(')\w+/g);
+  else if (/NOPERM.+key|t access/.test(error.message)) missing = rest.slice(0, Number(count));
+  if (missing) error.message += ` Grant${sign}${missing.join(sign)}`;
 }

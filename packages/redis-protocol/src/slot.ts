@@ -26,8 +26,8 @@ const tags: (string | undefined)[] = [];
 let tried = 0;
 
 /**
- * The hash tag that stands for a slot: the smallest non-negative integer whose decimal digits hash to it.
- * Searched for on demand: all of them take a few milliseconds.
+ * The hash tag of a slot: the smallest non-negative integer whose decimal digits hash to it. Found on demand, since
+ * finding all of them takes a few milliseconds.
  */
 export function tagOf(slot: number): string {
   let tag = tags[slot];

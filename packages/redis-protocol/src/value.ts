@@ -1,11 +1,14 @@
-/** What a lock key of ours holds: `<id>|<flag>|<token>|<label>`. */
+import type { AcquireRequest } from '@locks/core/backend';
+import { weightArgument } from './mode.ts';
+
+/** The value of a lock key that an exclusive hold wrote: `<id>|<flag>|<token>|<label>`. */
 export interface LockValue {
   readonly id: string;
   readonly token: bigint;
   readonly label: string;
 }
 
-/** `undefined`: written by somebody else. */
+/** `undefined` for a value that a stranger wrote. */
 export function parseValue(value: string): LockValue | undefined {
   const match = /^([\w-]+)\|[+-]\|(\d+)\|([^]*)$/.exec(value);
   return match
@@ -13,14 +16,19 @@ export function parseValue(value: string): LockValue | undefined {
     : undefined;
 }
 
-/** What a queue holds for each waiter: `<id>|<px>|<notify>|<label>`; for other modes than exclusive `<px>:<weight>`. */
-export function formatMember(id: string, px: number, weight: string, notify: string, label: string): string {
-  return `${id}|${px}${weight && `:${weight}`}|${notify}|${label}`;
+/** A waiter's member of the queue: `<id>|<px>|<notify>|<label>`; for other modes than exclusive `<px>:<weight>`. */
+export function formatMember(
+  { acquisitionId, label, mode }: AcquireRequest,
+  handOffMs: number,
+  notify: string,
+): string {
+  const weight = weightArgument(mode);
+  return `${acquisitionId}|${handOffMs}${weight && `:${weight}`}|${notify}|${label ?? ''}`;
 }
 
 interface Member {
   readonly id: string;
-  /** `undefined`: exclusive. */
+  /** `undefined` for exclusive. */
   readonly weight: number | undefined;
   readonly label: string;
 }
@@ -31,13 +39,13 @@ export function parseMember(member: string): Member {
   return { id, weight: weight === undefined ? undefined : Number(weight), label: label.join('|') };
 }
 
-/** What the lock key holds while readers or permits do: `*<limit>|<used>|<flag>|<first>|<last>`. Gives the limit, 0 for readers. */
+/** The limit in the mark that shares keep at the lock key, `*<limit>|<used>|<flag>|<first>|<last>`: 0 for readers. */
 export function parseMark(value: string): number | undefined {
   const match = /^\*(\d+)\|\d+\|[+-]\|\d+\|\d+$/.exec(value);
   return match ? Number(match[1]) : undefined;
 }
 
-/** One of several holds. */
+/** The hold of one reader or permit. */
 export interface Share {
   readonly endsAt: number;
   readonly token: bigint;
@@ -45,7 +53,7 @@ export interface Share {
   readonly label: string;
 }
 
-/** What the holders key has for each id: `<from>|<ttl>|<token>|<weight>|<label>`, times in server ms. */
+/** A field of the holders key: `<from>|<ttl>|<token>|<weight>|<label>`, times in server ms. */
 export function parseShare(share: string): Share | undefined {
   const match = /^(\d+)\|(\d+)\|(\d+)\|(\d+)\|([^]*)$/.exec(share);
   if (match === null) return undefined;
@@ -58,16 +66,4 @@ export function parseShare(share: string): Share | undefined {
     string,
   ];
   return { endsAt: Number(from) + Number(ttl), token: BigInt(token), weight: Number(weight), label };
-}
-
-/** What is published to a process whose waiter was handed a lock: `granted <id> <token> <lock key>`. */
-export interface GrantedMessage {
-  readonly id: string;
-  readonly token: number;
-  readonly lock: string;
-}
-
-export function parseMessage(text: string): GrantedMessage | undefined {
-  const match = /^granted ([\w-]+) (\d+) ([^]+)$/.exec(text);
-  return match ? { id: match[1] as string, token: Number(match[2]), lock: match[3] as string } : undefined;
 }

@@ -1,6 +1,6 @@
 import { startRedis } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { checkPrefix, decodeName, encodeName, keysOfLock } from '../src/keys.ts';
+import { readPrefix, decodeName, encodeName, keysOfLock } from '../src/keys.ts';
 import { slotOf, tagOf } from '../src/slot.ts';
 
 const nasty = [
@@ -75,8 +75,10 @@ describe('names in keys', () => {
 
   it('refuses a prefix that would choose the slot or break a value', () => {
     for (const prefix of ['', '{app}:', 'a|b', 'a\n', '\ud800', 'x'.repeat(200)]) {
-      expect(() => checkPrefix(prefix)).toThrow(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
+      expect(() => readPrefix(prefix, 'prefix')).toThrow(
+        expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
+      );
     }
-    expect(checkPrefix('app:lock:')).toBe('app:lock:');
+    expect(readPrefix('app:lock:', 'prefix')).toBe('app:lock:');
   });
 });

@@ -1,275 +1,297 @@
-import { startRedis, waitUntil } from '@locks/test-servers';
-import { describe, expect, it } from 'vitest';
-import { scripts } from '../src/generated/scripts.ts';
-import { client, exists, expectQueues, first, fresh, redis } from './lab.ts';
-import { ScriptClient, sharesOf } from './script-client.ts';
+import type { AcquireRequest, Grant, LockMode } from '@locks/core/backend';
+import {
+  call,
+  granted,
+  type RedisServer,
+  request,
+  startProxy,
+  startRedis,
+  startReplicated,
+  waitUntil,
+} from '@locks/test-servers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { participant, type RedisParticipant } from './participant.ts';
 
-describe('downgrade', () => {
-  it('keeps token and end, and lets the readers at the head in', async () => {
-    const name = fresh();
-    const token = await client.acquire(name, 'w', { ttlMs: 20_000 });
-    await client.take(name, 'r', '0:0', { notify: '=me' });
-    await client.acquire(name, 'w2', { notify: '=me' });
-    const [left, id, , ...rest] = (await client.downgrade(name, 'w')) as unknown[];
-    expect(Number(left)).toBeGreaterThan(19_000);
-    expect([id, rest]).toEqual(['r', []]);
-    expect((await client.inspect(name)).holders.sort()).toEqual(['r', 'w']);
-    expect(await client.downgrade(name, 'w')).toEqual([expect.any(Number)]);
-    expect(await client.renewShares([name, 'w', 20_000])).toEqual([Number(token)]);
-    expect(await client.releaseShare(name, 'r')).toBe(1);
-    expect(((await client.releaseShare(name, 'w')) as unknown[])[0]).toBe('w2');
-    expect(await client.downgrade(name, 'w')).toBe(2);
-    expect(await client.downgrade(fresh(), 'w')).toBe(0);
-  });
+let redis: RedisServer;
+let count = 0;
+const fresh = () => `resource-${++count}`;
 
-  it('is told only as long as it lasts', async () => {
-    const name = fresh();
-    await client.acquire(name, 'w');
-    await client.downgrade(name, 'w');
-    expect(await client.downgrade(name, 'w')).toEqual([expect.any(Number)]);
-    await client.expire(name, 'w');
-    expect(await client.downgrade(name, 'w')).toBe(2);
-  });
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
 
-  it('that may not have happened leaves a hold that is renewed and released either way', async () => {
-    const name = fresh();
-    const token = await client.acquire(name, 'w');
-    expect(await client.renewShares([name, 'w', 20_000])).toEqual([Number(token)]);
-    expect(await client.releaseShare(name, 'w')).toBe(1);
-    expect(await exists(name)).toBe(0);
-  });
+const shared: LockMode = { kind: 'shared' };
+const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
+const wanted = (resource: string, mode: LockMode, ttlMs?: number): AcquireRequest => ({
+  ...request(resource, ttlMs),
+  mode,
 });
 
-describe('steal', () => {
-  it.each(['0:', '0:0', '4:2'])('ends every hold and goes ahead of the queue (%s)', async (mode) => {
-    for (const held of ['0:', '0:0', '4:2']) {
-      const name = fresh();
-      const token = Number(await client.take(name, 'a', held));
-      await client.take(name, 'b', held, { notify: '!x' });
-      await client.take(name, 'c', held, { notify: '!x' });
-      const reply = await client.take(name, 'thief', mode, { steal: true });
-      expect(first(reply)).toBeGreaterThan(token);
-      const again = (await client.take(name, 'thief', mode, { steal: true })) as unknown[];
-      expect(again[0]).toBe(first(reply));
-      expect(await client.renewShares([name, 'a', 9000])).toEqual([2]);
-      const { waiters, value } = await client.inspect(name);
-      expect(waiters).toEqual(held === '0:' ? ['b', 'c'] : held === '0:0' || mode === '4:2' ? [] : ['c']);
-      if (mode === '0:') expect(value).toMatch(waiters.length > 0 ? /^thief\|\+\|/ : /^thief\|-\|/);
+async function take(
+  { backend }: RedisParticipant,
+  resource: string,
+  mode: LockMode,
+  ttlMs?: number,
+): Promise<Grant> {
+  return granted(await backend.attempt(wanted(resource, mode, ttlMs), true, call));
+}
+
+const untilHeld = (who: RedisParticipant, name: string, holders: number) =>
+  waitUntil(async () => (await who.backend.inspect(name, call)).holders.length === holders, {
+    what: `${holders} holders of ${name}`,
+  });
+
+describe('readers', () => {
+  it('at the head are granted by the release of the writer, all of them, each with one message', async () => {
+    await using writer = participant(redis);
+    await using a = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    const name = fresh();
+    const held = await writer.take(name);
+    const turns: Promise<Grant | undefined>[] = [];
+    await Promise.all([a.openChannel(), b.openChannel()]);
+    for (const who of [a, b, a, a, b]) turns.push((await who.queue(wanted(name, shared))).turn);
+    const last = await writer.queue(request(name));
+    await writer.backend.release(held, call);
+    const grants = await Promise.all(turns);
+    const tokens = grants.map((grant) => grant?.fencingToken as bigint);
+    expect(new Set(tokens).size).toBe(5);
+    expect([...tokens].sort((x, y) => Number(x - y))).toEqual(tokens);
+    const state = await a.backend.inspect(name, call);
+    expect(state.holders.map(({ mode }) => mode.kind)).toEqual(Array(5).fill('shared'));
+    expect(state.waiters.map(({ mode }) => mode.kind)).toEqual(['exclusive']);
+    for (const [index, grant] of grants.entries()) {
+      const { backend } = index % 3 === 1 ? b : a;
+      expect(await backend.release(grant as Grant, call)).toBe('released');
     }
+    expect(await writer.backend.release((await last.turn) as Grant, call)).toBe('released');
+    expect(await redis.command('KEYS', `*${name}*`)).toEqual([]);
   });
 
-  it('lets nobody of another kind in beside it', async () => {
+  it('of the same process are granted before the release resolves', async () => {
+    await using a = participant(redis);
     const name = fresh();
-    await client.acquire(name, 'w');
-    await client.take(name, 'r', '0:0', { notify: '!x' });
-    await client.take(name, 'thief', '4:2', { steal: true });
-    expect(await client.inspect(name)).toMatchObject({ holders: ['thief'], waiters: ['r'] });
-  });
-
-  it("takes a stranger's lock", async () => {
-    const name = fresh();
-    await redis.command('SET', client.lock(name), 'theirs', 'PX', 30_000);
-    expect(Number(await client.take(name, 'thief', '0:0', { steal: true }))).toBeGreaterThan(0);
-  });
-});
-
-describe('a crowd of waiters', () => {
-  const size = 5_000;
-  /** All of the calling process, behind one that waits already. */
-  const crowd = (name: string, mode: string) =>
-    redis.command(
-      'EVAL',
-      "for i = 1, ARGV[2] do redis.call('ZADD', KEYS[1], 9e15 + i, 'id' .. i .. ARGV[1]) end",
-      1,
-      client.keys(name)[2],
-      `|2000:${mode}|=me|label`,
-      size - 1,
-    );
-
-  it('is let in whole by a downgrade, a resize and a forced release', async () => {
-    const [written, limited, forced] = [fresh(), fresh(), fresh()];
-    for (const name of [written, forced]) {
-      await client.acquire(name, 'w');
-      await client.take(name, 'r', '0:0', { notify: '=me' });
-      await crowd(name, '0');
+    const held = await a.take(name);
+    const events: string[] = [];
+    const turns = [];
+    for (const at of [1, 2, 3]) {
+      turns.push((await a.queue(wanted(name, shared))).turn.then(() => events.push(`granted ${at}`)));
     }
-    await client.take(limited, 'p', '1:1');
-    await client.take(limited, 'r', '1:1', { notify: '=me' });
-    await crowd(limited, '1');
-    const replies = [
-      [1, await client.downgrade(written, 'w')],
-      [1, await client.resize(limited, 2 * size)],
-      [4, await client.forceRelease(forced)],
-    ] as [number, unknown[]][];
-    for (const [before, reply] of replies) {
-      expect(reply).toHaveLength(before + 2 * size);
-      expect([reply[before], reply[before + 2], reply.at(-2)]).toEqual(['r', 'id1', `id${size - 1}`]);
-    }
-    expect(replies[2]?.[1][0]).toMatch(/^w\|\+\|/);
-    for (const name of [written, limited, forced])
-      expect(await redis.command('HLEN', client.holders(name))).toBe(size + (name === forced ? 0 : 1));
-  });
-});
-
-describe('many', () => {
-  it('are taken all or none, and once', async () => {
-    const [a, b, c] = [fresh(), fresh(), fresh()];
-    const reply = (await client.many([a, 'x', '0:'], [b, 'y', '0:0'], [c, 'z', '4:2'])) as number[];
-    expect(reply).toHaveLength(6);
-    expect(await redis.command('GET', client.lock(a))).toMatch(/^x\|-\|/);
-    expect(await client.mark(c)).toBe('*4|2');
-    const again = (await client.many([a, 'x', '0:'], [b, 'y', '0:0'], [c, 'z', '4:2'])) as number[];
-    expect([again[0], again[2], again[4]]).toEqual([reply[0], reply[2], reply[4]]);
-    const d = fresh();
-    expect(await client.many([d, 'q', '0:'], [b, 'r', '0:'])).toBe(0);
-    expect(await exists(d)).toBe(0);
-    expect(first(await client.many([d, 'q', '0:'], [b, 'r', '0:0']))).toBeGreaterThan(0);
+    await a.backend
+      .release(held, call)
+      .then(() => Promise.resolve())
+      .then(() => events.push('released'));
+    await Promise.all(turns);
+    expect(events).toEqual(['granted 1', 'granted 2', 'granted 3', 'released']);
   });
 
-  it('never overtake those who wait', async () => {
-    const [a, b] = [fresh(), fresh()];
-    await client.take(a, 'x', '4:2');
-    await client.take(a, 'heavy', '4:4', { notify: '!x' });
-    expect(await client.many([b, 'q', '0:'], [a, 'r', '4:1'])).toBe(0);
-    expect(await exists(b)).toBe(0);
-  });
-});
-
-describe('operating', () => {
-  it('force-release ends all shares, or one, and serves the next', async () => {
+  it('cost one request to get in and one to leave, and renew many at a time', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = participant(proxy);
     const name = fresh();
-    const tokens = [];
-    for (const id of ['a', 'b']) tokens.push(String(await client.take(name, id, '4:2')));
-    await client.take(name, 'c', '4:2', { notify: '=me' });
-    expect(await client.forceRelease(name, 'nobody')).toBe(0);
-    const ended = fresh();
-    for (const id of ['d', 'e']) await client.take(ended, id, '0:0');
-    await client.expire(ended, 'd');
-    const [, , , told] = (await client.forceRelease(ended)) as [unknown, unknown, unknown, string[]];
-    expect(sharesOf(told).map(({ id }) => id)).toEqual(['e']);
-    const one = (await client.forceRelease(name, 'a')) as unknown[];
-    expect(sharesOf(one[3] as string[])).toMatchObject([
-      { id: 'a', weight: 2, label: 'label', token: BigInt(tokens[0] as string) },
+    await a.backend.release(await take(a, name, shared), call);
+    await a.backend.release(await take(a, name, permit(50)), call);
+    proxy.resetCounts();
+    const grants = await Promise.all(Array.from({ length: 40 }, () => take(a, name, permit(50))));
+    const exclusive = await a.take(fresh());
+    expect(proxy.countRequests()).toBe(41);
+    const items = [...grants, exclusive].map((grant) => ({ grant, ttlMs: 60_000 }));
+    await a.backend.renew(items, call);
+    // The first renewal also sent the script.
+    proxy.resetCounts();
+    expect(await a.backend.renew(items, call)).toEqual(Array(41).fill({ status: 'held' }));
+    expect(proxy.countRequests()).toBe(2);
+    for (const { grant } of items) expect(await a.backend.release(grant, call)).toBe('released');
+    expect(proxy.countRequests()).toBe(2 + 41);
+  });
+
+  it('claim their whole ttl when the message came late', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = participant(redis);
+    await using b = participant(proxy, { claimMs: 1_000, checkIntervalMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const turns = [];
+    for (const mode of [shared, shared]) turns.push((await b.queue(wanted(name, mode))).turn);
+    // Their enqueue is answered more than half a claim time before the release.
+    const queuedAt = performance.now();
+    await waitUntil(() => performance.now() > queuedAt + 600, { what: 'the middle of the claim time' });
+    await a.backend.release(held, call);
+    for (const grant of await Promise.all(turns)) expect(grant?.validForMs).toBe(30_000);
+    const { holders } = await a.backend.inspect(name, call);
+    for (const { expiresInMs } of holders) expect(expiresInMs).toBeGreaterThan(25_000);
+  });
+
+  it('that nobody waits for any more are released', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis);
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const { turn } = await b.queue(wanted(name, shared));
+    const queue = `{lock:${name}}:q`;
+    const [, member] = (await redis.command('ZRANGE', queue, 0, 1)) as string[];
+    const position = Number(await redis.command('ZSCORE', queue, member as string));
+    await redis.command('ZADD', queue, position - 1, String(member).replace(/^[^|]+/, 'ghost'));
+    await a.backend.release(held, call);
+    const grant = (await turn) as Grant;
+    await untilHeld(a, name, 1);
+    expect((await a.backend.inspect(name, call)).holders[0]?.acquisitionId).toBe(grant.request.acquisitionId);
+  });
+
+  it('are granted by a downgrade, which keeps the token and the end, and by which the holder still renews and releases', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis);
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name, 20_000);
+    const { turn } = await b.queue(wanted(name, shared));
+    const standing = await a.backend.downgrade?.(held, call);
+    expect(standing).toMatchObject({ status: 'held' });
+    const reader = (await turn) as Grant;
+    const { holders } = await a.backend.inspect(name, call);
+    const own = holders.find(({ acquisitionId }) => acquisitionId === held.request.acquisitionId);
+    expect(own).toMatchObject({ mode: shared, fencingToken: held.fencingToken, label: 'test' });
+    expect(own?.expiresInMs).toBeGreaterThan(15_000);
+    // The grant from before the downgrade, and the one that core makes of it.
+    const downgraded = { ...held, request: { ...held.request, mode: shared } };
+    for (const grant of [held, downgraded])
+      expect(await a.backend.renew([{ grant, ttlMs: 20_000 }], call)).toEqual([{ status: 'held' }]);
+    expect(await a.backend.release(downgraded, call)).toBe('released');
+    expect(await a.backend.release(held, call)).toBe('not-held');
+    expect(await b.backend.release(reader, call)).toBe('released');
+  });
+});
+
+describe('permits', () => {
+  it('stay those of one limit, which resize changes for holders and waiters', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis);
+    await b.openChannel();
+    const name = fresh();
+    expect(await a.backend.resize?.(name, 9, call)).toEqual({ status: 'set' });
+    const first = await take(a, name, permit(2, 2));
+    const other = { status: 'conflict', with: permit(2) };
+    expect(await b.backend.attempt(wanted(name, permit(3)), true, call)).toEqual(other);
+    expect(await b.backend.attempt(wanted(name, shared), true, call)).toEqual(other);
+    expect(await b.backend.attempt(request(name), false, call)).toEqual(other);
+    const { turn } = await b.queue(wanted(name, permit(2)));
+    expect(await a.backend.resize?.(name, 3, call)).toEqual({ status: 'set' });
+    const second = (await turn) as Grant;
+    const { holders } = await a.backend.inspect(name, call);
+    expect(holders.map(({ mode }) => mode)).toEqual(expect.arrayContaining([permit(3, 2), permit(3, 1)]));
+    expect(await a.backend.attempt(wanted(name, permit(2)), true, call)).toMatchObject({ with: permit(3) });
+    await a.backend.release(first, call);
+    await b.backend.release(second, call);
+    const writer = await a.take(name);
+    expect(await a.backend.attempt(wanted(name, permit(2)), true, call)).toEqual({
+      status: 'conflict',
+      with: { kind: 'exclusive' },
+    });
+    expect(await a.backend.resize?.(name, 3, call)).toMatchObject({ status: 'conflict' });
+    await a.backend.release(writer, call);
+  });
+
+  it('are ended by forceRelease, all or one, and reported with their mode and token', async () => {
+    await using a = participant(redis);
+    const name = fresh();
+    const [one, other] = [await take(a, name, permit(4, 1)), await take(a, name, permit(4, 3))];
+    const ended = await a.backend.forceRelease?.(name, one.request.acquisitionId, call);
+    expect(ended).toMatchObject([{ mode: permit(4, 1), fencingToken: one.fencingToken, label: 'test' }]);
+    expect(await a.backend.renew([{ grant: other, ttlMs: 9_000 }], call)).toEqual([{ status: 'held' }]);
+    expect(await a.backend.forceRelease?.(name, undefined, call)).toHaveLength(1);
+    expect(await a.backend.renew([{ grant: other, ttlMs: 9_000 }], call)).toMatchObject([
+      { status: 'lost', reason: 'force-released' },
     ]);
-    expect(one[4]).toBe('c');
-    const all = (await client.forceRelease(name)) as unknown[][];
-    expect(sharesOf(all[3] as string[]).map(({ id }) => id)).toEqual(['b', 'c']);
-    expect(await exists(name)).toBe(0);
   });
+});
 
-  it('abandon ends one share, whatever is known of it', async () => {
+describe('several at once', () => {
+  it('are one request, all or nothing', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = participant(proxy);
+    const names = [fresh(), fresh(), fresh(), fresh(), fresh()];
+    const extra = fresh();
+    const ask = () =>
+      names.map((name, at) => wanted(name, [request(name).mode, shared, permit(2, 2)][at % 3] as LockMode));
+    const release = async (grants: readonly Grant[] | undefined) => {
+      for (const grant of grants ?? []) expect(await a.backend.release(grant, call)).toBe('released');
+    };
+    await release(await a.backend.attemptMany?.(ask(), call));
+    proxy.resetCounts();
+    const requests = ask();
+    const grants = await a.backend.attemptMany?.(requests, call);
+    expect(proxy.countRequests()).toBe(1);
+    expect(grants?.map(({ request: of }) => of)).toEqual(requests);
+    const again = await a.backend.attemptMany?.(requests, call);
+    expect(again?.map(({ fencingToken }) => fencingToken)).toEqual(
+      grants?.map(({ fencingToken }) => fencingToken),
+    );
+    expect(await a.backend.attemptMany?.([request(extra), ...ask()], call)).toBeUndefined();
+    await release(grants);
+    for (const name of [extra, ...names]) expect(await redis.command('EXISTS', `lock:${name}`), name).toBe(0);
+  });
+});
+
+describe('a holder whose lock is stolen', () => {
+  it.each([
+    ['exclusive', { kind: 'exclusive' }],
+    ['shared', shared],
+    ['a permit', permit(3, 2)],
+  ] as const)('learns it at its next renewal, and frees nothing (%s)', async (_, mode) => {
+    await using a = participant(redis);
+    await using b = participant(redis);
     const name = fresh();
-    for (const id of ['a', 'ab', 'b']) await client.take(name, id, '4:1');
-    expect(await client.abandon(name, 'a')).toBe(1);
-    expect(await client.abandon(name, 'a')).toBe(0);
-    expect(await client.mark(name)).toBe('*4|2');
-    expect((await client.inspect(name)).holders).toEqual(['ab', 'b']);
+    const lost = await take(a, name, mode);
+    const stolen = granted(await b.backend.attempt({ ...wanted(name, mode), steal: true }, false, call));
+    expect(stolen.fencingToken).toBeGreaterThan(lost.fencingToken as bigint);
+    expect(await a.backend.renew([{ grant: lost, ttlMs: 9_000 }], call)).toEqual([
+      { status: 'lost', reason: 'taken-over' },
+    ]);
+    expect(await a.backend.release(lost, call)).toBe('not-held');
+    expect(await b.backend.renew([{ grant: stolen, ttlMs: 9_000 }], call)).toEqual([{ status: 'held' }]);
+    expect(await b.backend.release(stolen, call)).toBe('released');
   });
+});
 
-  it('a check tells shares that were granted, and serves those who fit', async () => {
+describe('minReplicas', () => {
+  it('applies to shares, and to several at once', async () => {
+    await using replicated = await startReplicated({ replicas: 1 });
+    const [replica] = replicated.replicas as [RedisServer];
+    await using a = participant(replicated.master, { minReplicas: 1, replicaTimeoutMs: 1000 });
     const name = fresh();
-    const token = Number(await client.take(name, 'a', '4:1', { ttlMs: 9_000 }));
-    await client.take(name, 'b', '4:3', { ttlMs: 500 });
-    const places = [];
-    for (const id of ['c', 'd']) places.push(-first(await client.take(name, id, '4:2', { notify: '!x' })));
-    await waitUntil(async () => (await client.inspect(name)).holders.length === 1, { what: 'the end of b' });
-    const [reply] = (await client.run(scripts.check, client.keys(name), [
-      '5000||!x',
-      3,
-      ...['a|2000:1|!x|label', '1:4', 'c|2000:2|!x|label', `${places[0]}:4`],
-      ...['d|2000:2|!x|label', `${places[1]}:4`],
-    ])) as unknown[][];
-    expect(reply?.slice(1, 3)).toEqual(['a', token]);
-    expect(reply?.[3]).toBeLessThanOrEqual(9_000);
-    expect([reply?.[4], reply?.[6], reply?.length]).toEqual(['c', 2000, 7]);
-    expect(await client.mark(name)).toBe('*4|3');
+    const kept = await take(a, name, shared);
+    await replica.pause();
+    const failure = { name: 'ReplicationError', acknowledged: 0 };
+    await expect(take(a, name, shared)).rejects.toMatchObject(failure);
+    const requests = [wanted(fresh(), permit(2)), request(fresh())];
+    await expect(a.backend.attemptMany?.(requests, call)).rejects.toMatchObject(failure);
+    for (const { resource } of requests)
+      expect((await a.backend.inspect(resource, call)).holders).toEqual([]);
+    expect((await a.backend.inspect(name, call)).holders).toHaveLength(1);
+    replica.resume();
+    expect(await a.backend.release(kept, call)).toBe('released');
+    expect(await a.backend.attemptMany?.(requests, call)).toHaveLength(2);
   });
+});
 
-  it('a waiter that holds others back is passed over when nobody listens for it', async () => {
+describe('an unknown script', () => {
+  it('is sent whole, for every kind of request', async () => {
+    await using a = participant(redis);
     const name = fresh();
-    await client.take(name, 'r', '0:0');
-    await client.acquire(name, 'w', { notify: '=gone' });
-    await client.take(name, 'r2', '0:0', { notify: '=gone-too' });
-    const place = -first(await client.take(name, 'r3', '0:0', { notify: '!me' }));
-    const [reply] = (await client.run(scripts.check, client.keys(name), [
-      '5000||!me',
-      ...[1, 'r3|2000:0|!me|label', place],
-    ])) as unknown[][];
-    expect(reply?.[1]).toBe('r3');
-    const { holders, waiters } = await client.inspect(name);
-    expect([holders.sort(), waiters]).toEqual([['r', 'r3'], []]);
-  });
-
-  it('a share for which nobody listens is taken back whole', async () => {
-    const [permits, readers] = [fresh(), fresh()];
-    await client.take(permits, 'a', '4:4');
-    await client.take(permits, 'gone', '4:3', { notify: '=gone' });
-    await client.take(permits, 'b', '4:2', { notify: '!me' });
-    expect(((await client.releaseShare(permits, 'a', 4)) as unknown[])[0]).toBe('b');
-    expect(await client.mark(permits)).toBe('*4|2');
-    const beside = fresh();
-    await client.take(beside, 'stays', '4:1');
-    await client.take(beside, 'a', '4:3');
-    await client.take(beside, 'gone', '4:3', { notify: '=gone' });
-    await client.take(beside, 'b', '4:2', { notify: '!me' });
-    expect(((await client.releaseShare(beside, 'a', 3)) as unknown[])[0]).toBe('b');
-    expect(await client.mark(beside)).toBe('*4|3');
-    await client.acquire(readers, 'w');
-    await client.take(readers, 'gone', '0:0', { notify: '=gone' });
-    await client.acquire(readers, 'w2', { notify: '!me' });
-    expect(((await client.release(readers, 'w')) as unknown[])[0]).toBe('w2');
-  });
-
-  it('another type at a side key is an error, before anything is written, and stays', async () => {
-    for (const side of [2, 3]) {
-      const name = fresh();
-      const key = client.allKeys(name)[side] as string;
-      await redis.command('RPUSH', key, 'theirs');
-      await expectQueues(name);
-      for (const notify of [undefined, '!x']) {
-        const options = notify === undefined ? {} : { notify };
-        await expect(client.take(name, 'a', '0:0', options)).rejects.toThrow(/WRONGTYPE/);
-      }
-      await expect(client.many([name, 'a', '0:0'])).rejects.toThrow(/WRONGTYPE/);
-      expect(await redis.command('EXISTS', client.lock(name))).toBe(0);
-      if (side === 3) {
-        // An exclusive lock does not need it.
-        expect(Number(await client.acquire(name, 'w'))).toBeGreaterThan(0);
-        await expect(client.downgrade(name, 'w')).rejects.toThrow(/WRONGTYPE/);
-        expect(await redis.command('GET', client.lock(name))).toMatch(/^w\|/);
-      }
-      expect(await redis.command('LRANGE', key, 0, -1)).toEqual(['theirs']);
-    }
-    const [good, bad] = [fresh(), fresh()];
-    await client.take(good, 'a', '0:0');
-    await client.take(bad, 'a', '0:0');
-    await redis.command('DEL', client.holders(bad));
-    await redis.command('RPUSH', client.holders(bad), 'theirs');
-    expect(await client.renewShares([bad, 'a', 9_000], [good, 'a', 9_000])).toEqual([2, expect.any(Number)]);
-    const replies = (await client.run(
-      scripts.check,
-      [...client.keys(bad), ...client.keys(good)],
-      ['5000||!x', 1, 'b|2000:0|!x|', 1, 1, 'c|2000:0|!x|', 2],
-    )) as unknown[];
-    expect(replies[0]).toMatch(/WRONGTYPE/);
-    expect((replies[1] as unknown[])[1]).toBe('c');
-  });
-
-  it('a full memory refuses new shares, but renews, releases, downgrades and hands over', async () => {
-    await using full = await startRedis({ args: ['--maxmemory-policy', 'noeviction'] });
-    const locks = new ScriptClient(full);
-    await locks.take('x', 'a', '2:1');
-    await locks.take('x', 'b', '2:1');
-    await locks.take('x', 'c', '2:1', { notify: '=me' });
-    await locks.acquire('y', 'w');
-    await locks.take('y', 'r', '0:0', { notify: '=me' });
-    await full.command('CONFIG', 'SET', 'maxmemory', 1);
-    await expect(locks.take('z', 'a', '0:0')).rejects.toThrow(/OOM/);
-    expect(await locks.renewShares(['x', 'a', 60_000])).toEqual([expect.any(Number)]);
-    expect(((await locks.releaseShare('x', 'a', 1)) as unknown[])[0]).toBe('c');
-    expect(((await locks.downgrade('y', 'w')) as unknown[])[1]).toBe('r');
-    expect(await locks.releaseShare('y', 'w')).toBe(1);
-    expect(await locks.abandon('x', 'b')).toBe(1);
-    expect(await full.command('EXISTS', locks.lock('z'))).toBe(0);
+    const forgotten = async <T>(work: () => Promise<T> | undefined) => {
+      await redis.command('SCRIPT', 'FLUSH');
+      return work();
+    };
+    const grant = (await forgotten(() => take(a, name, permit(2)))) as Grant;
+    const items = [{ grant, ttlMs: 9_000 }];
+    expect(await forgotten(() => a.backend.renew(items, call))).toEqual([{ status: 'held' }]);
+    expect(await forgotten(() => a.backend.resize?.(name, 3, call))).toEqual({ status: 'set' });
+    expect(await forgotten(() => a.backend.release(grant, call))).toBe('released');
+    const writer = await a.take(name);
+    expect(await forgotten(() => a.backend.downgrade?.(writer, call))).toMatchObject({ status: 'held' });
+    expect(await forgotten(() => a.backend.attemptMany?.([wanted(name, shared)], call))).toHaveLength(1);
   });
 });

@@ -1,7 +1,7 @@
 import type { Holder, LockMode, Waiter } from '@locks/core/backend';
 
-// As in schema-1.sql.
-const kinds: readonly LockMode['kind'][] = ['exclusive', 'shared', 'permit'];
+/** In the order of the numbers in schema-1.sql. */
+const KINDS: readonly LockMode['kind'][] = ['exclusive', 'shared', 'permit'];
 
 /** Bytes, since SQLite's text ends at a NUL for some of its functions. */
 export function nameBytes(name: string): Uint8Array {
@@ -14,29 +14,29 @@ export function toMicros(ms: number): number {
   return Math.min(Math.ceil(ms * 1000), 2 ** 52);
 }
 
-export function tokenOf(row: Row): bigint {
+export function tokenOf(row: SqliteRow): bigint {
   return BigInt(String(row.token));
 }
 
 export function modeColumns(mode: LockMode): [kind: number, weight: number, permits: number] {
   return mode.kind === 'permit'
-    ? [kinds.indexOf('permit'), mode.weight, mode.limit]
-    : [kinds.indexOf(mode.kind), 1, 1];
+    ? [KINDS.indexOf('permit'), mode.weight, mode.limit]
+    : [KINDS.indexOf(mode.kind), 1, 1];
 }
 
-/** What `node:sqlite` gives. */
-export type Row = Readonly<Record<string, unknown>>;
+/** A row as `node:sqlite` gives it. */
+export type SqliteRow = Readonly<Record<string, unknown>>;
 
-export function toMode(row: Row): LockMode {
-  const kind = kinds[Number(row.kind)] ?? 'exclusive';
+export function toMode(row: SqliteRow): LockMode {
+  const kind = KINDS[Number(row.kind)] ?? 'exclusive';
   return kind === 'permit' ? { kind, weight: Number(row.weight), limit: Number(row.permits) } : { kind };
 }
 
-function labelled(row: Row): { label?: string } {
+function labelled(row: SqliteRow): { label?: string } {
   return typeof row.label === 'string' ? { label: row.label } : {};
 }
 
-export function toHolder(row: Row, now: number): Holder {
+export function toHolder(row: SqliteRow, now: number): Holder {
   return {
     acquisitionId: String(row.acquisition_id),
     mode: toMode(row),
@@ -47,7 +47,7 @@ export function toHolder(row: Row, now: number): Holder {
   };
 }
 
-export function toWaiter(row: Row, now: number): Waiter {
+export function toWaiter(row: SqliteRow, now: number): Waiter {
   return {
     acquisitionId: String(row.acquisition_id),
     mode: toMode(row),

@@ -9,7 +9,7 @@ export type SqliteFileErrorCode =
   | 'FULL'
   /** The file, its folder or the file system cannot be written. */
   | 'READ_ONLY'
-  /** The file cannot be made or opened: no such folder, a folder at its path, no permission. */
+  /** The file cannot be made or opened: no such folder, a folder at its path, no permission, several hard links. */
   | 'CANNOT_OPEN'
   /** Another application's database, or no database at all. It was not touched. */
   | 'FOREIGN_FILE'
@@ -19,12 +19,12 @@ export type SqliteFileErrorCode =
   | 'CORRUPT'
   /** Two machines use one file. */
   | 'TWO_MACHINES'
-  /** The system does not tell which boot this is. */
+  /** The system does not say which boot this is. */
   | 'NO_BOOT_ID'
   /** Anything else that SQLite reports. */
   | 'FAILED';
 
-/** A failure of the lock file, told in words; `cause` is SQLite's own error. */
+/** A failure of the lock file, explained in words; `cause` is SQLite's own error. */
 export class SqliteFileError extends Error {
   override readonly name = 'SqliteFileError';
   readonly code: SqliteFileErrorCode;
@@ -53,7 +53,7 @@ function primaryCode(error: unknown): number | undefined {
   return typeof errcode === 'number' ? errcode & 0xff : undefined;
 }
 
-/** Whether somebody else has the file at this moment: BUSY, BUSY_SNAPSHOT, BUSY_RECOVERY, LOCKED, a race of locks. */
+/** Whether another process has the file at this moment: BUSY, BUSY_SNAPSHOT, BUSY_RECOVERY, LOCKED, a race of locks. */
 export function isBusy(error: unknown): boolean {
   const code = primaryCode(error);
   return code === BUSY || code === LOCKED || code === PROTOCOL;
@@ -127,7 +127,7 @@ export function explainFailure(path: string, error: unknown): unknown {
   }
 }
 
-/** Only a busy file gets better by itself. */
+/** Only a busy file may be free at the next try. */
 export function isRetryableFileError(error: unknown): boolean {
   return error instanceof SqliteFileError && error.code === 'BUSY';
 }

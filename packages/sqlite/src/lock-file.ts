@@ -4,15 +4,15 @@ import { needsRollback, SqliteFileError } from './file-error.ts';
 import { sql } from './generated/sql.ts';
 import type { SqliteModule } from './load-sqlite.ts';
 import type { MachineClock } from './machine-clock.ts';
-import type { CheckedOptions } from './options.ts';
+import type { CheckedSqliteOptions } from './options.ts';
 
-/** "LOCK" in ASCII: tells our files from other applications'. */
-const applicationId = 0x4c4f434b;
-const schemaVersion = 1;
+/** "LOCK" in ASCII: marks the files of this package. */
+const APPLICATION_ID = 0x4c4f434b;
+const SCHEMA_VERSION = 1;
 /** Clocks of one boot agree to far less than this. */
-const clockSlackMicros = 1_000_000;
+const CLOCK_SLACK_MICROS = 1_000_000;
 
-export type Statements = Record<keyof typeof sql, StatementSync> & {
+export type SqliteStatements = Record<keyof typeof sql, StatementSync> & {
   readonly begin: StatementSync;
   readonly beginRead: StatementSync;
   readonly commit: StatementSync;
@@ -24,22 +24,26 @@ export type Statements = Record<keyof typeof sql, StatementSync> & {
 export interface LockFile {
   readonly path: string;
   readonly clock: MachineClock;
-  readonly statements: Statements;
+  readonly statements: SqliteStatements;
   /** Whether the path still names the file that is open: someone may have deleted or replaced it. */
   isInPlace(): boolean;
   close(): void;
 }
 
 /**
- * Opens the file, makes it where it is missing, and refuses what is not ours. Every step may find the file busy and
- * throw so: the caller calls again later, from the start.
+ * Opens the file, makes it where it is missing, and refuses one of another application. Every step may find the file busy
+ * and throw: the caller calls again later, from the start.
  */
-export function openLockFile(sqlite: SqliteModule, options: CheckedOptions, clock: MachineClock): LockFile {
+export function openLockFile(
+  sqlite: SqliteModule,
+  options: CheckedSqliteOptions,
+  clock: MachineClock,
+): LockFile {
   const { path } = options;
   refuseForeignFile(sqlite, path);
   const db = new sqlite.DatabaseSync(path, { timeout: 0 });
   try {
-    // Never wait inside SQLite: it would block the event loop.
+    // No waiting inside SQLite: it would block the event loop.
     db.exec('PRAGMA busy_timeout = 0; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY');
     createSchema(db, path);
     useWriteAheadLog(db, path);
@@ -60,12 +64,20 @@ export function openLockFile(sqlite: SqliteModule, options: CheckedOptions, cloc
 }
 
 /**
- * Looks at an existing file through a read-only connection, so that what is not ours is not even recovered or
+ * Checks an existing file through a read-only connection, so that a foreign one is not even recovered or
  * checkpointed. (Never with `fs`: closing any descriptor of the file would drop this process's SQLite locks on it.)
  */
 function refuseForeignFile(sqlite: SqliteModule, path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined || stats.size === 0) return;
+  if (stats === undefined) return;
+  if (stats.isFile() && stats.nlink > 1) {
+    // SQLite keeps a log beside each name: processes that use two names would write over each other.
+    throw new SqliteFileError(
+      'CANNOT_OPEN',
+      `lock file ${path}: the file has ${stats.nlink} names (hard links), and SQLite needs one. Delete the others; use a symbolic link`,
+    );
+  }
+  if (stats.size === 0) return;
   if (!stats.isFile()) {
     throw new SqliteFileError(
       'CANNOT_OPEN',
@@ -77,14 +89,14 @@ function refuseForeignFile(sqlite: SqliteModule, path: string): void {
   try {
     identify(db, path);
   } catch (error) {
-    // Its last user was killed in the middle of a commit: only a writer can tell what it is, after rolling back.
+    // The last user of the file was killed in the middle of a commit: only a writer can identify it, after rolling back.
     if (!needsRollback(error)) throw error;
   } finally {
     db.close();
   }
 }
 
-// SQLite itself would find out only when the first lock is granted.
+/** SQLite itself would notice only when the first lock is granted. */
 function refuseReadOnlyFile(path: string): void {
   try {
     accessSync(path, constants.W_OK);
@@ -105,11 +117,11 @@ function identify(db: DatabaseSync, path: string): 'ours' | 'empty' {
 function checkIdentity(db: DatabaseSync, path: string): 'ours' | 'empty' {
   const id = readPragma(db, 'application_id');
   const version = readPragma(db, 'user_version');
-  if (id === applicationId) {
-    if (version === schemaVersion) return 'ours';
+  if (id === APPLICATION_ID) {
+    if (version === SCHEMA_VERSION) return 'ours';
     throw new SqliteFileError(
       'NEWER_SCHEMA',
-      `lock file ${path}: its schema is version ${version}, this package knows ${schemaVersion}. ` +
+      `lock file ${path}: its schema is version ${version}, this package knows ${SCHEMA_VERSION}. ` +
         'Upgrade @locks/sqlite in this process, or choose another path',
     );
   }
@@ -122,14 +134,14 @@ function checkIdentity(db: DatabaseSync, path: string): 'ours' | 'empty' {
   );
 }
 
-// Before the switch to WAL, so that the main file's header says whose it is from the first commit on.
+/** Runs before the switch to WAL, so that the main file's header identifies it from the first commit on. */
 function createSchema(db: DatabaseSync, path: string): void {
   if (identify(db, path) === 'ours') return;
   inTransaction(db, () => {
-    // Again, under the lock: another process may have made it meanwhile.
+    // Checked again under the lock: another process may have made it meanwhile.
     if (checkIdentity(db, path) === 'ours') return;
     db.exec(sql.schema1);
-    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`);
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
   });
 }
 
@@ -142,7 +154,7 @@ function useWriteAheadLog(db: DatabaseSync, path: string): void {
   );
 }
 
-/** Rows of an earlier boot are dead: their processes ended with the machine. */
+/** Removes the rows of an earlier boot: their processes ended with the machine. */
 function adoptBoot(db: DatabaseSync, clock: MachineClock): void {
   const readBoot = db.prepare('SELECT boot FROM state');
   if (readBoot.get()?.boot === clock.boot && clock.bootIsExact) return;
@@ -153,8 +165,8 @@ function adoptBoot(db: DatabaseSync, clock: MachineClock): void {
       db.prepare(sql.adoptState).run(clock.boot);
     } else if (!clock.bootIsExact) {
       const now = clock.nowMicros();
-      db.prepare(sql.dropImpossibleHolds).run(now, clockSlackMicros);
-      db.prepare(sql.dropImpossibleClients).run(now + 10 * clockSlackMicros);
+      db.prepare(sql.dropImpossibleHolds).run(now, CLOCK_SLACK_MICROS);
+      db.prepare(sql.dropImpossibleClients).run(now + 10 * CLOCK_SLACK_MICROS);
       db.prepare(sql.dropOrphanWaiters).run();
     }
   });
@@ -172,12 +184,12 @@ function inTransaction<T>(db: DatabaseSync, work: () => T, begin = 'BEGIN IMMEDI
   }
 }
 
-/** Some failures (a full disk) have rolled back already: then there is nothing to do. */
+/** Rolls back, unless the failure (a full disk) has done so already. */
 export function rollBack(rollback: () => unknown): void {
   try {
     rollback();
   } catch {
-    // Not in a transaction any more.
+    // No transaction is open any more.
   }
 }
 
@@ -190,7 +202,7 @@ function isSameFile(path: string, opened: BigIntStats): boolean {
   return stats !== undefined && stats.ino === opened.ino && stats.dev === opened.dev;
 }
 
-function prepareAll(db: DatabaseSync): Statements {
+function prepareAll(db: DatabaseSync): SqliteStatements {
   const { schema1: _schema, ...texts } = sql;
   const all = {
     ...texts,
@@ -202,5 +214,5 @@ function prepareAll(db: DatabaseSync): Statements {
   };
   return Object.fromEntries(
     Object.entries(all).map(([name, text]) => [name, db.prepare(text)]),
-  ) as unknown as Statements;
+  ) as unknown as SqliteStatements;
 }

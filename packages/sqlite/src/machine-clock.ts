@@ -5,16 +5,16 @@ import { SqliteFileError } from './file-error.ts';
 export interface MachineClock {
   /** Names the boot. Differs after a restart of the machine where `bootIsExact`. */
   readonly boot: string;
-  /** Whether `boot` tells boots apart. Where not, an earlier boot's leases end by their ttl at the latest. */
+  /** Whether another boot has another `boot`. Where not, leases of an earlier boot end by their ttl at the latest. */
   readonly bootIsExact: boolean;
   /** Microseconds; stands still while the machine sleeps, never steps. */
   nowMicros(): number;
 }
 
-const bootIdFile = '/proc/sys/kernel/random/boot_id';
-const offsetsFile = '/proc/self/timens_offsets';
+const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
+const OFFSETS_FILE = '/proc/self/timens_offsets';
 
-/** Reads which boot this is. Not at import: it reads files of the system. */
+/** Reads which boot this is, from files of the system: so it is not done at import. */
 export function machineClock(): MachineClock {
   if (process.platform !== 'linux') {
     return { boot: process.platform, bootIsExact: false, nowMicros: () => monotonicMicros() };
@@ -29,12 +29,12 @@ function monotonicMicros(): number {
 
 function linuxBootId(): string {
   try {
-    return readFileSync(bootIdFile, 'utf8').trim();
+    return readFileSync(BOOT_ID_FILE, 'utf8').trim();
   } catch (cause) {
-    // Without it two processes could tell the same times apart as two boots, and grant twice.
+    // Without it two processes could take one boot for two, and grant twice.
     throw new SqliteFileError(
       'NO_BOOT_ID',
-      `cannot read ${bootIdFile}, which tells leases of this boot from older ones: mount /proc in this container`,
+      `cannot read ${BOOT_ID_FILE}, which separates leases of this boot from older ones: mount /proc in this container`,
       { cause },
     );
   }
@@ -44,7 +44,7 @@ function linuxBootId(): string {
 function timeNamespaceOffsetMicros(): number {
   let text: string;
   try {
-    text = readFileSync(offsetsFile, 'utf8');
+    text = readFileSync(OFFSETS_FILE, 'utf8');
   } catch {
     return 0; // a kernel without time namespaces
   }

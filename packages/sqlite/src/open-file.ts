@@ -6,7 +6,7 @@ export interface Opened {
   readonly steps: Steps;
 }
 
-const identityCheckEveryMs = 1_000;
+const IDENTITY_CHECK_EVERY_MS = 1_000;
 
 /** The lock file while it is open: opened at the first use, and anew after a failure or where another took its place. */
 export class OpenFile {
@@ -24,9 +24,9 @@ export class OpenFile {
 
   ready(): Opened {
     const now = performance.now();
-    if (this.#opened !== undefined && now - this.#checkedAt > identityCheckEveryMs) {
+    if (this.#opened !== undefined && now - this.#checkedAt > IDENTITY_CHECK_EVERY_MS) {
       this.#checkedAt = now;
-      // Deleted or replaced: go on in the new file, where all others are or will be. Renewals will say what was lost.
+      // The file was deleted or replaced: go on in the new one, as all others do. Renewals report what was lost.
       if (!this.#opened.file.isInPlace()) this.drop();
     }
     if (this.#opened === undefined) {

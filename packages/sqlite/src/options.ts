@@ -1,5 +1,13 @@
 import { resolve } from 'node:path';
-import { LockError } from '@locks/core';
+import {
+  matching,
+  milliseconds,
+  mustBe,
+  oneOf,
+  optional,
+  type OptionTable,
+  readOptions,
+} from '@locks/core/backend';
 
 export interface SqliteBackendOptions {
   /**
@@ -15,49 +23,34 @@ export interface SqliteBackendOptions {
    */
   readonly synchronous?: 'normal' | 'full';
   /**
-   * The longest pause in milliseconds between two looks at the file while somebody waits, 1 to 1000.
+   * The longest pause in milliseconds between two polls of the file while somebody waits, 1 to 1000.
    *
    * @defaultValue 25
    */
   readonly maxPollMs?: number;
 }
 
-export interface CheckedOptions {
+export interface CheckedSqliteOptions {
   readonly path: string;
   readonly synchronous: 'normal' | 'full';
   readonly maxPollMs: number;
 }
 
-const known = new Set(['path', 'synchronous', 'maxPollMs']);
+const TABLE = {
+  path: matching('the path of a file that all processes share', isPath),
+  synchronous: optional(oneOf('normal', 'full'), 'normal'),
+  maxPollMs: optional(milliseconds(1, 1_000), 25),
+} satisfies OptionTable<SqliteBackendOptions>;
 
-export function checkOptions(options: SqliteBackendOptions): CheckedOptions {
-  if (typeof options !== 'object' || options === null) {
-    throw bad(`sqliteBackend() needs an object such as { path: './locks.db' }, not ${show(options)}`);
-  }
-  for (const name of Object.keys(options)) {
-    if (!known.has(name)) throw bad(`unknown option ${show(name)}: the options are ${[...known].join(', ')}`);
-  }
-  const { path, synchronous = 'normal', maxPollMs = 25 } = options;
-  if (typeof path !== 'string' || path === '' || path.includes('\0')) {
-    throw bad(`path is ${show(path)}: it must be the path of a file that all processes share`);
-  }
+export function checkOptions(options: SqliteBackendOptions): CheckedSqliteOptions {
+  const { path, ...others } = readOptions('sqliteBackend()', options, TABLE);
   if (path === ':memory:' || path.startsWith('file:')) {
-    throw bad(`path is ${show(path)}: it must be a plain path; for locks of one process use @locks/memory`);
-  }
-  if (synchronous !== 'normal' && synchronous !== 'full') {
-    throw bad(`synchronous is ${show(synchronous)}: it must be 'normal' or 'full'`);
-  }
-  if (typeof maxPollMs !== 'number' || !(maxPollMs >= 1 && maxPollMs <= 1000)) {
-    throw bad(`maxPollMs is ${show(maxPollMs)}: it must be a number from 1 to 1000`);
+    throw mustBe('sqliteBackend(): path', 'a plain path (for locks of one process use @locks/memory)', path);
   }
   // Resolved now: the process may change its folder before the file is opened.
-  return { path: resolve(path), synchronous, maxPollMs };
+  return { path: resolve(path), ...others };
 }
 
-function bad(message: string): LockError {
-  return new LockError('LOCK_INVALID_ARGUMENT', `@locks/sqlite: ${message}`, { backend: 'sqlite' });
-}
-
-function show(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+function isPath(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && !value.includes('\0');
 }

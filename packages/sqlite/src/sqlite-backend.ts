@@ -6,21 +6,23 @@ import type {
   Conflict,
   Grant,
   Holder,
+  InspectOptions,
   LockBackend,
   RenewItem,
   ResourceState,
   Standing,
 } from '@locks/core/backend';
-import { type Client, thisClient } from './client.ts';
+import { refuseAfterClose } from '@locks/core/backend';
 import { nameBytes } from './columns.ts';
 import { isRetryableFileError } from './file-error.ts';
 import { loadSqlite } from './load-sqlite.ts';
 import { openLockFile } from './lock-file.ts';
 import { type MachineClock, machineClock } from './machine-clock.ts';
-import { type CheckedOptions, checkOptions, type SqliteBackendOptions } from './options.ts';
+import { type CheckedSqliteOptions, checkOptions, type SqliteBackendOptions } from './options.ts';
+import { type SqliteClient, thisClient } from './sqlite-client.ts';
+import { SqliteLocalWaiters } from './sqlite-local-waiters.ts';
 import { Steps } from './steps.ts';
 import { Transactions } from './transactions.ts';
-import { WaitingLine } from './waiting-line.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -34,9 +36,11 @@ const capabilities = {
 
 export type SqliteCapabilities = typeof capabilities;
 
-const renewChunk = 256;
-const listPage = 64;
+const RENEW_CHUNK = 256;
+const LIST_PAGE = 64;
 
+// setup: import { createLocks } from '@locks/core'; import { sqliteBackend } from '@locks/sqlite';
+// setup: declare function work(): Promise<void>;
 /**
  * Locks in one SQLite file, shared by all processes of a machine. The file is made and opened at the first call.
  *
@@ -59,25 +63,26 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
   readonly name = 'sqlite';
   readonly capabilities = capabilities;
   readonly #transactions: Transactions;
-  readonly #line: WaitingLine;
+  readonly #waiters: SqliteLocalWaiters;
 
-  constructor(options: CheckedOptions, readClock: () => MachineClock) {
+  constructor(options: CheckedSqliteOptions, readClock: () => MachineClock) {
     let clock: MachineClock | undefined;
-    let client: Client | undefined;
+    let client: SqliteClient | undefined;
     this.#transactions = new Transactions(options.path, () => {
       clock ??= readClock();
       client ??= thisClient();
       const file = openLockFile(loadSqlite(), options, clock);
       return { file, steps: new Steps(file, client) };
     });
-    this.#line = new WaitingLine(this.#transactions, options.maxPollMs);
+    this.#waiters = new SqliteLocalWaiters(this.#transactions, options.maxPollMs);
+    refuseAfterClose(this);
   }
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     return this.#transactions.write(
       call,
       (steps) => steps.attempt(request, enqueue, call),
-      (committed) => this.#line.attempted(request, enqueue, committed),
+      (committed) => this.#waiters.attempted(request, enqueue, committed),
     );
   }
 
@@ -85,27 +90,27 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     return this.#transactions.write(
       call,
       (steps) => steps.attemptMany(requests, call),
-      (grants) => grants?.forEach(({ request }) => this.#line.left(request)),
+      (grants) => grants?.forEach(({ request }) => this.#waiters.left(request)),
     );
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    return this.#line.awaitTurn(request, call);
+    return this.#waiters.awaitTurn(request, call);
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
-    // First here, whatever becomes of the write: an id that nobody waits for is cleared at the next heartbeat.
-    this.#line.left(request);
+    // The waiter leaves here first, whatever becomes of the write: the next heartbeat removes an id that nobody waits for.
+    this.#waiters.left(request);
     await this.#freeing(request.resource, call, (steps) => steps.abandon(request));
-    // And after: an attempt that was still on its way may have come in before the write.
-    this.#line.left(request);
+    // Once more after the write: an attempt that was still on its way may have been committed before it.
+    this.#waiters.left(request);
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
     const chunks: Promise<Standing[]>[] = [];
-    // Handed in together, they share a transaction for as long as that does not hold up the event loop.
-    for (let start = 0; start < items.length; start += renewChunk) {
-      const chunk = items.slice(start, start + renewChunk);
+    // Submitted together, they share a transaction for as long as that does not delay the event loop.
+    for (let start = 0; start < items.length; start += RENEW_CHUNK) {
+      const chunk = items.slice(start, start + RENEW_CHUNK);
       chunks.push(
         this.#transactions.write(call, (steps) => chunk.map(({ grant, ttlMs }) => steps.renew(grant, ttlMs))),
       );
@@ -125,8 +130,13 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     return this.#freeing(resource, call, (steps) => steps.resize(resource, limit));
   }
 
-  inspect(resource: string, call: Call): Promise<ResourceState> {
-    return this.#transactions.read(call, (steps) => steps.inspect(resource));
+  inspect(resource: string, call: Call, options?: InspectOptions): Promise<ResourceState> {
+    return this.#transactions.read(call, (steps) => steps.inspect(resource, options));
+  }
+
+  async ping(call: Call): Promise<void> {
+    // A write transaction that writes nothing: a file that can only be read gives no locks.
+    await this.#transactions.write(call, () => undefined);
   }
 
   async *list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
@@ -134,7 +144,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     let from: Uint8Array = wanted;
     for (let inclusive = true; ; inclusive = false) {
       const page = await this.#transactions.read(call, (steps) => {
-        const names = steps.resourcesAfter(from, inclusive, listPage);
+        const names = steps.resourcesAfter(from, inclusive, LIST_PAGE);
         return names.map((name) => ({ name, state: steps.inspect(Buffer.from(name).toString('utf8')) }));
       });
       for (const { name, state } of page) {
@@ -142,7 +152,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
         if (state.holders.length + state.waiters.length > 0) yield state;
         from = name;
       }
-      if (page.length < listPage) return;
+      if (page.length < LIST_PAGE) return;
     }
   }
 
@@ -155,16 +165,16 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
   }
 
   async close(): Promise<void> {
-    this.#line.close();
+    this.#waiters.close();
     this.#transactions.close((steps) => steps.leave());
   }
 
-  /** A step that may make room, and in the same transaction the turns of those that wait for it here. */
+  /** Takes a step that may free capacity, and in the same transaction grants to those that wait for it here. */
   async #freeing<T>(resource: string, call: Call, step: (steps: Steps) => T): Promise<T> {
     const { outcome } = await this.#transactions.write(
       call,
-      (steps) => ({ outcome: step(steps), grants: this.#line.serve(steps, resource) }),
-      ({ grants }) => this.#line.served(resource, grants),
+      (steps) => ({ outcome: step(steps), grants: this.#waiters.serve(steps, resource) }),
+      ({ grants }) => this.#waiters.served(resource, grants),
     );
     return outcome;
   }

@@ -1,30 +1,31 @@
-import type {
-  AcquireRequest,
-  Attempt,
-  Call,
-  Conflict,
-  Grant,
-  Holder,
-  LockMode,
-  ResourceState,
-  Standing,
+import {
+  type AcquireRequest,
+  areInConflict,
+  type Attempt,
+  type Call,
+  type Conflict,
+  type Grant,
+  type Holder,
+  type InspectOptions,
+  type LockMode,
+  type ResourceState,
+  type Standing,
 } from '@locks/core/backend';
-import type { Client } from './client.ts';
-import { nameBytes, type Row, toHolder, toMode, tokenOf, toWaiter } from './columns.ts';
-import { Holds, roomBeside } from './holds.ts';
-import { Line, modeInLine } from './line.ts';
+import { nameBytes, type SqliteRow, toHolder, toMode, tokenOf, toWaiter } from './columns.ts';
 import type { LockFile } from './lock-file.ts';
-import { contradict } from './room.ts';
+import type { SqliteClient } from './sqlite-client.ts';
+import { capacityBeside, SqliteHolds } from './sqlite-holds.ts';
+import { modeInQueue, SqliteQueue } from './sqlite-queue.ts';
 
-/** What a poller wants to know of a resource. */
-export interface Turn {
-  /** Whose turn it is, in order, of whatever process. Undefined: nobody is in the line. */
+/** What the poller reads of a resource. */
+export interface ResourceTurn {
+  /** The ids whose turn it is, in order, of all processes; `undefined`: the queue is empty. */
   readonly ready: readonly string[] | undefined;
-  /** Whether somebody stands in the line whose process has ended. */
+  /** Whether the queue has a waiter whose process has ended. */
   readonly hasEnded: boolean;
-  /** When a hold ends, or the silence of a process, if nothing else happens. */
+  /** When the next hold ends, or the next process was silent for too long, if nothing else happens. */
   readonly changesInMs: number;
-  /** Differs when turns have changed. */
+  /** Another text when turns have changed. */
   readonly mark: string;
 }
 
@@ -34,31 +35,31 @@ interface Waiting {
 }
 
 /** What the file says to a request. */
-type Answer =
-  | { readonly status: 'held'; readonly hold: Row }
+type AttemptAnswer =
+  | { readonly status: 'held'; readonly hold: SqliteRow }
   | Fits
   | { readonly status: 'contended' }
   | Conflict;
 
 interface Fits {
   readonly status: 'fits';
-  /** In which it enters: what the line says where it waited, since a resize may have changed it. */
+  /** The mode that is granted: that of the queue where the request waited, since a resize may have changed it. */
   readonly mode: LockMode;
-  readonly from: 'outside' | 'line';
-  readonly tidies: boolean;
-  readonly robs?: true;
+  readonly from: 'outside' | 'queue';
+  readonly hasExpired: boolean;
+  readonly steals?: true;
 }
 
 /** The steps of the protocol. Each runs inside a transaction that the caller has begun, at once and to its end. */
 export class Steps {
   readonly #file: LockFile;
-  readonly #holds: Holds;
-  readonly #line: Line;
+  readonly #holds: SqliteHolds;
+  readonly #queue: SqliteQueue;
 
-  constructor(file: LockFile, client: Client) {
+  constructor(file: LockFile, client: SqliteClient) {
     this.#file = file;
-    this.#holds = new Holds(file);
-    this.#line = new Line(file, client);
+    this.#holds = new SqliteHolds(file);
+    this.#queue = new SqliteQueue(file, client);
   }
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Attempt {
@@ -72,7 +73,7 @@ export class Steps {
       case 'fits':
         return { status: 'granted', grant: this.#enter({ request, call }, resource, answer) };
       case 'contended':
-        if (enqueue) this.#line.enqueue(request, resource, now);
+        if (enqueue) this.#queue.enqueue(request, resource, now);
         return answer;
       case 'conflict':
         return answer;
@@ -81,7 +82,7 @@ export class Steps {
     }
   }
 
-  /** Looks at all first, then takes all: nothing happens in between, since this is one transaction. */
+  /** Asks for all first, then takes all: nothing happens in between, since this is one transaction. */
   attemptMany(requests: readonly AcquireRequest[], call: Call): readonly Grant[] | undefined {
     const countedFrom = call.now();
     const now = this.#file.clock.nowMicros();
@@ -100,57 +101,59 @@ export class Steps {
     return entries.map((enter) => enter());
   }
 
-  #ask(request: AcquireRequest, resource: Uint8Array, now: number): Answer {
+  #ask(request: AcquireRequest, resource: Uint8Array, now: number): AttemptAnswer {
     const { acquisitionId, mode } = request;
-    const { live, hasRemains: tidies } = this.#holds.use(resource, now);
+    const { live, hasExpired } = this.#holds.read(resource, now);
     const hold = live && this.#holds.own(resource, acquisitionId, now, live);
     if (hold !== undefined) return { status: 'held', hold };
-    const room = roomBeside(live);
-    const turns = this.#line.turns(resource, now, room);
-    const living = live?.mode ?? modeInLine(turns);
-    // One that waits is never refused: a resize may have given it another limit than it asked for.
-    if (living !== undefined && contradict(living, mode) && !this.#line.waits(acquisitionId, now)) {
+    const capacity = capacityBeside(live);
+    const turns = this.#queue.turns(resource, now, capacity);
+    const living = live?.mode ?? modeInQueue(turns);
+    // A request that waits is never refused: a resize may have given it another limit than it asked for.
+    if (living !== undefined && areInConflict(living, mode) && !this.#queue.waits(acquisitionId, now)) {
       return { status: 'conflict', with: living };
     }
-    if (request.steal) return { status: 'fits', mode, from: 'line', tidies, robs: true };
+    if (request.steal) return { status: 'fits', mode, from: 'queue', hasExpired, steals: true };
     const ready = turns.ready.find((row) => row.acquisition_id === acquisitionId);
-    if (ready !== undefined) return { status: 'fits', mode: toMode(ready), from: 'line', tidies };
+    if (ready !== undefined) return { status: 'fits', mode: toMode(ready), from: 'queue', hasExpired };
     const nobodyWaits = turns.ready.length === 0 && turns.blocked === undefined;
-    // Never past a live line (docs/spec.md §7.4), whatever room is left.
-    if (nobodyWaits && room.take(mode)) return { status: 'fits', mode, from: 'outside', tidies };
+    // Never past a live queue (docs/spec.md §7.4), whatever capacity is left.
+    if (nobodyWaits && capacity.take(mode)) return { status: 'fits', mode, from: 'outside', hasExpired };
     return { status: 'contended' };
   }
 
-  #enter({ request, call }: Waiting, resource: Uint8Array, { mode, from, tidies, robs }: Fits): Grant {
-    if (robs) this.#holds.rob(resource, this.#file.clock.nowMicros());
-    const grant = this.#holds.grant(request, resource, call, mode, tidies);
-    if (from === 'line') this.#line.dequeue(request.acquisitionId);
+  #enter({ request, call }: Waiting, resource: Uint8Array, { mode, from, hasExpired, steals }: Fits): Grant {
+    if (steals) this.#holds.steal(resource, this.#file.clock.nowMicros());
+    const grant = this.#holds.grant(request, resource, call, mode, hasExpired);
+    if (from === 'queue') this.#queue.dequeue(request.acquisitionId);
     return grant;
   }
 
-  #heldBefore(request: AcquireRequest, hold: Row, countedFrom: number, now: number): Grant {
+  #heldBefore(request: AcquireRequest, hold: SqliteRow, countedFrom: number, now: number): Grant {
     const validForMs = (Number(hold.expires_at) - now) / 1000;
     return { request, fencingToken: tokenOf(hold), countedFrom, validForMs };
   }
 
-  /** Grants to all whose turn it is and of whom `find` says that they wait in this process. */
-  handOver(resource: string, find: (acquisitionId: string) => Waiting | undefined): Grant[] {
+  /** Grants to all whose turn it is and that wait in this process, which `find` says. */
+  handOff(resource: string, find: (acquisitionId: string) => Waiting | undefined): Grant[] {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
-    const { live, hasRemains: tidies } = this.#holds.use(bytes, now);
-    const { ready } = this.#line.turns(bytes, now, roomBeside(live));
+    const { live, hasExpired } = this.#holds.read(bytes, now);
+    const { ready } = this.#queue.turns(bytes, now, capacityBeside(live));
     const grants: Grant[] = [];
     for (const row of ready) {
       const waiting = find(String(row.acquisition_id));
       if (waiting === undefined) continue;
-      grants.push(this.#enter(waiting, bytes, { status: 'fits', mode: toMode(row), from: 'line', tidies }));
+      grants.push(
+        this.#enter(waiting, bytes, { status: 'fits', mode: toMode(row), from: 'queue', hasExpired }),
+      );
     }
     return grants;
   }
 
   abandon({ resource, acquisitionId }: AcquireRequest): void {
     this.#holds.drop(nameBytes(resource), acquisitionId);
-    this.#line.dequeue(acquisitionId);
+    this.#queue.dequeue(acquisitionId);
   }
 
   renew(grant: Grant, ttlMs: number): Standing {
@@ -172,22 +175,23 @@ export class Steps {
   resize(resource: string, limit: number): { readonly status: 'set' } | Conflict {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
-    const { live } = this.#holds.use(bytes, now);
-    const living = live?.mode ?? modeInLine(this.#line.turns(bytes, now, roomBeside(live)));
+    const { live } = this.#holds.read(bytes, now);
+    const living = live?.mode ?? modeInQueue(this.#queue.turns(bytes, now, capacityBeside(live)));
     if (living !== undefined && living.kind !== 'permit') return { status: 'conflict', with: living };
     this.#holds.resize(bytes, limit);
-    this.#line.resize(bytes, limit);
+    this.#queue.resize(bytes, limit);
     return { status: 'set' };
   }
 
-  inspect(resource: string): ResourceState {
+  inspect(resource: string, options?: InspectOptions): ResourceState {
     const { statements, clock } = this.#file;
     const bytes = nameBytes(resource);
     const now = clock.nowMicros();
+    const waiting = options?.waiters === false ? [] : statements.queue.all(bytes, now);
     return {
       resource,
       holders: statements.holders.all(bytes, now).map((row) => toHolder(row, now)),
-      waiters: statements.line.all(bytes, now).map((row) => toWaiter(row, now)),
+      waiters: waiting.map((row) => toWaiter(row, now)),
     };
   }
 
@@ -200,41 +204,41 @@ export class Steps {
   }
 
   /** Reads only. */
-  turn(resource: string): Turn {
+  turn(resource: string): ResourceTurn {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
-    const live = this.#holds.survey(bytes, now);
+    const live = this.#holds.summarize(bytes, now);
     const changesInMs = live === undefined ? Infinity : (live.endsAt - now) / 1000;
     if (live?.mode.kind === 'exclusive') {
       return { ready: [], hasEnded: false, changesInMs, mark: String(live.row.acquisition_id) };
     }
-    const { ready, blocked } = this.#line.readTurns(bytes, now, roomBeside(live));
+    const { ready, blocked } = this.#queue.readTurns(bytes, now, capacityBeside(live));
     const seen = blocked === undefined ? ready : [...ready, blocked];
     const silentIn = seen.map((row) => (Number(row.alive_until) - now) / 1000);
     return {
       ready: seen.length === 0 ? undefined : ready.map((row) => String(row.acquisition_id)),
-      hasEnded: seen.some((row) => this.#line.hasEnded(row)),
+      hasEnded: seen.some((row) => this.#queue.hasEnded(row)),
       changesInMs: Math.min(changesInMs, ...silentIn),
       mark: `${live?.holders ?? 0} ${seen[0]?.acquisition_id}`,
     };
   }
 
   heartbeat(): Set<string> {
-    return this.#line.heartbeat(this.#file.clock.nowMicros());
+    return this.#queue.heartbeat(this.#file.clock.nowMicros());
   }
 
-  /** Clears what dead processes left. */
+  /** Removes what dead processes left. */
   sweep(): void {
     const now = this.#file.clock.nowMicros();
-    this.#line.dropDead(now);
+    this.#queue.dropDead(now);
     this.#holds.sweep(now);
   }
 
   dequeue(acquisitionId: string): void {
-    this.#line.dequeue(acquisitionId);
+    this.#queue.dequeue(acquisitionId);
   }
 
   leave(): void {
-    this.#line.leave();
+    this.#queue.leave();
   }
 }

@@ -1,13 +1,12 @@
 import type { StatementSync } from 'node:sqlite';
-import type { Call } from '@locks/core/backend';
-import { LockError } from '@locks/core';
-import { BusyPatience } from './busy-patience.ts';
+import { type Call, closedError } from '@locks/core/backend';
+import { BusyBackoff } from './busy-backoff.ts';
 import { explainFailure, isBusy, SqliteFileError } from './file-error.ts';
 import { rollBack } from './lock-file.ts';
 import { OpenFile, type Opened } from './open-file.ts';
 import type { Steps } from './steps.ts';
 
-/** What one step leaves to do once its transaction is committed. */
+/** What is to be done when the transaction of a step is committed. */
 export type AfterCommit = () => void;
 
 interface Operation {
@@ -19,8 +18,8 @@ interface Operation {
 }
 
 /** A transaction ends after this long and the rest waits for the next turn of the event loop. */
-const sliceMs = 4;
-const sweepEvery = 256;
+const SLICE_MS = 4;
+const SWEEP_EVERY = 256;
 
 /**
  * All that one backend object does in its file. Operations that come together share a transaction; while other
@@ -32,8 +31,8 @@ export class Transactions {
   #pending: Operation[] = [];
   #scheduled = false;
   #retryTimer: NodeJS.Timeout | undefined;
-  readonly #busy = new BusyPatience();
-  #sinceSweep = sweepEvery;
+  readonly #busy = new BusyBackoff();
+  #sinceSweep = SWEEP_EVERY;
   #closed = false;
 
   constructor(path: string, open: () => Opened) {
@@ -41,9 +40,9 @@ export class Transactions {
     this.#file = new OpenFile(open);
   }
 
-  /** Runs `step` in a write transaction; `settle` sees its result right after the commit. */
-  write<T>(call: Call, step: (steps: Steps) => T, settle?: (result: T) => void): Promise<T> {
-    return this.#submit(call, false, step, settle);
+  /** Runs `step` in a write transaction, and `committed` with its result right after the commit. */
+  write<T>(call: Call, step: (steps: Steps) => T, committed?: (result: T) => void): Promise<T> {
+    return this.#submit(call, false, step, committed);
   }
 
   /** Runs `step` in a transaction that sees one state of the file and hinders nobody. */
@@ -55,14 +54,14 @@ export class Transactions {
     call: Call,
     readsOnly: boolean,
     step: (steps: Steps) => T,
-    settle?: (result: T) => void,
+    committed?: (result: T) => void,
   ): Promise<T> {
-    if (this.#closed) return Promise.reject(closedError());
+    if (this.#closed) return Promise.reject(closedError('sqlite'));
     return new Promise<T>((resolve, reject) => {
       const run = (steps: Steps): AfterCommit => {
         const result = step(steps);
         return () => {
-          settle?.(result);
+          committed?.(result);
           resolve(result);
         };
       };
@@ -72,36 +71,36 @@ export class Transactions {
   }
 
   /**
-   * Runs `look` on the file as it is, if it is open and not busy now; else gives undefined. `version` changes when
-   * another process has changed the file. What is seen is a hint: every step checks again in its own transaction.
+   * Runs `read` on the file as it is, if it is open and not busy now; else gives undefined. `version` changes when
+   * another process has changed the file. What is read is a hint: every step checks again in its own transaction.
    */
-  look<T>(look: (steps: Steps, version: number) => T): T | undefined {
+  poll<T>(read: (steps: Steps, version: number) => T): T | undefined {
     const { current } = this.#file;
     if (current === undefined) return undefined;
     try {
       const version = Number(current.file.statements.dataVersion.get()?.data_version);
-      return look(current.steps, version);
+      return read(current.steps, version);
     } catch (error) {
       if (isBusy(error)) return undefined;
       throw explainFailure(this.#path, error);
     }
   }
 
-  /** One try, now, without waiting: for the last words at close. */
-  close(lastWords: (steps: Steps) => void): void {
+  /** Fails what is pending, and tries the last step once, without waiting. */
+  close(lastStep: (steps: Steps) => void): void {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#retryTimer);
-    for (const operation of this.#pending.splice(0)) operation.fail(closedError());
+    for (const operation of this.#pending.splice(0)) operation.fail(closedError('sqlite'));
     const { current } = this.#file;
     if (current === undefined) return;
     const { statements } = current.file;
     try {
       statements.begin.run();
-      lastWords(current.steps);
+      lastStep(current.steps);
       statements.commit.run();
     } catch {
-      // Busy or broken: what is left ends by its time.
+      // The file is busy or broken: what is left there ends by its time.
       rollBack(() => statements.rollback.run());
     }
     this.#file.drop();
@@ -110,7 +109,7 @@ export class Transactions {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // After the current run of code, so that what comes together goes together.
+    // After the current run of code, so that operations that come together share a transaction.
     queueMicrotask(() => this.#drain());
   }
 
@@ -132,10 +131,10 @@ export class Transactions {
       this.#pending.unshift(...batch.slice(committed.length));
       this.#later(() => setImmediate(() => this.#drain()));
     }
-    for (const settle of committed) settle();
+    for (const finish of committed) finish();
   }
 
-  /** Commits operations from the first on, as many as time allows. Throws when nothing of them was done. */
+  /** Commits operations from the first on, as many as time allows. Throws when none of them was done. */
   #transact(batch: readonly Operation[], divisible: boolean): readonly AfterCommit[] {
     const { file, steps } = this.#file.ready();
     const { statements } = file;
@@ -146,10 +145,10 @@ export class Transactions {
     try {
       for (const operation of batch) {
         afterCommit.push(operation.run(steps));
-        if (divisible && performance.now() - started > sliceMs) break;
+        if (divisible && performance.now() - started > SLICE_MS) break;
       }
       if (!readsOnly) this.#sinceSweep += afterCommit.length;
-      if (!readsOnly && this.#sinceSweep >= sweepEvery) {
+      if (!readsOnly && this.#sinceSweep >= SWEEP_EVERY) {
         this.#sinceSweep = 0;
         steps.sweep();
       }
@@ -162,7 +161,7 @@ export class Transactions {
   }
 
   #begin(statement: StatementSync): void {
-    const until = performance.now() + this.#busy.pressMs;
+    const until = performance.now() + this.#busy.spinMs;
     for (;;) {
       try {
         statement.run();
@@ -180,10 +179,10 @@ export class Transactions {
       return;
     }
     if (batch.length > 1 && this.#file.current !== undefined) {
-      // One of them cannot be done: it must not take the others with it.
+      // One operation cannot be done: the others must not fail with it.
       for (const [index, operation] of batch.entries()) {
         try {
-          for (const settle of this.#transact([operation], false)) settle();
+          for (const finish of this.#transact([operation], false)) finish();
         } catch (own) {
           if (isBusy(own)) {
             this.#pending.unshift(...batch.slice(index));
@@ -199,10 +198,10 @@ export class Transactions {
   }
 
   #fail(batch: readonly Operation[], error: unknown): void {
-    const told = error instanceof Error ? explainFailure(this.#path, error) : error;
+    const explained = error instanceof Error ? explainFailure(this.#path, error) : error;
     // A connection that has seen a failure of the file is not trusted again: the next call opens anew.
     this.#file.drop();
-    for (const operation of batch) operation.fail(told);
+    for (const operation of batch) operation.fail(explained);
   }
 
   #retryLater(): void {
@@ -228,12 +227,6 @@ export class Transactions {
       else this.#pending.push(operation);
     }
   }
-}
-
-function closedError(): LockError {
-  return new LockError('LOCK_CLOSED', 'this SQLite backend was closed: create another one', {
-    backend: 'sqlite',
-  });
 }
 
 function busyError(path: string): SqliteFileError {

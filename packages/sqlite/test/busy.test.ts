@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { BusyPatience } from '../src/busy-patience.ts';
+import { BusyBackoff } from '../src/busy-backoff.ts';
 import { call, callFor, open, request, take, temporaryFolder, until } from './fixture.ts';
 import { RemoteProcess } from './remote-process.ts';
 
@@ -46,7 +46,7 @@ test('a file that stays busy fails the call at its deadline, retryably, and the 
   expect(await backend.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
 });
 
-test('one that joins the line together with a heartbeat, after the file was busy, keeps its place', async () => {
+test('a waiter that is enqueued together with a heartbeat, after the file was busy, stays in the queue', async () => {
   const { backend, path } = open();
   await take(backend, request('a', 60_000));
   await backend.attempt(request('a'), true, call);
@@ -85,21 +85,21 @@ test('a file that is busy when it is first opened is waited for as well', async 
   await waiting;
 });
 
-test('a busy file is knocked at briefly at first, and for longer the longer it lasts', async () => {
-  const patience = new BusyPatience();
+test('a try on a busy file is short at first, and grows with the time of waiting', async () => {
+  const patience = new BusyBackoff();
   expect(patience.isWaiting).toBe(false);
-  expect(patience.pressMs).toBe(0);
-  // Twice at once, without a pause and without holding up the event loop.
+  expect(patience.spinMs).toBe(0);
+  // The first two tries come without a pause, and do not delay the event loop.
   expect([patience.failed(), patience.failed()]).toEqual([undefined, undefined]);
-  expect(patience.pressMs).toBe(0);
+  expect(patience.spinMs).toBe(0);
   const pauses = Array.from({ length: 20 }, () => patience.failed() ?? 0);
   expect(pauses[0]).toBeLessThanOrEqual(1.5);
   expect(Math.max(...pauses)).toBeLessThanOrEqual(12);
   expect(Math.min(...pauses)).toBeGreaterThan(0);
-  await until(() => patience.pressMs === 1);
+  await until(() => patience.spinMs === 1);
   patience.succeeded();
   expect(patience.isWaiting).toBe(false);
-  expect(patience.pressMs).toBe(0);
+  expect(patience.spinMs).toBe(0);
 });
 
 test('processes that never pause do not keep one another from the file', async () => {

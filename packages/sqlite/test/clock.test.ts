@@ -23,7 +23,7 @@ function clockOf(boot: string, startMicros: number, bootIsExact = true): Machine
   };
 }
 
-test('what an earlier boot held and waited for is dead, and the token goes on rising', async () => {
+test('holds and waiters of an earlier boot are dead, and the token goes on rising', async () => {
   const path = join(temporaryFolder(), 'locks.db');
   const before = openWithClock(path, clockOf('first', 9e9));
   const grant = await take(before, request('a', 3_600_000));

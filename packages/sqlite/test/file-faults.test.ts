@@ -1,5 +1,15 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
@@ -36,6 +46,28 @@ test('a folder at the path', async () => {
   expect(await failureOf(temporaryFolder())).toMatchObject({ code: 'CANNOT_OPEN', retryable: false });
 });
 
+test('a file with a second name is refused under both: SQLite would keep a log for each', async () => {
+  const { backend, path } = open();
+  await take(backend, request('a'));
+  await backend.close();
+  const other = join(temporaryFolder(), 'other.db');
+  linkSync(path, other);
+  for (const name of [path, other]) {
+    const failure = await failureOf(name);
+    expect(failure).toMatchObject({ code: 'CANNOT_OPEN', retryable: false });
+    expect(failure.message).toContain('2 names (hard links)');
+  }
+});
+
+test('a symbolic link to the file leads to the same locks', async () => {
+  const { backend, path } = open();
+  await take(backend, request('a'));
+  const link = join(temporaryFolder(), 'link.db');
+  symlinkSync(path, link);
+  const { backend: other } = open(link);
+  expect(await other.attempt(request('a'), false, call)).toMatchObject({ status: 'contended' });
+});
+
 test('a file that is no database is refused and not touched', async () => {
   const path = join(temporaryFolder(), 'letter.txt');
   writeFileSync(path, 'Dear reader, '.repeat(1000));
@@ -45,27 +77,27 @@ test('a file that is no database is refused and not touched', async () => {
   expect(statSync(path).mtimeMs).toBe(before.mtimeMs);
 });
 
-test('a file that another process makes while we look whose it is, is ours', async () => {
+test('a file that another process makes while this one identifies it can be used', async () => {
   const { backend, path } = open();
   const { prepare } = DatabaseSync.prototype;
   let made = false;
-  const looks = vi.spyOn(DatabaseSync.prototype, 'prepare').mockImplementation(function (
+  const spied = vi.spyOn(DatabaseSync.prototype, 'prepare').mockImplementation(function (
     this: DatabaseSync,
     text: string,
   ) {
-    // Between the first look and the last.
+    // Between the first check and the last.
     if (text.includes('sqlite_schema') && !made) {
       made = true;
       const options = checkOptions({ path });
       try {
         openLockFile(loadSqlite(), options, machineClock()).close();
       } catch {
-        // As it should be: our look keeps it out, and it would try again.
+        // As it should be: the check keeps the other process out, and it would try again.
       }
     }
     return prepare.call(this, text);
   });
-  onTestFinished(() => looks.mockRestore());
+  onTestFinished(() => spied.mockRestore());
   await take(backend, request('a'));
   expect(made).toBe(true);
 });
@@ -147,7 +179,7 @@ test.for(['with', 'without'])('a folder that may only be read, %s the file in it
   expect(await attemptAsNobody(path)).toMatch(/^READ_ONLY lock file/);
 });
 
-test('a full disk fails the acquire that it has no room for, and works again when there is room', async () => {
+test('a full disk fails the acquire that does not fit, and works again when there is space', async () => {
   const path = join(temporaryFolder(), 'locks.db');
   // A size limit for files is a disk that is full for this process: writes beyond it fail.
   const program = `
@@ -175,7 +207,7 @@ test('a full disk fails the acquire that it has no room for, and works again whe
   db.close();
 });
 
-test('a file that is deleted while in use is made again, and its leases are told as lost', async () => {
+test('a file that is deleted while in use is made again, and its leases are reported as lost', async () => {
   const { backend, path } = open();
   const grant = await take(backend, request('a'));
   for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });

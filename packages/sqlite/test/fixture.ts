@@ -44,7 +44,7 @@ export function permit(resource: string, limit: number, weight = 1, ttlMs?: numb
   return { ...request(resource, ttlMs), mode: { kind: 'permit', limit, weight } };
 }
 
-/** Puts a request into the line, and waits there. */
+/** Puts a request into the queue, and waits there. */
 export async function queue(
   backend: LockBackend,
   wanted: AcquireRequest,
@@ -52,14 +52,14 @@ export async function queue(
   const attempt = await backend.attempt(wanted, true, call);
   if (attempt.status !== 'contended') throw new Error(`${wanted.resource} is ${attempt.status}`);
   const granted = acquire(backend, wanted, callFor(20_000));
-  const place = { granted, entered: false };
+  const waiter = { granted, entered: false };
   granted.then(
     () => {
-      place.entered = true;
+      waiter.entered = true;
     },
     () => undefined, // a test that cares awaits `granted`
   );
-  return place;
+  return waiter;
 }
 
 /** One attempt that must succeed. */
@@ -84,7 +84,7 @@ export async function acquire(
   }
 }
 
-/** What really stands in the file, seen or not. */
+/** How many rows the file has, also those that no call shows. */
 export function rowsIn(path: string): { holds: number; waiters: number; clients: number } {
   const db = new DatabaseSync(path, { readOnly: true });
   const count = (table: string): number => Number(db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n);
@@ -93,7 +93,7 @@ export function rowsIn(path: string): { holds: number; waiters: number; clients:
   return rows;
 }
 
-/** Polls until `check` gives something true. */
+/** Polls until `check` gives a true value. */
 export async function until<T>(check: () => T | Promise<T>, withinMs = 10_000): Promise<NonNullable<T>> {
   const end = performance.now() + withinMs;
   for (;;) {

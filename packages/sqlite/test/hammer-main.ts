@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs';
 import type { AcquireRequest, Call, Grant, LockMode } from '@locks/core/backend';
 import { sqliteBackend } from '../src/index.ts';
 
-// Takes and gives back a few locks as fast as it can, with all kinds of calls between, and writes down what it holds.
+// Acquires and releases a few locks as fast as it can, with all kinds of calls between, and writes down what it holds.
 const [path = '', log = '', ttl = '', ...resources] = process.argv.slice(2);
 const ttlMs = Number(ttl);
 const backend = sqliteBackend({ path });
@@ -19,7 +19,7 @@ async function acquire(request: AcquireRequest): Promise<Grant> {
   }
 }
 
-/** By the first letter: n exclusive only, r readers and writers, s a semaphore of 3. */
+/** A mode by the first letter of the name: n exclusive only, r readers and writers, s a semaphore of 3. */
 function anyMode(resource: string): LockMode {
   if (resource.startsWith('s')) return { kind: 'permit', limit: 3, weight: Math.random() < 0.3 ? 2 : 1 };
   return { kind: resource.startsWith('r') && Math.random() < 0.7 ? 'shared' : 'exclusive' };
@@ -31,14 +31,13 @@ async function work(resource: string): Promise<void> {
     const acquisitionId = `${process.pid}-${count}`;
     const mode = anyMode(resource);
     const grant = await acquire({ resource, acquisitionId, mode, ttlMs });
-    // Valid as core reckons it. A process that stood still until then has nothing to write.
+    // Valid as core counts it. A process that stood still until then has nothing to write.
     const validUntil = grant.countedFrom + ttlMs;
     const note = (what: string): void => {
-      if (performance.now() >= validUntil) return;
-      appendFileSync(
-        log,
-        `${JSON.stringify({ resource, mode, token: `${grant.fencingToken}`, what, at: `${process.hrtime.bigint()}` })}\n`,
-      );
+      const [token, at] = [`${grant.fencingToken}`, `${process.hrtime.bigint()}`];
+      const leftMs = validUntil - performance.now();
+      if (leftMs <= 0) return;
+      appendFileSync(log, `${JSON.stringify({ resource, mode, token, what, at, leftMs })}\n`);
     };
     note('enter');
     if (count % 3 === 0) await backend.renew([{ grant, ttlMs }], call);
@@ -51,7 +50,7 @@ async function work(resource: string): Promise<void> {
 process.on('message', () => {
   stopping = true;
 });
-// Two for each, so that one process too has several inside a resource.
+// Two for each resource, so that one process has several holders of a resource, too.
 await Promise.all([...resources, ...resources].map(work));
 await backend.close();
 process.disconnect();

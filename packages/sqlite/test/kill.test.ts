@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { LockMode } from '@locks/core/backend';
+import { Capacity, type LockMode } from '@locks/core/backend';
 import { expect, onTestFinished, test } from 'vitest';
-import { Room } from '../src/room.ts';
 import { call, open, request, rowsIn, take, temporaryFolder, until } from './fixture.ts';
 
 interface Note {
@@ -14,6 +13,8 @@ interface Note {
   readonly token: string;
   readonly what: 'enter' | 'exit';
   readonly at: string;
+  /** How long the lease is valid, as its holder counts it. */
+  readonly leftMs: number;
 }
 
 const ttlMs = 400;
@@ -53,7 +54,7 @@ test('kill -9 at any moment leaves a sound file, exclusion and rising tokens', a
     await ended;
     start();
   }
-  // All of them still get their turns after the last kill.
+  // After the last kill all of them still get their turns.
   const before = notes().length;
   await until(() => notes().length > before + 200, 20_000);
   const ended = [...alive].map((child) => once(child, 'exit'));
@@ -68,7 +69,7 @@ test('kill -9 at any moment leaves a sound file, exclusion and rising tokens', a
       return holders.length + waiters.length === 0;
     });
   }
-  // The first write of a backend clears what it finds dead.
+  // The first write of a backend removes the dead entries.
   await backend.release(await take(backend, request('another')), call);
   await backend.close();
   expect(rowsIn(path)).toMatchObject({ waiters: 0 });
@@ -78,32 +79,35 @@ test('kill -9 at any moment leaves a sound file, exclusion and rising tokens', a
   expect(statSync(path).size).toBeLessThan(1_000_000);
 }, 90_000);
 
-/** Only what fits together at one time, and after a holder that was killed not before its lease was over. */
+/** Holders fit together at all times, and nobody follows a killed one before its lease was over. */
 function checkHistory(notes: readonly Note[]): void {
   const inside = new Map<string, Map<string, Note>>();
   const tokens = new Set<string>();
   const highest = new Map<string, bigint>();
   let orphans = 0;
+  const mayHaveEnded = (entered: Note, at: string): boolean =>
+    Number(BigInt(at) - BigInt(entered.at)) / 1e6 > entered.leftMs;
+  const entries = new Map<string, Note>();
   for (const note of [...notes].sort((a, b) => (BigInt(a.at) < BigInt(b.at) ? -1 : 1))) {
     const { resource, token, what, at, mode } = note;
     const here = inside.get(resource) ?? new Map<string, Note>();
     inside.set(resource, here);
     if (what === 'exit') {
-      expect(here.delete(token)).toBe(true);
+      // On a busy machine a process may stand still inside for longer than its lease, and leave after the next one came.
+      const entered = entries.get(token) as Note;
+      expect(here.delete(token) || mayHaveEnded(entered, at)).toBe(true);
       continue;
     }
-    const room = new Room();
+    const capacity = new Capacity();
     for (const [other, entered] of here) {
-      // The lease began at most this long before its first note: what a busy machine takes.
-      const slackMs = 150;
-      if (Number(BigInt(at) - BigInt(entered.at)) / 1e6 > ttlMs - slackMs) {
+      if (mayHaveEnded(entered, at)) {
         orphans += 1;
         here.delete(other);
       } else {
-        expect(room.take(entered.mode)).toBe(true);
+        expect(capacity.take(entered.mode)).toBe(true);
       }
     }
-    expect(room.take(mode), `${JSON.stringify(note)} beside ${JSON.stringify([...here.values()])}`).toBe(
+    expect(capacity.take(mode), `${JSON.stringify(note)} beside ${JSON.stringify([...here.values()])}`).toBe(
       true,
     );
     expect(tokens.has(token)).toBe(false);
@@ -113,7 +117,8 @@ function checkHistory(notes: readonly Note[]): void {
     if (mode.kind === 'exclusive') expect(BigInt(token)).toBeGreaterThan(last);
     highest.set(resource, BigInt(token) > last ? BigInt(token) : last);
     here.set(token, note);
+    entries.set(token, note);
   }
-  // Else the kills met nobody inside, and the test has shown less than it says.
+  // Otherwise the kills met no holder, and the test has shown less than its title says.
   expect(orphans).toBeGreaterThan(3);
 }

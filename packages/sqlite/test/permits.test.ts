@@ -14,14 +14,14 @@ test('permits add up to their limit, each with its own token and release', async
   expect((await backend.attempt(permit('a', 3), false, call)).status).toBe('contended');
 });
 
-test('a permit that ran out is free again, once', async () => {
+test('an expired permit is free again, once', async () => {
   const { backend, path } = open();
   await take(backend, permit('a', 2, 1, 60_000));
   const short = await take(backend, permit('a', 2, 1, 20));
   await until(async () => (await backend.inspect('a', call)).holders.length === 1);
   await take(backend, permit('a', 2));
   expect((await backend.attempt(permit('a', 2), false, call)).status).toBe('contended');
-  // Its late release gives nothing back a second time.
+  // Its late release returns nothing a second time.
   expect(await backend.release(short, call)).toBe('not-held');
   expect((await backend.attempt(permit('a', 2), false, call)).status).toBe('contended');
   expect(rowsIn(path).holds).toBe(2);
@@ -43,18 +43,18 @@ test('a heavy permit at the head is not overtaken by lighter ones', async () => 
 test('a released weight lets all enter at once who fit together, and no more', async () => {
   const { backend } = open();
   const heavy = await take(backend, permit('a', 4, 4));
-  const places = [];
-  for (const weight of [1, 2, 1, 1]) places.push(await queue(backend, permit('a', 4, weight)));
+  const queued = [];
+  for (const weight of [1, 2, 1, 1]) queued.push(await queue(backend, permit('a', 4, weight)));
   await backend.release(heavy, call);
   const { holders, waiters } = await backend.inspect('a', call);
   expect(holders.map(({ mode }) => mode.kind === 'permit' && mode.weight)).toEqual([1, 2, 1]);
   expect(waiters).toHaveLength(1);
-  const [first] = await Promise.all(places.slice(0, 3).map(({ granted }) => granted));
+  const [first] = await Promise.all(queued.slice(0, 3).map(({ granted }) => granted));
   await backend.release(first as never, call);
-  await places[3]?.granted;
+  await queued[3]?.granted;
 });
 
-test('waiters of several processes fill the room together, in order, and never beyond the limit', async () => {
+test('waiters of several processes use up the limit together, in order, and never go beyond it', async () => {
   const { backend, path } = open();
   const remotes = [new RemoteProcess(path), new RemoteProcess(path)] as const;
   await Promise.all(remotes.map((remote) => remote.ready()));
@@ -72,7 +72,7 @@ test('waiters of several processes fill the room together, in order, and never b
   await fourth.granted;
 });
 
-test('the room of a waiter in another process is kept for it', async () => {
+test('the permits of a waiter in another process are kept for it', async () => {
   const { backend, path } = open();
   const other = open(path).backend;
   const held = await take(backend, permit('a', 2, 2));
@@ -86,7 +86,7 @@ test('the room of a waiter in another process is kept for it', async () => {
   expect((await other.attempt(elsewhere, true, call)).status).toBe('granted');
 });
 
-test('what contradicts the living is a conflict, and leaves nothing', async () => {
+test('another limit or mode beside a living one is a conflict, and leaves nothing', async () => {
   const { backend } = open();
   const held = await take(backend, permit('a', 2));
   for (const wanted of [permit('a', 3), request('a'), shared('a')]) {
@@ -108,7 +108,7 @@ test('what contradicts the living is a conflict, and leaves nothing', async () =
   await take(backend, permit('a', 3));
 });
 
-test('a waiter contradicts as a holder does, for as long as it lives', async () => {
+test('a waiter is in conflict as a holder is, for as long as it lives', async () => {
   const { backend, path } = open();
   const other = open(path).backend;
   const held = await take(backend, permit('a', 2, 2, 60_000));
@@ -118,15 +118,15 @@ test('a waiter contradicts as a holder does, for as long as it lives', async () 
   expect(await backend.attempt(permit('a', 5), true, call)).toMatchObject({ status: 'conflict' });
   expect(await backend.attempt(request('a'), true, call)).toMatchObject({ status: 'conflict' });
   expect(await backend.resize('a', 4, call)).toEqual({ status: 'set' });
-  // The one that waits may ask with the limit it knows.
+  // The waiter may ask with the limit it knows.
   const attempt = await other.attempt(waiting, true, call);
   expect(attempt.status).toBe('granted');
   expect((await backend.inspect('a', call)).holders).toMatchObject([{ mode: { limit: 4, weight: 1 } }]);
-  // And the one that holds.
+  // So may the holder.
   expect((await other.attempt(waiting, true, call)).status).toBe('granted');
 });
 
-test('a raised limit lets in who fits now, with the new limit', async () => {
+test('a raised limit lets in the waiters that fit now, with the new limit', async () => {
   const { backend, path } = open();
   const other = open(path).backend;
   await take(backend, permit('a', 1));
@@ -155,7 +155,7 @@ test('a lowered limit ends no hold, and grants nothing until the weights fit', a
   await waiting.granted;
 });
 
-test('a resize is a conflict beside the other modes, and stores nothing where nobody is', async () => {
+test('a resize is a conflict beside the other modes, and stores nothing for an unused name', async () => {
   const { backend, path } = open();
   expect(await backend.resize('a', 3, call)).toEqual({ status: 'set' });
   expect(rowsIn(path)).toEqual({ holds: 0, waiters: 0, clients: 0 });
@@ -166,7 +166,7 @@ test('a resize is a conflict beside the other modes, and stores nothing where no
   expect(await backend.resize('a', 3, call)).toEqual({ status: 'conflict', with: { kind: 'exclusive' } });
 });
 
-test('waiters that were passed over do not come back to life among what contradicts them', async () => {
+test('waiters that were passed over do not come back beside holders that they are in conflict with', async () => {
   const { backend, path } = open();
   const remote = new RemoteProcess(path);
   const held = await take(backend, request('a', 60_000));
@@ -178,7 +178,7 @@ test('waiters that were passed over do not come back to life among what contradi
     return attempt.status === 'granted' ? attempt.grant : undefined;
   });
   remote.child.kill('SIGCONT');
-  // It finds out by itself that it was passed over, and is told of the conflict.
+  // The waiter notices by itself that it was passed over, and gets the conflict.
   await until(() => rowsIn(path).waiters === 0);
   expect((await backend.inspect('a', call)).waiters).toEqual([]);
   expect(await backend.attempt(permit('a', 2), false, call)).toMatchObject({ status: 'granted' });

@@ -1,7 +1,8 @@
 import type { AcquireRequest, Call, Grant, LockMode } from '@locks/core/backend';
+import { serveCalls } from '@locks/core/conformance/process';
 import { sqliteBackend } from '../src/index.ts';
 
-// The program of a RemoteProcess: does what it is told on its own backend.
+// The program of a RemoteProcess, with a backend of its own.
 const backend = sqliteBackend({ path: process.argv[2] ?? '' });
 const call: Call = { now: () => performance.now(), deadline: Infinity };
 const held = new Map<bigint, Grant>();
@@ -38,7 +39,7 @@ async function release(token: bigint): Promise<string> {
   return backend.release(grant, call);
 }
 
-/** Takes and gives back its own lock as fast as it can; tells how often, and how long the slowest call took. */
+/** Acquires and releases its own lock as fast as it can; reports how often, and how long the slowest call took. */
 async function hurry(ms: number): Promise<{ count: number; longestMs: number }> {
   const end = performance.now() + ms;
   let count = 0;
@@ -63,27 +64,12 @@ async function hurry(ms: number): Promise<{ count: number; longestMs: number }> 
   return { count, longestMs };
 }
 
-const methods: Record<string, (...args: never[]) => unknown> = {
-  ready: () => true,
+const methods = {
   acquire,
   release,
   hurry,
-  attempted: (key: string) => attemptOf(key).promise,
+  attempted: (key: string): Promise<void> => attemptOf(key).promise,
 };
+export type RemoteMethods = typeof methods;
 
-interface Order {
-  readonly seq: number;
-  readonly method: string;
-  readonly args: never[];
-}
-
-async function obey({ seq, method, args }: Order): Promise<void> {
-  try {
-    process.send?.({ seq, value: await methods[method]?.(...args) });
-  } catch (error) {
-    process.send?.({ seq, error: String(error) });
-  }
-}
-
-process.on('message', (order: Order) => void obey(order));
-process.on('disconnect', () => process.exit());
+serveCalls(methods);

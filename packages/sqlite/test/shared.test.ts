@@ -35,7 +35,7 @@ test('an attempt repeated with the id of one share among many gives its own toke
   expect((await backend.inspect('a', call)).holders).toHaveLength(3);
 });
 
-test('an attempt repeated with the id of a share that ran out is a new one', async () => {
+test('an attempt repeated with the id of an expired share is a new one', async () => {
   const { backend } = open();
   for (let n = 0; n < 2; n += 1) await take(backend, shared('a', 60_000));
   const wanted = shared('a', 30);
@@ -46,7 +46,7 @@ test('an attempt repeated with the id of a share that ran out is a new one', asy
   expect(again.validForMs ?? 30).toBeGreaterThan(0);
 });
 
-test('a share that ran out beside others makes way for a writer once they have gone too', async () => {
+test('an expired share beside others does not block a writer once they have left too', async () => {
   const { backend, path } = open();
   await take(backend, shared('a', 20));
   const other = await take(backend, shared('a', 60_000));
@@ -75,7 +75,7 @@ test('a waiting writer holds back new readers, and a waiting reader later writer
   await late.granted;
 });
 
-test('readers side by side in the line enter together, in the transaction that made room', async () => {
+test('readers side by side in the queue enter together, in the transaction that frees the resource', async () => {
   const { backend } = open();
   const writer = await take(backend, request('a'));
   const readers = await Promise.all(Array.from({ length: 5 }, () => queue(backend, shared('a'))));
@@ -122,7 +122,7 @@ test.for([
   ['SIGKILL', 4_000],
   ['SIGSTOP', 5_000],
 ] as const)(
-  'a writer ended by %s in the line does not hold back readers for longer than %i ms',
+  'a writer ended by %s in the queue does not hold back readers for longer than %i ms',
   async ([signal, boundMs]) => {
     const { backend, path } = open();
     const remote = new RemoteProcess(path);
@@ -137,7 +137,7 @@ test.for([
   },
 );
 
-test('an abandoned writer at the head of the line frees the readers behind it', async () => {
+test('an abandoned writer at the head of the queue frees the readers behind it', async () => {
   const { backend } = open();
   await take(backend, shared('a'));
   const gone = request('a');
@@ -167,7 +167,7 @@ test('a downgrade keeps token and end, serves the readers at the head, and no wr
   expect(await backend.release(grant, call)).toBe('released');
 });
 
-test("a downgrade of a hold that ran out, or of another's, is lost", async () => {
+test("a downgrade of an expired hold, or of another's, is lost", async () => {
   const { backend } = open();
   const grant = await take(backend, request('a', 20));
   await until(async () => (await backend.inspect('a', call)).holders.length === 0);
@@ -177,7 +177,7 @@ test("a downgrade of a hold that ran out, or of another's, is lost", async () =>
   expect((await backend.inspect('a', call)).holders).toMatchObject([{ mode: { kind: 'exclusive' } }]);
 });
 
-test('a share that was forced out learns it, while others go on', async () => {
+test('a share that was released by force learns it, while others go on', async () => {
   const { backend } = open();
   const one = await take(backend, shared('a'));
   const two = await take(backend, shared('a'));

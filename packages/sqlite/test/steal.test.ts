@@ -6,42 +6,42 @@ function steal(wanted: AcquireRequest): AcquireRequest {
   return { ...wanted, steal: true };
 }
 
-test('a thief takes it from its holder, who learns of it, ahead of a line that keeps its order', async () => {
+test('a steal takes the resource from its holder, who learns of it, ahead of a queue that keeps its order', async () => {
   const { backend } = open();
-  const robbed = await take(backend, request('a'));
+  const stolen = await take(backend, request('a'));
   const first = await queue(backend, request('a'));
   const second = await queue(backend, request('a'));
-  const thief = await take(backend, steal(request('a')));
-  expect(thief.fencingToken).toBeGreaterThan(robbed.fencingToken ?? 0n);
-  expect(await backend.renew([{ grant: robbed, ttlMs: 1_000 }], call)).toEqual([
+  const stealing = await take(backend, steal(request('a')));
+  expect(stealing.fencingToken).toBeGreaterThan(stolen.fencingToken ?? 0n);
+  expect(await backend.renew([{ grant: stolen, ttlMs: 1_000 }], call)).toEqual([
     { status: 'lost', reason: 'taken-over' },
   ]);
-  expect(await backend.release(robbed, call)).toBe('not-held');
+  expect(await backend.release(stolen, call)).toBe('not-held');
   expect(first.entered).toBe(false);
   expect((await backend.inspect('a', call)).waiters).toHaveLength(2);
-  await backend.release(thief, call);
+  await backend.release(stealing, call);
   await backend.release(await first.granted, call);
   await second.granted;
 });
 
-test('all shares are robbed, and told even after the thief has gone, while others share again', async () => {
+test('a steal ends all shares, whose owners learn of it even after a release, while others share again', async () => {
   const { backend, path } = open();
-  const robbed = [await take(backend, shared('a', 500)), await take(backend, shared('a', 60_000))] as const;
-  const thief = await take(backend, steal(shared('a')));
+  const stolen = [await take(backend, shared('a', 500)), await take(backend, shared('a', 60_000))] as const;
+  const stealing = await take(backend, steal(shared('a')));
   expect((await backend.inspect('a', call)).holders).toHaveLength(1);
-  await backend.release(thief, call);
+  await backend.release(stealing, call);
   await take(backend, shared('a'));
-  expect(await backend.renew([{ grant: robbed[1], ttlMs: 1_000 }], call)).toEqual([
+  expect(await backend.renew([{ grant: stolen[1], ttlMs: 1_000 }], call)).toEqual([
     { status: 'lost', reason: 'taken-over' },
   ]);
-  expect(await backend.downgrade(robbed[1], call)).toEqual({ status: 'lost', reason: 'taken-over' });
-  // Nor does the sweep of what others left take away what tells them.
+  expect(await backend.downgrade(stolen[1], call)).toEqual({ status: 'lost', reason: 'taken-over' });
+  // The sweep of expired holds leaves the marks of stolen ones.
   for (let n = 0; n < 300; n += 1) await backend.release(await take(backend, request('b')), call);
-  expect(await backend.renew([{ grant: robbed[1], ttlMs: 1_000 }], call)).toMatchObject([
+  expect(await backend.renew([{ grant: stolen[1], ttlMs: 1_000 }], call)).toMatchObject([
     { reason: 'taken-over' },
   ]);
-  // What is left to tell them goes with their release, and with the time they would have ended.
-  await backend.release(robbed[1], call);
+  // The mark of a stolen hold goes with its release, or at the time when the hold would have ended.
+  await backend.release(stolen[1], call);
   await until(async () => {
     await backend.release(await take(backend, shared('a')), call);
     return rowsIn(path).holds === 1;
@@ -51,38 +51,38 @@ test('all shares are robbed, and told even after the thief has gone, while other
 test('a stolen hold is not forced to end a second time, and its id may ask again', async () => {
   const { backend } = open();
   const wanted = shared('a');
-  const robbed = await take(backend, wanted);
-  const thief = await take(backend, steal(shared('a')));
+  const stolen = await take(backend, wanted);
+  const stealing = await take(backend, steal(shared('a')));
   expect(await backend.forceRelease('a', wanted.acquisitionId, call)).toEqual([]);
-  expect(await backend.renew([{ grant: robbed, ttlMs: 1_000 }], call)).toMatchObject([
+  expect(await backend.renew([{ grant: stolen, ttlMs: 1_000 }], call)).toMatchObject([
     { reason: 'taken-over' },
   ]);
-  await backend.release(thief, call);
+  await backend.release(stealing, call);
   const again = await take(backend, wanted);
-  expect(again.fencingToken).toBeGreaterThan(thief.fencingToken ?? 0n);
+  expect(again.fencingToken).toBeGreaterThan(stealing.fencingToken ?? 0n);
 });
 
-test('a theft repeated with one id takes nothing twice', async () => {
+test('a steal repeated with one id takes nothing twice', async () => {
   const { backend } = open();
   await take(backend, request('a'));
   const wanted = steal(request('a'));
-  const thief = await take(backend, wanted);
-  expect((await take(backend, wanted)).fencingToken).toBe(thief.fencingToken);
+  const stealing = await take(backend, wanted);
+  expect((await take(backend, wanted)).fencingToken).toBe(stealing.fencingToken);
 });
 
-test('a waiter that turns thief leaves the line', async () => {
+test('a waiter that steals leaves the queue', async () => {
   const { backend } = open();
   await take(backend, request('a'));
   const wanted = request('a');
-  const place = await queue(backend, wanted);
-  const thief = await take(backend, steal(wanted));
-  await backend.release(thief, call);
+  const waiter = await queue(backend, wanted);
+  const stealing = await take(backend, steal(wanted));
+  await backend.release(stealing, call);
   expect(await backend.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
   await backend.abandon(wanted, call);
-  place.granted.catch(() => undefined);
+  waiter.granted.catch(() => undefined);
 });
 
-test('many are taken all or none, in order past nobody, and give the same again', async () => {
+test('several are taken all or none, overtake nobody, and repeated give the same', async () => {
   const { backend, path } = open();
   const wanted = [request('a'), shared('b'), permit('c', 2, 2)];
   const held = await take(backend, permit('c', 2));
@@ -91,7 +91,7 @@ test('many are taken all or none, in order past nobody, and give the same again'
   const behind = permit('c', 2, 2);
   await backend.attempt(behind, true, call);
   await backend.release(held, call);
-  // The line is live, though its head has not come for it yet.
+  // The queue is live, though its head has not attempted again yet.
   expect(await backend.attemptMany(wanted, call)).toBeUndefined();
   await backend.abandon(behind, call);
   const grants = await backend.attemptMany(wanted, call);
@@ -104,7 +104,7 @@ test('many are taken all or none, in order past nobody, and give the same again'
   for (const grant of grants ?? []) expect(await backend.release(grant, call)).toBe('released');
 });
 
-test('many that contradict what lives are not taken', async () => {
+test('several are not taken where one is in conflict with what lives', async () => {
   const { backend, path } = open();
   await take(backend, permit('b', 2));
   expect(await backend.attemptMany([request('a'), request('b')], call)).toBeUndefined();

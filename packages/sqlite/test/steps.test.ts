@@ -32,7 +32,7 @@ test('only the owner releases and renews', async () => {
   expect(await backend.renew([{ grant, ttlMs: 1_000 }], call)).toEqual([{ status: 'held' }]);
 });
 
-test('an expired hold is not renewed, not released, and gives way', async () => {
+test('an expired hold is not renewed, not released, and not in the way', async () => {
   const { backend } = open();
   const grant = await take(backend, request('a', 20));
   await until(async () => (await backend.inspect('a', call)).holders.length === 0);
@@ -79,7 +79,7 @@ test('the lease in the file ends no earlier than its holder believes', async () 
   expect(after + (holder?.expiresInMs ?? 0)).toBeGreaterThanOrEqual(grant.countedFrom + 10_000);
 });
 
-test('an abandoned id neither holds nor waits, and the next in line gets its turn', async () => {
+test('an abandoned id neither holds nor waits, and the next in the queue gets its turn', async () => {
   const { backend } = open();
   const holder = request('a');
   await take(backend, holder);
@@ -107,7 +107,7 @@ test('tokens rise over resources that leave nothing behind', async () => {
   }
 });
 
-test('names that were given back or ran out leave nothing in the file', async () => {
+test('names that were released or expired leave nothing in the file', async () => {
   const { backend, path } = open();
   const grants = await Promise.all(
     Array.from({ length: 600 }, (_, n) => take(backend, request(`given back ${n}`))),
@@ -121,7 +121,7 @@ test('names that were given back or ran out leave nothing in the file', async ()
   });
 });
 
-test('a name is its bytes: nasty names do not collide and come back as they were', async () => {
+test('a name is its bytes: unusual names do not collide and come back as they were', async () => {
   const { backend } = open();
   const names = [
     'a',
@@ -157,7 +157,7 @@ test('list pages through a prefix and nothing else', async () => {
   expect(new Set(listed).size).toBe(150);
 });
 
-test('inspect tells holders and waiters with labels, in the order of service', async () => {
+test('inspect shows holders and waiters with labels, in the order of service', async () => {
   const { backend } = open();
   const grant = await take(backend, request('a', 5_000, 'holder'));
   await backend.attempt(request('a', 5_000, 'first'), true, call);
@@ -174,7 +174,7 @@ test('inspect tells holders and waiters with labels, in the order of service', a
   expect(waiters.map(({ label }) => label)).toEqual(['first', 'second']);
 });
 
-test('forceRelease ends the hold it names, tells it, and serves the next', async () => {
+test('forceRelease ends the given hold, shows it, and serves the next', async () => {
   const { backend } = open();
   const grant = await take(backend, request('a'));
   expect(await backend.forceRelease?.('a', 'somebody-else', call)).toEqual([]);

@@ -30,7 +30,7 @@ test('first come, first served in one process, in the transaction of the release
   expect(order).toEqual(Array.from({ length: 20 }, (_, n) => n));
 });
 
-test('one attempt never overtakes a live line', async () => {
+test('a single attempt never overtakes a live queue', async () => {
   const { backend, path } = open();
   const other = open(path).backend;
   const grant = await take(backend, request('a'));
@@ -83,7 +83,7 @@ test('a wait ends at its deadline and at its abort, and leaves nothing once aban
   await take(backend, request('a'));
 });
 
-test('an entry that core went away from without a word does not block the line', async () => {
+test('an entry that core forgot without an abandon does not block the queue', async () => {
   const { backend } = open();
   const grant = await take(backend, request('a'));
   await backend.attempt(request('a'), true, call);
@@ -93,7 +93,7 @@ test('an entry that core went away from without a word does not block the line',
   await next;
 });
 
-test('the expiry of a dead holder is noticed without anybody telling', async () => {
+test('the expiry of a dead holder is noticed without a message', async () => {
   const { backend, path } = open();
   const remote = new RemoteProcess(path);
   await remote.acquire('a', 300);
@@ -108,13 +108,13 @@ test('the end of a lease is not waited for in the rhythm of heartbeats', async (
   const other = open(path).backend;
   let late = 0;
   for (let round = 0; round < 6; round += 1) {
-    // Also when what ends was handed over in this process, in the place of a hold that had long to go.
+    // The same holds for a lease that was handed off in this process, after a hold that had long to live.
     const long = await take(backend, request('a', 60_000));
     const short = acquire(backend, request('a', 50));
     await until(async () => (await waiters(backend, 'a')) === 1);
     const next = acquire(round % 2 === 0 ? backend : other, request('a'));
     await until(async () => (await waiters(backend, 'a')) === 2);
-    await new Promise((resolve) => setTimeout(resolve, 60)); // the poller has looked and knows of 60 s
+    await new Promise((resolve) => setTimeout(resolve, 60)); // the poller knows of 60 s
     await backend.release(long, call);
     const { countedFrom } = await short;
     const grant = await next;
@@ -124,11 +124,11 @@ test('the end of a lease is not waited for in the rhythm of heartbeats', async (
   expect(late).toBeLessThan(6 * 150);
 });
 
-// A process that is no more is seen so at the next look; one that stands still has 2 s to show a sign of life.
+// A process that has ended is noticed at the next poll; one that stands still has 2 s until its next heartbeat.
 test.for([
   ['SIGKILL', 1_500],
   ['SIGSTOP', 4_000],
-] as const)('a waiter ended by %s in the line is passed over within %i ms', async ([signal, boundMs]) => {
+] as const)('a waiter ended by %s in the queue is passed over within %i ms', async ([signal, boundMs]) => {
   const { backend, path } = open();
   const grant = await take(backend, request('a', 60_000));
   const remote = new RemoteProcess(path);
@@ -153,7 +153,7 @@ test('a single attempt gets past the waiters of a process that stands still', as
   await until(async () => (await backend.attempt(request('a'), false, call)).status === 'granted');
 });
 
-test('a process that stood still longer than its place lasts waits again and is served', async () => {
+test('a process that stood still for so long that it was passed over waits again and is served', async () => {
   const { backend, path } = open();
   const grant = await take(backend, request('a', 60_000));
   const remote = new RemoteProcess(path);
@@ -162,7 +162,7 @@ test('a process that stood still longer than its place lasts waits again and is 
   await until(async () => (await waiters(backend, 'a')) === 0);
   const overtaker = acquire(backend, request('a'));
   await until(async () => (await waiters(backend, 'a')) === 1);
-  // Taken out by the other one's heartbeat.
+  // The heartbeat of the other process has removed it.
   await until(() => rowsIn(path).waiters === 1);
   await backend.release(grant, call);
   const second = await overtaker;

@@ -1,4 +1,4 @@
-import { isLockError, LockError } from '@locks/core';
+import { isLockError } from '@locks/core';
 
 export type ExceptionName = 'AbortError' | 'InvalidStateError' | 'NotSupportedError';
 
@@ -6,28 +6,28 @@ export function domException(name: ExceptionName, message: string, cause?: unkno
   return new DOMException(message, { name, cause });
 }
 
-/** What a request is rejected with whose lock was stolen, or lost in another way. */
+export function closedError(name: 'AbortError' | 'InvalidStateError', cause?: unknown): DOMException {
+  return domException(name, 'The lock manager was closed.', cause);
+}
+
+/** The rejection of a request whose lock was stolen, released by `close()`, or lost in another way. */
 export function lockLost(cause: unknown): DOMException {
+  if (isLockError(cause, 'LOCK_LOST') && cause.reason === 'closed') return closedError('AbortError', cause);
   const why = cause instanceof Error ? ` ${cause.message}` : '';
   return domException('AbortError', `The lock was taken from its holder.${why}`, cause);
 }
 
-/** An error of core as the specification would name it. A store that fails has no name there: it stays a `LockError`. */
+/** An error of core under the name that the specification has for it. A failure of the store has none: it stays a `LockError`. */
 export function asException(error: unknown): unknown {
   if (!isLockError(error)) return error;
   switch (error.code) {
     case 'LOCK_LOST':
       return lockLost(error);
     case 'LOCK_CLOSED':
-      return domException('AbortError', 'The lock manager was closed.', error);
+      return closedError('AbortError', error);
     case 'LOCK_UNSUPPORTED':
       return domException('NotSupportedError', error.message, error);
     default:
       return error;
   }
-}
-
-/** A mistake in the use of this package itself, which the specification does not know. */
-export function invalid(message: string): LockError {
-  return new LockError('LOCK_INVALID_ARGUMENT', message);
 }

@@ -1,12 +1,13 @@
-export { leaseOf } from './lock.ts';
-export {
-  type LockGrantedCallback,
-  type LockInfo,
-  type LockManagerSnapshot,
-  type WebLock,
-  type WebLockMode,
-  type WebLockOptions,
-  type WebLocks,
-  webLocks,
-  type WebLocksOptions,
-} from './web-locks.ts';
+export { leaseOf, Lock } from './lock.ts';
+export { LockManager } from './lock-manager.ts';
+export type {
+  LockGrantedCallback,
+  LockInfo,
+  LockManagerSnapshot,
+  WebLock,
+  WebLockMode,
+  WebLockOptions,
+  WebLocks,
+  WebLocksOptions,
+} from './types.ts';
+export { webLocks } from './web-locks.ts';

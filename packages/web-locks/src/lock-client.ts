@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 import { hostname } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   createLocks,
   isLockError,
@@ -11,20 +10,37 @@ import {
   type LockManager,
   type ResourceState,
 } from '@locks/core';
-import { asException, domException, invalid } from './exceptions.ts';
-import { type Held, heldOn, isRobbedBy } from './held.ts';
-import { Line, type Place } from './line.ts';
+import {
+  oneOf,
+  optional,
+  type OptionTable,
+  readOptions,
+  text,
+  wholeNumber,
+  withTimeLimit,
+} from '@locks/core/backend';
+import { asException, domException } from './exceptions.ts';
+import { makeDeferred } from './deferred.ts';
+import { type HeldLock, heldOn, isStolenBy } from './held-locks.ts';
 import { LockRequest } from './lock-request.ts';
 import { makeLock } from './lock.ts';
 import type { RequestArguments } from './request-arguments.ts';
 import { ResourceNames } from './resource-names.ts';
 import { labelOf, lockInfo, snapshotOf } from './snapshot.ts';
+import { TaskQueue } from './task-queue.ts';
 import { watchBackend } from './watched-backend.ts';
-import type { LockManagerSnapshot, WebLocksOptions } from './web-locks.ts';
+import { type Predecessors, WebLocksQueue } from './web-locks-queue.ts';
+import type { LockManagerSnapshot, WebLocksOptions } from './types.ts';
 
 const DEFAULT_TTL_MS = 5_000;
-/** How long a query waits for what was asked before it to be in the store. */
-const PATIENCE_MS = 1_000;
+/** Core refuses a ttl below the minimum of the backend. */
+const OPTION_TABLE = {
+  scope: optional(text('a non-empty string', /./s), 'web-locks'),
+  ttlMs: optional(wholeNumber(10, 31_536_000_000, 'milliseconds')),
+  order: optional(oneOf('client', 'name'), 'client'),
+} satisfies OptionTable<WebLocksOptions>;
+/** How long a granted reader waits for the callbacks of the readers before it. */
+const READERS_BEFORE_MS = 1_000;
 const RELEASE_FAILED = channel('locks:release-failed');
 
 /** One agent of the specification: its requests, in their order, and its view of the store. */
@@ -35,22 +51,24 @@ export class LockClient {
   readonly #backendName: string;
   readonly #locks: LockManager;
   readonly #names: ResourceNames;
-  readonly #held: Set<Held>;
-  readonly #lines = new Map<string, Line>();
+  readonly #held: Set<HeldLock>;
+  /** By resource. */
+  readonly #queues = new Map<string, WebLocksQueue>();
+  /** One for the client, or with `order: 'name'` one for each resource for which something is under way. */
+  readonly #tasks = new Map<string, TaskQueue>();
+  readonly #taskKey: (resource: string) => string;
   /** By label. */
   readonly #live = new Map<string, LockRequest>();
   #made = 0;
-  /** All requests made so far are processed: what the specification's lock task queue is for one agent. */
-  #processed: Promise<unknown> = Promise.resolve();
+  isClosed = false;
 
-  constructor(backend: LockBackend, { scope = 'web-locks', ttlMs, ...unknown }: WebLocksOptions) {
-    const [key] = Object.keys(unknown);
-    if (key !== undefined)
-      throw invalid(`There is no option ${JSON.stringify(key)} here. Known: scope, ttlMs.`);
+  constructor(backend: LockBackend, options: WebLocksOptions | undefined) {
+    const { scope, ttlMs, order } = readOptions('webLocks()', options, OPTION_TABLE);
+    this.#taskKey = order === 'client' ? () => '' : (resource) => resource;
     this.#names = new ResourceNames(scope);
     const watched = watchBackend(backend, {
-      queued: (label) => this.#live.get(label ?? '')?.processed.open(),
-      leaving: (resource, done) => this.#expectLeave(resource, done),
+      queued: (label) => this.#live.get(label ?? '')?.processed.resolve(),
+      leaving: (label, done) => void this.#live.get(label ?? '')?.removals.push(done),
     });
     const floor = backend?.capabilities?.ttl?.minMs ?? 0;
     this.#locks = createLocks(watched, {
@@ -74,61 +92,82 @@ export class LockClient {
 
   request(wanted: RequestArguments): Promise<unknown> {
     this.#made += 1;
+    const label = labelOf(this.clientId, this.#made);
     const resource = this.#names.resourceOf(wanted.name);
-    const request = new LockRequest(this.#made, labelOf(this.clientId, this.#made), resource, wanted);
-    this.#live.set(request.label, request);
-    const place = this.#lineOf(resource).join(request, this.#queues);
-    const earlier = this.#processed;
-    this.#processed = earlier.then(() => request.processed.opened);
-    void this.#serve(request, place, earlier);
+    const request = new LockRequest(this.#made, label, resource, wanted, (aborted) =>
+      this.#enqueue(resource, () => aborted.withdraw()),
+    );
+    this.#live.set(label, request);
+    const predecessors = this.#queueOf(resource).join(request);
+    const turn = makeDeferred();
+    this.#enqueue(resource, () => {
+      turn.resolve();
+      return request.processed.promise;
+    });
+    // Called here, so that the callback runs in the asynchronous context of the request.
+    void this.#serve(request, predecessors, turn.promise);
     return request.promise;
   }
 
   async query(): Promise<LockManagerSnapshot> {
     const made = this.#made;
-    await this.#allProcessed();
+    await Promise.all([...this.#tasks.values()].map((tasks) => tasks.answered()));
     const states: ResourceState[] = [];
     for await (const state of this.#locks.list(this.#names.prefix)) states.push(state);
+    const isShown = (request: LockRequest | undefined): boolean =>
+      request !== undefined && !request.isOver && request.number <= made;
     const own = [...this.#live.values()];
     const names = new Map(own.map(({ resource, wanted }) => [resource, wanted.name]));
     return snapshotOf(states, {
       nameOf: (resource) => names.get(resource) ?? this.#names.nameOf(resource),
-      isOver: (label = '') =>
-        label.startsWith(`${this.clientId}#`) && this.#live.get(label)?.isOver !== false,
-      queues: this.#queues,
+      isOver: (label = '') => label.startsWith(`${this.clientId}#`) && !isShown(this.#live.get(label)),
+      isFifo: this.#isFifo,
       waiting: own
-        .filter((request) => request.isPending && request.number <= made)
+        .filter((request) => request.isPending && isShown(request))
         .map(({ label, wanted }) => ({ label, info: lockInfo(this.clientId, wanted.mode, wanted.name) })),
     });
   }
 
   close(): Promise<void> {
-    return this.#locks.close();
+    this.isClosed = true;
+    const closed = this.#locks.close();
+    // Core refuses what waits to be sent.
+    for (const tasks of this.#tasks.values()) tasks.unblock();
+    return closed;
   }
 
-  get #queues(): boolean {
+  /** Whether the store serves waiters in order; otherwise only the first request of a queue is sent to it. */
+  get #isFifo(): boolean {
     return this.#locks.capabilities.order === 'fifo';
   }
 
-  /** Not for ever: a store that does not answer says so when it is asked for its list. */
-  async #allProcessed(): Promise<void> {
-    const stop = new AbortController();
-    const patience = delay(PATIENCE_MS, undefined, { signal: stop.signal }).catch(() => {});
-    await Promise.race([this.#processed, patience]);
-    stop.abort();
+  /** Requests, aborts and releases reach the store in the order in which they are made. */
+  #enqueue(resource: string, send: () => Promise<unknown>): void {
+    const key = this.#taskKey(resource);
+    let tasks = this.#tasks.get(key);
+    if (tasks === undefined) this.#tasks.set(key, (tasks = new TaskQueue()));
+    if (this.isClosed) tasks.unblock();
+    tasks.add(async () => {
+      await send();
+      if (tasks.isLast) this.#tasks.delete(key);
+    });
   }
 
-  async #serve(request: LockRequest, place: Place, earlier: Promise<unknown>): Promise<void> {
+  async #serve(request: LockRequest, predecessors: Predecessors, turn: Promise<void>): Promise<void> {
     try {
-      const lease = await this.#acquire(request, place);
-      // Callbacks run in the order of the requests, whatever their names.
-      await earlier;
+      await turn;
+      const lease = await this.#acquire(request, predecessors);
       if (lease === undefined) {
-        request.resolve(called(request, undefined));
-      } else if (request.isPending) {
+        if (request.isPending) request.resolve(called(request, undefined));
+        return;
+      }
+      await this.#awaitReadersBefore(request, predecessors);
+      if (request.isPending) {
         await this.#hold(request, lease);
       } else {
-        // Aborted in the moment of the grant: the callback is never called.
+        // The request was aborted in the moment of the grant: the callback is never called.
+        request.processed.resolve();
+        await request.withdrawn.promise;
         await this.#release(lease);
       }
     } catch (error) {
@@ -136,69 +175,90 @@ export class LockClient {
     } finally {
       request.end();
       this.#live.delete(request.label);
-      this.#lines.get(request.resource)?.leave(request);
-      this.#tidy(request.resource);
+      this.#leaveQueue(request);
     }
   }
 
-  /** `undefined`: the lock is not available. */
-  async #acquire(request: LockRequest, place: Place): Promise<Lease | undefined> {
+  /** Readers are granted together and learn of it in any order; their callbacks are called in the order of the requests. */
+  async #awaitReadersBefore(
+    { wanted: { mode } }: LockRequest,
+    { readersNotified }: Predecessors,
+  ): Promise<void> {
+    if (!this.#isFifo || mode !== 'shared') return;
+    // Limited, because a reader that lost its position in the store's queue may stand behind this one now.
+    await withTimeLimit(readersNotified, READERS_BEFORE_MS, () => undefined);
+  }
+
+  /** `undefined`: the lock is not available, or the request was aborted. */
+  async #acquire(request: LockRequest, predecessors: Predecessors): Promise<Lease | undefined> {
     const { steal, ifAvailable } = request.wanted;
-    await (steal || ifAvailable || this.#queues ? place.processed : place.advanced);
+    // Nothing to wait for, unless the store stalls: even then the requests for one name stay in order.
+    await predecessors.processed;
+    // A request that was aborted before it was sent is never sent; it stays in the queue until its withdrawal has its turn.
+    if (request.isOver) {
+      request.processed.resolve();
+      await request.withdrawn.promise;
+      return undefined;
+    }
     const lock = this.#lockOf(request);
     if (steal) return await this.#steal(request, lock);
     const { label, abort } = request;
-    if (!ifAvailable) return await lock.acquire({ label, signal: abort?.signal });
-    const line = this.#lineOf(request.resource);
-    if (!this.#queues && line.hasWaitingBefore(request)) return undefined;
-    await line.allLeftBefore(request);
-    return await lock.tryAcquire({ label });
+    const queue = this.#queueOf(request.resource);
+    if (ifAvailable && queue.isBehindConflict(request)) return undefined;
+    if (!this.#isFifo && queue.isBehindWaiting(request)) {
+      if (ifAvailable) return undefined;
+      request.processed.resolve();
+      await Promise.race([predecessors.dequeued, request.withdrawn.promise]);
+      if (request.isOver) return undefined;
+    }
+    if (ifAvailable) return await lock.tryAcquire({ label });
+    return await lock.acquire({ label, signal: abort?.signal });
   }
 
   async #steal({ label, resource }: LockRequest, lock: Lock): Promise<Lease> {
     if (this.#locks.capabilities.features.includes('steal')) {
       const lease = await lock.acquire({ label, steal: true });
-      this.#rob((held) => isRobbedBy(lease, held));
+      this.#endHolds((held) => isStolenBy(lease, held));
       return lease;
     }
-    // The next best: the holds end, and those who wait already go first.
+    // Without the feature `steal` the holds end, and those who wait already go first.
     const ended = await this.#locks.forceRelease(resource);
     const ids = new Set(ended.map(({ acquisitionId }) => acquisitionId));
-    this.#rob(({ lease: { acquisitionId } }) => ids.has(acquisitionId));
+    this.#endHolds(({ lease: { acquisitionId } }) => ids.has(acquisitionId));
     return await lock.acquire({ label });
   }
 
-  /** Whoever is robbed from within the process is told at once, not at the next renewal. */
-  #rob(isRobbed: (held: Held) => boolean): void {
-    for (const held of [...this.#held]) if (isRobbed(held)) held.request.rob(undefined);
+  /** Holders in this process learn of the steal at once, not at their next renewal. */
+  #endHolds(isStolen: (held: HeldLock) => boolean): void {
+    for (const held of [...this.#held]) if (isStolen(held)) held.request.lose(undefined);
   }
 
   async #hold(request: LockRequest, lease: Lease): Promise<void> {
     const { signal } = lease;
-    // Lost before anybody was told: the callback would run without the lock.
+    // Lost before the callback was called: it would run without the lock.
     signal.throwIfAborted();
     const held = { request, lease };
     this.#held.add(held);
     request.markHeld();
-    signal.addEventListener('abort', () => request.rob(signal.reason), { once: true });
+    signal.addEventListener('abort', () => request.lose(signal.reason), { once: true });
     const worked = called(request, lease);
-    request.processed.open();
-    await Promise.race([worked.catch(() => {}), request.robbed.opened]);
+    request.processed.resolve();
+    await Promise.race([worked.catch(() => {}), request.lost.promise]);
     this.#held.delete(held);
-    await this.#release(lease);
-    // Of one that was robbed, also if that came out only now, the promise is rejected already.
+    await new Promise<void>((released) =>
+      this.#enqueue(lease.name, () => this.#release(lease).finally(released)),
+    );
+    // When the lock was stolen or lost, even if only the release found that out, the promise is rejected already.
     request.resolve(worked);
   }
 
   /**
-   * A loss is told by the lease's signal. Where the store gives no answer, the ttl ends the lock, and the work's outcome
-   * stands.
+   * The lease's signal reports a loss. Where the store gives no answer, the ttl ends the lock, and the request has the
+   * outcome of its callback.
    */
   async #release(lease: Lease): Promise<void> {
-    const released = lease.release();
-    this.#expectLeave(lease.name, released);
     try {
-      await released;
+      await lease.release();
     } catch (error) {
       if (isLockError(error, 'LOCK_LOST')) return;
       const { name: resource, acquisitionId } = lease;
@@ -210,22 +270,20 @@ export class LockClient {
     return mode === 'shared' ? this.#locks.readWriteLock(resource).read : this.#locks.lock(resource);
   }
 
-  #lineOf(resource: string): Line {
-    let line = this.#lines.get(resource);
-    if (line === undefined) this.#lines.set(resource, (line = new Line()));
-    return line;
+  #queueOf(resource: string): WebLocksQueue {
+    let queue = this.#queues.get(resource);
+    if (queue === undefined) this.#queues.set(resource, (queue = new WebLocksQueue()));
+    return queue;
   }
 
-  #expectLeave(resource: string, done: Promise<unknown>): void {
-    this.#lineOf(resource).expectLeave(done, () => this.#tidy(resource));
-  }
-
-  #tidy(resource: string): void {
-    if (this.#lines.get(resource)?.isEmpty) this.#lines.delete(resource);
+  #leaveQueue(request: LockRequest): void {
+    const queue = this.#queues.get(request.resource);
+    queue?.leave(request);
+    if (queue?.isEmpty) this.#queues.delete(request.resource);
   }
 }
 
-/** What the callback gives, as a promise; what it throws is its rejection. */
+/** The callback's result as a promise, rejected with what the callback throws. */
 function called(
   { wanted: { callback, name, mode } }: LockRequest,
   lease: Lease | undefined,

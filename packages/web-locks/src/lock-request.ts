@@ -1,33 +1,46 @@
 import { addAbortListener } from 'node:events';
 import { lockLost } from './exceptions.ts';
-import { makeLatch } from './latch.ts';
+import { makeDeferred } from './deferred.ts';
 import type { RequestArguments } from './request-arguments.ts';
 
-/** One call of `request`: what it wants, how far it has come, and the promise that it gave. */
+/** One call of `request`: its arguments, its progress, and the promise that it returned. */
 export class LockRequest {
-  /** Rises with every request of the client. */
+  /** Counts up with every request of the client. */
   readonly number: number;
-  /** What the store shows: the client, and which of its requests this is. */
+  /** What the store shows: the id of the client and the request's number. */
   readonly label: string;
   readonly resource: string;
   readonly wanted: RequestArguments;
   readonly promise: Promise<unknown>;
-  /** Aborts the wait in core; absent where nobody can abort. */
+  /** Aborts the wait in core; absent for a request without a signal. */
   readonly abort: AbortController | undefined;
+  /** Removals from the store that were requested and may still be under way. */
+  readonly removals: Promise<unknown>[] = [];
   state: 'pending' | 'held' | 'over' = 'pending';
   /** The lock manager has dealt with the request: it waits in the queue, or its callback was called. */
-  readonly processed = makeLatch();
-  /** It waits no more. */
-  readonly advanced = makeLatch();
-  /** The lock was taken from its holder. */
-  readonly robbed = makeLatch();
-  /** Nothing of it is left in the store, or it is on its way out. */
-  readonly ended = makeLatch();
+  readonly processed = makeDeferred();
+  /** The callback was called, or the request is over. */
+  readonly notified = makeDeferred();
+  /** The withdrawal of the aborted request is being sent to the store. */
+  readonly withdrawn = makeDeferred();
+  /** The request no longer waits. */
+  readonly dequeued = makeDeferred();
+  /** The lock was stolen from its holder, or lost in another way. */
+  readonly lost = makeDeferred();
+  /** The request's promise settles, and nothing more is sent to the store for it. */
+  readonly ended = makeDeferred();
   #resolve!: (value: unknown) => void;
   #reject!: (reason: unknown) => void;
   #unfollow: Disposable | undefined;
 
-  constructor(number: number, label: string, resource: string, wanted: RequestArguments) {
+  /** @param aborted - called once if the signal aborts before the lock is held; the promise is rejected already */
+  constructor(
+    number: number,
+    label: string,
+    resource: string,
+    wanted: RequestArguments,
+    aborted: (request: LockRequest) => void,
+  ) {
     this.number = number;
     this.label = label;
     this.resource = resource;
@@ -39,8 +52,11 @@ export class LockRequest {
     const { signal } = wanted;
     if (signal === undefined) return;
     this.abort = new AbortController();
-    // Unlike a plain listener it is not silenced by one that stops the event.
-    this.#unfollow = addAbortListener(signal, () => this.#aborted(signal.reason));
+    // A plain listener would not be called after another listener that stops the event.
+    this.#unfollow = addAbortListener(signal, () => {
+      this.reject(signal.reason);
+      aborted(this);
+    });
   }
 
   get isPending(): boolean {
@@ -55,32 +71,38 @@ export class LockRequest {
   markHeld(): void {
     this.state = 'held';
     this.#unfollow?.[Symbol.dispose]();
-    this.advanced.open();
+    this.dequeued.resolve();
+    this.notified.resolve();
   }
 
-  /** The holder is told at once, whatever its callback still does. */
-  rob(cause: unknown): void {
+  /** Rejects the holder's promise at once, even while its callback still runs. */
+  lose(cause: unknown): void {
     this.reject(lockLost(cause));
-    this.robbed.open();
+    this.lost.resolve();
   }
 
   resolve(value: unknown): void {
     this.state = 'over';
+    this.notified.resolve();
     this.#resolve(value);
   }
 
   reject(reason: unknown): void {
     this.state = 'over';
+    this.notified.resolve();
     this.#reject(reason);
   }
 
   end(): void {
     this.#unfollow?.[Symbol.dispose]();
-    for (const latch of [this.processed, this.advanced, this.ended]) latch.open();
+    for (const step of [this.processed, this.dequeued, this.ended]) step.resolve();
   }
 
-  #aborted(reason: unknown): void {
-    this.reject(reason);
-    this.abort?.abort(reason);
+  /** Ends the wait in core. Resolves when nothing of the request is left in the store, or on its way there. */
+  async withdraw(): Promise<void> {
+    this.withdrawn.resolve();
+    this.abort?.abort(this.wanted.signal?.reason);
+    await this.ended.promise;
+    await Promise.allSettled(this.removals);
   }
 }

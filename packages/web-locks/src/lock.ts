@@ -1,5 +1,6 @@
 import type { Lease } from '@locks/core';
-import type { WebLock, WebLockMode } from './web-locks.ts';
+import { illegalConstructor, shapeInterface } from './interface-object.ts';
+import type { WebLock, WebLockMode } from './types.ts';
 
 interface Granted {
   readonly name: string;
@@ -9,10 +10,10 @@ interface Granted {
 
 const granted = new WeakMap<object, Granted>();
 
-/** The `Lock` of the specification: two getters, and no constructor that anybody may call. */
-class Lock implements WebLock {
-  constructor() {
-    throw new TypeError('Illegal constructor');
+/** A granted lock. Only `request()` creates one. */
+export class Lock implements WebLock {
+  private constructor() {
+    throw illegalConstructor();
   }
 
   get name(): string {
@@ -22,11 +23,9 @@ class Lock implements WebLock {
   get mode(): WebLockMode {
     return grantOf(this).mode;
   }
-
-  get [Symbol.toStringTag](): string {
-    return 'Lock';
-  }
 }
+
+shapeInterface(Lock, { attributes: ['name', 'mode'] });
 
 export function makeLock(of: Granted): WebLock {
   const lock = Object.create(Lock.prototype) as Lock;
@@ -34,9 +33,11 @@ export function makeLock(of: Granted): WebLock {
   return lock;
 }
 
+// setup: import { leaseOf, type WebLocks } from '@locks/web-locks';
+// setup: declare const locks: WebLocks; declare const url: string;
 /**
  * The lease behind a lock, which the Web Locks API does not have: its `signal` aborts when the lock is stolen or lost, and
- * its `fencingToken` guards what is written. Releasing it is the request's affair.
+ * its `fencingToken` guards what is written. The request releases it.
  *
  * @throws TypeError if `lock` was not granted by `@locks/web-locks`
  * @example

@@ -1,5 +1,5 @@
 import { domException } from './exceptions.ts';
-import type { WebLock, WebLockMode } from './web-locks.ts';
+import type { WebLock, WebLockMode } from './types.ts';
 
 /** The arguments of `request` after their conversion by Web IDL. */
 export interface RequestArguments {

@@ -1,26 +1,26 @@
 import { createHash } from 'node:crypto';
 import type { LockError } from '@locks/core';
-import { invalid } from './exceptions.ts';
+import { invalidArgument } from '@locks/core/backend';
 
-/** Core's limit. */
+/** The limit of core. */
 const MAX_BYTES = 512;
 const MAX_SCOPE_BYTES = 128;
-/** How much of a name that is too long stays readable, in UTF-16 units of at most three bytes. */
+/** How much of a long name stays readable, in UTF-16 units of at most three bytes each. */
 const READABLE_UNITS = 100;
-/** `%` of a name is always followed by `25` or `u`. */
+/** No escaped name contains it: there `25` or `u` follows every `%`. */
 const HASH_MARK = '%~';
 
 /**
- * Any JavaScript string as a name of core, and back. Different names never collide: `%` becomes `%25`, a lone surrogate
- * `%uD800`, and a name that is too long its beginning and its SHA-256.
+ * Converts any JavaScript string to a resource name of core, and back. Different names never collide: `%` becomes `%25`, a
+ * lone surrogate `%uD800`, and a name that is too long becomes its beginning and its SHA-256.
  */
 export class ResourceNames {
-  /** What all resources of a scope begin with. */
+  /** Every resource name of the scope begins with it. */
   readonly prefix: string;
 
   constructor(scope: string) {
     if (typeof scope !== 'string' || !scope.isWellFormed() || scope === '') throw badScope(scope);
-    // No colon is left in it: the first one ends the scope.
+    // An encoded scope contains no colon: the first colon of a resource name ends it.
     this.prefix = `${encodeURIComponent(scope)}:`;
     if (this.prefix.length > MAX_SCOPE_BYTES) throw badScope(scope);
   }
@@ -32,7 +32,7 @@ export class ResourceNames {
     return `${this.prefix}${escape(name.slice(0, READABLE_UNITS))}${HASH_MARK}${digest}`;
   }
 
-  /** The name, or of a hashed one its beginning and an ellipsis: the store does not have the rest. */
+  /** The name; for a hashed name its beginning and an ellipsis, since the store does not have the rest. */
   nameOf(resource: string): string {
     const [head = '', digest] = resource.slice(this.prefix.length).split(HASH_MARK);
     return digest === undefined ? unescape(head) : `${unescape(head)}…`;
@@ -40,7 +40,7 @@ export class ResourceNames {
 }
 
 function escape(name: string): string {
-  // With the flag `u` a surrogate matches only where it is alone.
+  // With the flag `u` only a lone surrogate matches.
   return name.replace(/[%\p{Surrogate}]/gu, (unit) => (unit === '%' ? '%25' : `%u${hex(unit)}`));
 }
 
@@ -55,7 +55,7 @@ function hex(unit: string): string {
 }
 
 function badScope(scope: unknown): LockError {
-  return invalid(
+  return invalidArgument(
     `scope must be well-formed text, percent-encoded 1 to ${MAX_SCOPE_BYTES - 1} bytes, not ${JSON.stringify(scope)}.`,
   );
 }

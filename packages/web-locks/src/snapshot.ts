@@ -1,32 +1,32 @@
 import type { Holder, ResourceState, Waiter } from '@locks/core';
-import type { LockInfo, LockManagerSnapshot, WebLockMode } from './web-locks.ts';
+import type { LockInfo, LockManagerSnapshot, WebLockMode } from './types.ts';
 
 /** What a client knows better than the store. */
 export interface OwnView {
   /** The name of a resource. */
   nameOf(resource: string): string;
-  /** Whether this entry of the store is the client's own and over already. */
+  /** Whether an entry of the store belongs to a request of this client that is over already. */
   isOver(label: string | undefined): boolean;
-  /** Whether the store serves those who wait in order. */
-  readonly queues: boolean;
-  /** The client's own requests that wait, in their order. */
+  /** Whether the store serves waiters in order. */
+  readonly isFifo: boolean;
+  /** The waiting requests of this client, in their order. */
   readonly waiting: readonly { readonly label: string; readonly info: LockInfo }[];
 }
 
-type Entry = Holder | Waiter;
+type StoreEntry = Holder | Waiter;
 
-/** The lock manager's state as the specification would see it, made of what the store says and what the client knows. */
+/** The lock manager's state as the specification defines it, from the state of the store and what the client knows. */
 export function snapshotOf(states: readonly ResourceState[], own: OwnView): LockManagerSnapshot {
   const held: LockInfo[] = [];
   const pending: LockInfo[] = [];
   const seen = new Set<string | undefined>();
   for (const state of states) {
     const name = own.nameOf(state.resource);
-    const isLive = ({ label }: Entry): boolean => !own.isOver(label);
-    const holders: Entry[] = state.holders.filter(isLive);
-    const waiters: Entry[] = state.waiters.filter(isLive);
-    // The queue is always processed before anybody looks at it: whose turn it is holds, told of it or not.
-    while (own.queues && waiters[0] !== undefined && isGrantable(waiters[0], holders)) {
+    const isLive = ({ label }: StoreEntry): boolean => !own.isOver(label);
+    const holders: StoreEntry[] = state.holders.filter(isLive);
+    const waiters: StoreEntry[] = state.waiters.filter(isLive);
+    // In the specification a queue is always processed before a snapshot: a waiter that can be granted counts as a holder.
+    while (own.isFifo && waiters[0] !== undefined && isGrantable(waiters[0], holders)) {
       holders.push(...waiters.splice(0, 1));
     }
     for (const { label } of [...holders, ...waiters]) seen.add(label);
@@ -47,13 +47,13 @@ export function lockInfo(clientId: string, mode: WebLockMode, name: string): Loc
   return { clientId, mode, name };
 }
 
-function isGrantable({ mode }: Entry, holders: readonly Entry[]): boolean {
+function isGrantable({ mode }: StoreEntry, holders: readonly StoreEntry[]): boolean {
   if (mode.kind !== 'shared') return holders.length === 0;
   return holders.every((holder) => holder.mode.kind === 'shared');
 }
 
-/** An entry of somebody who uses core on the same names has another label: that is its client then. */
-function infoOf(name: string, { label, acquisitionId, mode }: Entry): LockInfo {
+/** An acquisition made directly with core has a label of another form, which is shown as its client id. */
+function infoOf(name: string, { label, acquisitionId, mode }: StoreEntry): LockInfo {
   const clientId = (label ?? acquisitionId).replace(/#\d+$/, '');
   return lockInfo(clientId, mode.kind === 'shared' ? 'shared' : 'exclusive', name);
 }

@@ -1,15 +1,15 @@
 import type { AcquireRequest, LockBackend } from '@locks/core';
 
-/** Told of what core does not say: when an acquisition is in the queue, and when one is being taken out of the store. */
+/** Is notified, by label, of what core does not report: an acquisition was queued, or is being removed from the store. */
 export interface BackendWatcher {
-  /** The acquisition with this label did not get the resource at once, and waits for it. */
+  /** The acquisition did not get the resource at once, and waits in the store's queue. */
   queued(label: string | undefined): void;
-  leaving(resource: string, done: Promise<unknown>): void;
+  leaving(label: string | undefined, done: Promise<unknown>): void;
 }
 
-/** The same backend, watched. */
+/** The same backend, of which the watcher sees queued acquisitions and removals. */
 export function watchBackend(backend: LockBackend, watcher: BackendWatcher): LockBackend {
-  // Core refuses it, and says why.
+  // Core refuses such a value, and its error says why.
   if (typeof backend !== 'object' || backend === null) return backend;
   const watched: Pick<LockBackend, 'attempt' | 'abandon'> = {
     async attempt(request: AcquireRequest, enqueue, call) {
@@ -19,11 +19,11 @@ export function watchBackend(backend: LockBackend, watcher: BackendWatcher): Loc
     },
     abandon(request, call) {
       const done = backend.abandon(request, call);
-      watcher.leaving(request.resource, done);
+      watcher.leaving(request.label, done);
       return done;
     },
   };
-  // Whatever else a backend has, or will have, is its own; its methods may need themselves as `this`.
+  // All other members are the backend's own; they are bound to it, since they may need `this`.
   const members = watched as Record<PropertyKey, unknown>;
   return new Proxy(watched as LockBackend, {
     get(_, key) {

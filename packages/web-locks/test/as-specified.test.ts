@@ -2,18 +2,11 @@ import { MemoryStore, memoryBackend } from '@locks/memory';
 import { expect, it } from 'vitest';
 import { type LockManagerSnapshot, type WebLocks, webLocks } from '../src/index.ts';
 import { failure } from './hold.ts';
+import { randomFrom } from './random-from.ts';
 import { type ModelRequest, SpecifiedManager } from './specified-manager.ts';
 
 const NAMES = ['a', 'b'];
 const STEPS = 150;
-
-function randomFrom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 interface Live {
   readonly model: ModelRequest;
@@ -59,7 +52,7 @@ class Trial {
       this.live.delete(model.id);
     }
     await this.clients[client]?.query();
-    // Who is in the model no more was robbed.
+    // A hold that is no longer in the model was stolen.
     for (const [id, { model: one, outcome: end }] of this.live) {
       if (this.model.held.includes(one) || this.model.queue.includes(one)) continue;
       expect(await end).toBe('AbortError');

@@ -25,7 +25,7 @@ it('keeps nothing of requests that are over, whichever way they ended', async ()
   };
   const request = async (): Promise<void> => {
     const controller = new AbortController();
-    const robbed = locks.request(
+    const stolen = locks.request(
       'b',
       made(() => new Promise(() => {})),
     );
@@ -49,7 +49,7 @@ it('keeps nothing of requests that are over, whichever way they ended', async ()
         { signal: controller.signal },
         made(() => 3),
       ),
-      robbed,
+      stolen,
       locks.request(
         'b',
         { steal: true },

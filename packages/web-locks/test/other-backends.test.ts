@@ -12,18 +12,18 @@ const without = (...gone: BackendFeature[]): BackendFeature[] =>
   ALL.filter((feature) => !gone.includes(feature));
 
 describe('a backend without the feature steal', () => {
-  it('ends the holds by force; those who wait go first, then the thief', async () => {
+  it('ends the holds by force: the waiters enter first, then the request that steals', async () => {
     await using locks = webLocks(changed(new MemoryStore(), { features: without('steal') }), {
       ttlMs: 600_000,
     });
     const readers = [await hold(locks, 'a', { mode: 'shared' }), await hold(locks, 'a', { mode: 'shared' })];
-    const robbed = readers.map(({ requested }) => failure(requested));
+    const stolen = readers.map(({ requested }) => failure(requested));
     const order: string[] = [];
     const waiting = locks.request('a', () => void order.push('waiter'));
-    await locks.request('a', { steal: true }, () => void order.push('thief'));
+    await locks.request('a', { steal: true }, () => void order.push('stealing'));
     await waiting;
-    expect(order).toEqual(['waiter', 'thief']);
-    expect(await Promise.all(robbed)).toEqual(['AbortError', 'AbortError']);
+    expect(order).toEqual(['waiter', 'stealing']);
+    expect(await Promise.all(stolen)).toEqual(['AbortError', 'AbortError']);
   });
 
   it('refuses to steal where there is no force either, and nothing else', async () => {
@@ -94,7 +94,7 @@ describe('a backend whose calls overtake each other', () => {
 });
 
 describe('a backend that keeps no order', () => {
-  /** Whoever asks first after a release has it. */
+  /** The first to ask after a release gets the lock. */
   const unordered = (store: MemoryStore): LockBackend => {
     const inner: LockBackend = memoryBackend(store);
     return changed(
@@ -141,14 +141,14 @@ describe('a backend that keeps no order', () => {
       async (locks) => {
         const controller = new AbortController();
         const aborted = failure(locks.request('a', { signal: controller.signal }, () => {}));
-        // It stands in line.
+        // The request stands in the queue.
         await locks.request('b', () => {});
         controller.abort();
         expect(await aborted).toBe('AbortError');
       },
     ],
     ['did not want to wait', (locks) => locks.request('a', { ifAvailable: true }, () => {})],
-  ])('calls back for other names while a line stands whose last one %s', async (_, comeAndGo) => {
+  ])('calls back for other names while requests wait whose last one %s', async (_, comeAndGo) => {
     const store = new MemoryStore();
     await using other = webLocks(unordered(store));
     await using locks = webLocks(unordered(store));
@@ -165,14 +165,14 @@ describe('a backend that keeps no order', () => {
     expect(order).toEqual(['other name', 'first', 'last']);
   });
 
-  it('lets a thief go ahead of its own client', async () => {
+  it('lets a request that steals overtake the requests of its own client', async () => {
     await using locks = webLocks(unordered(new MemoryStore()), { ttlMs: 600_000 });
     const held = failure((await hold(locks, 'a')).requested);
     const order: string[] = [];
     const waiting = locks.request('a', () => void order.push('waiter'));
-    await locks.request('a', { steal: true }, () => void order.push('thief'));
+    await locks.request('a', { steal: true }, () => void order.push('stealing'));
     await waiting;
-    expect(order).toEqual(['thief', 'waiter']);
+    expect(order).toEqual(['stealing', 'waiter']);
     expect(await held).toBe('AbortError');
   });
 });
@@ -193,9 +193,9 @@ describe('a quorum of three', () => {
     }
     const readers = [await hold(one, 'a', { mode: 'shared' }), await hold(other, 'a', { mode: 'shared' })];
     expect(await one.request('a', { ifAvailable: true }, (lock) => lock)).toBe(null);
-    const robbed = readers.map(({ requested }) => failure(requested));
+    const stolen = readers.map(({ requested }) => failure(requested));
     expect(await one.request('a', { steal: true }, () => 'stolen')).toBe('stolen');
-    expect(await Promise.all(robbed)).toEqual(['AbortError', 'AbortError']);
+    expect(await Promise.all(stolen)).toEqual(['AbortError', 'AbortError']);
   });
 });
 
@@ -233,7 +233,7 @@ describe('a backend that fails', () => {
       {},
       {
         attempt: () => new Promise(() => {}),
-        // oxlint-disable-next-line require-yield -- it fails before it has anything
+        // oxlint-disable-next-line require-yield -- it fails before it yields anything
         list: async function* () {
           throw new Error('connection refused');
         },

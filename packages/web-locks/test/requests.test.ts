@@ -12,7 +12,7 @@ describe('request', () => {
   it('rejects with what the callback threw, even a thenable, and never calls its then', async () => {
     const locks = make();
     let calls = 0;
-    // oxlint-disable-next-line unicorn/no-thenable -- that is what is tried
+    // oxlint-disable-next-line unicorn/no-thenable -- a thenable is what the case is about
     const thrown = Object.assign(new Error('thrown'), { then: () => (calls += 1) });
     const outcomes = await Promise.allSettled([
       locks.request('a', () => {
@@ -126,7 +126,7 @@ describe('order', () => {
 });
 
 describe('loss', () => {
-  it('tells at the release what was not known before', async () => {
+  it('rejects at the release when only that finds out that the lock was lost', async () => {
     const store = new MemoryStore();
     const locks = make(memoryBackend(store), { ttlMs: 600_000 });
     const held = await hold(locks, 'a');
@@ -204,7 +204,7 @@ describe('signal', () => {
     reader.release();
   });
 
-  it('hears the abort also where another listener stops the event', async () => {
+  it('notices the abort also where another listener stops the event', async () => {
     const locks = make();
     const held = await hold(locks, 'a');
     const controller = new AbortController();
@@ -242,6 +242,7 @@ describe('webLocks', () => {
       [{}],
       [memoryBackend(), { ttl: 5 }],
       [memoryBackend(), { ttlMs: -1 }],
+      [memoryBackend(), { order: 'names' }],
     ]) {
       expect(() => webLocks(...(passed as [LockBackend]))).toThrow(
         expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
@@ -251,6 +252,21 @@ describe('webLocks', () => {
 });
 
 describe('close', () => {
+  it('rejects the requests of holders and waiters when the lock manager is closed', async () => {
+    const locks = make();
+    const held = (await hold(locks, 'a')).requested;
+    const asked = Promise.allSettled([held, locks.request('a', () => 'never')]);
+    await locks.close();
+    for (const outcome of await asked) {
+      expect(outcome).toMatchObject({
+        reason: { name: 'AbortError', message: 'The lock manager was closed.' },
+      });
+    }
+    // The cause is the error of core.
+    await expect(held).rejects.toMatchObject({ cause: { code: 'LOCK_LOST', reason: 'closed' } });
+    await expect(locks.request('a', () => 'never')).rejects.toThrow('The lock manager was closed.');
+  });
+
   it('ends what waits and what is held with AbortError, and refuses the rest', async () => {
     const [one, other] = two();
     const held = failure((await hold(one, 'a')).requested);

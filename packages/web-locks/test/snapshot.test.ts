@@ -20,7 +20,7 @@ function state(holders: string, waiters: string): ResourceState {
   return { resource: 'a', holders: entries(holders), waiters: entries(waiters) };
 }
 
-const own: OwnView = { nameOf: (resource) => resource, isOver: () => false, queues: true, waiting: [] };
+const own: OwnView = { nameOf: (resource) => resource, isOver: () => false, isFifo: true, waiting: [] };
 
 function shown(states: ResourceState[], view: Partial<OwnView> = {}): string {
   const { held, pending } = snapshotOf(states, { ...own, ...view });
@@ -34,7 +34,7 @@ describe('snapshotOf', () => {
     expect(shown([state('x1', 'x2 s3')])).toBe('x1 | x2 s3');
   });
 
-  it('shows those whose turn has come as holders, whether or not the store has told them', () => {
+  it('shows waiters whose turn has come as holders, whether or not the store has notified them', () => {
     expect(shown([state('', 'x1 s2')])).toBe('x1 | s2');
     expect(shown([state('', 's1 s2 x3 s4')])).toBe('s1 s2 | x3 s4');
     expect(shown([state('s1', 's2 x3')])).toBe('s1 s2 | x3');
@@ -42,7 +42,7 @@ describe('snapshotOf', () => {
   });
 
   it('guesses nobody to be the next where the store keeps no order', () => {
-    expect(shown([state('', 'x1 x2')], { queues: false })).toBe(' | x1 x2');
+    expect(shown([state('', 'x1 x2')], { isFifo: false })).toBe(' | x1 x2');
   });
 
   it('hides what is over for the client, and serves those behind it', () => {

@@ -7,52 +7,52 @@ import { failure, hold } from './hold.ts';
 import { make, two } from './lab.ts';
 
 describe('steal', () => {
-  it('tells the robbed of the same process at once, on whichever client of the backend', async () => {
+  it('rejects the stolen hold of the same process at once, on whichever client of the backend', async () => {
     const backend = memoryBackend();
     // Renewals are far away.
     const one = make(backend, { ttlMs: 600_000 });
     const other = make(backend, { ttlMs: 600_000 });
-    const robbed = await hold(one, 'a');
-    const outcome = failure(robbed.requested);
+    const stolen = await hold(one, 'a');
+    const outcome = failure(stolen.requested);
     expect(await other.request('a', { steal: true }, () => 'mine')).toBe('mine');
     expect(await outcome).toBe('AbortError');
   });
 
-  it('tells the robbed of another client at its next renewal, with the loss as the cause', async () => {
+  it('rejects the stolen hold of another client at its next renewal, with the loss as the cause', async () => {
     const [one, other] = two(300);
-    const robbed = await hold(one, 'a');
-    const thief = await hold(other, 'a', { steal: true });
-    const error = (await robbed.requested.catch((reason: unknown) => reason)) as DOMException;
+    const stolen = await hold(one, 'a');
+    const stealing = await hold(other, 'a', { steal: true });
+    const error = (await stolen.requested.catch((reason: unknown) => reason)) as DOMException;
     expect([error.name, error instanceof DOMException]).toEqual(['AbortError', true]);
     expect(error.cause).toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
-    expect(leaseOf(robbed.lock).signal.aborted).toBe(true);
-    thief.release('kept');
-    expect(await thief.requested).toBe('kept');
+    expect(leaseOf(stolen.lock).signal.aborted).toBe(true);
+    stealing.release('kept');
+    expect(await stealing.requested).toBe('kept');
   });
 
-  it('leaves the thief alone when the robbed callback ends', async () => {
+  it('keeps the lock of the request that stole when the callback of the stolen hold ends', async () => {
     const [one, other] = two();
-    const robbed = await hold(one, 'a');
-    const outcome = failure(robbed.requested);
-    const thief = await hold(other, 'a', { steal: true });
-    robbed.release();
+    const stolen = await hold(one, 'a');
+    const outcome = failure(stolen.requested);
+    const stealing = await hold(other, 'a', { steal: true });
+    stolen.release();
     expect(await outcome).toBe('AbortError');
     expect((await one.query()).held).toEqual([{ name: 'a', mode: 'exclusive', clientId: other.clientId }]);
-    thief.release();
-    await thief.requested;
+    stealing.release();
+    await stealing.requested;
   });
 
-  it('swallows what a robbed callback does later', async () => {
+  it('ignores a later rejection of the callback whose lock was stolen', async () => {
     const locks = make();
     let reject!: (reason: unknown) => void;
-    const robbed = locks.request('a', () => new Promise((_, no) => (reject = no)));
-    const outcome = failure(robbed);
+    const stolen = locks.request('a', () => new Promise((_, no) => (reject = no)));
+    const outcome = failure(stolen);
     await locks.request('a', { steal: true }, () => {});
     reject(new Error('nobody listens'));
     expect(await outcome).toBe('AbortError');
   });
 
-  it('does not rob whoever came after the thief', async () => {
+  it('does not end a hold that was granted after the steal', async () => {
     const locks = make();
     const outcomes = [1, 2, 3, 4].map((number) =>
       failure(
@@ -67,7 +67,7 @@ describe('steal', () => {
     ]);
   });
 
-  it('robs nobody of another name', async () => {
+  it('ends no hold of another name', async () => {
     const locks = make();
     const held = await hold(locks, 'b');
     await locks.request('a', { steal: true }, () => {});
@@ -75,11 +75,11 @@ describe('steal', () => {
     expect(await held.requested).toBe('kept');
   });
 
-  it('does not rob a later thief whose grant was heard of first', async () => {
+  it('does not end a later steal whose grant arrived first', async () => {
     const store = new MemoryStore();
     const inner: LockBackend = memoryBackend(store);
-    let hear!: () => void;
-    const heard = new Promise<void>((resolve) => (hear = resolve));
+    let deliver!: () => void;
+    const delivered = new Promise<void>((resolve) => (deliver = resolve));
     let calls = 0;
     const backend = changed(
       store,
@@ -87,8 +87,8 @@ describe('steal', () => {
       {
         async attempt(request, enqueue, call) {
           const attempt = await inner.attempt(request, enqueue, call);
-          // The reply to the first thief is late.
-          if ((calls += 1) === 1) await heard;
+          // The reply to the first steal is late.
+          if ((calls += 1) === 1) await delivered;
           return attempt;
         },
       },
@@ -96,7 +96,7 @@ describe('steal', () => {
     const [one, other] = [make(backend, { ttlMs: 600_000 }), make(backend, { ttlMs: 600_000 })];
     const early = one.request('a', { steal: true }, () => 'early');
     const late = await hold(other, 'a', { steal: true });
-    hear();
+    deliver();
     // The store says so at its release.
     expect(await failure(early)).toBe('AbortError');
     late.release('kept');

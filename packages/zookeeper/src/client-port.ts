@@ -1,49 +1,49 @@
-/** What this package needs of a ZooKeeper client, and nothing more. Two libraries are behind it. */
+/** The part of a ZooKeeper client that this package needs. Two libraries implement it. */
 export interface ClientPort {
   readonly state: ClientState;
-  /** Whether it ended because the servers did not take its credentials. */
+  /** Whether the client ended because the servers refused its credentials. */
   readonly refused: boolean;
-  /** In hexadecimal; of the last connection. A server may give another one at a reconnect, silently. */
+  /** The session id of the last connection, in hexadecimal. A server may silently give another one at a reconnect. */
   readonly sessionId: string;
-  /** As the server granted it. */
+  /** The timeout that the server granted. */
   readonly sessionTimeoutMs: number;
-  /** Calls `listener` after every change of `state` or `sessionId`. Gives the function that ends it. */
+  /** Calls `listener` after every change of `state` or `sessionId`. Returns the function that removes the listener. */
   onChange(listener: () => void): () => void;
-  /** Gives the path that was made. */
+  /** Returns the path of the new node. */
   create(path: string, data: Buffer, kind: NodeKind): Promise<string>;
   remove(path: string): Promise<void>;
-  children(path: string): Promise<Children>;
-  /** `changed` is called once, when the node is changed or deleted after this was answered. */
+  children(path: string): Promise<ChildList>;
+  /** Calls `changed` once, when the node is changed or deleted after this read. */
   read(path: string, changed?: () => void): Promise<NodeContent>;
-  /** Gives up the connection, or the attempt to get one, and tries the next server, with the same session. */
-  moveOn?(): void;
-  /** Whether there is another server to go to. */
+  /** Drops the connection, or the attempt to connect, and tries the next server with the same session. */
+  tryNextServer?(): void;
+  /** Whether there is another server to try. */
   readonly hasChoice: boolean;
-  /** Ends the session and the connection, whatever state they are in. */
+  /** Ends the session and the connection, in any state. */
   close(): Promise<void>;
 }
 
-/** `ended`: the session expired, or was refused; the client does not come back from that. */
+/** `ended` is final: the session expired or was refused. */
 export type ClientState = 'connected' | 'disconnected' | 'ended';
 
 export type NodeKind = 'persistent' | 'ephemeral' | 'ephemeral-sequential';
 
-export interface Children {
+export interface ChildList {
   readonly names: readonly string[];
-  /** Counts the changes of this list of children. */
+  /** The number of changes of this list of children. */
   readonly cversion: number;
-  /** Of the last of those changes. */
+  /** The transaction id of the last of those changes. */
   readonly pzxid: bigint;
 }
 
 export interface NodeContent {
   readonly data: Buffer;
   readonly czxid: bigint;
-  /** As of {@link Children}. */
+  /** See {@link ChildList}. */
   readonly cversion: number;
-  /** On the server's wall clock. */
+  /** When the node was created, on the server's wall clock. */
   readonly createdAt: number;
-  /** The session of an ephemeral node, as {@link ClientPort.sessionId} has it. */
+  /** The session of an ephemeral node, in the form of {@link ClientPort.sessionId}. */
   readonly owner: string;
 }
 
@@ -53,14 +53,14 @@ export type ZooKeeperErrorCode =
   | 'NOT_EMPTY'
   | 'NO_AUTH'
   | 'AUTH_FAILED'
-  /** The connection ended: whether the request ran is not known. */
+  /** The connection ended: the request may have run or not. */
   | 'CONNECTION_LOSS'
   /** There was no connection: nothing was sent. */
   | 'NOT_CONNECTED'
   | 'SESSION_EXPIRED'
   | 'FAILED';
 
-/** A failure of ZooKeeper, of either client library: the `cause` of a `LOCK_BACKEND` error. */
+/** An error of ZooKeeper from either client library: the `cause` of a `LOCK_BACKEND` error. */
 export class ZooKeeperError extends Error {
   override readonly name = 'ZooKeeperError';
   readonly code: ZooKeeperErrorCode;
@@ -75,11 +75,21 @@ export function hasCode(error: unknown, ...codes: readonly ZooKeeperErrorCode[])
   return error instanceof ZooKeeperError && codes.includes(error.code);
 }
 
+/** Resolves with `undefined` where the node of a request does not exist. */
+export async function ifPresent<T>(request: Promise<T>): Promise<T | undefined> {
+  try {
+    return await request;
+  } catch (error) {
+    if (hasCode(error, 'NO_NODE')) return undefined;
+    throw error;
+  }
+}
+
 const CODES: Readonly<Record<number, ZooKeeperErrorCode>> = {
   [-4]: 'CONNECTION_LOSS',
-  // The client's own time limit: the request may have run.
+  // The client's own time limit passed: the request may have run.
   [-7]: 'CONNECTION_LOSS',
-  // A request that met the end of its session.
+  // The request reached the server at the end of its session.
   [-12]: 'SESSION_EXPIRED',
   [-101]: 'NO_NODE',
   [-102]: 'NO_AUTH',
@@ -87,11 +97,11 @@ const CODES: Readonly<Record<number, ZooKeeperErrorCode>> = {
   [-111]: 'NOT_EMPTY',
   [-112]: 'SESSION_EXPIRED',
   [-115]: 'AUTH_FAILED',
-  // The session is served by another server now; this connection is about to end.
+  // Another server serves the session now; this connection is about to end.
   [-118]: 'CONNECTION_LOSS',
 };
 
-/** ZooKeeper's numbers are the same in all clients. */
+/** Makes an error from ZooKeeper's error number, which is the same in all clients. */
 export function errorOf(number: number, doing: string, cause?: unknown): ZooKeeperError {
   const code = CODES[number] ?? 'FAILED';
   const what = cause instanceof Error ? cause.message : `error ${number}`;

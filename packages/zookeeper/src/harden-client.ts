@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { NodeZooKeeperClient } from './node-client-types.ts';
 
-/** The part of the library behind a client. */
+/** The internal connection manager of a client, as far as this package uses it. */
 export interface ConnectionManager {
   socket?: Socket;
   pendingBuffer?: Buffer | null;
@@ -16,12 +16,11 @@ export function managerOf(client: NodeZooKeeperClient): ConnectionManager | unde
 }
 
 /**
- * Mends three faults of `node-zookeeper-client` 1.1.3 in one client, before it connects.
+ * Repairs three bugs of `node-zookeeper-client` 1.1.3 in one client, before it connects.
  *
- * An error code that it does not know, such as the -12 of a request that meets the end of its session, is thrown where
- * nobody can catch it, and ends the process. And the beginning of a reply that was cut off is taken for the beginning of
- * the next connection's first one. And the time limit of a connect that was ended from here runs on, and cuts the next
- * connection when it is over.
+ * The library throws an unknown error code, such as the -12 of a request at the end of its session, where nobody can
+ * catch it, and so ends the process. It joins the start of a reply that was cut off to the first reply of the next
+ * connection. And the connect timer of a connection that this package destroyed runs on, and cuts the next connection.
  */
 export function hardenClient(client: NodeZooKeeperClient): void {
   const manager = managerOf(client);
@@ -32,7 +31,7 @@ export function hardenClient(client: NodeZooKeeperClient): void {
     try {
       onSocketData.call(this, data);
     } catch {
-      // As after any other broken reply: the connection is over, the session is not.
+      // A broken reply ends the connection, but not the session.
       this.pendingBuffer = null;
       this.socket?.destroy();
     }

@@ -1,5 +1,5 @@
 export interface NativeStat {
-  /** A JavaScript number: exact up to 2⁵³. */
+  /** A transaction id as a JavaScript number, which is exact up to 2⁵³. */
   readonly czxid: number;
   readonly pzxid: number;
   readonly cversion: number;
@@ -9,9 +9,9 @@ export interface NativeStat {
 
 /** What this package uses of a client of the package `zookeeper`. */
 export interface NativeZooKeeperClient {
-  /** 3: connected. */
+  /** 3 means connected. */
   readonly state: number;
-  /** In hexadecimal; the package's own types say that it is a number. */
+  /** The session id in hexadecimal; the package's own types say that it is a number. */
   readonly client_id: unknown;
   readonly timeout: number;
   init(config: Readonly<Record<string, unknown>>): unknown;
@@ -32,11 +32,11 @@ export interface NativeZooKeeperClient {
   ): number;
   a_get(path: string, watch: boolean, done: NativeDataCallback): number;
   aw_get(path: string, watcher: (type: number) => void, done: NativeDataCallback): number;
-  /** Credentials. */
+  /** Adds credentials. */
   add_auth(scheme: string, auth: string, done: (rc: number) => void): unknown;
 }
 
-/** The code says why a client closed itself. */
+/** A listener; `code` says why a client closed itself. */
 export type NativeListener = (client: unknown, code?: number) => void;
 
 export type NativeDataCallback = (

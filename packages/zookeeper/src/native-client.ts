@@ -1,5 +1,5 @@
 import {
-  type Children,
+  type ChildList,
   type ClientPort,
   type ClientState,
   errorOf,
@@ -11,16 +11,16 @@ import type { NativeStat, NativeZooKeeperClient } from './native-client-types.ts
 
 const FLAGS: Readonly<Record<NodeKind, number>> = { persistent: 0, ephemeral: 1, 'ephemeral-sequential': 3 };
 const CONNECTED = 3;
-/** With which it closes itself. */
+/** The code with which the client closes itself. */
 const AUTH_FAILED_STATE = -113;
-/** What a watcher is also told: that the connection came or went. */
+/** The event type by which a watcher also hears that the connection changed. */
 const SESSION_EVENT = -1;
-/** The handle is closed, or was never opened. */
+/** The return code for a handle that is closed or was never opened. */
 const INVALID_STATE = -9;
 
-/** The native package `zookeeper` behind the port. Its C client leaves silent servers by itself. */
+/** Implements the port with the native package `zookeeper`, whose C client leaves silent servers by itself. */
 export class NativeClientPort implements ClientPort {
-  /** It goes by itself. */
+  /** The C client changes servers by itself. */
   readonly hasChoice = false;
   readonly #client: NativeZooKeeperClient;
   readonly #own: boolean;
@@ -28,7 +28,7 @@ export class NativeClientPort implements ClientPort {
   #state: ClientState;
   #refused = false;
 
-  /** `own`: opened by us, so it may be closed. */
+  /** `own` says that the backend opened the client, and may close it. */
   constructor(client: NativeZooKeeperClient, own: boolean) {
     this.#client = client;
     this.#own = own;
@@ -71,8 +71,8 @@ export class NativeClientPort implements ClientPort {
     );
   }
 
-  children(path: string): Promise<Children> {
-    return this.#call(`list the children of ${path}`, (done: Done<Children>) =>
+  children(path: string): Promise<ChildList> {
+    return this.#call(`list the children of ${path}`, (done: Done<ChildList>) =>
       this.#client.a_get_children2(path, false, (rc, error, names, stat) =>
         done(rc, error, () => ({ names, cversion: stat.cversion, pzxid: exactly(stat.pzxid) })),
       ),
@@ -100,7 +100,7 @@ export class NativeClientPort implements ClientPort {
     this.#client.removeListener('connect', this.#connected);
     this.#client.removeListener('connecting', this.#connecting);
     if (!this.#own) return void this.#client.removeListener('close', this.#closed);
-    // Never from inside a callback of the C client: it frees what it returns to.
+    // Never closed inside a callback of the C client, which would free the memory that it returns to.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#state !== 'ended') this.#client.close();
   }
@@ -127,13 +127,14 @@ export class NativeClientPort implements ClientPort {
           reject(caught);
         }
       });
-      if (refused === INVALID_STATE) reject(new ZooKeeperError('SESSION_EXPIRED', `${doing}: it is closed`));
+      if (refused === INVALID_STATE)
+        reject(new ZooKeeperError('SESSION_EXPIRED', `${doing}: the client is closed`));
       else if (refused !== 0) reject(errorOf(refused, doing));
     });
   }
 }
 
-/** `value` is asked for only where there is one. */
+/** The callback of a request; `value` is called only after a success. */
 type Done<T> = (rc: number, error: unknown, value: () => T) => void;
 
 function contentOf(
@@ -149,11 +150,11 @@ function contentOf(
   };
 }
 
-/** The package gives transaction ids as numbers: two could be the same one, and two tokens too. */
+/** Converts a transaction id, which the package gives as a number: rounded, two tokens could be equal. */
 function exactly(zxid: number): bigint {
   if (Number.isSafeInteger(zxid)) return BigInt(zxid);
   throw new ZooKeeperError(
     'FAILED',
-    `The transaction id ${zxid} is more than the native client can tell exactly.`,
+    `The transaction id ${zxid} is too large for the native client to represent exactly.`,
   );
 }

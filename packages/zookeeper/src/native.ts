@@ -1,16 +1,24 @@
 import type { LockBackend } from '@locks/core';
+import {
+  matching,
+  mustBe,
+  optional,
+  type OptionsRead,
+  type OptionTable,
+  readOptions,
+} from '@locks/core/backend';
 import type { ZooKeeperCapabilities } from './capabilities.ts';
 import { NativeClientPort } from './native-client.ts';
 import type { NativeLibrary, NativeZooKeeperClient } from './native-client-types.ts';
 import {
-  checkServers,
-  checkSessionTimeout,
+  checkSource,
+  COMMON_TABLE,
   type CommonOptions,
-  mustBe,
-  resolveOptions,
+  DEFAULT_SESSION_MS,
+  SERVER_TABLE,
   type ServerOptions,
 } from './options.ts';
-import type { ClientSource } from './sessions.ts';
+import type { ZookeeperClientSource } from './zookeeper-sessions.ts';
 import { ZooKeeperLockBackend } from './zookeeper-backend.ts';
 
 export type { ZooKeeperCapabilities } from './capabilities.ts';
@@ -26,7 +34,7 @@ export type { CommonOptions, ServerOptions } from './options.ts';
 
 export type ZooKeeperBackend = LockBackend<ZooKeeperCapabilities>;
 
-/** Where the servers are, or a client that you have. */
+/** The addresses of the servers, or a client of yours. */
 export type NativeBackendOptions = CommonOptions &
   (
     | (ServerOptions<NativeZooKeeperClient> & {
@@ -35,15 +43,17 @@ export type NativeBackendOptions = CommonOptions &
         readonly client?: never;
       })
     | {
-        /** A client of the package `zookeeper`, after its `init`. It is never closed by the backend. */
+        /** A client of the package `zookeeper`, after its `init`. The backend never closes it. */
         readonly client: NativeZooKeeperClient;
         readonly servers?: never;
       }
   );
 
+// setup: import { createLocks } from '@locks/core'; import { zookeeperBackend } from '@locks/zookeeper/native';
+// setup: import type { NativeLibrary } from '@locks/zookeeper/native'; declare const ZooKeeper: NativeLibrary;
 /**
- * Locks in ZooKeeper, through the native package `zookeeper`, which you install yourself: it is compiled when it is
- * installed. Everything else is as with `zookeeperBackend` of `@locks/zookeeper`.
+ * Locks in ZooKeeper, through the native package `zookeeper`, which you install yourself; its installation compiles it.
+ * Everything else is as with `zookeeperBackend` of `@locks/zookeeper`.
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT`
  * @example
@@ -52,39 +62,56 @@ export type NativeBackendOptions = CommonOptions &
  * ```
  */
 export function zookeeperBackend(options: NativeBackendOptions): ZooKeeperBackend {
-  if (typeof options !== 'object' || options === null)
-    throw mustBe('zookeeperBackend()’s argument', 'an object with library and servers, or client', options);
-  return new ZooKeeperLockBackend('zookeeper-native', sourceOf(options), resolveOptions(options));
+  const { path, tidyMs, connectTimeoutMs, ...source } = readOptions('zookeeperBackend()', options, TABLE);
+  checkSource('zookeeperBackend()', source);
+  return new ZooKeeperLockBackend('zookeeper-native', sourceOf(source), { path, tidyMs, connectTimeoutMs });
 }
 
-function sourceOf(options: NativeBackendOptions): ClientSource {
-  if (options.client !== undefined) {
-    const { client } = options;
-    if (typeof client.aw_get !== 'function')
-      throw mustBe('client', 'a client of the package zookeeper', client);
-    return { kind: 'given', port: new NativeClientPort(client, false) };
-  }
-  const { library: Library, prepare } = options;
-  if (typeof Library !== 'function')
-    throw mustBe('library', 'the class that the package zookeeper exports', Library);
-  const connect = checkServers(options.servers);
-  const timeout = checkSessionTimeout(options.sessionTimeoutMs);
+const TABLE = {
+  library: optional(matching('the class that the package zookeeper exports', isLibrary)),
+  ...SERVER_TABLE,
+  prepare: (value, what) =>
+    SERVER_TABLE.prepare(value, what) as ((client: NativeZooKeeperClient) => void) | undefined,
+  client: optional(matching('a client of the package zookeeper', isClient)),
+  ...COMMON_TABLE,
+} satisfies OptionTable<NativeBackendOptions>;
+
+type Source = Omit<OptionsRead<typeof TABLE>, keyof typeof COMMON_TABLE>;
+
+function sourceOf({
+  library: Library,
+  client,
+  servers = '',
+  sessionTimeoutMs,
+  prepare,
+}: Source): ZookeeperClientSource {
+  if (client !== undefined) return { kind: 'given', port: new NativeClientPort(client, false) };
+  if (Library === undefined)
+    throw mustBe('zookeeperBackend(): library', 'the class that the package zookeeper exports', Library);
   return {
     kind: 'own',
     open() {
-      const client = new Library({
-        connect,
-        timeout,
-        // The C client prints to the process's standard error otherwise.
+      const own = new Library({
+        connect: servers,
+        timeout: sessionTimeoutMs ?? DEFAULT_SESSION_MS,
+        // Without this the C client writes to standard error.
         debug_level: 0,
         host_order_deterministic: false,
-        // The package ends a session after some wake-ups that brought nothing, alive or not.
+        // By default the package ends a session, alive or not, after some wake-ups without data.
         response_counter_limit: 2 ** 30,
       });
-      const port = new NativeClientPort(client, true);
-      client.init({});
-      prepare?.(client);
+      const port = new NativeClientPort(own, true);
+      own.init({});
+      prepare?.(own);
       return port;
     },
   };
+}
+
+function isClient(value: unknown): value is NativeZooKeeperClient {
+  return typeof (value as Partial<NativeZooKeeperClient> | null)?.aw_get === 'function';
+}
+
+function isLibrary(value: unknown): value is NativeLibrary {
+  return typeof value === 'function';
 }

@@ -36,6 +36,6 @@ export interface NodeZooKeeperClient {
   getChildren(path: string, callback: Callback<[readonly string[], NodeStat]>): void;
   getData(path: string, callback: Callback<[Buffer | undefined, NodeStat]>): void;
   getData(path: string, watcher: () => void, callback: Callback<[Buffer | undefined, NodeStat]>): void;
-  /** Credentials. */
+  /** Adds credentials. */
   addAuthInfo(scheme: string, auth: Buffer): void;
 }

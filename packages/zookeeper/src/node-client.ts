@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  type Children,
+  type ChildList,
   type ClientPort,
   type ClientState,
   errorOf,
@@ -13,12 +13,12 @@ import type { NodeClientError, NodeStat, NodeZooKeeperClient } from './node-clie
 
 const MODES: Readonly<Record<NodeKind, number>> = { persistent: 0, ephemeral: 1, 'ephemeral-sequential': 3 };
 const CONNECTION_LOSS = -4;
-/** How long the server may take to confirm the end of a session before the connection is torn down. */
+/** How long the server may take to confirm the end of a session before the connection is destroyed. */
 const CLOSE_MS = 500;
-/** A connection that was on its way when the client was closed is torn down for so long. */
+/** For how long a connection that was being made when the client was closed is destroyed. */
 const LINGER_MS = 2_000;
 
-/** `node-zookeeper-client` behind the port. */
+/** Implements the port with `node-zookeeper-client`. */
 export class NodeClientPort implements ClientPort {
   readonly #client: NodeZooKeeperClient;
   readonly #acl: readonly unknown[] | undefined;
@@ -26,11 +26,11 @@ export class NodeClientPort implements ClientPort {
   readonly hasChoice: boolean;
   readonly #listeners = new Set<() => void>();
   readonly #outstanding = new Set<(error: Error) => void>();
-  // The library says EXPIRED and then DISCONNECTED: what ended stays ended.
+  // The library reports EXPIRED and then DISCONNECTED: an ended session stays ended.
   #ended = false;
   #refused = false;
 
-  /** `own`: opened by us, so it may be torn down. */
+  /** `own` says that the backend opened the client, and may destroy its connection. */
   constructor(client: NodeZooKeeperClient, own: boolean, hasChoice: boolean, acl?: readonly unknown[]) {
     this.#client = client;
     this.#own = own;
@@ -38,7 +38,7 @@ export class NodeClientPort implements ClientPort {
     this.#acl = acl;
     client.on('expired', this.#endedByServer);
     client.on('authenticationFailed', this.#refusedByServer);
-    client.on('state', this.#tell);
+    client.on('state', this.#notify);
   }
 
   get state(): ClientState {
@@ -75,8 +75,8 @@ export class NodeClientPort implements ClientPort {
     return this.#call(`delete ${path}`, (done: Done<void>) => this.#client.remove(path, done));
   }
 
-  children(path: string): Promise<Children> {
-    return this.#call(`list the children of ${path}`, (done: Done<Children>) => {
+  children(path: string): Promise<ChildList> {
+    return this.#call(`list the children of ${path}`, (done: Done<ChildList>) => {
       this.#client.getChildren(path, (error, names, stat) => {
         if (error) done(error);
         else done(undefined, { names, cversion: stat.cversion, pzxid: stat.pzxid.readBigInt64BE() });
@@ -95,8 +95,8 @@ export class NodeClientPort implements ClientPort {
     });
   }
 
-  /** The library waits forever for a server that took the connection and says nothing. */
-  moveOn(): void {
+  /** Destroys the connection: the library waits forever for a server that accepts a connection and says nothing. */
+  tryNextServer(): void {
     if (this.#own) this.#socket()?.destroy();
   }
 
@@ -104,7 +104,7 @@ export class NodeClientPort implements ClientPort {
     this.#unlisten();
     if (!this.#own) return;
     const { state } = this;
-    // The library throws when it is closed before its first socket is made, in the next tick.
+    // The library makes its first socket in the next tick, and throws if it is closed before.
     for (let tries = 0; this.#socket() === undefined && tries < 100; tries += 1) await delay(1);
     this.#client.close();
     const socket = this.#socket();
@@ -118,14 +118,14 @@ export class NodeClientPort implements ClientPort {
       });
     }
     this.#socket()?.destroy();
-    // A connection may still be on its way; it would keep the process alive.
+    // A connection may still be in the making, and would keep the process alive.
     const reaper = setInterval(() => this.#socket()?.destroy(), 50).unref();
     setTimeout(() => clearInterval(reaper), LINGER_MS).unref();
   }
 
   readonly #endedByServer = (): void => {
     this.#ended = true;
-    this.#tell();
+    this.#notify();
   };
 
   readonly #refusedByServer = (): void => {
@@ -133,8 +133,8 @@ export class NodeClientPort implements ClientPort {
     this.#endedByServer();
   };
 
-  readonly #tell = (): void => {
-    // The library has called back what it knew to be unanswered; what is left it forgot.
+  readonly #notify = (): void => {
+    // The library has called back the requests that it knows; it has forgotten the others.
     if (this.state !== 'connected') {
       for (const reject of this.#outstanding) reject(errorOf(CONNECTION_LOSS, 'get an answer'));
       this.#outstanding.clear();
@@ -144,12 +144,12 @@ export class NodeClientPort implements ClientPort {
 
   #unlisten(): void {
     this.#listeners.clear();
-    this.#client.removeListener('state', this.#tell);
+    this.#client.removeListener('state', this.#notify);
     this.#client.removeListener('expired', this.#endedByServer);
     this.#client.removeListener('authenticationFailed', this.#refusedByServer);
   }
 
-  /** The library has no other way to end a connection that is silent. */
+  /** The socket of the connection: the library has no other way to end a silent one. */
   #socket(): Socket | undefined {
     return managerOf(this.#client)?.socket;
   }

@@ -1,76 +1,86 @@
-import { LockError } from '@locks/core';
+import {
+  invalidArgument,
+  matching,
+  MAX_TIMEOUT_MS,
+  milliseconds,
+  optional,
+  type OptionReader,
+  type OptionTable,
+  text,
+} from '@locks/core/backend';
 
 export interface CommonOptions {
   /**
-   * The node under which all locks are, made when missing.
+   * The node that all locks are under; the backend creates it if it is missing.
    * @defaultValue '/locks'
    */
   readonly path?: string;
   /**
-   * How long the node of a resource that nobody uses stays, in milliseconds.
+   * How long the node of an unused resource stays, in milliseconds.
    * @defaultValue 5 000
    */
   readonly tidyMs?: number;
   /**
-   * How long a call waits for a connection before it fails (and is repeated by core until `waitMs`), in milliseconds.
+   * How long a call waits for a connection before it fails, in milliseconds. Core repeats it until `waitMs`.
    * @defaultValue 5 000
    */
   readonly connectTimeoutMs?: number;
 }
 
 export interface ServerOptions<Client> {
-  /** The connect string: `host:port,host:port,…`, with a path behind it for a chroot. */
+  /** The connect string: `host:port,host:port,…`, followed by a path for a chroot. */
   readonly servers: string;
   /**
-   * How long the servers keep a session whose client is silent, in milliseconds: what the death of a holder costs. The
-   * servers have bounds of their own for it, usually 4 to 40 seconds.
+   * How long the servers keep a session whose client is silent, in milliseconds: the delay that the death of a holder
+   * causes. The servers have bounds of their own, usually 4 to 40 seconds.
    * @defaultValue 10 000
    */
   readonly sessionTimeoutMs?: number;
-  /** Called with each client that the backend opens, before it connects: for credentials. */
+  /** Called with each client that the backend opens, before it connects, for example to add credentials. */
   readonly prepare?: (client: Client) => void;
 }
 
-const DEFAULT_SESSION_MS = 10_000;
-const SHORTEST_SESSION_MS = 100;
-const LONGEST_MS = 2 ** 31 - 1;
+export const DEFAULT_SESSION_MS = 10_000;
 
-export interface ResolvedOptions {
+export interface CheckedZookeeperOptions {
   readonly path: string;
   readonly tidyMs: number;
   readonly connectTimeoutMs: number;
 }
 
-/** @throws LockError `LOCK_INVALID_ARGUMENT` */
-export function resolveOptions(options: CommonOptions): ResolvedOptions {
-  const { path = '/locks', tidyMs = 5_000, connectTimeoutMs = 5_000 } = options;
-  const legal = typeof path === 'string' && /^(\/[^/\0]+)+$/.test(path) && !/\/\.{1,2}(\/|$)/.test(path);
-  if (!legal) throw mustBe('path', 'a path of a node, like "/locks", and not "/"', path);
-  return {
-    path,
-    tidyMs: checkMs('tidyMs', tidyMs, 10),
-    connectTimeoutMs: checkMs('connectTimeoutMs', connectTimeoutMs, 1),
-  };
+export const COMMON_TABLE = {
+  path: optional(
+    text('a path of a node, like "/locks", and not "/"', /^(?!.*\/\.{1,2}(\/|$))(\/[^/\0]+)+$/s),
+    '/locks',
+  ),
+  tidyMs: optional(wholeMilliseconds(10), 5_000),
+  connectTimeoutMs: optional(wholeMilliseconds(1), 5_000),
+} satisfies OptionTable<CommonOptions>;
+
+/** The options of the clients that the backend opens: none of them can be combined with `client`. */
+export const SERVER_TABLE = {
+  servers: optional(text('a connect string, like "zk1:2181,zk2:2181,zk3:2181"', /^[^\s/]+(\/\S*)?$/)),
+  sessionTimeoutMs: optional(wholeMilliseconds(100)),
+  prepare: optional(matching('a function', (value) => typeof value === 'function')),
+} satisfies OptionTable<ServerOptions<never>>;
+
+/**
+ * Checks that either a client or the servers are given.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ */
+export function checkSource(caller: string, options: object): void {
+  const given = options as Readonly<Record<string, unknown>>;
+  const names = ['client', ...Object.keys(SERVER_TABLE)].filter((name) => given[name] !== undefined);
+  if (!names.includes('client') && !names.includes('servers'))
+    throw invalidArgument(`${caller} takes either servers or client, and neither was given.`);
+  if (names.includes('client') && names.length > 1)
+    throw invalidArgument(
+      `${caller}: ${names[1]} cannot be combined with client: it is for clients that the backend opens.`,
+    );
 }
 
-/** @throws LockError `LOCK_INVALID_ARGUMENT` */
-export function checkServers(servers: unknown): string {
-  if (typeof servers === 'string' && /^[^\s/]+(\/\S*)?$/.test(servers)) return servers;
-  throw mustBe('servers', 'a connect string, like "zk1:2181,zk2:2181,zk3:2181"', servers);
-}
-
-/** @throws LockError `LOCK_INVALID_ARGUMENT` */
-export function checkSessionTimeout(ms: unknown = DEFAULT_SESSION_MS): number {
-  return checkMs('sessionTimeoutMs', ms, SHORTEST_SESSION_MS);
-}
-
-function checkMs(name: string, value: unknown, least: number): number {
-  if (typeof value === 'number' && Number.isFinite(value) && value >= least && value <= LONGEST_MS)
-    return Math.ceil(value);
-  throw mustBe(name, `a number of milliseconds from ${least} to ${LONGEST_MS}`, value);
-}
-
-export function mustBe(name: string, what: string, value: unknown): LockError {
-  const given = typeof value === 'string' ? JSON.stringify(value) : String(value);
-  return new LockError('LOCK_INVALID_ARGUMENT', `${name} must be ${what}, not ${given}.`);
+function wholeMilliseconds(least: number): OptionReader<number> {
+  const read = milliseconds(least, MAX_TIMEOUT_MS);
+  return (value, what) => Math.ceil(read(value, what));
 }

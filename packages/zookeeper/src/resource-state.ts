@@ -1,16 +1,23 @@
-import type { Holder, ResourceState, Waiter } from '@locks/core';
-import { hasCode, type NodeContent } from './client-port.ts';
-import { modeOf, type SeatName } from './names.ts';
-import { decodeSeat } from './seat-data.ts';
-import type { Session } from './session.ts';
+import type { Holder, InspectOptions, ResourceState, Waiter } from '@locks/core';
+import type { NodeContent } from './client-port.ts';
+import { modeOf, type LockNode } from './node-names.ts';
+import { decodeNodeData } from './lock-node-data.ts';
+import type { ZookeeperSession } from './zookeeper-session.ts';
 
-/** Who holds a resource and who waits for it, as of now, whichever server answers. */
-export async function stateOf(session: Session, resource: string, parent: string): Promise<ResourceState> {
-  const [, line] = await Promise.all([session.barrier(), session.line(parent)]);
-  const { holders, waiters } = line;
+/** The holders and waiters of a resource, up to date whichever server answers. */
+export async function stateOf(
+  session: ZookeeperSession,
+  resource: string,
+  parent: string,
+  options?: InspectOptions,
+): Promise<ResourceState> {
+  const [, queue] = await Promise.all([session.barrier(), session.queue(parent)]);
+  const { holders } = queue;
+  // Each of them costs a request.
+  const waiters = options?.waiters === false ? [] : queue.waiters;
   const [held, waiting] = await Promise.all([
-    Promise.all(holders.map((seat) => holderAt(session, parent, seat))),
-    Promise.all(waiters.map((seat) => waiterAt(session, parent, seat))),
+    Promise.all(holders.map((node) => holderAt(session, parent, node))),
+    Promise.all(waiters.map((node) => waiterAt(session, parent, node))),
   ]);
   return {
     resource,
@@ -19,46 +26,41 @@ export async function stateOf(session: Session, resource: string, parent: string
   };
 }
 
-/** `undefined`: gone meanwhile. */
+/** Returns `undefined` if the node is gone. */
 export async function holderAt(
-  session: Session,
+  session: ZookeeperSession,
   parent: string,
-  seat: SeatName,
+  node: LockNode,
 ): Promise<Holder | undefined> {
-  const content = await contentOf(session, `${parent}/${seat.name}`);
+  const content = await session.read(`${parent}/${node.name}`);
   if (content === undefined) return undefined;
-  const { label, token } = decodeSeat(content);
+  const { label, token } = decodeNodeData(content);
   return {
-    acquisitionId: seat.acquisitionId,
-    mode: modeOf(seat.seat),
+    acquisitionId: node.acquisitionId,
+    mode: modeOf(node.kind),
     ...(label !== undefined && { label }),
     fencingToken: token,
     heldForMs: ageOf(content),
   };
 }
 
-async function waiterAt(session: Session, parent: string, seat: SeatName): Promise<Waiter | undefined> {
-  const content = await contentOf(session, `${parent}/${seat.name}`);
+async function waiterAt(
+  session: ZookeeperSession,
+  parent: string,
+  node: LockNode,
+): Promise<Waiter | undefined> {
+  const content = await session.read(`${parent}/${node.name}`);
   if (content === undefined) return undefined;
-  const { label } = decodeSeat(content);
+  const { label } = decodeNodeData(content);
   return {
-    acquisitionId: seat.acquisitionId,
-    mode: modeOf(seat.seat),
+    acquisitionId: node.acquisitionId,
+    mode: modeOf(node.kind),
     ...(label !== undefined && { label }),
     waitingForMs: ageOf(content),
   };
 }
 
-async function contentOf(session: Session, path: string): Promise<NodeContent | undefined> {
-  try {
-    return await session.ask(() => session.port.read(path));
-  } catch (error) {
-    if (hasCode(error, 'NO_NODE')) return undefined;
-    throw error;
-  }
-}
-
-/** As far as the clocks of client and server agree: for operators only. */
+/** The age of a node by the clocks of client and server: for operators only. */
 function ageOf({ createdAt }: NodeContent): number {
   return Math.max(0, Date.now() - createdAt);
 }

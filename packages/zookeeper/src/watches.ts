@@ -1,11 +1,11 @@
-import { type ClientPort, hasCode, type NodeContent } from './client-port.ts';
+import { type ClientPort, hasCode, ifPresent, type NodeContent } from './client-port.ts';
 
 interface Watched {
   readonly callbacks: Set<() => void>;
   readonly content: Promise<NodeContent | undefined>;
 }
 
-/** One watch of the server for each node, however many in this process look at it. */
+/** One watch of the server for each node, however many callbacks this process has for it. */
 export class Watches {
   readonly #active = new Map<string, Watched>();
   readonly #read: ClientPort['read'];
@@ -14,14 +14,14 @@ export class Watches {
     this.#read = read;
   }
 
-  /** For tests and figures. */
+  /** The number of watched nodes, for tests and statistics. */
   get size(): number {
     return this.#active.size;
   }
 
   /**
-   * Calls `changed` once, after the next change of the node. Gives the node's content as it was when the watch was
-   * set, or `undefined` where there is none and so nothing to watch.
+   * Calls `changed` once, after the next change of the node. Returns the content of the node when the watch was set, or
+   * `undefined` if there is no node, and so no watch.
    */
   async add(path: string, changed: () => void): Promise<NodeContent | undefined> {
     let watched = this.#active.get(path);
@@ -37,27 +37,24 @@ export class Watches {
     this.#active.get(path)?.callbacks.delete(changed);
   }
 
-  /** After a reconnect: a change may have been missed. Asks for each node, and lets those who watch it look again. */
+  /** Reads each node after a reconnect, since a deletion may have been missed, and calls back for missing nodes. */
   async verify(): Promise<void> {
     await Promise.all(
       [...this.#active.keys()].map(async (path) => {
-        try {
-          await this.#read(path);
-        } catch (error) {
-          if (hasCode(error, 'NO_NODE')) this.#fire(path);
-        }
+        const content = await ifPresent(this.#read(path)).catch(() => 'unknown');
+        if (content === undefined) this.#fire(path);
       }),
     );
   }
 
-  /** The session ended: all are called, nothing is watched any more. */
+  /** Calls all callbacks at the end of the session. */
   end(): void {
     for (const path of [...this.#active.keys()]) this.#fire(path);
   }
 
   async #set(path: string): Promise<NodeContent | undefined> {
     try {
-      // Of a read, not of an existence: the server would keep that of a node that never comes back.
+      // A watch of a read, since the server would keep an existence watch for a node that never comes back.
       return await this.#read(path, () => this.#fire(path));
     } catch (error) {
       this.#active.delete(path);

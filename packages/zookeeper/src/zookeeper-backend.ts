@@ -4,41 +4,48 @@ import type {
   Call,
   Grant,
   Holder,
+  InspectOptions,
   LockBackend,
   LossReason,
   RenewItem,
   ResourceState,
   Standing,
 } from '@locks/core';
+import { refuseAfterClose, TurnWait } from '@locks/core/backend';
 import { capabilities, type ZooKeeperCapabilities } from './capabilities.ts';
 import { hasCode } from './client-port.ts';
-import type { Line } from './line.ts';
-import type { ResolvedOptions } from './options.ts';
-import { Parents } from './parents.ts';
-import { Place } from './place.ts';
+import type { ZookeeperQueue } from './zookeeper-queue.ts';
+import type { CheckedZookeeperOptions } from './options.ts';
+import { ResourceNodes } from './resource-nodes.ts';
+import { Contender } from './contender.ts';
 import { holderAt, stateOf } from './resource-state.ts';
-import { expired, type Session } from './session.ts';
-import { type ClientSource, Sessions } from './sessions.ts';
+import { expired, type ZookeeperSession } from './zookeeper-session.ts';
+import { type ZookeeperClientSource, ZookeeperSessions } from './zookeeper-sessions.ts';
 
-/** A hold that is over sooner never asks for the watch of its own node. */
-const GUARD_AFTER_MS = 20;
+/** A hold that ends sooner needs no watch of its own node. */
+const WATCH_AFTER_MS = 20;
 
 export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name: string;
   readonly capabilities = { ...capabilities };
-  readonly #sessions: Sessions;
-  readonly #parents: Parents;
-  /** Granted, and not watched yet. */
-  #unguarded: Place[] = [];
-  #guard: NodeJS.Timeout | undefined;
-  /** Attempts under way, by acquisition id. */
+  readonly #sessions: ZookeeperSessions<Contender>;
+  readonly #resourceNodes: ResourceNodes;
+  /** The holders whose own nodes are not watched yet. */
+  #unwatched: Contender[] = [];
+  #watchTimer: NodeJS.Timeout | undefined;
+  /** The attempts under way, by acquisition id. */
   readonly #attempting = new Map<string, { abandoned: boolean }>();
 
-  constructor(name: string, source: ClientSource, { path, tidyMs, connectTimeoutMs }: ResolvedOptions) {
+  constructor(
+    name: string,
+    source: ZookeeperClientSource,
+    { path, tidyMs, connectTimeoutMs }: CheckedZookeeperOptions,
+  ) {
     this.name = name;
-    this.#sessions = new Sessions(source, connectTimeoutMs);
-    this.#parents = new Parents(path, tidyMs, () => this.#sessions.live);
+    this.#sessions = new ZookeeperSessions(source, connectTimeoutMs);
+    this.#resourceNodes = new ResourceNodes(path, tidyMs, () => this.#sessions.live);
+    refuseAfterClose(this);
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
@@ -59,44 +66,44 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   ): Promise<Attempt> {
     for (;;) {
       const session = await this.#sessions.current(call);
-      const place = await this.#placeOf(request, session);
-      // Given up before there was a place in line to give up (docs/spec.md §2.2).
-      if (attempting.abandoned && place.seat === undefined) {
-        place.gone();
+      const contender = await this.#contenderFor(request, session);
+      // The acquisition was abandoned before it had a contender that the abandon could end (docs/spec.md §2.2).
+      if (attempting.abandoned && contender.node === undefined) {
+        contender.gone();
         return { status: 'contended' };
       }
       const countedFrom = call.now();
-      const line = await place.lookUp();
+      const queue = await contender.readQueue();
       if (session.ended) throw expired();
-      // Abandoned while it was under way, or deleted by an administrator.
-      if (place.doomed) return { status: 'contended' };
-      if (line === undefined) continue;
-      const granted = await this.#judge(place, line, session, countedFrom);
+      // The acquisition was abandoned meanwhile, or an administrator deleted its node.
+      if (contender.abandoned) return { status: 'contended' };
+      if (queue === undefined) continue;
+      const granted = await this.#grantIfFirst(contender, queue, session, countedFrom);
       if (granted !== undefined) return { status: 'granted', grant: granted };
-      if (place.seat === undefined) continue;
-      if (!enqueue) await place.leave();
+      if (contender.node === undefined) continue;
+      if (!enqueue) await contender.leave();
       return { status: 'contended' };
     }
   }
 
   async awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
     const session = this.#sessions.live;
-    const place = session?.places.get(request.acquisitionId);
-    if (session === undefined || place === undefined) return undefined;
-    // A token is needed only when the turn comes: it is asked for while there is time.
-    const token = place.learnToken();
+    const contender = session?.contenders.get(request.acquisitionId);
+    if (session === undefined || contender === undefined) return undefined;
+    // The token is needed when the turn comes, and is read during the wait.
+    const token = contender.fetchToken();
     token.catch(() => undefined);
-    while (place.blocker !== undefined && !place.doomed) {
-      const path = `${place.parent}/${place.blocker.name}`;
-      const changed = await changeOf(session, path, call);
-      // Told as a failure: until there is another session nothing is known of the resource.
+    while (contender.blocker !== undefined && !contender.abandoned) {
+      const path = `${contender.parent}/${contender.blocker.name}`;
+      const changed = await nodeChanged(session, path, call);
+      // Reported as an error: nothing is known of the resource until there is another session.
       if (session.ended) throw expired();
-      if (!changed || place.doomed) return undefined;
+      if (!changed || contender.abandoned) return undefined;
       const countedFrom = call.now();
-      const line = await place.lookUp();
-      if (line === undefined) return undefined;
+      const queue = await contender.readQueue();
+      if (queue === undefined) return undefined;
       await token;
-      const granted = await this.#judge(place, line, session, countedFrom);
+      const granted = await this.#grantIfFirst(contender, queue, session, countedFrom);
       if (granted !== undefined) return granted;
     }
     return undefined;
@@ -105,9 +112,9 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   async abandon(request: AcquireRequest): Promise<void> {
     const attempting = this.#attempting.get(request.acquisitionId);
     if (attempting !== undefined) attempting.abandoned = true;
-    const place = this.#placeOfGrant(request);
-    if (place === undefined) await this.#removeStranger(request);
-    else await place.leave();
+    const contender = this.#contenderOf(request);
+    if (contender === undefined) await this.#deleteUnknown(request);
+    else await contender.leave();
   }
 
   renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
@@ -115,28 +122,32 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   }
 
   async release({ request }: Grant): Promise<'released' | 'not-held' | 'unknown'> {
-    const place = this.#placeOfGrant(request);
-    if (place === undefined) return (await this.#removeStranger(request)) ? 'released' : 'not-held';
-    if (await place.leave()) return 'released';
-    return place.leftBefore ? 'unknown' : 'not-held';
+    const contender = this.#contenderOf(request);
+    if (contender === undefined) return (await this.#deleteUnknown(request)) ? 'released' : 'not-held';
+    if (await contender.leave()) return 'released';
+    return contender.wasLeftBefore ? 'unknown' : 'not-held';
   }
 
   async downgrade(grant: Grant): Promise<Standing> {
-    const place = this.#placeOfGrant(grant.request);
-    return (await place?.downgrade()) ? { status: 'held' } : lossOf(grant);
+    const contender = this.#contenderOf(grant.request);
+    return (await contender?.downgrade()) ? { status: 'held' } : lossOf(grant);
   }
 
-  async inspect(resource: string, call: Call): Promise<ResourceState> {
+  async inspect(resource: string, call: Call, options?: InspectOptions): Promise<ResourceState> {
     const session = await this.#sessions.current(call);
-    return await stateOf(session, resource, this.#parents.pathOf(resource));
+    return await stateOf(session, resource, this.#resourceNodes.pathOf(resource), options);
+  }
+
+  async ping(call: Call): Promise<void> {
+    await (await this.#sessions.current(call)).barrier();
   }
 
   async *list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
     const session = await this.#sessions.current(call);
     await session.barrier();
-    for (const resource of await this.#parents.resources(session)) {
+    for (const resource of await this.#resourceNodes.resources(session)) {
       if (!resource.startsWith(prefix)) continue;
-      const state = await stateOf(session, resource, this.#parents.pathOf(resource));
+      const state = await stateOf(session, resource, this.#resourceNodes.pathOf(resource));
       if (state.holders.length + state.waiters.length > 0) yield state;
     }
   }
@@ -147,16 +158,16 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     call: Call,
   ): Promise<readonly Holder[]> {
     const session = await this.#sessions.current(call);
-    const parent = this.#parents.pathOf(resource);
-    const [, { holders }] = await Promise.all([session.barrier(), session.line(parent)]);
+    const parent = this.#resourceNodes.pathOf(resource);
+    const [, { holders }] = await Promise.all([session.barrier(), session.queue(parent)]);
     const meant = holders.filter(
       ({ acquisitionId }) => expectedId === undefined || acquisitionId === expectedId,
     );
     const ended = await Promise.all(
-      meant.map(async (seat) => {
+      meant.map(async (node) => {
         const [holder, removed] = await Promise.all([
-          holderAt(session, parent, seat),
-          session.remove(`${parent}/${seat.name}`),
+          holderAt(session, parent, node),
+          session.remove(`${parent}/${node.name}`),
         ]);
         return removed ? holder : undefined;
       }),
@@ -169,92 +180,98 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#guard);
-    await this.#parents.close();
+    clearTimeout(this.#watchTimer);
+    await this.#resourceNodes.close();
     await this.#sessions.close();
   }
 
-  async #placeOf(request: AcquireRequest, session: Session): Promise<Place> {
+  async #contenderFor(request: AcquireRequest, session: ZookeeperSession<Contender>): Promise<Contender> {
     const { acquisitionId } = request;
-    const known = session.places.get(acquisitionId);
+    const known = session.contenders.get(acquisitionId);
     if (known !== undefined) return known;
-    const parent = session.graves.get(acquisitionId);
-    // It had a node before the session was taken for lost, and the session lived on.
-    if (parent !== undefined) await session.bury(acquisitionId, parent);
-    const place = new Place(request, session, this.#parents);
-    session.places.set(acquisitionId, place);
-    return place;
+    const parent = session.pendingDeletes.get(acquisitionId);
+    // The acquisition left a node when its session was considered lost, and the session lived on.
+    if (parent !== undefined) await session.deleteNodes(acquisitionId, parent);
+    const contender = new Contender(request, session, this.#resourceNodes);
+    session.contenders.set(acquisitionId, contender);
+    return contender;
   }
 
-  /** The grant, or `undefined` and the place knows what to wait for. */
-  async #judge(place: Place, line: Line, session: Session, countedFrom: number): Promise<Grant | undefined> {
-    const { seat } = place;
-    if (seat === undefined) return undefined;
-    const own = line.seats.find(({ name }) => name === seat.name);
+  /** Returns the grant, or `undefined` after setting the contender's blocker. */
+  async #grantIfFirst(
+    contender: Contender,
+    queue: ZookeeperQueue,
+    session: ZookeeperSession<Contender>,
+    countedFrom: number,
+  ): Promise<Grant | undefined> {
+    const { node } = contender;
+    if (node === undefined) return undefined;
+    const own = queue.nodes.find(({ name }) => name === node.name);
     if (own === undefined) return undefined;
-    place.blocker = line.blockerOf(own);
-    if (place.blocker !== undefined) return undefined;
-    const token = place.token ?? (await place.learnToken());
-    if (token === undefined || place.doomed || session.ended) return undefined;
-    place.granted = true;
-    this.#guardLater(place);
-    const { request, lost } = place;
+    contender.blocker = queue.blockerOf(own);
+    if (contender.blocker !== undefined) return undefined;
+    const token = contender.token ?? (await contender.fetchToken());
+    if (token === undefined || contender.abandoned || session.ended) return undefined;
+    contender.granted = true;
+    this.#watchLater(contender);
+    const { request, lost } = contender;
     return { request, fencingToken: token, countedFrom, session: session.tenure, lost: lost.signal };
   }
 
-  #placeOfGrant({ acquisitionId }: AcquireRequest): Place | undefined {
-    return this.#sessions.live?.places.get(acquisitionId);
+  #contenderOf({ acquisitionId }: AcquireRequest): Contender | undefined {
+    return this.#sessions.live?.contenders.get(acquisitionId);
   }
 
-  /** An id that this session does not know may still have a node, made by another. */
-  async #removeStranger({ acquisitionId, resource }: AcquireRequest): Promise<boolean> {
-    return (await this.#sessions.live?.bury(acquisitionId, this.#parents.pathOf(resource))) ?? false;
+  /** Deletes the node of an id that this session does not know: another one may have created it. */
+  async #deleteUnknown({ acquisitionId, resource }: AcquireRequest): Promise<boolean> {
+    return (
+      (await this.#sessions.live?.deleteNodes(acquisitionId, this.#resourceNodes.pathOf(resource))) ?? false
+    );
   }
 
-  /** Known without a request: the session is probed, and the node is watched. */
+  /** The standing of a hold, known without a request: the session is probed, and the node is watched. */
   async #standing(grant: Grant): Promise<Standing> {
-    const place = this.#placeOfGrant(grant.request);
-    if (place === undefined) return lossOf(grant);
+    const contender = this.#contenderOf(grant.request);
+    if (contender === undefined) return lossOf(grant);
     try {
-      if (!place.guarded) await place.guard();
+      if (!contender.isWatched) await contender.watchOwnNode();
     } catch (error) {
       return { status: 'unknown', error };
     }
-    return place.lost.signal.aborted ? lossOf(grant) : { status: 'held' };
+    return contender.lost.signal.aborted ? lossOf(grant) : { status: 'held' };
   }
 
-  #guardLater(place: Place): void {
-    this.#unguarded.push(place);
-    this.#guard ??= setTimeout(() => {
-      this.#guard = undefined;
-      for (const granted of this.#unguarded.splice(0)) granted.guard().catch(() => undefined);
-    }, GUARD_AFTER_MS).unref();
+  #watchLater(contender: Contender): void {
+    this.#unwatched.push(contender);
+    this.#watchTimer ??= setTimeout(() => {
+      this.#watchTimer = undefined;
+      for (const granted of this.#unwatched.splice(0)) granted.watchOwnNode().catch(() => undefined);
+    }, WATCH_AFTER_MS).unref();
   }
 }
 
 function lossOf({ lost, session }: Grant): Standing {
   const expired = session !== undefined && session.validUntil() === Number.NEGATIVE_INFINITY;
-  const told = lost?.reason as LossReason | undefined;
-  return { status: 'lost', reason: told ?? (expired ? 'session-lost' : 'force-released') };
+  const reported = lost?.reason as LossReason | undefined;
+  return { status: 'lost', reason: reported ?? (expired ? 'session-lost' : 'force-released') };
 }
 
-/** Whether the node changed, rather than the call ended. */
-async function changeOf(session: Session, path: string, call: Call): Promise<boolean> {
-  const { signal } = call;
-  let change: (changed: boolean) => void = () => {};
-  const settled = new Promise<boolean>((resolve) => (change = resolve));
-  const changed = (): void => change(true);
-  const stop = (): void => change(false);
-  const left = Math.max(0, call.deadline - call.now());
-  const limit = signal === undefined && Number.isFinite(left) ? setTimeout(stop, left) : undefined;
-  signal?.addEventListener('abort', stop, { once: true });
+/** Waits until a node changes; `false` if the call ended before. */
+async function nodeChanged(session: ZookeeperSession, path: string, call: Call): Promise<boolean> {
+  const wait = new TurnWait();
+  let isChanged = false;
+  const changed = (): void => {
+    isChanged = true;
+    wait.end();
+  };
+  const ended = wait.begin(call);
+  if (wait.call === undefined) return false;
   try {
-    if (signal?.aborted) return false;
     if ((await session.watches.add(path, changed)) === undefined) return true;
-    return await settled;
+    await ended;
+    return isChanged;
   } finally {
-    clearTimeout(limit);
-    signal?.removeEventListener('abort', stop);
+    wait.end();
     session.watches.drop(path, changed);
   }
 }

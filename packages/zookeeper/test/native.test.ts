@@ -1,14 +1,14 @@
 import { isLockError } from '@locks/core';
 import { expect, expectTypeOf, test } from 'vitest';
-// Its types only: it is not compiled here.
+// Only the types: the package is not compiled here.
 import type ZooKeeper from 'zookeeper';
 import { type NativeBackendOptions, type NativeLibrary, zookeeperBackend } from '../src/native.ts';
 
-test('the class of the package is what the option library takes', () => {
+test('the option library takes the class of the package', () => {
   expectTypeOf<typeof ZooKeeper>().toExtend<NativeLibrary>();
 });
 
-test('bad options are refused at once, by their name', () => {
+test('bad options are refused at once, and the message names them', () => {
   const servers = '127.0.0.1:1';
   const library = class {} as unknown as NativeLibrary;
   const bad: readonly [string, unknown][] = [

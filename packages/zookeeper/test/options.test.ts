@@ -5,7 +5,7 @@ import { zookeeperBackend, type ZooKeeperBackendOptions } from '../src/index.ts'
 
 const servers = '127.0.0.1:1';
 
-test('bad options are refused at once, by their name', () => {
+test('bad options are refused at once, and the message names them', () => {
   const bad: readonly [string, unknown][] = [
     ['servers', {}],
     ['servers', { servers: '' }],
@@ -34,7 +34,7 @@ test('bad options are refused at once, by their name', () => {
   }
 });
 
-test('building and closing a backend opens nothing', async () => {
+test('building and closing a backend opens no client', async () => {
   const backend = zookeeperBackend({ servers, prepare: () => expect.fail('it opened a client') });
   await backend.close();
 });

@@ -18,7 +18,7 @@ function locksAt(path = '/locks') {
   return createLocks(zookeeperBackend({ servers: server.address, path }));
 }
 
-test('a token is the same for its holder and for whoever inspects, also where many come at once', async () => {
+test('a holder and an inspector see the same token, even among many acquisitions at once', async () => {
   const [holders, others] = [locksAt(), locksAt()];
   const tokens: bigint[] = [];
   await Promise.all(
@@ -35,7 +35,7 @@ test('a token is the same for its holder and for whoever inspects, also where ma
   await Promise.all([holders.close(), others.close()]);
 });
 
-test('a deep path is made; the same one through a chroot is the same, another is another', async () => {
+test('a deep path is created; a chroot to the same path shares its locks, another path does not', async () => {
   const deep = locksAt('/apps/shop/locks');
   const lease = await deep.lock('same').acquire();
   const chroot = createLocks(zookeeperBackend({ servers: `${server.address}/apps`, path: '/shop/locks' }));
@@ -49,7 +49,7 @@ test('a deep path is made; the same one through a chroot is the same, another is
   await Promise.all([deep, chroot, other].map((locks) => locks.close()));
 });
 
-test('with credentials and an access control list, strangers are kept out', async () => {
+test('an access control list keeps out clients without credentials', async () => {
   const { ACL, Id, Permission } = createRequire(import.meta.url)('node-zookeeper-client') as {
     ACL: new (permission: number, id: unknown) => unknown;
     Id: new (scheme: string, id: string) => unknown;
@@ -74,7 +74,7 @@ test('with credentials and an access control list, strangers are kept out', asyn
   await Promise.all([owned.close(), stranger.close()]);
 });
 
-test('close() in every state of the connection ends, and leaves nothing that keeps the process alive', async () => {
+test('close() ends in every state of the connection', async () => {
   const unreachable = createLocks(zookeeperBackend({ servers: '127.0.0.1:1', connectTimeoutMs: 200 }));
   const fails = unreachable.lock('x').acquire({ waitMs: 50 });
   await expect(fails).rejects.toMatchObject({ code: 'LOCK_BACKEND' });

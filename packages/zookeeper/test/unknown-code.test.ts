@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { zookeeperBackend } from '../src/index.ts';
 
 const NO_NODE = -101;
-/** Not among those that node-zookeeper-client knows. */
+/** A code that node-zookeeper-client does not know. */
 const UNKNOWN_SESSION = -12;
-/** A reply without a body: its length, xid, zxid and error code. */
+/** The size of a reply without a body: its length, xid, zxid and error code. */
 const BARE_REPLY = 20;
 
 let server: ZooKeeperServer;
@@ -21,7 +21,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-test('an error code that the library does not know costs a connection, and not the process', async () => {
+test('an error code that the library does not know ends the connection, and not the process', async () => {
   let changed = 0;
   const proxy = createServer((client) => {
     const onward = connect(server.port, server.host);
@@ -29,7 +29,7 @@ test('an error code that the library does not know costs a connection, and not t
     onward.on('error', () => client.destroy()).on('close', () => client.destroy());
     client.pipe(onward);
     onward.on('data', (chunk: Buffer) => {
-      // The answer to the first probe: there is no such node.
+      // The answer to the first probe says that there is no such node.
       if (changed === 0 && chunk.length === BARE_REPLY && chunk.readInt32BE(16) === NO_NODE) {
         chunk.writeInt32BE(UNKNOWN_SESSION, 16);
         changed += 1;

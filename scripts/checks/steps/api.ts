@@ -19,7 +19,7 @@ interface EntryPoint {
   readonly typesFile: string;
 }
 
-// Remarks stand in the report itself, where a review sees a new one.
+// Remarks are written into the report, where a reviewer sees a new one.
 const inReport = { logLevel: 'warning' as ExtractorLogLevel, addToApiReportFile: true };
 
 /** The public interface of every entry point, in `etc/api/`: a change of it is seen in review. */
@@ -43,7 +43,7 @@ export const apiStep: Step = {
   },
 };
 
-/** Writes all reports anew, and gives what is wrong with the interfaces themselves. */
+/** Writes all reports anew, and returns the problems of the interfaces themselves. */
 export function updateReports(): string[] {
   rmSync(reportFolder, { recursive: true, force: true });
   return entryPoints().flatMap((entry) => problemOfReport(entry, true) ?? []);
@@ -52,9 +52,10 @@ export function updateReports(): string[] {
 function entryPoints(): EntryPoint[] {
   return publishedPackages.flatMap((one) =>
     Object.entries(one.manifest.exports ?? {}).flatMap(([path, target]) => {
-      if (typeof target === 'string' || !target.types) return [];
+      if (typeof target === 'string') return [];
       const name = [one.shortName, ...path.split('/').slice(1)].join('.');
-      return [{ package: one, reportFile: `${name}.api.md`, typesFile: join(one.folder, target.types) }];
+      const typesFile = join(one.folder, target.default.replace(/\.js$/, '.d.ts'));
+      return [{ package: one, reportFile: `${name}.api.md`, typesFile }];
     }),
   );
 }
@@ -69,10 +70,10 @@ function problemOfReport(entry: EntryPoint, update: boolean): string | undefined
     compilerState: CompilerState.create(config),
     messageCallback: (message: ExtractorMessage) => {
       message.handled = true;
-      const told =
+      const isProblem =
         message.logLevel === ExtractorLogLevel.Error || message.logLevel === ExtractorLogLevel.Warning;
-      // A report that differs is told below, with the difference.
-      if (told && !message.messageId.startsWith('console-api-report')) problems.push(message.text);
+      // A report that differs is a problem below, with its difference.
+      if (isProblem && !message.messageId.startsWith('console-api-report')) problems.push(message.text);
     },
   });
   if (problems.length > 0) return problems.join('\n');
@@ -119,7 +120,7 @@ function configOf({ package: { folder }, reportFile, typesFile }: EntryPoint): E
       messages: {
         extractorMessageReporting: {
           default: inReport,
-          // The packages are one product: everything exported is public, without a tag on each.
+          // The packages are one product: every export is public, without a tag on each.
           'ae-missing-release-tag': { logLevel: 'none' as ExtractorLogLevel },
           'ae-undocumented': { logLevel: 'none' as ExtractorLogLevel },
         },

@@ -16,7 +16,7 @@ export const changesetStep: Step = {
   async run() {
     const announced = announcedPackages();
     const checks = publishedPackages
-      // Never released: the first release needs a word as well.
+      // A package that was never released needs a changeset for its first release.
       .filter(({ manifest }) => manifest.version === '0.0.0')
       .map(({ manifest: { name } }) => ({
         name,
@@ -46,7 +46,7 @@ function announcedPackages(): Set<string> {
   );
 }
 
-/** Where this branch left the main one; `undefined` on the main branch itself and where git cannot tell. */
+/** Where this branch left the main one; `undefined` on the main branch itself and where git does not know. */
 async function branchingPoint(): Promise<string | undefined> {
   const head = await runCommand('git', ['rev-parse', 'HEAD']);
   for (const branch of baseBranches) {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { runCommand } from '../command.ts';
+import { compilerPath } from '../compilers.ts';
 import { consumerFolder } from '../consumer-folder.ts';
 import { nodesOfUsers } from '../nodes.ts';
 import type { Step } from '../step.ts';
@@ -9,7 +9,9 @@ import { resultOf } from '../step.ts';
 
 const expected = { secondWasRefused: true, tokenRose: true, timeoutIsTold: true, modulesWithoutExports: [] };
 const compilers = ['typescript-5.4', 'typescript-5.9', 'typescript'];
-const resolutions = ['nodenext', 'bundler'] as const;
+const resolutions = ['node16', 'nodenext', 'bundler'] as const;
+/** CommonJS files, whose imports `module: node16` refuses where a package has ES modules only. */
+const files = ['use.ts', 'use-commonjs.cts'];
 
 /** The packed packages in an application outside of the workspace. */
 export const consumerSteps: readonly Step[] = [
@@ -34,7 +36,7 @@ export const consumerSteps: readonly Step[] = [
   },
   {
     name: 'consumers:types',
-    about: 'the packed packages compile under --strict with older TypeScript, nodenext and bundler',
+    about: 'the packed packages compile under --strict with older TypeScript, node16, nodenext and bundler',
     kind: 'static',
     async run() {
       const folder = await consumerFolder();
@@ -59,24 +61,24 @@ async function problemOfUse(node: string, folder: string, file: string): Promise
   return stdout.trim() === JSON.stringify(expected) ? undefined : `printed ${stdout.trim()}`;
 }
 
-async function problemOfTypes(compiler: string, folder: string, resolution: 'nodenext' | 'bundler') {
+async function problemOfTypes(compiler: string, folder: string, resolution: (typeof resolutions)[number]) {
   const config = join(folder, `tsconfig.${compiler}.${resolution}.json`);
   const compilerOptions = {
     target: 'es2022',
     lib: ['es2022', 'esnext.disposable'],
-    module: resolution === 'nodenext' ? 'nodenext' : 'esnext',
+    module: resolution === 'bundler' ? 'esnext' : resolution,
     moduleResolution: resolution,
     types: ['node'],
     strict: true,
     exactOptionalPropertyTypes: true,
     noEmit: true,
   };
-  writeFileSync(config, JSON.stringify({ compilerOptions, files: ['use.ts'] }));
-  const { ok, output } = await runCommand(process.execPath, [tscOf(compiler), '-p', config], { cwd: folder });
+  writeFileSync(
+    config,
+    JSON.stringify({ compilerOptions, files: resolution === 'bundler' ? ['use.ts'] : files }),
+  );
+  const { ok, output } = await runCommand(process.execPath, [compilerPath(compiler), '-p', config], {
+    cwd: folder,
+  });
   return ok ? undefined : output;
-}
-
-function tscOf(compiler: string): string {
-  const manifest = createRequire(import.meta.url).resolve(`${compiler}/package.json`);
-  return join(dirname(manifest), 'bin/tsc');
 }

@@ -1,5 +1,6 @@
 import { problemOf } from '../command.ts';
 import { packedPackages } from '../packed.ts';
+import { problemOfContents } from '../packed-contents.ts';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
 
@@ -18,13 +19,25 @@ export const packageSteps: readonly Step[] = [
     },
   },
   {
+    name: 'packed',
+    about: 'what is packed: its size, description and keywords, no link of a README that leads nowhere',
+    kind: 'static',
+    async run() {
+      const checks = [];
+      for (const one of await packedPackages())
+        checks.push({ name: one.path, problem: await problemOfContents(one) });
+      return resultOf(checks);
+    },
+  },
+  {
     name: 'attw',
-    about: 'the types of the packed packages resolve (ESM only: see docs/adr)',
+    about:
+      'the types of the packed packages resolve, by import and require, also where a compiler reads no exports',
     kind: 'static',
     async run() {
       const checks = [];
       for (const { path, tarball } of await packedPackages()) {
-        const args = [tarball, '--profile', 'esm-only', '--no-definitely-typed', '--format', 'ascii'];
+        const args = [tarball, '--no-definitely-typed', '--format', 'ascii'];
         checks.push({ name: path, problem: await problemOf('attw', args) });
       }
       return resultOf(checks);

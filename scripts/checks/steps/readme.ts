@@ -13,44 +13,68 @@ const documents = [
   'docs/backends/*.md',
   'docs/guides/*.md',
 ];
+const sources = 'packages/*/src/**/*.ts';
 const compilerOptions = {
   target: 'esnext',
   module: 'nodenext',
   types: ['node'],
   strict: true,
   noEmit: true,
+  allowImportingTsExtensions: true,
   skipLibCheck: true,
 };
 
 /**
- * Every `ts` block of the READMEs compiles in an application that has the packed packages. Lines that a block needs and
- * a reader does not stand before it in a comment: `<!-- setup: declare const db: Database; -->`.
+ * Every `ts` block of the READMEs, and every `@example` of a docstring, compiles in an application that has the packed
+ * packages. Lines that the block needs, but not its reader, are in a comment before it:
+ * `<!-- setup: declare const db: Database; -->`, or `// setup: declare const db: Database;` above a docstring, where
+ * `// setup of file.ts: …` makes a file that the example imports. Blocks with decorators compile as decorators of the standard and as `experimentalDecorators`.
  */
 export const readmeStep: Step = {
   name: 'readme',
-  about: 'the code blocks of the READMEs and guides compile',
+  about: 'the code blocks of the READMEs, guides and docstrings compile',
   kind: 'static',
   async run() {
     const folder = join(await consumerFolder(), 'documents');
-    const blocks = globSync(documents, { cwd: root }).flatMap((document) => codeBlocks(document));
-    if (blocks.length === 0)
-      return resultOf([{ name: 'READMEs', problem: `no ts block in ${documents.join(', ')}` }]);
+    const written = globSync(documents, { cwd: root }).flatMap((document) => codeBlocks(document));
+    const examples = globSync(sources, { cwd: root }).flatMap((source) => exampleBlocks(source));
+    if (written.length === 0 || examples.length === 0)
+      return resultOf([
+        { name: 'READMEs', problem: `no ts block in ${documents.join(', ')}, or no @example in ${sources}` },
+      ]);
+    const blocks = [...written, ...examples];
     for (const { file, code } of blocks) {
       mkdirSync(dirname(join(folder, file)), { recursive: true });
       writeFileSync(join(folder, file), code);
     }
-    const config = join(folder, 'tsconfig.json');
-    writeFileSync(config, JSON.stringify({ compilerOptions, files: blocks.map((block) => block.file) }));
-
-    const { ok, output } = await runCommand('tsc', ['-p', config], { cwd: folder });
-    const checks = blocks.map(({ file }) => {
-      const said = output.split('\n').filter((line) => line.startsWith(`${file}(`));
-      return { name: file, problem: said.length > 0 ? said.join('\n') : undefined };
-    });
-    const explained = ok || checks.some((check) => check.problem);
-    return resultOf(explained ? checks : [...checks, { name: 'tsc', problem: output }]);
+    const decorated = blocks.filter(({ code }) => /^ *@[A-Z]/m.test(code));
+    return resultOf([
+      ...(await compile(folder, 'tsconfig.json', blocks, {})),
+      ...(await compile(folder, 'tsconfig.legacy.json', decorated, { experimentalDecorators: true })),
+    ]);
   },
 };
+
+async function compile(
+  folder: string,
+  config: string,
+  blocks: readonly CodeBlock[],
+  more: Readonly<Record<string, boolean>>,
+): Promise<{ name: string; problem: string | undefined }[]> {
+  const files = blocks.map((block) => block.file);
+  writeFileSync(
+    join(folder, config),
+    JSON.stringify({ compilerOptions: { ...compilerOptions, ...more }, files }),
+  );
+  const { ok, output } = await runCommand('tsc', ['-p', config], { cwd: folder });
+  const checks = blocks.map(({ file }) => {
+    const said = output.split('\n').filter((line) => line.startsWith(`${file}(`));
+    const name = [file, ...Object.keys(more)].join(', ');
+    return { name, problem: said.length > 0 ? said.join('\n') : undefined };
+  });
+  const explained = ok || checks.some((check) => check.problem);
+  return explained ? checks : [...checks, { name: `tsc -p ${config}`, problem: output }];
+}
 
 interface CodeBlock {
   /** The document's path with the line of the block: `packages/core/README.md.12.ts`. */
@@ -58,7 +82,7 @@ interface CodeBlock {
   readonly code: string;
 }
 
-/** The blocks as files of their own in which every line stands where it stands in the document. */
+/** The blocks as files of their own; every line has the line number that it has in the document. */
 export function codeBlocks(document: string, text = readFileSync(join(root, document), 'utf8')): CodeBlock[] {
   const blocks: CodeBlock[] = [];
   const pattern = /(?:<!-- setup:(?<setup>(?:(?!-->)[^])*)-->\s*)?^```ts$\n(?<code>[^]*?)^```$/gm;
@@ -69,8 +93,30 @@ export function codeBlocks(document: string, text = readFileSync(join(root, docu
     const between = text.slice(setupStart + setup.length, codeStart);
     const lines = linesOnly(text.slice(0, setupStart)) + setup + linesOnly(between) + code;
     const line = text.slice(0, codeStart).split('\n').length;
-    // Every block is a module, so that names of one do not meet those of another.
+    // Every block is a module, so that equal names in two blocks do not clash.
     blocks.push({ file: `${document}.${line}.ts`, code: `${lines}export {};\n` });
+  }
+  return blocks;
+}
+
+/** The examples of the docstrings of a source file, each as a file; every line has the line number that it has there. */
+export function exampleBlocks(source: string, text = readFileSync(join(root, source), 'utf8')): CodeBlock[] {
+  const blocks: CodeBlock[] = [];
+  const lines = text.split('\n');
+  const setup: string[] = [];
+  for (let line = 0; line < lines.length; line += 1) {
+    const [, file, prepared] = /^ *\/\/ setup(?: of (\S+))?: (.*)$/.exec(lines[line] as string) ?? [];
+    if (prepared !== undefined && file !== undefined)
+      blocks.push({ file: `${dirname(source)}/${file}`, code: `${prepared}\n` });
+    else if (prepared !== undefined) setup[line] = prepared;
+    else if (/^ *(?!\*|\/\*\*)\S/.test(lines[line] as string)) setup.length = 0;
+    if (!/^ *\* ```ts$/.test(lines[line] as string)) continue;
+    const code: string[] = [...setup];
+    const end = lines.findIndex((text, at) => at > line && /^ *\* ```$/.test(text));
+    for (let at = line + 1; at < end; at += 1) code[at] = (lines[at] as string).replace(/^ *\* ?/, '');
+    const padded = Array.from(code, (text) => text ?? '').join('\n');
+    blocks.push({ file: `${source}.${line + 1}.ts`, code: `${padded}\nexport {};\n` });
+    line = end;
   }
   return blocks;
 }

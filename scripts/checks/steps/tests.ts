@@ -13,15 +13,26 @@ import { hasTests, workspacePackages } from '../workspace.ts';
 
 const contractTests = join(root, 'contract-tests');
 
+/** These files keep both cores busy, which would delay cases of the suite beside them. */
+const BESIDE_THE_SUITE = [
+  'guide',
+  'memory-timing',
+  'options',
+  'suite-processes',
+  'suite-run',
+  'web-locks',
+  'web-locks-order',
+];
+
 /** Everything that vitest runs, and what is rendered from its reports. */
 export const testSteps: readonly Step[] = [
   {
     name: 'launcher',
     about: 'the commands themselves: exit codes, Ctrl-C, nothing left behind',
-    kind: 'alone',
+    kind: 'timed',
     run: ({ testArguments }) => runVitest(join(root, 'scripts'), testArguments),
   },
-  // The longest first: they run beside others, and none shall be left for the end.
+  // The longest steps come first, so that none is left for the end.
   ...allServers()
     .filter((server) => existsSync(join(contractTests, `${server}-faults`)))
     .map(faultsStep),
@@ -35,13 +46,36 @@ export const testSteps: readonly Step[] = [
     about: 'the conformance suite on every backend and topology',
     kind: 'alone',
     uses: allServers(),
-    run: (context) => runWithoutMissing(contractTests, context, ['--dir=test', '--exclude=**/mutants*']),
+    run: (context) =>
+      runWithoutMissing(contractTests, context, [
+        '--dir=test',
+        ...['mutants', ...BESIDE_THE_SUITE].map((name) => `--exclude=**/${name}.test.ts`),
+      ]),
+  },
+  {
+    name: 'contract:others',
+    about: 'the suite itself, the guide, options of every function, Web Locks on every backend',
+    kind: 'alone',
+    uses: allServers(),
+    run: (context) =>
+      runWithoutMissing(
+        contractTests,
+        context,
+        BESIDE_THE_SUITE.map((name) => `test/${name}.test.ts`),
+      ),
   },
   {
     name: 'contract:mutants',
     about: 'the conformance suite catches broken backends',
     kind: 'alone',
     run: ({ testArguments }) => runVitest(contractTests, ['--dir=test', 'mutants', ...testArguments]),
+  },
+  {
+    name: 'contract:many-waiters',
+    about: 'thousands of waiters of one process give up together, and cost its other locks nothing',
+    kind: 'alone',
+    needs: ['redis'],
+    run: ({ testArguments }) => runVitest(contractTests, ['--dir=many-waiters', ...testArguments]),
   },
   {
     name: 'matrix',
@@ -63,6 +97,19 @@ export const testSteps: readonly Step[] = [
     run: (context) => runWithoutMissing(join(root, 'examples'), context),
   },
 ];
+
+/** The two backends that show most of what a change of core or of the suite breaks. */
+export const quickConformanceStep: Step = {
+  name: 'contract:quick',
+  about: 'the conformance suite on memory and redis-ioredis',
+  kind: 'timed',
+  needs: ['redis'],
+  run: ({ testArguments }) =>
+    runVitest(contractTests, [
+      ...['memory', 'redis-ioredis'].map((name) => `test/.conformance/${name}.test.ts`),
+      ...testArguments,
+    ]),
+};
 
 /** Packages whose tests take longest, the longest last. */
 function rank({ shortName }: WorkspacePackage): number {
@@ -91,7 +138,7 @@ function unitStep(one: WorkspacePackage): Step {
   };
 }
 
-// Files named after a server that is missing cannot run; the step "servers" has failed for them or said why not.
+// Files named after a missing server cannot run; the step "servers" has failed, or the user allows it to be missing.
 async function runWithoutMissing(
   folder: string,
   { missing, testArguments }: StepContext,

@@ -1,20 +1,16 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { findServer } from '../find-server.mjs';
-import { freePort } from '../free-port.ts';
-import { guardian } from '../guardian.ts';
-import { type ServerProcess, spawnServer } from '../server-process.ts';
-import { GiveUp, waitUntil } from '../wait-until.ts';
+import { ManagedServer, type ServerLocation } from '../managed-server.ts';
 
 export interface EtcdMember {
   readonly name: string;
-  readonly port: number;
+  readonly location: ServerLocation;
   readonly peerPort: number;
 }
 
-/** How to start one member: the same for all of its cluster but the name. */
-export interface EtcdLaunch {
-  readonly member: EtcdMember;
+/** What all members of a cluster are started with. */
+export interface EtcdClusterPlan {
   readonly members: readonly EtcdMember[];
   readonly electionTimeoutMs: number;
   readonly args: readonly string[];
@@ -30,55 +26,33 @@ export interface EtcdStatus {
 }
 
 /** A private member of etcd on loopback. Its data survive `kill` and `restart`. */
-export class EtcdServer implements AsyncDisposable {
-  readonly host = '127.0.0.1';
-  readonly port: number;
+export class EtcdServer extends ManagedServer {
+  protected readonly title = 'etcd';
   readonly name: string;
-  readonly dir: string;
-  readonly #launch: EtcdLaunch;
-  #process: ServerProcess;
+  readonly #member: EtcdMember;
+  readonly #plan: EtcdClusterPlan;
 
-  constructor(launch: EtcdLaunch, dir: string, running: ServerProcess) {
-    this.#launch = launch;
-    this.name = launch.member.name;
-    this.port = launch.member.port;
-    this.dir = dir;
-    this.#process = running;
+  constructor(member: EtcdMember, plan: EtcdClusterPlan) {
+    super(member.location);
+    this.name = member.name;
+    this.#member = member;
+    this.#plan = plan;
   }
 
   get url(): string {
     return `http://${this.host}:${this.port}`;
   }
 
-  get running(): boolean {
-    return this.#process.running;
-  }
-
-  /** SIGSTOP: connections stay open, nothing is answered. */
-  async pause(): Promise<void> {
-    await this.#process.pause();
-  }
-
-  resume(): void {
-    this.#process.resume();
-  }
-
-  /** `kill -9`. What it has acknowledged is in its files. */
-  async kill(): Promise<void> {
-    await this.#process.kill();
-  }
-
   /**
-   * Kills the member if it still runs and starts it again on the same ports. Resolves when it runs and answers; a member
-   * of a cluster without a quorum does so without a leader.
+   * Kills the member if it still runs and starts it again on the same ports. Resolves when it answers, which a member of a
+   * cluster does once that has a quorum.
    *
    * @param options - `keepData`: default true; `false` starts a single server empty
    */
-  async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
+  override async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
     await this.kill();
-    if (!keepData) await rm(path.join(this.dir, 'data'), { recursive: true, force: true });
-    this.#process = await spawnMember(this.#launch, this.dir);
-    await waitUntil(() => this.status(), { what: `etcd on port ${this.port} to answer`, everyMs: 20 });
+    if (!keepData) await rm(this.#data, { recursive: true, force: true });
+    await super.restart();
   }
 
   /** Asks this member, and no other. */
@@ -100,62 +74,43 @@ export class EtcdServer implements AsyncDisposable {
 
   /** Whether it serves requests: it has, or can reach, a leader. */
   async healthy(): Promise<boolean> {
-    if (!this.running) throw new GiveUp(new Error(`etcd did not start; it printed:\n${this.logTail()}`));
     const response = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(1_000) });
     return ((await response.json()) as { health?: string }).health === 'true';
   }
 
-  logTail(lines?: number): string {
-    return this.#process.logTail(lines);
+  get #data(): string {
+    return path.join(this.dir, 'data');
   }
 
-  /** Ends it, whatever its state, and deletes its directory. May be called again. */
-  async stop(): Promise<void> {
-    await this.kill();
-    await rm(this.dir, { recursive: true, force: true });
+  protected override program() {
+    const { members, electionTimeoutMs, args } = this.#plan;
+    const peer = `http://${this.host}:${this.#member.peerPort}`;
+    const options: Readonly<Record<string, string>> = {
+      name: this.name,
+      'data-dir': this.#data,
+      'listen-client-urls': this.url,
+      'advertise-client-urls': this.url,
+      'listen-peer-urls': peer,
+      'initial-advertise-peer-urls': peer,
+      'initial-cluster': members
+        .map(({ name, peerPort }) => `${name}=http://${this.host}:${peerPort}`)
+        .join(','),
+      'initial-cluster-token': `locks-${members[0]?.peerPort}`,
+      'heartbeat-interval': String(Math.max(10, Math.round(electionTimeoutMs / 10))),
+      'election-timeout': String(electionTimeoutMs),
+      'log-level': 'error',
+      logger: 'zap',
+    };
+    const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+    return {
+      command: findServer('etcd'),
+      args: [...flags, '--unsafe-no-fsync', ...args],
+      env: { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch },
+    };
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
+  protected override async isReady(): Promise<boolean> {
+    await this.status();
+    return true;
   }
-}
-
-export async function freeMember(name: string): Promise<EtcdMember> {
-  return { name, port: await freePort(), peerPort: await freePort() };
-}
-
-/** Starts one member; whether it serves is for `healthy` to say. */
-export async function launchEtcd(launch: EtcdLaunch): Promise<EtcdServer> {
-  const dir = await (await guardian()).makeDirectory('etcd');
-  return new EtcdServer(launch, dir, await spawnMember(launch, dir));
-}
-
-async function spawnMember(
-  { member, members, electionTimeoutMs, args }: EtcdLaunch,
-  directory: string,
-): Promise<ServerProcess> {
-  const client = `http://127.0.0.1:${member.port}`;
-  const peer = `http://127.0.0.1:${member.peerPort}`;
-  const all = members.map(({ name, peerPort }) => `${name}=http://127.0.0.1:${peerPort}`).join(',');
-  const options: Readonly<Record<string, string>> = {
-    name: member.name,
-    'data-dir': path.join(directory, 'data'),
-    'listen-client-urls': client,
-    'advertise-client-urls': client,
-    'listen-peer-urls': peer,
-    'initial-advertise-peer-urls': peer,
-    'initial-cluster': all,
-    'initial-cluster-token': `locks-${members[0]?.peerPort}`,
-    'heartbeat-interval': String(Math.max(10, Math.round(electionTimeoutMs / 10))),
-    'election-timeout': String(electionTimeoutMs),
-    'log-level': 'error',
-    logger: 'zap',
-  };
-  const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-  return await spawnServer({
-    command: findServer('etcd'),
-    args: [...flags, '--unsafe-no-fsync', ...args],
-    directory,
-    env: { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch },
-  });
 }

@@ -1,6 +1,8 @@
+import { freePort } from '../free-port.ts';
+import { locationFor, startTogether, withAnotherPort } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import { EtcdCluster } from './etcd-cluster.ts';
-import { type EtcdServer, freeMember, launchEtcd } from './etcd-server.ts';
+import { type EtcdMember, EtcdServer } from './etcd-server.ts';
 
 export interface EtcdOptions {
   /** Also decides the shortest lease: one and a half times this, in whole seconds. @defaultValue 500 */
@@ -14,9 +16,6 @@ export interface EtcdClusterOptions extends EtcdOptions {
   readonly members?: number;
 }
 
-/** A port is looked for before it is used: another process may be quicker. */
-const TRIES = 3;
-
 /** Starts one server; ready when it serves. */
 export async function startEtcd(options: EtcdOptions = {}): Promise<EtcdServer> {
   const { members } = await startEtcdCluster({ ...options, members: 1 });
@@ -25,21 +24,14 @@ export async function startEtcd(options: EtcdOptions = {}): Promise<EtcdServer> 
 
 /** Starts a cluster; ready when every member serves. */
 export async function startEtcdCluster(options: EtcdClusterOptions = {}): Promise<EtcdCluster> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await tryCluster(options);
-    } catch (error) {
-      if (tries >= TRIES) throw error;
-    }
-  }
+  return await withAnotherPort(() => startOn(options));
 }
 
-async function tryCluster(options: EtcdClusterOptions): Promise<EtcdCluster> {
+async function startOn(options: EtcdClusterOptions): Promise<EtcdCluster> {
   const { members: count = 3, electionTimeoutMs = 500, args = [] } = options;
-  const members = await Promise.all(Array.from({ length: count }, (_, index) => freeMember(`m${index}`)));
-  const servers = await Promise.all(
-    members.map((member) => launchEtcd({ member, members, electionTimeoutMs, args })),
-  );
+  const members = await Promise.all(Array.from({ length: count }, (_, index) => newMember(`m${index}`)));
+  const servers = members.map((member) => new EtcdServer(member, { members, electionTimeoutMs, args }));
+  await startTogether(servers.map((server) => server.start()));
   const cluster = new EtcdCluster(servers);
   try {
     const serving = async () => (await Promise.all(servers.map((server) => server.healthy()))).every(Boolean);
@@ -49,4 +41,8 @@ async function tryCluster(options: EtcdClusterOptions): Promise<EtcdCluster> {
     await cluster.stop();
     throw error;
   }
+}
+
+async function newMember(name: string): Promise<EtcdMember> {
+  return { name, location: await locationFor({ label: 'etcd' }), peerPort: await freePort() };
 }

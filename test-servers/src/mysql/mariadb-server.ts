@@ -1,36 +1,38 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { findServer } from '../find-server.mjs';
-import { unprivileged } from '../postgres/unprivileged.ts';
-import { type ServerProcess, spawnServer } from '../server-process.ts';
-import { GiveUp, waitUntil } from '../wait-until.ts';
+import { guardian } from '../guardian.ts';
+import { ManagedServer, type ServerLocation, startServer } from '../managed-server.ts';
+import { giveAway, unprivileged } from '../unprivileged.ts';
 
-export interface MariadbPlace {
-  readonly port: number;
-  /** The server's own directory; the data are in `data` below it. */
-  readonly dir: string;
-  readonly args: readonly string[];
+export interface MariadbOptions {
+  /** More arguments of `mariadbd`, as `['--wait-timeout=1']`. */
+  readonly args?: readonly string[];
+  /** @defaultValue a free port */
+  readonly port?: number;
+}
+
+/** Starts a MariaDB with a fresh data directory, and in it an empty database `locks`, on a free port of 127.0.0.1. */
+export async function startMariadb({ args = [], port }: MariadbOptions = {}): Promise<MariadbServer> {
+  return await startServer({ label: 'mariadb', port }, (location) => new MariadbServer(location, args));
 }
 
 /**
  * A private MariaDB on loopback with a database `locks`. `app` may use that database, as an application would; `admin` may
  * do everything. Neither has a password.
  */
-export class MariadbServer implements AsyncDisposable {
-  readonly host = '127.0.0.1';
-  readonly port: number;
-  readonly dir: string;
-  readonly #place: MariadbPlace;
-  #process: ServerProcess;
+export class MariadbServer extends ManagedServer {
+  protected readonly title = 'MariaDB';
+  readonly #args: readonly string[];
 
-  constructor(place: MariadbPlace, running: ServerProcess) {
-    this.#place = place;
-    this.port = place.port;
-    this.dir = place.dir;
-    this.#process = running;
+  constructor(location: ServerLocation, args: readonly string[]) {
+    super(location);
+    this.#args = args;
   }
 
   get url(): string {
@@ -41,75 +43,24 @@ export class MariadbServer implements AsyncDisposable {
     return `mysql://${user}@${this.host}:${this.port}/locks`;
   }
 
-  /** Of the process that runs now, or ran last. */
-  get pid(): number {
-    return this.#process.pid;
+  protected override async prepare(): Promise<void> {
+    await copyTemplate(this.dir);
+    await writeFile(path.join(this.dir, 'init.sql'), INITIAL_STATEMENTS);
+    await giveAway(this.dir);
   }
 
-  get running(): boolean {
-    return this.#process.running;
+  protected override program() {
+    const program = unprivileged(findServer('mariadbd'), [...argumentsFor(this), ...this.#args]);
+    return { ...program, env: { ...process.env, LC_ALL: 'C', TZ: 'UTC' } };
   }
 
-  /** SIGSTOP: connections stay open, nothing is answered. */
-  async pause(): Promise<void> {
-    await this.#process.pause();
-  }
-
-  resume(): void {
-    this.#process.resume();
-  }
-
-  /** `kill -9`. What was committed is in its files. */
-  async kill(): Promise<void> {
-    await this.#process.kill();
-  }
-
-  /** Kills the server if it still runs and starts it again on the same port, with its data. */
-  async restart(): Promise<void> {
-    await this.kill();
-    this.#process = await launchMariadb(this.#place, 5_000);
-  }
-
-  /** What the server printed last. */
-  logTail(lines?: number): string {
-    return this.#process.logTail(lines);
-  }
-
-  /** Ends it, whatever its state, and deletes its directory. May be called again. */
-  async stop(): Promise<void> {
-    await this.kill();
-    await rm(this.dir, { recursive: true, force: true });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
+  protected override async isReady(): Promise<boolean> {
+    // The server writes its pid once the port is its own.
+    return Number(readFileSync(pidFile(this.dir), 'utf8')) === this.pid && (await greets(this.port));
   }
 }
 
-export class PortTakenError extends Error {}
-
-/** Tries one port, for `patienceMs` if it is taken. */
-export async function launchMariadb(place: MariadbPlace, patienceMs: number): Promise<ServerProcess> {
-  const deadline = performance.now() + patienceMs;
-  for (;;) {
-    const program = unprivileged(findServer('mariadbd'), [...argumentsFor(place), ...place.args]);
-    const running = await spawnServer({
-      ...program,
-      directory: place.dir,
-      env: { ...process.env, LC_ALL: 'C', TZ: 'UTC' },
-    });
-    try {
-      await waitUntilReady(running, place);
-      return running;
-    } catch (error) {
-      await running.kill();
-      if (error instanceof PortTakenError && performance.now() < deadline) continue;
-      throw error;
-    }
-  }
-}
-
-function argumentsFor({ port, dir }: MariadbPlace): string[] {
+function argumentsFor({ port, dir }: ServerLocation): string[] {
   return [
     '--no-defaults',
     `--datadir=${path.join(dir, 'data')}`,
@@ -138,20 +89,6 @@ function pidFile(dir: string): string {
   return path.join(dir, 'pid');
 }
 
-async function waitUntilReady(running: ServerProcess, { port, dir }: MariadbPlace): Promise<void> {
-  const ready = async () => {
-    if (!running.running) throw new GiveUp(startFailure(running, port));
-    // Written once the port is its own; whoever answers there before may be somebody else's server.
-    if (Number(readFileSync(pidFile(dir), 'utf8')) !== running.pid) return false;
-    return await greets(port);
-  };
-  await waitUntil(ready, {
-    what: `MariaDB on port ${port} to be ready`,
-    timeoutMs: 30_000,
-    everyMs: 10,
-  });
-}
-
 /** Whether the first packet of a connection is the greeting of a server that lets clients in. */
 async function greets(port: number): Promise<boolean> {
   const socket = connect({ port, host: '127.0.0.1', timeout: 2_000 });
@@ -166,9 +103,42 @@ async function greets(port: number): Promise<boolean> {
 
 const PROTOCOL_VERSION = 10;
 
-function startFailure(running: ServerProcess, port: number): Error {
-  const log = running.logTail();
-  if (/Address already in use|Can't start server: Bind/i.test(log))
-    return new PortTakenError(`Port ${port} is taken.`);
-  return new Error(`MariaDB did not start on port ${port}; it printed:\n${log}`);
+/** `admin` may do everything and is not bound by `read_only`; `app` is like an application. */
+const INITIAL_STATEMENTS = `CREATE DATABASE IF NOT EXISTS locks;
+CREATE USER IF NOT EXISTS admin@'%';
+GRANT ALL ON *.* TO admin@'%' WITH GRANT OPTION;
+CREATE USER IF NOT EXISTS app@'%';
+GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON locks.* TO app@'%';
+`;
+
+let template: Promise<string> | undefined;
+
+/** Making a data directory takes most of a start: it is made once in a process, and then copied. */
+async function copyTemplate(dir: string): Promise<void> {
+  template ??= makeTemplate();
+  const from = await template.catch((error: unknown) => {
+    template = undefined;
+    throw error;
+  });
+  await promisify(execFile)('cp', ['-R', from, path.join(dir, 'data')]);
+}
+
+async function makeTemplate(): Promise<string> {
+  const dir = await (await guardian()).makeDirectory('mariadb-template');
+  await giveAway(dir);
+  const data = path.join(dir, 'data');
+  const { command, args } = unprivileged(findServer('mariadb-install-db'), [
+    '--no-defaults',
+    `--datadir=${data}`,
+    // A server that starts removes temporary tables it finds, those of its neighbours too.
+    `--tmpdir=${dir}`,
+    '--auth-root-authentication-method=normal',
+    '--skip-test-db',
+    '--skip-name-resolve',
+    // Small files are quickly copied.
+    '--innodb-log-file-size=8M',
+    '--innodb-autoextend-increment=1',
+  ]);
+  await promisify(execFile)(command, args, { cwd: dir });
+  return data;
 }

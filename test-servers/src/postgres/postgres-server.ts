@@ -1,42 +1,37 @@
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { findServer } from '../find-server.mjs';
-import { guardian } from '../guardian.ts';
-import { type ServerProcess, spawnServer } from '../server-process.ts';
-import { GiveUp, waitUntil } from '../wait-until.ts';
-import {
-  type PostgresAddress,
-  PostgresReplyError,
-  type QueryOptions,
-  type Row,
-  simpleQuery,
-} from './simple-query.ts';
-import { unprivileged } from './unprivileged.ts';
+import { type Guardian, guardian } from '../guardian.ts';
+import { ManagedServer, type ServerLocation, startServer } from '../managed-server.ts';
+import { giveAway, unprivileged } from '../unprivileged.ts';
+import { waitUntil } from '../wait-until.ts';
+import { PostgresReplyError, type QueryOptions, type QueryRow, simpleQuery } from './simple-query.ts';
 
-export interface PostgresPlace {
-  readonly port: number;
-  /** The server's own directory; the data are in `data` below it. */
-  readonly dir: string;
-  readonly args: readonly string[];
+export interface PostgresOptions {
+  /** Settings of the server, as `{ statement_timeout: '1s' }`. */
+  readonly settings?: Readonly<Record<string, string | number>>;
+  /** @defaultValue a free port */
+  readonly port?: number;
+}
+
+/** Starts a PostgreSQL with a fresh data directory on a free port of 127.0.0.1. */
+export async function startPostgres({ settings = {}, port }: PostgresOptions = {}): Promise<PostgresServer> {
+  return await startServer({ label: 'postgres', port }, (location) => new PostgresServer(location, settings));
 }
 
 /** A private PostgreSQL on loopback. Everybody is let in without a password; the superuser is `postgres`. */
-export class PostgresServer implements AsyncDisposable {
-  readonly host = '127.0.0.1';
-  readonly port: number;
-  readonly dir: string;
-  readonly #args: readonly string[];
-  #process: ServerProcess;
+export class PostgresServer extends ManagedServer {
+  protected readonly title = 'PostgreSQL';
+  readonly #settings: Readonly<Record<string, string | number>>;
+  /** Processes of a paused server; the guardian kills each of them if this process ends meanwhile. */
   #frozen: number[] = [];
+  #guardian: Guardian | undefined;
 
-  constructor(place: PostgresPlace, running: ServerProcess) {
-    this.port = place.port;
-    this.dir = place.dir;
-    this.#args = place.args;
-    this.#process = running;
+  constructor(location: ServerLocation, settings: Readonly<Record<string, string | number>>) {
+    super(location);
+    this.#settings = settings;
   }
 
   get url(): string {
@@ -47,17 +42,8 @@ export class PostgresServer implements AsyncDisposable {
     return `postgres://postgres@${this.host}:${this.port}/${encodeURIComponent(database)}`;
   }
 
-  /** Of the process that runs now, or ran last. */
-  get pid(): number {
-    return this.#process.pid;
-  }
-
-  get running(): boolean {
-    return this.#process.running;
-  }
-
   /** Runs SQL as the superuser, on a connection of its own; gives the rows as texts. */
-  async query(sql: string, options?: QueryOptions): Promise<Row[]> {
+  async query(sql: string, options?: QueryOptions): Promise<QueryRow[]> {
     return await simpleQuery(this, sql, options);
   }
 
@@ -71,14 +57,14 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   /** SIGSTOP of all its processes: connections stay open, nothing is answered. */
-  async pause(): Promise<void> {
-    // The postmaster first: from now on it makes no new ones.
-    await this.#process.pause();
-    const guard = await guardian();
+  override async pause(): Promise<void> {
+    // The postmaster is stopped first: from then on it starts no new processes.
+    await super.pause();
+    this.#guardian = await guardian();
     this.#frozen = childrenOf(this.pid);
     for (const pid of this.#frozen) {
-      // Each leads a group of its own, and a stopped one would not notice that the postmaster is gone.
-      await guard.guard(pid);
+      // Each process leads a group of its own, and a stopped one would not notice that the postmaster is gone.
+      await this.#guardian.guard(pid);
       signal(pid, 'SIGSTOP');
     }
     await waitUntil(() => this.#frozen.every((pid) => 'TZ?'.includes(stateOf(pid))), {
@@ -86,80 +72,65 @@ export class PostgresServer implements AsyncDisposable {
     });
   }
 
-  async resume(): Promise<void> {
+  override resume(): void {
     for (const pid of this.#frozen) signal(pid, 'SIGCONT');
-    await this.#letGo();
-    this.#process.resume();
+    this.#releaseFrozen();
+    super.resume();
   }
 
   /** `kill -9` of all its processes, frozen or not. What was committed is in its files. */
-  async kill(): Promise<void> {
+  override async kill(): Promise<void> {
     const children = this.running ? childrenOf(this.pid) : [];
-    await this.#process.kill();
+    await super.kill();
     for (const pid of children) signal(pid, 'SIGKILL');
     await waitUntil(() => children.every((pid) => 'Z?'.includes(stateOf(pid))), {
       what: `the processes of PostgreSQL on port ${this.port} to end`,
     });
-    await this.#letGo();
+    this.#releaseFrozen();
   }
 
-  /** Kills the server if it still runs and starts it again on the same port, with its data. */
-  async restart(): Promise<void> {
-    await this.kill();
-    this.#process = await launchOn(this, this.#args, 5_000);
-  }
-
-  /** What the server printed last. */
-  logTail(lines?: number): string {
-    return this.#process.logTail(lines);
-  }
-
-  /** Ends it, whatever its state, and deletes its directory. May be called again. */
-  async stop(): Promise<void> {
+  override async stop(): Promise<void> {
     await this.kill();
     await removeSharedMemory(this.dir);
-    await rm(this.dir, { recursive: true, force: true });
+    await super.stop();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
+  get #data(): string {
+    return path.join(this.dir, 'data');
   }
 
-  async #letGo(): Promise<void> {
-    const guard = await guardian();
-    for (const pid of this.#frozen.splice(0)) guard.release(pid);
+  protected override async prepare(): Promise<void> {
+    await giveAway(this.dir);
+    const { command, args } = unprivileged(findServer('initdb'), [
+      ...['-D', this.#data, '-U', 'postgres', '-A', 'trust'],
+      ...['-E', 'UTF8', '--locale=C', '--no-sync', '--wal-segsize=1'],
+    ]);
+    await promisify(execFile)(command, args, { cwd: this.dir });
   }
-}
 
-export class PortTakenError extends Error {}
+  protected override program() {
+    const settings = Object.entries({ ...SETTINGS, ...this.#settings });
+    const program = unprivileged(findServer('postgres'), [
+      ...['-D', this.#data, '-p', String(this.port)],
+      ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ]);
+    return { ...program, env: { ...process.env, LC_ALL: 'C', TZ: 'UTC' } };
+  }
 
-/** Tries one port, for `patienceMs` if it is taken. */
-export async function launchOn(
-  { port, dir }: { readonly port: number; readonly dir: string },
-  args: readonly string[],
-  patienceMs: number,
-): Promise<ServerProcess> {
-  const deadline = performance.now() + patienceMs;
-  const place = ['-D', path.join(dir, 'data'), '-p', String(port)];
-  const program = unprivileged(findServer('postgres'), [...place, ...settings, ...args]);
-  for (;;) {
-    const running = await spawnServer({
-      ...program,
-      directory: dir,
-      env: { ...process.env, LC_ALL: 'C', TZ: 'UTC' },
+  protected override async isReady(): Promise<boolean> {
+    const [row] = await this.query('SHOW data_directory', { timeoutMs: 2_000 }).catch((error: unknown) => {
+      // 57P03: the server is still starting. Another refusal is that of another server, until ours reports that the port is taken.
+      throw error instanceof PostgresReplyError ? new Error(error.message) : error;
     });
-    try {
-      await waitUntilReady(running, { host: '127.0.0.1', port }, dir);
-      return running;
-    } catch (error) {
-      await running.kill();
-      if (error instanceof PortTakenError && performance.now() < deadline) continue;
-      throw error;
-    }
+    return row?.['data_directory'] === this.#data;
+  }
+
+  #releaseFrozen(): void {
+    for (const pid of this.#frozen.splice(0)) this.#guardian?.release(pid);
   }
 }
 
-const settings = Object.entries({
+const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   max_connections: 300,
@@ -169,31 +140,7 @@ const settings = Object.entries({
   full_page_writes: 'off',
   // Leaves nothing in /dev/shm when it is killed.
   dynamic_shared_memory_type: 'mmap',
-}).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-
-async function waitUntilReady(running: ServerProcess, address: PostgresAddress, dir: string): Promise<void> {
-  const ready = async () => {
-    if (!running.running) throw new GiveUp(startFailure(running, address));
-    const [row] = await simpleQuery(address, 'SHOW data_directory', { timeoutMs: 2_000 }).catch(
-      (error: unknown) => {
-        // 57P03: it is still starting. Another refusal is of somebody else's server, until ours says that the port is taken.
-        throw error instanceof PostgresReplyError ? new Error(error.message) : error;
-      },
-    );
-    return row?.['data_directory'] === path.join(dir, 'data');
-  };
-  await waitUntil(ready, {
-    what: `PostgreSQL on port ${address.port} to be ready`,
-    timeoutMs: 30_000,
-    everyMs: 10,
-  });
-}
-
-function startFailure(running: ServerProcess, { port }: PostgresAddress): Error {
-  const log = running.logTail();
-  if (/Address already in use/i.test(log)) return new PortTakenError(`Port ${port} is taken.`);
-  return new Error(`PostgreSQL did not start on port ${port}; it printed:\n${log}`);
-}
+};
 
 function childrenOf(parent: number): number[] {
   return readdirSync('/proc')
@@ -220,7 +167,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It has ended by itself.
+    // The process has ended by itself.
   }
 }
 
@@ -231,6 +178,6 @@ async function removeSharedMemory(dir: string): Promise<void> {
     const id = lines[6]?.trim().split(/\s+/)[1];
     if (id !== undefined) await promisify(execFile)('ipcrm', ['-m', id]);
   } catch {
-    // It was stopped before, or removed the segment itself.
+    // The server was stopped before, or removed the segment itself.
   }
 }

@@ -1,10 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-
-export interface PostgresAddress {
-  readonly host: string;
-  readonly port: number;
-}
+import type { Address } from '@locks/core/conformance/proxy';
 
 export interface QueryOptions {
   /** @defaultValue 'postgres' */
@@ -13,7 +9,7 @@ export interface QueryOptions {
   readonly timeoutMs?: number;
 }
 
-export type Row = Readonly<Record<string, string | null>>;
+export type QueryRow = Readonly<Record<string, string | null>>;
 
 /** What the server refused, with its five-character code. */
 export class PostgresReplyError extends Error {
@@ -29,10 +25,10 @@ export class PostgresReplyError extends Error {
  * its statements as texts. For a test's control of a server, not for speed.
  */
 export async function simpleQuery(
-  { host, port }: PostgresAddress,
+  { host, port }: Address,
   sql: string,
   { database = 'postgres', timeoutMs = 10_000 }: QueryOptions = {},
-): Promise<Row[]> {
+): Promise<QueryRow[]> {
   const socket = connect({ host, port, noDelay: true });
   const timer = setTimeout(() => {
     socket.destroy(new Error(`${host}:${port} did not answer within ${timeoutMs} ms: ${sql}`));
@@ -40,7 +36,7 @@ export async function simpleQuery(
   try {
     await once(socket, 'connect');
     socket.write(startupMessage(database));
-    const rows: Row[] = [];
+    const rows: QueryRow[] = [];
     let columns: string[] = [];
     let refusal: PostgresReplyError | undefined;
     let readies = 0;
@@ -111,7 +107,7 @@ function columnsOf(body: Buffer): string[] {
   return names;
 }
 
-function rowOf(body: Buffer, columns: readonly string[]): Row {
+function rowOf(body: Buffer, columns: readonly string[]): QueryRow {
   let at = 2;
   const values = columns.map((name) => {
     const length = body.readInt32BE(at);

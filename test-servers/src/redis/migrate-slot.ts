@@ -14,7 +14,7 @@ export interface MigrationHooks {
 export interface MigrationParties {
   readonly from: { readonly server: RedisServer; readonly id: string };
   readonly to: { readonly server: RedisServer; readonly id: string };
-  /** The other masters, to be told at the end. */
+  /** The other masters, which are notified at the end. */
   readonly others: readonly RedisServer[];
 }
 
@@ -33,12 +33,12 @@ export async function moveSlot(
     await moveKeys(from.server, to.server, keys.filter(hooks.first ?? ((_, index) => index % 2 === 0)));
     await hooks.between?.();
   } finally {
-    // Again from the server: keys may have come and gone meanwhile.
+    // The keys are read again: some may have been added or deleted meanwhile.
     await moveKeys(from.server, to.server, await keysIn(from.server, slot));
     try {
       await hooks.afterKeys?.();
     } finally {
-      // The target first: were it the source, the slot would have no owner for a moment.
+      // The target comes first: after the source, the slot would have no owner for a moment.
       for (const server of [to.server, from.server, ...others]) {
         await server.command('CLUSTER', 'SETSLOT', slot, 'NODE', to.id);
       }

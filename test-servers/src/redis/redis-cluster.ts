@@ -1,7 +1,8 @@
+import type { Address } from '@locks/core/conformance/proxy';
 import { waitUntil } from '../wait-until.ts';
 import { type MigrationHooks, moveSlot } from './migrate-slot.ts';
 import type { RedisServer } from './redis-server.ts';
-import { parseInfo, type RedisAddress, sendCommand } from './send-command.ts';
+import { parseInfo, sendCommand } from './send-command.ts';
 import { slotOf } from './slot-of.ts';
 
 /** One node as the cluster sees it now. */
@@ -16,7 +17,7 @@ export interface ClusterNodeView {
 }
 
 export class RedisCluster implements AsyncDisposable {
-  /** First the masters of the start, then their replicas. Who is what now is for `topology` to say. */
+  /** First the initial masters, then their replicas. `topology` reports the present roles. */
   readonly nodes: readonly RedisServer[];
   readonly replicasPerMaster: number;
 
@@ -25,8 +26,8 @@ export class RedisCluster implements AsyncDisposable {
     this.replicasPerMaster = replicasPerMaster;
   }
 
-  /** For a client's list of nodes to start from. */
-  get roots(): RedisAddress[] {
+  /** The list of nodes from which a client starts. */
+  get roots(): Address[] {
     return this.nodes.map(({ host, port }) => ({ host, port }));
   }
 
@@ -65,7 +66,7 @@ export class RedisCluster implements AsyncDisposable {
     return views.filter(({ masterId }) => masterId === id).map(({ server }) => server);
   }
 
-  /** Resolves when another master than `oldPort` owns the slot, in the eyes of every node that answers. */
+  /** Resolves when every node that answers sees another owner of the slot than the master at `oldPort`. */
   async waitForNewOwner(slot: number, oldPort: number, timeoutMs = 30_000): Promise<RedisServer> {
     const moved = async () => {
       const owner = await this.slotOwner(slot);
@@ -78,7 +79,7 @@ export class RedisCluster implements AsyncDisposable {
    * Moves a slot and its keys to another master, as `redis-cli --cluster reshard` does. The hooks are called while the
    * slot is on its way; when one throws, the migration is completed and the error rethrown.
    *
-   * One at a time in a cluster: two in opposite directions block each other (`MIGRATE` stops its server until the other
+   * Only one migration at a time: two in opposite directions block each other (`MIGRATE` stops its server until the other
    * has answered), and two that end together may take the same configuration epoch, so that nodes never agree.
    */
   async migrateSlot(slot: number, target: RedisServer, hooks: MigrationHooks = {}): Promise<void> {
@@ -97,7 +98,7 @@ export class RedisCluster implements AsyncDisposable {
     });
   }
 
-  /** Resolves when every node takes all slots for served, and every replica is in sync with its master. */
+  /** Resolves when every node reports that all slots are served, and every replica is in sync with its master. */
   async waitUntilReady(timeoutMs = 30_000): Promise<void> {
     const ready = async () =>
       (await Promise.all(this.nodes.map((node) => this.#isReady(node)))).every(Boolean);
@@ -146,7 +147,7 @@ export class RedisCluster implements AsyncDisposable {
       id,
       role: flags.includes('master') ? 'master' : 'replica',
       masterId: masterId === '-' ? undefined : masterId,
-      // What stands in brackets are slots on their way.
+      // Brackets mark slots that are being migrated.
       slots: ranges.filter((range) => !range.startsWith('[')).map(parseRange),
       failed: flags.includes('fail') || flags.includes('noaddr'),
     };

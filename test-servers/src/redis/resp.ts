@@ -1,5 +1,5 @@
-/** A value in Redis's protocol, versions 2 and 3. Maps come as flat lists of keys and values. */
-export type Reply = string | number | bigint | boolean | null | RedisReplyError | Reply[];
+/** A value in Redis's protocol, versions 2 and 3. Maps are flat lists of keys and values. */
+export type RespValue = string | number | bigint | boolean | null | RedisReplyError | RespValue[];
 
 /** An error that the server answered with, such as `NOSCRIPT …`. */
 export class RedisReplyError extends Error {
@@ -13,7 +13,7 @@ export class RedisReplyError extends Error {
 export interface Frame {
   /** The first byte: `*`, `$`, `>` … For a command typed inline: `inline`. */
   readonly type: string;
-  readonly value: Reply;
+  readonly value: RespValue;
   readonly raw: Buffer;
 }
 
@@ -41,7 +41,7 @@ export class FrameReader {
     return frames;
   }
 
-  /** Gives up what is not a whole frame yet. */
+  /** Takes the bytes that are not a whole frame yet. */
   takeRest(): Buffer {
     const rest = this.#rest;
     this.#rest = Buffer.alloc(0);
@@ -51,7 +51,7 @@ export class FrameReader {
 
 interface Read {
   readonly type: string;
-  readonly value: Reply;
+  readonly value: RespValue;
   readonly end: number;
 }
 
@@ -106,7 +106,7 @@ function readBulk(buffer: Buffer, type: string, length: number, start: number): 
 
 function readList(buffer: Buffer, type: string, length: number, start: number): Read | undefined {
   if (length < 0) return { type, value: null, end: start };
-  const items: Reply[] = [];
+  const items: RespValue[] = [];
   let end = start;
   while (items.length < length) {
     const item = readFrame(buffer, end);

@@ -1,11 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { encodeCommand, FrameReader, RedisReplyError, type Reply } from './resp.ts';
-
-export interface RedisAddress {
-  readonly host: string;
-  readonly port: number;
-}
+import type { Address } from '@locks/core/conformance/proxy';
+import { encodeCommand, FrameReader, RedisReplyError, type RespValue } from './resp.ts';
 
 export interface SendOptions {
   readonly password?: string | undefined;
@@ -18,10 +14,10 @@ export interface SendOptions {
  * error among them. For a test's control of a server, not for speed.
  */
 export async function sendCommands(
-  { host, port }: RedisAddress,
+  { host, port }: Address,
   commands: readonly (readonly (string | number)[])[],
   { password, timeoutMs = 10_000 }: SendOptions = {},
-): Promise<Reply[]> {
+): Promise<RespValue[]> {
   const all = password === undefined ? commands : [['AUTH', password], ...commands];
   const socket = connect({ host, port, noDelay: true });
   const names = commands.map((command) => command[0]).join(', ');
@@ -31,7 +27,7 @@ export async function sendCommands(
   try {
     await once(socket, 'connect');
     const reader = new FrameReader();
-    const replies: Reply[] = [];
+    const replies: RespValue[] = [];
     socket.write(all.map(encodeCommand).join(''));
     for await (const chunk of socket) {
       for (const frame of reader.push(chunk as Buffer)) replies.push(frame.value);
@@ -49,16 +45,16 @@ export async function sendCommands(
 }
 
 export async function sendCommand(
-  address: RedisAddress,
+  address: Address,
   command: readonly (string | number)[],
   options?: SendOptions,
-): Promise<Reply> {
+): Promise<RespValue> {
   const [reply] = await sendCommands(address, [command], options);
   return reply ?? null;
 }
 
 /** The fields of `INFO`'s reply. */
-export function parseInfo(info: Reply): Record<string, string> {
+export function parseInfo(info: RespValue): Record<string, string> {
   const lines = String(info)
     .split('\r\n')
     .filter((line) => line.includes(':'));

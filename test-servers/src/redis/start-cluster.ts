@@ -1,8 +1,9 @@
+import { startTogether } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import { RedisCluster } from './redis-cluster.ts';
 import { launchRedis, type RedisServer } from './redis-server.ts';
 import { parseInfo } from './send-command.ts';
-import { baseArguments, startAll } from './start-redis.ts';
+import { baseArguments } from './start-redis.ts';
 
 export interface ClusterOptions {
   /** @defaultValue 3 */
@@ -20,10 +21,10 @@ const SLOTS = 16_384;
 /** Starts a Redis Cluster; ready when every slot is served and every replica in sync. */
 export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {
   const { masters: masterCount = 3, replicasPerMaster = 1, nodeTimeoutMs = 2_000, args = [] } = options;
-  const nodes: RedisServer[] = [];
+  const count = masterCount * (1 + replicasPerMaster);
+  const nodes = await startTogether(Array.from({ length: count }, () => launchNode(nodeTimeoutMs, args)));
   const cluster = new RedisCluster(nodes, replicasPerMaster);
   try {
-    await startAll(nodes, masterCount * (1 + replicasPerMaster), () => launchNode(nodeTimeoutMs, args));
     const masters = nodes.slice(0, masterCount);
     await Promise.all(masters.map((master, index) => assignSlots(master, index, masterCount)));
     await introduce(nodes);
@@ -43,13 +44,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
 
 async function launchNode(nodeTimeoutMs: number, args: readonly string[]): Promise<RedisServer> {
   const timeout = ['--cluster-node-timeout', String(nodeTimeoutMs)];
-  // A spare replica must not change sides in the middle of a test.
+  // A spare replica must not change its master in the middle of a test.
   const fixed = ['--cluster-allow-replica-migration', 'no'];
   return await launchRedis({
     label: 'cluster-node',
     withClusterBus: true,
-    argv: async (place) => [
-      ...(await baseArguments(place)),
+    argv: async (location) => [
+      ...(await baseArguments(location)),
       ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', ...timeout, ...fixed, ...args],
     ],
   });
@@ -59,7 +60,7 @@ async function assignSlots(master: RedisServer, index: number, of: number): Prom
   const from = Math.floor((index * SLOTS) / of);
   const to = Math.floor(((index + 1) * SLOTS) / of) - 1;
   await master.command('CLUSTER', 'ADDSLOTSRANGE', from, to);
-  // Given different ones, masters need not settle collisions of epochs among themselves first.
+  // With different epochs the masters need not resolve collisions first.
   await master.command('CLUSTER', 'SET-CONFIG-EPOCH', index + 1);
 }
 

@@ -1,12 +1,13 @@
+import type { Address } from '@locks/core/conformance/proxy';
+import { type ServerLocation, startTogether } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import { launchRedis, type RedisServer, redisMajor } from './redis-server.ts';
-import type { RedisAddress } from './send-command.ts';
 
 export interface RedisOptions {
   /** More arguments of `redis-server`, as `['--maxmemory', '8mb']`. */
   readonly args?: readonly string[];
   /** Start as a replica; see {@link startReplicated} for one that waits until the link is up. */
-  readonly replicaOf?: RedisAddress;
+  readonly replicaOf?: Address;
   /** @defaultValue a free port */
   readonly port?: number;
   /** The data directory, yours to delete. @defaultValue a fresh one, deleted by `stop` */
@@ -22,7 +23,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     port: options.port,
     dir: options.dir,
     password: options.password,
-    argv: async (place) => [...(await baseArguments(place)), ...optionArguments(options)],
+    argv: async (location) => [...(await baseArguments(location)), ...optionArguments(options)],
   });
 }
 
@@ -32,8 +33,8 @@ function optionArguments({ args = [], replicaOf, password }: RedisOptions): stri
   return [...replication, ...secret, ...args];
 }
 
-/** What every private data node is started with. */
-export async function baseArguments({ port, dir }: { port: number; dir: string }): Promise<string[]> {
+/** The arguments of every private data node. */
+export async function baseArguments({ port, dir }: ServerLocation): Promise<string[]> {
   const common = [
     '--port',
     String(port),
@@ -74,32 +75,21 @@ export async function startReplicated({
 } = {}): Promise<ReplicatedRedis> {
   const secret = password === undefined ? {} : { password };
   const master = await startRedis({ args, ...secret });
-  const started: RedisServer[] = [master];
+  const servers = [master];
   const stop = async () => {
-    await Promise.all(started.map((server) => server.stop()));
+    await Promise.all(servers.map((server) => server.stop()));
   };
   try {
-    const replicas = await startAll(started, count, () => startRedis({ args, replicaOf: master, ...secret }));
+    const replicas = await startTogether(
+      Array.from({ length: count }, () => startRedis({ args, replicaOf: master, ...secret })),
+    );
+    servers.push(...replicas);
     await waitUntilLinked(master, replicas);
     return { master, replicas, stop, [Symbol.asyncDispose]: stop };
   } catch (error) {
     await stop();
     throw error;
   }
-}
-
-/** Starts `count` servers at once and notes each in `started`, so that a failure of one leaves none behind. */
-export async function startAll(
-  started: RedisServer[],
-  count: number,
-  start: (index: number) => Promise<RedisServer>,
-): Promise<RedisServer[]> {
-  const results = await Promise.allSettled(Array.from({ length: count }, (_, index) => start(index)));
-  const servers = results.filter((result) => result.status === 'fulfilled').map((result) => result.value);
-  started.push(...servers);
-  const failure = results.find((result) => result.status === 'rejected');
-  if (failure) throw failure.reason;
-  return servers;
 }
 
 /** Resolves when every replica is in sync and the master counts it. */

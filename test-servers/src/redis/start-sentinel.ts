@@ -1,10 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { Address } from '@locks/core/conformance/proxy';
+import { startTogether } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import { launchRedis, type RedisServer } from './redis-server.ts';
-import type { Reply } from './resp.ts';
-import { type RedisAddress, sendCommand } from './send-command.ts';
-import { modernArguments, startAll, startReplicated } from './start-redis.ts';
+import type { RespValue } from './resp.ts';
+import { sendCommand } from './send-command.ts';
+import { modernArguments, startReplicated } from './start-redis.ts';
 
 export interface SentinelOptions {
   /** @defaultValue 2 */
@@ -22,7 +24,7 @@ export class SentinelDeployment implements AsyncDisposable {
   /** The name under which sentinels know the master. */
   readonly name = 'locks';
   readonly downAfterMs: number;
-  /** The first master and its replicas; who is master now is for {@link SentinelDeployment.master} to say. */
+  /** The first master and its replicas; {@link SentinelDeployment.master} returns the present master. */
   readonly nodes: readonly RedisServer[];
   readonly sentinels: readonly RedisServer[];
 
@@ -32,12 +34,12 @@ export class SentinelDeployment implements AsyncDisposable {
     this.downAfterMs = downAfterMs;
   }
 
-  /** The master that the sentinels tell clients of now. Rejects when they do not agree within 10 s. */
+  /** The master that the sentinels report to clients. Rejects when they do not agree within 10 s. */
   async master(): Promise<RedisServer> {
     return await waitUntil(() => this.#agreedMaster(), { what: 'the sentinels to agree on a master' });
   }
 
-  /** Resolves when all sentinels that answer name one other master than `oldPort`, and that one takes itself for one. */
+  /** Resolves when all sentinels that answer name the same master, not the one at `oldPort`, and that node is a master. */
   async waitForNewMaster(oldPort: number, timeoutMs = this.downAfterMs * 2 + 30_000): Promise<RedisServer> {
     const promoted = async () => {
       const master = await this.#agreedMaster();
@@ -61,7 +63,7 @@ export class SentinelDeployment implements AsyncDisposable {
   }
 
   async stop(): Promise<void> {
-    // Sentinels first: they must not start a failover of what is being stopped.
+    // Sentinels stop first: they must not start a failover of nodes that are being stopped.
     await Promise.all(this.sentinels.map((sentinel) => sentinel.stop()));
     await Promise.all(this.nodes.map((node) => node.stop()));
   }
@@ -82,7 +84,7 @@ export class SentinelDeployment implements AsyncDisposable {
 
   async #view(sentinel: RedisServer): Promise<boolean> {
     const master = fields(await ask(sentinel, 'SENTINEL', 'MASTER', this.name));
-    const replicas = (await ask(sentinel, 'SENTINEL', 'REPLICAS', this.name)) as Reply[];
+    const replicas = (await ask(sentinel, 'SENTINEL', 'REPLICAS', this.name)) as RespValue[];
     return (
       master['flags'] === 'master' &&
       Number(master['num-other-sentinels']) === this.sentinels.length - 1 &&
@@ -103,7 +105,8 @@ export async function startSentinel(options: SentinelOptions = {}): Promise<Sent
   try {
     const quorum = Math.floor(count / 2) + 1;
     const monitored = { name: deployment.name, master: data.master, quorum, downAfterMs };
-    await startAll(sentinels, count, () => launchSentinel(monitored));
+    const starting = Array.from({ length: count }, () => launchSentinel(monitored));
+    sentinels.push(...(await startTogether(starting)));
     await deployment.waitUntilReady();
     return deployment;
   } catch (error) {
@@ -114,7 +117,7 @@ export async function startSentinel(options: SentinelOptions = {}): Promise<Sent
 
 interface Monitored {
   readonly name: string;
-  readonly master: RedisAddress;
+  readonly master: Address;
   readonly quorum: number;
   readonly downAfterMs: number;
 }
@@ -125,7 +128,7 @@ async function launchSentinel(monitored: Monitored): Promise<RedisServer> {
     label: 'sentinel',
     async argv({ port, dir }) {
       const file = path.join(dir, 'sentinel.conf');
-      // A sentinel keeps its identity and what it has learned in this file: written once, kept at a restart.
+      // A sentinel keeps its identity and its state in this file: it is written once and kept at a restart.
       if (writtenFor !== port) await writeFile(file, configuration(monitored, port, dir));
       writtenFor = port;
       return [file, '--sentinel', ...(await modernArguments())];
@@ -140,18 +143,18 @@ function configuration({ name, master, quorum, downAfterMs }: Monitored, port: n
     `dir ${JSON.stringify(dir)}`,
     `sentinel monitor ${name} ${master.host} ${master.port} ${quorum}`,
     `sentinel down-after-milliseconds ${name} ${downAfterMs}`,
-    // How long an attempt may take, and half of the pause before the next: short, so that a lost vote costs little.
+    // The limit of an attempt, and half of the pause before the next: short, so that a lost vote costs little.
     `sentinel failover-timeout ${name} ${Math.max(3_000, downAfterMs * 3)}`,
     `sentinel parallel-syncs ${name} 10`,
     '',
   ].join('\n');
 }
 
-async function ask(sentinel: RedisServer, ...command: string[]): Promise<Reply> {
+async function ask(sentinel: RedisServer, ...command: string[]): Promise<RespValue> {
   return await sendCommand(sentinel, command, { timeoutMs: 1_000 });
 }
 
-function fields(reply: Reply): Record<string, string> {
+function fields(reply: RespValue): Record<string, string> {
   const flat = Array.isArray(reply) ? reply.map(String) : [];
   return Object.fromEntries(
     flat.flatMap((key, index) => (index % 2 === 0 ? [[key, flat[index + 1] ?? '']] : [])),

@@ -1,11 +1,12 @@
 import { freePort } from '../free-port.ts';
-import { guardian } from '../guardian.ts';
-import { type Proxy, startProxy } from '../proxy/proxy.ts';
+import { locationFor, startTogether, withAnotherPort } from '../managed-server.ts';
+import type { Proxy } from '@locks/core/conformance/proxy';
+import { startProxy } from '../proxy/start-proxy.ts';
 import { waitUntil } from '../wait-until.ts';
 import { ZooKeeperServer } from './zookeeper-server.ts';
 
 /**
- * For this many ticks of 200 ms a follower that hears nothing of its leader goes on serving reads: longer than the
+ * For this many ticks of 200 ms a follower without messages of its leader goes on serving reads: longer than the
  * sessions of the tests.
  */
 const SYNC_TICKS = 25;
@@ -14,7 +15,7 @@ const HOST = '127.0.0.1';
 export interface ZooKeeperEnsembleOptions {
   /** @defaultValue 3 */
   readonly members?: number;
-  /** Whether {@link ZooKeeperEnsemble.cutFromLeader} is wanted: the members then speak through proxies of this process. */
+  /** Whether {@link ZooKeeperEnsemble.cutFromLeader} can be used: the members then connect through proxies of this process. */
   readonly partitionable?: boolean;
 }
 
@@ -34,12 +35,12 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
     return this.members.map(({ address }) => address).join(',');
   }
 
-  /** Waits for one if there is none just now. */
+  /** The leader; waits for the election of one. */
   async leader(): Promise<ZooKeeperServer> {
     return await waitUntil(() => this.#find('leader'), { what: 'a leader', timeoutMs: 20_000, everyMs: 20 });
   }
 
-  /** Any of the followers; waits for one if there is none just now. */
+  /** One of the followers; waits until there is one. */
   async follower(): Promise<ZooKeeperServer> {
     return await waitUntil(() => this.#find('follower'), {
       what: 'a follower',
@@ -49,8 +50,8 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
   }
 
   /**
-   * Swallows everything between a follower and its leader, in both directions. For five seconds the follower goes on
-   * answering reads. Gives what mends it.
+   * Drops everything between a follower and its leader, in both directions. For five seconds the follower goes on
+   * answering reads. Gives the function that ends the cut.
    */
   async cutFromLeader(follower: ZooKeeperServer): Promise<() => Promise<void>> {
     const links = this.#links.get(follower.id);
@@ -78,39 +79,44 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
 }
 
 /** Starts an ensemble; ready when every member serves clients. */
-export async function startZookeeperEnsemble({
+export async function startZookeeperEnsemble(
+  options: ZooKeeperEnsembleOptions = {},
+): Promise<ZooKeeperEnsemble> {
+  return await withAnotherPort(() => startOn(options));
+}
+
+async function startOn({
   members: count = 3,
   partitionable = false,
-}: ZooKeeperEnsembleOptions = {}): Promise<ZooKeeperEnsemble> {
-  const ids = Array.from({ length: count }, (_, index) => index + 1);
-  const ports = new Map<number, Record<'client' | 'quorum' | 'election', number>>();
-  for (const id of ids) {
-    ports.set(id, { client: await freePort(), quorum: await freePort(), election: await freePort() });
-  }
-  const portsOf = (id: number) => ports.get(id) as Record<'client' | 'quorum' | 'election', number>;
+}: ZooKeeperEnsembleOptions): Promise<ZooKeeperEnsemble> {
+  const plans = await Promise.all(
+    Array.from({ length: count }, async (_, index) => ({
+      id: index + 1,
+      location: await locationFor({ label: 'zookeeper' }),
+      quorum: await freePort(),
+      election: await freePort(),
+    })),
+  );
   const links = new Map<number, Proxy[]>();
-  const guard = await guardian();
   const members: ZooKeeperServer[] = [];
-  for (const id of ids) {
+  for (const { id, location } of plans) {
     const own: Proxy[] = [];
     const config = ['initLimit=50', `syncLimit=${SYNC_TICKS}`];
-    for (const other of ids) {
-      let { quorum } = portsOf(other);
-      if (partitionable && other !== id) {
+    for (const other of plans) {
+      let { quorum } = other;
+      if (partitionable && other.id !== id) {
         const link = await startProxy({ host: HOST, port: quorum }, { protocol: 'raw' });
         own.push(link);
         quorum = link.port;
       }
-      config.push(`server.${other}=${HOST}:${quorum}:${portsOf(other).election}`);
+      config.push(`server.${other.id}=${HOST}:${quorum}:${other.election}`);
     }
     if (partitionable) links.set(id, own);
-    const dir = await guard.makeDirectory('zookeeper');
-    members.push(new ZooKeeperServer({ port: portsOf(id).client, dir, config, id }));
+    members.push(new ZooKeeperServer(location, { id, config }));
   }
   const ensemble = new ZooKeeperEnsemble(members, links);
   try {
-    await Promise.all(members.map((member) => member.launch()));
-    await Promise.all(members.map((member) => member.untilReady()));
+    await startTogether(members.map((member) => member.start()));
     return ensemble;
   } catch (error) {
     await ensemble.stop();

@@ -5,7 +5,7 @@ import type { Comparison } from '../../compare/comparison.ts';
 import { compareContended } from '../../compare/contended.ts';
 import { compareUncontended, type LoopRow } from '../../compare/uncontended.ts';
 import { measureTrips, type TripsResult } from '../../compare/trips.ts';
-import { openStage, type StageServer } from '../../conduct/stage.ts';
+import { openTestbed, type TestbedServer } from '../../conduct/testbed.ts';
 import type { Contender } from '../../contenders/contender.ts';
 import { type KindsContender, type KindsRow, PERMITS, TOGETHER } from '../../contenders/kinds.ts';
 import { describeMachine, versionsOf } from '../../measure/machine.ts';
@@ -75,8 +75,8 @@ export async function measureKinds(
 ): Promise<KindsReport> {
   const machine = describeMachine();
   const progress = new Progress(say);
-  await using stage = await openStage(startServers);
-  say(stage.placement);
+  await using testbed = await openTestbed(startServers);
+  say(testbed.placement);
   const comparisons: Comparison[] = [];
   const add = async (id: KindsRow, compare: (who: Contender[]) => Promise<Comparison>): Promise<void> => {
     const who = contenders.filter((contender) => (contender as KindsContender).rows.includes(id));
@@ -84,31 +84,31 @@ export async function measureKinds(
     const comparison = await progress.part(id, () => compare(who));
     if (comparison !== undefined) comparisons.push(comparison);
     // Each row has its own contenders: none of the others is there meanwhile.
-    for (const contender of who) await stage.dismissCrew(contender);
+    for (const contender of who) await testbed.endWorkers(contender);
   };
-  for (const row of loops) await add(row.id, (who) => compareUncontended(stage, who, settings, row));
-  for (const row of contentions) await add(row.id, (who) => compareContended(stage, who, settings, row));
+  for (const row of loops) await add(row.id, (who) => compareUncontended(testbed, who, settings, row));
+  for (const row of contentions) await add(row.id, (who) => compareContended(testbed, who, settings, row));
   const trips: TripsResult[] = [];
   for (const contender of rows.has('trips') ? contenders : []) {
     const latencies = (contender as KindsContender).rows.flatMap((row) => tripsOf[row] ?? []);
     for (const latencyMs of new Set(latencies)) {
       const result = await progress.part(`trips ${contender.name}, ${latencyMs} ms`, () =>
-        measureTrips(stage, contender, { contended: false, forMs: settings.tripsMs, latencyMs }),
+        measureTrips(testbed, contender, { contended: false, forMs: settings.tripsMs, latencyMs }),
       );
       if (result !== undefined) trips.push(result);
     }
   }
-  progress.tell('done');
+  progress.report('done');
   return {
     schema: 1,
     suite: 'kinds',
     date: new Date().toISOString(),
     machine,
-    placement: stage.placement,
-    pinned: stage.pinning !== undefined,
+    placement: testbed.placement,
+    pinned: testbed.pinning !== undefined,
     versions: {
       node: process.versions.node,
-      ...stage.server.versions,
+      ...testbed.server.versions,
       ...versionsOf(contenders.flatMap((contender) => contender.packages)),
     },
     settings,
@@ -119,7 +119,7 @@ export async function measureKinds(
 }
 
 /** The quorum's three; everything else is on the first, and so are the counts. */
-async function startServers(): Promise<StageServer> {
+async function startServers(): Promise<TestbedServer> {
   const servers = await Promise.all(Array.from({ length: QUORUM }, () => startRedis()));
   const [first] = servers as [(typeof servers)[number]];
   const control = new Redis(first.url);

@@ -9,7 +9,7 @@ import type { TripsResult } from '../../compare/trips.ts';
 import type { Target } from '../../report/target.ts';
 import type { KindsReport } from './measure.ts';
 
-/** Every figure that was asked for, as far as its row was measured. */
+/** Every figure that has a target, as far as its row was measured. */
 export function judge({ comparisons, trips = [] }: KindsReport): Target[] {
   return [
     ...comparisons.flatMap((comparison) =>

@@ -1,4 +1,4 @@
-import type { Stage } from '../../conduct/stage.ts';
+import type { Testbed } from '../../conduct/testbed.ts';
 import { median } from '../../measure/quantiles.ts';
 import type { CoreResult } from './result.ts';
 import type { Settings } from './settings.ts';
@@ -6,13 +6,13 @@ import type { Settings } from './settings.ts';
 const WARM_UP_ROUNDS = 2;
 
 /** Core's own processor time, without any server. */
-export async function measureCore(stage: Stage, settings: Settings): Promise<CoreResult> {
-  const worker = stage.startWorker();
+export async function measureCore(testbed: Testbed, settings: Settings): Promise<CoreResult> {
+  const worker = testbed.startWorker();
   try {
-    for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await worker.call('coreCost', settings.corePairs);
+    for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await worker.call.coreCost(settings.corePairs);
     const rounds = [];
     for (let round = 0; round < settings.rounds; round += 1) {
-      rounds.push(await worker.call('coreCost', settings.corePairs));
+      rounds.push(await worker.call.coreCost(settings.corePairs));
     }
     return {
       withCoreMicros: median(rounds.map(({ withCore }) => withCore)),
@@ -20,6 +20,6 @@ export async function measureCore(stage: Stage, settings: Settings): Promise<Cor
       coreMicros: median(rounds.map(({ withCore, bareBackend }) => withCore - bareBackend)),
     };
   } finally {
-    await stage.dismiss(worker);
+    await testbed.end(worker);
   }
 }

@@ -1,6 +1,6 @@
 import type { Contender } from '../../contenders/contender.ts';
 import type { MemoryResult } from './result.ts';
-import type { RedisStage } from './redis-stage.ts';
+import type { RedisTestbed } from './redis-testbed.ts';
 import type { Settings } from './settings.ts';
 
 const LANES = 64;
@@ -8,19 +8,19 @@ const TOKEN_KEYS = 'locks:token:{';
 
 /** Very many names, each acquired and released once: what is left of them. */
 export async function measureMemory(
-  stage: RedisStage,
+  testbed: RedisTestbed,
   ours: Contender,
   settings: Settings,
 ): Promise<MemoryResult> {
-  const worker = stage.startWorker(['--expose-gc']);
+  const worker = testbed.startWorker(['--expose-gc']);
   try {
-    await worker.call('openLocks', ours.store, ours.name, stage.url, 30_000);
+    await worker.call.openLocks(ours.store, ours.name, testbed.url, 30_000);
     // Contenders of earlier rows may have left some of theirs.
-    const { others: theirs } = await keysOf(stage);
+    const { others: theirs } = await keysOf(testbed);
     const startedAt = performance.now();
-    const { before, after } = await worker.call('churn', settings.names, LANES);
+    const { before, after } = await worker.call.churn(settings.names, LANES);
     const seconds = (performance.now() - startedAt) / 1000;
-    const { tokens, others } = await keysOf(stage);
+    const { tokens, others } = await keysOf(testbed);
     return {
       contender: ours.name,
       names: settings.names,
@@ -30,11 +30,11 @@ export async function measureMemory(
       otherKeys: [...others].filter((key) => !theirs.has(key)).length,
     };
   } finally {
-    await stage.dismiss(worker);
+    await testbed.end(worker);
   }
 }
 
-async function keysOf({ server: { control } }: RedisStage): Promise<{
+async function keysOf({ server: { control } }: RedisTestbed): Promise<{
   readonly tokens: ReadonlySet<string>;
   readonly others: ReadonlySet<string>;
 }> {

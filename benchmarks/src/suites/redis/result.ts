@@ -20,7 +20,7 @@ export interface MemoryResult {
   readonly perSecond: number;
   readonly heapGrowthBytes: number;
   readonly tokenKeys: number;
-  /** What is left in Redis beside the token keys. */
+  /** The keys that are left in Redis beside the token keys. */
   readonly otherKeys: number;
 }
 

@@ -6,7 +6,7 @@ import { measureWaiting, type WaitingResult } from '../../compare/waiting.ts';
 import type { Contender } from '../../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../../measure/machine.ts';
 import type { Selection } from '../command.ts';
-import { type RedisStage, openRedisStage } from './redis-stage.ts';
+import { type RedisTestbed, openRedisStage } from './redis-testbed.ts';
 import { measureCore } from './core-cost.ts';
 import { measureMemory } from './memory.ts';
 import { measureRenewal } from './renewal.ts';
@@ -43,22 +43,22 @@ export async function measureRedis(
   say: (text: string) => void,
 ): Promise<Report> {
   const machine = describeMachine();
-  await using stage = await openRedisStage();
-  say(stage.placement);
+  await using testbed = await openRedisStage();
+  say(testbed.placement);
   const started = performance.now();
-  const tell = (row: string): void =>
+  const report = (row: string): void =>
     say(`${((performance.now() - started) / 1000).toFixed(0).padStart(4)} s  ${row}`);
-  const comparisons = await compareAll(stage, settings, selection, tell);
-  const others = await measureOurs(stage, settings, selection, tell);
-  tell('done');
+  const comparisons = await compareAll(testbed, settings, selection, report);
+  const others = await measureOurs(testbed, settings, selection, report);
+  report('done');
   return {
     schema: 1,
     suite: 'redis',
     date: new Date().toISOString(),
     machine,
-    placement: stage.placement,
-    pinned: stage.pinning !== undefined,
-    versions: versions(stage, selection.contenders),
+    placement: testbed.placement,
+    pinned: testbed.pinning !== undefined,
+    versions: versions(testbed, selection.contenders),
     settings,
     comparisons,
     ...others,
@@ -66,21 +66,21 @@ export async function measureRedis(
 }
 
 async function compareAll(
-  stage: RedisStage,
+  testbed: RedisTestbed,
   settings: Settings,
   { rows, contenders }: Selection,
-  tell: (row: string) => void,
+  report: (row: string) => void,
 ): Promise<Comparison[]> {
   const comparisons: Comparison[] = [];
   for (const row of loops) {
     if (!rows.has(row.id)) continue;
-    tell(row.id);
-    comparisons.push(await compareUncontended(stage, contenders, settings, row));
+    report(row.id);
+    comparisons.push(await compareUncontended(testbed, contenders, settings, row));
   }
   for (const contention of contentions) {
     if (!rows.has(contention.id)) continue;
-    tell(contention.id);
-    comparisons.push(await compareContended(stage, contenders, settings, contention));
+    report(contention.id);
+    comparisons.push(await compareContended(testbed, contenders, settings, contention));
   }
   return comparisons;
 }
@@ -92,36 +92,36 @@ interface Others {
   memory?: MemoryResult[];
 }
 
-/** The rows that are about us alone. */
+/** The rows about our own packages alone. */
 async function measureOurs(
-  stage: RedisStage,
+  testbed: RedisTestbed,
   settings: Settings,
   { rows, contenders }: Selection,
-  tell: (row: string) => void,
+  report: (row: string) => void,
 ): Promise<Others> {
   const others: Others = {};
   if (rows.has('core')) {
-    tell('core');
-    others.core = await measureCore(stage, settings);
+    report('core');
+    others.core = await measureCore(testbed, settings);
   }
   for (const ours of contenders.filter(({ kind }) => kind === 'ours')) {
     if (rows.has('renewal')) {
-      tell(`renewal ${ours.name}`);
-      (others.renewal ??= []).push(await measureRenewal(stage, ours, settings));
+      report(`renewal ${ours.name}`);
+      (others.renewal ??= []).push(await measureRenewal(testbed, ours, settings));
     }
     for (const locks of rows.has('waiting') ? [settings.waiters, 1] : []) {
-      tell(`waiting ${ours.name}, ${locks} locks`);
-      (others.waiting ??= []).push(await measureWaiting(stage, ours, { ...settings, locks }));
+      report(`waiting ${ours.name}, ${locks} locks`);
+      (others.waiting ??= []).push(await measureWaiting(testbed, ours, { ...settings, locks }));
     }
     if (rows.has('memory')) {
-      tell(`memory ${ours.name}`);
-      (others.memory ??= []).push(await measureMemory(stage, ours, settings));
+      report(`memory ${ours.name}`);
+      (others.memory ??= []).push(await measureMemory(testbed, ours, settings));
     }
   }
   return others;
 }
 
-function versions({ server }: RedisStage, contenders: readonly Contender[]): Record<string, string> {
+function versions({ server }: RedisTestbed, contenders: readonly Contender[]): Record<string, string> {
   const packages = contenders.flatMap((contender) => contender.packages);
   return { node: process.versions.node, ...server.versions, ...versionsOf(packages) };
 }

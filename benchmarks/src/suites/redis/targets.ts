@@ -14,7 +14,7 @@ import type { Report } from './result.ts';
 /** A process with waiters may send this many requests a second beside those of its acquisitions. */
 const REQUESTS_PER_SECOND_AND_PROCESS = 1;
 
-/** Every figure that was asked for, as far as its row was measured. */
+/** Every figure that has a target, as far as its row was measured. */
 export function judge(report: Report): Target[] {
   return [
     ...report.comparisons.flatMap((comparison) =>
@@ -34,7 +34,7 @@ function judgeComparison(comparison: Comparison, result: ContenderResult): Targe
   if (!comparison.contended) return judgeUncontended(comparison, result, floor, target);
   if (comparison.id === 'turns') return [...judgeFairness(result, target), judgeOverlaps(result, target)];
   return [
-    ...judgeHandOver(comparison, result, target),
+    ...judgeHandOff(comparison, result, target),
     ...judgeAgainstPoll(comparison, result, floor, target),
   ];
 }
@@ -66,7 +66,7 @@ function judgeUncontended(
   ];
 }
 
-function judgeHandOver(comparison: Comparison, result: ContenderResult, target: MakeTarget): Target[] {
+function judgeHandOff(comparison: Comparison, result: ContenderResult, target: MakeTarget): Target[] {
   const { counted } = result;
   const allowance = (REQUESTS_PER_SECOND_AND_PROCESS * comparison.processes * counted.elapsedMs) / 1000;
   const perOperation = Math.max(0, counted.requests - allowance) / counted.operations;

@@ -1,6 +1,6 @@
 import type { Store } from '../../stores/store.ts';
 
-/** The figures that were asked for. */
+/** The targets of a store. */
 export interface Asked {
   /** Operations of an uncontended acquire and release. */
   readonly exactly?: Readonly<Record<string, number>>;
@@ -8,9 +8,9 @@ export interface Asked {
   readonly leastRatio?: Readonly<Record<string, number>>;
   /** Round trips, as a multiple of those of the minimal recipe by hand: uncontended and per hand-off. */
   readonly mostTrips?: number;
-  /** What two processes, one that waits and one that holds, may ask the server in a second. */
+  /** How many requests two processes, one that waits and one that holds, may send in a second. */
   readonly mostWhileWaiting?: number;
-  /** The same where nobody waits. */
+  /** The same without a waiter. */
   readonly mostWhileIdle?: number;
 }
 

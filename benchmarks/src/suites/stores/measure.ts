@@ -3,7 +3,7 @@ import { compareContended } from '../../compare/contended.ts';
 import { measureTrips, type TripsResult } from '../../compare/trips.ts';
 import { compareUncontended } from '../../compare/uncontended.ts';
 import { measureWaiting, type WaitingResult } from '../../compare/waiting.ts';
-import { openStage, type Stage } from '../../conduct/stage.ts';
+import { openTestbed, type Testbed } from '../../conduct/testbed.ts';
 import type { Contender } from '../../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../../measure/machine.ts';
 import { Progress } from '../../measure/progress.ts';
@@ -23,7 +23,7 @@ export interface StoreReport extends ReportHead {
   readonly waiting?: readonly WaitingResult[];
 }
 
-/** The first: a lock is held, and nobody waits. */
+/** The first row: a lock is held, and nobody waits. */
 const waits = [
   { waiters: 0, locks: 1 },
   { waiters: 32, locks: 1 },
@@ -31,7 +31,7 @@ const waits = [
   { waiters: 1_000, locks: 1_000 },
 ];
 
-/** Nobody renews meanwhile. */
+/** So long that no lease is renewed meanwhile. */
 const HELD_MS = 180_000;
 
 /** Measures the rows asked for, one after the other, on a private server. */
@@ -43,13 +43,13 @@ export async function measureStore(
 ): Promise<StoreReport> {
   const machine = describeMachine();
   const progress = new Progress(say);
-  await using stage = await openStage(store.start);
-  say(stage.placement);
-  const comparisons = await compareAll(stage, settings, { rows, contenders }, progress);
-  const trips = rows.has('trips') ? await measureAllTrips(stage, settings, contenders, progress) : [];
+  await using testbed = await openTestbed(store.start);
+  say(testbed.placement);
+  const comparisons = await compareAll(testbed, settings, { rows, contenders }, progress);
+  const trips = rows.has('trips') ? await measureAllTrips(testbed, settings, contenders, progress) : [];
   const ours = contenders.filter(({ kind }) => kind === 'ours');
-  const waiting = rows.has('waiting') ? await measureWaits(stage, settings, ours, progress) : [];
-  progress.tell('done');
+  const waiting = rows.has('waiting') ? await measureWaits(testbed, settings, ours, progress) : [];
+  progress.report('done');
   const packages = contenders.flatMap((contender) => contender.packages);
   return {
     schema: 1,
@@ -57,9 +57,9 @@ export async function measureStore(
     counting: store.counting,
     date: new Date().toISOString(),
     machine,
-    placement: stage.placement,
-    pinned: stage.pinning !== undefined,
-    versions: { node: process.versions.node, ...stage.server.versions, ...versionsOf(packages) },
+    placement: testbed.placement,
+    pinned: testbed.pinning !== undefined,
+    versions: { node: process.versions.node, ...testbed.server.versions, ...versionsOf(packages) },
     settings,
     failures: progress.failures,
     comparisons,
@@ -70,7 +70,7 @@ export async function measureStore(
 
 /** The workload that is the same for all backends. */
 export async function compareAll(
-  stage: Stage,
+  testbed: Testbed,
   settings: StoreSettings,
   { rows, contenders }: Selection,
   progress: Progress,
@@ -79,21 +79,21 @@ export async function compareAll(
   const add = async (title: string, compare: () => Promise<Comparison>): Promise<void> => {
     const comparison = await progress.part(title, compare);
     if (comparison !== undefined) comparisons.push(comparison);
-    // What broke off may have left somebody waiting.
-    else for (const contender of contenders) await stage.dismissCrew(contender);
+    // A part that failed may have left a waiter behind.
+    else for (const contender of contenders) await testbed.endWorkers(contender);
   };
   if (rows.has(sequential.id)) {
-    await add(sequential.id, () => compareUncontended(stage, contenders, settings, sequential));
+    await add(sequential.id, () => compareUncontended(testbed, contenders, settings, sequential));
   }
   for (const contention of contentions) {
     if (!rows.has(contention.id)) continue;
-    await add(contention.id, () => compareContended(stage, contenders, settings, contention));
+    await add(contention.id, () => compareContended(testbed, contenders, settings, contention));
   }
   return comparisons;
 }
 
 async function measureAllTrips(
-  stage: Stage,
+  testbed: Testbed,
   { tripsMs }: StoreSettings,
   contenders: readonly Contender[],
   progress: Progress,
@@ -102,7 +102,7 @@ async function measureAllTrips(
   for (const contender of contenders) {
     if (contender.kind === 'peer') continue;
     const result = await progress.part(`trips ${contender.name}`, () =>
-      measureTrips(stage, contender, { contended: true, forMs: tripsMs }),
+      measureTrips(testbed, contender, { contended: true, forMs: tripsMs }),
     );
     if (result !== undefined) results.push(result);
   }
@@ -110,19 +110,19 @@ async function measureAllTrips(
 }
 
 async function measureWaits(
-  stage: Stage,
+  testbed: Testbed,
   { waitingMs }: StoreSettings,
   ours: readonly Contender[],
   progress: Progress,
 ): Promise<WaitingResult[]> {
-  // Only what is measured asks the server meanwhile.
-  for (const contender of ours) await stage.dismissCrew(contender);
+  // Only the measured processes send requests meanwhile.
+  for (const contender of ours) await testbed.endWorkers(contender);
   const results: WaitingResult[] = [];
   for (const contender of ours) {
     for (const { waiters, locks } of waits) {
       const what = `waiting ${contender.name}, ${waiters} waiters, ${locks} lock(s)`;
       const result = await progress.part(what, () =>
-        measureWaiting(stage, contender, { waiters, locks, waitingMs, ttlMs: HELD_MS }),
+        measureWaiting(testbed, contender, { waiters, locks, waitingMs, ttlMs: HELD_MS }),
       );
       if (result !== undefined) results.push(result);
     }

@@ -12,7 +12,7 @@ export function sectionsOf(report: StoreReport): Section[] {
   ];
 }
 
-/** Below this share of an acquisition it is the background's, and would only fill the table. */
+/** Operations below this share of an acquisition belong to background work, and would only fill the table. */
 const WORTH_A_LINE = 0.005;
 
 function operationsSection({ comparisons, counting }: StoreReport): Section {

@@ -9,7 +9,7 @@ import type { Target } from '../../report/target.ts';
 import { type Asked, askedOf } from './asked.ts';
 import type { StoreReport } from './measure.ts';
 
-/** Every figure that was asked for, as far as its row was measured. */
+/** Every figure that has a target, as far as its row was measured. */
 export function judge(report: StoreReport): Target[] {
   const asked = askedOf[report.suite];
   return [
@@ -86,7 +86,7 @@ function judgeTrips({ mostTrips }: Asked, { trips = [] }: StoreReport): Target[]
           contender: ours.name,
           asked: `${tripNames[what]}: ≤ ${mostTrips} × the round trips of ${floor.name}`,
           measured: `${own.toFixed(2)} to ${least.toFixed(2)}`,
-          // There is no fifth of a trip: that is the proxy's timer.
+          // A fifth of a round trip is the timer of the proxy.
           reached: own <= mostTrips * least + 0.2,
         };
       });

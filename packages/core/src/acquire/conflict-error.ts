@@ -1,10 +1,10 @@
 import type { AcquireRequest, LockMode } from '../backend/types.ts';
-import type { Engine } from '../engine.ts';
+import type { ManagerCore } from '../manager-core.ts';
 import { quote } from '../errors.ts';
 
-/** `LOCK_CONFLICT`: what lives on the resource contradicts the request (docs/spec.md §15.7). */
+/** `LOCK_CONFLICT`: the use of the resource contradicts the request (docs/spec.md §15.7). */
 export function conflictError(
-  engine: Engine,
+  core: ManagerCore,
   { resource, mode }: Pick<AcquireRequest, 'resource' | 'mode'>,
   held: LockMode,
 ): Error {
@@ -12,7 +12,7 @@ export function conflictError(
     mode.kind === 'permit' && held.kind === 'permit'
       ? 'Name the same number everywhere, or change it with resize().'
       : 'Use another name for one of them.';
-  return engine.error(
+  return core.error(
     'LOCK_CONFLICT',
     `${quote(resource)} is in use as ${describeMode(held)}; ${describeMode(mode)} was asked for. ${advice}`,
     resource,

@@ -1,1 +1,19 @@
 export * from './types.ts';
+export {
+  matching,
+  milliseconds,
+  oneOf,
+  optional,
+  type OptionReader,
+  type OptionsRead,
+  type OptionTable,
+  readOptions,
+  text,
+  wholeNumber,
+} from './read-options.ts';
+export { areInConflict, Capacity, weightOf } from './modes.ts';
+export { closedError, refuseAfterClose } from './refuse-after-close.ts';
+export { answerWithin, MAX_TIMEOUT_MS, NoAnswerError, withTimeLimit } from './time-limit.ts';
+export { TurnWait } from './turn-wait.ts';
+export { CombinedClock } from '../tenure/clock.ts';
+export { invalidArgument, mustBe } from '../errors.ts';

@@ -1,16 +1,40 @@
+import type { Clock } from '../tenure/clock.ts';
+
+export type { Clock } from '../tenure/clock.ts';
+
 /**
  * What a store must do for `@locks/core`. Users never see these types: they hold core's `Lock` and `Lease`.
  * Core checks options, waits, renews, notices losses, re-enters and reports; a backend makes one atomic step at a time.
+ *
+ * What core guarantees to a backend, in every call:
+ *
+ * - Names, labels, ids and ttls are checked: a ttl is a multiple of `ttl.stepMs` and not below `ttl.minMs`. Modes and
+ *   optional methods that are not declared are never asked for.
+ * - An acquisition id belongs to one acquisition. Attempts of one id come one after the other, and none is sent after its
+ *   abandon; an unanswered attempt may still reach the store later than the abandon.
+ * - Other calls for one id may overlap: an abandon with an unanswered attempt or wait, a renewal with a release, the
+ *   repetition of a release or an abandon with its earlier sending, a new wait with one that core gave up.
+ * - Calls for different ids come in any order and at any number at once. Acquires of one manager on one resource are first
+ *   attempted in the order in which they were called; nothing else is put in order.
+ * - Core does not wait for a call that it gave up (at its deadline, an abort, the end of the manager). A late grant is
+ *   abandoned; a late error is dropped.
+ * - After `close` no method but `isRetryable` is called. Calls that have no answer by then may reject.
+ * - A method that throws, instead of rejecting, counts as one that rejects.
+ *
+ * A backend must, in every call: act in one atomic step that compares the acquisition id; measure leases by the store's clock;
+ * end soon after the deadline or the signal, and fail where it got no answer: never report *granted*, *released* or *lost*
+ * because of a time-out of its own.
  */
 
 /**
  * How an acquisition takes part in a resource (docs/spec.md §15). There is one queue for all modes, served strictly in
- * order: what cannot be granted at its head holds back everything behind it, so that neither readers nor writers starve.
+ * order: a request at its head that cannot be granted holds back everything behind it, so that neither readers nor writers
+ * starve.
  *
  * - `exclusive`: alone.
  * - `shared`: together with other `shared` ones of the same name.
- * - `permit`: together with other permits while their weights add up to `limit` at most. While anything lives on a
- *   resource, permits of another limit, and permits beside `exclusive` or `shared`, are a conflict.
+ * - `permit`: together with other permits while their weights add up to `limit` at most. While a resource has holders or
+ *   waiters, permits of another limit, and permits beside `exclusive` or `shared`, are a conflict.
  */
 export type LockMode =
   | { readonly kind: 'exclusive' }
@@ -35,10 +59,10 @@ export type LossReason =
   | 'force-released'
   | 'closed';
 
-/** Optional abilities. One that is not listed is refused by core with `LOCK_UNSUPPORTED`. */
+/** Optional abilities. Core refuses the use of others with `LOCK_UNSUPPORTED`. */
 export type BackendFeature = 'list' | 'waiters' | 'force-release' | 'steal' | 'many';
 
-/** What a backend promises. The conformance suite holds it to every word, and asserts that what is absent is refused. */
+/** What a backend promises. The conformance suite checks every promise, and that absent features are refused. */
 export interface BackendCapabilities {
   /** What ends an abandoned hold: `lease`, the store's clock; `session`, the end of the client's session. */
   readonly tenure: 'lease' | 'session';
@@ -64,7 +88,7 @@ export interface AcquireRequest {
   readonly ttlMs: number;
   /**
    * Feature `steal`: in one step end every hold of the resource and grant it to this request, ahead of the queue, which
-   * keeps its order behind it. Never contended. The robbed learn `taken-over` at their next renewal, or by a push.
+   * keeps its order behind it. Never contended. The former holders learn `taken-over` at their next renewal, or by a push.
    */
   readonly steal?: true;
 }
@@ -73,9 +97,16 @@ export interface AcquireRequest {
 export interface Call {
   /** Core's clock in milliseconds: use it for `countedFrom`, never `Date.now()`. */
   now(): number;
-  /** On the clock of `now`: core stops caring for the answer after it. May be `Infinity`. */
+  /**
+   * On the clock of `now`: after it core ignores the answer. May be `Infinity`. A backend that repeats something by itself, for
+   * example after a lost compare-and-swap, ends by then and rejects.
+   */
   readonly deadline: number;
-  /** Aborts when core gives up on the call. Made when first read: do not touch it where it is not needed. */
+  /**
+   * Aborts when core gives up on the call: at its deadline, when the user aborts, and, for an acquire, at the end of the
+   * manager. It undoes nothing: core sends an `abandon` where something may have been done. The end of the manager does not
+   * abort releases and abandons. The signal is made when first read: do not read it where it is not needed.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -87,7 +118,7 @@ export interface Grant {
   readonly countedFrom: number;
   /** How long the store holds it, from `countedFrom`; default: the request's ttl. Core renews a shorter one in time. */
   readonly validForMs?: number;
-  /** For tenure `session`: until when the session is known to live. A method, so that it is right after a stall. */
+  /** For tenure `session`: until when the session is known to live. A method, because after a stall it may be earlier. */
   readonly session?: { validUntil(): number };
   /** A loss that the store pushes. Its `reason` is a {@link LossReason}. */
   readonly lost?: AbortSignal;
@@ -106,7 +137,7 @@ export interface Conflict {
   readonly with: LockMode;
 }
 
-/** What the store says of one lease at a renewal. An exception in a renewal means *unknown* for all its items. */
+/** The store's answer for one lease at a renewal. An exception in a renewal means *unknown* for all its items. */
 export type Standing =
   | { readonly status: 'held'; readonly validForMs?: number }
   | { readonly status: 'lost'; readonly reason: LossReason }
@@ -116,6 +147,7 @@ export interface Holder {
   readonly acquisitionId: string;
   readonly mode: LockMode;
   readonly label?: string;
+  /** The token of its lease, where the backend has tokens. As JSON it is a decimal string. */
   readonly fencingToken?: bigint;
   readonly heldForMs?: number;
   readonly expiresInMs?: number;
@@ -135,6 +167,12 @@ export interface ResourceState {
   readonly waiters: readonly Waiter[];
 }
 
+/** The parts of a resource's state that core reads. */
+export interface InspectOptions {
+  /** `false`: core does not read the waiters of the answer; a queue of thousands need not be sent. */
+  readonly waiters: boolean;
+}
+
 export interface RenewItem {
   readonly grant: Grant;
   readonly ttlMs: number;
@@ -149,10 +187,18 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   /** Short and stable, for messages and reports: `redis-ioredis`. */
   readonly name: string;
   readonly capabilities: C;
+  /** Only for test doubles: the clock of the locks, in place of core's own. */
+  readonly clock?: Clock;
+  /**
+   * For how many milliseconds core repeats a release or an abandon without an answer. More for a store that may take longer
+   * to answer under load.
+   * @defaultValue 1 000
+   */
+  readonly releaseBudgetMs?: number;
 
   /**
-   * One atomic attempt, idempotent by acquisition id: repeated while the id holds, it gives the same grant and token;
-   * repeated while it waits, it keeps its place.
+   * One atomic attempt, idempotent by acquisition id: repeated while the id holds, it gives the same grant and token, with
+   * the time that is left as `validForMs`; repeated while the id waits, it keeps its position in the queue.
    *
    * `enqueue` false: never leaves anything behind when contended, and never overtakes a live queue.
    * `enqueue` true, order `fifo`: leaves the id in the queue when contended.
@@ -168,50 +214,72 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   attemptMany?(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined>;
 
   /**
-   * Waits after a contended attempt. Resolves with `undefined` when another attempt is worth while (a hint), or with a
-   * grant that the store handed over. Ends soon after `call.signal` aborts or `call.deadline` passes.
+   * Waits after a contended attempt. Resolves with `undefined` when another attempt may succeed (a hint), or with the grant of
+   * a hand-off. Ends soon after `call.signal` aborts or `call.deadline` passes.
+   *
+   * Core calls it after a contended attempt that put this id in the queue, and again after a hint and one more attempt. Core
+   * slows down hints that come too fast. The turn may have come before this call: then it resolves at once. A backend with
+   * `retryAfterMs` may lose a hint.
    */
   awaitTurn?(request: AcquireRequest, call: Call): Promise<Grant | undefined>;
 
-  /** Afterwards the id neither holds nor waits, whichever it did, and a wake-up that it consumed is passed on. */
+  /**
+   * Afterwards the id neither holds nor waits, whichever it did, and a wake-up that it consumed is passed on. Does nothing for
+   * an id that the store does not know. Core repeats it when it fails.
+   */
   abandon(request: AcquireRequest, call: Call): Promise<void>;
 
   /**
-   * Pushes the ends of leases back, each to its own ttl from now, and answers in the order of the items.
-   * Never recreates what is absent and never touches another's. Core sends many leases at once.
+   * Moves the ends of leases, each to its own ttl from now, and answers in the order of the items. Never recreates an absent
+   * lease and never touches another's. Core sends many leases at once, counts their new ends from
+   * before the call, and may renew a lease again before an earlier renewal of it was answered.
    */
   renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]>;
 
   /**
-   * Gives the resource back if this very acquisition holds it, and only then.
-   * `unknown`: it is not held now, and an earlier sending of this same call may have released it (a resent command).
+   * Releases the resource if this very acquisition holds it, and only then. `unknown`: it is not held now, and an earlier
+   * sending of this same call may have released it (a resent command).
    */
   release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'>;
 
   /**
    * Turns an exclusive hold into a shared one in one step, with the same acquisition id, token and end, and serves the
    * `shared` waiters at the head of the queue (both modes declared). Idempotent: a hold that is shared already is `held`.
-   * Afterwards `renew`, `release` and `abandon` work with the grant of before as well as with one of mode `shared`.
+   * Afterwards `renew`, `release` and `abandon` accept the former grant as well as one of mode `shared`.
    */
   downgrade?(grant: Grant, call: Call): Promise<Standing>;
 
   /**
-   * Sets the limit of the permits that live on a resource, and serves those who wait and fit now; a resource in no use
-   * stays untouched (mode `permit` declared). A lower limit ends no hold: nothing is granted until the weights fit.
+   * Sets the limit of a resource's permits, and serves waiters that fit now; a resource without holders and waiters stays
+   * untouched (mode `permit` declared). A lower limit ends no hold: nothing is granted until the weights fit.
    */
   resize?(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict>;
 
-  inspect(resource: string, call: Call): Promise<ResourceState>;
+  /**
+   * Who holds a resource and who waits for it. For the message of a `LOCK_TIMEOUT` core reads only the holders; a backend that
+   * ignores `options` is correct, and sends more than is read.
+   */
+  inspect(resource: string, call: Call, options?: InspectOptions): Promise<ResourceState>;
 
   /** Every resource that is held or waited for and whose name starts with `prefix` (feature `list`). */
   list?(prefix: string, call: Call): AsyncIterable<ResourceState>;
 
-  /** Ends the holds of a resource, or only `expectedId`'s; waiters go on (feature `force-release`). Gives what it ended. */
+  /** Ends the holds of a resource, or only `expectedId`'s, and gives them; waiters go on (feature `force-release`). */
   forceRelease?(resource: string, expectedId: string | undefined, call: Call): Promise<readonly Holder[]>;
+
+  /**
+   * Resolves when the store has answered, on the connection that the other calls use: the cheapest round trip to the store
+   * itself. Without this method core inspects a resource.
+   */
+  ping?(call: Call): Promise<void>;
 
   /** Whether the same call may succeed if repeated: a lost connection yes, a wrong password no. */
   isRetryable(error: unknown): boolean;
 
-  /** Ends what the backend itself opened: subscriptions, timers, its own connections. Never a client it was given. */
+  /**
+   * Ends what the backend itself opened: subscriptions, timers, its own connections. Never a client that it was given. Core
+   * calls it once, and then no other method but `isRetryable`; calls that are still under way may reject. Any other call after
+   * it rejects with `LOCK_CLOSED`: `refuseAfterClose` of `@locks/core/backend` does that for a backend.
+   */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { isLockError, type LockError } from '../errors.ts';
-import { type Lease, LeaseHandle } from '../lease.ts';
+import type { Lease } from '../lease.ts';
 import { releaseQuietly } from '../run.ts';
-import type { MultiLease } from './all.ts';
+import type { MultiLease } from './multi-lock.ts';
 
 /** Several leases as one: as good as the worst of them (docs/spec.md §16.3). */
 export class LeaseSet implements MultiLease {
@@ -27,38 +27,27 @@ export class LeaseSet implements MultiLease {
   }
 
   async renew(ttlMs?: number): Promise<void> {
-    await settled(this.leases.map(async (lease) => lease.renew(ttlMs)));
+    await allOf(this.leases.map(async (lease) => lease.renew(ttlMs)));
   }
 
   async release(): Promise<void> {
-    await settled(this.leases.map(async (lease) => lease.release()));
+    await allOf(this.leases.map(async (lease) => lease.release()));
   }
 
-  /** The first loss that comes out. What got no answer is told by an event. */
+  /** Gives the first loss that the releases find. An event reports releases without an answer. */
   async releaseQuietly(): Promise<LockError | undefined> {
-    const losses = await Promise.all(this.leases.map(quietly));
+    const losses = await Promise.all(this.leases.map(releaseQuietly));
     return losses.find((loss) => loss !== undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What was lost or got no answer is told by an event, as of a single lease (docs/spec.md §3.4).
+    // Events report losses and releases without an answer, as for a single lease (docs/spec.md §3.4).
     await Promise.allSettled(this.leases.map(async (lease) => lease[Symbol.asyncDispose]()));
   }
 }
 
-async function quietly(lease: Lease): Promise<LockError | undefined> {
-  const own = LeaseHandle.of(lease);
-  if (own !== undefined) return releaseQuietly(own);
-  try {
-    await lease.release();
-    return undefined;
-  } catch (error) {
-    return isLockError(error, 'LOCK_LOST') ? error : undefined;
-  }
-}
-
 /** Waits for all; throws the loss of one before any other error. */
-async function settled(works: readonly Promise<void>[]): Promise<void> {
+async function allOf(works: readonly Promise<void>[]): Promise<void> {
   const errors = (await Promise.allSettled(works)).flatMap((result) =>
     result.status === 'rejected' ? [result.reason as unknown] : [],
   );

@@ -1,8 +1,9 @@
+import { oneOf, optional, type OptionTable, readOptions } from '../backend/read-options.ts';
 import type { LockManager } from '../create-locks.ts';
 import { invalidArgument, mustBe, quote } from '../errors.ts';
 import type { BaseLease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
-import { type AcquireOptions, checkKeys, LOCK_KEYS, type LockOptions } from '../options.ts';
+import { type AcquireOptions, ALL_TABLE, ELSEWHERE, LOCK_TABLE, type LockOptions } from '../options.ts';
 
 export interface LockedOptions
   extends Omit<AcquireOptions, 'within' | 'steal'>,
@@ -19,24 +20,65 @@ export interface LockedOptions
   readonly mode?: 'exclusive' | 'shared' | undefined;
 }
 
-/** A constant name, or the name made from the arguments of a call. */
+/** A constant name, or a function that makes the name from all arguments of a call, or from the first of them. */
 export type LockKey<This, A extends unknown[]> = string | ((this: This, ...args: A) => string);
+
+/**
+ * A decorator of the TC39 standard, and of TypeScript's `experimentalDecorators`. The method keeps its type; its first
+ * parameters are those of the key.
+ */
+export interface LockedDecorator<This extends object, A extends unknown[]> {
+  <M extends AsyncMethod>(
+    method: M & KeyTakes<A, Parameters<M>>,
+    context: ClassMethodDecoratorContext<This, M>,
+  ): M;
+  <M extends AsyncMethod>(
+    target: NoInfer<This>,
+    name: string | symbol,
+    descriptor: TypedPropertyDescriptor<M & KeyTakes<A, Parameters<M>>>,
+  ): TypedPropertyDescriptor<M>;
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- of every parameter list, also of generic and overloaded methods
+type AsyncMethod = (...args: any) => Promise<unknown>;
+
+/** `unknown` where a key with the parameters `K` can be called with the arguments `A`; else a type without values. */
+type KeyTakes<K extends unknown[], A extends unknown[]> = ((...args: K) => void) extends (...args: A) => void
+  ? unknown
+  : { readonly 'the key has parameters that the function does not have': never };
 
 type Manager = Pick<LockManager<BaseLease>, 'lock' | 'readWriteLock'>;
 
+// setup: import { createLocks, locked } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
+// setup: declare function deduct(whId: string, sku: string, count: number): Promise<void>;
 /**
  * Wraps a function so that calls with the same key exclude each other, over all processes.
  *
- * @param key - a name, or what makes it from the arguments
+ * @param key - a name, or a function that makes it from the arguments, or from the first of them
  * @throws LockError `LOCK_INVALID_ARGUMENT`; the wrapped function rejects as `Lock.run`
  * @example
  * ```ts
- * const sell = locked(locks, (whId: string, sku: string) => `stock:${whId}:${sku}`, async (whId, sku) => {
- *   await deduct(whId, sku);
- * });
- * await sell('berlin', 'sku-1');
+ * const sell = locked(
+ *   locks,
+ *   (whId: string, sku: string) => `stock:${whId}:${sku}`,
+ *   async (whId: string, sku: string, count: number) => deduct(whId, sku, count),
+ * );
+ * await sell('berlin', 'sku-1', 2);
  * ```
  */
+export function locked<This, A extends unknown[], R>(
+  locks: Manager,
+  key: LockKey<This, A>,
+  fn: (this: This, ...args: A) => R | Promise<R>,
+  options?: LockedOptions,
+): (this: This, ...args: A) => Promise<R>;
+/** With a key that takes only the first parameters. */
+export function locked<This, K extends unknown[], A extends unknown[], R>(
+  locks: Manager,
+  key: LockKey<This, K>,
+  fn: ((this: This, ...args: A) => R | Promise<R>) & KeyTakes<K, A>,
+  options?: LockedOptions,
+): (this: This, ...args: A) => Promise<R>;
 export function locked<This, A extends unknown[], R>(
   locks: Manager,
   key: LockKey<This, A>,
@@ -45,18 +87,17 @@ export function locked<This, A extends unknown[], R>(
 ): (this: This, ...args: A) => Promise<R> {
   if (typeof fn !== 'function') throw mustBe('What locked() wraps', 'a function', fn);
   checkKey(key);
-  const prepared = prepare(options);
+  const prepared = prepare('locked()', options);
   checkManager(locks);
-  return async function (this: This, ...args: A): Promise<R> {
-    const name = typeof key === 'string' ? key : key.apply(this, args);
-    return lockOf(locks, name, prepared).run(() => fn.apply(this, args), prepared.acquire);
-  };
+  return guard(locks, key, fn, prepared);
 }
 
+// setup: import { createLocks, Locked } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 /**
- * A method whose calls with the same key exclude each other, over all processes: a decorator of the TC39 standard.
+ * A method whose calls with the same key exclude each other, over all processes: a decorator of the TC39 standard, and of
+ * `experimentalDecorators`. Metadata of `reflect-metadata` that other decorators gave the method stays on it.
  *
- * @param locks - the manager, or how an instance finds its own
+ * @param locks - the manager, or a function that gives the manager of an instance
  * @param key - default `Class.method`, of the class that declares it. Give one where a bundler shortens class names, for
  * private methods, and under other decorators.
  * @throws LockError `LOCK_INVALID_ARGUMENT`; the decorated method rejects as `Lock.run`
@@ -72,70 +113,105 @@ export function Locked<This extends object, A extends unknown[]>(
   locks: Manager | ((self: This) => Manager),
   key?: LockKey<This, A>,
   options?: LockedOptions,
-): <R>(
-  method: (this: This, ...args: A) => Promise<R>,
-  context: ClassMethodDecoratorContext<This, (this: This, ...args: A) => Promise<R>>,
-) => (this: This, ...args: A) => Promise<R> {
+): LockedDecorator<This, A> {
   if (key !== undefined) checkKey(key);
-  const prepared = prepare(options);
+  const prepared = prepare('@Locked()', options);
   if (typeof locks !== 'function') checkManager(locks);
-  return (method, context) => {
-    if (typeof method !== 'function' || context?.kind !== 'method') {
-      throw mustBe('What @Locked() decorates', 'a method', context?.kind ?? method);
-    }
-    return async function replacement(this: This, ...args: A) {
-      const manager = typeof locks === 'function' ? locks(this) : locks;
-      checkManager(manager);
-      const name =
-        key === undefined
-          ? `${declarerOf(this, context.name, replacement)}.${String(context.name)}`
-          : typeof key === 'string'
-            ? key
-            : key.apply(this, args);
-      return lockOf(manager, name, prepared).run(() => method.apply(this, args), prepared.acquire);
+  const wrap = (method: Method<This, A>, name: string | symbol, target?: object): Method<This, A> => {
+    const classAndMethod = function (this: This): string {
+      return `${nameOfClass(name, target ?? declarerOf(this, name, replacement))}.${String(name)}`;
     };
+    const replacement = guard(locks, key ?? classAndMethod, method, prepared);
+    copyMetadata(method, replacement);
+    return replacement;
   };
+  const decorate = (
+    first: object,
+    second: ClassMethodDecoratorContext | string | symbol,
+    descriptor?: TypedPropertyDescriptor<Method<This, A>>,
+  ): unknown => {
+    // Legacy: the prototype, or the class of a static method; its name; its descriptor.
+    const [method, name, target] =
+      typeof second === 'object'
+        ? [second?.kind === 'method' && first, second?.name]
+        : [descriptor?.value, second, first];
+    if (typeof method !== 'function') throw mustBe('What @Locked() decorates', 'a method', first);
+    const wrapped = wrap(method as Method<This, A>, name, target);
+    return target === undefined ? wrapped : { ...descriptor, value: wrapped };
+  };
+  return decorate as LockedDecorator<This, A>;
+}
+
+type Method<This, A extends unknown[]> = (this: This, ...args: A) => Promise<unknown>;
+
+/** Frameworks with `reflect-metadata` keep their metadata of a method on its function. */
+function copyMetadata(from: object, to: object): void {
+  const reflect = Reflect as Partial<ReflectMetadata> as ReflectMetadata;
+  for (const key of reflect.getOwnMetadataKeys?.(from) ?? [])
+    reflect.defineMetadata(key, reflect.getOwnMetadata(key, from), to);
+}
+
+/** `Reflect` with `reflect-metadata`; without it `Reflect` has none of these methods. */
+interface ReflectMetadata {
+  getOwnMetadataKeys?(target: object): unknown[];
+  getOwnMetadata(key: unknown, target: object): unknown;
+  defineMetadata(key: unknown, value: unknown, target: object): void;
 }
 
 interface Prepared {
   readonly shared: boolean;
-  readonly lock: LockOptions | undefined;
+  readonly options: LockOptions | undefined;
   readonly acquire: AcquireOptions;
 }
 
-function prepare(options: LockedOptions = {}): Prepared {
-  checkKeys(options, [...LOCK_KEYS, 'signal', 'whenContended', 'mode']);
-  const { whenContended = 'wait', mode = 'exclusive', reentrant, ...acquire } = options;
-  if (whenContended !== 'wait' && whenContended !== 'refuse') {
-    throw mustBe('whenContended', 'wait or refuse', whenContended);
-  }
-  if (mode !== 'exclusive' && mode !== 'shared') throw mustBe('mode', 'exclusive or shared', mode);
+const TABLE = {
+  ...LOCK_TABLE,
+  ...ALL_TABLE,
+  whenContended: optional(oneOf('wait', 'refuse'), 'wait'),
+  mode: optional(oneOf('exclusive', 'shared'), 'exclusive'),
+} satisfies OptionTable<LockedOptions>;
+
+function prepare(caller: string, options: LockedOptions | undefined): Prepared {
+  const { whenContended, mode } = readOptions(caller, options, TABLE, ELSEWHERE);
+  const { whenContended: _, mode: __, reentrant, ...acquire } = options ?? {};
   return {
     shared: mode === 'shared',
-    lock: reentrant === undefined ? undefined : { reentrant },
+    options: reentrant === undefined ? undefined : { reentrant },
     acquire: whenContended === 'refuse' ? { ...acquire, waitMs: 0 } : acquire,
   };
 }
 
-function lockOf(locks: Manager, name: string, { shared, lock }: Prepared): Lock<BaseLease> {
-  return shared ? locks.readWriteLock(name, lock).read : locks.lock(name, lock);
+function guard<This, A extends unknown[], R>(
+  locks: Manager | ((self: This) => Manager),
+  key: LockKey<This, A>,
+  fn: (this: This, ...args: A) => R | Promise<R>,
+  { shared, options, acquire }: Prepared,
+): (this: This, ...args: A) => Promise<R> {
+  return async function (this: This, ...args: A): Promise<R> {
+    const manager = typeof locks === 'function' ? locks(this) : locks;
+    checkManager(manager);
+    const name = typeof key === 'string' ? key : key.apply(this, args);
+    const lock: Lock<BaseLease> = shared
+      ? manager.readWriteLock(name, options).read
+      : manager.lock(name, options);
+    return lock.run(() => fn.apply(this, args), acquire);
+  };
 }
 
-/** The class that declares the method: a subclass shares the key of what it inherits. */
-function declarerOf(self: object, name: string | symbol, method: unknown): string {
-  for (
-    let owner: object | null = self;
-    owner !== null;
-    owner = Object.getPrototypeOf(owner) as object | null
-  ) {
-    if (Object.getOwnPropertyDescriptor(owner, name)?.value !== method) continue;
-    // A static method lies on the class itself.
-    const declarer = typeof owner === 'function' ? owner : (owner as { constructor?: unknown }).constructor;
-    if (typeof declarer === 'function' && declarer.name !== '') return declarer.name;
-  }
+/** The class, or its prototype, that declares the method: a subclass shares the key of an inherited method. */
+function declarerOf(self: object, name: string | symbol, method: unknown): object | undefined {
+  let owner: object | null = self;
+  while (owner !== null && Object.getOwnPropertyDescriptor(owner, name)?.value !== method)
+    owner = Object.getPrototypeOf(owner) as object | null;
+  return owner ?? undefined;
+}
+
+function nameOfClass(method: string | symbol, owner: object | undefined): string {
+  // A static method lies on the class itself.
+  const declarer = typeof owner === 'function' ? owner : owner?.constructor;
+  if (declarer?.name) return declarer.name;
   throw invalidArgument(
-    `@Locked() cannot tell the class of the method ${quote(String(name))}: the method is private or wrapped by another ` +
-      'decorator, or the class has no name. Give it a key.',
+    `@Locked() cannot tell the class of the method ${quote(String(method))}. Give it a key.`,
   );
 }
 

@@ -1,6 +1,8 @@
 import type { BaseLease, Downgradable, Lease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
 
+// setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
+// setup: declare function lookUp(): Promise<void>; declare function rebuild(): Promise<void>;
 /**
  * Two locks on one resource: many readers, or one writer. Requests of both kinds stand in one queue, so neither starves:
  * a waiting writer holds back readers that come later.

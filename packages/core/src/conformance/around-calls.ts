@@ -2,7 +2,7 @@ import type { LockBackend } from '../backend/types.ts';
 import { delegate } from './delegate.ts';
 
 /** The calls that go to the store. */
-export type Sent =
+export type StoreCall =
   | 'attempt'
   | 'attemptMany'
   | 'awaitTurn'
@@ -12,14 +12,15 @@ export type Sent =
   | 'downgrade'
   | 'resize'
   | 'inspect'
-  | 'forceRelease';
+  | 'forceRelease'
+  | 'ping';
 
-/** Something to do around every call to the store. It must call `send` to let it through. */
-export type Around = <T>(sent: Sent, send: () => Promise<T>) => Promise<T>;
+/** What happens around every call to the store. The call reaches the store only if this function calls `send`. */
+export type Around = <T>(sent: StoreCall, send: () => Promise<T>) => Promise<T>;
 
 /** A backend of which every call to the store goes through `around`. */
 export function aroundCalls(backend: LockBackend, around: Around): LockBackend {
-  const { attemptMany, awaitTurn, downgrade, resize, forceRelease } = backend;
+  const { attemptMany, awaitTurn, downgrade, resize, forceRelease, ping } = backend;
   return delegate(backend, {
     attempt: (...args) => around('attempt', () => backend.attempt(...args)),
     abandon: (...args) => around('abandon', () => backend.abandon(...args)),
@@ -35,15 +36,16 @@ export function aroundCalls(backend: LockBackend, around: Around): LockBackend {
     ...(forceRelease && {
       forceRelease: (...args) => around('forceRelease', () => forceRelease.apply(backend, args)),
     }),
+    ...(ping && { ping: (...args) => around('ping', () => ping.apply(backend, args)) }),
   });
 }
 
 /** Counts the calls that reach the store. */
-export class Traffic {
-  readonly #counts = new Map<Sent, number>();
-  readonly #answers = new Map<Sent, number>();
+export class CallCounter {
+  readonly #counts = new Map<StoreCall, number>();
+  readonly #answers = new Map<StoreCall, number>();
 
-  /** For `stage.client({ wrap: traffic.wrap })`. */
+  /** For `context.client({ wrap: calls.wrap })`. */
   readonly wrap = (backend: LockBackend): LockBackend =>
     aroundCalls(backend, (sent, send) => {
       this.#counts.set(sent, this.of(sent) + 1);
@@ -53,12 +55,12 @@ export class Traffic {
       return answer;
     });
 
-  of(sent: Sent): number {
+  of(sent: StoreCall): number {
     return this.#counts.get(sent) ?? 0;
   }
 
-  /** How many calls were answered, well or badly. */
-  answersTo(sent: Sent): number {
+  /** How many calls were answered, with a result or with an error. */
+  answersTo(sent: StoreCall): number {
     return this.#answers.get(sent) ?? 0;
   }
 

@@ -1,16 +1,17 @@
 import type { LockBackend } from '../backend/types.ts';
 
-/** A backend that is `backend` but for `overrides`. A proxy would not do: real backends have private fields. */
+/** A backend that behaves as `backend` except for `overrides`. A `Proxy` does not work: backends have private fields. */
 export function delegate(backend: LockBackend, overrides: Partial<LockBackend>): LockBackend {
   return {
     spec: backend.spec,
     name: backend.name,
     capabilities: backend.capabilities,
+    ...(backend.releaseBudgetMs !== undefined && { releaseBudgetMs: backend.releaseBudgetMs }),
     attempt: (request, enqueue, call) => backend.attempt(request, enqueue, call),
     abandon: (request, call) => backend.abandon(request, call),
     renew: (items, call) => backend.renew(items, call),
     release: (grant, call) => backend.release(grant, call),
-    inspect: (resource, call) => backend.inspect(resource, call),
+    inspect: (...args) => backend.inspect(...args),
     isRetryable: (error) => error instanceof NoReply || backend.isRetryable(error),
     close: () => backend.close(),
     ...(backend.attemptMany && { attemptMany: backend.attemptMany.bind(backend) }),
@@ -19,11 +20,12 @@ export function delegate(backend: LockBackend, overrides: Partial<LockBackend>):
     ...(backend.resize && { resize: backend.resize.bind(backend) }),
     ...(backend.list && { list: backend.list.bind(backend) }),
     ...(backend.forceRelease && { forceRelease: backend.forceRelease.bind(backend) }),
+    ...(backend.ping && { ping: backend.ping.bind(backend) }),
     ...overrides,
   };
 }
 
-/** What a client of a store says when the connection went away before the reply: the command may have run. */
+/** The error of a client whose connection was lost before the reply: the command may have run. */
 export class NoReply extends Error {
   constructor(what = 'call') {
     super(`the connection was lost before the reply to the ${what} came`);

@@ -1,34 +1,61 @@
+import {
+  matching,
+  milliseconds,
+  optional,
+  type OptionTable,
+  readOptions,
+  text,
+} from '../backend/read-options.ts';
 import type { LockBackend } from '../backend/types.ts';
 import { createLocks } from '../create-locks.ts';
-import { describe, invalidArgument } from '../errors.ts';
+import type { ReplyLength } from './proxy/network-faults.ts';
+import type { Address } from './proxy/proxy-connection.ts';
 
-/** How fast the store can be held to its word, in milliseconds. */
+/** The times that the suite expects of the store, in milliseconds. */
 export interface Timing {
   /**
-   * The ttl of leases that a case lets expire.
+   * The ttl of leases that a case lets expire, rounded up to the backend's `ttl.stepMs`. Well above the time that the store
+   * takes to answer.
    * @defaultValue 400, or the backend's floor if that is more
    */
   readonly ttlMs: number;
   /**
-   * How late the store, the machine and its timers may be.
+   * How late the store, the machine and its timers may be. A slow store sets at least three times its answer time. In the
+   * suite core waits `2 × slackMs` for the answer to a release, where that is more than the `releaseBudgetMs` of the
+   * backend.
    * @defaultValue 400
    */
   readonly slackMs: number;
   /**
    * The longest time that a free resource stays idle while somebody waits: after the death of a holder (beyond its ttl),
-   * or of the waiter whose turn it is.
+   * or of the waiter whose turn it is. A store that ends leases at full steps of its clock adds one step.
    * @defaultValue 1 000
    */
   readonly idleGapMs: number;
 }
 
-/** Ways to hurt the store that only the author of a backend knows. Cases that need an absent one are `untested`. */
+/**
+ * How to put a store that is reached by TCP behind proxies, which the suite starts: it drops, delays, cuts and repeats
+ * replies on the wire, below the adapter and its client.
+ */
+export interface Wire {
+  /** Where the servers listen. Called after `setup`. */
+  readonly servers: () => readonly Address[];
+  /** A client that reaches the servers only through these proxies, one for each server, in the same order. */
+  readonly createBackend: (proxies: readonly Address[]) => LockBackend | Promise<LockBackend>;
+  /** For a protocol whose replies name the request that they answer: then replies are also repeated. */
+  readonly replyLength?: ReplyLength;
+}
+
+/** Hooks to disturb the store, which only the author of a backend can write. A case whose hook is absent is `untested`. */
 export interface Faults {
-  /** Makes the store unreachable for every backend of the harness in this process; gives what mends it. */
+  /** Makes the store unreachable for every backend in this process, and resolves with a function that repairs it. */
   readonly cut?: () => Promise<() => Promise<void>>;
-  /** Takes away the hold of a resource behind its holder's back, as an administrator would: deletes the key, the row. */
+  /** Deletes the hold of a resource from the store (its key or row), as an administrator would. */
   readonly evict?: (resource: string) => Promise<void>;
-  /** Tenure `session`: ends the session of this backend. */
+  /** How to reach the store through proxies. A backend of reach `network` needs it. */
+  readonly wire?: Wire;
+  /** Ends the session of this backend. For tenure `session`. */
   readonly endSession?: (backend: LockBackend) => Promise<void>;
 }
 
@@ -41,12 +68,12 @@ export interface Waiver {
 export interface HarnessDefinition {
   /**
    * `import.meta.url` of the module that exports the harness: child processes load it. It must not define tests. A process
-   * that a case leaves unhurt closes its backend, and makes a new one for the next case.
+   * that works after a case closes its backend, and makes a new one for the next case.
    */
   readonly module: string;
-  /** A new client of the store. Called many times, in several processes: all of them share one store. */
+  /** Makes a new client of the store. It is called many times, in several processes: all clients share one store. */
   readonly createBackend: () => LockBackend | Promise<LockBackend>;
-  /** Starts what the backends need, once. What it gives as `env` is in `process.env`, here and in child processes. */
+  /** Starts what the backends need, once. Its `env` is put into `process.env`, here and in child processes. */
   readonly setup?: () => Promise<{
     readonly env?: Readonly<Record<string, string>>;
     teardown(): Promise<void>;
@@ -60,7 +87,12 @@ export interface HarnessDefinition {
   readonly server?: string;
   /** For the report. @defaultValue 'standalone' */
   readonly topology?: string;
-  /** For testing core itself. @defaultValue `createLocks` of `@locks/core` */
+  /**
+   * Replaces core's `createLocks`, so that the suite checks a library of yours, such as a layer over core, against the
+   * promises of core. Its arguments are a backend of `createBackend`, perhaps wrapped by a case, and the options of the
+   * manager, among them wrong ones that it must refuse. Child processes take it from the same module.
+   * @defaultValue `createLocks` of `@locks/core`
+   */
   readonly createLocks?: typeof createLocks;
 }
 
@@ -68,8 +100,42 @@ export interface Harness extends HarnessDefinition {
   readonly createLocks: typeof createLocks;
 }
 
+const asGiven = (value: unknown): unknown => value;
+const readMs = optional(milliseconds(0, Number.POSITIVE_INFINITY));
+const readFunction = matching('a function', (value) => typeof value === 'function');
+
+const WIRE_TABLE = {
+  servers: readFunction,
+  createBackend: readFunction,
+  replyLength: optional(readFunction),
+} satisfies OptionTable<Wire>;
+
+const FAULTS_TABLE = {
+  cut: optional(readFunction),
+  evict: optional(readFunction),
+  wire: optional((value, what) => readOptions(what, value, WIRE_TABLE)),
+  endSession: optional(readFunction),
+} satisfies OptionTable<Faults>;
+
+const TIMING_TABLE = { ttlMs: readMs, slackMs: readMs, idleGapMs: readMs } satisfies OptionTable<Timing>;
+
+const TABLE = {
+  module: text('import.meta.url', /^file:/),
+  createBackend: readFunction,
+  setup: optional(readFunction),
+  faults: optional((value, what) => readOptions(what, value, FAULTS_TABLE)),
+  timing: optional((value, what) => readOptions(what, value, TIMING_TABLE)),
+  waivers: asGiven,
+  name: asGiven,
+  server: asGiven,
+  topology: asGiven,
+  createLocks: optional(readFunction),
+} satisfies OptionTable<HarnessDefinition>;
+
 const brand = Symbol.for('@locks/core/conformance-harness');
 
+// setup: import type { LockBackend } from '@locks/core'; import { defineHarness } from '@locks/core/conformance';
+// setup: declare function myBackend(url: string | undefined): LockBackend;
 /**
  * Describes a backend to the conformance suite.
  *
@@ -80,16 +146,7 @@ const brand = Symbol.for('@locks/core/conformance-harness');
  * @throws LockError `LOCK_INVALID_ARGUMENT`
  */
 export function defineHarness(definition: HarnessDefinition): Harness {
-  if (typeof definition?.createBackend !== 'function') {
-    throw invalidArgument(
-      `defineHarness() needs createBackend, a function, not ${describe(definition?.createBackend)}.`,
-    );
-  }
-  if (typeof definition.module !== 'string' || !definition.module.startsWith('file:')) {
-    throw invalidArgument(
-      `defineHarness() needs module: import.meta.url, not ${describe(definition.module)}.`,
-    );
-  }
+  readOptions('defineHarness()', definition, TABLE);
   const harness = { createLocks, ...definition };
   Object.defineProperty(harness, brand, { value: true });
   return harness;
@@ -103,7 +160,12 @@ export function harnessIn(exports: object): Harness | undefined {
 }
 
 export function timingOf(harness: Harness, backend: LockBackend): Timing {
-  const { minMs } = backend.capabilities.ttl;
+  const { minMs, stepMs } = backend.capabilities.ttl;
   const { ttlMs = Math.max(400, minMs), slackMs = 400, idleGapMs = 1_000 } = harness.timing ?? {};
-  return { ttlMs, slackMs, idleGapMs };
+  return { ttlMs: inSteps(ttlMs, stepMs), slackMs, idleGapMs };
+}
+
+/** A ttl as core sends it: rounded up to the step that the backend declares. */
+export function inSteps(ttlMs: number, stepMs: number): number {
+  return Math.ceil(ttlMs / stepMs) * stepMs;
 }

@@ -9,10 +9,12 @@ export {
   harnessIn,
   type Timing,
   type Waiver,
+  type Wire,
 } from './harness.ts';
 export { writeReport } from './bindings/report-file.ts';
+export { warnIfKeptOpen } from './kept-open.ts';
 export type { CaseResult, ConformanceReport, Outcome } from './outcome.ts';
 export { runCase } from './run-case.ts';
 export { freshSeed, reportOf, runConformance, startHarness, type SuiteOptions } from './run-suite.ts';
 export { SafetyViolation } from './safety-violation.ts';
-export type { Client, ClientOptions, Stage } from './stage.ts';
+export type { Client, ClientOptions, CaseContext } from './case-context.ts';

@@ -1,26 +1,32 @@
 import type { LockMode } from '../backend/types.ts';
 
-/** An acquisition as the model sees it: its name is the label under which the store shows it. */
+/** An acquisition in the model, identified by the label under which the store shows it. */
 export interface Modelled {
   readonly label: string;
   mode: LockMode;
 }
 
-/** What a resource must look like after each step: strict order over all modes (docs/spec.md §15). */
+/** The state that a resource must have after each step: strict order over all modes (docs/spec.md §15). */
 export class ResourceModel {
   holders: Modelled[] = [];
   queue: Modelled[] = [];
 
-  /** What a single attempt must give. */
+  /** Whether a single attempt must be granted. */
   tries(asked: Modelled): boolean {
     if (this.queue.length > 0 || !this.#fits(asked.mode)) return false;
     this.holders.push(asked);
     return true;
   }
 
-  /** Grants, or queues. */
+  /** Grants the acquisition or puts it into the queue. */
   enqueues(asked: Modelled): void {
     if (!this.tries(asked)) this.queue.push(asked);
+  }
+
+  /** Ends all holds, and grants ahead of the queue. */
+  steals(asked: Modelled): void {
+    this.holders = [asked];
+    this.#serve();
   }
 
   /** Ends a hold or a wait. */
@@ -31,7 +37,9 @@ export class ResourceModel {
   }
 
   downgrades(label: string): void {
-    for (const one of this.holders) if (one.label === label) one.mode = { kind: 'shared' };
+    for (const one of this.holders) {
+      if (one.label === label && one.mode.kind === 'exclusive') one.mode = { kind: 'shared' };
+    }
     this.#serve();
   }
 
@@ -40,6 +48,13 @@ export class ResourceModel {
       if (one.mode.kind === 'permit') one.mode = { ...one.mode, limit };
     }
     this.#serve();
+  }
+
+  /** Whether a newcomer of this mode is refused, whoever leaves. */
+  conflicts(asked: LockMode): boolean {
+    const living = (this.holders[0] ?? this.queue[0])?.mode ?? asked;
+    const limits = [living, asked].map((mode) => (mode.kind === 'permit' ? mode.limit : 0));
+    return limits[0] !== limits[1];
   }
 
   #serve(): void {
@@ -56,7 +71,8 @@ export class ResourceModel {
       case 'shared':
         return this.holders.every((one) => one.mode.kind === 'shared');
       case 'permit': {
-        const weights = this.holders.map((one) => (one.mode.kind === 'permit' ? one.mode.weight : 0));
+        // After a steal a hold of another mode may be in the way.
+        const weights = this.holders.map((one) => (one.mode.kind === 'permit' ? one.mode.weight : Infinity));
         return weights.reduce((sum, weight) => sum + weight, mode.weight) <= mode.limit;
       }
       default:

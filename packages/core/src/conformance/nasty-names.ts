@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 
 const LONGEST = 512;
 
-/** What stores trip over, put after the base. */
+/** Suffixes with characters that stores often handle wrongly. */
 // biome-ignore format: one of them per line would be three pages.
 const SUFFIXES = [
   '', ' ', '  ', '\t', '\n', '\r', '\r\n', '\0', '\0\0', '\0a', 'a\0', '\u0001', '\u007f', '\u0085', '\u00a0', '\u2028', '\ufeff',
@@ -14,7 +14,7 @@ const SUFFIXES = [
   '1.0', '1e0', 'null', 'undefined', 'NULL', 'true', '__proto__', 'constructor', 'toString', 'hasOwnProperty',
 ];
 
-/** Put around the base: what looks like a key of another name, or like its hash tag. */
+/** Prefixes and suffixes that make a name look like the key of another name, or like its hash tag. */
 // biome-ignore format: as above.
 const AROUND: readonly (readonly [string, string])[] = [
   ['{', '}'], ['{', '}:q'], ['{', '}:w'], ['{', '}:waiters'], ['{', ':q}'], ['{{', '}}'], ['lock:', ''], ['lock:{', '}'], ['locks:', ''],
@@ -22,8 +22,8 @@ const AROUND: readonly (readonly [string, string])[] = [
 ];
 
 /**
- * `count` distinct names of 1 to 512 bytes: what differs only in case, blanks, normal form, escapes, braces, or in the
- * last of 512 bytes, and what looks like the key of a side structure.
+ * `count` distinct names of 1 to 512 bytes. They differ only in case, blanks, normal form, escapes, braces, or in the last
+ * of 512 bytes, or look like the key of a side structure.
  */
 export function nastyNames(base: string, count: number): string[] {
   const names = new Set<string>();

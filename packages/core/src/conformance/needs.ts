@@ -1,102 +1,68 @@
-import {
-  type ConformanceCase,
-  type Missing,
-  forceReleaseIsRefused,
-  listIsRefused,
-  needsFeature,
-  needsFifo,
-  needsFencing,
-  needsLeaseTenure,
-  needsProcesses,
-  needsWaiters,
-  noTokenIsGiven,
-  processesAreApart,
-  refusesAsUnsupported,
-  ttlEndsNothing,
-  waitersAreHidden,
-  without,
-} from './case.ts';
-import type { BackendCapabilities, LockMode } from '../backend/types.ts';
+import type { BackendFeature, LockMode } from '../backend/types.ts';
 import type { LockManager } from '../create-locks.ts';
-import { Traffic } from './around-calls.ts';
-import type { Stage } from './stage.ts';
+import { isLockError } from '../errors.ts';
+import { CallCounter } from './around-calls.ts';
+import type { CaseContext } from './case-context.ts';
+import { type ConformanceCase, noHook, without } from './case.ts';
+import type { Harness } from './harness.ts';
 import { startWaiting } from './waiter.ts';
 
-/** A need of a case, and what asserts its absence. */
+/** A capability that a case needs, and a check that asserts its absence. */
 export interface Need {
   readonly missing: NonNullable<ConformanceCase['missing']>;
-  readonly refused: (stage: Stage) => Promise<void>;
+  readonly refused: (context: CaseContext) => Promise<void>;
 }
 
-export const leaseTenure: Need = { missing: needsLeaseTenure, refused: ttlEndsNothing };
-export const processes: Need = { missing: needsProcesses, refused: processesAreApart };
-export const network: Need = { missing: needsNetwork, refused: oneMachineSharesItsStore };
-export const fencing: Need = { missing: needsFencing, refused: noTokenIsGiven };
-export const forceRelease: Need = { missing: needsFeature('force-release'), refused: forceReleaseIsRefused };
-export const list: Need = { missing: needsFeature('list'), refused: listIsRefused };
-export const waiters: Need = { missing: needsWaiters, refused: waitersAreHidden };
-export const shared: Need = {
-  missing: needsMode('shared'),
-  refused: refusal((locks, name) => locks.readWriteLock(name)),
+/** For cases with clients of the same store in other processes. */
+export const processes: Need = {
+  missing: ({ reach }) => (reach === 'process' ? without('the store is inside one process') : undefined),
+  refused: processesAreApart,
 };
-export const permits: Need = {
-  missing: needsMode('permit'),
-  refused: refusal((locks, name) => locks.semaphore(name, 2)),
+export const network: Need = {
+  missing: ({ reach }) =>
+    reach === 'network' ? undefined : without('all clients are on one machine, and share its clocks'),
+  refused: oneMachineSharesItsStore,
 };
-export const steal: Need = {
-  missing: needsFeature('steal'),
-  refused: refusal((locks, name) => locks.lock(name).acquire({ steal: true })),
+/** For cases with proxies between a client and a store that it reaches by a network. */
+export const wire: Need = {
+  missing: (capabilities, harness) =>
+    network.missing(capabilities, harness) ??
+    (harness.faults?.wire === undefined ? noHook('faults.wire') : undefined),
+  refused: oneMachineSharesItsStore,
 };
-/** What is absent is not noticed: `all` takes the members one by one. */
-export const many: Need = { missing: needsFeature('many'), refused: allIsTakenOneByOne };
-export const fifo: Need = { missing: needsFifo, refused: everybodyGetsIn };
+export const leaseTenure: Need = {
+  missing: ({ tenure }) =>
+    tenure === 'lease' ? undefined : without('a session, not a ttl, ends an abandoned hold'),
+  refused: ttlEndsNothing,
+};
+export const fencing: Need = {
+  missing: (capabilities) =>
+    capabilities.fencing === 'none' ? without('no fencing token is declared') : undefined,
+  async refused(context) {
+    const lease = await (await context.client()).locks.lock(context.name()).acquire();
+    if (lease.fencingToken !== undefined)
+      throw new Error(`no token is declared, and the lease has ${lease.fencingToken}`);
+    await lease.release();
+  },
+};
+export const fifo: Need = {
+  missing: ({ order }) => (order === 'fifo' ? undefined : without('no order is declared')),
+  refused: everyWaiterIsGranted,
+};
+/** For cases that inspect waiters. */
+export const waiters: Need = {
+  missing: ({ features }) => (features.includes('waiters') ? undefined : without('waiters are not shown')),
+  refused: waitersAreHidden,
+};
+export const forceRelease = feature('force-release', (locks, name) => locks.forceRelease(name));
+export const list = feature('list', (locks) => locks.list()[Symbol.asyncIterator]().next());
+export const steal = feature('steal', (locks, name) => locks.lock(name).acquire({ steal: true }));
+/** Users do not notice that this feature is absent: `all` takes the members one by one. */
+export const many: Need = { ...feature('many'), refused: allIsTakenOneByOne };
+export const shared = mode('shared', (locks, name) => locks.readWriteLock(name));
+export const permits = mode('permit', (locks, name) => locks.semaphore(name, 2));
 
-function needsNetwork({ reach }: BackendCapabilities): Missing | undefined {
-  return reach === 'network' ? undefined : without('all clients are on one machine, and share its clocks');
-}
-
-/** The absence of `network`: other processes of the machine see the store, or none does. */
-async function oneMachineSharesItsStore(stage: Stage): Promise<void> {
-  const { capabilities } = await stage.backend();
-  if (capabilities.reach === 'process') return processesAreApart(stage);
-  const name = stage.name();
-  const lease = await (await stage.client()).locks.lock(name).acquire();
-  const theirs = await (await stage.child()).tryAcquire(name);
-  if (theirs !== undefined) throw new Error('another process of the machine got what is held');
-  await lease.release();
-}
-
-function needsMode(kind: LockMode['kind']): Need['missing'] {
-  return ({ modes }) => (modes.includes(kind) ? undefined : without(`the mode ${kind} is not declared`));
-}
-
-/** Core refuses what the backend does not declare. */
-function refusal(ask: (locks: LockManager, name: string) => unknown): Need['refused'] {
-  return async (stage) => {
-    const { locks } = await stage.client();
-    await refusesAsUnsupported(async () => ask(locks, stage.name()));
-  };
-}
-
-async function allIsTakenOneByOne(stage: Stage): Promise<void> {
-  const traffic = new Traffic();
-  const { locks } = await stage.client({ wrap: traffic.wrap });
-  const lease = await locks.all([locks.lock(stage.name()), locks.lock(stage.name())]).acquire();
-  if (traffic.of('attempt') !== 2) throw new Error('two members were not taken by two attempts');
-  await lease.release();
-}
-
-/** The absence of `fifo`: there is no order to keep, but whoever waits gets in. */
-async function everybodyGetsIn(stage: Stage): Promise<void> {
-  const name = stage.name();
-  const holder = await (await stage.client()).locks.lock(name).acquire();
-  const waitMs = 20 * stage.timing.slackMs;
-  const all = await Promise.all([1, 2, 3].map(() => startWaiting(stage, name, { waitMs })));
-  await holder.release();
-  await Promise.all(all.map(async ({ lease }) => (await lease).release()));
-}
-
-/** What a case says that needs all of these: it is missing what the first unmet one says, and asserts its absence. */
+/** The fields of a case that needs all of these: it reports the first missing need, and asserts its absence. */
 export function needs(...all: readonly Need[]): Pick<ConformanceCase, 'missing' | 'refused'> {
   return {
     missing(capabilities, harness) {
@@ -106,9 +72,118 @@ export function needs(...all: readonly Need[]): Pick<ConformanceCase, 'missing' 
       }
       return undefined;
     },
-    async refused(stage) {
-      const { capabilities } = await stage.backend();
-      await all.find(({ missing }) => missing(capabilities, stage.harness) !== undefined)?.refused(stage);
+    async refused(context) {
+      const { capabilities } = await context.backend();
+      await all.find(({ missing }) => missing(capabilities, context.harness) !== undefined)?.refused(context);
     },
   };
+}
+
+type Request = (locks: LockManager, name: string) => unknown;
+
+function feature(name: BackendFeature, request: Request = () => {}): Need {
+  return {
+    missing: ({ features }) =>
+      features.includes(name) ? undefined : without(`the feature ${name} is not declared`),
+    refused: (context) => coreRefuses(context, request),
+  };
+}
+
+function mode(kind: LockMode['kind'], request: Request): Need {
+  return {
+    missing: ({ modes }) => (modes.includes(kind) ? undefined : without(`the mode ${kind} is not declared`)),
+    refused: (context) => coreRefuses(context, request),
+  };
+}
+
+/** Asserts that core refuses a capability that the backend does not declare. */
+async function coreRefuses(context: CaseContext, request: Request): Promise<void> {
+  const { locks } = await context.client();
+  try {
+    await request(locks, context.name());
+  } catch (error) {
+    if (isLockError(error, 'LOCK_UNSUPPORTED')) return;
+    throw error;
+  }
+  throw new Error('a capability that is not declared was not refused with LOCK_UNSUPPORTED');
+}
+
+/** Asserts that another process has another store. */
+function processesAreApart(context: CaseContext): Promise<void> {
+  const known = apart.get(context.harness) ?? proveApart(context);
+  apart.set(context.harness, known);
+  return known;
+}
+
+/** The proof for each harness: it holds for all cases of a run, and costs a process. */
+const apart = new WeakMap<Harness, Promise<void>>();
+
+async function proveApart(context: CaseContext): Promise<void> {
+  const name = context.name();
+  const mine = await (await context.client()).locks.lock(name).acquire();
+  const child = await context.child();
+  const theirs = await child.tryAcquire(name);
+  if (theirs === undefined)
+    throw new Error('reach is declared as one process, but another process was excluded');
+  await mine.release();
+}
+
+/** Asserts that all other processes of the machine share the store, or none does. */
+async function oneMachineSharesItsStore(context: CaseContext): Promise<void> {
+  const { capabilities } = await context.backend();
+  if (capabilities.reach === 'process') return processesAreApart(context);
+  const name = context.name();
+  const lease = await (await context.client()).locks.lock(name).acquire();
+  const theirs = await (await context.child()).tryAcquire(name);
+  if (theirs !== undefined) throw new Error('another process of the machine was granted a held lock');
+  await lease.release();
+}
+
+/** Asserts that inspect shows no waiters. */
+async function waitersAreHidden(context: CaseContext): Promise<void> {
+  const name = context.name();
+  const lease = await (await context.client()).locks.lock(name).acquire();
+  const { locks } = await context.client();
+  const waiting = locks.lock(name).acquire();
+  waiting.catch(() => {});
+  await context.sleep(context.timing.slackMs / 4);
+  const { waiters } = await locks.inspect(name);
+  if (waiters.length > 0) throw new Error('the feature waiters is not declared, but inspect shows waiters');
+  await lease.release();
+  await (await waiting).release();
+}
+
+/** Asserts that a hold outlives its ttl without renewals. */
+async function ttlEndsNothing(context: CaseContext): Promise<void> {
+  const [holder, other] = [await context.client(), await context.client()];
+  for (let round = 1; ; round += 1) {
+    const name = context.name(`round ${round}`);
+    const lease = await holder.locks.lock(name).acquire({ ttlMs: context.timing.ttlMs, renewal: 'manual' });
+    await context.sleep(context.timing.ttlMs + context.timing.slackMs);
+    const taken = await other.locks.lock(name).tryAcquire();
+    if (taken === undefined) return await lease.release();
+    // On a machine that stood still the session itself may have ended, and its holder knows: such a round proves nothing.
+    const { aborted, reason } = lease.signal;
+    if (round === 3 || !aborted || !isLockError(reason) || reason.reason !== 'session-lost')
+      throw new Error('tenure is declared as a session, but a hold ended by its ttl');
+    await taken.release();
+  }
+}
+
+async function allIsTakenOneByOne(context: CaseContext): Promise<void> {
+  const calls = new CallCounter();
+  const { locks } = await context.client({ wrap: calls.wrap });
+  const lease = await locks.all([locks.lock(context.name()), locks.lock(context.name())]).acquire();
+  if (calls.of('attempt') !== 2) throw new Error('two members were not taken by two attempts');
+  await lease.release();
+}
+
+/** Asserts that each waiter is granted, in any order. */
+async function everyWaiterIsGranted(context: CaseContext): Promise<void> {
+  const name = context.name();
+  const holder = await (await context.client()).locks.lock(name).acquire();
+  const waitMs = 20 * context.timing.slackMs;
+  const all = await Promise.all([1, 2, 3].map(() => startWaiting(context, name, { waitMs })));
+  await holder.release();
+  await Promise.all(all.map(async ({ lease }) => (await lease).release()));
 }

@@ -1,16 +1,16 @@
-/** The five outcomes of a case. They are never mixed: what did not run is not a pass. */
+/** The five outcomes of a case. They are never mixed: a case that did not run has not passed. */
 export type Outcome = 'passed' | 'failed' | 'not-applicable' | 'untested' | 'waived';
 
 export interface CaseResult {
   readonly id: string;
   readonly outcome: Outcome;
-  /** Why it did not pass. */
+  /** Why the case did not pass. */
   readonly reason?: string;
   readonly ms: number;
   readonly error?: unknown;
 }
 
-/** What a run writes to `conformance-report/<backend>.json`. */
+/** The report of a run, in `conformance-report/<backend>.json`. */
 export interface ConformanceReport {
   readonly schema: 1;
   readonly backend: string;

@@ -1,27 +1,27 @@
 import assert from 'node:assert/strict';
 import type { AcquireRequest, Call, Grant, LockBackend, LockMode } from '../backend/types.ts';
 import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
-import type { Stage } from './stage.ts';
+import type { CaseContext } from './case-context.ts';
 
-/** A call that is never given up, for cases that talk to a backend without core. */
+/** A call without deadline or abort, for cases that call a backend without core. */
 export const openCall: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
 
 export const EXCLUSIVE: LockMode = { kind: 'exclusive' };
 export const SHARED: LockMode = { kind: 'shared' };
 
-/** What core would send for an exclusive acquire. */
+/** The request that core would send for an exclusive acquire. */
 export function exclusiveRequest(resource: string, ttlMs: number, label = 'raw'): AcquireRequest {
   return { ...requestOf(resource, EXCLUSIVE, ttlMs), label };
 }
 
-/** What core would send. */
+/** The request that core would send. */
 export function requestOf(resource: string, mode: LockMode, ttlMs: number): AcquireRequest {
   return { resource, acquisitionId: freshAcquisitionId(), label: 'raw', mode, ttlMs };
 }
 
 /**
- * Takes a resource that must be free, without core: nothing renews it. An attempt that took most of the ttl may rightly
- * have given back what it got, and is made again.
+ * Takes a free resource without core: nothing renews the hold. An attempt that took most of the ttl may have returned its
+ * grant for a good reason, and is repeated.
  */
 export async function grab(
   backend: LockBackend,
@@ -38,7 +38,7 @@ export async function grab(
   }
 }
 
-/** The acquisition ids that hold a resource, as the store says. */
+/** The acquisition ids that hold a resource, according to the store. */
 export async function holdersOf(backend: LockBackend, resource: string): Promise<string[]> {
   const { holders } = await backend.inspect(resource, openCall);
   return holders.map(({ acquisitionId }) => acquisitionId);
@@ -46,41 +46,45 @@ export async function holdersOf(backend: LockBackend, resource: string): Promise
 
 const PAUSE_MS = 10;
 
-/** Repeats a call that rejects with what its backend says may be repeated, as core does. */
-export async function answered<T>(stage: Stage, backend: LockBackend, send: () => Promise<T>): Promise<T> {
+/** Repeats a call while it rejects with an error that its backend calls retryable, as core does. */
+export async function untilAnswered<T>(
+  context: CaseContext,
+  backend: LockBackend,
+  send: () => Promise<T>,
+): Promise<T> {
   for (;;) {
     try {
       return await send();
     } catch (error) {
       if (!backend.isRetryable(error)) throw error;
     }
-    await stage.sleep(PAUSE_MS);
+    await context.sleep(PAUSE_MS);
   }
 }
 
 const ROUNDS = 3;
 
 /**
- * The release of a round is answered with `not-held`. `unknown` is right where a connection broke under it, and the command
- * was sent again: then the round is made again, from its start.
+ * Asserts that the release of a round is answered with `not-held`. The answer `unknown` is allowed where the connection
+ * broke and the command was sent again: then the whole round is repeated.
  */
-export async function isNotHeld(round: () => ReturnType<LockBackend['release']>): Promise<void> {
+export async function assertNotHeld(round: () => ReturnType<LockBackend['release']>): Promise<void> {
   let answer = await round();
   for (let rounds = 1; answer === 'unknown' && rounds < ROUNDS; rounds += 1) answer = await round();
   assert.equal(answer, 'not-held');
 }
 
 /**
- * Another gets in after a hold that nothing renews, though it may wait for thirty seconds only. `hold` gives whether the
- * hold stood all the time: a pause of this process may outlast it, and then the round is made again.
+ * Asserts that another client is granted within thirty seconds of a hold that nothing renews. `hold` takes it and gives
+ * whether it stood all the time: after a pause of this process that outlasted it the round is repeated.
  */
-export async function endsByItself(
-  stage: Stage,
+export async function assertEndsByItself(
+  context: CaseContext,
   hold: (backend: LockBackend, name: string) => Promise<boolean>,
 ): Promise<void> {
-  const { locks } = await stage.client({ waitMs: 30_000 });
-  const backend = await stage.backend();
-  let name = stage.name();
-  while (!(await hold(backend, name))) name = stage.name();
+  const { locks } = await context.client({ waitMs: 30_000 });
+  const backend = await context.backend();
+  let name = context.name();
+  while (!(await hold(backend, name))) name = context.name();
   await (await locks.lock(name).acquire()).release();
 }

@@ -1,7 +1,7 @@
 import type { Call, LockBackend, RenewItem, Standing } from '../backend/types.ts';
 import { delegate } from './delegate.ts';
 
-/** What answers a renewal instead of the store; `send` asks the store. */
+/** Answers a renewal in place of the store; `send` forwards it to the store. */
 export type AnswerRenewal = (
   items: readonly RenewItem[],
   send: () => Promise<readonly Standing[]>,
@@ -13,7 +13,7 @@ export interface SentRenewal {
   readonly items: readonly RenewItem[];
 }
 
-/** Writes down the renewals that core sends, and may answer them itself. */
+/** Records the renewals that core sends, and may answer them itself. */
 export class RenewalLog {
   readonly calls: SentRenewal[] = [];
   readonly #answer: AnswerRenewal;
@@ -22,7 +22,7 @@ export class RenewalLog {
     this.#answer = answer;
   }
 
-  /** For `stage.client({ wrap: log.wrap })`. */
+  /** For `context.client({ wrap: log.wrap })`. */
   readonly wrap = (backend: LockBackend): LockBackend =>
     delegate(backend, {
       renew: (items: readonly RenewItem[], call: Call) => {

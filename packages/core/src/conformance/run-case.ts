@@ -1,12 +1,13 @@
+import { withTimeLimit } from '../backend/time-limit.ts';
 import type { ConformanceCase } from './case.ts';
 import type { Harness } from './harness.ts';
 import type { CaseResult } from './outcome.ts';
-import { Stage } from './stage.ts';
+import { CaseContext } from './case-context.ts';
 
-/** A case that hangs is a failed case. */
+/** The time limit of a case: one that hangs has failed. */
 const CASE_MS = 60_000;
 
-/** Runs one case and tells which of the five outcomes it has. */
+/** Runs one case and gives its outcome. */
 export async function runCase(
   testCase: ConformanceCase,
   harness: Harness,
@@ -27,8 +28,8 @@ async function outcomeOf(
   const waiver = harness.waivers?.[testCase.id];
   if (waiver !== undefined) return { outcome: 'waived', reason: `${waiver.reason} (${waiver.link})` };
   const probe = await harness.createBackend();
-  const stage = new Stage(harness, probe, testCase.id, seed);
-  stage.onEnd(() => probe.close());
+  const context = new CaseContext(harness, probe, testCase.id, seed);
+  context.onEnd(() => probe.close());
   const missing = testCase.missing?.(probe.capabilities, harness);
   try {
     if (missing?.missing === 'hook') return { outcome: 'untested', reason: missing.reason };
@@ -36,30 +37,24 @@ async function outcomeOf(
       if (testCase.refused === undefined) {
         return { outcome: 'untested', reason: `${missing.reason}, and nothing asserts that it is refused` };
       }
-      await withLimit(testCase.refused(stage), limitMs);
+      await withLimit(testCase.refused(context), limitMs);
       return { outcome: 'not-applicable', reason: missing.reason };
     }
-    await withLimit(testCase.run(stage), limitMs);
+    await withLimit(testCase.run(context), limitMs);
     return { outcome: 'passed' };
   } catch (error) {
-    stage.hasFailed = true;
+    context.hasFailed = true;
     return { outcome: 'failed', reason: reasonOf(error, seed), error };
   } finally {
     // A store that was broken on purpose may fail the clean-up; the case has its outcome already.
-    await stage.end().catch(() => {});
+    await context.end().catch(() => {});
   }
 }
 
-async function withLimit(work: Promise<void>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`The case did not end within ${limitMs} ms.`)), limitMs);
+function withLimit(work: Promise<void>, limitMs: number): Promise<void> {
+  return withTimeLimit(work, limitMs, () => {
+    throw new Error(`The case did not end within ${limitMs} ms.`);
   });
-  try {
-    await Promise.race([work, limit]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function reasonOf(error: unknown, seed: number): string {

@@ -1,12 +1,13 @@
+import { optional, type OptionTable, readOptions, wholeNumber } from '../backend/read-options.ts';
 import type { ConformanceCase } from './case.ts';
 import { conformanceCases } from './cases/index.ts';
-import { childrenOf } from './child/children.ts';
+import { childPoolOf } from './child/child-pool.ts';
 import type { Harness } from './harness.ts';
 import type { CaseResult, ConformanceReport } from './outcome.ts';
 import { runCase } from './run-case.ts';
 
 export interface SuiteOptions {
-  /** Only cases whose id is listed. @defaultValue all */
+  /** The ids of the cases to run. @defaultValue all */
   readonly only?: readonly string[] | undefined;
   /** How many cases run at a time. @defaultValue 8 */
   readonly concurrency?: number | undefined;
@@ -17,11 +18,22 @@ export interface SuiteOptions {
   readonly onResult?: ((result: CaseResult) => void) | undefined;
 }
 
-/** Runs the suite without any test runner. Starts what `harness.setup` starts, and stops it. */
+const asGiven = (value: unknown): unknown => value;
+export const readSeed = optional(wholeNumber(0, Number.MAX_SAFE_INTEGER));
+const TABLE = {
+  only: asGiven,
+  concurrency: optional(wholeNumber(1, 10_000)),
+  seed: readSeed,
+  runner: asGiven,
+  onResult: asGiven,
+} satisfies OptionTable<SuiteOptions>;
+
+/** Runs the suite without a test runner, between `harness.setup` and its teardown. */
 export async function runConformance(
   harness: Harness,
   options: SuiteOptions = {},
 ): Promise<ConformanceReport> {
+  readOptions('runConformance()', options, TABLE);
   const started = await startHarness(harness);
   try {
     const seed = options.seed ?? freshSeed();
@@ -34,6 +46,26 @@ export async function runConformance(
   }
 }
 
+type Part = readonly [cases: readonly ConformanceCase[], atOnce: number];
+
+/** The cases in the order in which they run, and how many of them at a time. */
+export function partsOf(
+  cases: readonly ConformanceCase[],
+  concurrency: number,
+): readonly [first: Part, others: Part, alone: Part] {
+  return [
+    [cases.filter(({ first }) => first), concurrency],
+    [cases.filter(({ first, alone }) => !first && !alone), concurrency],
+    [cases.filter(({ alone }) => alone), 1],
+  ];
+}
+
+/** Writes a failure to stderr at once that explains the failures and time-outs of many later cases. */
+export function warnOfEarlyFailure({ first }: ConformanceCase, { id, outcome, reason }: CaseResult): void {
+  if (first && outcome === 'failed')
+    console.error(`${id} failed, and many other cases will fail or time out for it. ${reason}`);
+}
+
 export function freshSeed(): number {
   return Math.floor(Math.random() * 2 ** 31);
 }
@@ -43,7 +75,7 @@ export async function startHarness(harness: Harness): Promise<{ teardown(): Prom
   const started = await harness.setup?.();
   Object.assign(process.env, started?.env);
   const teardown = async (): Promise<void> => {
-    await childrenOf(harness.module).end();
+    await childPoolOf(harness.module).end();
     await started?.teardown();
   };
   return { teardown };
@@ -72,14 +104,7 @@ async function runAll(
   { concurrency = 8, onResult }: SuiteOptions,
 ): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
-  await runSome(
-    cases.filter(({ alone }) => !alone),
-    concurrency,
-  );
-  await runSome(
-    cases.filter(({ alone }) => alone),
-    1,
-  );
+  for (const [part, atOnce] of partsOf(cases, concurrency)) await runSome(part, atOnce);
   return results;
 
   async function runSome(some: readonly ConformanceCase[], atOnce: number): Promise<void> {
@@ -91,6 +116,7 @@ async function runAll(
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const result = await runCase(next, harness, seed);
       results.push(result);
+      warnOfEarlyFailure(next, result);
       onResult?.(result);
     }
   }

@@ -2,43 +2,53 @@ import type { PermitOptions } from '../compose/semaphore.ts';
 import type { LockManager } from '../create-locks.ts';
 import type { Lease } from '../lease.ts';
 import type { AcquireOptions } from '../options.ts';
-import { Traffic } from './around-calls.ts';
-import type { Client, Stage } from './stage.ts';
+import { CallCounter } from './around-calls.ts';
+import type { Client, CaseContext } from './case-context.ts';
 
-/** An acquire that was found contended and waits. */
+/** An acquire that was contended and waits. */
 export interface Waiter extends Client {
   readonly lease: Promise<Lease>;
-  /** Settled or not, and how long after the start, in milliseconds. */
+  /** How long after its start the acquire settled, in milliseconds; `undefined` while it waits. */
   readonly settled: () => number | undefined;
-  readonly traffic: Traffic;
+  readonly calls: CallCounter;
 }
 
-/** Starts to wait for a resource that is held, with a client of its own, and comes back when it stands in the queue. */
-export function startWaiting(stage: Stage, name: string, options?: AcquireOptions): Promise<Waiter> {
-  return startWaitingFor(stage, (locks) => locks.lock(name), options);
+/** Starts an acquire of a held resource, with a client of its own, and resolves when it stands in the queue. */
+export function startWaiting(context: CaseContext, name: string, options?: AcquireOptions): Promise<Waiter> {
+  return startWaitingFor(context, (locks) => locks.lock(name), options);
 }
 
-/** The same for a lock of any kind. */
+/** As `startWaiting`, for a lock of any kind. */
 export async function startWaitingFor(
-  stage: Stage,
+  context: CaseContext,
   lockOf: (locks: LockManager) => { acquire(options?: PermitOptions): Promise<Lease> },
   options?: PermitOptions,
 ): Promise<Waiter> {
-  const traffic = new Traffic();
-  const client = await stage.client({ wrap: traffic.wrap });
+  const calls = new CallCounter();
+  const client = await context.client({ wrap: calls.wrap });
   const startedAt = performance.now();
   let settledAfter: number | undefined;
   const lease = lockOf(client.locks).acquire(options);
   const settled = (): void => {
     settledAfter = performance.now() - startedAt;
   };
-  // The case awaits it when its time comes; until then nobody handles a rejection.
+  // The case awaits the lease later: until then these handlers keep a rejection from being unhandled.
   lease.then(settled, settled);
-  await stage.until('the first attempt of a waiter is answered', () => traffic.answersTo('attempt') > 0);
-  return { ...client, lease, settled: () => settledAfter, traffic };
+  await context.until('the first attempt of a waiter is answered', () => calls.answersTo('attempt') > 0);
+  return { ...client, lease, settled: () => settledAfter, calls };
 }
 
-/** Whether a promise is settled by now. */
+/** Waits until the acquire is granted, and gives its lease. */
+export async function granted(
+  context: CaseContext,
+  { settled, lease }: Waiter,
+  withinMs = context.timing.slackMs,
+): Promise<Lease> {
+  await context.until('the waiter is granted', () => settled() !== undefined, withinMs);
+  return lease;
+}
+
+/** Shows whether a promise has settled, and handles its rejection. */
 export function watch(work: Promise<unknown>): { readonly settled: boolean } {
   const watched = { settled: false };
   const settle = (): void => {

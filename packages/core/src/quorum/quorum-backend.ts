@@ -5,6 +5,7 @@ import type {
   Call,
   Grant,
   Holder,
+  InspectOptions,
   LockBackend,
   LockMode,
   LossReason,
@@ -12,17 +13,26 @@ import type {
   ResourceState,
   Standing,
 } from '../backend/types.ts';
-import { standingOf } from '../tenure/keeper.ts';
-import { type Ballot, endOf, grantAt, type QuorumGrant, quorumGrant, sound } from './ballot.ts';
-import { type Quorum, type QuorumOptions, resolveQuorum } from './options.ts';
-import { NoAnswer, poll, type Votes } from './poll.ts';
+import { refuseAfterClose } from '../backend/refuse-after-close.ts';
+import { NoAnswerError } from '../backend/time-limit.ts';
+import { standingOf } from '../tenure/standing.ts';
+import {
+  type QuorumGrants,
+  endOf,
+  grantAt,
+  type QuorumGrant,
+  quorumGrant,
+  validated,
+} from './quorum-grants.ts';
+import { type Quorum, type QuorumOptions, resolveQuorum } from './quorum-options.ts';
+import { poll, type Votes } from './poll-nodes.ts';
 import { QuorumError } from './quorum-error.ts';
 
-/** A lost vote is repeated after this, and up to as much again by chance: so that rivals do not split the nodes for ever. */
+/** A failed attempt is repeated after this and up to as much again by chance: rivals must not split the nodes for ever. */
 const RETRY_MS = 25;
-/** What a clock may be off, whatever the ttl. */
+/** How much a clock may be off, whatever the ttl. */
 const DRIFT_MS = 2;
-/** The nodes have this part of the caller's time for an abandon. */
+/** Nodes have this part of the caller's time for an abandon. */
 const ABANDON_PART = 0.75;
 
 export interface QuorumCapabilities extends BackendCapabilities {
@@ -33,6 +43,8 @@ export interface QuorumCapabilities extends BackendCapabilities {
 
 export type QuorumBackend = LockBackend<QuorumCapabilities>;
 
+// setup: import { createLocks } from '@locks/core'; import { quorumBackend } from '@locks/core/quorum';
+// setup: import { redisBackend } from '@locks/redis-ioredis'; import type { Redis } from 'ioredis'; declare const a: Redis, b: Redis, c: Redis;
 /**
  * One lock over several independent stores: held while more than half of them grant it, so that a minority may fail or
  * hang. The Redlock algorithm (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/), over backends of any
@@ -55,7 +67,9 @@ class NodesBackend implements QuorumBackend {
   readonly capabilities: QuorumCapabilities;
   readonly #quorum: Quorum;
   readonly #cleaning = new Set<Promise<void>>();
-  readonly #ballots = new WeakMap<AcquireRequest, Ballot>();
+  /** No node is called after `close` (docs/spec.md §12.4). */
+  #closed = false;
+  readonly #grantsOf = new WeakMap<AcquireRequest, QuorumGrants>();
   readonly downgrade?: NonNullable<LockBackend['downgrade']>;
   readonly forceRelease?: NonNullable<LockBackend['forceRelease']>;
 
@@ -65,29 +79,31 @@ class NodesBackend implements QuorumBackend {
     const { modes, features } = this.capabilities;
     if (modes.includes('exclusive') && modes.includes('shared')) this.downgrade = this.#downgrade.bind(this);
     if (features.includes('force-release')) this.forceRelease = this.#forceRelease.bind(this);
+    refuseAfterClose(this);
   }
 
   async attempt(request: AcquireRequest, _enqueue: boolean, call: Call): Promise<Attempt> {
     const { majority, nodes } = this.#quorum;
     const startedAt = call.now();
-    const ballot: Ballot = { grants: nodes.map(() => undefined), over: false };
+    const ballot: QuorumGrants = { grants: nodes.map(() => undefined), over: false };
     const { grants } = ballot;
-    this.#ballots.set(request, ballot);
+    this.#grantsOf.set(request, ballot);
     const votes = await this.#poll<Attempt, Votes<Attempt>>(
       call,
-      async (node, nodeCall) => sound(await node.attempt(request, false, nodeCall), request, node, nodeCall),
+      async (node, nodeCall) =>
+        validated(await node.attempt(request, false, nodeCall), request, node, nodeCall),
       (sofar) => {
         const granted = grantsIn(sofar).filter(Boolean).length;
-        // Won, or impossible: nobody waits for the rest.
+        // A majority is reached, or impossible: nobody waits for the other nodes.
         return granted >= majority || granted + sofar.pending < majority ? snapshot(sofar) : undefined;
       },
       (node, answer, index) => {
-        // Our taking back may have overtaken it on its way, also where only an error came back (docs/spec.md §2.2).
+        // The abandon may have overtaken this attempt on its way, also where only an error came back (docs/spec.md §2.2).
         if (ballot.over) {
           if (answer === undefined || answer.status === 'granted')
             void this.#abandonQuietly(node, request, call);
         }
-        // Late for the vote: it is renewed and released with the others.
+        // A grant after the decision is renewed and released with the others.
         else if (answer?.status === 'granted') grants[index] = answer.grant;
       },
     );
@@ -99,7 +115,7 @@ class NodesBackend implements QuorumBackend {
       }
     }
     ballot.over = true;
-    // Before the next try, so that rivals do not stand in each other's way; of those that gave no answer in the background.
+    // Awaited, so that rivals are not in each other's way; where a node gave no answer, its abandon runs in the background.
     const cleanUp = nodes.map((node, index) =>
       votes.answers[index] === undefined || grants[index]
         ? this.#abandonQuietly(node, request, call)
@@ -114,7 +130,7 @@ class NodesBackend implements QuorumBackend {
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     const { majority, nodes } = this.#quorum;
-    const ballot = this.#ballots.get(request);
+    const ballot = this.#grantsOf.get(request);
     if (ballot !== undefined) ballot.over = true;
     await this.#poll<true, true>(
       call,
@@ -124,11 +140,11 @@ class NodesBackend implements QuorumBackend {
       },
       (votes) => {
         if (votes.failures.length > nodes.length - majority) throw this.#error('abandon', votes);
-        // All that answer: what stays on a minority would still be in the way of others.
+        // Waits for all nodes that answer: a grant on a minority would still be in the way of others.
         return votes.pending === 0 ? true : undefined;
       },
       undefined,
-      // A minority that hangs must not make it look unanswered.
+      // A minority that hangs must not make the whole abandon fail.
       (call.deadline - call.now()) * ABANDON_PART,
     );
   }
@@ -159,7 +175,7 @@ class NodesBackend implements QuorumBackend {
       async (node, nodeCall, index) => {
         const own = grantAt(grant, index);
         if (own !== undefined) return node.release(own, nodeCall);
-        // It may have granted after the majority was won.
+        // The node may have granted after the majority had.
         await node.abandon(grant.request, nodeCall);
         return 'not-held';
       },
@@ -175,32 +191,51 @@ class NodesBackend implements QuorumBackend {
     );
   }
 
-  async inspect(resource: string, call: Call): Promise<ResourceState> {
+  async inspect(resource: string, call: Call, options?: InspectOptions): Promise<ResourceState> {
     const { majority, nodes } = this.#quorum;
     const votes = await this.#answersOfMost('inspect', call, (node, nodeCall) =>
-      node.inspect(resource, nodeCall),
+      node.inspect(resource, nodeCall, options),
     );
     const byId = new Map<string, Holder[]>();
     for (const holder of votes.flatMap(({ holders }) => holders)) {
       byId.set(holder.acquisitionId, [...(byId.get(holder.acquisitionId) ?? []), holder]);
     }
     const holders = [...byId.values()]
-      // Those that did not answer may hold it too.
+      // Nodes that did not answer may have the holder too.
       .filter((seen) => seen.length + nodes.length - votes.length >= majority)
       .map((seen) => summary(seen, majority));
     return { resource, holders, waiters: [] };
   }
 
+  async ping(call: Call): Promise<void> {
+    const { majority, nodes } = this.#quorum;
+    await this.#poll<true, true>(
+      call,
+      async (node, nodeCall) => {
+        if (node.ping === undefined) await node.inspect('ping', nodeCall);
+        else await node.ping(nodeCall);
+        return true;
+      },
+      (votes) => {
+        if (votes.failures.length > nodes.length - majority) throw this.#error('answer', votes);
+        return votes.answers.filter(Boolean).length >= majority ? true : undefined;
+      },
+    );
+  }
+
   isRetryable(error: unknown): boolean {
     return (
       error instanceof QuorumError &&
-      error.failures.some(({ node, error: cause }) => cause instanceof NoAnswer || node.isRetryable(cause))
+      error.failures.some(
+        ({ node, error: cause }) => cause instanceof NoAnswerError || node.isRetryable(cause),
+      )
     );
   }
 
   async close(): Promise<void> {
-    // What is taken back in the background needs the nodes; none of it lasts longer than a node may take.
-    await Promise.all(this.#cleaning);
+    // Abandons in the background need the nodes; none lasts longer than a node's answer may take.
+    while (this.#cleaning.size > 0) await Promise.all(this.#cleaning);
+    this.#closed = true;
     const closed = await Promise.allSettled(this.#quorum.nodes.map(async (node) => node.close()));
     const failed = closed.find((one) => one.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
@@ -231,7 +266,7 @@ class NodesBackend implements QuorumBackend {
     return [...byId.values()].map((holder) => summary([holder], 1));
   }
 
-  /** What the nodes' answers make of one item; `undefined` while more answers are needed. */
+  /** The standing of one item, by the nodes' answers; `undefined` while more answers are needed. */
   #standing(doing: string, votes: Votes<NodeStandings>, item: number, ttlMs: number): Standing | undefined {
     const { majority, nodes } = this.#quorum;
     const validities: number[] = [];
@@ -240,7 +275,7 @@ class NodesBackend implements QuorumBackend {
       if (answer === undefined) continue;
       const standing = answer[item];
       if (standing?.status === 'held') validities.push(standing.validForMs ?? ttlMs);
-      // A node that never granted it does not hold it either.
+      // A node that never granted the lease does not hold it either.
       else if (standing?.status !== 'unknown') reasons.push(standing?.reason);
     }
     if (validities.length >= majority) {
@@ -282,8 +317,9 @@ class NodesBackend implements QuorumBackend {
     return poll(nodes, Math.max(1, Math.min(nodeTimeoutMs, limitMs)), call, ask, decide, late);
   }
 
-  /** Not for the caller: it goes on whether he waits or not, and what fails ends by its ttl. */
+  /** Abandons on one node, whether the caller waits or not. Where that fails the grant ends by its ttl. */
   #abandonQuietly(node: LockBackend, request: AcquireRequest, caller: Call): Promise<void> {
+    if (this.#closed) return Promise.resolve();
     const call = { now: () => caller.now(), deadline: caller.now() + this.#quorum.nodeTimeoutMs };
     const abandoned = poll<void, true>(
       [node],
@@ -298,7 +334,7 @@ class NodesBackend implements QuorumBackend {
     return abandoned;
   }
 
-  /** When the first of a majority ends: until then at least so many hold it (docs/spec.md §1.2). */
+  /** When the first grant of a majority ends: until then a majority holds the lease (docs/spec.md §1.2). */
   #endOfMost(grants: readonly (Grant | undefined)[]): number {
     const ends = grants.flatMap((grant) => (grant ? [endOf(grant)] : [])).sort((a, b) => b - a);
     return ends[this.#quorum.majority - 1] as number;
@@ -317,7 +353,7 @@ type NodeStandings = readonly (Standing | undefined)[];
 
 function capabilitiesOf({ nodes }: Quorum): QuorumCapabilities {
   const all = nodes.map(({ capabilities }) => capabilities);
-  // Of permits three nodes could give out three where there are two: each counts only what it granted itself.
+  // No permits: three nodes could grant three where there are two, since each counts only its own.
   const modes = (['exclusive', 'shared'] satisfies LockMode['kind'][]).filter((kind) =>
     all.every((one) => one.modes.includes(kind)),
   );
@@ -351,12 +387,12 @@ function grantsIn({ answers }: Votes<Attempt>): (Grant | undefined)[] {
   return answers.map((answer) => (answer?.status === 'granted' ? answer.grant : undefined));
 }
 
-/** The decision of a moment: later answers do not change it. */
+/** The votes as they are: later answers do not change the copy. */
 function snapshot<T>({ answers, failures, pending }: Votes<T>): Votes<T> {
   return { answers: [...answers], failures: [...failures], pending };
 }
 
-/** What the nodes agree on: held until the first of a majority ends. A node's own token is no token of the quorum. */
+/** The holder, until the first of a majority ends. The token of a single node is no token of the quorum. */
 function summary(seen: readonly Holder[], majority: number): Holder {
   const { fencingToken: _, ...holder } = seen[0] as Holder;
   const ends = seen.flatMap(({ expiresInMs }) => (expiresInMs === undefined ? [] : [expiresInMs]));

@@ -1,12 +1,12 @@
 import type { LockBackend } from '../backend/types.ts';
 
-/** What one node answered instead of an answer. */
+/** The failure of one node. */
 export interface NodeFailure {
   readonly node: LockBackend;
   readonly error: unknown;
 }
 
-/** Too few of the nodes answered. `failures` has what each of the others said. */
+/** Too few of the nodes answered. `failures` has the errors of the others. */
 export class QuorumError extends Error {
   override readonly name = 'QuorumError';
   readonly failures: readonly NodeFailure[];

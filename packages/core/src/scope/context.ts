@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { asyncContext } from '../async-context.ts';
 import type { Caller, Scope } from './scope.ts';
 
 /** The reentrant scopes around a piece of code, innermost first. */
@@ -18,28 +19,24 @@ class Frame implements Caller {
 
 const outside: Caller = { runsInside: () => false };
 
-// Made at the first reentrant run: until then no asynchronous context is touched (docs/spec.md §5.1).
-let storage: AsyncLocalStorage<Frame | undefined> | undefined;
+function currentFrame(): Frame | undefined {
+  return asyncContext.storage?.getStore() as Frame | undefined;
+}
 
 /** Runs `work` inside `scope`. */
 export function runInside<T>(scope: Scope, work: () => T): T {
-  storage ??= new AsyncLocalStorage();
-  return storage.run(new Frame(scope, storage.getStore()), work);
+  asyncContext.storage ??= new AsyncLocalStorage();
+  return asyncContext.storage.run(new Frame(scope, currentFrame()), work);
 }
 
-/** Runs `work` outside of every scope. */
-export function runOutside<T>(work: () => T): T {
-  return storage === undefined ? work() : storage.run(undefined, work);
-}
-
-/** The scopes around the running code, as far as core can see. */
+/** The scopes around the running code, as far as core can see them. */
 export function currentCaller(): Caller {
-  return storage?.getStore() ?? outside;
+  return currentFrame() ?? outside;
 }
 
 /** The innermost open scope around the running code that `matches`. */
 export function enclosingScope(matches: (scope: Scope) => boolean): Scope | undefined {
-  for (let frame = storage?.getStore(); frame !== undefined; frame = frame.outer) {
+  for (let frame = currentFrame(); frame !== undefined; frame = frame.outer) {
     if (frame.scope.isOpen && matches(frame.scope)) return frame.scope;
   }
   return undefined;

@@ -1,37 +1,40 @@
-import type { Hold } from '../tenure/hold.ts';
+import { processWide } from '../process-wide.ts';
+import type { LeaseState } from '../tenure/lease-state.ts';
 
-/** Who enters: the scopes whose work is calling, innermost first, where core can see them. */
+/** The code that enters, known by the scopes around it as far as core can see them. */
 export interface Caller {
   runsInside(scope: Scope): boolean;
 }
 
-/** What came of asking for a turn. `closed`: the scope's work settled first, so the caller is a stranger now. */
-export type Entry = { readonly status: 'entered'; readonly scope: Scope } | { readonly status: 'closed' };
+/** The outcome of waiting for a turn. `closed`: the scope's work ended first, so the caller is a stranger now. */
+export type ScopeEntry =
+  | { readonly status: 'entered'; readonly scope: Scope }
+  | { readonly status: 'closed' };
 
-interface LocalWait {
+interface ScopeWait {
   readonly target: Scope;
   readonly caller: Caller;
-  readonly admit: (entry: Entry) => void;
+  readonly admit: (entry: ScopeEntry) => void;
 }
 
-/** Waits on scopes, of all managers: what a cycle is looked for in. */
-const localWaits = new Set<LocalWait>();
+/** The waits on scopes, of all managers and copies of core: `wouldDeadlock` looks for a cycle in them. */
+const scopeWaits = processWide('local-waits@1', () => new Set<ScopeWait>());
 
 /**
- * One hold of a lease, and the turn that its children take. Children exclude each other, not the scope's own code
- * (docs/spec.md §5.3).
+ * The code that runs under one handle of a lease, and the turns that its children take. Children exclude each other, not the
+ * scope's own code (docs/spec.md §5.3).
  */
 export class Scope {
-  readonly hold: Hold;
-  /** The child that has the turn. It keeps it until it has left, with all its own children. */
-  #tenant: Scope | undefined;
-  #queue: LocalWait[] = [];
+  readonly lease: LeaseState;
+  /** The child whose turn it is, until it has left with all its own children. */
+  activeChild: Scope | undefined;
+  #queue: ScopeWait[] = [];
   #open = true;
-  readonly #whenEmpty: (() => void)[] = [];
+  readonly #onEmpty: (() => void)[] = [];
   readonly #parent: Scope | undefined;
 
-  constructor(hold: Hold, parent?: Scope) {
-    this.hold = hold;
+  constructor(lease: LeaseState, parent?: Scope) {
+    this.lease = lease;
     this.#parent = parent;
   }
 
@@ -39,92 +42,90 @@ export class Scope {
     return this.#open;
   }
 
-  /** A turn at once, or `undefined` if it must be waited for. */
-  tryEnter(): Entry | undefined {
+  /** A turn at once, or `undefined` if the caller must wait for it. */
+  tryEnter(): ScopeEntry | undefined {
     if (!this.#open) return { status: 'closed' };
-    if (this.#tenant !== undefined) return undefined;
-    this.hold.count += 1;
-    this.#tenant = new Scope(this.hold, this);
-    return { status: 'entered', scope: this.#tenant };
+    if (this.activeChild !== undefined) return undefined;
+    this.lease.holdCount += 1;
+    this.activeChild = new Scope(this.lease, this);
+    return { status: 'entered', scope: this.activeChild };
   }
 
-  /** Queues for a turn. `cancel` leaves the queue; an entry that was given by then must be left by the caller. */
-  queue(caller: Caller): { entry: Promise<Entry>; cancel: () => void } {
-    let admit: (entry: Entry) => void = () => {};
-    const entry = new Promise<Entry>((resolve) => {
+  /** Queues for a turn. `cancel` leaves the queue; the caller must leave an entry that was given before. */
+  queue(caller: Caller): { entry: Promise<ScopeEntry>; cancel: () => void } {
+    let admit: (entry: ScopeEntry) => void = () => {};
+    const entry = new Promise<ScopeEntry>((resolve) => {
       admit = resolve;
     });
-    const wait: LocalWait = { target: this, caller, admit };
+    const wait: ScopeWait = { target: this, caller, admit };
     this.#queue.push(wait);
-    localWaits.add(wait);
+    scopeWaits.add(wait);
     const cancel = (): void => {
-      localWaits.delete(wait);
+      scopeWaits.delete(wait);
       this.#queue = this.#queue.filter((other) => other !== wait);
     };
     return { entry, cancel };
   }
 
-  /** Whether `caller` would wait for itself: the tenant's way out leads, over other local waits, back to it. */
+  /** Whether `caller` would wait for itself: the active child cannot leave before, over other waits, the caller goes on. */
   wouldDeadlock(caller: Caller): boolean {
     const seen = new Set<Scope>();
-    const blockedBy = (scope: Scope): boolean => {
-      const tenant = scope.#tenant;
-      if (tenant === undefined || seen.has(tenant)) return false;
-      seen.add(tenant);
-      if (caller.runsInside(tenant)) return true;
-      for (const wait of localWaits) {
-        if (wait.caller.runsInside(tenant) && blockedBy(wait.target)) return true;
+    const isBlockedBy = (scope: Scope): boolean => {
+      const { activeChild } = scope;
+      if (activeChild === undefined || seen.has(activeChild)) return false;
+      seen.add(activeChild);
+      if (caller.runsInside(activeChild)) return true;
+      for (const wait of scopeWaits) {
+        if (wait.caller.runsInside(activeChild) && isBlockedBy(wait.target)) return true;
       }
       return false;
     };
-    return blockedBy(this);
+    return isBlockedBy(this);
   }
 
-  /** The scope's work settled: no new entries, those queued become strangers; resolves when the tenant has left. */
+  /** Ends entries after the scope's work: queued callers become strangers. Resolves when the active child has left. */
   async close(): Promise<void> {
     this.#open = false;
     this.#dismissQueue();
-    if (this.#tenant === undefined) return;
-    await new Promise<void>((resolve) => {
-      // Both the handle's release and the end of its work may wait for it.
-      this.#whenEmpty.push(resolve);
-    });
+    if (this.activeChild === undefined) return;
+    // The handle's release and the end of its work may both wait.
+    await new Promise<void>((resolve) => void this.#onEmpty.push(resolve));
   }
 
-  /** Also when the lease is lost: then nobody may come in any more, however deep. */
+  /** Ends entries at every depth, as when the lease is lost. */
   closeToEntries(): void {
     this.#open = false;
-    this.#tenant?.closeToEntries();
+    this.activeChild?.closeToEntries();
     this.#dismissQueue();
   }
 
-  /** This child's handle was given up: it leaves as soon as its own children have. */
+  /** This child's handle was released: the child leaves as soon as its own children have. */
   leaveWhenEmpty(): void {
-    if (this.#tenant === undefined) {
+    if (this.activeChild === undefined) {
       this.closeToEntries();
-      this.leave();
+      this.#leave();
     } else {
-      void this.close().then(() => this.leave());
+      void this.close().then(() => this.#leave());
     }
   }
 
-  /** This child is done: the turn goes to the next. */
-  leave(): void {
+  /** Passes this child's turn on to the next in the queue. */
+  #leave(): void {
     const parent = this.#parent;
-    if (parent === undefined || parent.#tenant !== this) return;
-    parent.#tenant = undefined;
+    if (parent === undefined || parent.activeChild !== this) return;
+    parent.activeChild = undefined;
     const next = parent.#queue.shift();
     if (next !== undefined) {
-      localWaits.delete(next);
+      scopeWaits.delete(next);
       next.admit(parent.tryEnter() ?? { status: 'closed' });
       return;
     }
-    if (!parent.#open) for (const tell of parent.#whenEmpty.splice(0)) tell();
+    if (!parent.#open) for (const resolve of parent.#onEmpty.splice(0)) resolve();
   }
 
   #dismissQueue(): void {
     for (const wait of this.#queue.splice(0)) {
-      localWaits.delete(wait);
+      scopeWaits.delete(wait);
       wait.admit({ status: 'closed' });
     }
   }

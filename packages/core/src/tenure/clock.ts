@@ -1,6 +1,8 @@
 /** The clock that all deadlines are read on, in milliseconds from an arbitrary start. */
 export interface Clock {
   now(): number;
+  /** For a clock that a test moves: `check` is called after each move, since timers run on real time. */
+  onMove?(check: () => void): void;
 }
 
 /** Wall and monotonic time are read one after the other and wall time in whole milliseconds: less than this is noise. */

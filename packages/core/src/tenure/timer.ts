@@ -1,12 +1,10 @@
-import { runOutside } from '../scope/context.ts';
+import { runOutside } from '../async-context.ts';
+import { MAX_TIMEOUT_MS } from '../backend/time-limit.ts';
 import type { Clock } from './clock.ts';
 
-/** `setTimeout` fires at once above this. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
-
 /**
- * One timer for whatever is due next. It never keeps the process alive. Asking for an earlier time re-arms it; a later
- * one is left to the owner, who says at each firing when the next is due.
+ * One timer for all that becomes due, which never keeps the process alive. Its owner arms it again when something becomes due
+ * earlier than `armedFor`, and says at each firing when the next is due.
  */
 export class Timer {
   readonly #clock: Clock;
@@ -14,21 +12,31 @@ export class Timer {
   #handle: NodeJS.Timeout | undefined;
   #armedFor = Number.POSITIVE_INFINITY;
 
-  /** `fire` does what is due at `now` and gives the time at which something is due next, or `Infinity`. */
+  /** @param fire - does what is due at `now`, and gives the time at which something is due next, or `Infinity` */
   constructor(clock: Clock, fire: (now: number) => number) {
     this.#clock = clock;
     this.#fire = fire;
+    clock.onMove?.(() => {
+      if (clock.now() < this.#armedFor) return;
+      clearTimeout(this.#handle);
+      this.#onTimeout();
+    });
   }
 
-  /** When it fires next; `Infinity` for never. */
+  /** When the timer fires next; `Infinity` for never. */
   get armedFor(): number {
     return this.#armedFor;
   }
 
-  /** Makes sure that the timer fires at `dueAt` or before. */
-  noLaterThan(dueAt: number): void {
-    if (dueAt >= this.#armedFor) return;
-    this.#arm(dueAt, this.#clock.now());
+  /** Makes the timer fire at `dueAt`, instead of when it would have. */
+  arm(dueAt: number, now = this.#clock.now()): void {
+    clearTimeout(this.#handle);
+    this.#armedFor = dueAt;
+    // Rounded up: a timer that fires a fraction early would find nothing due and fire again at once.
+    const delay = Math.min(Math.max(1, Math.ceil(dueAt - now)), MAX_TIMEOUT_MS);
+    // The timer serves all: it must not keep, nor run in, the reentrant scope of the code that happened to arm it.
+    this.#handle = runOutside(() => setTimeout(() => this.#onTimeout(), delay));
+    this.#handle.unref();
   }
 
   stop(): void {
@@ -37,21 +45,11 @@ export class Timer {
     this.#armedFor = Number.POSITIVE_INFINITY;
   }
 
-  #arm(dueAt: number, now: number): void {
-    clearTimeout(this.#handle);
-    this.#armedFor = dueAt;
-    // Rounded up: a timer that fires a fraction early would find nothing due and fire again at once.
-    const delay = Math.min(Math.max(1, Math.ceil(dueAt - now)), LONGEST_TIMEOUT_MS);
-    // It serves all: it must not keep, nor run in, the reentrant scope of whoever happened to arm it.
-    this.#handle = runOutside(() => setTimeout(() => this.#onTime(), delay));
-    this.#handle.unref();
-  }
-
-  #onTime(): void {
+  #onTimeout(): void {
     this.#handle = undefined;
     this.#armedFor = Number.POSITIVE_INFINITY;
-    const firedAt = this.#clock.now();
-    const next = this.#fire(firedAt);
-    if (next < this.#armedFor) this.#arm(next, firedAt);
+    const now = this.#clock.now();
+    const next = this.#fire(now);
+    if (next < this.#armedFor) this.arm(next, now);
   }
 }

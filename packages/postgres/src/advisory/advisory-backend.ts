@@ -10,17 +10,22 @@ import type {
   ResourceState,
   Standing,
 } from '@locks/core/backend';
-import { openPlace } from '../pool/place.ts';
+import { refuseAfterClose } from '@locks/core/backend';
+import { openPool } from '../pool/database-source.ts';
 import { isRetryablePostgresError } from '../pool/retryable.ts';
 import { advisoryKey } from './advisory-key.ts';
-import { StandbyError } from './greeting.ts';
-import { type CheckedSettings, checkSettings, type PostgresAdvisoryOptions } from './options.ts';
+import { AdvisorySessions } from './advisory-sessions.ts';
+import {
+  type CheckedPostgresAdvisoryOptions,
+  checkOptions,
+  type PostgresAdvisoryOptions,
+} from './options.ts';
 import { ParkedPoll } from './parked-poll.ts';
+import { PeerQuery } from './peer-query.ts';
 import { ResourceQueue } from './resource-queue.ts';
 import { ServerLock } from './server-lock.ts';
-import { SessionEndedError } from './session.ts';
-import { Sessions } from './sessions.ts';
-import { Survey } from './survey.ts';
+import { StandbyError } from './session-setup.ts';
+import { SessionEndedError } from './session-statement.ts';
 
 /** What the advisory backend promises; `fencing` as it was configured. */
 export interface PostgresAdvisoryCapabilities<Fencing extends 'durable' | 'none' = 'durable' | 'none'> {
@@ -33,9 +38,11 @@ export interface PostgresAdvisoryCapabilities<Fencing extends 'durable' | 'none'
   readonly features: readonly ['waiters', 'force-release'];
 }
 
+// setup: import { createLocks } from '@locks/core'; import { postgresAdvisoryBackend } from '@locks/postgres';
+// setup: declare function work(): Promise<void>;
 /**
- * Locks that live as long as a session with PostgreSQL: advisory locks, of which one connection carries any number.
- * Whoever has to wait stands in the server's own queue. Connects at the first call.
+ * Locks that live as long as a session with PostgreSQL: advisory locks. One connection holds any number of them, and
+ * waiters wait in the server's own queue. The first call connects.
  *
  * @example
  * ```ts
@@ -57,44 +64,44 @@ export function postgresAdvisoryBackend(
 export function postgresAdvisoryBackend(
   options: PostgresAdvisoryOptions,
 ): LockBackend<PostgresAdvisoryCapabilities> {
-  return new AdvisoryBackend(options, checkSettings(options));
+  return new AdvisoryBackend(checkOptions(options));
 }
 
 class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name = 'postgres-advisory';
   readonly capabilities: PostgresAdvisoryCapabilities;
-  readonly #settings: CheckedSettings;
-  readonly #sessions: Sessions;
-  readonly #survey: Survey;
-  /** By key, not by name: two names of one key would be one lock of the session. */
+  readonly #options: CheckedPostgresAdvisoryOptions;
+  readonly #sessions: AdvisorySessions;
+  readonly #peers: PeerQuery;
+  /** By key: two names with one key are one lock of the server. */
   readonly #queues = new Map<string, ResourceQueue>();
-  /** The same ones: a hash costs more than a look-up. */
+  /** The same queues by name, because hashing a name costs more than a lookup. */
   readonly #byName = new Map<string, ResourceQueue>();
   readonly #poll = new ParkedPoll(() => this.#queues.values());
-  /** The signals of the grants made here, whatever was put around a grant since. */
+  /** Identifies the grants that this object made by their signals, which stay the same when a grant is copied. */
   readonly #granted = new WeakSet<AbortSignal>();
 
-  constructor(options: PostgresAdvisoryOptions, settings: CheckedSettings) {
-    this.#settings = settings;
+  constructor(options: CheckedPostgresAdvisoryOptions) {
+    this.#options = options;
     this.capabilities = {
       tenure: 'session',
       reach: 'network',
       modes: ['exclusive', 'shared'],
       order: 'fifo',
-      fencing: settings.schema === undefined ? 'none' : 'durable',
+      fencing: options.schema === undefined ? 'none' : 'durable',
       ttl: { minMs: 1, stepMs: 1 },
       features: ['waiters', 'force-release'],
     };
-    this.#survey = new Survey({
+    this.#peers = new PeerQuery({
       queueOf: (key) => this.#queues.get(key),
       forceRelease: async (key, acquisitionIds) => {
         await this.#queues.get(key)?.forceRelease(acquisitionIds);
         this.#tidy(key);
       },
     });
-    // Its connections are ours even where the pool is not: a lock must not take one from the application.
-    this.#sessions = new Sessions(openPlace(options).pool, settings, this.#survey.channels, {
+    // The pool lends its settings only: a lock that keeps a connection must not take one from the application.
+    this.#sessions = new AdvisorySessions(openPool(options.source).pool, options, this.#peers.channels, {
       lost: (session, isMain) => {
         for (const [key, queue] of this.#queues) {
           queue.sessionLost(session);
@@ -105,8 +112,9 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
       freed: () => {
         for (const queue of this.#queues.values()) queue.unpark();
       },
-      notified: (channel, payload) => this.#survey.heard(channel, payload, this.#sessions),
+      notified: (channel, payload) => this.#peers.received(channel, payload, this.#sessions),
     });
+    refuseAfterClose(this);
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
@@ -129,20 +137,20 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     const { resource, acquisitionId } = grant.request;
     if (await this.#with(resource, (queue) => queue.leave(acquisitionId))) return 'released';
     if (grant.lost !== undefined && this.#granted.has(grant.lost)) return 'not-held';
-    // Granted by another client of this store: only that one can give it back, so it is asked to.
+    // Another client made the grant, and only that client can release the lock: it is asked to.
     const ended = await this.forceRelease(resource, acquisitionId, call);
     return ended.length > 0 ? 'released' : 'not-held';
   }
 
   async renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
-    const entries = items.map(({ grant: { request } }) =>
-      this.#byName.get(request.resource)?.entries.get(request.acquisitionId),
+    const acquisitions = items.map(({ grant: { request } }) =>
+      this.#byName.get(request.resource)?.acquisitions.get(request.acquisitionId),
     );
-    const sessions = new Set(entries.flatMap((entry) => entry?.run.session ?? []));
-    // An answer proves the session, and with it all that it holds; a session that ended has told its loss already.
-    await Promise.all([...sessions].map((session) => session.fresh().catch(() => undefined)));
-    return entries.map((entry): Standing => {
-      const held = entry?.grant !== undefined && entry.run.session?.alive === true;
+    const sessions = new Set(acquisitions.flatMap((acquisition) => acquisition?.group.session ?? []));
+    // An answer proves that the session lives, and with it all locks that it holds. A session that ended reported its losses.
+    await Promise.all([...sessions].map((session) => session.confirm().catch(() => undefined)));
+    return acquisitions.map((acquisition): Standing => {
+      const held = acquisition?.grant !== undefined && acquisition.group.session?.alive === true;
       return held ? { status: 'held' } : { status: 'lost', reason: 'session-lost' };
     });
   }
@@ -152,7 +160,12 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceState> {
-    return await this.#survey.look(this.#sessions, resource, keyOf(resource), call);
+    return await this.#peers.inspect(this.#sessions, resource, keyOf(resource), call);
+  }
+
+  async ping(): Promise<void> {
+    const main = await this.#sessions.main();
+    await main.ask({ text: 'SELECT 1', values: [] });
   }
 
   async forceRelease(
@@ -166,13 +179,13 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     );
     if (ends.length === 0) return [];
     const ids = ends.map(({ acquisitionId }) => acquisitionId);
-    const { holders } = await this.#survey.look(this.#sessions, resource, keyOf(resource), call, ids);
+    const { holders } = await this.#peers.inspect(this.#sessions, resource, keyOf(resource), call, ids);
     const left = holders.find(({ acquisitionId }) => ids.includes(acquisitionId));
     if (left === undefined) return ends;
     throw new LockError(
       'LOCK_BACKEND',
-      `Could not release by force: ${left.label ?? left.acquisitionId} still holds it. Only its own process can give ` +
-        'back an advisory lock; pg_terminate_backend() with its pid ends the session and all its locks.',
+      `Could not release by force: ${left.label ?? left.acquisitionId} still holds it. Only its own process can release ` +
+        'an advisory lock; pg_terminate_backend() with its pid ends the session and all its locks.',
       { resource, backend: this.name },
     );
   }
@@ -193,7 +206,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     let queue = this.#byName.get(resource);
     if (queue === undefined) {
       const key = keyOf(resource);
-      const lock = new ServerLock(key, this.#settings.sessionTimeoutMs, this.#sessions.tokens);
+      const lock = new ServerLock(key, this.#options.sessionTimeoutMs, this.#sessions.tokens);
       queue = this.#queues.get(key) ?? new ResourceQueue(lock, this.#sessions, () => this.#poll.start());
       this.#queues.set(key, queue);
       this.#byName.set(resource, queue);

@@ -1,8 +1,11 @@
 import { hash } from 'node:crypto';
 
+// setup: import { advisoryKey } from '@locks/postgres'; import { Client } from 'pg';
+// setup: const client = new Client();
 /**
- * The 64-bit key of a name: the first eight bytes of the SHA-256 of its UTF-8 bytes, as a signed big-endian number.
- * What `pg_advisory_lock(key)` takes on it, in whatever language, excludes us and is excluded.
+ * The 64-bit key of a name: the first eight bytes of the SHA-256 of its UTF-8 bytes, as a signed big-endian number. The
+ * leases of `postgresAdvisoryBackend` exclude whoever calls `pg_advisory_lock(key)` on it, in any language, and the other
+ * way round.
  *
  * @example
  * ```ts
@@ -11,10 +14,4 @@ import { hash } from 'node:crypto';
  */
 export function advisoryKey(name: string): bigint {
   return hash('sha256', name, 'buffer').readBigInt64BE(0);
-}
-
-/** The two halves of a key as `pg_locks` shows them. */
-export function halvesOf(key: string): readonly [classid: string, objid: string] {
-  const bits = BigInt.asUintN(64, BigInt(key));
-  return [String(bits >> 32n), String(bits & 0xffff_ffffn)];
 }

@@ -1,89 +1,89 @@
-import { halvesOf } from './advisory-key.ts';
-import type { ServerMode } from './run.ts';
-import type { Row, Session, Statement } from './session.ts';
+import { codeOf } from '../pool/server-error.ts';
+import type { TextRow } from '../pool/text-query.ts';
+import { halvesOf, isLock } from './pg-locks.ts';
+import type { SessionStatement, SessionStatements } from './session-statement.ts';
 import type { TokenSequence } from './token-sequence.ts';
 
-/** As `pg_locks` shows a lock whose two halves are the first parameters. */
-export const IS_THIS_LOCK = `locktype = 'advisory' AND objsubid = 1 AND classid = $1::oid AND objid = $2::oid
-  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+/** The two modes of an advisory lock. */
+export type ServerMode = 'exclusive' | 'shared';
 
-/** More in one statement would hold up the others. */
-const MOST = 1_024;
+/** How many steps go into one statement: a longer one would delay the other statements of the session. */
+const MAX_STEPS = 1_024;
 
 const FUNCTIONS = {
-  'try-exclusive': 'pg_try_advisory_lock',
-  'try-shared': 'pg_try_advisory_lock_shared',
-  'unlock-exclusive': 'pg_advisory_unlock',
-  'unlock-shared': 'pg_advisory_unlock_shared',
+  'try-exclusive': 'pg_catalog.pg_try_advisory_lock',
+  'try-shared': 'pg_catalog.pg_try_advisory_lock_shared',
+  'unlock-exclusive': 'pg_catalog.pg_advisory_unlock',
+  'unlock-shared': 'pg_catalog.pg_advisory_unlock_shared',
 } as const;
 
 type Operation = keyof typeof FUNCTIONS;
 
-interface NamedText {
-  readonly name: string;
-  readonly text: string;
-}
+type LockTexts = Readonly<Record<Operation, Required<Omit<SessionStatement, 'values'>>>>;
 
 interface Step {
   readonly operation: Operation;
   readonly key: string;
-  resolve(row: Row): void;
+  resolve(row: TextRow): void;
   reject(error: unknown): void;
 }
 
 /**
- * What takes and gives back locks of a session without waiting. One step is one statement; those that come while it is
- * under way go together in the next, so that a thousand locks are not a thousand round trips.
+ * Takes and releases locks of a session without waiting for them. One step is one statement; all steps that come while a
+ * statement is under way go into the next, so that a thousand locks are not a thousand round trips.
  */
 export class LockSteps {
-  readonly #session: Session;
+  readonly #session: SessionStatements;
   readonly #tokens: TokenSequence | undefined;
-  readonly #pending: Step[] = [];
-  readonly #texts: Readonly<Record<Operation, NamedText>>;
+  /** Sent before the tries: a release does not wait behind thousands of acquires. */
+  readonly #unlocks: Step[] = [];
+  readonly #tries: Step[] = [];
+  readonly #texts: LockTexts;
   #sending = false;
 
-  constructor(session: Session, tokens: TokenSequence | undefined) {
+  constructor(session: SessionStatements, tokens: TokenSequence | undefined) {
     this.#session = session;
     this.#tokens = tokens;
-    this.#texts = {
-      'try-exclusive': this.#textOf('try-exclusive'),
-      'try-shared': this.#textOf('try-shared'),
-      'unlock-exclusive': this.#textOf('unlock-exclusive'),
-      'unlock-shared': this.#textOf('unlock-shared'),
-    };
+    const operations = Object.keys(FUNCTIONS) as Operation[];
+    this.#texts = Object.fromEntries(operations.map((each) => [each, this.#textOf(each)])) as LockTexts;
   }
 
   /**
-   * The token, `null` where there are none; `undefined`: somebody holds, or waits before us. `together`: others are asked
-   * in the same turn of the event loop, and go into the same statement.
+   * The token, or `null` where there are no tokens; `undefined`: another session holds the lock or waits for it. After an
+   * error the lock may be held all the same, and the caller has to release it.
+   *
+   * @param together - whether more steps come in this turn of the event loop, which shall go into the same statement
    */
   async try(key: string, mode: ServerMode, together = false): Promise<string | null | undefined> {
     const [taken, token = null] = await this.#do(`try-${mode}`, key, together);
     return taken === 't' ? token : undefined;
   }
 
-  /** Whether the session had it. */
+  /** Whether the session held the lock. */
   async unlock(key: string, mode: ServerMode): Promise<boolean> {
     const [unlocked] = await this.#do(`unlock-${mode}`, key);
     return unlocked === 't';
   }
 
-  /** A statement that failed, or was cancelled, may have locked all the same: nobody would know of it. */
-  async giveBackIfHeld(key: string, mode: ServerMode): Promise<void> {
+  /** Releases a lock that a failed or cancelled statement may have taken all the same. */
+  async unlockIfHeld(key: string, mode: ServerMode): Promise<void> {
     if (!this.#session.alive) return;
-    // Asked first, because the server's log gets a warning for every unlock of what is not locked.
+    // The lock is looked up, because the server logs a warning for an unlock of what is not locked. The condition leaves out
+    // the database: a session locks in its own only, and looking it up needs memory that the server may not have.
     const asked = this.#session.ask({
-      text: `SELECT ${FUNCTIONS[`unlock-${mode}`]}($3::int8) FROM pg_locks
-             WHERE ${IS_THIS_LOCK} AND granted AND pid = pg_backend_pid() AND mode = $4`,
+      text: `SELECT ${FUNCTIONS[`unlock-${mode}`]}($3::bigint) FROM pg_catalog.pg_locks
+             WHERE ${isLock('$1', '$2')} AND granted AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()
+               AND mode OPERATOR(pg_catalog.=) $4::pg_catalog.text`,
       values: [...halvesOf(key), key, mode === 'shared' ? 'ShareLock' : 'ExclusiveLock'],
     });
-    // Needs no memory, where the server has none left to ask with.
+    // Where the server has no memory left for the lookup: a plain unlock needs none.
     await asked.catch(() => this.#session.ask(this.#statement(`unlock-${mode}`, key)));
   }
 
-  #do(operation: Operation, key: string, together = false): Promise<Row> {
+  #do(operation: Operation, key: string, together = false): Promise<TextRow> {
     return new Promise((resolve, reject) => {
-      this.#pending.push({ operation, key, resolve, reject });
+      const pending = operation.startsWith('unlock') ? this.#unlocks : this.#tries;
+      pending.push({ operation, key, resolve, reject });
       if (this.#sending) return;
       this.#sending = true;
       if (together) setImmediate(() => this.#send());
@@ -91,9 +91,10 @@ export class LockSteps {
     });
   }
 
-  /** What has come meanwhile, until there is nothing more. */
+  /** Sends the steps that have come meanwhile, and repeats that until there are none. */
   #send(): void {
-    const steps = this.#pending.splice(0, MOST);
+    const steps = this.#unlocks.splice(0, MAX_STEPS);
+    steps.push(...this.#tries.splice(0, MAX_STEPS - steps.length));
     const [first] = steps;
     this.#sending = first !== undefined;
     if (first === undefined) return;
@@ -120,30 +121,43 @@ export class LockSteps {
       const rows = await this.#session.ask(this.#statementOfMany(steps));
       steps.forEach((step, index) => step.resolve(rows[index] ?? []));
     } catch (error) {
+      /** The error of a server that takes no more locks: thousands of tries need not be repeated one by one to get it. */
+      let shortage: unknown;
       for (const step of steps) {
-        if (this.#session.alive) await this.#again(step);
-        else step.reject(error);
+        if (!this.#session.alive) step.reject(error);
+        else if (shortage !== undefined && !step.operation.startsWith('unlock')) step.reject(shortage);
+        else shortage ??= await this.#repeat(step);
       }
     }
   }
 
-  /** After a failure of many at once, of which some may have been done and some not. */
-  async #again(step: Step): Promise<void> {
+  /** Repeats one of several steps that failed together and may have been done or not. Resolves to a shortage of the server. */
+  async #repeat(step: Step): Promise<unknown> {
     try {
-      await this.giveBackIfHeld(step.key, step.operation.endsWith('shared') ? 'shared' : 'exclusive');
+      await this.unlockIfHeld(step.key, step.operation.endsWith('shared') ? 'shared' : 'exclusive');
     } catch (error) {
-      return step.reject(error);
+      step.reject(error);
+      return undefined;
     }
-    if (step.operation.startsWith('unlock')) step.resolve(['t']);
-    else await new Promise<void>((done) => this.#one(step, done));
+    if (step.operation.startsWith('unlock')) {
+      step.resolve(['t']);
+      return undefined;
+    }
+    let shortage: unknown;
+    const reject = (error: unknown): void => {
+      if (isShortage(error)) shortage = error;
+      step.reject(error);
+    };
+    await new Promise<void>((done) => this.#one({ ...step, reject }, done));
+    return shortage;
   }
 
-  #statement(operation: Operation, key: string): Statement {
+  #statement(operation: Operation, key: string): SessionStatement {
     return { ...this.#texts[operation], values: [key] };
   }
 
-  #textOf(operation: Operation): NamedText {
-    const locking = `${FUNCTIONS[operation]}($1::int8)`;
+  #textOf(operation: Operation): LockTexts[Operation] {
+    const locking = `${FUNCTIONS[operation]}($1::bigint)`;
     const plain = this.#tokens === undefined || operation.startsWith('unlock');
     return {
       name: `locks-${operation}`,
@@ -154,19 +168,27 @@ export class LockSteps {
     };
   }
 
-  #statementOfMany(steps: readonly Step[]): Statement {
-    const choices = Object.entries(FUNCTIONS).map(([name, call]) => `WHEN '${name}' THEN ${call}(key)`);
+  #statementOfMany(steps: readonly Step[]): SessionStatement {
+    const choices = Object.entries(FUNCTIONS).map(
+      ([name, call]) => `WHEN operation OPERATOR(pg_catalog.=) '${name}' THEN ${call}(key)`,
+    );
     const token = this.#tokens === undefined ? 'NULL' : this.#tokens.expression;
     return {
       name: 'locks-many',
-      // A set-returning function gives its rows in order, and each is worked on before the next.
-      text: `SELECT done, CASE WHEN done AND operation LIKE 'try-%' THEN ${token} END
-             FROM (SELECT operation, CASE operation ${choices.join(' ')} END AS done
-                   FROM unnest($1::int8[], $2::text[]) AS step (key, operation) OFFSET 0) AS steps`,
+      // A set-returning function gives its rows in order, and PostgreSQL evaluates each row before the next.
+      text: `SELECT done, CASE WHEN done AND pg_catalog.starts_with(operation, 'try-') THEN ${token} END
+             FROM (SELECT operation, CASE ${choices.join(' ')} END AS done
+                   FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::pg_catalog.text[]))
+                     AS step (key, operation) OFFSET 0) AS steps`,
       values: [
         `{${steps.map(({ key }) => key).join(',')}}`,
         `{${steps.map(({ operation }) => operation).join(',')}}`,
       ],
     };
   }
+}
+
+/** Class 53: the server is out of memory, or of another resource. */
+function isShortage(error: unknown): boolean {
+  return codeOf(error).startsWith('53');
 }

@@ -1,4 +1,4 @@
-/** Steps that await the server, one after the other. */
+/** Runs asynchronous steps one after the other. */
 export class Mutex {
   #busy = false;
   readonly #queue: (() => void)[] = [];
@@ -14,7 +14,7 @@ export class Mutex {
       return await step();
     } finally {
       const next = this.#queue.shift();
-      // It stays busy for whoever comes next.
+      // The next step runs at once, so the mutex stays busy.
       if (next === undefined) this.#busy = false;
       else next();
     }

@@ -1,12 +1,12 @@
 import type { ResourceQueue } from './resource-queue.ts';
 
-/** The pause between two looks: the first, and the longest when look after look finds nothing. */
+/** The pause between two rounds: the first, and the longest after many rounds without a grant. */
 const FIRST_MS = 100;
 const LONGEST_MS = 250;
 
 /**
- * Looks after all of a backend that wait without a connection to stand in the queue with: one timer, and all locks in
- * one statement, however many there are (see {@link LockSteps}).
+ * Tries the locks of all groups of a backend that have no session to wait on: with one timer, and with one statement for
+ * all locks (see {@link LockSteps}).
  */
 export class ParkedPoll {
   readonly #queues: () => Iterable<ResourceQueue>;
@@ -17,10 +17,10 @@ export class ParkedPoll {
     this.#queues = queues;
   }
 
-  /** Somebody waits so. */
+  /** Called when a group has no session to wait on. */
   start(): void {
     if (this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => this.#look(), this.#pauseMs);
+    this.#timer = setTimeout(() => this.#tryAll(), this.#pauseMs);
     this.#timer.unref();
   }
 
@@ -29,15 +29,15 @@ export class ParkedPoll {
     this.#timer = undefined;
   }
 
-  #look(): void {
+  #tryAll(): void {
     this.#timer = undefined;
     this.#pauseMs = Math.min(this.#pauseMs * 1.25, LONGEST_MS);
     let parked = false;
-    // In one go, so that their statements become one; not waited for, so that a slow one holds up no other.
+    // In one turn of the event loop, so that all tries go into one statement. Not awaited: a slow queue delays no other.
     for (const queue of this.#queues()) {
       if (!queue.isParked) continue;
       parked = true;
-      void queue.lookAgain().then((served) => {
+      void queue.tryParked().then((served) => {
         if (served) this.#pauseMs = FIRST_MS;
       });
     }

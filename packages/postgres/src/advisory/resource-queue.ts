@@ -1,228 +1,225 @@
-import type { AcquireRequest, Attempt, Call, Grant, Standing } from '@locks/core/backend';
-import { LineOfRuns } from './line-of-runs.ts';
+import {
+  type AcquireRequest,
+  type Attempt,
+  type Call,
+  type Grant,
+  type Standing,
+  TurnWait,
+} from '@locks/core/backend';
+import type { AdvisorySession } from './advisory-session.ts';
+import type { AdvisorySessions } from './advisory-sessions.ts';
 import { Mutex } from './mutex.ts';
-import { type Entry, lastMode, lose, newRun, type Run, serverModeOf } from './run.ts';
 import type { ServerLock } from './server-lock.ts';
-import type { Session } from './session.ts';
-import type { Sessions } from './sessions.ts';
+import {
+  type AdvisoryAcquisition,
+  lastMode,
+  lose,
+  newGroup,
+  serverModeOf,
+  type SharedLockGroup,
+} from './shared-lock-group.ts';
+import { SharedLockGroups } from './shared-lock-groups.ts';
 
 /**
- * One resource as this process sees it: its holders and its waiters, in runs. PostgreSQL queues the runs of all
- * processes; inside a run we hand the lock over ourselves, so the server's own re-entry never comes into play.
+ * One resource as this process sees it: its holders and its waiters, in groups. PostgreSQL queues the groups of all
+ * processes. Inside a group this process hands the lock off itself, so a session never asks for a lock that it holds.
  */
 export class ResourceQueue {
-  /** As a rule one: every name that has this key. */
+  /** All names with this key: usually one. */
   readonly names = new Set<string>();
   readonly lock: ServerLock;
-  /** Calls that are under way with this object. */
+  /** How many calls are using this object. */
   users = 0;
-  /** Given up here, and not yet on the server. */
-  readonly leaving = new Set<Entry>();
-  readonly #sessions: Sessions;
-  readonly #steps = new Mutex();
-  readonly #line: LineOfRuns;
+  /** Acquisitions that ended here, and whose lock or wait the server still has. */
+  readonly leaving = new Set<AdvisoryAcquisition>();
+  readonly #sessions: AdvisorySessions;
+  readonly #mutex = new Mutex();
+  readonly #groups: SharedLockGroups;
   readonly #parked: () => void;
-  #looking = false;
+  #trying = false;
 
-  /** `parked` is told when somebody has no connection to wait on: they depend on {@link lookAgain}. */
-  constructor(lock: ServerLock, sessions: Sessions, parked: () => void) {
+  /** @param parked - called when a group has no session to wait on, and depends on {@link tryParked} */
+  constructor(lock: ServerLock, sessions: AdvisorySessions, parked: () => void) {
     this.lock = lock;
     this.#sessions = sessions;
     this.#parked = parked;
-    this.#line = new LineOfRuns(lock, sessions, this.#steps);
+    this.#groups = new SharedLockGroups(lock, sessions, this.#mutex);
   }
 
-  get entries(): ReadonlyMap<string, Entry> {
-    return this.#line.entries;
+  get acquisitions(): ReadonlyMap<string, AdvisoryAcquisition> {
+    return this.#groups.acquisitions;
   }
 
-  get runs(): readonly Run[] {
-    return this.#line.runs;
+  get groups(): readonly SharedLockGroup[] {
+    return this.#groups.groups;
   }
 
   get unused(): boolean {
-    return this.users === 0 && this.runs.length === 0 && this.entries.size === 0 && !this.#steps.busy;
+    return this.users === 0 && this.groups.length === 0 && this.acquisitions.size === 0 && !this.#mutex.busy;
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    // Not as a step: when the server is away, all who wait are told together, not one after the other.
+    // Outside of the mutex: when the server is away, all calls fail together and not one after the other.
     const opening = this.#sessions.main();
     const main = opening instanceof Promise ? await opening : opening;
-    // Nothing is asked of the server for a wait, so whether it is still there is found out here.
-    if (this.entries.has(request.acquisitionId)) await main.fresh();
-    return await this.#steps.run(() => this.#attempt(request, enqueue, () => call.now()));
+    // A repeated attempt of a waiter sends no statement, so this asks whether the server is still there.
+    if (this.acquisitions.has(request.acquisitionId)) await main.confirm();
+    return await this.#mutex.run(() => this.#attempt(request, enqueue, () => call.now()));
   }
 
-  /** The grant when the turn comes; `undefined` when it is worth while to ask again, or the caller gave up. */
+  /** Resolves to the grant when the turn comes; `undefined`: the caller gave up, or should attempt again. */
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    const entry = this.entries.get(request.acquisitionId);
-    if (entry === undefined || entry.grant !== undefined) return Promise.resolve(entry?.grant);
-    return new Promise((resolve) => {
-      const { signal } = call;
-      let timer: NodeJS.Timeout | undefined;
-      const wake = (grant: Grant | undefined): void => {
-        if (entry.wake === wake) entry.wake = undefined;
-        signal?.removeEventListener('abort', giveUp);
-        clearTimeout(timer);
-        resolve(grant);
-      };
-      const giveUp = (): void => wake(undefined);
-      entry.wake?.(undefined);
-      entry.wake = wake;
-      signal?.addEventListener('abort', giveUp, { once: true });
-      if (signal?.aborted === true) giveUp();
-      if (signal === undefined && Number.isFinite(call.deadline)) {
-        timer = setTimeout(giveUp, Math.max(0, call.deadline - call.now()));
-        timer.unref();
-      }
-    });
+    const acquisition = this.acquisitions.get(request.acquisitionId);
+    if (acquisition === undefined || acquisition.grant !== undefined)
+      return Promise.resolve(acquisition?.grant);
+    return acquisition.turn.begin(call);
   }
 
-  /** Whether the id held it. Afterwards it neither holds nor waits. */
+  /** Ends the hold or the wait of an acquisition. Resolves to whether it held. */
   leave(acquisitionId: string): Promise<boolean> {
-    return this.#steps.run(() => this.#leave(acquisitionId));
+    return this.#mutex.run(() => this.#leave(acquisitionId));
   }
 
   downgrade(acquisitionId: string): Promise<Standing> {
-    return this.#steps.run(async () => {
-      const entry = this.entries.get(acquisitionId);
-      if (entry?.grant === undefined) return { status: 'lost', reason: 'session-lost' };
-      entry.mode = { kind: 'shared' };
-      await this.#line.serve(entry.run);
-      return this.entries.has(acquisitionId)
+    return this.#mutex.run(async () => {
+      const acquisition = this.acquisitions.get(acquisitionId);
+      if (acquisition?.grant === undefined) return { status: 'lost', reason: 'session-lost' };
+      acquisition.mode = { kind: 'shared' };
+      await this.#groups.serve(acquisition.group);
+      return this.acquisitions.has(acquisitionId)
         ? { status: 'held' }
         : { status: 'lost', reason: 'session-lost' };
     });
   }
 
-  /** Ends holds behind their holders' backs. */
+  /** Ends holds without the request of their holders. */
   async forceRelease(acquisitionIds: readonly string[]): Promise<void> {
     for (const id of acquisitionIds) {
-      const entry = this.entries.get(id);
-      if (entry?.grant === undefined) continue;
-      lose(entry, 'force-released');
+      const acquisition = this.acquisitions.get(id);
+      if (acquisition?.grant === undefined) continue;
+      lose(acquisition, 'force-released');
       await this.leave(id);
     }
   }
 
-  /** The session is gone, and with it what it held and where it stood. */
-  sessionLost(session: Session): void {
-    for (const run of this.runs.filter((one) => one.session === session)) this.#line.drop(run);
+  /** A session ended: so did the locks that it held and its wait in the queue. */
+  sessionLost(session: AdvisorySession): void {
+    for (const group of this.groups.filter((one) => one.session === session)) this.#groups.drop(group);
   }
 
-  /** Everybody who waits asks again: to learn whether the server is there. */
+  /** Lets every waiter attempt again, to find out whether the server is there. */
   hint(): void {
-    for (const entry of this.entries.values()) entry.wake?.(undefined);
+    for (const acquisition of this.acquisitions.values()) acquisition.turn.end();
   }
 
-  /** Whether somebody waits here without a connection to stand in the server's queue with. */
+  /** Whether a group here has no session to wait on in the server's queue. */
   get isParked(): boolean {
-    return this.runs.some(isParked);
+    return this.groups.some(isParked);
   }
 
-  /** A connection came free. */
+  /** A session became free to wait on. */
   unpark(): void {
-    const parked = this.runs.find(isParked);
-    if (parked === undefined || this.#steps.busy) return;
-    this.#steps.run(() => this.#line.stand(parked)).catch(() => this.hint());
+    const parked = this.groups.find(isParked);
+    if (parked === undefined || this.#mutex.busy) return;
+    this.#mutex.run(() => this.#groups.enqueue(parked)).catch(() => this.hint());
   }
 
-  /** Tries for whoever is parked; whether it got the lock. */
-  async lookAgain(): Promise<boolean> {
-    const parked = this.runs.find(isParked);
-    if (parked === undefined || this.#looking) return false;
-    this.#looking = true;
+  /** Tries the lock for the first parked group. Resolves to whether the group got it. */
+  async tryParked(): Promise<boolean> {
+    const parked = this.groups.find(isParked);
+    if (parked === undefined || this.#trying) return false;
+    this.#trying = true;
     try {
-      await this.#steps.run(() => this.#line.tryParked(parked, true));
+      await this.#mutex.run(() => this.#groups.tryParked(parked, true));
     } catch {
-      // They ask, and are told what is wrong with the server.
+      // Each waiter attempts again, and gets the error of the server.
       this.hint();
     } finally {
-      this.#looking = false;
+      this.#trying = false;
     }
     return parked.state === 'held';
   }
 
   async #attempt(request: AcquireRequest, enqueue: boolean, now: () => number): Promise<Attempt> {
-    const known = this.entries.get(request.acquisitionId);
-    if (known !== undefined) return this.#standing(request);
+    const known = this.acquisitions.get(request.acquisitionId);
+    if (known !== undefined) return this.#attemptOf(request);
     const opening = this.#sessions.main();
     const main = opening instanceof Promise ? await opening : opening;
     const mode = serverModeOf(request.mode);
-    const entry: Omit<Entry, 'run'> = {
+    const acquisition: Omit<AdvisoryAcquisition, 'group'> = {
       request,
       now,
       arrivedAt: performance.now(),
       mode: request.mode,
+      turn: new TurnWait(),
       grant: undefined,
       grantedAt: 0,
       lost: undefined,
-      wake: undefined,
     };
-    const last = this.runs.at(-1);
+    const last = this.groups.at(-1);
     if (last === undefined) {
       const token = await this.lock.try(main, mode);
       if (token !== undefined) {
-        const run = this.#line.push(newRun('held', mode));
-        this.#line.settleOn(run, main);
-        return { status: 'granted', grant: this.#line.admit({ ...entry, run }, token) };
+        const group = this.#groups.add(newGroup('held', mode));
+        this.#groups.hold(group, main);
+        return { status: 'granted', grant: this.#groups.admit({ ...acquisition, group }, token) };
       }
     } else {
       const atOnce =
         mode === 'shared' &&
         last.serverMode === 'shared' &&
         last.waiting.length === 0 &&
-        this.runs.every(({ state }) => state === 'held');
-      // Behind a reader only readers: the lock is never strengthened.
+        this.groups.every(({ state }) => state === 'held');
+      // Only readers may join behind a reader: the lock of a group is never strengthened.
       const fits = enqueue && (mode === 'shared' || lastMode(last) === 'exclusive');
-      if ((atOnce || fits) && (await this.#line.isLastInLine(main, last))) {
-        this.#line.join({ ...entry, run: last });
-        if (last.state === 'held') await this.#line.serve(last);
-        return this.#standing(request);
+      if ((atOnce || fits) && (await this.#groups.isLastInQueue(main, last))) {
+        this.#groups.join({ ...acquisition, group: last });
+        if (last.state === 'held') await this.#groups.serve(last);
+        return this.#attemptOf(request);
       }
     }
     if (!enqueue) return { status: 'contended' };
-    const run = this.#line.push(newRun('parked', mode));
-    this.#line.join({ ...entry, run });
-    await this.#line.stand(run);
-    run.placed = true;
-    if (isParked(run)) this.#parked();
-    return this.#standing(request);
+    const group = this.#groups.add(newGroup('parked', mode));
+    this.#groups.join({ ...acquisition, group });
+    await this.#groups.enqueue(group);
+    group.positioned = true;
+    if (isParked(group)) this.#parked();
+    return this.#attemptOf(request);
   }
 
-  #standing({ acquisitionId }: AcquireRequest): Attempt {
-    const entry = this.entries.get(acquisitionId);
-    if (entry?.grant !== undefined) return { status: 'granted', grant: entry.grant };
+  #attemptOf({ acquisitionId }: AcquireRequest): Attempt {
+    const acquisition = this.acquisitions.get(acquisitionId);
+    if (acquisition?.grant !== undefined) return { status: 'granted', grant: acquisition.grant };
     return { status: 'contended' };
   }
 
   async #leave(acquisitionId: string): Promise<boolean> {
-    const entry = this.entries.get(acquisitionId);
-    if (entry === undefined) return false;
-    const { run } = entry;
-    this.#line.entries.delete(acquisitionId);
-    const held = run.holders.delete(entry);
-    if (!held) run.waiting.splice(run.waiting.indexOf(entry), 1);
-    if (run.holders.size + run.waiting.length > 0) {
-      const follow = run.state === 'held' ? this.#line.serve(run) : this.#line.weakenPlace(run);
+    const acquisition = this.acquisitions.get(acquisitionId);
+    if (acquisition === undefined) return false;
+    const { group } = acquisition;
+    this.#groups.acquisitions.delete(acquisitionId);
+    const held = group.holders.delete(acquisition);
+    if (!held) group.waiting.splice(group.waiting.indexOf(acquisition), 1);
+    if (group.holders.size + group.waiting.length > 0) {
+      const follow = group.state === 'held' ? this.#groups.serve(group) : this.#groups.weakenWait(group);
       await follow.catch(ignore);
       return held;
     }
-    this.leaving.add(entry);
+    this.leaving.add(acquisition);
     try {
-      if (run.state === 'held') return (await this.#line.unlock(run)) && held;
-      await this.#line.withdraw(run);
+      if (group.state === 'held') return (await this.#groups.unlock(group)) && held;
+      await this.#groups.withdraw(group);
       return held;
     } finally {
-      this.leaving.delete(entry);
+      this.leaving.delete(acquisition);
     }
   }
 }
 
-function isParked({ state }: Run): boolean {
+function isParked({ state }: SharedLockGroup): boolean {
   return state === 'parked';
 }
 
 function ignore(): void {
-  // The session tells its end itself.
+  // A session that ended reports that to its listeners.
 }

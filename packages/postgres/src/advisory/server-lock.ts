@@ -1,13 +1,12 @@
-import { halvesOf } from './advisory-key.ts';
-import { IS_THIS_LOCK } from './lock-steps.ts';
-import type { ServerMode } from './run.ts';
-import type { Session } from './session.ts';
+import type { AdvisorySession } from './advisory-session.ts';
+import type { ServerMode } from './lock-steps.ts';
+import { halvesOf, IS_THIS_LOCK } from './pg-locks.ts';
 import type { TokenSequence } from './token-sequence.ts';
 
-/** Whoever is granted after a wait has this long to say that it lives, or is passed over. */
+/** How long a session that was granted a lock after a wait may take to confirm that it lives, before the server ends it. */
 const CLAIM_MS = 2_000;
 
-/** The statements that take, weaken and give back one lock of one session. */
+/** The statements that take, weaken and release one lock. */
 export class ServerLock {
   readonly key: string;
   readonly #claimMs: number;
@@ -21,23 +20,28 @@ export class ServerLock {
     this.#tokens = tokens;
   }
 
-  /** The token, `null` where there are none; `undefined`: somebody holds, or waits before us. */
-  async try(session: Session, mode: ServerMode, together = false): Promise<string | null | undefined> {
+  /** The token, or `null` where there are no tokens; `undefined`: another session holds the lock or waits for it. */
+  async try(
+    session: AdvisorySession,
+    mode: ServerMode,
+    together = false,
+  ): Promise<string | null | undefined> {
     try {
       return await session.steps.try(this.key, mode, together);
     } catch (error) {
-      await this.giveBackIfHeld(session, mode);
+      await this.unlockIfHeld(session, mode);
       throw error;
     }
   }
 
-  /** Stands in the server's queue until granted, tells the server that somebody is there to use it, and gives its token. */
-  async wait(session: Session, mode: ServerMode): Promise<string | null> {
+  /** Waits in the server's queue until granted, confirms the grant to the server, and resolves to the token. */
+  async wait(session: AdvisorySession, mode: ServerMode): Promise<string | null> {
     session.blocked = true;
     try {
       await session.ask(
         {
-          text: `SELECT set_config('idle_session_timeout', '${this.#claimMs}', false), pg_advisory_lock${suffix(mode)}($1::int8)`,
+          text: `SELECT pg_catalog.set_config('idle_session_timeout', '${this.#claimMs}', false),
+              pg_catalog.pg_advisory_lock${suffix(mode)}($1::bigint)`,
           values: [this.key],
         },
         true,
@@ -45,13 +49,13 @@ export class ServerLock {
     } finally {
       session.blocked = false;
     }
-    // At once, for the server waits for it no longer than the claim; and before anybody relies on the grant, which may have
-    // reached a process that had stood still since (docs/spec.md §7.7).
+    // At once, because the server waits no longer than the claim time. Nobody may rely on the grant before: it may have
+    // reached this process long after the server sent it (docs/spec.md §7.7).
     return await this.#confirm(session);
   }
 
-  async #confirm(session: Session): Promise<string | null> {
-    const text = `SELECT set_config('idle_session_timeout', '${this.#timeoutMs}', false), ${this.#tokens?.expression ?? 'NULL'}`;
+  async #confirm(session: AdvisorySession): Promise<string | null> {
+    const text = `SELECT pg_catalog.set_config('idle_session_timeout', '${this.#timeoutMs}', false), ${this.#tokens?.expression ?? 'NULL'}`;
     try {
       const [[, token = null] = []] = await session.ask({ text });
       return token;
@@ -61,61 +65,72 @@ export class ServerLock {
     }
   }
 
-  /** A token for the next holder of a lock that stays where it is. */
-  async nextToken(session: Session): Promise<string | null> {
+  /** A token for the next holder of a lock that the session keeps. */
+  async nextToken(session: AdvisorySession): Promise<string | null> {
     if (this.#tokens === undefined) {
-      await session.fresh();
+      await session.confirm();
       return null;
     }
     return (await session.ask({ text: `SELECT ${this.#tokens.expression}` }))[0]?.[0] ?? null;
   }
 
-  /** Whether the session had it. */
-  unlock(session: Session, mode: ServerMode): Promise<boolean> {
+  /** Resolves to whether the session held the lock. */
+  unlock(session: AdvisorySession, mode: ServerMode): Promise<boolean> {
     return session.steps.unlock(this.key, mode);
   }
 
-  /** From exclusive to shared without a moment in which it is free: first the second lock, then away with the first. */
-  async weaken(session: Session): Promise<void> {
+  /** Turns an exclusive lock into a shared one. The shared one is taken first, so that the lock is never free. */
+  async weaken(session: AdvisorySession): Promise<void> {
     await session.ask({
-      text: 'SELECT pg_advisory_lock_shared($1::int8), pg_advisory_unlock($1::int8)',
+      text: 'SELECT pg_catalog.pg_advisory_lock_shared($1::bigint), pg_catalog.pg_advisory_unlock($1::bigint)',
       values: [this.key],
     });
   }
 
-  /** After a statement that failed, or was cancelled. */
-  giveBackIfHeld(session: Session, mode: ServerMode): Promise<void> {
-    return session.steps.giveBackIfHeld(this.key, mode);
+  /** Releases a lock that a failed or cancelled statement may have taken all the same. */
+  unlockIfHeld(session: AdvisorySession, mode: ServerMode): Promise<void> {
+    return session.steps.unlockIfHeld(this.key, mode);
   }
 
-  /** Ends the wait of that session, if it still waits for this lock, and nothing else. */
-  async cancel(asker: Session, waiter: Session): Promise<void> {
+  /** Cancels the wait of a session for this lock, and nothing else of that session. */
+  async cancel(asker: AdvisorySession, waiter: AdvisorySession): Promise<void> {
     await asker.ask({
-      text: `SELECT pg_cancel_backend(pid) FROM pg_locks WHERE ${IS_THIS_LOCK} AND NOT granted AND pid = $3`,
+      text: `SELECT pg_catalog.pg_cancel_backend(pid) FROM pg_catalog.pg_locks
+             WHERE ${IS_THIS_LOCK} AND NOT granted AND pid OPERATOR(pg_catalog.=) $3::integer`,
       values: [...halvesOf(this.key), waiter.pid],
     });
   }
 
-  /** Whether a wait of that session is in the server's queue: from here on its place is fixed. */
-  async isQueued(asker: Session, waiter: Session): Promise<boolean> {
+  /** Whether the wait of a session is in the server's queue: from then on its position is fixed. */
+  async isQueued(asker: AdvisorySession, waiter: AdvisorySession): Promise<boolean> {
     const [[event] = []] = await asker.ask({
       name: 'locks-is-queued',
-      text: 'SELECT wait_event_type FROM pg_stat_get_activity($1::int4)',
+      text: 'SELECT wait_event_type FROM pg_catalog.pg_stat_get_activity($1::integer)',
       values: [waiter.pid],
     });
     return event === 'Lock';
   }
 
-  /** Whether somebody waits behind that session, or, if it does not wait, at all; and before another, if one is named. */
-  async isWaitedFor(asker: Session, last: Session, before?: Session): Promise<boolean> {
+  /**
+   * Whether anybody waits behind the session `last`; if that does not wait, whether anybody waits at all.
+   *
+   * @param before - counts only those that wait before this session
+   */
+  async isWaitedFor(
+    asker: AdvisorySession,
+    last: AdvisorySession,
+    before?: AdvisorySession,
+  ): Promise<boolean> {
     const [[waitedFor] = []] = await asker.ask({
       name: 'locks-is-waited-for',
-      // Who has just come has no time yet: it counts as behind the one and before the other.
+      // A wait that has just begun has no start time yet: it counts as behind `last` and before `before`.
       text: `WITH queue AS MATERIALIZED (
-               SELECT pid, waitstart FROM pg_locks WHERE ${IS_THIS_LOCK} AND NOT granted)
-             SELECT EXISTS (SELECT FROM queue WHERE pid <> $3
-               AND coalesce(waitstart > (SELECT waitstart FROM queue WHERE pid = $3), true)
-               AND coalesce(waitstart < (SELECT waitstart FROM queue WHERE pid = $4), true))`,
+               SELECT pid, waitstart FROM pg_catalog.pg_locks WHERE ${IS_THIS_LOCK} AND NOT granted)
+             SELECT EXISTS (SELECT FROM queue WHERE pid OPERATOR(pg_catalog.<>) $3::integer
+               AND coalesce(waitstart OPERATOR(pg_catalog.>) (
+                 SELECT waitstart FROM queue WHERE pid OPERATOR(pg_catalog.=) $3::integer), true)
+               AND coalesce(waitstart OPERATOR(pg_catalog.<) (
+                 SELECT waitstart FROM queue WHERE pid OPERATOR(pg_catalog.=) $4::integer), true))`,
       values: [...halvesOf(this.key), last.pid, before?.pid ?? null],
     });
     return waitedFor === 't';

@@ -1,9 +1,10 @@
 import type pg from 'pg';
+import { codeOf } from '../pool/server-error.ts';
 import { advisoryKey } from './advisory-key.ts';
 
-/** The durable source of fencing tokens: one sequence for all names, which outlives every session and the server. */
+/** The durable source of fencing tokens: one sequence for all names. */
 export class TokenSequence {
-  /** Of the next token, for a statement that has just taken a lock. */
+  /** The SQL expression of the next token, for a statement that has just taken a lock. */
   readonly expression: string;
   readonly #schema: string;
   readonly #sequence: string;
@@ -12,24 +13,38 @@ export class TokenSequence {
   constructor(schema: string) {
     this.#schema = schema;
     this.#sequence = `${schema}.advisory_fencing_token`;
-    this.expression = `nextval('${this.#sequence.replaceAll("'", "''")}')`;
+    this.expression = `pg_catalog.nextval('${this.#sequence}'::pg_catalog.regclass)`;
   }
 
-  /** Creates what is missing. Several processes may do so at once; who finds it needs no right to create anything. */
+  /** Creates the sequence if it is missing. Several processes may do so at once. Where it exists, no privilege is needed. */
   async prepare(client: pg.Client): Promise<void> {
     if (this.#prepared) return;
-    const { rows } = await client.query<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
-      this.#sequence,
-    ]);
+    const { rows } = await client.query<{ found: boolean }>(
+      'SELECT pg_catalog.to_regclass($1::pg_catalog.text) IS NOT NULL AS found',
+      [this.#sequence],
+    );
     if (rows[0]?.found !== true) {
-      await client.query(
+      const created = client.query(
         `BEGIN;
-         SELECT pg_advisory_xact_lock(${advisoryKey(`@locks/postgres create ${this.#sequence}`)});
+         SELECT pg_catalog.pg_advisory_xact_lock('${advisoryKey(`@locks/postgres create ${this.#sequence}`)}'::bigint);
          CREATE SCHEMA IF NOT EXISTS ${this.#schema};
-         CREATE SEQUENCE IF NOT EXISTS ${this.#sequence} AS int8;
+         CREATE SEQUENCE IF NOT EXISTS ${this.#sequence} AS bigint;
          COMMIT`,
       );
+      await created.catch((error: unknown) => {
+        throw this.#explained(error);
+      });
     }
     this.#prepared = true;
+  }
+
+  /** Adds what the privilege is for: the server's message names only the database or the schema. */
+  #explained(error: unknown): unknown {
+    const code = codeOf(error);
+    if (code !== '42501') return error;
+    const explained =
+      `${(error as Error).message}. Fencing tokens need the sequence ${this.#sequence}: let a role with the privilege run CREATE SCHEMA IF NOT EXISTS ` +
+      `${this.#schema}; CREATE SEQUENCE ${this.#sequence} AS bigint; and grant this one USAGE on both`;
+    return Object.assign(new Error(explained, { cause: error }), { code });
   }
 }

@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LockError } from '@locks/core';
 import type pg from 'pg';
-import { endConnection } from '../pool/own-connection.ts';
-import { halvesOf } from './advisory-key.ts';
+import { endConnection } from '../pool/dedicated-connection.ts';
+import { halvesOf, isLock } from './pg-locks.ts';
 
-/** A pooler that lends whole sessions cleans up after a client in much less. */
-const CLEANING_MS = 1_000;
-const LOOK_EVERY_MS = 20;
+/** A pooler that lends whole sessions resets a session after its client left, in much less than this. */
+const RESET_MS = 1_000;
+const QUERY_EVERY_MS = 20;
 
 /**
- * Finds out whether a session lock ends with the client that took it, by doing it once: a client locks a random key and
- * leaves. Behind a pooler that lends connections for single transactions, or that does not reset them, the lock stays.
+ * Tests whether a session lock ends with the client that took it: one client locks a random key and leaves, and another asks
+ * for the lock. Behind a pooler that lends connections for single transactions, or does not reset them, the lock stays.
  *
  * @throws LockError `LOCK_UNSUPPORTED` where it stays
  */
@@ -19,15 +19,15 @@ export async function refuseTransactionPooler(connect: () => Promise<pg.Client>)
   const key = String(randomBytes(8).readBigInt64BE());
   const first = await connect();
   try {
-    await first.query('SELECT pg_try_advisory_lock($1::int8)', [key]);
+    await first.query('SELECT pg_catalog.pg_try_advisory_lock($1::bigint)', [key]);
   } finally {
     await first.end().catch(() => undefined);
   }
   const second = await connect();
   try {
-    const until = performance.now() + CLEANING_MS;
+    const until = performance.now() + RESET_MS;
     while (await stays(second, key)) {
-      if (performance.now() < until) await delay(LOOK_EVERY_MS);
+      if (performance.now() < until) await delay(QUERY_EVERY_MS);
       else throw refusal();
     }
   } finally {
@@ -37,17 +37,16 @@ export async function refuseTransactionPooler(connect: () => Promise<pg.Client>)
 
 async function stays(client: pg.Client, key: string): Promise<boolean> {
   const { rows } = await client.query<{ mine: boolean }>(
-    `SELECT bool_or(pid = pg_backend_pid()) AS mine FROM pg_locks
-     WHERE locktype = 'advisory' AND objsubid = 1 AND classid = $1::oid AND objid = $2::oid
-     HAVING count(*) > 0`,
+    `SELECT pg_catalog.bool_or(pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) AS mine
+     FROM pg_catalog.pg_locks WHERE ${isLock('$1', '$2')} HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0`,
     [...halvesOf(key)],
   );
   if (rows[0] === undefined) return false;
   if (!rows[0].mine) return true;
-  // The very session that another client left behind: it is ours for a moment, so we clear it.
+  // The pooler has given us the very session that holds the lock: it is released.
   await client.query(
-    `SELECT pg_advisory_unlock($1::int8) FROM pg_locks
-     WHERE locktype = 'advisory' AND objsubid = 1 AND classid = $2::oid AND objid = $3::oid AND pid = pg_backend_pid()`,
+    `SELECT pg_catalog.pg_advisory_unlock($1::bigint) FROM pg_catalog.pg_locks
+     WHERE ${isLock('$2', '$3')} AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()`,
     [key, ...halvesOf(key)],
   );
   throw refusal();

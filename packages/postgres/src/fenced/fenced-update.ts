@@ -1,19 +1,27 @@
 import { LockError } from '@locks/core';
+import {
+  invalidArgument,
+  matching,
+  mustBe,
+  optional,
+  type OptionTable,
+  readOptions,
+  text,
+} from '@locks/core/backend';
 import type pg from 'pg';
-import { invalid, show } from '../transaction/lock-name.ts';
 
 /** A write to one row, and the fencing token that it is made under. */
 export interface FencedUpdate {
-  /** The table; with its schema as `['inventory', 'stock']`. Quoted as it stands, so upper and lower case count. */
+  /** The table; with its schema as `['inventory', 'stock']`. Upper and lower case count: the name is quoted. */
   readonly table: string | readonly [schema: string, table: string];
-  /** The columns that name the row, and their values. Together they must be unique. */
+  /** The columns that identify the row, and their values, compared with PostgreSQL's own `=`. Together they must be unique. */
   readonly key: Readonly<Record<string, unknown>>;
-  /** What to write: columns and their values. */
+  /** The columns to write, and their values. */
   readonly set: Readonly<Record<string, unknown>>;
   /** The token of the lease under which this is written: `lease.fencingToken`. */
   readonly token: bigint;
   /**
-   * The column, of type `bigint`, that keeps the highest token the row was written under. `NULL` gives way to any token.
+   * The column, of type `bigint`, with the highest token under which the row was written. Any token may replace `NULL`.
    *
    * @defaultValue `'fencing_token'`
    */
@@ -23,10 +31,12 @@ export interface FencedUpdate {
 /** Where the write happens: a `Client`, a `PoolClient` in your transaction, or a `Pool`. */
 export type QueryClient = Pick<pg.ClientBase, 'query'>;
 
+// setup: import { createLocks } from '@locks/core'; import { fencedUpdate, postgresLeaseBackend } from '@locks/postgres'; import { Pool } from 'pg';
+// setup: const client = new Pool(); const locks = createLocks(postgresLeaseBackend({ pool: client }));
 /**
- * Writes a row, unless it was written before under a newer fencing token: so that a holder that lost its lease without
- * knowing it yet cannot overwrite what its successor wrote. The comparison and the write are one statement, in your
- * transaction if you are in one.
+ * Writes a row, unless it was written before under a newer fencing token. So a holder that does not know yet that it lost its
+ * lease cannot overwrite what its successor wrote. The comparison and the write are one statement, in your transaction if
+ * you are in one.
  *
  * @example
  * ```ts
@@ -41,37 +51,61 @@ export type QueryClient = Pick<pg.ClientBase, 'query'>;
  * transaction should be rolled back. `LOCK_INVALID_ARGUMENT` for a bad argument, or a key that names several rows.
  */
 export async function fencedUpdate(client: QueryClient, update: FencedUpdate): Promise<boolean> {
-  const { table, key, set, token, fenceColumn = 'fencing_token' } = update;
-  if (typeof token !== 'bigint') {
-    throw invalid(`token must be the lease's fencingToken, a bigint, not ${show(token)}`);
-  }
+  const { table, key, set, token, fenceColumn } = readOptions('fencedUpdate()', update, TABLE);
   const target = (typeof table === 'string' ? [table] : table).map((part) => quoted('table', part)).join('.');
   const fence = quoted('fenceColumn', fenceColumn);
   if (Object.hasOwn(set, fenceColumn) || Object.hasOwn(key, fenceColumn)) {
-    throw invalid(`key and set must leave the column ${show(fenceColumn)} alone: it keeps the token`);
+    throw invalidArgument(
+      `fencedUpdate(): key and set must leave out the column ${JSON.stringify(fenceColumn)}, which has the token.`,
+    );
   }
   const values: unknown[] = [];
   const parameter = (value: unknown): string => `$${values.push(value)}`;
   const assignments = columnsOf('set', set).map(([column, value]) => `${column} = ${parameter(value)}`);
-  const newToken = `${parameter(String(token))}::int8`;
-  const matches = columnsOf('key', key).map(([column, value]) => `${column} = ${parameter(value)}`);
-  // Where another transaction has just written the row, PostgreSQL compares again with what that one left.
+  const newToken = `${parameter(String(token))}::bigint`;
+  const matches = columnsOf('key', key).map(
+    ([column, value]) => `${column} OPERATOR(pg_catalog.=) ${parameter(value)}`,
+  );
+  // If another transaction is writing the row, PostgreSQL waits for it and checks the conditions again with the new row.
   const sql = `UPDATE ${target} SET ${[...assignments, `${fence} = ${newToken}`].join(', ')}
-     WHERE ${matches.join(' AND ')} AND (${fence} IS NULL OR ${fence} <= ${newToken})`;
-  // Once more for a row that came in between the two statements.
+     WHERE ${matches.join(' AND ')} AND (${fence} IS NULL OR ${fence} OPERATOR(pg_catalog.<=) ${newToken})`;
+  // A second time, for a row that was inserted between the two statements.
   for (let tries = 1; tries <= 2; tries += 1) {
     const { rowCount } = await client.query(sql, values);
     if (rowCount === 1) return true;
     if (rowCount !== 0 && rowCount !== null) {
-      throw invalid(`key names ${rowCount} rows of ${target}: roll back, and name one by a unique key`);
+      throw invalidArgument(
+        `fencedUpdate(): key names ${rowCount} rows of ${target}. Roll back, and use a unique key.`,
+      );
     }
-    if (!(await isThere(client, target, fence, key, token))) return false;
+    if (!(await hasRow(client, target, fence, key, token))) return false;
   }
   return false;
 }
 
-/** Whether there is such a row, with no newer token. */
-async function isThere(
+const readColumns = matching('an object with at least one column', isColumns);
+const TABLE = {
+  table: matching('the name of a table, or [schema, table]', isTable),
+  key: readColumns,
+  set: readColumns,
+  token: matching('the fencingToken of the lease, a bigint', isToken),
+  fenceColumn: optional(text('the name of a column', /./s), 'fencing_token'),
+} satisfies OptionTable<FencedUpdate>;
+
+function isTable(value: unknown): value is FencedUpdate['table'] {
+  return typeof value === 'string' || (Array.isArray(value) && value.length === 2);
+}
+
+function isColumns(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+}
+
+function isToken(value: unknown): value is bigint {
+  return typeof value === 'bigint';
+}
+
+/** Whether a row has this key. Throws if its token is newer. */
+async function hasRow(
   client: QueryClient,
   target: string,
   fence: string,
@@ -79,13 +113,14 @@ async function isThere(
   token: bigint,
 ): Promise<boolean> {
   const columns = columnsOf('key', key);
-  const matches = columns.map(([column], index) => `${column} = $${index + 1}`);
-  const { rows } = await client.query<{ there: boolean; fence: string | null }>(
-    `SELECT count(*) > 0 AS there, max(${fence})::text AS fence FROM ${target} WHERE ${matches.join(' AND ')}`,
+  const matches = columns.map(([column], index) => `${column} OPERATOR(pg_catalog.=) $${index + 1}`);
+  const { rows } = await client.query<{ found: boolean; fence: string | null }>(
+    `SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 0 AS found, pg_catalog.max(${fence})::pg_catalog.text AS fence
+     FROM ${target} WHERE ${matches.join(' AND ')}`,
     columns.map(([, value]) => value),
   );
-  const { there = false, fence: newest = null } = rows[0] ?? {};
-  if (newest === null || BigInt(newest) <= token) return there;
+  const { found = false, fence: newest = null } = rows[0] ?? {};
+  if (newest === null || BigInt(newest) <= token) return found;
   throw new LockError(
     'LOCK_LOST',
     `Nothing was written to ${target}: the row was written under token ${newest}, which is newer than ${token}. ` +
@@ -94,21 +129,23 @@ async function isThere(
   );
 }
 
-function columnsOf(what: 'key' | 'set', columns: unknown): readonly (readonly [string, unknown])[] {
-  if (typeof columns !== 'object' || columns === null || Object.keys(columns).length === 0) {
-    throw invalid(`${what} must be an object with at least one column, not ${show(columns)}`);
-  }
+function columnsOf(
+  what: 'key' | 'set',
+  columns: Readonly<Record<string, unknown>>,
+): readonly (readonly [string, unknown])[] {
   return Object.entries(columns).map(([column, value]) => {
-    if (value === undefined) throw invalid(`${what}.${column} is undefined: leave it out, or write null`);
-    // NULL equals nothing, so the row would never be found.
-    if (value === null && what === 'key') throw invalid(`key.${column} is null: a key has a value`);
+    if (value === undefined)
+      throw invalidArgument(`fencedUpdate(): ${what}.${column} is undefined. Leave it out, or write null.`);
+    // NULL equals nothing, so no row would match.
+    if (value === null && what === 'key')
+      throw invalidArgument(`fencedUpdate(): key.${column} is null. A key must have a value.`);
     return [quoted(what, column), value] as const;
   });
 }
 
 function quoted(what: string, identifier: unknown): string {
   if (typeof identifier !== 'string' || identifier === '' || identifier.includes('\0')) {
-    throw invalid(`${what} must name a table or column, not ${show(identifier)}`);
+    throw mustBe(`fencedUpdate(): ${what}`, 'the name of a table or column', identifier);
   }
   return `"${identifier.replaceAll('"', '""')}"`;
 }

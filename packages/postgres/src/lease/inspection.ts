@@ -1,21 +1,26 @@
-import type { ResourceState } from '@locks/core/backend';
-import type { Answer } from '../pool/statements.ts';
+import type { InspectOptions, ResourceState } from '@locks/core/backend';
+import type { StatementResult } from '../pool/postgres-statements.ts';
+import type { LeaseSql } from './lease-sql.ts';
 import { endOfPrefix, nameBytes } from './name-bytes.ts';
 import { toStates } from './replies.ts';
-import type { LeaseSql } from './sql.ts';
 
-/** How many resources a statement shows. */
+/** How many resources one statement asks for. */
 const PAGE = 64;
 
-type Ask = (sql: string, values: unknown[]) => Promise<Answer>;
+type Ask = (sql: string, values: unknown[]) => Promise<StatementResult>;
 
 /** Who holds a resource and who waits for it. */
-export async function inspectResource(ask: Ask, sql: LeaseSql, resource: string): Promise<ResourceState> {
-  const { rows } = await ask(sql.state, [[nameBytes(resource)]]);
+export async function inspectResource(
+  ask: Ask,
+  sql: LeaseSql,
+  resource: string,
+  options?: InspectOptions,
+): Promise<ResourceState> {
+  const { rows } = await ask(options?.waiters === false ? sql.holders : sql.state, [[nameBytes(resource)]]);
   return toStates(rows).get(resource) ?? { resource, holders: [], waiters: [] };
 }
 
-/** The same of every name in use that begins with `prefix`, in byte order, page by page. */
+/** Who holds and who waits for each name in use that begins with `prefix`: in byte order, page by page. */
 export async function* listResources(ask: Ask, sql: LeaseSql, prefix: string): AsyncGenerator<ResourceState> {
   let from = nameBytes(prefix);
   const before = endOfPrefix(from);

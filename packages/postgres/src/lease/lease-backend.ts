@@ -6,23 +6,29 @@ import type {
   Conflict,
   Grant,
   Holder,
+  InspectOptions,
   LockBackend,
   RenewItem,
   ResourceState,
   Standing,
 } from '@locks/core/backend';
-import { guardPool, openPlace } from '../pool/place.ts';
+import { refuseAfterClose } from '@locks/core/backend';
+import { guardPool, openPool } from '../pool/database-source.ts';
+import { type Priority, priorities } from '../pool/postgres-connection-queue.ts';
+import { type MakeStatement, PostgresStatements, type StatementResult } from '../pool/postgres-statements.ts';
 import { isRetryablePostgresError } from '../pool/retryable.ts';
-import { type Answer, Statements } from '../pool/statements.ts';
+import { codeOf } from '../pool/server-error.ts';
+import { AbandonBatches } from './abandon-batches.ts';
+import { AttemptQueues } from './attempt-queues.ts';
 import { inspectResource, listResources } from './inspection.ts';
-import { modeColumns, toMode } from './modes.ts';
-import { type CheckedOptions, checkOptions, type PostgresLeaseOptions } from './options.ts';
-import { type HandOver, parseAttempt, parseHandOvers, splitServed, toHolder, toStanding } from './replies.ts';
+import { leaseSql, type LeaseSql } from './lease-sql.ts';
+import { PostgresLocalWaiters } from './local-waiters.ts';
+import { acquireColumns, toMode } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
+import { type CheckedPostgresLeaseOptions, checkOptions, type PostgresLeaseOptions } from './options.ts';
+import { parseAttempt, parseHandOffs, parseServed, toGrant, toHolder, toStanding } from './replies.ts';
 import { ensureSchema } from './schema.ts';
-import { leaseSql, type LeaseSql } from './sql.ts';
-import { isUncontended, Uncontended } from './uncontended.ts';
-import { WaitingRoom } from './waiting-room.ts';
+import { isUncontended, UncontendedStatements } from './uncontended-statements.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -36,17 +42,14 @@ const capabilities = {
 
 export type PostgresLeaseCapabilities = typeof capabilities;
 
-/** The ways of an attempt, as in migrations/1/10-acquire.sql. */
-const single = 0;
-const enqueues = 1;
-const steals = 2;
-
-/** How often a process that uses locks has what nobody asks for any more cleared. */
+/** How often a process that uses locks removes expired rows that nobody asks for. */
 const SWEEP_MS = 60_000;
 const FIND_SCHEMA_MS = 10_000;
 
+// setup: import { createLocks } from '@locks/core'; import { postgresLeaseBackend } from '@locks/postgres'; import { Pool } from 'pg';
+// setup: const pool = new Pool(); declare function work(): Promise<void>;
 /**
- * Locks as rows of a PostgreSQL database, which end by its clock. The schema is created by the first call.
+ * Locks as rows of a PostgreSQL database; they expire by its clock. The first call creates the schema.
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
  * @example
@@ -63,89 +66,72 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name = 'postgres-lease';
   readonly capabilities = capabilities;
-  readonly #statements: Statements;
+  readonly #statements: PostgresStatements;
   readonly #ownsPool: boolean;
   readonly #unguardPool: () => void;
-  readonly #room: WaitingRoom;
+  readonly #waiters: PostgresLocalWaiters;
   readonly #sql: LeaseSql;
-  readonly #uncontended: Uncontended;
-  readonly #options: CheckedOptions;
+  readonly #uncontended: UncontendedStatements;
+  readonly #options: CheckedPostgresLeaseOptions;
+  readonly #attempts: AttemptQueues;
+  readonly #abandons: AbandonBatches;
   #schema: Promise<void> | undefined;
   #schemaFound = false;
   #sweepAt = performance.now() + SWEEP_MS;
 
-  constructor(options: CheckedOptions) {
-    const { pool, own } = openPlace(options.place);
+  constructor(options: CheckedPostgresLeaseOptions) {
+    const { pool, own } = openPool(options.source);
     this.#options = options;
     this.#ownsPool = own;
-    this.#statements = new Statements(pool);
+    this.#statements = new PostgresStatements(pool);
     this.#sql = leaseSql(options.schema);
-    this.#uncontended = new Uncontended(this.#statements, options.schema);
-    this.#room = new WaitingRoom(this.#statements, pool, options);
+    this.#uncontended = new UncontendedStatements(this.#statements, options.schema);
+    this.#waiters = new PostgresLocalWaiters(this.#statements, options);
+    const send = (make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> =>
+      this.#send(make, priority);
+    this.#attempts = new AttemptQueues({
+      sql: this.#sql,
+      waiters: this.#waiters,
+      mayBeUncontended: (request) => this.#mayBeUncontended(request),
+      insert: (request, call, take) => this.#watched(this.#uncontended.attempt(request, call, take)),
+      send,
+    });
+    this.#abandons = new AbandonBatches(this.#sql.abandon, this.#waiters, send);
     this.#unguardPool = guardPool(pool);
+    refuseAfterClose(this);
   }
 
-  async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    const name = nameBytes(request.resource);
-    // What was aborted before it is sent must not come in after its own abandon, on another connection.
-    const givenUp = (): boolean => call.signal?.aborted === true;
-    if (this.#mayBeUncontended(request)) {
-      const grant = await this.#watched(this.#uncontended.attempt(request, name, call, givenUp));
-      if (grant !== undefined) return { status: 'granted', grant };
-    }
-    const { acquisitionId, label, ttlMs } = request;
-    const { kind, weight, permits } = modeColumns(request.mode);
-    const way = request.steal ? steals : enqueue ? enqueues : single;
-    if (way === enqueues) this.#room.enter(request, call);
-    const values = [name, acquisitionId, kind, weight, permits, ttlMs, label, this.#room.client, way];
-    const { first, sentAt } = await this.#serving(this.#sql.acquire, values, call, givenUp);
-    const reply = parseAttempt(first);
-    this.#room.answered(acquisitionId, reply, sentAt);
-    switch (reply.status) {
-      case 'granted':
-        return { status: 'granted', grant: toGrant(request, reply.token, sentAt, reply.ms) };
-      case 'queued':
-        return { status: 'contended' };
-      case 'conflict':
-        return reply;
-      default:
-        return reply satisfies never;
-    }
+  attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    return this.#attempts.attempt(request, enqueue, call);
   }
 
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
-    const modes = requests.map(({ mode }) => modeColumns(mode));
-    const values = [
-      requests.map(({ resource }) => nameBytes(resource)),
-      requests.map(({ acquisitionId }) => acquisitionId),
-      modes.map(({ kind }) => kind),
-      modes.map(({ weight }) => weight),
-      modes.map(({ permits }) => permits),
-      requests.map(({ ttlMs }) => ttlMs),
-      requests.map(({ label }) => label ?? null),
-      this.#room.client,
-    ];
-    const { rows, sentAt } = await this.#run(this.#sql.acquireMany, values, call);
+    const names = requests.map(({ resource }) => nameBytes(resource));
+    const values = [names, ...acquireColumns(requests), this.#waiters.client];
+    const { rows, sentAt } = await this.#run(this.#sql.acquireMany, values, call, priorities.acquire);
     const reply = rows[0]?.[0];
     if (reply === null || reply === undefined) return undefined;
     const lines = reply.split('\n');
-    this.#handOver(parseHandOvers(lines.slice(requests.length).join('\n')), () => call.now() - sentAt);
+    const handOffs = parseHandOffs(lines.slice(requests.length).join('\n'));
+    this.#waiters.handOffAll(handOffs, () => call.now() - sentAt);
     return requests.map((request, at) => {
       const granted = parseAttempt(lines[at] as string);
       if (granted.status !== 'granted') throw new Error(`acquire_many gave ${granted.status}`);
-      return toGrant(request, granted.token, sentAt, granted.ms);
+      return toGrant(request, granted, sentAt);
     });
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    return this.#room.awaitTurn(request, call);
+    return this.#waiters.awaitTurn(request, call);
   }
 
-  async abandon({ resource, acquisitionId }: AcquireRequest, call: Call): Promise<void> {
-    this.#room.leave(acquisitionId);
-    await this.#serving(this.#sql.abandon, [nameBytes(resource), acquisitionId, this.#room.client], call);
-    // An attempt that was still under way may have come in before the statement.
-    this.#room.leave(acquisitionId);
+  async abandon(request: AcquireRequest, call: Call): Promise<void> {
+    const { acquisitionId } = request;
+    if (this.#attempts.withdraw(request)) return;
+    this.#waiters.leave(acquisitionId);
+    await this.#abandons.abandon(request, call);
+    // An attempt that was still under way may have registered the waiter again before the abandon.
+    this.#waiters.leave(acquisitionId);
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
@@ -166,38 +152,35 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     if (isUncontended(grant) && this.#mayBeUncontended(grant.request)) {
       if (await this.#watched(this.#uncontended.release(grant, name, call))) return 'released';
     }
-    const { first } = await this.#serving(this.#sql.release, [name, acquisitionId, this.#room.client], call);
+    const first = await this.#serving(this.#sql.release, [name, acquisitionId, this.#waiters.client], call);
     return first === 'r' ? 'released' : 'not-held';
   }
 
   async downgrade({ request, fencingToken }: Grant, call: Call): Promise<Standing> {
-    const values = [
-      nameBytes(request.resource),
-      request.acquisitionId,
-      String(fencingToken),
-      this.#room.client,
-    ];
-    const { first } = await this.#serving(this.#sql.downgrade, values, call);
+    const { resource, acquisitionId } = request;
+    const values = [nameBytes(resource), acquisitionId, String(fencingToken), this.#waiters.client];
+    const first = await this.#serving(this.#sql.downgrade, values, call);
     const [letter = '', ms] = first.split(' ');
     return letter === 'h' ? { status: 'held', validForMs: Number(ms) } : toStanding(letter);
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
-    const { first } = await this.#serving(
-      this.#sql.resize,
-      [nameBytes(resource), limit, this.#room.client],
-      call,
-    );
+    const values = [nameBytes(resource), limit, this.#waiters.client];
+    const first = await this.#serving(this.#sql.resize, values, call);
     const [letter, kind, weight, permits] = first.split(' ');
     return letter === 'c' ? { status: 'conflict', with: toMode(kind, weight, permits) } : { status: 'set' };
   }
 
-  inspect(resource: string, call: Call): Promise<ResourceState> {
-    return inspectResource((sql, values) => this.#run(sql, values, call), this.#sql, resource);
+  inspect(resource: string, call: Call, options?: InspectOptions): Promise<ResourceState> {
+    return inspectResource(this.#asking(call), this.#sql, resource, options);
+  }
+
+  async ping(call: Call): Promise<void> {
+    await this.#run('SELECT 1', [], call);
   }
 
   list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
-    return listResources((sql, values) => this.#run(sql, values, call), this.#sql, prefix);
+    return listResources(this.#asking(call), this.#sql, prefix);
   }
 
   async forceRelease(
@@ -205,10 +188,10 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     expectedId: string | undefined,
     call: Call,
   ): Promise<readonly Holder[]> {
-    const values = [nameBytes(resource), expectedId ?? null, this.#room.client];
+    const values = [nameBytes(resource), expectedId ?? null, this.#waiters.client];
     const { rows, sentAt } = await this.#run(this.#sql.forceRelease, values, call);
     const served = rows.find(([, role]) => role === 's');
-    this.#handOver(parseHandOvers(served?.[2] ?? ''), () => call.now() - sentAt);
+    this.#waiters.handOffAll(parseHandOffs(served?.[2] ?? ''), () => call.now() - sentAt);
     return rows.filter(([, role]) => role === 'h').map(toHolder);
   }
 
@@ -217,50 +200,50 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   }
 
   async close(): Promise<void> {
-    this.#room.close();
+    this.#waiters.close();
     if (this.#ownsPool && !this.#statements.pool.ending) await this.#statements.pool.end();
     this.#unguardPool();
   }
 
-  /** Whether the plain statements are worth a try: prepared, and nobody waits here for the same name. */
+  /** Whether the plain statements are worth a try: they are prepared, and nobody of this backend waits for the name. */
   #mayBeUncontended({ mode, steal, resource }: AcquireRequest): boolean {
     return (
       mode.kind === 'exclusive' &&
       steal !== true &&
       this.#schemaFound &&
       this.#statements.prepare &&
-      !this.#room.waitsFor(resource)
+      !this.#waiters.waitsFor(resource)
     );
   }
 
-  /** A statement whose reply may also tell of waiters of this backend whose turn has come. */
-  async #serving(
-    sql: string,
-    values: unknown[],
-    call: Call,
-    givenUp?: () => boolean,
-  ): Promise<{ first: string; sentAt: number }> {
-    const { rows, sentAt } = await this.#run(sql, values, call, givenUp);
-    const reply = splitServed(rows[0]?.[0] ?? '');
-    this.#handOver(reply.handOvers, () => call.now() - sentAt);
-    return { first: reply.first, sentAt };
+  /** Runs a step whose reply may contain hand-offs to waiters of this backend. Gives the reply's first line. */
+  async #serving(sql: string, values: unknown[], call: Call): Promise<string> {
+    const { rows, sentAt } = await this.#run(sql, values, call);
+    const { first, handOffs } = parseServed(rows[0]?.[0] ?? '');
+    this.#waiters.handOffAll(handOffs, () => call.now() - sentAt);
+    return first;
   }
 
-  #handOver(handOvers: readonly HandOver[], ageMs: () => number): void {
-    for (const handOver of handOvers) this.#room.handOver(handOver, ageMs);
+  #asking(call: Call): (sql: string, values: unknown[]) => Promise<StatementResult> {
+    return (sql, values) => this.#run(sql, values, call, priorities.acquire);
   }
 
-  async #run(sql: string, values: unknown[], call: Call, givenUp?: () => boolean): Promise<Answer> {
+  async #run(sql: string, values: unknown[], call: Call, priority?: Priority): Promise<StatementResult> {
     if (!this.#schemaFound) await this.#findSchema();
-    return await this.#watched(this.#statements.run(sql, values, call, givenUp));
+    return await this.#watched(this.#statements.run(sql, values, call, priority));
   }
 
-  async #watched<T>(answer: Promise<T>): Promise<T> {
+  async #send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> {
+    if (!this.#schemaFound) await this.#findSchema();
+    return await this.#watched(this.#statements.send(make, priority));
+  }
+
+  async #watched<T>(result: Promise<T>): Promise<T> {
     if (performance.now() > this.#sweepAt) this.#sweep();
     try {
-      return await answer;
+      return await result;
     } catch (error) {
-      // Dropped, or another database by now: the next call looks again.
+      // The schema was dropped, or the pool reaches another database by now: the next call looks for it again.
       if (isMissing(error)) this.#schemaFound = false;
       throw error;
     }
@@ -268,10 +251,10 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
 
   async #findSchema(): Promise<void> {
     const { schema, migrate } = this.#options;
-    // For all who ask meanwhile, so none of their deadlines.
+    // Calls that come meanwhile share this one, so it has a deadline of its own.
     const now = (): number => performance.now();
-    const patience = { now, deadline: now() + FIND_SCHEMA_MS };
-    this.#schema ??= ensureSchema(this.#statements, schema, migrate, patience).finally(() => {
+    const call = { now, deadline: now() + FIND_SCHEMA_MS };
+    this.#schema ??= ensureSchema(this.#statements, schema, migrate, call).finally(() => {
       this.#schema = undefined;
     });
     await this.#schema;
@@ -285,22 +268,9 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   }
 }
 
-function toGrant(
-  request: AcquireRequest,
-  fencingToken: bigint,
-  countedFrom: number,
-  ms: number | undefined,
-): Grant {
-  return ms === undefined
-    ? { request, fencingToken, countedFrom }
-    : // Granted by an earlier sending, or handed over: what is left of that lease.
-      { request, fencingToken, countedFrom, validForMs: ms };
-}
-
-/** No such schema, table or function. */
+/** Whether the schema, a table or a function does not exist. */
 function isMissing(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return code === '3F000' || code === '42P01' || code === '42883';
+  return /^(?:3F000|42P01|42883)$/.test(codeOf(error));
 }
 
 function ignore(): void {

@@ -1,30 +1,37 @@
 import type pg from 'pg';
-import { connectionTo, endConnection, ownConnection, unrefConnection } from '../pool/own-connection.ts';
-import { type Answer, ConnectionStatements, type Patience } from '../pool/statements.ts';
+import {
+  connectionTo,
+  dedicatedConnection,
+  endConnection,
+  unrefConnection,
+} from '../pool/dedicated-connection.ts';
+import type { StatementDeadline, StatementResult } from '../pool/postgres-statements.ts';
+import { queryConnection } from '../pool/query-connection.ts';
+import { isRefusal } from '../pool/server-error.ts';
 
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
-/** The regular look goes over this connection: no answer for so long, and it is given up. */
+/** The heartbeat goes over this connection: one that gives no answer for so long is closed. */
 const ANSWER_MS = 1_000;
 
 export interface ListenerEvents {
   message(payload: string): void;
-  /** The connection is (again) told of everything: what was sent before is lost. */
+  /** The connection receives messages from now on; those that were sent before are lost. */
   listening(): void;
-  /** A pooler lends the connection to others between statements: nothing will ever be heard. */
+  /** A pooler lends the connection to others between statements: it will never receive a message. */
   pooled(): void;
 }
 
 /**
- * The one connection of a backend that hears of hand-overs, opened by the first waiter and opened again for as long as
- * somebody waits. It never keeps the process alive.
+ * The connection on which a backend receives hand-offs. The first waiter opens it; after a failure it is opened again as
+ * long as somebody waits. It never keeps the process alive.
  */
 export class Listener {
   readonly #connect: () => pg.Client;
   readonly #channel: string;
   readonly #events: ListenerEvents;
   #client: pg.Client | undefined;
-  #statements: ConnectionStatements | undefined;
+  #live = false;
   #retryMs = FIRST_RETRY_MS;
   #retry: NodeJS.Timeout | undefined;
   #closed = false;
@@ -37,16 +44,16 @@ export class Listener {
   ) {
     const name = '@locks/postgres listener';
     this.#connect = () =>
-      address === true ? ownConnection(pool, name) : connectionTo(address.connectionString, name);
+      address === true ? dedicatedConnection(pool, name) : connectionTo(address.connectionString, name);
     this.#channel = channel;
     this.#events = events;
   }
 
   get live(): boolean {
-    return this.#statements !== undefined;
+    return this.#live;
   }
 
-  /** Opens the connection unless it is open, on its way, or waits for its next try. */
+  /** Opens the connection, unless it is open, being opened, or waiting for its next try. */
   open(): void {
     if (this.#client !== undefined || this.#retry !== undefined || this.#closed) return;
     const client = this.#connect();
@@ -59,15 +66,14 @@ export class Listener {
     this.#listen(client).catch(() => this.#lost(client));
   }
 
-  /** A statement on this connection. One that gets no answer ends it. */
-  async run(text: string, values: unknown[], call: Patience): Promise<Answer> {
+  /** Runs a statement on this connection, and closes the connection if there is no answer. */
+  async run(text: string, values: unknown[], call: StatementDeadline): Promise<StatementResult> {
     const client = this.#client;
-    if (client === undefined || this.#statements === undefined)
-      throw new Error('the listener is not connected');
+    if (client === undefined || !this.#live) throw new Error('the listener is not connected');
     try {
-      return await this.#statements.run(text, values, call);
+      return await queryConnection(client, text, values, call, ANSWER_MS);
     } catch (error) {
-      if ((error as { severity?: unknown }).severity !== 'ERROR') this.#lost(client);
+      if (!isRefusal(error)) this.#lost(client);
       throw error;
     }
   }
@@ -82,20 +88,20 @@ export class Listener {
     await client.connect();
     if (this.#client !== client) return endConnection(client);
     unrefConnection(client);
-    const statements = new ConnectionStatements(client, ANSWER_MS);
     const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
-    // Idle for long is what it is made to be. The setting is not known before PostgreSQL 14.
-    const idle = `SELECT pg_backend_pid(), (SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout')`;
-    const { rows, processId } = await statements.run(idle, [], call);
+    // A listener is idle most of the time, so it switches the limit off. PostgreSQL has the setting since version 14.
+    const idle = `SELECT pg_catalog.pg_backend_pid(), (SELECT pg_catalog.set_config(name, '0', false)
+      FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'idle_session_timeout')`;
+    const { rows, processId } = await queryConnection(client, idle, [], call, ANSWER_MS);
     if (this.#client !== client) return;
     if (Number(rows[0]?.[0]) !== processId) {
       this.#drop();
       this.#closed = true;
       return this.#events.pooled();
     }
-    await statements.run(`LISTEN "${this.#channel}"`, [], call);
+    await queryConnection(client, `LISTEN "${this.#channel}"`, [], call, ANSWER_MS);
     if (this.#client !== client) return;
-    this.#statements = statements;
+    this.#live = true;
     this.#retryMs = FIRST_RETRY_MS;
     this.#events.listening();
   }
@@ -105,7 +111,7 @@ export class Listener {
     this.#drop();
     if (this.#closed) return;
     this.#retry = setTimeout(() => {
-      // Whoever still waits asks for it again.
+      // The next heartbeat opens the connection again, if somebody still waits.
       this.#retry = undefined;
     }, this.#retryMs);
     this.#retry.unref();
@@ -115,7 +121,7 @@ export class Listener {
   #drop(): void {
     const client = this.#client;
     this.#client = undefined;
-    this.#statements = undefined;
+    this.#live = false;
     if (client !== undefined) endConnection(client);
   }
 }

@@ -1,10 +1,15 @@
-import { badOption, checkConnectionString, checkPlace, type Place } from '../pool/place.ts';
-import { quoteSchema } from '../pool/schema-name.ts';
+import { oneOf, optional, type OptionTable, readOptions } from '@locks/core/backend';
+import {
+  type DatabaseSource,
+  readConnectionString,
+  SOURCE_TABLE,
+  sourceOf,
+} from '../pool/database-source.ts';
+import { quoteSchema } from '../pool/quote-schema.ts';
 
-export type PostgresLeaseOptions = Place & {
+export type PostgresLeaseOptions = DatabaseSource & {
   /**
-   * The schema that holds the tables and functions: letters, digits, `_` and `-`. All processes that share locks name the
-   * same one.
+   * The schema of the tables and functions: letters, digits, `_` and `-`. Processes that share locks use the same schema.
    *
    * @defaultValue `'locks'`
    */
@@ -12,48 +17,54 @@ export type PostgresLeaseOptions = Place & {
   /**
    * How waiters learn of their turn.
    *
-   * - `true`: one more connection to where the pool's go, opened by the first waiter, with `LISTEN`. If a pooler turns out
-   *   to be in between, the backend says so in a process warning and polls.
-   * - `{ connectionString }`: the same, on a direct connection to the server past the pooler.
-   * - `false`: no such connection. While somebody waits, one statement every 100 ms asks for all waiters.
+   * - `true`: by `LISTEN`, on one more connection to the pool's address, which the first waiter opens. If the backend finds a
+   *   pooler in between, it emits a process warning and polls.
+   * - `{ connectionString }`: by `LISTEN`, on a direct connection to the server past the pooler.
+   * - `false`: by polling. While somebody waits, one statement every 100 ms asks for all waiters.
    *
    * @defaultValue true
    */
   readonly listen?: boolean | { readonly connectionString: string };
   /**
-   * Whether the first call may create the schema, or bring it up to date. `false`: somebody else does, by
-   * `migrateLeaseSchema` or `leaseSchemaSql`.
+   * Whether the first call may create the schema, or bring it up to date. `false`: you do, with `migrateLeaseSchema` or
+   * `leaseSchemaSql`.
    *
    * @defaultValue true
    */
   readonly migrate?: boolean;
 };
 
-export interface CheckedOptions {
-  readonly place: Place;
+export interface CheckedPostgresLeaseOptions {
+  readonly source: DatabaseSource;
   /** Quoted. */
   readonly schema: string;
   readonly listen: boolean | { readonly connectionString: string };
   readonly migrate: boolean;
 }
 
-const caller = 'postgresLeaseBackend';
-const known = ['pool', 'connectionString', 'schema', 'listen', 'migrate'];
+const CALLER = 'postgresLeaseBackend()';
 
-export const defaultSchema = 'locks';
+export const DEFAULT_SCHEMA = 'locks';
 
-export function checkOptions(options: PostgresLeaseOptions): CheckedOptions {
-  checkPlace(caller, options);
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw badOption(`${caller}() has no option ${JSON.stringify(unknown)}; it has ${known.join(', ')}.`);
-  const { schema = defaultSchema, listen = true, migrate = true } = options;
-  if (typeof migrate !== 'boolean')
-    throw badOption(`${caller}(): \`migrate\` must be true or false, not ${String(migrate)}.`);
-  if (typeof listen === 'object' && listen !== null) checkConnectionString(caller, listen.connectionString);
-  else if (typeof listen !== 'boolean')
-    throw badOption(
-      `${caller}(): \`listen\` must be true, false or { connectionString }, not ${String(listen)}.`,
-    );
-  return { place: options, schema: quoteSchema(caller, schema), listen, migrate };
+/** The options of `migrateLeaseSchema`. */
+export const SCHEMA_TABLE = {
+  ...SOURCE_TABLE,
+  schema: optional(quoteSchema, `"${DEFAULT_SCHEMA}"`),
+};
+
+const readFlag = oneOf(true, false);
+const TABLE = {
+  ...SCHEMA_TABLE,
+  listen: optional<CheckedPostgresLeaseOptions['listen']>(readListen, true),
+  migrate: optional(readFlag, true),
+} satisfies OptionTable<PostgresLeaseOptions>;
+
+export function checkOptions(options: PostgresLeaseOptions): CheckedPostgresLeaseOptions {
+  const { pool, connectionString, ...others } = readOptions(CALLER, options, TABLE);
+  return { source: sourceOf(CALLER, { pool, connectionString }), ...others };
+}
+
+function readListen(value: unknown, what: string): CheckedPostgresLeaseOptions['listen'] {
+  if (typeof value !== 'object') return readFlag(value, what);
+  return readOptions(what, value, { connectionString: readConnectionString });
 }

@@ -1,40 +1,56 @@
-import type { Holder, LockMode, LossReason, ResourceState, Standing, Waiter } from '@locks/core/backend';
-import type { TextRow } from '../pool/statements.ts';
+import type {
+  AcquireRequest,
+  Grant,
+  Holder,
+  LockMode,
+  LossReason,
+  ResourceState,
+  Standing,
+  Waiter,
+} from '@locks/core/backend';
+import type { TextRow } from '../pool/text-query.ts';
 import { toMode } from './modes.ts';
 
-/** A hand-over, as `serve` tells of it: in a reply, or by NOTIFY. */
-export interface HandOver {
+/** A hand-off, as the function `serve` reports it: in a reply, or by NOTIFY. */
+export interface HandOff {
   readonly id: string;
   readonly token: bigint;
-  /** How long it lasts, from a moment that only the server knows. */
+  /** How long it lasts, counted from a moment that only the server knows. */
   readonly ms: number;
 }
 
+/** A grant. `ms`: what is left of a lease that an earlier sending was granted; `undefined`: the request's ttl. */
+export interface GrantedReply {
+  readonly status: 'granted';
+  readonly token: bigint;
+  readonly ms: number | undefined;
+}
+
 export type AttemptReply =
-  | { readonly status: 'granted'; readonly token: bigint; readonly ms: number | undefined }
+  | GrantedReply
   | { readonly status: 'queued'; readonly ticket: bigint; readonly expiryMs: number }
   | { readonly status: 'conflict'; readonly with: LockMode };
 
-/** The first line of a reply, and what came with it. */
-export interface Served {
+/** The first line of a reply, and the hand-offs to waiters of this backend that came with it. */
+export interface ServedReply {
   readonly first: string;
-  readonly handOvers: readonly HandOver[];
+  readonly handOffs: readonly HandOff[];
 }
 
-export function splitServed(reply: string): Served {
+export function parseServed(reply: string): ServedReply {
   const end = reply.indexOf('\n');
-  if (end < 0) return { first: reply, handOvers: [] };
-  return { first: reply.slice(0, end), handOvers: parseHandOvers(reply.slice(end + 1)) };
+  if (end < 0) return { first: reply, handOffs: [] };
+  return { first: reply.slice(0, end), handOffs: parseHandOffs(reply.slice(end + 1)) };
 }
 
-export function parseHandOvers(lines: string): HandOver[] {
+export function parseHandOffs(lines: string): HandOff[] {
   return lines
     .split('\n')
     .filter((line) => line !== '')
-    .map(parseHandOver);
+    .map(parseHandOff);
 }
 
-export function parseHandOver(line: string): HandOver {
+export function parseHandOff(line: string): HandOff {
   const [id = '', token = '0', ms = '0'] = line.split(' ');
   return { id, token: BigInt(token), ms: Number(ms) };
 }
@@ -51,38 +67,43 @@ export function parseAttempt(first: string): AttemptReply {
     case 'c':
       return { status: 'conflict', with: toMode(one, two, three) };
     default:
-      throw new Error(`the schema's functions gave a reply that this version does not know: ${first}`);
+      throw new Error(`a function of the schema gave a reply that this version does not know: ${first}`);
   }
 }
 
+export function toGrant(request: AcquireRequest, { token, ms }: GrantedReply, countedFrom: number): Grant {
+  const grant = { request, fencingToken: token, countedFrom };
+  return ms === undefined ? grant : { ...grant, validForMs: ms };
+}
+
 export interface CheckReply {
-  /** Until the next hold runs out; negative when there is none. */
+  /** How long until the next hold expires; negative when there is none. */
   readonly expiryMs: number;
-  readonly held: ReadonlyMap<string, HandOver>;
+  readonly held: ReadonlyMap<string, HandOff>;
   readonly missing: ReadonlySet<string>;
-  readonly handOvers: readonly HandOver[];
+  readonly handOffs: readonly HandOff[];
 }
 
 export function parseCheck(reply: string): CheckReply {
   const [head = '', served = ''] = reply.split('\n\n');
   const [expiry, ...lines] = head.split('\n').filter((line) => line !== '');
-  const held = new Map<string, HandOver>();
+  const held = new Map<string, HandOff>();
   const missing = new Set<string>();
   for (const line of lines) {
-    const hold = parseHandOver(line.slice('h '.length));
+    const hold = parseHandOff(line.slice('h '.length));
     if (line.startsWith('h')) held.set(hold.id, hold);
     else missing.add(hold.id);
   }
-  return { expiryMs: Number(expiry), held, missing, handOvers: parseHandOvers(served) };
+  return { expiryMs: Number(expiry), held, missing, handOffs: parseHandOffs(served) };
 }
 
-const losses: Readonly<Record<string, LossReason>> = { e: 'expired', t: 'taken-over', f: 'force-released' };
+const LOSSES: Readonly<Record<string, LossReason>> = { e: 'expired', t: 'taken-over', f: 'force-released' };
 
 export function toStanding(letter: string): Standing {
-  return letter === 'h' ? { status: 'held' } : { status: 'lost', reason: losses[letter] ?? 'force-released' };
+  return letter === 'h' ? { status: 'held' } : { status: 'lost', reason: LOSSES[letter] ?? 'force-released' };
 }
 
-/** Rows of the function `state`, of any number of resources, in its order; each name as hexadecimal digits. */
+/** Reads rows of the function `state`, which come in the order of the names. */
 export function toStates(rows: readonly TextRow[]): Map<string, ResourceState> {
   const states = new Map<string, { resource: string; holders: Holder[]; waiters: Waiter[] }>();
   for (const row of rows) {
@@ -117,7 +138,7 @@ function toWho(row: TextRow): { acquisitionId: string; mode: LockMode; label?: s
   return label === null || label === undefined ? who : { ...who, label };
 }
 
-/** Names come as hexadecimal digits: how the server writes bytes is a setting. */
-export function toName(digits: string | null | undefined): string {
+/** A name comes as hexadecimal digits, because the server's own notation of bytes depends on a setting. */
+function toName(digits: string | null | undefined): string {
   return Buffer.from(digits ?? '', 'hex').toString('utf8');
 }

@@ -1,17 +1,19 @@
+import { answerWithin, readOptions } from '@locks/core/backend';
 import type pg from 'pg';
-import { openPlace, type Place } from '../pool/place.ts';
-import { quoteSchema } from '../pool/schema-name.ts';
-import { NoAnswerError, type Patience, type Statements } from '../pool/statements.ts';
+import { type DatabaseSource, openPool, sourceOf } from '../pool/database-source.ts';
+import { quoteSchema } from '../pool/quote-schema.ts';
+import type { PostgresStatements, StatementDeadline } from '../pool/postgres-statements.ts';
+import { codeOf } from '../pool/server-error.ts';
 import { migrations } from './generated/migrations.ts';
-import { defaultSchema } from './options.ts';
+import { DEFAULT_SCHEMA, SCHEMA_TABLE } from './options.ts';
 
-/** What is wrong with the schema. */
+/** Why a schema cannot be used. */
 export type PostgresSchemaErrorCode =
-  /** Made by a newer version of this package: upgrade this process. */
+  /** A newer version of this package made it: upgrade this process. */
   | 'NEWER_SCHEMA'
-  /** Not there, or of an older version, and this backend may not change it: run `migrateLeaseSchema`. */
+  /** It does not exist, or is of an older version, and this backend may not change it: run `migrateLeaseSchema`. */
   | 'NOT_MIGRATED'
-  /** The role may not use it, or may not create it. */
+  /** The role lacks the privilege to use it, or to create it. */
   | 'NO_PRIVILEGE';
 
 export class PostgresSchemaError extends Error {
@@ -23,19 +25,20 @@ export class PostgresSchemaError extends Error {
   }
 }
 
-/** The version that this package speaks to. */
-const version = migrations.length;
-/** "LOCKS" and a schema's name: two migrations of one schema take turns, those of others do not mind each other. */
+/** The version of the schema that this package uses. */
+const VERSION = migrations.length;
+/** The key of the advisory lock of a migration: migrations of one schema run one after another. */
 const migrationLock = (schema: string): string => `@locks/postgres ${schema}`;
-/** How long the first call of a backend tries, before the next one begins anew. */
+/** How long the first call of a backend tries to migrate. After that it fails, and the next call starts again. */
 const MIGRATE_MS = 10_000;
-const undefinedTable = '42P01';
-const undefinedSchema = '3F000';
-const notAllowed = '42501';
+const UNDEFINED_TABLE = '42P01';
+const UNDEFINED_SCHEMA = '3F000';
+const INSUFFICIENT_PRIVILEGE = '42501';
 
+// setup: import { migrateLeaseSchema } from '@locks/postgres';
 /**
- * Creates the schema of `postgresLeaseBackend`, or brings it up to date. Any number of processes may do so at once, and
- * again. The role needs `CREATE` on the database, or on the schema where that is there already.
+ * Creates the schema of `postgresLeaseBackend`, or brings it up to date. Any number of processes may call this at the same
+ * time, and again. The role needs `CREATE` on the database, or on the schema if the schema exists.
  *
  * @throws PostgresSchemaError `NEWER_SCHEMA`, `NO_PRIVILEGE`
  * @example
@@ -43,9 +46,12 @@ const notAllowed = '42501';
  * await migrateLeaseSchema({ connectionString: 'postgres://owner@db.example.com/shop', schema: 'locks' });
  * ```
  */
-export async function migrateLeaseSchema(place: Place & { readonly schema?: string }): Promise<void> {
-  const schema = quoteSchema('migrateLeaseSchema', place.schema ?? defaultSchema);
-  const { pool, own } = openPlace(place);
+export async function migrateLeaseSchema(
+  options: DatabaseSource & { readonly schema?: string },
+): Promise<void> {
+  const caller = 'migrateLeaseSchema()';
+  const { schema, ...source } = readOptions(caller, options, SCHEMA_TABLE);
+  const { pool, own } = openPool(sourceOf(caller, source));
   try {
     await migrate(pool, schema);
   } finally {
@@ -54,51 +60,55 @@ export async function migrateLeaseSchema(place: Place & { readonly schema?: stri
 }
 
 /**
- * The SQL that `migrateLeaseSchema` would run in an empty database, for those who keep their own migrations.
+ * The SQL that `migrateLeaseSchema` runs in an empty database, for your own migrations.
  */
-export function leaseSchemaSql(schema: string = defaultSchema): string {
-  const quoted = quoteSchema('leaseSchemaSql', schema);
+export function leaseSchemaSql(schema: string = DEFAULT_SCHEMA): string {
+  const quoted = quoteSchema(schema, 'leaseSchemaSql(): schema');
   return [`CREATE SCHEMA IF NOT EXISTS ${quoted};`, ...migrations.map((sql) => inSchema(sql, quoted))].join(
     '\n',
   );
 }
 
-/** Finds the schema as this package needs it, or makes it so. */
+/** Checks the version of the schema, and migrates it if that is allowed. */
 export async function ensureSchema(
-  statements: Statements,
+  statements: PostgresStatements,
   schema: string,
   mayMigrate: boolean,
-  call: Patience,
+  call: StatementDeadline,
 ): Promise<void> {
-  const found = await look(statements, schema, call);
+  const found = await findVersion(statements, schema, call);
   refuseNewer(found, schema);
-  if (found === version) return;
+  if (found === VERSION) return;
   if (!mayMigrate) {
     throw new PostgresSchemaError(
       'NOT_MIGRATED',
-      `The schema ${schema} is at version ${found} and must be at ${version}: run migrateLeaseSchema() or the SQL of ` +
-        'leaseSchemaSql() as a role that may, or leave out `migrate: false`.',
+      `The schema ${schema} is at version ${found} and must be at ${VERSION}: run migrateLeaseSchema() or the SQL of ` +
+        'leaseSchemaSql() as a role with the privilege, or leave out `migrate: false`.',
     );
   }
   await migrate(statements.pool, schema, MIGRATE_MS);
-  await look(statements, schema, call);
+  await findVersion(statements, schema, call);
 }
 
-/** The version that is there; 0 for none. Also finds out whether statements may be prepared. */
-async function look(statements: Statements, schema: string, call: Patience): Promise<number> {
+/** The version of the schema in the database; 0: there is none. Also finds out whether statements may be prepared. */
+async function findVersion(
+  statements: PostgresStatements,
+  schema: string,
+  call: StatementDeadline,
+): Promise<number> {
   try {
-    const sql = `SELECT version, pg_backend_pid() FROM ${schema}.schema_version`;
+    const sql = `SELECT version, pg_catalog.pg_backend_pid() FROM ${schema}.schema_version`;
     const { rows, processId } = await statements.run(sql, [], call);
-    // Only where every session is known to stay with its connection.
+    // Statements are prepared only where a session is known to stay with its connection.
     statements.prepare = Number(rows[0]?.[1]) === processId;
     return Number(rows[0]?.[0] ?? 0);
   } catch (error) {
-    if (hasCode(error, undefinedTable) || hasCode(error, undefinedSchema)) return 0;
-    throw hasCode(error, notAllowed) ? noPrivilege(schema, error) : error;
+    if (codeOf(error) === UNDEFINED_TABLE || codeOf(error) === UNDEFINED_SCHEMA) return 0;
+    throw codeOf(error) === INSUFFICIENT_PRIVILEGE ? noPrivilege(schema, error) : error;
   }
 }
 
-/** With a limit, a connection that has not done it by then is given up. */
+/** @param limitMs - after which the connection is closed */
 async function migrate(pool: pg.Pool, schema: string, limitMs?: number): Promise<void> {
   const client = await pool.connect();
   let failure: Error | undefined;
@@ -107,10 +117,10 @@ async function migrate(pool: pg.Pool, schema: string, limitMs?: number): Promise
   };
   client.on('error', broken);
   try {
-    await inTime(migrateOn(client, schema, limitMs), limitMs);
+    await answerWithin(migrateOn(client, schema, limitMs), limitMs ?? Number.POSITIVE_INFINITY);
   } catch (error) {
     failure = error instanceof Error ? error : new Error(String(error));
-    throw hasCode(error, notAllowed) ? noPrivilege(schema, error) : error;
+    throw codeOf(error) === INSUFFICIENT_PRIVILEGE ? noPrivilege(schema, error) : error;
   } finally {
     client.removeListener('error', broken);
     client.release(failure);
@@ -118,15 +128,22 @@ async function migrate(pool: pg.Pool, schema: string, limitMs?: number): Promise
 }
 
 async function migrateOn(client: pg.PoolClient, schema: string, limitMs: number | undefined): Promise<void> {
-  // Of this transaction: a pooler may lend the connection to others after it.
-  const settings = ['statement_timeout = 0', 'client_min_messages = warning'];
-  // So that neither this server process nor those that wait for it outlive the connection.
+  // LOCAL: the settings end with the transaction, after which a pooler may lend the connection to others.
+  const settings = [
+    'statement_timeout = 0',
+    'client_min_messages = warning',
+    'search_path = pg_catalog, pg_temp',
+  ];
+  // The server process ends when the client is gone, and so does its wait for the lock of another migration.
   if (limitMs !== undefined)
     settings.push(`idle_in_transaction_session_timeout = ${limitMs}`, `lock_timeout = ${limitMs}`);
   try {
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     await client.query(settings.map((setting) => `SET LOCAL ${setting}`).join(';'));
-    await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [migrationLock(schema)]);
+    await client.query(
+      'SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1::pg_catalog.text, 0::bigint))',
+      [migrationLock(schema)],
+    );
     await client.query(await upgrade(client, schema));
     await client.query('COMMIT');
   } catch (error) {
@@ -135,30 +152,19 @@ async function migrateOn(client: pg.PoolClient, schema: string, limitMs: number 
   }
 }
 
-async function inTime(work: Promise<void>, limitMs: number | undefined): Promise<void> {
-  if (limitMs === undefined) return await work;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new NoAnswerError()), limitMs);
-  });
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
-}
-
-/** What is missing, as SQL. */
+/** The SQL from the version that is there to the newest one. */
 async function upgrade(client: pg.PoolClient, schema: string): Promise<string> {
-  const name = schema.slice(1, -1);
-  const there = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name]);
-  const table = await client.query(
-    "SELECT 1 FROM pg_tables WHERE schemaname = $1 AND tablename = 'schema_version'",
-    [name],
+  // Null where there is none: other values depend on the parsers that the application has set on its pool.
+  const { rows } = await client.query<Record<'namespace' | 'version', unknown>>(
+    'SELECT pg_catalog.to_regnamespace($1::pg_catalog.text) AS namespace, pg_catalog.to_regclass($2::pg_catalog.text) AS version',
+    [schema, `${schema}.schema_version`],
   );
-  const found = table.rows.length === 0 ? 0 : await versionOf(client, schema);
+  const { namespace = null, version = null } = rows[0] ?? {};
+  const found = version === null ? 0 : await versionOf(client, schema);
   refuseNewer(found, schema);
   const missing = migrations.slice(found).map((sql) => inSchema(sql, schema));
-  // Asked for only where it is needed: "if not exists" needs the privilege all the same.
-  return (
-    [...(there.rows.length === 0 ? [`CREATE SCHEMA ${schema};`] : []), ...missing].join('\n') || 'SELECT 1'
-  );
+  // Not "IF NOT EXISTS": that needs the privilege to create a schema even when the schema exists.
+  return [...(namespace === null ? [`CREATE SCHEMA ${schema};`] : []), ...missing].join('\n') || 'SELECT 1';
 }
 
 async function versionOf(client: pg.PoolClient, schema: string): Promise<number> {
@@ -167,18 +173,18 @@ async function versionOf(client: pg.PoolClient, schema: string): Promise<number>
 }
 
 function refuseNewer(found: number, schema: string): void {
-  if (found <= version) return;
+  if (found <= VERSION) return;
   throw new PostgresSchemaError(
     'NEWER_SCHEMA',
     `The schema ${schema} is at version ${found}, made by a newer @locks/postgres; this one knows versions up to ` +
-      `${version}. Upgrade this process, or give it another \`schema\`.`,
+      `${VERSION}. Upgrade this process, or give it another \`schema\`.`,
   );
 }
 
 function noPrivilege(schema: string, cause: unknown): PostgresSchemaError {
   return new PostgresSchemaError(
     'NO_PRIVILEGE',
-    `The role may not use or create the schema ${schema}. Have its owner run migrateLeaseSchema() and grant: USAGE on the ` +
+    `The role lacks the privilege to use or create the schema ${schema}. Have its owner run migrateLeaseSchema() and grant: USAGE on the ` +
       'schema; SELECT, INSERT, UPDATE, DELETE on all its tables; USAGE on all its sequences.',
     cause,
   );
@@ -186,8 +192,4 @@ function noPrivilege(schema: string, cause: unknown): PostgresSchemaError {
 
 function inSchema(sql: string, schema: string): string {
   return sql.replaceAll('@schema@', schema);
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && (error as { code?: unknown }).code === code;
 }

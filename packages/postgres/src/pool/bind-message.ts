@@ -1,12 +1,12 @@
-/** What a prepared statement takes: bytes as they are, anything else as the server reads it in SQL. */
+/** A parameter of a prepared statement. Bytes are sent as they are, anything else as the text that SQL has for it. */
 export type Value = string | number | bigint | Uint8Array | null | undefined;
 
-/** Execute the unnamed portal without a limit of rows, then Sync. */
-const REST = Buffer.from([0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0x53, 0, 0, 0, 4]);
+/** The messages Execute (of the unnamed portal, without a limit of rows) and Sync. */
+const EXECUTE_AND_SYNC = Buffer.from([0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0x53, 0, 0, 0, 4]);
 
 /**
- * The messages Bind, Execute and Sync of PostgreSQL's protocol 3 for a prepared statement, in one piece: one write of one
- * buffer costs the client much less than three. The columns of the result come as texts.
+ * The messages Bind, Execute and Sync of PostgreSQL's protocol 3 for a prepared statement, in one buffer: writing one
+ * buffer costs the client much less than writing three. The server sends the columns of the result as texts.
  */
 export function bindMessage(statement: string, values: readonly Value[]): Buffer {
   const texts = values.map((value) => (value === null || value === undefined ? null : bytesOrText(value)));
@@ -14,7 +14,7 @@ export function bindMessage(statement: string, values: readonly Value[]): Buffer
   let size = 1 + 4 + 1 + nameBytes + 1 + 2 + 2 + 2 + 6 * texts.length;
   const sizes = texts.map((value) => (value === null ? 0 : Buffer.byteLength(value)));
   for (const bytes of sizes) size += bytes;
-  const message = Buffer.allocUnsafe(size + REST.length);
+  const message = Buffer.allocUnsafe(size + EXECUTE_AND_SYNC.length);
   message[0] = 0x42;
   let at = message.writeInt32BE(size - 1, 1);
   message[at++] = 0;
@@ -31,7 +31,7 @@ export function bindMessage(statement: string, values: readonly Value[]): Buffer
     at += sizes[index] as number;
   });
   at = message.writeInt16BE(0, at);
-  message.set(REST, at);
+  message.set(EXECUTE_AND_SYNC, at);
   return message;
 }
 

@@ -1,36 +1,36 @@
 import type pg from 'pg';
 import { bindMessage, type Value } from './bind-message.ts';
+import type { TextRow } from './text-query.ts';
 
-type Texts = readonly (string | null)[];
-type Done = (error: Error | null, answered?: NamedStatement) => void;
+type Callback = (error: Error | null, answered?: NamedStatement) => void;
 
-/** What pg keeps of a connection's prepared statements. */
+/** Where pg remembers which statements are prepared on a connection. */
 interface Prepared {
   readonly parsedStatements: Record<string, string>;
   readonly submittedNamedStatements?: Record<string, string>;
 }
 
 /**
- * A prepared statement whose few columns are read as texts: pg's own `Query` without the copy of its options, the
- * description of columns and the typed result, which together cost as much as the rest of an uncontended lock.
+ * A prepared statement whose columns are read as texts. pg's own `Query` copies its options, asks for a description of the
+ * columns and builds a typed result; together these cost as much as the rest of an uncontended lock.
  */
 export class NamedStatement implements pg.Submittable {
-  /** The client marks the name as prepared by these two. */
+  /** pg reads `name` and `text` to remember that the statement is prepared. */
   readonly name: string;
   readonly text: string;
-  readonly callback: Done;
-  readonly rows: Texts[] = [];
+  readonly callback: Callback;
+  readonly rows: TextRow[] = [];
   readonly #values: readonly Value[];
   #tag = '';
 
-  constructor(name: string, text: string, values: readonly Value[], callback: Done) {
+  constructor(name: string, text: string, values: readonly Value[], callback: Callback) {
     this.name = name;
     this.text = text;
     this.callback = callback;
     this.#values = values;
   }
 
-  /** How many rows it gave or changed. */
+  /** How many rows the statement returned or changed. */
   get count(): number {
     return Number(this.#tag.slice(this.#tag.lastIndexOf(' ') + 1));
   }
@@ -49,7 +49,7 @@ export class NamedStatement implements pg.Submittable {
     stream.uncork();
   }
 
-  handleDataRow({ fields }: { readonly fields: Texts }): void {
+  handleDataRow({ fields }: { readonly fields: TextRow }): void {
     this.rows.push(fields);
   }
 
@@ -66,14 +66,14 @@ export class NamedStatement implements pg.Submittable {
   }
 
   handleRowDescription(): void {
-    // Not asked for.
+    // The server sends none: the statement is never described.
   }
 
   handleEmptyQuery(): void {
-    // There is no such statement here.
+    // The server answers so to an empty text, and no statement here is empty.
   }
 
   handlePortalSuspended(): void {
-    // All rows are fetched at once.
+    // The server suspends a portal only under a limit of rows, and none is set.
   }
 }

@@ -1,23 +1,25 @@
-import { isStrangeStatement, NoAnswerError, NoConnectionError } from './statements.ts';
+import { NoAnswerError } from '@locks/core/backend';
+import { NoConnectionError } from './postgres-statements.ts';
+import { codeOf, isStrangeStatement } from './server-error.ts';
 
 /**
- * Refusals that pass: a server that starts, stops, fails over or is full; a statement that was cancelled; transactions
- * that met. Classes 08 (connection), 53 (resources) and 57P (operator).
+ * SQL states of temporary refusals: a server that starts, stops, fails over or is full; a cancelled statement; conflicting
+ * transactions. Classes 08 (connection), 53 (resources) and 57P (operator).
  */
-const passingState = /^(?:08|53|57P|57014$|57000$|40001$|40P01$|55P03$|25006$)/;
-const passingCode =
+const TEMPORARY_STATE = /^(?:08|53|57P|57014$|57000$|40001$|40P01$|55P03$|25006$)/;
+const TEMPORARY_CODE =
   /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND)$/;
-const passingMessage =
+const TEMPORARY_MESSAGE =
   /^(?:Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
 
-/** Whether the same statement may succeed if repeated. What is not known is not repeated. */
+/** Whether the same statement may succeed when it is repeated. An unknown error is not retryable. */
 export function isRetryablePostgresError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof NoConnectionError || error instanceof NoAnswerError) return true;
   if (isStrangeStatement(error)) return true;
-  const { code } = error as { code?: unknown };
-  if (typeof code === 'string' && (passingState.test(code) || passingCode.test(code))) return true;
-  // Several addresses were tried and each failed.
+  const code = codeOf(error);
+  if (TEMPORARY_STATE.test(code) || TEMPORARY_CODE.test(code)) return true;
+  // Node.js throws an aggregate when it tried several addresses and each of them failed.
   if (error instanceof AggregateError) return error.errors.some(isRetryablePostgresError);
-  return passingMessage.test(error.message);
+  return TEMPORARY_MESSAGE.test(error.message);
 }

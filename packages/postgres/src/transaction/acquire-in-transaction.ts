@@ -1,14 +1,23 @@
 import { LockError } from '@locks/core';
+import {
+  invalidArgument,
+  matching,
+  oneOf,
+  optional,
+  type OptionTable,
+  readOptions,
+} from '@locks/core/backend';
 import type pg from 'pg';
 import { advisoryKey } from '../advisory/advisory-key.ts';
-import { checkLockName, invalid, show } from './lock-name.ts';
+import { codeOf } from '../pool/server-error.ts';
+import { checkLockName } from './lock-name.ts';
 
 /** The client that runs your transaction: a `Client` or a `PoolClient` of the package pg. */
 export type TransactionClient = Pick<pg.ClientBase, 'query'>;
 
 export interface TransactionLockOptions {
   /**
-   * `exclusive`: alone; `shared`: together with other `shared` ones of the same name.
+   * `exclusive`: alone; `shared`: together with other `shared` locks of the same name.
    *
    * @defaultValue `'exclusive'`
    */
@@ -24,16 +33,30 @@ export interface TransactionWaitOptions extends TransactionLockOptions {
   readonly waitMs?: number;
 }
 
+const LOCK_TABLE = {
+  mode: optional(oneOf('exclusive', 'shared'), 'exclusive'),
+} satisfies OptionTable<TransactionLockOptions>;
+
+const WAIT_TABLE = {
+  ...LOCK_TABLE,
+  waitMs: optional(
+    matching('a number of milliseconds above 0 (tryAcquireInTransaction() does not wait)', isWait),
+    10_000,
+  ),
+} satisfies OptionTable<TransactionWaitOptions>;
+
 const SAVEPOINT = 'locks_acquire';
 /** The longest `lock_timeout`. */
-const LONGEST_MS = 2 ** 31 - 1;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
+// setup: import { acquireInTransaction } from '@locks/postgres'; import type { PoolClient } from 'pg';
+// setup: declare const client: PoolClient;
 /**
  * Takes an advisory lock that ends with your transaction: with its `COMMIT`, its `ROLLBACK`, or its connection. It
  * excludes, and is excluded by, the leases of `postgresAdvisoryBackend` of the same name in the same database.
  *
  * A failure leaves your transaction as it was, ready for more statements: the wait runs inside a savepoint, and
- * `lock_timeout` is put back.
+ * `lock_timeout` gets its earlier value back.
  *
  * @example
  * ```ts
@@ -49,22 +72,22 @@ const LONGEST_MS = 2 ** 31 - 1;
 export async function acquireInTransaction(
   client: TransactionClient,
   name: string,
-  options: TransactionWaitOptions = {},
+  options?: TransactionWaitOptions,
 ): Promise<void> {
-  const { key, suffix } = checked(name, options);
-  const waitMs = checkWait(options.waitMs ?? 10_000);
-  // For lock_timeout 0 means for ever.
+  const { waitMs, mode } = readOptions('acquireInTransaction()', options, WAIT_TABLE);
+  const { key, suffix } = lockOf(name, mode);
+  // A lock_timeout of 0 means no limit.
   const limit =
-    waitMs === Number.POSITIVE_INFINITY ? 0 : Math.max(1, Math.min(Math.ceil(waitMs), LONGEST_MS));
+    waitMs === Number.POSITIVE_INFINITY ? 0 : Math.max(1, Math.min(Math.ceil(waitMs), MAX_TIMEOUT_MS));
   const previous = await inSavepoint(client, name, waitMs, [
-    `SELECT current_setting('lock_timeout') AS previous`,
+    `SELECT pg_catalog.current_setting('lock_timeout') AS previous`,
     `SET LOCAL lock_timeout = ${limit}`,
-    `SELECT pg_advisory_xact_lock${suffix}(${key})`,
+    `SELECT pg_catalog.pg_advisory_xact_lock${suffix}('${key}'::bigint)`,
   ]);
-  // What was set inside the savepoint outlives it. To its own value, for the rest of the transaction.
+  // A setting made inside a savepoint outlives the savepoint, so the earlier value is set for the rest of the transaction.
   await client
     .query(
-      `SELECT set_config('lock_timeout', '${String(previous[0]?.['previous'])}', true); RELEASE SAVEPOINT ${SAVEPOINT}`,
+      `SELECT pg_catalog.set_config('lock_timeout', '${String(previous[0]?.['previous'])}', true); RELEASE SAVEPOINT ${SAVEPOINT}`,
     )
     .catch((error: unknown) => {
       throw failure(name, error);
@@ -72,7 +95,7 @@ export async function acquireInTransaction(
 }
 
 /**
- * Like {@link acquireInTransaction}, without waiting.
+ * Takes the same lock as {@link acquireInTransaction}, without waiting.
  *
  * @returns whether the transaction has the lock now
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad name or option, or outside of a transaction; `LOCK_BACKEND`
@@ -80,11 +103,13 @@ export async function acquireInTransaction(
 export async function tryAcquireInTransaction(
   client: TransactionClient,
   name: string,
-  options: TransactionLockOptions = {},
+  options?: TransactionLockOptions,
 ): Promise<boolean> {
-  const { key, suffix } = checked(name, options);
+  const elsewhere = { waitMs: 'acquireInTransaction()' };
+  const { mode } = readOptions('tryAcquireInTransaction()', options, LOCK_TABLE, elsewhere);
+  const { key, suffix } = lockOf(name, mode);
   const rows = await inSavepoint(client, name, 0, [
-    `SELECT pg_try_advisory_xact_lock${suffix}(${key}) AS taken`,
+    `SELECT pg_catalog.pg_try_advisory_xact_lock${suffix}('${key}'::bigint) AS taken`,
     `RELEASE SAVEPOINT ${SAVEPOINT}`,
   ]);
   return rows[0]?.['taken'] === true || rows[0]?.['taken'] === 't';
@@ -92,7 +117,7 @@ export async function tryAcquireInTransaction(
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** Runs statements behind a savepoint in one round trip; gives the rows of the first that has any. */
+/** Runs statements behind a savepoint in one round trip. Resolves to the rows of the first statement that has any. */
 async function inSavepoint(
   client: TransactionClient,
   name: string,
@@ -101,17 +126,18 @@ async function inSavepoint(
 ): Promise<Rows> {
   try {
     const results: unknown = await client.query([`SAVEPOINT ${SAVEPOINT}`, ...statements].join('; '));
-    // Several statements give several results.
+    // A message of several statements gives an array of results.
     return (results as { rows: Rows }[]).find(({ rows }) => rows.length > 0)?.rows ?? [];
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    // Of SAVEPOINT: nothing else has run, and a lock taken now would end with its own statement.
+    const code = codeOf(error);
+    // SAVEPOINT failed outside of a transaction: nothing else has run, and a lock would end with its own statement.
     if (code === '25P01') {
-      throw invalid(
-        `the lock ${show(name)} would end at once: there is no transaction. Send BEGIN on this client first (not on a pool)`,
+      throw invalidArgument(
+        `@locks/postgres: the lock ${JSON.stringify(name)} would end at once, because there is no transaction. Send BEGIN on ` +
+          'this client first (not on a pool).',
       );
     }
-    // A lock that was granted in the last moment goes with the savepoint.
+    // Rolling back the savepoint also releases a lock that was granted in the last moment.
     if (code !== '25P02') {
       await client
         .query(`ROLLBACK TO SAVEPOINT ${SAVEPOINT}; RELEASE SAVEPOINT ${SAVEPOINT}`)
@@ -120,7 +146,7 @@ async function inSavepoint(
     if (code === '55P03') {
       throw new LockError(
         'LOCK_TIMEOUT',
-        `Gave up on ${show(name)} after ${Math.round(waitMs)} ms: it is still held. The transaction goes on without it.`,
+        `Gave up on ${JSON.stringify(name)} after ${Math.round(waitMs)} ms: it is still held. The transaction goes on without it.`,
         { resource: name, backend: 'postgres', cause: error },
       );
     }
@@ -129,26 +155,22 @@ async function inSavepoint(
 }
 
 function failure(name: string, error: unknown): LockError {
-  const said = error instanceof Error ? error.message : String(error);
-  return new LockError('LOCK_BACKEND', `Could not lock ${show(name)} in the transaction: ${said}`, {
-    resource: name,
-    backend: 'postgres',
-    cause: error,
-  });
-}
-
-function checked(name: string, options: TransactionLockOptions): { key: bigint; suffix: string } {
-  const key = advisoryKey(checkLockName(name));
-  const { mode = 'exclusive' } = options;
-  if (mode !== 'exclusive' && mode !== 'shared')
-    throw invalid(`mode must be 'exclusive' or 'shared', not ${show(mode)}`);
-  return { key, suffix: mode === 'shared' ? '_shared' : '' };
-}
-
-function checkWait(waitMs: unknown): number {
-  if (typeof waitMs === 'number' && waitMs > 0) return waitMs;
-  throw invalid(
-    `waitMs must be a number of milliseconds above 0, or Infinity, not ${show(waitMs)}. ` +
-      'To ask without waiting there is tryAcquireInTransaction',
+  const reason = error instanceof Error ? error.message : String(error);
+  return new LockError(
+    'LOCK_BACKEND',
+    `Could not lock ${JSON.stringify(name)} in the transaction: ${reason}`,
+    {
+      resource: name,
+      backend: 'postgres',
+      cause: error,
+    },
   );
+}
+
+function lockOf(name: string, mode: 'exclusive' | 'shared'): { key: bigint; suffix: string } {
+  return { key: advisoryKey(checkLockName(name)), suffix: mode === 'shared' ? '_shared' : '' };
+}
+
+function isWait(value: unknown): value is number {
+  return typeof value === 'number' && value > 0;
 }

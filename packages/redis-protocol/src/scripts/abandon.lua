@@ -1,27 +1,27 @@
--- Afterwards the id neither holds nor waits. Idempotent.
+-- Makes an acquisition id neither hold nor wait, and serves the next waiters. Idempotent.
 -- KEYS  1 lock · 2 token of the slot · 3 queue
 -- ARGV  1 acquisition id · 2 notify of the caller · 3… the waiter's member of the queue, in all forms it may have
--- Reply 0 did not hold, and nobody is served · 1 released · {id, token, …} these waiters of the calling process hold
---       the lock now
+-- Reply 0 the id did not hold, and nobody was served · 1 released · {id, token, …} the waiters of the calling process
+--       that hold the lock now
 local queued = redis.call('ZREM', KEYS[3], unpack(ARGV, 3))
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then return held end
 local released = held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|'
 local by_shares = held and string.find(held, '^%*%d+|%d+|[+-]|%d+|%d+$')
 if released then redis.call('DEL', KEYS[1]) end
--- A waiter may have held back those behind it.
+-- The abandoned waiter may have held back the waiters behind it.
 if released or by_shares or (queued > 0 and not held) then
   @include clock
   @include token
   @include shares
-  @include hand-over
+  @include hand-off
   local m
   if by_shares then
     local holders = string.sub(KEYS[3], 1, -2) .. 'h'
     released = redis.call('HEXISTS', holders, ARGV[1]) == 1
     held, m = shares(KEYS[1], holders, held, ARGV[1], true)
   end
-  return hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or (released and 1 or 0)
+  return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or (released and 1 or 0)
 end
 if queued > 0 and redis.call('ZCOUNT', KEYS[3], '0', '+inf') == 0 then
   redis.call('DEL', KEYS[3])

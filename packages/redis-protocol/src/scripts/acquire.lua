@@ -4,29 +4,30 @@
 --       5, 6 only for other modes, or to steal: limit, 0 for a lock; weight, empty for exclusive, 0 for a reader
 --       7 only to steal: anything
 -- Reply token (a string)          granted, for the whole ttl
---       {token, ms left}          this id holds it
---       0                         contended, nothing was left
+--       {token, ms left}          this id holds the lock
+--       0                         contended; the attempt left nothing behind
 --       {0, limit}                conflict with permits of this limit, with readers (0), with an exclusive hold (-1)
---       {-place, last}            waiting; both are numbers of the token counter: a grant to come has a token above `last`
---       … id, token, …            behind each of these lists: other waiters of this very process that were handed it
+--       {-position, last}         waiting; both are numbers of the token counter: a later grant has a token above `last`
+--       … id, token, …            at the end of each of these lists: other waiters of the calling process that the lock
+--                                 was handed to
 local call = redis.call
 local time = call('TIME')
 local micros = time[2]
 while #micros < 6 do micros = '0' .. micros end
 local token = time[1] .. micros
 if not ARGV[5] then
-  -- Fast path: taken, and the token key shows a smaller plain number, so that no queue can exist in this slot.
+  -- Fast path: the lock was free, and the token key shows a smaller plain number, so no queue can exist in this slot.
   local taken = call('SET', KEYS[1], ARGV[1] .. '|-|' .. token .. '|' .. ARGV[3], 'NX', 'PX', ARGV[2])
   if taken then
     local before = redis.pcall('GETSET', KEYS[2], token)
     if not before or (#before == #token and before < token) then return token end
-    -- Nothing that happens inside a script is seen before its end: put both back and look closer.
+    -- Other clients see nothing of a script before its end: put both keys back and take the slow path.
     if type(before) == 'string' then call('SET', KEYS[2], before) end
     call('DEL', KEYS[1])
   end
 elseif not ARGV[7] then
-  -- The same for one more share where nobody waits, none has ended and there is room.
-  -- Numbers and texts are dear to turn into each other: each is kept as what it is needed as.
+  -- Fast path of a share: nobody waits, no share has ended, and one more fits.
+  -- Converting between numbers and strings is slow in Lua: each value keeps the type that it is used as.
   local ttl, weight = ARGV[2], ARGV[6]
   local reader = weight == '0'
   local held = call('GET', KEYS[1])
@@ -37,8 +38,8 @@ elseif not ARGV[7] then
     limit, used, first, last = string.match(held, '^%*(%d+)|(%d+)|%-|(%d+)|(%d+)$')
     first, last = tonumber(first), tonumber(last)
   end
-  local room = limit == ARGV[5] and (reader or weight ~= '' and used + weight <= limit + 0)
-  if room and (not held or first > ends - ttl) then
+  local fits = limit == ARGV[5] and (reader or weight ~= '' and used + weight <= limit + 0)
+  if fits and (not held or first > ends - ttl) then
     local before = redis.pcall('GETSET', KEYS[2], token)
     if not before or (#before == #token and before < token) then
       if not held and call('HLEN', KEYS[4]) > 0 then call('DEL', KEYS[4]) end
@@ -66,7 +67,7 @@ end
 local now = time[1] * 1000000 + time[2]
 @include token
 @include shares
-@include hand-over
+@include hand-off
 @include enqueue
 @include attempt
 local weight = ARGV[6] or ''
@@ -83,23 +84,23 @@ local function reply(served, first, second)
   return list
 end
 if ARGV[7] then
-  local holds, left = look(r)
+  local holds, left = read_state(r)
   if holds then return { holds, left } end
   clear(r.holders)
   call('DEL', r.lock)
   r.mark = nil
   token = take(r, ARGV[2])
-  local beside = r.queued and weight ~= '' and hand_over(r.lock, r.token, r.queue, notify or '', r.mark)
+  local beside = r.queued and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark)
   return beside and reply(beside, tonumber(token), ARGV[2] + 0) or token
 end
-local served, holds, left = look_and_serve(r, notify or '')
+local served, holds, left = serve_and_read(r, notify or '')
 if holds then return reply(served, holds, left) end
-local member, place
+local member, position
 if notify then
   member = r.id .. '|' .. math.min(ARGV[2], claim_ms) .. (weight == '' and '' or ':' .. weight) .. '|' .. notify .. '|' .. r.label
-  place = call('ZSCORE', r.queue, member)
+  position = call('ZSCORE', r.queue, member)
 end
-if not place then
+if not position then
   local with = r.mark and r.mark.limit
   if not with and r.held and string.find(r.held, '^[%w_-]+|[+-]|%d+|') then with = -1 end
   if not with and r.queued then with = -(call('ZSCORE', r.queue, '#') or 1) end
@@ -111,14 +112,14 @@ if not place then
 end
 if not notify then return 0 end
 local last = r.last
-if place then
-  place = tonumber(place)
+if position then
+  position = tonumber(position)
 else
   last = math.max(last + 1, now)
-  place = last
-  call('ZADD', r.queue, string.format('%.0f', place), member)
+  position = last
+  call('ZADD', r.queue, string.format('%.0f', position), member)
   if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.mark and r.mark.limit or r.asked), '#') end
 end
 keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon)
 if r.held then mark(r.lock, r.held) end
-return reply(served, -place, last)
+return reply(served, -position, last)

@@ -1,21 +1,22 @@
--- Once a second for the waiters of one process: keeps them in the queue and alive, takes out shares that have ended,
--- moves on a queue whose lock is free (expired, deleted, released by a stranger) or has room, and tells the grants of
--- which no message came.
+-- The heartbeat of the waiters of one process, sent once a second: keeps them in the queue and alive, removes shares
+-- that have ended, serves a queue whose lock is free (expired, deleted, released by a stranger) or has capacity left, and
+-- reports grants whose message was lost.
 -- KEYS  for each resource: lock, token of the slot, queue
--- ARGV  1 `<aliveMs>|<former>|<notify>` · then for each resource: n, and n times: member, place; for permits: place:limit
---       former: the first character of the notify under which these waiters stand in the queue so far, or nothing
+-- ARGV  1 `<aliveMs>|<former>|<notify>` · then for each resource: n, and n times: member, position; for permits: position:limit
+--       former: the first character of the notify that these waiters have in the queue so far, or nothing
 -- Reply for each resource: a string: the error of its keys
---       last                             all wait; a grant to come has a token above this number
---       {last, id, token, ms left, …}    these waiters of the caller hold it, the others wait
+--       last                             all wait; a later grant has a token above this number
+--       {last, id, token, ms left, …}    these waiters of the caller hold the lock, the others wait
 @include clock
 @include token
 @include shares
-@include hand-over
+@include hand-off
 @include enqueue
 local alive_ms, former, notify = string.match(ARGV[1], '^(%d+)|(.?)|(.*)$')
 local mode, channel = string.sub(notify, 1, 1), string.sub(notify, 2)
--- It counts on being told, and nobody listens there: its connection is dead without knowing it. It would be passed over
--- at every hand-over; so until it listens again it waits silently, served by its checks.
+-- The calling process expects messages on its channel, but nobody listens there: its connection is dead, and it does not
+-- know yet. Every hand-off would pass its waiters over, so until it listens again they wait silently and are served by
+-- its checks.
 local deaf = mode == '=' and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
 if deaf then notify = '!' .. channel end
 if mode == '=' then former = deaf and '=' or '!' end
@@ -25,25 +26,25 @@ local function check(lock, token, queue, from, to)
   local holder = held and string.match(held, '^([%w_-]+)|[+-]|%d+|')
   local last, horizon = read_token(token)
   local reply = { last }
-  local function tell(id, minted, left)
+  local function report(id, minted, left)
     for _, value in ipairs({ id, tonumber(minted), left }) do reply[#reply + 1] = value end
   end
   local waiting, times, asked = {}, {}, nil
   for i = from, to, 2 do
     local member = ARGV[i]
     local id, px = string.match(member, '^([^|]*)|(%d+)')
-    local place, of = string.match(ARGV[i + 1], '^(%d+):?(%d*)$')
+    local position, of = string.match(ARGV[i + 1], '^(%d+):?(%d*)$')
     if deaf then member = string.gsub(member, '^([^|]*|[^|]*|).', '%1!') end
     if former ~= '' then redis.call('ZREM', queue, (string.gsub(member, '^([^|]*|[^|]*|).', '%1' .. former))) end
     local ends, minted
     if m then ends, minted = find_share(holders, id) end
     if ends then
-      tell(id, minted, ends - now_ms)
+      report(id, minted, ends - now_ms)
     elseif holder == id then
-      tell(id, string.match(held, '^[^|]*|[+-]|(%d+)|'), redis.call('PTTL', lock))
+      report(id, string.match(held, '^[^|]*|[+-]|(%d+)|'), redis.call('PTTL', lock))
     else
-      -- With its old place: a queue that was lost (restart, failover, a waiter passed over) forms again in order.
-      waiting[#waiting + 1] = place
+      -- At its old position: a queue that was lost (restart, failover, a waiter passed over) forms again in order.
+      waiting[#waiting + 1] = position
       waiting[#waiting + 1] = member
       times[id] = px + 0
       if of ~= '' then asked = of end
@@ -51,14 +52,14 @@ local function check(lock, token, queue, from, to)
   end
   if waiting[1] then
     redis.call('ZADD', queue, 'NX', unpack(waiting))
-    -- The limit in the queue may be another by now: see `resize`.
+    -- NX: `resize` may have changed the limit in the queue.
     if asked then redis.call('ZADD', queue, 'NX', -(m and m.limit or asked), '#') end
     keep_alive(token, queue, notify, tonumber(alive_ms), last, horizon)
     if held and not m then
       mark(lock, held)
     else
-      local handed = hand_over(lock, token, queue, notify, m, true) or {}
-      for i = 1, #handed, 2 do tell(handed[i], handed[i + 1], times[handed[i]] or 0) end
+      local handed = hand_off(lock, token, queue, notify, m, true) or {}
+      for i = 1, #handed, 2 do report(handed[i], handed[i + 1], times[handed[i]] or 0) end
     end
   end
   return reply[2] and reply or last

@@ -1,7 +1,7 @@
--- Takes up hand-overs: gives locks that were handed over for the claim time their whole ttl. Touches lock keys alone.
+-- Claims hand-offs: extends locks that were handed off for the claim time to their whole ttl. Touches lock keys only.
 -- KEYS  n locks
 -- ARGV  for each lock: acquisition id, ttl ms
--- Reply for each lock: the fencing token · 0 not held by this id · a string: the error of this key
+-- Reply for each lock: the fencing token · 0 this id does not hold it · a string: the error of this key
 local replies = {}
 for i, lock in ipairs(KEYS) do
   local held = redis.pcall('GET', lock)

@@ -1,12 +1,12 @@
--- Turns an exclusive hold into a share of a reader, with the same end and token, and serves the readers that wait
--- first. Idempotent.
+-- Turns an exclusive hold into a share of a reader with the same end and token, and serves the readers at the head of
+-- the queue. Idempotent.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders
 -- ARGV  1 acquisition id · 2 notify of the caller
--- Reply 0 absent · 2 another's · {ms left, id, token, …}: shared, and these waiters of the caller hold it too
+-- Reply 0 nobody holds · 2 another id holds · {ms left, id, token, …}: shared; these waiters of the caller hold it too
 @include clock
 @include token
 @include shares
-@include hand-over
+@include hand-off
 local held = redis.call('GET', KEYS[1])
 if not held then return 0 end
 local id, flag, token, label = string.match(held, '^([^|]*)|([+-])|(%d+)|(.*)$')
@@ -16,12 +16,12 @@ if id ~= ARGV[1] then
 end
 clear(KEYS[4])
 local left = math.max(1, redis.call('PTTL', KEYS[1]))
--- A write that changes nothing, and lets the writes after it pass when memory is full.
+-- This write changes nothing; after it, Redis lets the other writes pass though its memory is full.
 redis.call('PEXPIRE', KEYS[1], left)
 local m = { limit = 0, used = 0 }
 add_share(KEYS[4], m, id, left, token, 0, label)
-settle(KEYS[1], KEYS[4], m, flag)
--- Not by `unpack`: it fails beyond some thousand values.
-local reply = flag == '+' and hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}
+write_mark(KEYS[1], KEYS[4], m, flag)
+-- `unpack` would fail beyond some thousand values.
+local reply = flag == '+' and hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}
 table.insert(reply, 1, left)
 return reply

@@ -1,14 +1,14 @@
 -- Ends holds, ours or a stranger's, and serves the next waiters.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders
 -- ARGV  1 notify of the caller · 2 only if this one holds it: an acquisition id, or the whole value of a stranger's key
--- Reply 0 nothing ended · {value, pttl, server ms, {ids and shares, if it was held by such}, id,
---       token, …} ended, and these waiters of the caller hold it now
+-- Reply 0 nothing ended · {value, pttl, server ms, {id, share, …}, id, token, …}: the holds that ended, with the shares
+--       among them, then the waiters of the caller that hold the lock now
 local held = redis.call('GET', KEYS[1])
 if not held then return 0 end
 @include clock
 @include token
 @include shares
-@include hand-over
+@include hand-off
 local left = redis.call('PTTL', KEYS[1])
 local ended = {}
 local m
@@ -32,5 +32,5 @@ else
   redis.call('DEL', KEYS[1])
 end
 local reply = { held, left, now_ms, ended }
-for i, value in ipairs(hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[1], m) or {}) do reply[4 + i] = value end
+for i, value in ipairs(hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[1], m) or {}) do reply[4 + i] = value end
 return reply

@@ -1,12 +1,14 @@
--- What is held and who waits; writes nothing.
+-- Reads who holds and who waits. Writes nothing.
 -- KEYS  1 lock · 2 queue · 3 holders
--- Reply {value or false, pttl, server ms, {ids and shares}, minus the limit of waiting
---       permits or false, member, place, …}: the live waiters, in order
+-- ARGV  [1 any text: leave the waiters out]
+-- Reply {value or false, pttl, server ms, {id, share, …}, minus the limit of waiting permits or false, member, position, …};
+--       members and positions are those of live waiters, in order
 @include clock
 local now_ms = math.floor(now / 1000)
 local held = redis.call('GET', KEYS[1])
 local shares = held and string.byte(held) == 42 and redis.call('HGETALL', KEYS[3]) or {}
 local reply = { held, redis.call('PTTL', KEYS[1]), now_ms, shares, redis.call('ZSCORE', KEYS[2], '#') }
+if ARGV[1] then return reply end
 local alive = {}
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('-%.0f', now / 1000))) do
   alive[member] = true

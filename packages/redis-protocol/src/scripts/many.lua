@@ -1,17 +1,17 @@
--- Takes all of several locks in one step, or none. Idempotent by id; not for clusters, where they live in many slots.
+-- Takes all of several locks in one step, or none. Idempotent by id. Not for clusters, where the locks are in many slots.
 -- KEYS  for each: lock, token of the slot, queue, holders
 -- ARGV  for each: acquisition id, ttl ms, label, limit, weight, the last two as `acquire` takes them
--- Reply 0 contended, nothing was left · for each: token, ms left
+-- Reply 0 contended; the attempt left nothing behind · for each: token, ms left
 @include clock
 @include token
 @include shares
-@include hand-over
+@include hand-off
 @include attempt
 local all = {}
 for i = 1, #KEYS, 4 do
   local id, ttl, label, limit, weight = unpack(ARGV, #all * 5 + 1, #all * 5 + 5)
   local r = { lock = KEYS[i], token = KEYS[i + 1], queue = KEYS[i + 2], id = id, label = label, asked = limit + 0, weight = weight, ttl = ttl }
-  local _, holds, left = look_and_serve(r, '')
+  local _, holds, left = serve_and_read(r, '')
   if holds then
     r.reply = { holds, left }
   elseif not free_for(r) then

@@ -1,6 +1,6 @@
--- The part of a release that the lock key alone shows: for a slot that is being migrated, where scripts on several keys
--- fail. Ends an exclusive hold. Of shares, says that some may have ended: the next script that looks finds out which.
--- Waiters are served by their next check.
+-- The part of a release that needs the lock key alone, for a slot that is being migrated, where scripts on several keys
+-- fail. Ends an exclusive hold. In a mark, notes that shares may have ended: the next script that reads it counts them
+-- again. Waiters are served by their next check.
 -- KEYS  1 lock
 -- ARGV  1 acquisition id
 -- Reply 0 not held · 1 released

@@ -1,7 +1,7 @@
--- Gives the lock back if this very acquisition holds it, straight to the next waiters if there are some.
+-- Releases the lock if this very acquisition holds it, and hands it off to the next waiters in the same step.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders, if it may be a share
 -- ARGV  1 acquisition id · 2 notify of the caller · 3 its weight, if it may be a share
--- Reply 0 not held · 1 released · {id, token, …} released, and these waiters of the calling process hold it now
+-- Reply 0 not held · 1 released · {id, token, …} released; these waiters of the calling process hold the lock now
 local call = redis.call
 local held = call('GET', KEYS[1])
 if not held then return 0 end
@@ -10,7 +10,7 @@ if share and string.byte(held) == 42 then
   local limit, first = string.match(held, '^%*(%d+)|%d+|%-|(%d+)|')
   local time = limit and call('TIME')
   if limit and first + 0 > time[1] * 1000 + math.floor(time[2] / 1000) then
-    -- Nobody waits, and none has ended.
+    -- Nobody waits, and no share has ended.
     if call('HDEL', KEYS[4], ARGV[1]) == 0 then return 0 end
     if call('HLEN', KEYS[4]) == 0 then
       call('DEL', KEYS[1])
@@ -26,17 +26,17 @@ else
   local found = string.sub(held, 1, #alone)
   if found == alone then return call('DEL', KEYS[1]) end
   if found ~= ARGV[1] .. '|+' then return 0 end
-  -- First write DEL: it passes when memory is full, and lets the writes after it pass.
+  -- DEL is the first write: Redis allows it when memory is full, and then the writes after it.
   call('DEL', KEYS[1])
 end
 @include clock
 @include token
 @include shares
-@include hand-over
+@include hand-off
 local m
 if share then
   local ends = parse_mark(held) and find_share(KEYS[4], ARGV[1])
   if not ends or ends <= now_ms then return 0 end
   held, m = shares(KEYS[1], KEYS[4], held, ARGV[1], true)
 end
-return hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or 1
+return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or 1

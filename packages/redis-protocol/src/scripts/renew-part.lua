@@ -1,8 +1,8 @@
--- Half of the renewal of a share, one key at a time: for a slot that is being migrated, where scripts on several keys
--- fail. First the lock key, then the holders: nobody else gets in between, since the mark stands longer, not shorter.
+-- Renews a share one key at a time, for a slot that is being migrated, where scripts on several keys fail. The lock key
+-- comes first, then the holders: in between the mark lasts too long rather than too short, so it still excludes others.
 -- KEYS  1 lock, or holders
 -- ARGV  1 ttl ms · 2 with the holders: acquisition id
--- Reply 1 renewed · 0 absent · 2 another's
+-- Reply 1 renewed · 0 nobody holds · 2 another id holds
 @include clock
 @include shares
 if ARGV[2] then

@@ -1,7 +1,8 @@
--- Pushes the ends of many shares back, and of exclusive holds that may have become one.
+-- Pushes back the ends of many shares, and of exclusive holds that may have become shares.
 -- KEYS  for each: lock, holders
 -- ARGV  for each: acquisition id, ttl ms
--- Reply for each: 0 absent · 2 another's · a larger number: renewed, its token · a string: the error of its keys
+-- Reply for each: 0 nobody holds · 2 another id holds · a larger number: renewed, its token · a string: the error of its
+--       keys
 @include clock
 @include shares
 local function renew(lock, holders, id, ttl)
@@ -16,7 +17,7 @@ local function renew(lock, holders, id, ttl)
   if not token then return 2 end
   local first, last = m.first, m.last
   extend(m, now_ms + ttl, ttl)
-  if m.first ~= first or m.last ~= last then settle(lock, holders, m, m.flag) end
+  if m.first ~= first or m.last ~= last then write_mark(lock, holders, m, m.flag) end
   return tonumber(token)
 end
 local replies = {}

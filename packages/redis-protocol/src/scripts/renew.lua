@@ -1,7 +1,7 @@
--- Pushes the ends of many leases back. Touches lock keys alone; works while memory is full.
+-- Pushes back the ends of many leases. Touches lock keys only; works while memory is full.
 -- KEYS  n locks
 -- ARGV  for each lock: acquisition id, ttl ms
--- Reply for each lock: 1 renewed · 0 absent · 2 another's · a string: the error of this key
+-- Reply for each lock: 1 renewed · 0 nobody holds · 2 another id holds · a string: the error of this key
 local replies = {}
 for i, lock in ipairs(KEYS) do
   local held = redis.pcall('GET', lock)

@@ -1,12 +1,12 @@
--- Another limit for the permits that live here, those that wait too; serves who fits now.
+-- Changes the limit of the permits of a resource, held and waiting ones, and serves the waiters that fit now.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders
 -- ARGV  1 limit · 2 notify of the caller
--- Reply {1, id, token, …}: set, or nothing to set, and these waiters of the caller hold it now
---       {0, what lives here, as in the reply of `acquire`}: conflict
+-- Reply {1, id, token, …}: set, or there was nothing to set; these waiters of the caller hold now
+--       {0, limit}: conflict, as in the reply of `acquire`
 @include clock
 @include token
 @include shares
-@include hand-over
+@include hand-off
 local held, m = shares(KEYS[1], KEYS[4], redis.call('GET', KEYS[1]))
 if held and string.find(held, '^[%w_-]+|[+-]|%d+|') then return { 0, -1 } end
 if m and m.limit == 0 then return { 0, 0 } end
@@ -21,6 +21,6 @@ if m then
 elseif held then
   return { 1 }
 end
-local reply = hand_over(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}
+local reply = hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}
 table.insert(reply, 1, 1)
 return reply

@@ -1,3 +1,3 @@
--- After leave-line.sql.
+-- Removes a client; run after leave-queue.sql.
 -- ?1 client
 DELETE FROM clients WHERE client = ?1;

@@ -1,3 +1,3 @@
--- After drop-dead-waiters.sql.
+-- Removes clients that were silent for too long; run after drop-dead-waiters.sql.
 -- ?1 now
 DELETE FROM clients WHERE alive_until <= ?1;

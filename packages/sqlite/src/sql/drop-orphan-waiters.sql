@@ -1,2 +1,2 @@
--- Waiters whose client is gone.
+-- Removes waiters whose client was removed.
 DELETE FROM waiters WHERE client NOT IN (SELECT client FROM clients);

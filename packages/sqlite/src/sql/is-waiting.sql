@@ -1,4 +1,4 @@
--- Whether an acquisition of this client is in the line, and was not passed over.
+-- Whether an acquisition of this client is in the queue, and was not passed over.
 -- ?1 client, ?2 acquisition id, ?3 now
 -- row: one, if so
 SELECT 1 AS waits

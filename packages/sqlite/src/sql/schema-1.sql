@@ -4,7 +4,7 @@
 
 CREATE TABLE state (
   one INTEGER PRIMARY KEY CHECK (one = 1),
-  boot TEXT NOT NULL,                       -- the boot of the machine whose clock the other rows are told in
+  boot TEXT NOT NULL,                       -- the boot of the machine whose clock the times of other rows are readings of
   token INTEGER NOT NULL                    -- the last fencing token: one counter for all resources, never set back
 );
 

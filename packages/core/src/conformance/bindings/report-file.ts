@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConformanceReport } from '../outcome.ts';
 
-/** Writes `<directory>/<backend>.json` and gives its path. */
+/** Writes `<directory>/<backend>.json`. */
 export function writeReport(report: ConformanceReport, directory: string): string {
   mkdirSync(directory, { recursive: true });
   const path = pathOf(report, directory);
@@ -10,7 +10,7 @@ export function writeReport(report: ConformanceReport, directory: string): strin
   return path;
 }
 
-/** Puts the cases of a partial run into the report that there is of the same backend; without one nothing is written. */
+/** Updates the existing report of the same backend with the cases of a partial run; without a report nothing is written. */
 export function amendReport(part: ConformanceReport, directory: string): void {
   const path = pathOf(part, directory);
   if (!existsSync(path)) return;

@@ -1,9 +1,10 @@
+import { optional, type OptionTable, readOptions, text } from '../../backend/read-options.ts';
 import type { ConformanceCase } from '../case.ts';
 import { conformanceCases } from '../cases/index.ts';
 import type { Harness } from '../harness.ts';
 import type { CaseResult } from '../outcome.ts';
 import { runCase } from '../run-case.ts';
-import { freshSeed, reportOf, startHarness } from '../run-suite.ts';
+import { freshSeed, readSeed, reportOf, startHarness, warnOfEarlyFailure } from '../run-suite.ts';
 import { amendReport, writeReport } from './report-file.ts';
 
 export interface BindingOptions {
@@ -13,7 +14,12 @@ export interface BindingOptions {
   readonly seed?: number;
 }
 
-/** One run of the suite as tests of a runner: all of a binding that does not depend on the runner. */
+const TABLE = {
+  reportDirectory: optional(text('a path', /./)),
+  seed: readSeed,
+} satisfies OptionTable<BindingOptions>;
+
+/** One run of the suite as tests of a runner: the part of a binding that all runners share. */
 export class SuiteTest {
   readonly #harness: Harness;
   readonly #options: BindingOptions;
@@ -21,10 +27,11 @@ export class SuiteTest {
   readonly #results: CaseResult[] = [];
   #started: { teardown(): Promise<void> } | undefined;
 
-  constructor(harness: Harness, options: BindingOptions) {
+  constructor(harness: Harness, options: BindingOptions | undefined) {
+    const read = readOptions('testLockConformance()', options, TABLE);
     this.#harness = harness;
-    this.#options = options;
-    this.#seed = options.seed ?? freshSeed();
+    this.#options = read;
+    this.#seed = read.seed ?? freshSeed();
   }
 
   get title(): string {
@@ -39,10 +46,11 @@ export class SuiteTest {
     this.#started = await startHarness(this.#harness);
   }
 
-  /** Runs a case; throws where it failed or stayed untested, and tells `skip` where it does not apply. */
+  /** Runs a case. Throws where it failed or stayed untested, and calls `skip` where it does not apply. */
   async run(testCase: ConformanceCase, skip: (reason: string) => void): Promise<void> {
     const result = await runCase(testCase, this.#harness, this.#seed);
     this.#results.push(result);
+    warnOfEarlyFailure(testCase, result);
     if (result.outcome === 'failed') throw result.error;
     if (result.outcome === 'untested') throw new Error(`untested: ${result.reason}`);
     if (result.outcome !== 'passed') skip(`${result.outcome}: ${result.reason}`);
@@ -51,7 +59,7 @@ export class SuiteTest {
   async end(runner: string): Promise<void> {
     const report = await reportOf(this.#harness, this.#results, this.#seed, runner);
     const directory = this.#options.reportDirectory ?? 'conformance-report';
-    // What the runner was told to leave out keeps the outcome that it had.
+    // Cases that the runner left out keep the outcomes of the last report.
     if (this.#results.length === conformanceCases.length) writeReport(report, directory);
     else amendReport(report, directory);
     await this.#started?.teardown();

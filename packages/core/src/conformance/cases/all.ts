@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import type { AcquireRequest, Grant, LockBackend } from '../../backend/types.ts';
 import type { LockManager } from '../../create-locks.ts';
-import type { MultiLock } from '../../compose/all.ts';
-import { Traffic } from '../around-calls.ts';
+import type { MultiLock } from '../../compose/multi-lock.ts';
+import { CallCounter } from '../around-calls.ts';
 import type { ConformanceCase } from '../case.ts';
 import { isLockError } from '../../errors.ts';
-import { assertExclusive, machineNow, type Stay } from '../history.ts';
+import { assertExclusive, machineNow, type CriticalSection } from '../critical-section.ts';
 import { fencing, fifo, leaseTenure, many, needs } from '../needs.ts';
-import { answered, exclusiveRequest, holdersOf, openCall } from '../raw.ts';
+import { untilAnswered, exclusiveRequest, holdersOf, openCall } from '../raw.ts';
 import { SafetyViolation } from '../safety-violation.ts';
-import type { Stage } from '../stage.ts';
+import type { CaseContext } from '../case-context.ts';
 import { startWaiting, watch } from '../waiter.ts';
 
 function allOf(locks: LockManager, names: readonly string[]): MultiLock {
@@ -20,18 +20,22 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/all-or-nothing',
     clause: '§16.1',
-    title: 'while one of three is held elsewhere, none of them is, neither by a try nor after a wait',
-    async run(stage) {
-      const names = [stage.name(), stage.name(), stage.name()];
-      const [holder, other, witness] = [await stage.client(), await stage.client(), await stage.client()];
+    title: 'while one of three locks is held, a set gets none of them, neither by a try nor after a wait',
+    async run(context) {
+      const names = [context.name(), context.name(), context.name()];
+      const [holder, other, witness] = [
+        await context.client(),
+        await context.client(),
+        await context.client(),
+      ];
       for (const held of names) {
         const lease = await holder.locks.lock(held).acquire();
         assert.equal(await allOf(other.locks, names).tryAcquire(), undefined);
-        await assert.rejects(allOf(other.locks, names).acquire({ waitMs: 2 * stage.busyMs }), (error) =>
+        await assert.rejects(allOf(other.locks, names).acquire({ waitMs: 2 * context.busyMs }), (error) =>
           isLockError(error, 'LOCK_TIMEOUT'),
         );
         for (const free of names.filter((name) => name !== held)) {
-          await stage.until('the others are free', async () => {
+          await context.until('the others are free', async () => {
             const taken = await witness.locks.lock(free).tryAcquire();
             await taken?.release();
             return taken !== undefined;
@@ -49,17 +53,17 @@ export const allCases: readonly ConformanceCase[] = [
     id: 'all/opposite-orders-never-block',
     clause: '§16.2',
     title: 'clients that name the same locks in opposite orders never wait for each other',
-    async run(stage) {
-      const names = [stage.name(), stage.name(), stage.name()];
-      const stays: Stay[] = [];
+    async run(context) {
+      const names = [context.name(), context.name(), context.name()];
+      const sections: CriticalSection[] = [];
       const contend = async (who: string, ordered: readonly string[]): Promise<void> => {
-        const { locks } = await stage.client({ waitMs: 30_000 });
+        const { locks } = await context.client({ waitMs: 30_000 });
         const together = allOf(locks, ordered);
         for (let round = 0; round < 8; round += 1) {
           await together.run(async () => {
             const enteredAt = machineNow();
             await new Promise((resolve) => setImmediate(resolve));
-            stays.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow() });
+            sections.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow() });
           });
         }
       };
@@ -68,27 +72,27 @@ export const allCases: readonly ConformanceCase[] = [
         contend('back', [...names].reverse()),
         contend('mixed', [...names.slice(1), ...names.slice(0, 1)]),
       ]);
-      assert.equal(stays.length, 24);
-      assertExclusive(stays, stage.seed);
+      assert.equal(sections.length, 24);
+      assertExclusive(sections, context.seed);
     },
   },
   {
     id: 'all/waits-for-every-member',
     clause: '§16.1',
-    title: 'it gets in when the last of those that were held is released',
-    async run(stage) {
-      const names: [string, string] = [stage.name(), stage.name()];
-      const holder = await stage.client();
+    title: 'a set is granted when the last of its held members is released',
+    async run(context) {
+      const names: [string, string] = [context.name(), context.name()];
+      const holder = await context.client();
       const leases = [
         await holder.locks.lock(names[0]).acquire(),
         await holder.locks.lock(names[1]).acquire(),
       ];
-      const { locks } = await stage.client();
+      const { locks } = await context.client();
       const acquiring = allOf(locks, names).acquire({ waitMs: 60_000 });
       const waiting = watch(acquiring);
       await leases[1]?.release();
-      await stage.sleep(stage.timing.slackMs / 4);
-      assert.equal(waiting.settled, false, 'it got in while one was held');
+      await context.sleep(context.timing.slackMs / 4);
+      assert.equal(waiting.settled, false, 'the set was granted while one member was held');
       await leases[0]?.release();
       const set = await acquiring;
       assert.deepEqual(
@@ -101,20 +105,20 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/one-deadline',
     clause: '§16.3',
-    title: 'waitMs holds for all together, not for each',
-    async run(stage) {
-      const { slackMs } = stage.timing;
-      const names = [stage.name(), stage.name(), stage.name()].sort();
-      const holder = await stage.client();
+    title: 'waitMs is one limit for the whole set, not one for each member',
+    async run(context) {
+      const { slackMs } = context.timing;
+      const names = [context.name(), context.name(), context.name()].sort();
+      const holder = await context.client();
       const held = await Promise.all(names.map((name) => holder.locks.lock(name).acquire()));
-      const { locks } = await stage.client();
+      const { locks } = await context.client();
       const waitMs = 10 * slackMs;
-      const elapsed = stage.stopwatch();
+      const elapsed = context.stopwatch();
       const acquiring = allOf(locks, names).acquire({ waitMs });
       watch(acquiring);
-      // Half of the time is over when the last one's turn comes: enough for an answer of a slow store.
+      // The last member is free after half of waitMs: the other half is enough for a slow store to answer.
       for (const lease of held.slice(0, 2)) {
-        await stage.sleep(2.5 * slackMs);
+        await context.sleep(2.5 * slackMs);
         await lease.release();
       }
       await assert.rejects(acquiring, (error) => isLockError(error, 'LOCK_TIMEOUT'));
@@ -127,15 +131,15 @@ export const allCases: readonly ConformanceCase[] = [
     clause: '§16.3',
     title: 'when one member is lost, the common signal aborts and nothing of the whole is valid',
     ...needs(leaseTenure),
-    async run(stage) {
-      const { ttlMs, slackMs } = stage.timing;
-      const { locks } = await stage.client();
-      const short = locks.lock(stage.name(), { ttlMs, renewal: 'manual' });
-      const long = locks.lock(stage.name(), { ttlMs: 60_000 });
+    async run(context) {
+      const { ttlMs, slackMs } = context.timing;
+      const { locks } = await context.client();
+      const short = locks.lock(context.name(), { ttlMs, renewal: 'manual' });
+      const long = locks.lock(context.name(), { ttlMs: 60_000 });
       const set = await locks.all([long, short]).acquire();
       const { signal } = set;
       assert.ok(set.validForMs <= ttlMs, 'not the smallest validity');
-      await stage.until('the signal aborts', () => signal.aborted, ttlMs + slackMs * 5);
+      await context.until('the signal aborts', () => signal.aborted, ttlMs + slackMs * 5);
       assert.ok(isLockError(signal.reason, 'LOCK_LOST'));
       assert.equal(set.validForMs, 0);
       assert.throws(
@@ -145,34 +149,34 @@ export const allCases: readonly ConformanceCase[] = [
       assert.ok((set.leases[0]?.validForMs ?? 0) > 0, 'the other member is lost too');
       await assert.rejects(set.release(), (error) => isLockError(error, 'LOCK_LOST'));
       await (await locks.lock(long.name).acquire()).release();
-      const working = locks.all([long, short]).run(() => stage.sleep(ttlMs + slackMs));
+      const working = locks.all([long, short]).run(() => context.sleep(ttlMs + slackMs));
       await assert.rejects(working, (error) => isLockError(error, 'LOCK_LOST'));
     },
   },
   {
     id: 'all/an-abort-leaves-nothing',
     clause: '§16.1',
-    title: 'an abort while it waits for the last gives the first ones back',
-    async run(stage) {
-      const names = [stage.name(), stage.name()].sort() as [string, string];
-      const holder = await stage.client();
+    title: 'an abort while the set waits for its last member releases the first ones',
+    async run(context) {
+      const names = [context.name(), context.name()].sort() as [string, string];
+      const holder = await context.client();
       const last = await holder.locks.lock(names[1]).acquire();
       const abort = new AbortController();
-      const { locks } = await stage.client();
+      const { locks } = await context.client();
       const acquiring = allOf(locks, names).acquire({ waitMs: 60_000, signal: abort.signal });
       watch(acquiring);
-      await stage.until(
+      await context.until(
         'the first is taken',
         async () => (await holdersOf(holder.backend, names[0] as string)).length === 1,
       );
       abort.abort(new Error('enough'));
       await assert.rejects(acquiring, /enough/);
-      await stage.until(
+      await context.until(
         'the first is free',
         async () => (await holdersOf(holder.backend, names[0] as string)).length === 0,
       );
       await last.release();
-      const both = await allOf(holder.locks, names).acquire({ waitMs: 20 * stage.timing.slackMs });
+      const both = await allOf(holder.locks, names).acquire({ waitMs: 20 * context.timing.slackMs });
       await both.release();
     },
   },
@@ -181,9 +185,9 @@ export const allCases: readonly ConformanceCase[] = [
     clause: '§16.3',
     title: 'the lease of each member, in the given order, has the token of its resource',
     ...needs(fencing),
-    async run(stage) {
-      const names = [stage.name(), stage.name()].sort().reverse() as [string, string];
-      const { locks } = await stage.client();
+    async run(context) {
+      const names = [context.name(), context.name()].sort().reverse() as [string, string];
+      const { locks } = await context.client();
       const before = await Promise.all(names.map((name) => locks.lock(name).acquire()));
       await Promise.all(before.map((lease) => lease.release()));
       const set = await allOf(locks, names).acquire();
@@ -198,10 +202,10 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/over-two-managers',
     clause: '§16.1',
-    title: 'members may belong to several managers',
-    async run(stage) {
-      const names: [string, string] = [stage.name(), stage.name()];
-      const [one, two] = [await stage.client(), await stage.client()];
+    title: 'the members of a set may belong to several managers',
+    async run(context) {
+      const names: [string, string] = [context.name(), context.name()];
+      const [one, two] = [await context.client(), await context.client()];
       const set = await one.locks.all([two.locks.lock(names[0]), one.locks.lock(names[1])]).acquire();
       for (const name of names) assert.equal(await two.locks.lock(name).tryAcquire(), undefined);
       await set.release();
@@ -211,10 +215,10 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/what-contradicts-itself-is-refused',
     clause: '§13.3',
-    title: 'one lock twice, no lock at all, or something else, is refused at once',
-    async run(stage) {
-      const { locks } = await stage.client();
-      const lock = locks.lock(stage.name());
+    title: 'a set with one lock twice, with no lock, or with something that is no lock is refused at once',
+    async run(context) {
+      const { locks } = await context.client();
+      const lock = locks.lock(context.name());
       const isInvalid = (error: unknown): boolean => isLockError(error, 'LOCK_INVALID_ARGUMENT');
       for (const odd of [[lock, lock], [lock, locks.lock(lock.name)], [], undefined, [{}], ['a']]) {
         assert.throws(() => locks.all(odd as never), isInvalid, JSON.stringify(odd));
@@ -233,15 +237,15 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/in-one-step',
     clause: '§16.4',
-    title: 'an uncontended set is taken by one call, a contended one leaves nothing',
+    title: 'an uncontended set is taken by one call, a contended one keeps no member',
     ...needs(many),
-    async run(stage) {
-      const names = [stage.name(), stage.name(), stage.name()];
-      const traffic = new Traffic();
-      const { locks } = await stage.client({ wrap: traffic.wrap });
+    async run(context) {
+      const names = [context.name(), context.name(), context.name()];
+      const calls = new CallCounter();
+      const { locks } = await context.client({ wrap: calls.wrap });
       const set = await allOf(locks, names).acquire();
-      assert.equal(traffic.of('attemptMany'), 1);
-      assert.equal(traffic.of('attempt'), 0);
+      assert.equal(calls.of('attemptMany'), 1);
+      assert.equal(calls.of('attempt'), 0);
       assert.equal(await allOf(locks, names).tryAcquire(), undefined);
       await set.leases[0]?.release();
       assert.equal(await allOf(locks, names).tryAcquire(), undefined);
@@ -255,12 +259,11 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/one-step-repeated',
     clause: '§2.1',
-    title:
-      'the one step repeated with the same ids gives the same grants, and none once one of them is lost to another',
+    title: 'a repeated attemptMany gives the same grants, and none once another client holds a member',
     ...needs(many, leaseTenure),
-    async run(stage) {
-      const names: [string, string] = [stage.name(), stage.name()];
-      const backend = await stage.backend();
+    async run(context) {
+      const names: [string, string] = [context.name(), context.name()];
+      const backend = await context.backend();
       const requests = names.map((name) => exclusiveRequest(name, 30_000));
       const grants = await backend.attemptMany?.(requests, openCall);
       const again = await backend.attemptMany?.(requests, openCall);
@@ -274,25 +277,25 @@ export const allCases: readonly ConformanceCase[] = [
         assert.equal(await backend.release(grant, openCall), 'released');
       }
       for (const name of names) assert.deepEqual(await holdersOf(backend, name), []);
-      await Promise.all([0, 1].map((lost) => oneIsLost(stage, backend, lost)));
+      await Promise.all([0, 1].map((lost) => oneIsLost(context, backend, lost)));
     },
   },
   {
     id: 'all/one-step-does-not-overtake',
     clause: '§7.4',
-    title: 'the one step gets nothing while somebody waits for a member',
+    title: 'attemptMany gets nothing while somebody waits for a member',
     ...needs(many, fifo),
-    async run(stage) {
-      const names: [string, string] = [stage.name(), stage.name()];
-      const holder = await stage.client();
+    async run(context) {
+      const names: [string, string] = [context.name(), context.name()];
+      const holder = await context.client();
       const held = await holder.locks.lock(names[0]).acquire();
-      const waiter = await startWaiting(stage, names[0] as string, { waitMs: 60_000 });
-      const { backend } = await stage.client();
+      const waiter = await startWaiting(context, names[0] as string, { waitMs: 60_000 });
+      const { backend } = await context.client();
       const released = held.release();
       for (let tries = 0; tries < 10; tries += 1) {
         const requests = names.map((name) => exclusiveRequest(name, 30_000));
         const grants = await backend.attemptMany?.(requests, openCall);
-        assert.equal(grants, undefined, 'it overtook a waiter');
+        assert.equal(grants, undefined, 'attemptMany overtook a waiter');
       }
       await released;
       const lease = await waiter.lease;
@@ -302,23 +305,23 @@ export const allCases: readonly ConformanceCase[] = [
   },
 ];
 
-/** One of two that were taken in one step runs out and goes to another: the step repeated gets nothing. */
-async function oneIsLost(stage: Stage, backend: LockBackend, lost: number): Promise<void> {
-  const { ttlMs } = stage.timing;
+/** Repeats attemptMany after one of its two holds ran out and went to another client: the repetition must get nothing. */
+async function oneIsLost(context: CaseContext, backend: LockBackend, lost: number): Promise<void> {
+  const { ttlMs } = context.timing;
   const [requests, grants] = await grabBoth(
-    stage,
+    context,
     backend,
     [0, 1].map((index) => (index === lost ? ttlMs : 60_000)),
   );
   const [gone, kept] = [requests[lost], requests[1 - lost]] as [AcquireRequest, AcquireRequest];
-  const { locks } = await stage.client({ ttlMs: 60_000, waitMs: 60_000 });
+  const { locks } = await context.client({ ttlMs: 60_000, waitMs: 60_000 });
   const successor = await locks.lock(gone.resource).acquire();
-  const again = await answered(stage, backend, async () => backend.attemptMany?.(requests, openCall));
-  if (again !== undefined) throw new SafetyViolation('one step was granted what another holds');
+  const again = await untilAnswered(context, backend, async () => backend.attemptMany?.(requests, openCall));
+  if (again !== undefined) throw new SafetyViolation('attemptMany was granted what another client holds');
   assert.deepEqual(await holdersOf(backend, gone.resource), [successor.acquisitionId]);
   for (const holder of (await backend.inspect(kept.resource, openCall)).holders) {
     assert.equal(holder.acquisitionId, kept.acquisitionId);
-    assert.equal(holder.fencingToken, grants[1 - lost]?.fencingToken, 'it holds anew');
+    assert.equal(holder.fencingToken, grants[1 - lost]?.fencingToken, 'it took a new hold');
   }
   for (const request of requests) await backend.abandon(request, openCall);
   await successor.renew();
@@ -326,17 +329,23 @@ async function oneIsLost(stage: Stage, backend: LockBackend, lost: number): Prom
   for (const { resource } of requests) assert.deepEqual(await holdersOf(backend, resource), []);
 }
 
-/** In one step, with these ttls; a step that took most of the shorter one may rightly have given it back. */
+/**
+ * Takes free resources in one step, with these ttls. A step that took most of the shorter ttl may have released it for a
+ * good reason, and is repeated.
+ */
 async function grabBoth(
-  stage: Stage,
+  context: CaseContext,
   backend: LockBackend,
   ttls: readonly number[],
 ): Promise<[readonly AcquireRequest[], readonly Grant[]]> {
   for (;;) {
-    const requests = ttls.map((ttlMs) => exclusiveRequest(stage.name(), ttlMs));
+    const requests = ttls.map((ttlMs) => exclusiveRequest(context.name(), ttlMs));
     const startedAt = performance.now();
     const grants = await backend.attemptMany?.(requests, openCall);
     if (grants !== undefined) return [requests, grants];
-    assert.ok(performance.now() - startedAt > Math.min(...ttls) / 2, 'both are free, and none was granted');
+    assert.ok(
+      performance.now() - startedAt > Math.min(...ttls) / 2,
+      'both resources are free, and none was granted',
+    );
   }
 }

@@ -2,28 +2,28 @@ import assert from 'node:assert/strict';
 import { isLockError } from '../../errors.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
-import { machineNow } from '../history.ts';
+import { machineNow } from '../critical-section.ts';
 import { leaseTenure, needs, network, processes } from '../needs.ts';
 import { grab, openCall } from '../raw.ts';
 import { SafetyViolation } from '../safety-violation.ts';
-import type { Stage } from '../stage.ts';
+import type { CaseContext } from '../case-context.ts';
 import { startWaiting, type Waiter, watch } from '../waiter.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** When a lease ends, by the store's clock and by its holder's. */
+/** Cases about when a lease ends, by the store's clock and by its holder's. */
 export const expiryCases: readonly ConformanceCase[] = [
   {
     id: 'expiry/abandoned-lease-ends-in-time',
     clause: '§1.6',
-    title: 'a lease that nobody renews ends not before its ttl, and soon after it',
+    title: 'a lease that is not renewed ends not before its ttl, and soon after it',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs, idleGapMs } = stage.timing;
-      const ttlMs = Math.ceil(stage.livingTtlMs * 1.5);
-      const { locks } = await stage.client({ waitMs: 30_000 });
-      const backend = await stage.backend();
+    async run(context) {
+      const name = context.name();
+      const { slackMs, idleGapMs } = context.timing;
+      const ttlMs = context.inSteps(context.livingTtlMs * 1.5);
+      const { locks } = await context.client({ waitMs: 30_000 });
+      const backend = await context.backend();
       const sentAt = performance.now();
       await grab(backend, name, ttlMs);
       const answeredAt = performance.now();
@@ -43,12 +43,12 @@ export const expiryCases: readonly ConformanceCase[] = [
     clause: '§7.7',
     title: 'after kill -9 of the process that holds, the next one enters within the ttl and the idle gap',
     ...needs(processes, leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs, idleGapMs } = stage.timing;
-      const ttlMs = stage.livingTtlMs;
-      const child = await stage.child();
-      const { locks } = await stage.client({ waitMs: 30_000 });
+    async run(context) {
+      const name = context.name();
+      const { slackMs, idleGapMs } = context.timing;
+      const ttlMs = context.livingTtlMs;
+      const child = await context.child();
+      const { locks } = await context.client({ waitMs: 30_000 });
       await child.acquire(name, { ttlMs });
       const waiting = locks.lock(name).acquire();
       await child.kill();
@@ -63,15 +63,15 @@ export const expiryCases: readonly ConformanceCase[] = [
     id: 'expiry/wall-clocks-do-not-count',
     clause: '§1.6',
     title:
-      'clients whose wall clocks are an hour ahead or behind end no hold of others, and theirs last as long as any',
+      'clients whose wall clocks are an hour ahead or behind end no hold of others, and their holds last as long as any',
     ...needs(network, leaseTenure),
-    async run(stage) {
-      const { slackMs, idleGapMs } = stage.timing;
-      const { locks } = await stage.client({ waitMs: 30_000 });
-      const skewed = await Promise.all([stage.child(HOUR_MS), stage.child(-HOUR_MS)]);
+    async run(context) {
+      const { slackMs, idleGapMs } = context.timing;
+      const { locks } = await context.client({ waitMs: 30_000 });
+      const skewed = await Promise.all([context.child(HOUR_MS), context.child(-HOUR_MS)]);
       await Promise.all(
         skewed.map(async (child) => {
-          const [ours, theirs, dead] = [stage.name(), stage.name(), stage.name()];
+          const [ours, theirs, dead] = [context.name(), context.name(), context.name()];
           const lease = await locks.lock(ours).acquire({ ttlMs: 60_000 });
           if ((await child.tryAcquire(ours)) !== undefined && lease.validForMs > 0)
             throw new SafetyViolation('a client with another wall clock entered beside a holder');
@@ -79,12 +79,16 @@ export const expiryCases: readonly ConformanceCase[] = [
           const taken = await locks.lock(theirs).tryAcquire();
           if (taken !== undefined && (await child.read(id)).validForMs > 0)
             throw new SafetyViolation('somebody entered beside a holder with another wall clock');
-          const ttlMs = stage.livingTtlMs;
+          const ttlMs = context.livingTtlMs;
           await child.acquire(dead, { ttlMs });
           const next = locks.lock(dead).acquire();
           const waits = watch(next);
           await child.kill();
-          await stage.until('its hold ended', () => waits.settled, ttlMs + idleGapMs + 3 * slackMs);
+          await context.until(
+            'the hold of the client with another wall clock ended',
+            () => waits.settled,
+            ttlMs + idleGapMs + 3 * slackMs,
+          );
           await (await next).release();
           await lease.release();
         }),
@@ -95,20 +99,27 @@ export const expiryCases: readonly ConformanceCase[] = [
     id: 'expiry/holder-ends-before-the-store',
     clause: '§1.2',
     title:
-      'a holder believes in less time than the store has left, by 1 % of the ttl, after a grant and after a renewal',
+      'a holder counts on less time than the store has left, by 1 % of the ttl, after a grant and after a renewal',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const { backend, locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { backend, locks } = await context.client();
       const lease = await locks.lock(name).acquire({ ttlMs: 20_000 });
       const check = async (ttlMs: number): Promise<void> => {
         const { holders } = await backend.inspect(name, openCall);
-        // Read after the store was asked: by then both have less, the holder certainly.
+        // The holder's time is read after the store's: it has become smaller meanwhile, which cannot hide an error.
         const believes = lease.validForMs;
-        // Where the store does not tell it, another shows below that the holder ends first, if not by how much.
+        // Where the store does not show it, a second client shows below that the holder ends first, though not by how much.
         const left = holders[0]?.expiresInMs ?? Number.POSITIVE_INFINITY;
-        assert.ok(believes > 0 && believes <= ttlMs * 0.99, `it believes in ${believes} of ${ttlMs} ms`);
-        assert.ok(believes <= left - ttlMs * 0.01, `it believes in ${believes} ms, the store has ${left} ms`);
+        assert.ok(
+          believes > 0 && believes <= ttlMs * 0.99,
+          `the holder counts on ${believes} of ${ttlMs} ms`,
+        );
+        assert.ok(
+          believes <= left - ttlMs * 0.01,
+          `The holder counts on ${believes} ms, and the store has ${left} ms left: countedFrom is too late,  ` +
+            'validForMs too long, or the store was asked for less than the ttl.',
+        );
       };
       await check(20_000);
       await lease.renew();
@@ -116,24 +127,24 @@ export const expiryCases: readonly ConformanceCase[] = [
       await lease.renew(60_000);
       await check(60_000);
       await lease.release();
-      await Promise.all([false, true].map((renewed) => endsFirst(stage, renewed)));
+      await Promise.all([false, true].map((renewed) => endsFirst(context, renewed)));
     },
   },
   {
-    id: 'expiry/told-before-the-next-holds',
+    id: 'expiry/reported-before-the-next-holds',
     clause: '§8.2',
-    title: 'the signal of a lease that runs out aborts, with its reason, before the next one holds',
+    title: 'the signal of a lease that runs out aborts, with its reason, before the next client holds',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const [first, second] = [await stage.client(), await stage.client({ waitMs: 30_000 })];
-      const lease = await first.locks.lock(name).acquire({ ttlMs: stage.livingTtlMs, renewal: 'manual' });
+    async run(context) {
+      const name = context.name();
+      const [first, second] = [await context.client(), await context.client({ waitMs: 30_000 })];
+      const lease = await first.locks.lock(name).acquire({ ttlMs: context.livingTtlMs, renewal: 'manual' });
       const { signal } = lease;
       let abortedAt = Number.POSITIVE_INFINITY;
       signal.addEventListener('abort', () => (abortedAt = machineNow()), { once: true });
       const next = await second.locks.lock(name).acquire();
       const enteredAt = machineNow();
-      assert.ok(abortedAt <= enteredAt, 'the next one holds, and the signal has not aborted');
+      assert.ok(abortedAt <= enteredAt, 'the next client holds, and the signal has not aborted');
       assert.equal(signal.reason.code, 'LOCK_LOST');
       assert.equal(signal.reason.reason, 'expired');
       assert.equal(signal.reason.resource, name);
@@ -144,29 +155,29 @@ export const expiryCases: readonly ConformanceCase[] = [
   {
     id: 'expiry/slow-reply-costs-validity',
     clause: '§1.2',
-    title: 'a lease counts from before its request was sent: a slow reply leaves that much less',
+    title: 'a lease counts from before its request was sent: the time of a slow reply is missing from it',
     ...needs(leaseTenure),
-    async run(stage) {
+    async run(context) {
       const ttlMs = 10_000;
-      const delayMs = stage.timing.ttlMs;
-      const { locks } = await stage.client({
+      const delayMs = context.timing.ttlMs;
+      const { locks } = await context.client({
         ttlMs,
         wrap: (backend) =>
           delegate(backend, {
             async attempt(...args) {
               const attempt = await backend.attempt(...args);
-              await stage.sleep(delayMs);
+              await context.sleep(delayMs);
               return attempt;
             },
             async renew(...args) {
               const standings = await backend.renew(...args);
-              await stage.sleep(delayMs);
+              await context.sleep(delayMs);
               return standings;
             },
           }),
       });
       const most = ttlMs * 0.99 - (delayMs - 2);
-      const lease = await locks.lock(stage.name()).acquire();
+      const lease = await locks.lock(context.name()).acquire();
       assert.ok(
         lease.validForMs <= most,
         `${lease.validForMs} ms after a reply that took ${delayMs} ms of ${ttlMs}`,
@@ -182,21 +193,21 @@ export const expiryCases: readonly ConformanceCase[] = [
   {
     id: 'expiry/late-grant-is-never-handed-out',
     clause: '§1.4',
-    title: 'a grant whose reply comes after its ttl is given back and tried again',
+    title: 'a grant whose reply comes after its ttl is returned, and the attempt repeated',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs } = stage.timing;
+    async run(context) {
+      const name = context.name();
+      const { ttlMs } = context.timing;
       const granted: string[] = [];
       const abandoned: string[] = [];
-      const { locks } = await stage.client({
+      const { locks } = await context.client({
         ttlMs,
         waitMs: 30_000,
         wrap: (backend) =>
           delegate(backend, {
             async attempt(request, enqueue, call) {
               const attempt = await backend.attempt(request, enqueue, call);
-              if (granted.length === 0) await stage.sleep(ttlMs + 5);
+              if (granted.length === 0) await context.sleep(ttlMs + 5);
               if (attempt.status === 'granted') granted.push(request.acquisitionId);
               return attempt;
             },
@@ -209,19 +220,19 @@ export const expiryCases: readonly ConformanceCase[] = [
       const lease = await locks.lock(name).acquire({ ttlMs });
       assert.ok(granted.length >= 2, 'there was no second attempt');
       assert.notEqual(lease.acquisitionId, granted[0]);
-      assert.ok(abandoned.includes(granted[0] as string), 'the late grant was not given back');
+      assert.ok(abandoned.includes(granted[0] as string), 'the late grant was not returned');
       await lease.release().catch(() => {});
     },
   },
   {
-    id: 'expiry/short-grant-is-given-back',
+    id: 'expiry/short-grant-is-returned',
     clause: '§1.4',
-    title: 'a grant with minRemainingMs or less left is given back, and what is handed out has more',
+    title: 'a grant with minRemainingMs or less left is returned; the lease that the caller gets has more',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
+    async run(context) {
+      const name = context.name();
       let first: string | undefined;
-      const { locks } = await stage.client({
+      const { locks } = await context.client({
         ttlMs: 60_000,
         wrap: (backend) =>
           delegate(backend, {
@@ -233,7 +244,7 @@ export const expiryCases: readonly ConformanceCase[] = [
             },
           }),
       });
-      // Granted for a minute by the store: the second attempt gets in only if the first was given back.
+      // The store grants for a minute: the second attempt is granted only if the first grant was returned.
       const lease = await locks.lock(name).acquire({ minRemainingMs: 10_000 });
       assert.notEqual(lease.acquisitionId, first);
       assert.ok(lease.validForMs > 10_000);
@@ -243,24 +254,27 @@ export const expiryCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: 'expiry/short-hand-over-is-renewed-first',
+    id: 'expiry/short-hand-off-is-renewed-first',
     clause: '§1.4',
     title:
-      'a hand-over with minRemainingMs or less left is renewed before it is handed out, and keeps its turn',
+      'a hand-off with minRemainingMs or less left is renewed before the caller gets the lease, and keeps its turn',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs } = stage.timing;
+    async run(context) {
+      const name = context.name();
+      const { slackMs } = context.timing;
       const options = { ttlMs: 60_000, minRemainingMs: 10_000, waitMs: 20 * slackMs };
-      const { backend, locks } = await stage.client();
+      const { backend, locks } = await context.client();
       const holder = await locks.lock(name).acquire();
-      const waiters = [await startWaiting(stage, name, options), await startWaiting(stage, name, options)];
+      const waiters = [
+        await startWaiting(context, name, options),
+        await startWaiting(context, name, options),
+      ];
       const inOrder = backend.capabilities.order === 'fifo';
       const turns: number[] = [];
       const leave = async (waiter: Waiter, index: number): Promise<void> => {
         const lease = await waiter.lease;
         assert.ok(lease.validForMs > 10_000, `waiter ${index} has ${lease.validForMs} ms left`);
-        if (inOrder) assert.equal(waiter.traffic.of('abandon'), 0, `waiter ${index} gave a hand-over back`);
+        if (inOrder) assert.equal(waiter.calls.of('abandon'), 0, `waiter ${index} returned a hand-off`);
         turns.push(index);
         await lease.release();
       };
@@ -271,22 +285,27 @@ export const expiryCases: readonly ConformanceCase[] = [
   },
 ];
 
-/** Nobody else gets in while the holder believes in its lease, which is not renewed or, by another ttl, once. */
-async function endsFirst(stage: Stage, renewed: boolean): Promise<void> {
-  const ttlMs = 2 * stage.timing.ttlMs;
-  const { locks } = await stage.client({ ttlMs, renewal: 'manual' });
-  const other = await stage.client({ waitMs: 30_000 });
+/** Checks that nobody else is granted while a lease, renewed once or never, is valid for its holder. */
+async function endsFirst(context: CaseContext, renewed: boolean): Promise<void> {
+  const ttlMs = 2 * context.timing.ttlMs;
+  const { locks } = await context.client({ ttlMs, renewal: 'manual' });
+  const other = await context.client({ waitMs: 30_000 });
   for (;;) {
-    const name = stage.name();
+    const name = context.name();
     const lease = await locks.lock(name).acquire();
-    if (renewed) await lease.renew(ttlMs + stage.timing.ttlMs).catch(ignoringLoss);
+    if (renewed) await lease.renew(ttlMs + context.timing.ttlMs).catch(ignoringLoss);
     const readAt = performance.now();
     const believes = lease.validForMs;
-    // A pause of this process outlasted it.
+    // A pause of this process outlasted the lease.
     if (believes === 0) continue;
     const next = await other.locks.lock(name).acquire();
     const earlyMs = readAt + believes - performance.now();
-    if (earlyMs > 0) throw new SafetyViolation(`another entered ${earlyMs} ms before the holder's end`);
+    if (earlyMs > 0) {
+      throw new SafetyViolation(
+        `Another entered ${Math.ceil(earlyMs)} ms before the holder's end: the store ended the hold early, or it reported  ` +
+          'too long a time to the holder (countedFrom, validForMs).',
+      );
+    }
     await next.release();
     return;
   }

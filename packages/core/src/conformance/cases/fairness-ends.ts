@@ -6,7 +6,7 @@ import { fifo, needs } from '../needs.ts';
 import { type LongestPause, watchPauses } from '../pauses.ts';
 import { EXCLUSIVE, grab, openCall, requestOf } from '../raw.ts';
 import { SafetyViolation } from '../safety-violation.ts';
-import type { Stage } from '../stage.ts';
+import type { CaseContext } from '../case-context.ts';
 import { startWaiting, watch } from '../waiter.ts';
 
 type Way = 'an expiry' | 'an abandon' | 'a forced release';
@@ -19,56 +19,56 @@ export const fairnessEndCases: readonly ConformanceCase[] = [
     id: 'fairness/a-try-does-not-overtake-at-an-end',
     clause: '§7.4',
     title:
-      'a hold ends that nobody released, by its time, by an abandon or by force: those who wait enter in their order, and all tries are refused until the last of them has left',
+      'when a hold ends by its ttl, by an abandon or by force, the waiters enter in their order, and every try is refused until the last of them has left',
     ...needs(fifo),
-    async run(stage) {
-      const { tenure, features } = (await stage.backend()).capabilities;
+    async run(context) {
+      const { tenure, features } = (await context.backend()).capabilities;
       const ways: Way[] = ['an abandon'];
       if (tenure === 'lease') ways.push('an expiry');
       if (features.includes('force-release')) ways.push('a forced release');
-      const longestPause = watchPauses(stage);
+      const longestPause = watchPauses(context);
       await Promise.all(
         ways.map(async (way) => {
-          while (!(await new Round(stage, way, longestPause).isJudged()));
+          while (!(await new Round(context, way, longestPause).isJudged()));
         }),
       );
     },
   },
 ];
 
-/** A hold, three who wait for its end, and one who tries all the time. */
+/** A hold, three waiters for its end, and one client that tries all the time. */
 class Round {
-  readonly #stage: Stage;
+  readonly #context: CaseContext;
   readonly #way: Way;
   readonly #name: string;
   readonly #longestPause: LongestPause;
   readonly #entered: number[] = [];
   #inside: Lease | undefined;
-  /** When the hold ends by itself. */
+  /** The time at which the hold expires. */
   #end = Number.POSITIVE_INFINITY;
   #refusals = 0;
-  /** How long before the end the last try was sent that was refused. */
+  /** How long before the end of the hold the last refused try was sent. */
   #lastRefusedBeforeMs = Number.POSITIVE_INFINITY;
   #overtaken = false;
   #triesAreOver = false;
   #longestAnswerMs = 0;
 
-  constructor(stage: Stage, way: Way, longestPause: LongestPause) {
+  constructor(context: CaseContext, way: Way, longestPause: LongestPause) {
     this.#longestPause = longestPause;
-    this.#stage = stage;
+    this.#context = context;
     this.#way = way;
-    this.#name = stage.name(way);
+    this.#name = context.name(way);
   }
 
   /**
-   * False: this process or the store stood still. Whoever waits may have been taken for dead, and passed over, or nobody
-   * tried when the hold ended.
-   * @throws what is wrong
+   * Plays the round. Gives false where this process or the store stood still: then a waiter may have been taken for dead
+   * and passed over, or no try came when the hold ended.
+   * @throws the failure of the round
    */
   async isJudged(): Promise<boolean> {
-    const { livingTtlMs, timing } = this.#stage;
+    const { livingTtlMs, timing } = this.#context;
     const startedAt = performance.now();
-    const [holder, third] = [await this.#stage.backend(), await this.#stage.backend()];
+    const [holder, third] = [await this.#context.backend(), await this.#context.backend()];
     const held = await grab(holder, this.#name, this.#way === 'an expiry' ? livingTtlMs : HELD_MS);
     if (this.#way === 'an expiry') this.#end = held.countedFrom + (held.validForMs ?? livingTtlMs);
     const isStill = (): boolean =>
@@ -76,8 +76,8 @@ class Round {
       (this.#way === 'an expiry' && this.#lastRefusedBeforeMs > timing.slackMs / 2);
     try {
       await this.#play(holder, third, held);
-      assert.ok(!this.#overtaken, `at ${this.#way} a try overtook those who wait`);
-      assert.deepEqual(this.#entered, [0, 1, 2], `in the order of waiting, after ${this.#way}`);
+      assert.ok(!this.#overtaken, `at ${this.#way} a try overtook the waiters`);
+      assert.deepEqual(this.#entered, [0, 1, 2], `the order in which the waiters entered after ${this.#way}`);
       return !(this.#way === 'an expiry' && this.#lastRefusedBeforeMs > timing.slackMs / 2);
     } catch (error) {
       if (error instanceof SafetyViolation || !isStill()) throw error;
@@ -87,9 +87,9 @@ class Round {
 
   async #play(holder: LockBackend, third: LockBackend, held: Grant): Promise<void> {
     const turns: Promise<void>[] = [];
-    for (let place = 0; place < WAITERS; place += 1) {
-      const { lease } = await startWaiting(this.#stage, this.#name, { waitMs: 60_000 });
-      const turn = this.#turn(place, lease);
+    for (let position = 0; position < WAITERS; position += 1) {
+      const { lease } = await startWaiting(this.#context, this.#name, { waitMs: 60_000 });
+      const turn = this.#turn(position, lease);
       watch(turn);
       turns.push(turn);
     }
@@ -97,8 +97,8 @@ class Round {
     const trying = this.#tries(third, watch(over));
     watch(trying);
     try {
-      await this.#stage.until('tries are refused', () => this.#refusals >= 2 || this.#overtaken);
-      // One try is on its way together with the end.
+      await this.#context.until('tries are refused', () => this.#refusals >= 2 || this.#overtaken);
+      // One try is on its way while the hold ends.
       await Promise.all([this.#endHold(holder, held), this.#try(third)]);
       await trying;
     } finally {
@@ -107,25 +107,25 @@ class Round {
     await over;
   }
 
-  /** Stays until a try was refused meanwhile; the last one until there are no more of them. */
-  async #turn(place: number, acquiring: Promise<Lease>): Promise<void> {
+  /** Holds the lock until a try was refused meanwhile; the last waiter holds it until the tries are over. */
+  async #turn(position: number, acquiring: Promise<Lease>): Promise<void> {
     const lease = await acquiring;
-    this.#entered.push(place);
+    this.#entered.push(position);
     this.#inside = lease;
     const refusedBefore = this.#refusals;
     const isLast = this.#entered.length === WAITERS;
-    while (!this.#triesAreOver && (isLast || this.#refusals === refusedBefore)) await this.#stage.sleep(1);
+    while (!this.#triesAreOver && (isLast || this.#refusals === refusedBefore)) await this.#context.sleep(1);
     this.#inside = undefined;
     await lease.release();
   }
 
-  /** Until the last one who waited is inside: only after it would a try be granted. */
+  /** Tries until the last waiter holds: only after it may a try be granted. */
   async #tries(third: LockBackend, over: { readonly settled: boolean }): Promise<void> {
-    const { slackMs } = this.#stage.timing;
+    const { slackMs } = this.#context.timing;
     do {
       await this.#try(third);
       const endIsFar = this.#end < Number.POSITIVE_INFINITY && this.#end - performance.now() > slackMs / 2;
-      await this.#stage.sleep(endIsFar ? slackMs / 20 : 2);
+      await this.#context.sleep(endIsFar ? slackMs / 20 : 2);
     } while (this.#entered.length < WAITERS && !this.#overtaken && !over.settled);
   }
 
@@ -139,7 +139,7 @@ class Round {
     await third.abandon(request, openCall);
     if (attempt.status === 'granted') {
       this.#overtaken = true;
-      if (isBeside) throw new SafetyViolation('A try was granted beside one who had waited.');
+      if (isBeside) throw new SafetyViolation('A try was granted beside a waiter that holds.');
       return;
     }
     this.#refusals += 1;

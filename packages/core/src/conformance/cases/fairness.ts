@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
-import { assertExclusive, machineNow, type Stay } from '../history.ts';
+import { assertExclusive, enter, type CriticalSection } from '../critical-section.ts';
 import { fifo, needs, processes, waiters } from '../needs.ts';
 import { startWaiting, watch } from '../waiter.ts';
 
@@ -10,15 +10,15 @@ export const fairnessCases: readonly ConformanceCase[] = [
     clause: '§7.1',
     title: 'eight waiters of several clients are served in the order in which they came',
     ...needs(fifo),
-    async run(stage) {
-      const name = stage.name();
-      const holder = await (await stage.client()).locks.lock(name).acquire();
+    async run(context) {
+      const name = context.name();
+      const holder = await (await context.client()).locks.lock(name).acquire();
       const served: number[] = [];
       const all: Promise<void>[] = [];
-      for (let place = 0; place < 8; place += 1) {
-        const { lease } = await startWaiting(stage, name, { waitMs: 20 * stage.timing.slackMs });
+      for (let position = 0; position < 8; position += 1) {
+        const { lease } = await startWaiting(context, name, { waitMs: 20 * context.timing.slackMs });
         const turn = lease.then((granted) => {
-          served.push(place);
+          served.push(position);
           return granted.release();
         });
         watch(turn);
@@ -34,39 +34,39 @@ export const fairnessCases: readonly ConformanceCase[] = [
     clause: '§7.1',
     title: 'six waiters in three processes are served in the order in which they came',
     ...needs(processes, fifo, waiters),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
       const holder = await locks.lock(name).acquire();
-      const children = await Promise.all([stage.child(), stage.child(), stage.child()]);
-      const turns: Promise<readonly Stay[]>[] = [];
-      for (const [place, child] of [...children, ...children].entries()) {
-        const options = { rounds: 1, stayMs: 2, waitMs: 20 * stage.timing.slackMs };
-        const turn = child.contend(name, `place ${place}`, options);
+      const children = await Promise.all([context.child(), context.child(), context.child()]);
+      const turns: Promise<readonly CriticalSection[]>[] = [];
+      for (const [position, child] of [...children, ...children].entries()) {
+        const options = { rounds: 1, holdMs: 2, waitMs: 20 * context.timing.slackMs };
+        const turn = child.contend(name, `position ${position}`, options);
         watch(turn);
         turns.push(turn);
-        await stage.untilWaiting(locks, name, place + 1);
+        await context.untilWaiting(locks, name, position + 1);
       }
       await holder.release();
-      const stays = (await Promise.all(turns)).flat().sort((a, b) => a.enteredAt - b.enteredAt);
-      assertExclusive(stays, stage.seed);
+      const sections = (await Promise.all(turns)).flat().sort((a, b) => a.enteredAt - b.enteredAt);
+      assertExclusive(sections, context.seed);
       assert.deepEqual(
-        stays.map(({ who }) => who.slice(0, 7)),
-        [0, 1, 2, 3, 4, 5].map((place) => `place ${place}`),
+        sections.map(({ who }) => who.slice(0, 10)),
+        [0, 1, 2, 3, 4, 5].map((position) => `position ${position}`),
       );
     },
   },
   {
     id: 'fairness/newcomers-do-not-overtake',
     clause: '§7.4',
-    title: 'whoever comes when the lock is freed, to try or to wait, gets it after those who waited',
+    title: 'a client that comes when the lock is freed, to try or to wait, is granted after the waiters',
     ...needs(fifo),
-    async run(stage) {
-      const name = stage.name();
-      const newcomer = (await stage.client()).locks.lock(name);
+    async run(context) {
+      const name = context.name();
+      const newcomer = (await context.client()).locks.lock(name);
       for (let round = 0; round < 6; round += 1) {
-        const holder = await (await stage.client()).locks.lock(name).acquire();
-        const waiter = await startWaiting(stage, name, { waitMs: 20 * stage.timing.slackMs });
+        const holder = await (await context.client()).locks.lock(name).acquire();
+        const waiter = await startWaiting(context, name, { waitMs: 20 * context.timing.slackMs });
         const order: string[] = [];
         let leave: () => void = () => {};
         const triesAreOver = new Promise<void>((resolve) => (leave = resolve));
@@ -78,7 +78,7 @@ export const fairnessCases: readonly ConformanceCase[] = [
         watch(waited);
         const released = holder.release();
         let tried = newcomer.tryAcquire();
-        const came = newcomer.acquire({ waitMs: 20 * stage.timing.slackMs }).then(async (lease) => {
+        const came = newcomer.acquire({ waitMs: 20 * context.timing.slackMs }).then(async (lease) => {
           order.push('newcomer');
           await lease.release();
         });
@@ -86,7 +86,7 @@ export const fairnessCases: readonly ConformanceCase[] = [
         do {
           assert.ok((await tried) === undefined, `round ${round}: a try overtook a waiter`);
           tried = newcomer.tryAcquire();
-          await stage.sleep(1);
+          await context.sleep(1);
         } while (waiter.settled() === undefined);
         assert.ok((await tried) === undefined, `round ${round}: a try overtook a waiter`);
         leave();
@@ -98,32 +98,24 @@ export const fairnessCases: readonly ConformanceCase[] = [
   {
     id: 'fairness/turns-are-shared',
     clause: '§7.1',
-    title: 'of six who take the lock again and again, nobody is more than three turns ahead of another',
+    title: 'of six clients that take the lock repeatedly, none is more than three turns ahead of another',
     ...needs(fifo),
-    async run(stage) {
-      const name = stage.name();
+    async run(context) {
+      const name = context.name();
       const rounds = 8;
-      const gate = await (await stage.client()).locks.lock(name).acquire();
-      const stays: Stay[] = [];
+      const gate = await (await context.client()).locks.lock(name).acquire();
+      const sections: CriticalSection[] = [];
       const contenders = [];
       for (let who = 0; who < 6; who += 1) {
-        const first = await startWaiting(stage, name, { waitMs: 20 * stage.timing.slackMs });
+        const first = await startWaiting(context, name, { waitMs: 20 * context.timing.slackMs });
         const contend = async (): Promise<void> => {
           const lock = first.locks.lock(name);
           for (
             let round = 0, lease = await first.lease;
             ;
-            lease = await lock.acquire({ waitMs: 20 * stage.timing.slackMs })
+            lease = await lock.acquire({ waitMs: 20 * context.timing.slackMs })
           ) {
-            const enteredAt = machineNow();
-            await stage.sleep(2);
-            stays.push({
-              who: `${who}`,
-              enteredAt,
-              leftAt: machineNow(),
-              token: lease.fencingToken?.toString(),
-            });
-            await lease.release();
+            sections.push(await enter(lease, `${who}`, () => context.sleep(2)));
             round += 1;
             if (round === rounds) return;
           }
@@ -133,14 +125,14 @@ export const fairnessCases: readonly ConformanceCase[] = [
       for (const contender of contenders) watch(contender);
       await gate.release();
       await Promise.all(contenders);
-      assertExclusive(stays, stage.seed);
+      assertExclusive(sections, context.seed);
       const turns = new Map<string, number>();
-      for (const { who } of stays) {
+      for (const { who } of sections) {
         turns.set(who, (turns.get(who) ?? 0) + 1);
         const counts = [0, 1, 2, 3, 4, 5].map((other) => turns.get(`${other}`) ?? 0);
         assert.ok(
           Math.max(...counts) - Math.min(...counts) <= 3,
-          `turns so far: ${counts.join(' ')} (seed ${stage.seed})`,
+          `turns so far: ${counts.join(' ')} (seed ${context.seed})`,
         );
       }
     },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
-import { assertRising } from '../history.ts';
+import { assertRising } from '../critical-section.ts';
 import { fencing, forceRelease, leaseTenure, needs, processes } from '../needs.ts';
 import { grab, openCall } from '../raw.ts';
 import { startWaiting } from '../waiter.ts';
@@ -10,13 +10,13 @@ export const fencingCases: readonly ConformanceCase[] = [
     id: 'fencing/as-declared',
     clause: '§6.5',
     title: 'a lease and a grant have a token where the backend declares fencing, and none where it does not',
-    async run(stage) {
-      const { backend, locks } = await stage.client();
+    async run(context) {
+      const { backend, locks } = await context.client();
       const wanted = backend.capabilities.fencing === 'none' ? 'undefined' : 'bigint';
-      const lease = await locks.lock(stage.name()).acquire();
+      const lease = await locks.lock(context.name()).acquire();
       assert.equal(typeof lease.fencingToken, wanted);
       await lease.release();
-      const grant = await grab(backend, stage.name(), 30_000);
+      const grant = await grab(backend, context.name(), 30_000);
       assert.equal(typeof grant.fencingToken, wanted);
       await backend.release(grant, openCall);
     },
@@ -24,11 +24,11 @@ export const fencingCases: readonly ConformanceCase[] = [
   {
     id: 'fencing/rises-over-holders',
     clause: '§6.1',
-    title: 'the token rises with every holder, also of a resource that was forgotten in between',
+    title: 'the token rises with every holder, also after the store forgot the resource',
     ...needs(fencing),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
       const tokens: (bigint | undefined)[] = [];
       for (let turn = 0; turn < 12; turn += 1) {
         tokens.push(await locks.lock(name).run((lease) => lease.fencingToken));
@@ -41,12 +41,12 @@ export const fencingCases: readonly ConformanceCase[] = [
     clause: '§6.1',
     title: 'the token rises from client to client',
     ...needs(fencing),
-    async run(stage) {
-      const name = stage.name();
-      const clients = [await stage.client(), await stage.client(), await stage.client()];
+    async run(context) {
+      const name = context.name();
+      const clients = [await context.client(), await context.client(), await context.client()];
       const tokens: (bigint | undefined)[] = [];
       for (let turn = 0; turn < 9; turn += 1) {
-        const client = clients[stage.random.between(0, 2)];
+        const client = clients[context.random.between(0, 2)];
         tokens.push(await client?.locks.lock(name).run((lease) => lease.fencingToken));
       }
       assertRising(tokens);
@@ -57,13 +57,13 @@ export const fencingCases: readonly ConformanceCase[] = [
     clause: '§6.1',
     title: 'a waiter that gets the resource from its holder has a higher token',
     ...needs(fencing),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
       const first = await locks.lock(name).acquire();
       const tokens = [first.fencingToken];
       const take = async (): Promise<Promise<void>> => {
-        const { lease } = await startWaiting(stage, name);
+        const { lease } = await startWaiting(context, name);
         return lease.then((held) => {
           tokens.push(held.fencingToken);
           return held.release();
@@ -81,10 +81,10 @@ export const fencingCases: readonly ConformanceCase[] = [
     clause: '§6.1',
     title: 'the token rises from process to process',
     ...needs(fencing, processes),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
-      const children = await Promise.all([stage.child(), stage.child()]);
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
+      const children = await Promise.all([context.child(), context.child()]);
       const tokens: (bigint | string | undefined)[] = [];
       for (let turn = 0; turn < 3; turn += 1) {
         tokens.push(await locks.lock(name).run((lease) => lease.fencingToken));
@@ -100,12 +100,12 @@ export const fencingCases: readonly ConformanceCase[] = [
   {
     id: 'fencing/rises-after-expiry',
     clause: '§6.1',
-    title: 'the token rises from a lease that ran out to the next',
+    title: 'the token rises from an expired lease to the next lease',
     ...needs(fencing, leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const stale = await grab(await stage.backend(), name, stage.timing.ttlMs);
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const stale = await grab(await context.backend(), name, context.timing.ttlMs);
+      const { locks } = await context.client();
       const next = await locks.lock(name).acquire();
       assertRising([stale.fencingToken, next.fencingToken]);
       await next.release();
@@ -114,14 +114,14 @@ export const fencingCases: readonly ConformanceCase[] = [
   {
     id: 'fencing/rises-after-kill',
     clause: '§6.4',
-    title: 'the token rises from a holder that was killed to the next',
+    title: 'the token rises from a killed holder to the next holder',
     ...needs(fencing, processes),
-    async run(stage) {
-      const name = stage.name();
-      const child = await stage.child();
-      const killed = await child.acquire(name, { ttlMs: stage.livingTtlMs });
+    async run(context) {
+      const name = context.name();
+      const child = await context.child();
+      const killed = await child.acquire(name, { ttlMs: context.livingTtlMs });
       await child.kill();
-      const { locks } = await stage.client({ waitMs: 30_000 });
+      const { locks } = await context.client({ waitMs: 30_000 });
       const next = await locks.lock(name).acquire();
       assertRising([killed.token, next.fencingToken]);
       await next.release();
@@ -130,11 +130,11 @@ export const fencingCases: readonly ConformanceCase[] = [
   {
     id: 'fencing/rises-after-force-release',
     clause: '§6.1',
-    title: 'the token rises from a holder that was released by force to the next',
+    title: 'the token rises from a holder that was released by force to the next holder',
     ...needs(fencing, forceRelease),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
       const forced = await locks.lock(name).acquire();
       await locks.forceRelease(name);
       const next = await locks.lock(name).acquire();
@@ -147,9 +147,9 @@ export const fencingCases: readonly ConformanceCase[] = [
     clause: '§6.2',
     title: 'a renewal keeps the token, on the lease and in the store',
     ...needs(fencing),
-    async run(stage) {
-      const name = stage.name();
-      const { backend, locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { backend, locks } = await context.client();
       const lease = await locks.lock(name).acquire();
       const { fencingToken } = lease;
       for (let renewal = 0; renewal < 3; renewal += 1) await lease.renew();
@@ -162,12 +162,12 @@ export const fencingCases: readonly ConformanceCase[] = [
   {
     id: 'fencing/belongs-to-the-lease',
     clause: '§6.3',
-    title: 'a lost lease keeps its own token though the store has moved on',
+    title: 'a lost lease keeps its own token after a successor was granted',
     ...needs(fencing, leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const [first, second] = [await stage.client(), await stage.client()];
-      const stale = await first.locks.lock(name).acquire({ ttlMs: stage.timing.ttlMs, renewal: 'manual' });
+    async run(context) {
+      const name = context.name();
+      const [first, second] = [await context.client(), await context.client()];
+      const stale = await first.locks.lock(name).acquire({ ttlMs: context.timing.ttlMs, renewal: 'manual' });
       const { fencingToken } = stale;
       const next = await second.locks.lock(name).acquire();
       assert.equal(stale.fencingToken, fencingToken);

@@ -3,7 +3,7 @@ import { abortCases } from './abort.ts';
 import { exclusionCases } from './exclusion.ts';
 import { exclusionAfterAnEndCases } from './exclusion-after-an-end.ts';
 import { expiryCases } from './expiry.ts';
-import { expiryToldCases } from './expiry-told.ts';
+import { expiryReportedEndCases } from './expiry-reported-end.ts';
 import { fencingCases } from './fencing.ts';
 import { idempotenceCases } from './idempotence.ts';
 import { idempotencePastCases } from './idempotence-past.ts';
@@ -17,7 +17,11 @@ import { ownershipLeaseCases } from './ownership-lease.ts';
 import { ownershipOperatorCases } from './ownership-operator.ts';
 import { ownershipRaceCases } from './ownership-races.ts';
 import { closeCases } from './close.ts';
+import { closeAgainCases } from './close-again.ts';
+import { closeCallCases } from './close-calls.ts';
+import { closeDrainCases } from './close-drain.ts';
 import { fairnessCases } from './fairness.ts';
+import { fairnessCallCases } from './fairness-calls.ts';
 import { fairnessEndCases } from './fairness-ends.ts';
 import { faultCases } from './faults.ts';
 import { storeAwayCases } from './faults-store-away.ts';
@@ -37,9 +41,12 @@ import { sharedCases } from './shared.ts';
 import { sharedDowngradeCases } from './shared-downgrade.ts';
 import { sharedLateCases } from './shared-late.ts';
 import { sharedQueueCases } from './shared-queue.ts';
+import { stalledClientCases } from './expiry-stalled-client.ts';
 import { waitingCases } from './waiting.ts';
 import { waitingDeathCases } from './waiting-deaths.ts';
 import { waitingHintCases } from './waiting-hints.ts';
+import { waitingManyCases } from './waiting-many.ts';
+import { wireCases } from './wire.ts';
 
 /** Every case, in the order of the groups. */
 export const conformanceCases: readonly ConformanceCase[] = [
@@ -50,7 +57,8 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...ownershipOperatorCases,
   ...ownershipRaceCases,
   ...expiryCases,
-  ...expiryToldCases,
+  ...expiryReportedEndCases,
+  ...stalledClientCases,
   ...renewalCases,
   ...renewalAnswerCases,
   ...lossCases,
@@ -58,7 +66,9 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...waitingCases,
   ...waitingHintCases,
   ...waitingDeathCases,
+  ...waitingManyCases,
   ...fairnessCases,
+  ...fairnessCallCases,
   ...fairnessEndCases,
   ...reentrancyCases,
   ...reentrancyHandleCases,
@@ -77,6 +87,9 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...abortCases,
   ...sessionCases,
   ...closeCases,
+  ...closeCallCases,
+  ...closeAgainCases,
+  ...closeDrainCases,
   ...faultCases,
   ...storeAwayCases,
   ...refusalCases,
@@ -84,4 +97,5 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...idempotenceCases,
   ...idempotencePastCases,
   ...lostReplyCases,
+  ...wireCases,
 ];

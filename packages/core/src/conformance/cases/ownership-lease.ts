@@ -3,11 +3,11 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
 import { leaseTenure, needs } from '../needs.ts';
-import type { Stage } from '../stage.ts';
+import type { CaseContext } from '../case-context.ts';
 
-/** A client whose next release the store answers with "not held": as after a loss that nobody told. */
-async function withLosses(stage: Stage): Promise<Awaited<ReturnType<Stage['client']>>> {
-  return stage.client({
+/** A client whose releases the store answers with "not held", as after a loss that was not reported. */
+async function withLosses(context: CaseContext): Promise<Awaited<ReturnType<CaseContext['client']>>> {
+  return context.client({
     wrap: (backend) =>
       delegate(backend, {
         async release(grant, call) {
@@ -18,16 +18,16 @@ async function withLosses(stage: Stage): Promise<Awaited<ReturnType<Stage['clien
   });
 }
 
-/** What a lease, `run` and disposal say after a release and after a loss. */
+/** Cases about what a lease, `run` and disposal do after a release and after a loss. */
 export const ownershipLeaseCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/second-release-is-a-no-op',
     clause: '§3.2',
     title: 'a second release of a lease does nothing, and sends nothing',
-    async run(stage) {
-      const name = stage.name();
+    async run(context) {
+      const name = context.name();
       let releases = 0;
-      const { locks } = await stage.client({
+      const { locks } = await context.client({
         wrap: (backend) =>
           delegate(backend, {
             release(grant, call) {
@@ -46,29 +46,28 @@ export const ownershipLeaseCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: 'ownership/release-after-loss-tells',
+    id: 'ownership/release-after-loss-reports',
     clause: '§3.2',
-    title:
-      'the release of a lease that was lost rejects with LOCK_LOST, whether it was known or comes out only then',
+    title: 'the release of a lost lease rejects with LOCK_LOST, whether the loss was known before or not',
     ...needs(leaseTenure),
-    async run(stage) {
-      const { ttlMs } = stage.timing;
-      const { locks } = await stage.client();
-      const expired = await locks.lock(stage.name()).acquire({ ttlMs, renewal: 'manual' });
-      await stage.until('the lease is lost', () => expired.validForMs === 0);
+    async run(context) {
+      const { ttlMs } = context.timing;
+      const { locks } = await context.client();
+      const expired = await locks.lock(context.name()).acquire({ ttlMs, renewal: 'manual' });
+      await context.until('the lease is lost', () => expired.validForMs === 0);
       await assert.rejects(expired.release(), { code: 'LOCK_LOST', reason: 'expired' });
-      const unaware = await (await withLosses(stage)).locks.lock(stage.name()).acquire();
+      const unaware = await (await withLosses(context)).locks.lock(context.name()).acquire();
       await assert.rejects(unaware.release(), { code: 'LOCK_LOST', reason: 'force-released' });
-      assert.ok(unaware.signal.aborted, 'the signal does not tell the loss');
+      assert.ok(unaware.signal.aborted, 'the signal does not report the loss');
     },
   },
   {
     id: 'ownership/released-lease-is-not-valid',
     clause: '§3.3',
-    title: 'after the release a lease is valid for 0 ms, and whatever needs it is refused with LOCK_NOT_HELD',
-    async run(stage) {
-      const { locks } = await stage.client();
-      const lease = await locks.lock(stage.name()).acquire();
+    title: 'a released lease is valid for 0 ms, and calls that need it are refused with LOCK_NOT_HELD',
+    async run(context) {
+      const { locks } = await context.client();
+      const lease = await locks.lock(context.name()).acquire();
       assert.ok(lease.validForMs > 0);
       const released = lease.release();
       assert.equal(lease.validForMs, 0);
@@ -83,9 +82,9 @@ export const ownershipLeaseCases: readonly ConformanceCase[] = [
     id: 'ownership/run-releases-whatever-happens',
     clause: '§3.5',
     title: 'run gives what the work returned or threw, and the resource is free afterwards',
-    async run(stage) {
-      const name = stage.name();
-      const [first, second] = [await stage.client(), await stage.client()];
+    async run(context) {
+      const name = context.name();
+      const [first, second] = [await context.client(), await context.client()];
       const lock = first.locks.lock(name);
       assert.equal(await lock.run(async (lease) => (lease.assertValid(), 42)), 42);
       const thrown = new Error('the work failed');
@@ -101,13 +100,13 @@ export const ownershipLeaseCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: 'ownership/run-tells-the-loss',
+    id: 'ownership/run-reports-the-loss',
     clause: '§3.5',
     title: 'run rejects with LOCK_LOST and the result when the lease was lost before the work had ended',
-    async run(stage) {
-      const { locks } = await withLosses(stage);
+    async run(context) {
+      const { locks } = await withLosses(context);
       await assert.rejects(
-        locks.lock(stage.name()).run(async () => 'sold'),
+        locks.lock(context.name()).run(async () => 'sold'),
         { code: 'LOCK_LOST', result: 'sold' },
       );
     },
@@ -116,10 +115,10 @@ export const ownershipLeaseCases: readonly ConformanceCase[] = [
     id: 'ownership/work-error-wins-over-loss',
     clause: '§3.5',
     title: 'an error of the work is what run rejects with, though the lease was lost too',
-    async run(stage) {
-      const { locks } = await withLosses(stage);
+    async run(context) {
+      const { locks } = await withLosses(context);
       const thrown = new Error('the work failed');
-      const run = locks.lock(stage.name()).run(async () => {
+      const run = locks.lock(context.name()).run(async () => {
         throw thrown;
       });
       await assert.rejects(run, (error) => error === thrown);
@@ -129,9 +128,9 @@ export const ownershipLeaseCases: readonly ConformanceCase[] = [
     id: 'ownership/disposal-hides-nothing',
     clause: '§3.4',
     title: 'disposal of a lost lease reports on locks:release-failed and lets the error of the block through',
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await withLosses(stage);
+    async run(context) {
+      const name = context.name();
+      const { locks } = await withLosses(context);
       const reports: unknown[] = [];
       const listen = (message: unknown): void => {
         if ((message as { resource?: string }).resource === name) reports.push(message);

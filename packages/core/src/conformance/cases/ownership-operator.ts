@@ -3,15 +3,15 @@ import type { ConformanceCase } from '../case.ts';
 import { forceRelease, list, needs } from '../needs.ts';
 import { holdersOf } from '../raw.ts';
 
-/** What an operator sees and does. */
+/** Cases about the operator's calls: inspect, list and forceRelease. */
 export const ownershipOperatorCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/inspect-shows-the-holder',
     clause: '§14.1',
-    title: 'inspect shows who holds, with label, mode, age and token, and nobody once it was released',
-    async run(stage) {
-      const name = stage.name();
-      const [first, second] = [await stage.client(), await stage.client()];
+    title: 'inspect shows the holder with label, mode, age and token, and nobody after the release',
+    async run(context) {
+      const name = context.name();
+      const [first, second] = [await context.client(), await context.client()];
       assert.deepEqual(await second.locks.inspect(name), { resource: name, holders: [], waiters: [] });
       const lease = await first.locks.lock(name).acquire({ label: 'worker 7, “blue”' });
       const { holders } = await second.locks.inspect(name);
@@ -26,13 +26,36 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: 'ownership/answers-as-json',
+    clause: '§14.5',
+    title: 'the answers to an operator can be written as JSON, with the token as a decimal string',
+    async run(context) {
+      const name = context.name();
+      const { locks, backend } = await context.client();
+      const lease = await locks.lock(name).acquire();
+      assert.equal(await locks.isLocked(name), true);
+      const token = lease.fencingToken?.toString();
+      const tokenOf = (answer: unknown): unknown =>
+        (JSON.parse(JSON.stringify(answer)) as { readonly fencingToken?: unknown } | undefined)?.fencingToken;
+      assert.equal(tokenOf((await locks.inspect(name)).holders[0]), token);
+      assert.equal(tokenOf((await locks.lock(name).inspect()).holders[0]), token);
+      assert.equal(tokenOf(lease), token);
+      if (backend.list !== undefined) {
+        for await (const { holders } of locks.list(name)) assert.equal(tokenOf(holders[0]), token);
+      }
+      if (backend.forceRelease === undefined) await lease.release();
+      else assert.equal(tokenOf((await locks.forceRelease(name))[0]), token);
+      assert.equal(await locks.isLocked(name), false);
+    },
+  },
+  {
     id: 'ownership/list-shows-the-live',
     clause: '§14.2',
-    title: 'list gives exactly the resources with the prefix that are held or waited for',
+    title: 'list gives exactly those resources with the prefix that are held or waited for',
     ...needs(list),
-    async run(stage) {
-      const prefix = `${stage.name()}%_*?[é`;
-      const { locks } = await stage.client();
+    async run(context) {
+      const prefix = `${context.name()}%_*?[é`;
+      const { locks } = await context.client();
       const listed = async (): Promise<string[]> => {
         const names: string[] = [];
         for await (const { resource } of locks.list(prefix)) names.push(resource);
@@ -52,11 +75,11 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/force-release-frees',
     clause: '§14.3',
-    title: 'forceRelease ends a hold whoever has it, and tells whose it was',
+    title: 'forceRelease ends the hold of any client, and gives its former holder',
     ...needs(forceRelease),
-    async run(stage) {
-      const name = stage.name();
-      const [first, second] = [await stage.client(), await stage.client()];
+    async run(context) {
+      const name = context.name();
+      const [first, second] = [await context.client(), await context.client()];
       const lease = await first.locks.lock(name).acquire();
       const ended = await second.locks.forceRelease(name);
       assert.deepEqual(
@@ -71,13 +94,31 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: 'ownership/misread-force-release',
+    clause: '§13.3',
+    title: 'forceRelease with a misspelt option, or with an id in place of the options, ends nothing',
+    ...needs(forceRelease),
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
+      const lease = await locks.lock(name).acquire();
+      for (const options of [{ aquisitionId: 'somebody-else' }, 'somebody-else', ['somebody-else'], null]) {
+        const released = locks.forceRelease(name, options as { acquisitionId?: string });
+        await assert.rejects(released, { code: 'LOCK_INVALID_ARGUMENT' }, JSON.stringify(options));
+      }
+      await lease.renew();
+      lease.assertValid();
+      await lease.release();
+    },
+  },
+  {
     id: 'ownership/force-release-of-one-acquisition',
     clause: '§14.3',
     title: 'forceRelease with an acquisition id ends only that acquisition',
     ...needs(forceRelease),
-    async run(stage) {
-      const name = stage.name();
-      const { backend, locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { backend, locks } = await context.client();
       const lease = await locks.lock(name).acquire();
       assert.deepEqual(await locks.forceRelease(name, { acquisitionId: 'somebody-else' }), []);
       assert.deepEqual(await holdersOf(backend, name), [lease.acquisitionId]);

@@ -5,14 +5,14 @@ import type { Lease } from '../../lease.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
 import { grab, holdersOf, openCall } from '../raw.ts';
-import type { Client, Stage } from '../stage.ts';
+import type { Client, CaseContext } from '../case-context.ts';
 import { watch } from '../waiter.ts';
 
 const HOLD_MS = 60_000;
-/** Turns of the event loop between the two calls of a pair: some meet the first on its way, some its answer. */
+/** The turns of the event loop between the two calls of a pair: some second calls meet the first one on its way. */
 const TURNS = [0, 1, 2, 3, 4, 5, 6];
 
-/** What is asked at the same time as a release of the same grant. */
+/** The call that is sent together with a release of the same grant. */
 const others = {
   release: (backend: LockBackend, grant: Grant) => backend.release(grant, openCall),
   abandon: (backend: LockBackend, { request }: Grant) => backend.abandon(request, openCall),
@@ -21,41 +21,41 @@ const others = {
 
 type Call = () => Promise<unknown>;
 
-/** Calls for one grant that overlap: none of them may act on what it saw before (docs/spec.md §2.8, §3.1). */
+/** Cases of overlapping calls for one grant: none of them may act on a state that is past (docs/spec.md §2.8, §3.1). */
 export const ownershipRaceCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/races-of-one-grant',
     clause: '§2.8',
     title:
       'a release sent together with another release, an abandon or a renewal of its grant leaves the next holder alone',
-    async run(stage) {
-      const [a, b] = [await stage.backend(), await stage.backend()];
-      // One who waits in the process of the release may be served by it, one elsewhere by the store.
-      const waiting = [await queueing(stage), await queueing(stage)];
+    async run(context) {
+      const [a, b] = [await context.backend(), await context.backend()];
+      // A waiter in the releasing process may be served by it, a waiter elsewhere by the store.
+      const waiting = [await queueing(context), await queueing(context)];
       const pairs = Object.values(others).flatMap((other) =>
         TURNS.flatMap((turns) => [true, false].map((otherFirst) => ({ other, turns, otherFirst }))),
       );
       await Promise.all(
         pairs.map(async ({ other, turns, otherFirst }) => {
-          const near = stage.random.next() < 0.5;
+          const near = context.random.next() < 0.5;
           const queue = waiting[near ? 0 : 1] as Queueing;
           const releasing = near ? queue.backend : a;
-          const name = stage.name();
+          const name = context.name();
           const grant = await grab(releasing, name, HOLD_MS);
           const waiter = await queue.waitFor(name);
           const release = (): Promise<unknown> => releasing.release(grant, openCall);
           const another = (): Promise<unknown> => other(b, grant);
           await (otherFirst ? together(another, release, turns) : together(release, another, turns));
-          await stage.until(
+          await context.until(
             `the waiter of ${name} is served after ${other.name} and release`,
             waiter.settled,
-            stage.timing.idleGapMs + 10 * stage.timing.slackMs,
+            context.timing.idleGapMs + 10 * context.timing.slackMs,
           );
           const lease = await waiter.lease;
-          // Core would quietly be granted an attempt again; a renewal of what was ended is lost.
+          // Core would repeat a lost attempt unnoticed; a renewal of an ended hold shows the loss.
           await lease.renew();
-          // Where holders are asked who they are, the answer of a busy one may come too late.
-          await stage.until('it is shown as the holder', async () => {
+          // Where the store asks the holders who they are, the answer of a busy holder may come too late.
+          await context.until('inspect shows the new holder', async () => {
             const [holder, ...more] = await holdersOf(b, name);
             assert.deepEqual(more, []);
             return holder === lease.acquisitionId;
@@ -81,7 +81,7 @@ async function together(first: Call, second: Call, turns: number): Promise<void>
 
 /** A client that waits for many names at a time. */
 interface Queueing extends Client {
-  /** Comes back when the acquire was found contended: it stands in the queue, or polls. */
+  /** Resolves when the acquire was found contended: it stands in the queue, or polls. */
   waitFor(name: string): Promise<Waiting>;
 }
 
@@ -90,10 +90,10 @@ interface Waiting {
   readonly settled: () => boolean;
 }
 
-async function queueing(stage: Stage): Promise<Queueing> {
+async function queueing(context: CaseContext): Promise<Queueing> {
   const answers = new Map<string, number>();
   const answersTo = (name: string): number => answers.get(name) ?? 0;
-  const client = await stage.client({
+  const client = await context.client({
     ttlMs: HOLD_MS,
     waitMs: HOLD_MS,
     wrap: (backend) =>
@@ -109,7 +109,7 @@ async function queueing(stage: Stage): Promise<Queueing> {
     const before = answersTo(name);
     const lease = client.locks.lock(name).acquire();
     const watched = watch(lease);
-    await stage.until('the first attempt of a waiter is answered', () => answersTo(name) > before);
+    await context.until('the first attempt of a waiter is answered', () => answersTo(name) > before);
     return { lease, settled: () => watched.settled };
   };
   return { ...client, waitFor };

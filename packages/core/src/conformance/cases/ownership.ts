@@ -2,22 +2,22 @@ import assert from 'node:assert/strict';
 import type { Grant } from '../../backend/types.ts';
 import type { ConformanceCase } from '../case.ts';
 import { leaseTenure, needs } from '../needs.ts';
-import { endsByItself, exclusiveRequest, grab, holdersOf, isNotHeld, openCall } from '../raw.ts';
-import type { Stage } from '../stage.ts';
+import { assertEndsByItself, exclusiveRequest, grab, holdersOf, assertNotHeld, openCall } from '../raw.ts';
+import type { CaseContext } from '../case-context.ts';
 
-/** Who may end or move a hold: its own acquisition, and nobody else. */
+/** Cases about who may end or extend a hold: its own acquisition, and nobody else. */
 export const ownershipCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/stale-holder-cannot-release',
     clause: '§3.1',
-    title: 'a holder whose lease expired and was taken by another cannot release it',
+    title: 'a holder whose lease expired cannot release the hold of its successor',
     ...needs(leaseTenure),
-    async run(stage) {
-      const backend = await stage.backend();
-      const { locks } = await stage.client();
-      await isNotHeld(async () => {
-        const name = stage.name();
-        const stale = await grab(backend, name, stage.timing.ttlMs);
+    async run(context) {
+      const backend = await context.backend();
+      const { locks } = await context.client();
+      await assertNotHeld(async () => {
+        const name = context.name();
+        const stale = await grab(backend, name, context.timing.ttlMs);
         const successor = await locks.lock(name).acquire();
         const answer = await backend.release(stale, openCall);
         assert.deepEqual(await holdersOf(backend, name), [successor.acquisitionId]);
@@ -29,22 +29,21 @@ export const ownershipCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/stale-holder-cannot-renew',
     clause: '§3.1',
-    title:
-      'a renewal of a lease that was taken by another is told the loss, and neither moves the other nor names it',
+    title: 'a renewal of an expired lease reports the loss, and neither extends nor names the hold after it',
     ...needs(leaseTenure),
-    async run(stage) {
-      await Promise.all([learnsItsLoss(stage), movesNoEnd(stage)]);
+    async run(context) {
+      await Promise.all([learnsItsLoss(context), movesNoEnd(context)]);
     },
   },
   {
     id: 'ownership/stale-lease-learns-nothing',
     clause: '§3.1',
-    title: 'a lost lease stays lost and its own, whatever its successor does',
+    title: 'a lost lease stays lost and keeps its properties, whatever its successor does',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const [first, second] = [await stage.client(), await stage.client()];
-      const stale = await first.locks.lock(name).acquire({ ttlMs: stage.timing.ttlMs, renewal: 'manual' });
+    async run(context) {
+      const name = context.name();
+      const [first, second] = [await context.client(), await context.client()];
+      const stale = await first.locks.lock(name).acquire({ ttlMs: context.timing.ttlMs, renewal: 'manual' });
       const { acquisitionId, fencingToken } = stale;
       const successor = await second.locks.lock(name).acquire();
       assert.equal(stale.validForMs, 0);
@@ -67,25 +66,25 @@ export const ownershipCases: readonly ConformanceCase[] = [
     clause: '§3.1',
     title:
       "an acquisition id that does not hold can neither release nor renew, not even with the holder's token",
-    async run(stage) {
-      const name = stage.name();
-      const backend = await stage.backend();
+    async run(context) {
+      const name = context.name();
+      const backend = await context.backend();
       const held = await grab(backend, name, 60_000);
       const forged = (grant: Grant): Grant => ({
         ...grant,
         request: exclusiveRequest(grant.request.resource, 60_000),
       });
-      await isNotHeld(() => backend.release(forged(held), openCall));
+      await assertNotHeld(() => backend.release(forged(held), openCall));
       const [standing] = await backend.renew([{ grant: forged(held), ttlMs: 3_600_000 }], openCall);
       assert.equal(standing?.status, 'lost');
       const { holders } = await backend.inspect(name, openCall);
       assert.equal(holders[0]?.acquisitionId, held.request.acquisitionId);
-      // Where the store does not tell it, another shows it below; what a session ends has no end to be moved.
-      assert.ok((holders[0]?.expiresInMs ?? 0) <= 60_000, 'the holder was renewed by a stranger');
+      // Where the store does not show the end, a second client shows it below. A session's hold has no end of its own.
+      assert.ok((holders[0]?.expiresInMs ?? 0) <= 60_000 + context.stepMs, 'a stranger renewed the hold');
       assert.equal(await backend.release(held, openCall), 'released');
       if (backend.capabilities.tenure !== 'lease') return;
-      await endsByItself(stage, async (same, shortly) => {
-        const ttlMs = 2 * stage.timing.ttlMs;
+      await assertEndsByItself(context, async (same, shortly) => {
+        const ttlMs = 2 * context.timing.ttlMs;
         const short = await grab(same, shortly, ttlMs);
         await same.renew([{ grant: forged(short), ttlMs: 3_600_000 }], openCall);
         return performance.now() < short.countedFrom + ttlMs;
@@ -95,10 +94,10 @@ export const ownershipCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/stranger-cannot-abandon',
     clause: '§3.1',
-    title: 'to abandon one acquisition id leaves the hold of another alone',
-    async run(stage) {
-      const name = stage.name();
-      const backend = await stage.backend();
+    title: 'an abandon of one acquisition id leaves the hold of another alone',
+    async run(context) {
+      const name = context.name();
+      const backend = await context.backend();
       const held = await grab(backend, name, 60_000);
       await backend.abandon(exclusiveRequest(name, 60_000), openCall);
       assert.deepEqual(await holdersOf(backend, name), [held.request.acquisitionId]);
@@ -108,15 +107,15 @@ export const ownershipCases: readonly ConformanceCase[] = [
   {
     id: 'ownership/second-release-frees-nobody',
     clause: '§3.1',
-    title: 'a grant released twice does not free the one who holds by then',
-    async run(stage) {
-      const name = stage.name();
-      const backend = await stage.backend();
+    title: 'a second release of a grant does not free its successor',
+    async run(context) {
+      const name = context.name();
+      const backend = await context.backend();
       const held = await grab(backend, name, 60_000);
       assert.equal(await backend.release(held, openCall), 'released');
-      // Also `unknown`: the first release was an earlier sending of the same call.
+      // The answer may also be `unknown`: the store may take the first release for an earlier sending of the same call.
       assert.notEqual(await backend.release(held, openCall), 'released');
-      const successor = await grab(await stage.backend(), name, 60_000);
+      const successor = await grab(await context.backend(), name, 60_000);
       assert.notEqual(await backend.release(held, openCall), 'released');
       assert.deepEqual(await holdersOf(backend, name), [successor.request.acquisitionId]);
       assert.equal(await backend.release(successor, openCall), 'released');
@@ -124,27 +123,30 @@ export const ownershipCases: readonly ConformanceCase[] = [
   },
 ];
 
-async function learnsItsLoss(stage: Stage): Promise<void> {
-  const name = stage.name();
-  const backend = await stage.backend();
-  const stale = await grab(backend, name, stage.timing.ttlMs);
-  const successor = await (await stage.client()).locks.lock(name).acquire({ ttlMs: 60_000 });
+async function learnsItsLoss(context: CaseContext): Promise<void> {
+  const name = context.name();
+  const backend = await context.backend();
+  const stale = await grab(backend, name, context.timing.ttlMs);
+  const successor = await (await context.client()).locks.lock(name).acquire({ ttlMs: 60_000 });
   const [standing] = await backend.renew([{ grant: stale, ttlMs: 3_600_000 }], openCall);
   assert.equal(standing?.status, 'lost');
-  const told = JSON.stringify(standing, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
-  assert.ok(!told.includes(successor.acquisitionId), `it was told of its successor: ${told}`);
+  const reported = JSON.stringify(standing, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
+  assert.ok(!reported.includes(successor.acquisitionId), `the answer names the successor: ${reported}`);
   const { holders } = await backend.inspect(name, openCall);
   assert.equal(holders[0]?.acquisitionId, successor.acquisitionId);
-  // Where the store does not tell it, another shows it.
-  assert.ok((holders[0]?.expiresInMs ?? 0) <= 60_000, 'the successor was renewed by its predecessor');
+  // Where the store does not show the end, a second client shows it.
+  assert.ok(
+    (holders[0]?.expiresInMs ?? 0) <= 60_000 + context.stepMs,
+    'the predecessor renewed the hold of its successor',
+  );
   await successor.release();
 }
 
-/** A predecessor renews by an hour, and its successor ends when it would have. */
-async function movesNoEnd(stage: Stage): Promise<void> {
-  const { ttlMs } = stage.timing;
-  const { locks } = await stage.client({ ttlMs: 2 * ttlMs, renewal: 'manual' });
-  await endsByItself(stage, async (backend, name) => {
+/** Checks that a renewal by an hour of an ended hold does not extend the hold of its successor. */
+async function movesNoEnd(context: CaseContext): Promise<void> {
+  const { ttlMs } = context.timing;
+  const { locks } = await context.client({ ttlMs: 2 * ttlMs, renewal: 'manual' });
+  await assertEndsByItself(context, async (backend, name) => {
     const stale = await grab(backend, name, ttlMs);
     const successor = await locks.lock(name).acquire();
     await backend.renew([{ grant: stale, ttlMs: 3_600_000 }], openCall);

@@ -1,19 +1,23 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
 import { isLockError } from '../../errors.ts';
-import { assertAbove } from '../history.ts';
+import { assertAbove } from '../critical-section.ts';
 import { fifo, needs, permits } from '../needs.ts';
-import type { Stage } from '../stage.ts';
-import { startWaitingFor, type Waiter, watch } from '../waiter.ts';
+import type { CaseContext } from '../case-context.ts';
+import { granted, startWaitingFor, type Waiter, watch } from '../waiter.ts';
 
 function waitFor(
-  stage: Stage,
+  context: CaseContext,
   name: string,
   limit: number,
   weight = 1,
   signal?: AbortSignal,
 ): Promise<Waiter> {
-  return startWaitingFor(stage, (locks) => locks.semaphore(name, limit), { weight, waitMs: 60_000, signal });
+  return startWaitingFor(context, (locks) => locks.semaphore(name, limit), {
+    weight,
+    waitMs: 60_000,
+    signal,
+  });
 }
 
 async function releaseAll(waiters: readonly Waiter[]): Promise<void> {
@@ -24,15 +28,15 @@ export const permitsQueueCases: readonly ConformanceCase[] = [
   {
     id: 'permits/a-heavy-one-is-not-overtaken',
     clause: '§15.6',
-    title: 'a request that needs more than is free keeps back lighter ones that came later',
+    title: 'a request that needs more permits than are free blocks lighter requests that came later',
     ...needs(fifo, permits),
-    async run(stage) {
-      const name = stage.name();
-      const slots = (await stage.client()).locks.semaphore(name, 3);
+    async run(context) {
+      const name = context.name();
+      const slots = (await context.client()).locks.semaphore(name, 3);
       const two = await slots.acquire({ weight: 2 });
-      const heavy = await waitFor(stage, name, 3, 3);
+      const heavy = await waitFor(context, name, 3, 3);
       assert.equal(await slots.tryAcquire(), undefined, 'a light one overtook the heavy one that waits');
-      const light = await waitFor(stage, name, 3, 1);
+      const light = await waitFor(context, name, 3, 1);
       assert.equal(light.settled(), undefined, 'a light one overtook the heavy one that waits');
       await two.release();
       const heavyLease = await heavy.lease;
@@ -44,17 +48,18 @@ export const permitsQueueCases: readonly ConformanceCase[] = [
   {
     id: 'permits/all-that-fit-enter',
     clause: '§15.2',
-    title: 'when a heavy one leaves, as many at the head enter as fit, at once, each with a token of its own',
+    title:
+      'when a heavy holder releases, as many waiters at the head as fit enter at once, each with a token of its own',
     ...needs(fifo, permits),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs } = stage.timing;
-      const all = await (await stage.client()).locks.semaphore(name, 3).acquire({ weight: 3 });
+    async run(context) {
+      const name = context.name();
+      const { slackMs } = context.timing;
+      const all = await (await context.client()).locks.semaphore(name, 3).acquire({ weight: 3 });
       const waiting: Waiter[] = [];
-      for (let index = 0; index < 4; index += 1) waiting.push(await waitFor(stage, name, 3));
+      for (let index = 0; index < 4; index += 1) waiting.push(await waitFor(context, name, 3));
       await all.release();
       const entered = (): number => waiting.filter((waiter) => waiter.settled() !== undefined).length;
-      await stage.until('three enter', () => entered() >= 3, 5 * slackMs);
+      await context.until('three enter', () => entered() >= 3, 5 * slackMs);
       assert.equal(entered(), 3);
       assert.equal(waiting[3]?.settled(), undefined);
       const leases = await Promise.all(waiting.slice(0, 3).map(({ lease }) => lease));
@@ -66,18 +71,18 @@ export const permitsQueueCases: readonly ConformanceCase[] = [
   {
     id: 'permits/who-gives-up-lets-others-through',
     clause: '§7.2',
-    title: 'when a heavy one at the head gives up, the lighter ones behind it enter',
+    title: 'when a heavy waiter at the head gives up, the lighter waiters behind it enter',
     ...needs(fifo, permits),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs, idleGapMs } = stage.timing;
-      const two = await (await stage.client()).locks.semaphore(name, 3).acquire({ weight: 2 });
+    async run(context) {
+      const name = context.name();
+      const { slackMs, idleGapMs } = context.timing;
+      const two = await (await context.client()).locks.semaphore(name, 3).acquire({ weight: 2 });
       const abort = new AbortController();
-      const heavy = await waitFor(stage, name, 3, 2, abort.signal);
+      const heavy = await waitFor(context, name, 3, 2, abort.signal);
       watch(heavy.lease);
-      const light = await waitFor(stage, name, 3, 1);
+      const light = await waitFor(context, name, 3, 1);
       abort.abort(new Error('enough'));
-      await stage.until('the light one enters', () => light.settled() !== undefined, idleGapMs + 5 * slackMs);
+      await granted(context, light, idleGapMs + 5 * slackMs);
       await assert.rejects(heavy.lease, /enough/);
       await releaseAll([light]);
       await two.release();
@@ -86,20 +91,20 @@ export const permitsQueueCases: readonly ConformanceCase[] = [
   {
     id: 'permits/more-permits-let-waiters-in',
     clause: '§15.7',
-    title: 'a higher limit lets those in who wait, and holds for all from then on',
+    title: 'a higher limit lets waiters in, and applies to all requests from then on',
     ...needs(fifo, permits),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs, idleGapMs } = stage.timing;
-      const operator = (await stage.client()).locks.semaphore(name, 1);
+    async run(context) {
+      const name = context.name();
+      const { slackMs, idleGapMs } = context.timing;
+      const operator = (await context.client()).locks.semaphore(name, 1);
       const first = await operator.acquire();
-      const waiting = await waitFor(stage, name, 1);
-      const behind = await waitFor(stage, name, 1);
+      const waiting = await waitFor(context, name, 1);
+      const behind = await waitFor(context, name, 1);
       await operator.resize(2);
       assert.equal(operator.permits, 2);
-      await stage.until('the waiter enters', () => waiting.settled() !== undefined, idleGapMs + 5 * slackMs);
+      await granted(context, waiting, idleGapMs + 5 * slackMs);
       assert.equal(behind.settled(), undefined, 'three of two permits were given out');
-      const old = (await stage.client()).locks.semaphore(name, 1);
+      const old = (await context.client()).locks.semaphore(name, 1);
       await assert.rejects(old.acquire(), (error) => isLockError(error, 'LOCK_CONFLICT'));
       await first.release();
       await releaseAll([waiting, behind]);
@@ -108,41 +113,41 @@ export const permitsQueueCases: readonly ConformanceCase[] = [
   {
     id: 'permits/fewer-permits-end-no-hold',
     clause: '§15.7',
-    title: 'a lower limit ends no hold, and nothing is granted until those that are held fit',
+    title: 'a lower limit ends no hold, and nothing is granted until the held permits fit',
     ...needs(permits),
-    async run(stage) {
-      const name = stage.name();
-      const slots = (await stage.client()).locks.semaphore(name, 3);
+    async run(context) {
+      const name = context.name();
+      const slots = (await context.client()).locks.semaphore(name, 3);
       const leases = [await slots.acquire(), await slots.acquire(), await slots.acquire()];
       await slots.resize(2);
       for (const lease of leases) await lease.renew();
       await leases[0]?.release();
-      assert.equal(await slots.tryAcquire(), undefined, 'a permit was given out above the limit');
+      assert.equal(await slots.tryAcquire(), undefined, 'a permit was granted above the limit');
       await leases[1]?.release();
       const next = await slots.tryAcquire();
-      assert.ok(next, 'one of two was free, and refused');
+      assert.ok(next, 'one of two permits was free, and refused');
       await next.release();
       await leases[2]?.release();
-      // In no use there is nothing to resize; the next who comes says how many there are.
+      // An unused semaphore has no limit to change: the next acquire sets it.
       await slots.resize(7);
-      const one = await (await stage.client()).locks.semaphore(name, 1).acquire();
+      const one = await (await context.client()).locks.semaphore(name, 1).acquire();
       await one.release();
     },
   },
   {
     id: 'permits/first-come-first-served',
     clause: '§7.1',
-    title: 'those who wait for permits get them in the order in which they came',
+    title: 'waiters get permits in the order in which they came',
     ...needs(fifo, permits),
-    async run(stage) {
-      const name = stage.name();
-      const holder = await (await stage.client()).locks.semaphore(name, 1).acquire();
+    async run(context) {
+      const name = context.name();
+      const holder = await (await context.client()).locks.semaphore(name, 1).acquire();
       const served: number[] = [];
       const turns: Promise<void>[] = [];
-      for (let place = 0; place < 6; place += 1) {
-        const { lease } = await waitFor(stage, name, 1);
+      for (let position = 0; position < 6; position += 1) {
+        const { lease } = await waitFor(context, name, 1);
         const turn = lease.then((granted) => {
-          served.push(place);
+          served.push(position);
           return granted.release();
         });
         watch(turn);

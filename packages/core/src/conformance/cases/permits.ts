@@ -3,7 +3,7 @@ import type { LockMode } from '../../backend/types.ts';
 import type { Lock } from '../../lock.ts';
 import type { ConformanceCase } from '../case.ts';
 import { describe, isLockError } from '../../errors.ts';
-import { assertCompatible, machineNow, type Stay } from '../history.ts';
+import { assertCompatible, enter, type CriticalSection } from '../critical-section.ts';
 import { leaseTenure, needs, permits, processes } from '../needs.ts';
 import { grab, holdersOf, openCall, requestOf } from '../raw.ts';
 
@@ -11,18 +11,18 @@ export const permitsCases: readonly ConformanceCase[] = [
   {
     id: 'permits/no-more-than-there-are',
     clause: '§15.5',
-    title: 'of two permits a third client gets none until one is given back',
+    title: 'of two permits a third client gets none until one is released',
     ...needs(permits),
-    async run(stage) {
-      const name = stage.name();
-      const [one, two, three] = [await stage.client(), await stage.client(), await stage.client()];
+    async run(context) {
+      const name = context.name();
+      const [one, two, three] = [await context.client(), await context.client(), await context.client()];
       const first = await one.locks.semaphore(name, 2).acquire();
       const second = await two.locks.semaphore(name, 2).tryAcquire();
       assert.ok(second, 'there were two permits, and the second was refused');
       assert.equal(await three.locks.semaphore(name, 2).tryAcquire(), undefined);
       await first.release();
       const third = await three.locks.semaphore(name, 2).tryAcquire();
-      assert.ok(third, 'a permit was given back, and not granted');
+      assert.ok(third, 'a permit was released, and the next request was refused');
       assert.equal(await one.locks.semaphore(name, 2).tryAcquire(), undefined);
       await second.release();
       await third.release();
@@ -32,48 +32,47 @@ export const permitsCases: readonly ConformanceCase[] = [
   {
     id: 'permits/weights-add-up',
     clause: '§15.5',
-    title: 'weights count, and come back whole',
+    title: 'weights add up, and a release returns the whole weight',
     ...needs(permits),
-    async run(stage) {
-      const slots = (await stage.client()).locks.semaphore(stage.name(), 5);
+    async run(context) {
+      const slots = (await context.client()).locks.semaphore(context.name(), 5);
       for (let round = 0; round < 2; round += 1) {
         const three = await slots.acquire({ weight: 3 });
         assert.equal(await slots.tryAcquire({ weight: 3 }), undefined);
         const two = await slots.tryAcquire({ weight: 2 });
-        assert.ok(two, 'two of five were free, and refused');
+        assert.ok(two, 'two of five permits were free, and refused');
         assert.equal(await slots.tryAcquire(), undefined);
         await three.release();
         const again = await slots.tryAcquire({ weight: 3 });
-        assert.ok(again, 'three were given back, and refused');
+        assert.ok(again, 'three permits were released, and refused');
         await again.release();
         await two.release();
       }
       const all = await slots.tryAcquire({ weight: 5 });
-      assert.ok(all, 'a weight did not come back');
+      assert.ok(all, 'a release did not return the whole weight');
       await all.release();
     },
   },
   {
     id: 'permits/never-too-many-inside',
     clause: '§15.5',
-    title: 'clients take permits of random weight, and those inside never weigh more than the limit',
+    title: 'clients take permits of random weight, and the holders together never weigh more than the limit',
     ...needs(permits),
-    async run(stage) {
-      const name = stage.name();
-      const stays: Stay[] = [];
+    async run(context) {
+      const name = context.name();
+      const sections: CriticalSection[] = [];
       const contend = async (who: string): Promise<void> => {
-        const slots = (await stage.client({ waitMs: 30_000 })).locks.semaphore(name, 4);
+        const slots = (await context.client({ waitMs: 30_000 })).locks.semaphore(name, 4);
         for (let round = 0; round < 10; round += 1) {
-          const lease = await slots.acquire({ weight: 1 + Math.floor(stage.random.between(0, 3)) });
-          const enteredAt = machineNow();
-          await stage.sleep(stage.random.between(0, 3));
-          stays.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow(), mode: lease.mode });
-          await lease.release();
+          const lease = await slots.acquire({ weight: 1 + Math.floor(context.random.between(0, 3)) });
+          sections.push(
+            await enter(lease, `${who} #${round}`, () => context.sleep(context.random.between(0, 3))),
+          );
         }
       };
       await Promise.all(['a', 'b', 'c', 'd', 'e'].map(contend));
-      assert.equal(stays.length, 50);
-      assertCompatible(stays, stage.seed);
+      assert.equal(sections.length, 50);
+      assertCompatible(sections, context.seed);
     },
   },
   {
@@ -81,38 +80,37 @@ export const permitsCases: readonly ConformanceCase[] = [
     clause: '§15.5',
     title: 'three processes never hold more permits together than there are',
     ...needs(processes, permits),
-    async run(stage) {
-      const name = stage.name();
-      const children = await Promise.all([stage.child(), stage.child(), stage.child()]);
+    async run(context) {
+      const name = context.name();
+      const children = await Promise.all([context.child(), context.child(), context.child()]);
       const kinds = [1, 2, 1].map((weight) => ({ permits: 2, weight }));
-      const stays = await Promise.all(
+      const sections = await Promise.all(
         children.map((child, index) =>
-          child.contend(name, `process ${index}`, { rounds: 24, stayMs: 1, waitMs: 30_000, kinds }),
+          child.contend(name, `process ${index}`, { rounds: 24, holdMs: 1, waitMs: 30_000, kinds }),
         ),
       );
-      assert.equal(stays.flat().length, 72);
-      assertCompatible(stays.flat(), stage.seed);
+      assert.equal(sections.flat().length, 72);
+      assertCompatible(sections.flat(), context.seed);
     },
   },
   {
     id: 'permits/another-limit-is-a-conflict',
     clause: '§15.7',
-    title:
-      'who names another number is refused while the resource is in use, and nothing of his stays behind',
+    title: 'a request with another limit is refused while the resource is in use, and leaves nothing behind',
     ...needs(permits),
-    async run(stage) {
-      const name = stage.name();
-      const [one, two] = [await stage.client(), await stage.client()];
+    async run(context) {
+      const name = context.name();
+      const [one, two] = [await context.client(), await context.client()];
       const held = await one.locks.semaphore(name, 2).acquire();
       const other = two.locks.semaphore(name, 3);
       await assert.rejects(other.acquire(), (error) => isLockError(error, 'LOCK_CONFLICT'));
       await assert.rejects(other.tryAcquire(), (error) => isLockError(error, 'LOCK_CONFLICT'));
-      const free = stage.name();
+      const free = context.name();
       const set = two.locks.all([two.locks.lock(free), other]);
       await assert.rejects(set.tryAcquire(), (error) => isLockError(error, 'LOCK_CONFLICT'));
       await assert.rejects(set.acquire(), (error) => isLockError(error, 'LOCK_CONFLICT'));
-      await stage.until(
-        'what a refused set had taken is free again',
+      await context.until(
+        'the members that a refused set had taken are free again',
         async () => (await one.locks.inspect(free)).holders.length === 0,
       );
       const { holders, waiters } = await one.locks.inspect(name);
@@ -125,11 +123,11 @@ export const permitsCases: readonly ConformanceCase[] = [
   {
     id: 'permits/beside-a-lock-is-a-conflict',
     clause: '§15.7',
-    title: 'one name is a semaphore or a lock, of one or of readers, not both at a time',
+    title: 'one name is a semaphore or a lock (exclusive or shared), not both at a time',
     ...needs(permits),
-    async run(stage) {
-      const name = stage.name();
-      const { backend, locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { backend, locks } = await context.client();
       const isConflict = (error: unknown): boolean => isLockError(error, 'LOCK_CONFLICT');
       const kinds: Lock[] = [locks.lock(name)];
       if (backend.capabilities.modes.includes('shared')) kinds.push(locks.readWriteLock(name).read);
@@ -152,23 +150,23 @@ export const permitsCases: readonly ConformanceCase[] = [
   {
     id: 'permits/every-permit-has-its-own-end',
     clause: '§15.3',
-    title: 'the permit of a dead client comes back after its ttl, although the others renew theirs',
+    title: 'the permit of a dead client is free after its ttl, although the others renew theirs',
     ...needs(leaseTenure, permits),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs, idleGapMs } = stage.timing;
-      const backend = await stage.backend();
-      const slots = (await stage.client()).locks.semaphore(name, 3);
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs, idleGapMs } = context.timing;
+      const backend = await context.backend();
+      const slots = (await context.client()).locks.semaphore(name, 3);
       const living = await slots.acquire({ ttlMs: 60_000 });
       const dead = await grab(backend, name, ttlMs, permit(3, 2));
       assert.equal(await slots.tryAcquire(), undefined);
       await living.renew();
-      const elapsed = stage.stopwatch();
+      const elapsed = context.stopwatch();
       const two = await slots.acquire({ weight: 2, waitMs: 20 * slackMs });
       const bound = ttlMs + idleGapMs + 2 * slackMs;
       assert.ok(elapsed() < bound, `it took ${Math.round(elapsed())} ms, more than ${bound}`);
       const [standing] = await backend.renew([{ grant: dead, ttlMs }], openCall);
-      assert.equal(standing?.status, 'lost', 'a permit that had expired was renewed');
+      assert.equal(standing?.status, 'lost', 'an expired permit was renewed');
       await living.renew();
       await Promise.all([living.release(), two.release()]);
     },
@@ -176,45 +174,44 @@ export const permitsCases: readonly ConformanceCase[] = [
   {
     id: 'permits/not-issued-twice-after-an-end',
     clause: '§15.5',
-    title: 'a client that comes back after the end of its permit gives nothing back that is not its own',
+    title: 'a client that returns after the end of its permit releases no permit of another client',
     ...needs(leaseTenure, permits),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs } = stage.timing;
-      const backend = await stage.backend();
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs } = context.timing;
+      const backend = await context.backend();
       const stale = await grab(backend, name, ttlMs, permit(2, 1));
-      const slots = (await stage.client()).locks.semaphore(name, 2);
+      const slots = (await context.client()).locks.semaphore(name, 2);
       const both = await slots.acquire({ weight: 2, waitMs: 20 * slackMs });
       assert.equal(await backend.release(stale, openCall), 'not-held');
       await backend.abandon(stale.request, openCall);
-      assert.equal(await slots.tryAcquire(), undefined, 'a permit was given out that is held');
+      assert.equal(await slots.tryAcquire(), undefined, 'a held permit was granted again');
       await both.release();
       const first = await slots.acquire();
       const second = await slots.acquire();
-      assert.equal(await slots.tryAcquire(), undefined, 'three of two permits were given out');
+      assert.equal(await slots.tryAcquire(), undefined, 'three of two permits were granted');
       await Promise.all([first.release(), second.release()]);
     },
   },
   {
     id: 'permits/clients-clocks-do-not-count',
     clause: '§15.5',
-    title:
-      'a client whose clock is an hour off neither ends the permits of others nor keeps its own for longer',
+    title: 'a client whose clock is an hour off neither ends permits of others nor keeps its own for longer',
     ...needs(leaseTenure, permits),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs } = stage.timing;
-      const [backend, odd] = [await stage.backend(), await stage.backend()];
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs } = context.timing;
+      const [backend, odd] = [await context.backend(), await context.backend()];
       const mine = await grab(backend, name, 30_000, permit(2, 1));
       for (const hours of [1, -1]) {
         const call = { ...openCall, now: () => openCall.now() + hours * 3_600_000 };
         const request = requestOf(name, permit(2, 1), ttlMs);
         assert.equal((await odd.attempt(request, false, call)).status, 'granted');
         const third = await odd.attempt(requestOf(name, permit(2, 1), ttlMs), false, call);
-        assert.equal(third.status, 'contended', 'a third of two permits was given out');
+        assert.equal(third.status, 'contended', 'a third of two permits was granted');
         assert.equal((await holdersOf(backend, name)).length, 2);
-        await stage.until(
-          'the odd one ends by its ttl',
+        await context.until(
+          'the permit of the client with the wrong clock ends by its ttl',
           async () => (await holdersOf(backend, name)).length === 1,
           ttlMs + slackMs * 5,
         );
@@ -227,9 +224,9 @@ export const permitsCases: readonly ConformanceCase[] = [
     clause: '§2.1',
     title: 'an attempt repeated with one id takes no second permit',
     ...needs(permits),
-    async run(stage) {
-      const name = stage.name();
-      const backend = await stage.backend();
+    async run(context) {
+      const name = context.name();
+      const backend = await context.backend();
       const request = requestOf(name, permit(2, 1), 30_000);
       const first = await backend.attempt(request, false, openCall);
       const again = await backend.attempt(request, false, openCall);
@@ -240,7 +237,7 @@ export const permitsCases: readonly ConformanceCase[] = [
       assert.equal(
         (await backend.attempt(request, false, openCall)).status,
         'granted',
-        'refused though it holds',
+        'a repeated attempt of an id that holds was refused',
       );
       await backend.release(again.grant, openCall);
       const third = await grab(backend, name, 30_000, permit(2, 1));
@@ -253,8 +250,8 @@ export const permitsCases: readonly ConformanceCase[] = [
     clause: '§5.2',
     title: 'a lease of permits is re-entered without taking more, and cannot grow',
     ...needs(permits),
-    async run(stage) {
-      const slots = (await stage.client()).locks.semaphore(stage.name(), 3);
+    async run(context) {
+      const slots = (await context.client()).locks.semaphore(context.name(), 3);
       const lease = await slots.acquire({ weight: 2 });
       const nested = await slots.acquire({ weight: 2, within: lease });
       assert.equal(lease.holdCount, 2);
@@ -273,9 +270,9 @@ export const permitsCases: readonly ConformanceCase[] = [
     clause: '§13.3',
     title: 'a limit or a weight that is no whole number above 0, or a weight above the limit, is refused',
     ...needs(permits),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
       const isInvalid = (error: unknown): boolean => isLockError(error, 'LOCK_INVALID_ARGUMENT');
       const odd: readonly unknown[] = [
         0,

@@ -7,9 +7,9 @@ import type { Lock } from '../../lock.ts';
 import { aroundCalls } from '../around-calls.ts';
 import type { ConformanceCase } from '../case.ts';
 import { NoReply } from '../delegate.ts';
-import { assertCompatible, assertExclusive, machineNow, type Stay } from '../history.ts';
+import { assertCompatible, assertExclusive, machineNow, type CriticalSection } from '../critical-section.ts';
 import { leaseTenure, needs } from '../needs.ts';
-import type { Stage } from '../stage.ts';
+import type { CaseContext } from '../case-context.ts';
 
 const CLIENTS = 6;
 const ROUNDS = 12;
@@ -21,33 +21,33 @@ export const randomFaultCases: readonly ConformanceCase[] = [
     id: 'exclusion/amid-random-faults',
     clause: '§11.1',
     title:
-      'calls are late, repeated, or lose their replies, at random: never two inside that exclude each other, and all is free after it',
+      'while calls are late, repeated, or lose their replies at random, no two holders exclude each other, and everything is free afterwards',
     ...needs(leaseTenure),
-    async run(stage) {
-      const { capabilities } = await stage.backend();
-      const { ttlMs, slackMs, idleGapMs } = stage.timing;
-      const ward = new Ward(stage, capabilities);
-      const patient = async (who: string): Promise<void> => {
-        const { locks } = await stage.client({
+    async run(context) {
+      const { capabilities } = await context.backend();
+      const { ttlMs, slackMs, idleGapMs } = context.timing;
+      const resources = new ContendedResources(context, capabilities);
+      const contend = async (who: string): Promise<void> => {
+        const { locks } = await context.client({
           ttlMs,
           waitMs: 20 * slackMs,
-          wrap: (real) => unsteady(stage, real),
+          wrap: (real) => unsteady(context, real),
         });
-        for (let round = 0; round < ROUNDS; round += 1) await ward.visit(locks, `${who} #${round}`);
+        for (let round = 0; round < ROUNDS; round += 1) await resources.useSome(locks, `${who} #${round}`);
       };
-      await Promise.all(Array.from({ length: CLIENTS }, (_, index) => patient(`client ${index}`)));
-      ward.judge();
-      const { locks } = await stage.client();
+      await Promise.all(Array.from({ length: CLIENTS }, (_, index) => contend(`client ${index}`)));
+      resources.assertSafe();
+      const { locks } = await context.client();
       const waitMs = 2 * ttlMs + idleGapMs + 10 * slackMs;
-      for (const lease of await ward.takeAll(locks, waitMs)) await lease.release();
+      for (const lease of await resources.takeAll(locks, waitMs)) await lease.release();
     },
   },
 ];
 
-/** Of a hundred calls six never arrive, eight lose their replies, and sixteen are late; eight are sent twice. */
-function unsteady(stage: Stage, real: LockBackend): LockBackend {
-  const { random } = stage;
-  const late = (): Promise<void> => stage.sleep(random.between(0, LATE_MS));
+/** A backend of whose calls 6 % never arrive, 8 % lose their replies, 16 % are late and 8 % are sent twice. */
+function unsteady(context: CaseContext, real: LockBackend): LockBackend {
+  const { random } = context;
+  const late = (): Promise<void> => context.sleep(random.between(0, LATE_MS));
   return aroundCalls(real, async (sent, send) => {
     const dice = random.between(1, 100);
     if (dice <= 6) throw new NoReply(sent);
@@ -56,7 +56,7 @@ function unsteady(stage: Stage, real: LockBackend): LockBackend {
       throw new NoReply(sent);
     }
     if (dice <= 22) await late();
-    // As by a client that connected anew.
+    // The call is sent twice, as by a client that reconnected.
     if (dice > 92 && sent !== 'awaitTurn') await send();
     const answer = await send();
     if (dice > 22 && dice <= 30) await late();
@@ -64,27 +64,27 @@ function unsteady(stage: Stage, real: LockBackend): LockBackend {
   });
 }
 
-/** Three resources, and who was inside. */
-class Ward {
-  readonly #stage: Stage;
+/** Three resources, and the history of their critical sections. */
+class ContendedResources {
+  readonly #context: CaseContext;
   readonly #modes: BackendCapabilities['modes'];
   readonly #alone: string;
   readonly #mixed: string;
   readonly #slots: string;
-  readonly #stays = new Map<string, Stay[]>();
+  readonly #sections = new Map<string, CriticalSection[]>();
 
-  constructor(stage: Stage, { modes }: BackendCapabilities) {
-    this.#stage = stage;
+  constructor(context: CaseContext, { modes }: BackendCapabilities) {
+    this.#context = context;
     this.#modes = modes;
-    this.#alone = stage.name('alone');
-    this.#mixed = stage.name('mixed');
-    this.#slots = stage.name('slots');
-    for (const name of [this.#alone, this.#mixed, this.#slots]) this.#stays.set(name, []);
+    this.#alone = context.name('alone');
+    this.#mixed = context.name('mixed');
+    this.#slots = context.name('slots');
+    for (const name of [this.#alone, this.#mixed, this.#slots]) this.#sections.set(name, []);
   }
 
-  /** Takes some locks, one or two of them at once, and gives them back; one in six gives up soon. */
-  async visit(locks: LockManager, who: string): Promise<void> {
-    const { random } = this.#stage;
+  /** Takes one or two locks at once and releases them; one acquire in six aborts soon. */
+  async useSome(locks: LockManager, who: string): Promise<void> {
+    const { random } = this.#context;
     const members = this.#some(locks);
     const signal = random.between(1, 6) === 1 ? AbortSignal.timeout(random.between(1, 15)) : undefined;
     const options = signal && { signal };
@@ -94,14 +94,14 @@ class Ward {
         members.length === 1
           ? await (only as Lock).acquire(options)
           : await locks.all(members).acquire(options);
-      await this.#stay('leases' in held ? held.leases : [held as Lease], who);
+      await this.#stayInside('leases' in held ? held.leases : [held as Lease], who);
     } catch (error) {
-      // Its own doing, or a store that gave no answer, or a wait behind what nobody holds any more.
+      // Expected are the own abort, a store that gave no answer, and a wait behind a ghost.
       if (error !== signal?.reason) assert.ok(isLockError(error), String(error));
     }
   }
 
-  /** A ghost may be there for one ttl more: of a permit too, which conflicts with any other kind of lock. */
+  /** Takes all three resources. A ghost may hold one for another ttl; a ghost permit conflicts with other kinds of locks. */
   takeAll(locks: LockManager, waitMs: number): Promise<Lease[]> {
     const slots = this.#modes.includes('permit')
       ? locks.semaphore(this.#slots, LIMIT).acquire({ weight: LIMIT, waitMs })
@@ -110,17 +110,17 @@ class Ward {
     return Promise.all([slots, ...others]);
   }
 
-  judge(): void {
-    for (const [name, stays] of this.#stays) {
-      if (name === this.#alone) assertExclusive(stays, this.#stage.seed);
-      else assertCompatible(stays, this.#stage.seed);
+  assertSafe(): void {
+    for (const [name, sections] of this.#sections) {
+      if (name === this.#alone) assertExclusive(sections, this.#context.seed);
+      else assertCompatible(sections, this.#context.seed);
     }
-    const count = [...this.#stays.values()].flat().length;
-    assert.ok(count > (CLIENTS * ROUNDS) / 2, `they got in ${count} times`);
+    const count = [...this.#sections.values()].flat().length;
+    assert.ok(count > (CLIENTS * ROUNDS) / 2, `only ${count} critical sections`);
   }
 
   #some(locks: LockManager): Lock[] {
-    const { random } = this.#stage;
+    const { random } = this.#context;
     const shared = this.#modes.includes('shared') && random.between(0, 1) === 0;
     const all: Lock[] = [
       locks.lock(this.#alone),
@@ -131,19 +131,19 @@ class Ward {
     return random.between(0, 2) > 0 ? [all[first] as Lock] : all.filter((_, index) => index !== first);
   }
 
-  async #stay(leases: readonly Lease[], who: string): Promise<void> {
+  async #stayInside(leases: readonly Lease[], who: string): Promise<void> {
     const enteredAt = machineNow();
     const ends = leases.map(({ validForMs }) => enteredAt + validForMs);
-    await this.#stage.sleep(this.#stage.random.between(0, 6));
+    await this.#context.sleep(this.#context.random.between(0, 6));
     const leftAt = machineNow();
     for (const [index, { name, mode, validForMs, fencingToken }] of leases.entries()) {
       const end = ends[index] as number;
-      // Lost before it could enter: this process stood still.
+      // The lease was lost before its holder could enter: this process stood still.
       if (end === enteredAt) continue;
-      // Lost meanwhile: it was not inside for longer than it could know.
+      // The lease was lost meanwhile: its holder left at the end that it knew.
       const until = validForMs > 0 ? leftAt : Math.min(leftAt, end);
-      const stay = { who, enteredAt, leftAt: until, token: fencingToken?.toString(), mode };
-      this.#stays.get(name)?.push(stay);
+      const section = { who, enteredAt, leftAt: until, token: fencingToken?.toString(), mode };
+      this.#sections.get(name)?.push(section);
     }
   }
 }

@@ -5,11 +5,11 @@ import type { LockManager } from '../../create-locks.ts';
 import type { Downgradable, Lease } from '../../lease.ts';
 import type { Lock } from '../../lock.ts';
 import type { ConformanceCase } from '../case.ts';
-import { assertCompatible, machineNow, type Stay } from '../history.ts';
+import { assertCompatible, machineNow, type CriticalSection } from '../critical-section.ts';
 import { type Modelled, ResourceModel } from '../model.ts';
 import { fifo, needs, waiters } from '../needs.ts';
 import { SafetyViolation } from '../safety-violation.ts';
-import type { Stage } from '../stage.ts';
+import type { CaseContext } from '../case-context.ts';
 
 const STEPS = 45;
 const CLIENTS = 3;
@@ -19,13 +19,13 @@ export const randomOperationCases: readonly ConformanceCase[] = [
   {
     id: 'fairness/as-the-model-says',
     clause: '§15.2',
-    title: 'after every one of many random steps those hold and those wait whom a model of the queue says',
+    title: 'after each of many random steps the store shows the holders and waiters of a model of the queue',
     ...needs(fifo, waiters),
-    async run(stage) {
-      const { modes } = await stage.backend().then((backend) => backend.capabilities);
+    async run(context) {
+      const { modes } = await context.backend().then((backend) => backend.capabilities);
       await Promise.all([
-        new Walk(stage, modes.includes('shared') ? ['exclusive', 'shared'] : ['exclusive']).run(),
-        ...(modes.includes('permit') ? [new Walk(stage, ['permit']).run()] : []),
+        new Walk(context, modes.includes('shared') ? ['exclusive', 'shared'] : ['exclusive']).run(),
+        ...(modes.includes('permit') ? [new Walk(context, ['permit']).run()] : []),
       ]);
     },
   },
@@ -33,14 +33,18 @@ export const randomOperationCases: readonly ConformanceCase[] = [
     id: 'exclusion/random-kinds-at-once',
     clause: '§15.1',
     title:
-      'clients take random locks, shares, permits and sets of three resources, and never those that exclude each other',
-    async run(stage) {
-      const { modes } = await stage.backend().then((backend) => backend.capabilities);
-      const names = { lock: stage.name('lock'), other: stage.name('other'), slots: stage.name('slots') };
-      const stays = new Map<string, Stay[]>(Object.values(names).map((name) => [name, []]));
+      'clients take random locks, shares, permits and sets of three resources, and no two holders exclude each other',
+    async run(context) {
+      const { modes } = await context.backend().then((backend) => backend.capabilities);
+      const names = {
+        lock: context.name('lock'),
+        other: context.name('other'),
+        slots: context.name('slots'),
+      };
+      const sections = new Map<string, CriticalSection[]>(Object.values(names).map((name) => [name, []]));
       const contend = async (who: string): Promise<void> => {
-        const { locks } = await stage.client({ waitMs: 30_000 });
-        const { random } = stage;
+        const { locks } = await context.client({ waitMs: 30_000 });
+        const { random } = context;
         for (let round = 0; round < 8; round += 1) {
           const members: Lock[] = [];
           for (const name of [names.lock, names.other]) {
@@ -53,15 +57,15 @@ export const randomOperationCases: readonly ConformanceCase[] = [
           if (members.length === 0) members.push(locks.lock(names.lock));
           await locks.all(members).run(async ({ leases }) => {
             const enteredAt = machineNow();
-            await stage.sleep(random.between(0, 2));
+            await context.sleep(random.between(0, 2));
             for (const { name, mode } of leases) {
-              stays.get(name)?.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow(), mode });
+              sections.get(name)?.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow(), mode });
             }
           });
         }
       };
       await Promise.all(['a', 'b', 'c', 'd'].map(contend));
-      for (const history of stays.values()) assertCompatible(history, stage.seed);
+      for (const history of sections.values()) assertCompatible(history, context.seed);
     },
   },
 ];
@@ -74,7 +78,7 @@ interface Waiting {
 
 /** A random walk over one resource, compared with the model after every step. */
 class Walk {
-  readonly #stage: Stage;
+  readonly #context: CaseContext;
   readonly #kinds: readonly LockMode['kind'][];
   readonly #name: string;
   readonly #model = new ResourceModel();
@@ -84,19 +88,19 @@ class Walk {
   #limit: number = LIMITS[0];
   #labels = 0;
 
-  constructor(stage: Stage, kinds: readonly LockMode['kind'][]) {
-    this.#stage = stage;
+  constructor(context: CaseContext, kinds: readonly LockMode['kind'][]) {
+    this.#context = context;
     this.#kinds = kinds;
-    this.#name = stage.name(kinds.join(' '));
+    this.#name = context.name(kinds.join(' '));
   }
 
   async run(): Promise<void> {
     const clients: LockManager[] = [];
     for (let index = 0; index < CLIENTS; index += 1) {
-      clients.push((await this.#stage.client({ waitMs: 60_000 })).locks);
+      clients.push((await this.#context.client({ waitMs: 60_000 })).locks);
     }
     for (let step = 0; step < STEPS; step += 1) {
-      await this.#step(clients[this.#stage.random.between(0, CLIENTS - 1)] as LockManager);
+      await this.#step(clients[this.#context.random.between(0, CLIENTS - 1)] as LockManager);
       await this.#agree(clients[0] as LockManager);
     }
     for (const { abort } of this.#waiting.values()) abort.abort();
@@ -104,7 +108,7 @@ class Walk {
   }
 
   async #step(locks: LockManager): Promise<void> {
-    const dice = this.#stage.random.between(0, 99);
+    const dice = this.#context.random.between(0, 99);
     if (dice < 20) return this.#try(locks);
     if (dice < 52) return this.#enqueue(locks);
     if (dice < 84) return this.#release();
@@ -165,18 +169,18 @@ class Walk {
   }
 
   async #resize(locks: LockManager): Promise<void> {
-    // One in no use forgets its limit.
+    // An unused semaphore forgets its limit.
     if (this.#held.size + this.#waiting.size === 0) return;
     const slots = locks.semaphore(this.#name, this.#limit);
-    this.#limit = this.#stage.random.between(...LIMITS);
+    this.#limit = this.#context.random.between(...LIMITS);
     this.#note('the operator', `resizes to ${this.#limit}`);
     this.#model.resizes(this.#limit);
     await slots.resize(this.#limit);
   }
 
-  /** Waits until the store shows what the model says. */
+  /** Waits until the store shows the holders and waiters of the model. */
   async #agree(locks: LockManager): Promise<void> {
-    const { slackMs, idleGapMs } = this.#stage.timing;
+    const { slackMs, idleGapMs } = this.#context.timing;
     const { holders, queue } = this.#model;
     const expected = say(
       holders.map(({ label }) => label).sort(),
@@ -192,13 +196,13 @@ class Walk {
       );
       return seen === expected && holders.every(({ label }) => this.#held.has(label));
     };
-    await this.#stage.until('store and model agree', agrees, idleGapMs + 5 * slackMs).catch(() => {
+    await this.#context.until('store and model agree', agrees, idleGapMs + 5 * slackMs).catch(() => {
       assert.fail(this.#explain(`the model says ${expected}, the store ${seen}`));
     });
   }
 
   #ask(what: string): Modelled {
-    const { random } = this.#stage;
+    const { random } = this.#context;
     const kind = this.#kinds[random.between(0, this.#kinds.length - 1)] as LockMode['kind'];
     const weight = random.between(1, LIMITS[0]);
     const mode: LockMode = kind === 'permit' ? { kind, limit: this.#limit, weight } : { kind };
@@ -229,7 +233,7 @@ class Walk {
 
   #oneOf<T>(among: ReadonlyMap<string, T>, matches: (value: T) => boolean = () => true): string | undefined {
     const labels = [...among].filter(([, value]) => matches(value)).map(([label]) => label);
-    return labels.length === 0 ? undefined : labels[this.#stage.random.between(0, labels.length - 1)];
+    return labels.length === 0 ? undefined : labels[this.#context.random.between(0, labels.length - 1)];
   }
 
   #note(who: string, what: string): void {

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
 import type { Lease } from '../../lease.ts';
-import { Traffic } from '../around-calls.ts';
+import { CallCounter } from '../around-calls.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
-import { assertExclusive, machineNow, type Stay } from '../history.ts';
+import { assertExclusive, machineNow, type CriticalSection } from '../critical-section.ts';
 import { watch } from '../waiter.ts';
 
 export const reentrancyCases: readonly ConformanceCase[] = [
   {
     id: 'reentrancy/not-unless-asked',
     clause: '§5.1',
-    title: 'without opting in, run inside run waits like a stranger, and its timeout says what nesting needs',
-    async run(stage) {
-      const { locks } = await stage.client();
-      const lock = locks.lock(stage.name());
-      const waitMs = stage.busyMs;
+    title: 'without opting in, run inside run waits like any other, and its timeout says what nesting needs',
+    async run(context) {
+      const { locks } = await context.client();
+      const lock = locks.lock(context.name());
+      const waitMs = context.busyMs;
       await lock.run(async (lease) => {
-        const nested = lock.run(() => assert.fail('a nested run got in'), { waitMs });
+        const nested = lock.run(() => assert.fail('a nested run was let in'), { waitMs });
         await assert.rejects(nested, { code: 'LOCK_TIMEOUT', message: /within.*reentrant/ });
         assert.equal(lease.holdCount, 1);
       });
@@ -26,18 +26,18 @@ export const reentrancyCases: readonly ConformanceCase[] = [
     id: 'reentrancy/run-inside-run',
     clause: '§5.2',
     title: 'with reentrant, run inside run re-enters: hold count 2, same token and id, no call to the store',
-    async run(stage) {
-      const traffic = new Traffic();
-      const { locks } = await stage.client({
-        wrap: traffic.wrap,
+    async run(context) {
+      const calls = new CallCounter();
+      const { locks } = await context.client({
+        wrap: calls.wrap,
         reentrant: true,
-        waitMs: 10 * stage.timing.slackMs,
+        waitMs: 10 * context.timing.slackMs,
       });
-      const name = stage.name();
-      const other = (await stage.client()).locks.lock(name);
+      const name = context.name();
+      const other = (await context.client()).locks.lock(name);
       await locks.lock(name).run(async (outer) => {
-        const before = traffic.total;
-        // Another lock object of the same manager: the resource counts, not the object.
+        const before = calls.total;
+        // The nested run uses another lock object of the same manager: the resource decides, not the object.
         const value = await locks.lock(name).run(async (inner) => {
           assert.deepEqual([outer.holdCount, inner.holdCount], [2, 2]);
           assert.equal(inner.fencingToken, outer.fencingToken);
@@ -47,7 +47,7 @@ export const reentrancyCases: readonly ConformanceCase[] = [
         });
         assert.equal(value, 'inner value');
         assert.equal(outer.holdCount, 1);
-        assert.equal(traffic.total, before, 'a re-entry talked to the store');
+        assert.equal(calls.total, before, 'a re-entry called the store');
         outer.assertValid();
         assert.equal(await other.tryAcquire(), undefined, 'the end of the inner run freed the lock');
       });
@@ -59,11 +59,11 @@ export const reentrancyCases: readonly ConformanceCase[] = [
   {
     id: 'reentrancy/branches-take-turns',
     clause: '§5.3',
-    title: 'branches of one scope exclude each other, and not the code of their parent',
-    async run(stage) {
-      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
-      const lock = locks.lock(stage.name());
-      const stays: Stay[] = [];
+    title: 'branches of one scope exclude each other, but not the code of their parent',
+    async run(context) {
+      const { locks } = await context.client({ reentrant: true, waitMs: 10 * context.timing.slackMs });
+      const lock = locks.lock(context.name());
+      const sections: CriticalSection[] = [];
       let parentWorks: () => void = () => {};
       const parentWorked = new Promise<void>((resolve) => (parentWorks = resolve));
       await lock.run(async () => {
@@ -71,27 +71,27 @@ export const reentrancyCases: readonly ConformanceCase[] = [
           lock.run(async () => {
             const enteredAt = machineNow();
             await parentWorked;
-            await stage.sleep(stage.random.between(0, 3));
-            stays.push({ who, enteredAt, leftAt: machineNow() });
+            await context.sleep(context.random.between(0, 3));
+            sections.push({ who, enteredAt, leftAt: machineNow() });
           });
         const branches = Promise.all(['one', 'two', 'three', 'four'].map(branch));
-        await stage.sleep(1);
-        // A branch waits for this line: it would be stuck if the parent were kept out while a child is in.
+        await context.sleep(1);
+        // The branch waits for this event of its parent: it would hang if an active child blocked its parent's code.
         parentWorks();
         await branches;
-        await branch('and one after the other');
+        await branch('five');
       });
-      assert.equal(stays.length, 5);
-      assertExclusive(stays, stage.seed);
+      assert.equal(sections.length, 5);
+      assertExclusive(sections, context.seed);
     },
   },
   {
     id: 'reentrancy/three-levels',
     clause: '§5.2',
-    title: 'a hold count follows three levels in and out, with siblings one after the other',
-    async run(stage) {
-      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
-      const name = stage.name();
+    title: 'the hold count follows three nested levels in and out, with siblings one after the other',
+    async run(context) {
+      const { locks } = await context.client({ reentrant: true, waitMs: 10 * context.timing.slackMs });
+      const name = context.name();
       const lock = locks.lock(name);
       const counts: number[] = [];
       const count = (lease: Lease): void => void counts.push(lease.holdCount);
@@ -114,11 +114,11 @@ export const reentrancyCases: readonly ConformanceCase[] = [
   {
     id: 'reentrancy/detached-child',
     clause: '§5.4',
-    title: 'a child that nobody awaits keeps the lock until it has left, and does not hang its parent',
-    async run(stage) {
-      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
-      const name = stage.name();
-      const stranger = (await stage.client()).locks.lock(name);
+    title: 'a child that nobody awaits keeps the lock until it ends, and its parent does not hang',
+    async run(context) {
+      const { locks } = await context.client({ reentrant: true, waitMs: 10 * context.timing.slackMs });
+      const name = context.name();
+      const stranger = (await context.client()).locks.lock(name);
       const lock = locks.lock(name);
       let leave: () => void = () => {};
       let childIsIn = false;
@@ -132,25 +132,25 @@ export const reentrancyCases: readonly ConformanceCase[] = [
         watch(child);
       });
       const parentRun = watch(parent);
-      await stage.until('the child is in', () => childIsIn);
-      await stage.sleep(stage.timing.slackMs / 8);
-      assert.equal(parentRun.settled, false, 'run settled while a child was inside');
-      assert.equal(await stranger.tryAcquire(), undefined, 'a stranger got in beside the child');
+      await context.until('the child is in', () => childIsIn);
+      await context.sleep(context.timing.slackMs / 8);
+      assert.equal(parentRun.settled, false, 'run settled while a child held the lock');
+      assert.equal(await stranger.tryAcquire(), undefined, 'another client was granted beside the child');
       leave();
-      await stage.until('the parent settles', () => parentRun.settled, stage.timing.slackMs);
+      await context.until('the parent settles', () => parentRun.settled, context.timing.slackMs);
       await Promise.all([parent, child]);
       const free = await stranger.tryAcquire();
-      assert.ok(free, 'nobody gave the lock back');
+      assert.ok(free, 'the lock was not released');
       await free.release();
     },
   },
   {
     id: 'reentrancy/queued-child-becomes-stranger',
     clause: '§5.4',
-    title: 'a child that still queues when the scope closes acquires as a stranger, on a lease of its own',
-    async run(stage) {
-      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
-      const lock = locks.lock(stage.name());
+    title: 'a child that still queues when the scope closes acquires a lease of its own',
+    async run(context) {
+      const { locks } = await context.client({ reentrant: true, waitMs: 10 * context.timing.slackMs });
+      const lock = locks.lock(context.name());
       const ids: string[] = [];
       let leave: () => void = () => {};
       const children: Promise<void>[] = [];
@@ -164,67 +164,70 @@ export const reentrancyCases: readonly ConformanceCase[] = [
         );
         children.push(lock.run(async (second) => void ids.push(second.acquisitionId)));
         for (const child of children) watch(child);
-        // Long enough for both to come and ask.
-        await stage.sleep(1);
+        // The scope stays open long enough for both children to queue.
+        await context.sleep(1);
       });
       watch(parent);
-      await stage.until('the first child is in', () => ids.length === 2);
-      await stage.sleep(stage.timing.slackMs / 8);
-      assert.equal(ids.length, 2, 'two children of one scope were in at a time');
+      await context.until('the first child is in', () => ids.length === 2);
+      await context.sleep(context.timing.slackMs / 8);
+      assert.equal(ids.length, 2, 'two children of one scope held the lock at a time');
       leave();
       await Promise.all([parent, ...children]);
       assert.equal(ids[1], ids[0]);
-      assert.notEqual(ids[2], ids[0], 'a child came in after the scope had closed');
+      assert.notEqual(ids[2], ids[0], 'a child re-entered after the scope had closed');
     },
   },
   {
     id: 'reentrancy/early-release-inside-run',
     clause: '§5.4',
-    title:
-      'a handle given back inside its own run, with a child still in, strands neither siblings nor parent',
-    async run(stage) {
-      const { locks } = await stage.client({ reentrant: true, waitMs: 10 * stage.timing.slackMs });
-      const lock = locks.lock(stage.name());
+    title: 'a handle released inside its own run while a child holds blocks neither siblings nor parent',
+    async run(context) {
+      const { locks } = await context.client({ reentrant: true, waitMs: 10 * context.timing.slackMs });
+      const lock = locks.lock(context.name());
       let leave: () => void = () => {};
       const parent = lock.run(async () => {
         const middle = lock.run(async (lease) => {
           watch(lock.run(() => new Promise<void>((resolve) => (leave = resolve))));
-          await stage.sleep(1);
+          await context.sleep(1);
           await lease.release();
         });
         watch(middle);
         const sibling = lock.run(async () => 'the sibling had its turn', {
-          waitMs: 4 * stage.timing.slackMs,
+          waitMs: 4 * context.timing.slackMs,
         });
         watch(sibling);
-        await stage.sleep(3);
+        await context.sleep(3);
         leave();
         await middle;
         return await sibling;
       });
       const settled = watch(parent);
-      await stage.until('the parent settles', () => settled.settled, 2 * stage.timing.slackMs);
+      await context.until('the parent settles', () => settled.settled, 2 * context.timing.slackMs);
       assert.equal(await parent, 'the sibling had its turn');
     },
   },
   {
     id: 'reentrancy/loss-on-every-level',
     clause: '§8.1',
-    title: 'the loss of a lease is told on every level of nested runs, and nobody comes in any more',
-    async run(stage) {
-      const { locks } = await stage.client({
+    title: 'the loss of a lease is reported on every level of nested runs, and nobody re-enters any more',
+    async run(context) {
+      const { locks } = await context.client({
         reentrant: true,
-        ttlMs: stage.livingTtlMs,
+        ttlMs: context.livingTtlMs,
         wrap: (backend) =>
           delegate(backend, {
             renew: async (items) => items.map(() => ({ status: 'lost', reason: 'taken-over' })),
           }),
       });
-      const lock = locks.lock(stage.name());
+      const lock = locks.lock(context.name());
       const lost = { code: 'LOCK_LOST', reason: 'taken-over' };
       const outer = lock.run(async (first) => {
         const inner = lock.run(async (second) => {
-          await stage.until('the inner level is told', () => second.signal.aborted, stage.livingTtlMs);
+          await context.until(
+            'the signal of the inner level aborts',
+            () => second.signal.aborted,
+            context.livingTtlMs,
+          );
           assert.equal(first.signal.aborted, true);
           assert.throws(() => first.assertValid(), lost);
           assert.throws(() => second.assertValid(), lost);

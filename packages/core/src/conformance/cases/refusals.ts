@@ -3,13 +3,13 @@ import { channel } from 'node:diagnostics_channel';
 import type { LockBackend } from '../../backend/types.ts';
 import type { LockEvents } from '../../events.ts';
 import type { AcquireOptions, LockOptions } from '../../options.ts';
-import { Traffic } from '../around-calls.ts';
+import { CallCounter } from '../around-calls.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
 
 const invalid = { code: 'LOCK_INVALID_ARGUMENT' };
 
-/** What no acquire takes. */
+/** Options that every acquire refuses. */
 const BAD_OPTIONS: readonly (readonly [option: string, ...values: readonly unknown[]])[] = [
   ['ttlMs', 0, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 1.5, '5', null, 31_536_000_001],
   ['waitMs', -1, Number.NaN, '5', null, Number.NEGATIVE_INFINITY],
@@ -28,10 +28,10 @@ export const refusalCases: readonly ConformanceCase[] = [
     id: 'faults/bad-options-are-refused',
     clause: '§13.3',
     title: 'a bad option is refused at once with LOCK_INVALID_ARGUMENT that names it, and nothing is sent',
-    async run(stage) {
-      const traffic = new Traffic();
-      const { locks, backend } = await stage.client({ wrap: traffic.wrap });
-      const lock = locks.lock(stage.name());
+    async run(context) {
+      const calls = new CallCounter();
+      const { locks, backend } = await context.client({ wrap: calls.wrap });
+      const lock = locks.lock(context.name());
       const { minMs } = backend.capabilities.ttl;
       const table = [...BAD_OPTIONS, ...(minMs > 1 ? [['ttlMs', minMs - 1] as const] : [])];
       for (const [option, ...values] of table) {
@@ -54,21 +54,28 @@ export const refusalCases: readonly ConformanceCase[] = [
             what,
           );
           assert.throws(() => locks.lock(lock.name, options as LockOptions), isTold, what);
-          assert.throws(() => stage.harness.createLocks(backend, options as LockOptions), isTold, what);
+          assert.throws(() => context.harness.createLocks(backend, options as LockOptions), isTold, what);
         }
       }
       await assert.rejects(lock.run('work' as never), invalid);
       await assert.rejects(lock.acquire({ reentrant: true } as AcquireOptions), invalid);
       assert.throws(() => locks.lock(lock.name, { reentrant: 1 } as never), invalid);
-      assert.equal(traffic.total, 0);
+      // None of these has a wrong value: each stands in the place of the options.
+      for (const misplaced of [null, 'a', 5, [], new AbortController().signal] as never[]) {
+        await assert.rejects(lock.acquire(misplaced), invalid);
+        await assert.rejects(lock.tryAcquire(misplaced), invalid);
+        assert.throws(() => locks.lock(lock.name, misplaced), invalid);
+        assert.throws(() => context.harness.createLocks(backend, misplaced), invalid);
+      }
+      assert.equal(calls.total, 0);
     },
   },
   {
     id: 'faults/bad-backends-are-refused',
     clause: '§13.3',
     title: 'a backend with missing methods, or with capabilities that contradict them, is refused at once',
-    async run(stage) {
-      const backend = await stage.backend();
+    async run(context) {
+      const backend = await context.backend();
       const { capabilities } = backend;
       const whole = delegate(backend, {});
       const { attempt: _, ...lame } = whole;
@@ -86,41 +93,42 @@ export const refusalCases: readonly ConformanceCase[] = [
         { ...whole, list: whole.list ?? (() => {}), capabilities: { ...capabilities, features: [] } },
         { ...whole, awaitTurn: 5 },
       ];
-      for (const value of bad) assert.throws(() => stage.harness.createLocks(value as LockBackend), invalid);
+      for (const value of bad)
+        assert.throws(() => context.harness.createLocks(value as LockBackend), invalid);
     },
   },
   {
     id: 'faults/unsupported-is-refused',
     clause: '§13.4',
-    title: 'what a backend does not declare is refused with LOCK_UNSUPPORTED, before anything is sent',
-    async run(stage) {
-      const traffic = new Traffic();
+    title: 'an undeclared feature is refused with LOCK_UNSUPPORTED, before anything is sent',
+    async run(context) {
+      const calls = new CallCounter();
       const bare = (backend: LockBackend): LockBackend => {
         const { list: _, forceRelease: __, attemptMany: ___, ...rest } = delegate(backend, {});
         return { ...rest, capabilities: { ...backend.capabilities, features: [] } };
       };
-      const { locks } = await stage.client({ wrap: (backend) => traffic.wrap(bare(backend)) });
+      const { locks } = await context.client({ wrap: (backend) => calls.wrap(bare(backend)) });
       const unsupported = { code: 'LOCK_UNSUPPORTED' };
-      await assert.rejects(locks.forceRelease(stage.name()), unsupported);
+      await assert.rejects(locks.forceRelease(context.name()), unsupported);
       await assert.rejects(async () => {
         for await (const _ of locks.list()) assert.fail('it listed');
       }, unsupported);
-      const { locks: shared } = await stage.client({
-        wrap: (backend) => traffic.wrap(onlyReaders(backend)),
+      const { locks: shared } = await context.client({
+        wrap: (backend) => calls.wrap(onlyReaders(backend)),
       });
-      assert.throws(() => shared.lock(stage.name()), unsupported);
-      assert.throws(() => shared.readWriteLock(stage.name()), unsupported);
-      assert.throws(() => shared.semaphore(stage.name(), 2), unsupported);
-      await assert.rejects(locks.lock(stage.name()).acquire({ steal: true }), unsupported);
-      assert.equal(traffic.total, 0);
+      assert.throws(() => shared.lock(context.name()), unsupported);
+      assert.throws(() => shared.readWriteLock(context.name()), unsupported);
+      assert.throws(() => shared.semaphore(context.name(), 2), unsupported);
+      await assert.rejects(locks.lock(context.name()).acquire({ steal: true }), unsupported);
+      assert.equal(calls.total, 0);
     },
   },
   {
-    id: 'faults/events-are-told',
+    id: 'faults/events-are-published',
     clause: '§13.1',
-    title: 'what happens to a lock is told on the diagnostics channel, once each',
-    async run(stage) {
-      const name = stage.name();
+    title: 'every event of a lock is published on the diagnostics channel once',
+    async run(context) {
+      const name = context.name();
       const events: string[] = [];
       const messages: { acquisitionId: string; backend: string }[] = [];
       const names: readonly (keyof LockEvents)[] = [
@@ -131,18 +139,18 @@ export const refusalCases: readonly ConformanceCase[] = [
       ];
       const listeners = names.map((event) => {
         const listener = (message: unknown): void => {
-          const told = message as { resource: string; acquisitionId: string; backend: string };
-          if (told.resource !== name) return;
+          const reported = message as { resource: string; acquisitionId: string; backend: string };
+          if (reported.resource !== name) return;
           events.push(event);
-          messages.push(told);
+          messages.push(reported);
         };
         channel(event).subscribe(listener);
         return () => channel(event).unsubscribe(listener);
       });
       try {
-        const { locks, backend } = await stage.client();
+        const { locks, backend } = await context.client();
         const lease = await locks.lock(name).acquire();
-        await assert.rejects(locks.lock(name).acquire({ waitMs: stage.busyMs }), {
+        await assert.rejects(locks.lock(name).acquire({ waitMs: context.busyMs }), {
           code: 'LOCK_TIMEOUT',
         });
         await lease.release();

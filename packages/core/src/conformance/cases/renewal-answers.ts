@@ -5,30 +5,30 @@ import { leaseTenure, needs } from '../needs.ts';
 import { grab, holdersOf, openCall } from '../raw.ts';
 import { RenewalLog } from '../renewal-log.ts';
 
-/** What the answers to renewals do to a lease, and what a renewal does to what is absent. */
+/** Cases of the answers to renewals, and of renewals of absent holds. */
 export const renewalAnswerCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/released-lease-is-not-renewed',
     clause: '§4.1',
-    title: 'nothing renews a lease after its release, and the answer to a renewal on its way changes nothing',
+    title: 'no renewal follows the release of a lease, and the answer to an earlier renewal changes nothing',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const ttlMs = stage.livingTtlMs;
+    async run(context) {
+      const name = context.name();
+      const ttlMs = context.livingTtlMs;
       let answer: (() => void) | undefined;
       const log = new RenewalLog(async (items) => {
         await new Promise<void>((resolve) => (answer = resolve));
         return items.map(() => ({ status: 'held' }));
       });
-      const { backend, locks } = await stage.client({ ttlMs, wrap: log.wrap });
+      const { backend, locks } = await context.client({ ttlMs, wrap: log.wrap });
       const lease = await locks.lock(name).acquire();
-      await stage.until('a renewal is on its way', () => answer !== undefined, ttlMs);
+      await context.until('a renewal is on its way', () => answer !== undefined, ttlMs);
       const released = lease.release();
       const renewals = log.of(lease.acquisitionId).length;
       await released;
       answer?.();
-      await stage.sleep(ttlMs / 2);
-      assert.equal(log.of(lease.acquisitionId).length, renewals, 'it was renewed after its release');
+      await context.sleep(ttlMs / 2);
+      assert.equal(log.of(lease.acquisitionId).length, renewals, 'the lease was renewed after its release');
       assert.equal(lease.validForMs, 0);
       assert.equal(lease.signal.aborted, false);
       assert.deepEqual(await holdersOf(backend, name), []);
@@ -37,17 +37,20 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/recreates-nothing',
     clause: '§1.5',
-    title: 'to renew what was released or ran out is answered with lost, and the resource stays free',
+    title: 'a renewal of a released or expired hold is answered with lost, and the resource stays free',
     ...needs(leaseTenure),
-    async run(stage) {
-      const [released, expired] = [stage.name(), stage.name()];
-      const backend = await stage.backend();
+    async run(context) {
+      const [released, expired] = [context.name(), context.name()];
+      const backend = await context.backend();
       const grants = [
         await grab(backend, released, 60_000),
-        await grab(backend, expired, stage.timing.ttlMs),
+        await grab(backend, expired, context.timing.ttlMs),
       ];
       if (grants[0] !== undefined) await backend.release(grants[0], openCall);
-      await stage.until('the other ran out', async () => (await holdersOf(backend, expired)).length === 0);
+      await context.until(
+        'the other hold expired',
+        async () => (await holdersOf(backend, expired)).length === 0,
+      );
       const standings = await backend.renew(
         grants.map((grant) => ({ grant, ttlMs: 60_000 })),
         openCall,
@@ -56,11 +59,11 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
         standings.map(({ status }) => status),
         ['lost', 'lost'],
       );
-      const { locks } = await stage.client();
+      const { locks } = await context.client();
       for (const name of [released, expired]) {
         assert.deepEqual(await holdersOf(backend, name), []);
         const lease = await locks.lock(name).tryAcquire();
-        assert.ok(lease, 'a renewal took what was free');
+        assert.ok(lease, 'a renewal took a free resource');
         await lease.release();
       }
     },
@@ -68,13 +71,13 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/answers-in-order',
     clause: '§1.5',
-    title: 'a renewal of many leases answers for each, in the order asked',
+    title: 'a renewal of many leases answers for each, in the order of the request',
     ...needs(leaseTenure),
-    async run(stage) {
-      const backend = await stage.backend();
+    async run(context) {
+      const backend = await context.backend();
       const items = [];
       for (let index = 0; index < 7; index += 1) {
-        const grant = await grab(backend, stage.name(), 60_000);
+        const grant = await grab(backend, context.name(), 60_000);
         if (index % 3 === 1) await backend.release(grant, openCall);
         items.push({ grant, ttlMs: 60_000 + 1_000 * index });
       }
@@ -92,23 +95,23 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
     clause: '§1.5',
     title: 'a lease whose renewals get no clear answer ends by its deadline, as unconfirmed',
     ...needs(leaseTenure),
-    async run(stage) {
-      const { slackMs } = stage.timing;
-      const ttlMs = stage.livingTtlMs;
+    async run(context) {
+      const { slackMs } = context.timing;
+      const ttlMs = context.livingTtlMs;
       const error = new NoReply('renewal');
       const silent = new RenewalLog(() => Promise.reject(error));
       const vague = new RenewalLog(async (items) => items.map(() => ({ status: 'unknown', error })));
       const loses = async (log: RenewalLog): Promise<void> => {
-        const { locks } = await stage.client({ ttlMs, wrap: log.wrap });
+        const { locks } = await context.client({ ttlMs, wrap: log.wrap });
         const sentAt = performance.now();
-        const lease = await locks.lock(stage.name()).acquire();
+        const lease = await locks.lock(context.name()).acquire();
         const heldAt = performance.now();
         let abortedAt: number | undefined;
         lease.signal.addEventListener('abort', () => (abortedAt = performance.now()), { once: true });
-        await stage.until('the lease is lost', () => abortedAt !== undefined, ttlMs + 3 * slackMs);
-        assert.ok(log.of(lease.acquisitionId).length >= 2, 'it was not tried again');
+        await context.until('the lease is lost', () => abortedAt !== undefined, ttlMs + 3 * slackMs);
+        assert.ok(log.of(lease.acquisitionId).length >= 2, 'the renewal was not repeated');
         const early = (abortedAt ?? 0) - sentAt;
-        assert.ok(early >= ttlMs * 0.9 - 10, `it was lost after ${early} of ${ttlMs} ms`);
+        assert.ok(early >= ttlMs * 0.9 - 10, `the lease was lost after ${early} of ${ttlMs} ms`);
         assert.ok((abortedAt ?? 0) - heldAt <= ttlMs + 3 * slackMs);
         assert.equal(lease.signal.reason.reason, 'unconfirmed');
       };
@@ -118,22 +121,21 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/unconfirmed-is-abandoned',
     clause: '§2.7',
-    title:
-      'a lease whose renewals were carried out, and their answers lost, is free soon after it ended for its holder',
+    title: 'a lease whose renewals lost their answers is free soon after it ended for its holder',
     ...needs(leaseTenure),
-    async run(stage) {
-      const ttlMs = stage.livingTtlMs;
+    async run(context) {
+      const ttlMs = context.livingTtlMs;
       const log = new RenewalLog(async (_, send) => {
         await send();
         throw new NoReply('renewal');
       });
-      const { backend, locks } = await stage.client({ ttlMs, wrap: log.wrap });
-      const lease = await locks.lock(stage.name()).acquire();
+      const { backend, locks } = await context.client({ ttlMs, wrap: log.wrap });
+      const lease = await locks.lock(context.name()).acquire();
       const { signal } = lease;
-      await stage.until('the lease is lost', () => signal.aborted, ttlMs + 3 * stage.timing.slackMs);
+      await context.until('the lease is lost', () => signal.aborted, ttlMs + 3 * context.timing.slackMs);
       assert.equal(signal.reason.reason, 'unconfirmed');
-      // The store may keep it for two thirds of the ttl and more: it was renewed after the first third.
-      await stage.until(
+      // The store may keep the hold for two thirds of the ttl and more: it was renewed after the first third.
+      await context.until(
         'the resource is free',
         async () => (await holdersOf(backend, lease.name)).length === 0,
         ttlMs / 2,
@@ -143,17 +145,17 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/failure-is-tried-again',
     clause: '§1.5',
-    title: 'a renewal that fails is sent again in time, and the lease lives',
+    title: 'a failed renewal is sent again in time, and the lease lives',
     ...needs(leaseTenure),
-    async run(stage) {
-      const ttlMs = stage.livingTtlMs;
+    async run(context) {
+      const ttlMs = context.livingTtlMs;
       const log = new RenewalLog((_, send, index) =>
         index % 2 === 0 ? Promise.reject(new NoReply('renewal')) : send(),
       );
-      const { locks } = await stage.client({ ttlMs, wrap: log.wrap });
-      const lease = await locks.lock(stage.name()).acquire();
-      await stage.until('it was renewed twice', () => log.of(lease.acquisitionId).length >= 4, 3 * ttlMs);
-      await stage.sleep(ttlMs / 2);
+      const { locks } = await context.client({ ttlMs, wrap: log.wrap });
+      const lease = await locks.lock(context.name()).acquire();
+      await context.until('it was renewed twice', () => log.of(lease.acquisitionId).length >= 4, 3 * ttlMs);
+      await context.sleep(ttlMs / 2);
       lease.assertValid();
       await lease.release();
     },
@@ -161,13 +163,13 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/unanswered-renew-leaves-the-lease',
     clause: '§1.5',
-    title: 'lease.renew() without an answer rejects with LOCK_BACKEND, and moves no end back',
+    title: 'lease.renew() without an answer rejects with LOCK_BACKEND, and does not extend the lease',
     ...needs(leaseTenure),
-    async run(stage) {
+    async run(context) {
       const error = new NoReply('renewal');
       const log = new RenewalLog(() => Promise.reject(error));
-      const { locks } = await stage.client({ ttlMs: 60_000, wrap: log.wrap });
-      const lease = await locks.lock(stage.name()).acquire();
+      const { locks } = await context.client({ ttlMs: 60_000, wrap: log.wrap });
+      const lease = await locks.lock(context.name()).acquire();
       await assert.rejects(lease.renew(3_600_000), { code: 'LOCK_BACKEND', cause: error });
       assert.ok(lease.validForMs > 0 && lease.validForMs <= 60_000 * 0.99);
       lease.assertValid();
@@ -177,18 +179,18 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/shorter-ttl-counts-from-sending',
     clause: '§1.7',
-    title: 'a shorter ttl given to lease.renew() holds from the moment it is sent, whatever the answer',
+    title: 'a shorter ttl given to lease.renew() applies from the moment it is sent, whatever the answer',
     ...needs(leaseTenure),
-    async run(stage) {
-      const { ttlMs, slackMs } = stage.timing;
+    async run(context) {
+      const { ttlMs, slackMs } = context.timing;
       const log = new RenewalLog(() => new Promise(() => {}));
-      const { locks } = await stage.client({ ttlMs: 60_000, renewal: 'manual', wrap: log.wrap });
-      const lease = await locks.lock(stage.name()).acquire();
+      const { locks } = await context.client({ ttlMs: 60_000, renewal: 'manual', wrap: log.wrap });
+      const lease = await locks.lock(context.name()).acquire();
       const { signal } = lease;
       const renewing = lease.renew(ttlMs);
-      assert.ok(lease.validForMs <= ttlMs * 0.99, `it believes in ${lease.validForMs} ms`);
+      assert.ok(lease.validForMs <= ttlMs * 0.99, `the lease says ${lease.validForMs} ms`);
       await assert.rejects(renewing, ({ code }) => code === 'LOCK_BACKEND' || code === 'LOCK_LOST');
-      await stage.until('the lease is lost', () => signal.aborted, ttlMs + 3 * slackMs);
+      await context.until('the lease is lost', () => signal.aborted, ttlMs + 3 * slackMs);
       assert.equal(signal.reason.reason, 'unconfirmed');
     },
   },
@@ -197,20 +199,20 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
     clause: '§1.5',
     title: 'a renewal answered with lost ends the lease at once, with the reason that the store gave',
     ...needs(leaseTenure),
-    async run(stage) {
-      const ttlMs = stage.livingTtlMs;
+    async run(context) {
+      const ttlMs = context.livingTtlMs;
       const log = new RenewalLog(async (items) =>
         items.map(() => ({ status: 'lost', reason: 'taken-over' })),
       );
-      const { locks } = await stage.client({ ttlMs, wrap: log.wrap });
-      const lease = await locks.lock(stage.name()).acquire();
+      const { locks } = await context.client({ ttlMs, wrap: log.wrap });
+      const lease = await locks.lock(context.name()).acquire();
       const { signal } = lease;
-      await stage.until('the renewal was answered', () => signal.aborted, ttlMs);
+      await context.until('the renewal was answered', () => signal.aborted, ttlMs);
       assert.equal(signal.reason.code, 'LOCK_LOST');
       assert.equal(signal.reason.reason, 'taken-over');
       assert.equal(lease.validForMs, 0);
       assert.throws(() => lease.assertValid(), { code: 'LOCK_LOST' });
-      const asked = await locks.lock(stage.name()).acquire({ renewal: 'manual', ttlMs: 60_000 });
+      const asked = await locks.lock(context.name()).acquire({ renewal: 'manual', ttlMs: 60_000 });
       await assert.rejects(asked.renew(), { code: 'LOCK_LOST', reason: 'taken-over' });
       assert.ok(asked.signal.aborted);
     },
@@ -218,36 +220,37 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/longer-one-overtakes-a-shorter',
     clause: '§1.7',
-    title: 'a longer renewal that overtakes a shorter one is believed only while nobody else can hold',
+    title: 'a longer renewal that overtakes a shorter one extends the lease only while nobody else can hold',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const ttlMs = stage.livingTtlMs;
+    async run(context) {
+      const name = context.name();
+      const ttlMs = context.livingTtlMs;
       let goOn = (): void => {};
       const gate = new Promise<void>((resolve) => (goOn = resolve));
       let sent = 0;
-      const { locks } = await stage.client({
+      const { locks } = await context.client({
         ttlMs,
         wrap: (backend) =>
           delegate(backend, {
             async renew(...args) {
               sent += 1;
-              // The watchdog's is carried out only when the holder's own has been answered.
+              // The automatic renewal reaches the store only after the holder's own was answered.
               if (sent === 1) await gate;
               return backend.renew(...args);
             },
           }),
       });
-      const { locks: others } = await stage.client();
+      const { locks: others } = await context.client();
       const lease = await locks.lock(name).acquire();
-      await stage.until('the watchdog renews', () => sent > 0, ttlMs);
+      await context.until('the automatic renewal is sent', () => sent > 0, ttlMs);
       await lease.renew(20 * ttlMs);
       goOn();
-      const elapsed = stage.stopwatch();
-      while (elapsed() < ttlMs + 2 * stage.timing.slackMs) {
+      const elapsed = context.stopwatch();
+      while (elapsed() < ttlMs + 2 * context.timing.slackMs) {
         const other = await others.lock(name).tryAcquire();
-        if (other !== undefined) assert.equal(lease.validForMs, 0, 'another holds, and the lease is valid');
-        await stage.sleep(ttlMs / 10);
+        if (other !== undefined)
+          assert.equal(lease.validForMs, 0, 'another client holds, and the lease is valid');
+        await context.sleep(ttlMs / 10);
       }
       lease.assertValid();
       await lease.release();

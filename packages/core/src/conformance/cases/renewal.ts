@@ -4,27 +4,27 @@ import { isLockError } from '../../errors.ts';
 import type { Lease } from '../../lease.ts';
 import type { ConformanceCase } from '../case.ts';
 import { leaseTenure, needs } from '../needs.ts';
-import { endsByItself, holdersOf } from '../raw.ts';
+import { assertEndsByItself, holdersOf } from '../raw.ts';
 import { RenewalLog } from '../renewal-log.ts';
 import { SafetyViolation } from '../safety-violation.ts';
-import type { Stage } from '../stage.ts';
+import type { CaseContext } from '../case-context.ts';
 import { startWaiting } from '../waiter.ts';
 
-/** What renews a lease, how often, and until when. */
+/** Cases about what renews a lease, how often, and until when. */
 export const renewalCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/keeps-a-lease-alive',
     clause: '§4.2',
-    title: 'a lease is kept for several ttls though others wait for it',
+    title: 'a lease is renewed for several ttls, also while others wait for it',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const ttlMs = stage.livingTtlMs;
+    async run(context) {
+      const name = context.name();
+      const ttlMs = context.livingTtlMs;
       const log = new RenewalLog();
-      const { backend, locks } = await stage.client({ ttlMs, wrap: log.wrap });
+      const { backend, locks } = await context.client({ ttlMs, wrap: log.wrap });
       const lease = await locks.lock(name).acquire();
-      const waiter = await startWaiting(stage, name, { waitMs: 30_000 });
-      await stage.until(
+      const waiter = await startWaiting(context, name, { waitMs: 30_000 });
+      await context.until(
         'it was renewed five times',
         () => log.of(lease.acquisitionId).length >= 5,
         4 * ttlMs,
@@ -40,14 +40,14 @@ export const renewalCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/manual-is-left-alone',
     clause: '§4.3',
-    title: 'with renewal manual nothing but lease.renew() renews, and the lease runs out',
+    title: 'with renewal manual nothing but lease.renew() renews, and the lease expires',
     ...needs(leaseTenure),
-    async run(stage) {
-      const { ttlMs } = stage.timing;
+    async run(context) {
+      const { ttlMs } = context.timing;
       const log = new RenewalLog();
-      const { locks } = await stage.client({ ttlMs, wrap: log.wrap });
-      const lease = await locks.lock(stage.name()).acquire({ renewal: 'manual' });
-      await stage.until('the lease is lost', () => lease.validForMs === 0);
+      const { locks } = await context.client({ ttlMs, wrap: log.wrap });
+      const lease = await locks.lock(context.name()).acquire({ renewal: 'manual' });
+      await context.until('the lease is lost', () => lease.validForMs === 0);
       assert.equal(log.of(lease.acquisitionId).length, 0);
       await assert.rejects(lease.renew(), { code: 'LOCK_LOST', reason: 'expired' });
       assert.equal(log.of(lease.acquisitionId).length, 0, 'a lost lease was renewed');
@@ -56,22 +56,22 @@ export const renewalCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/renew-pushes-the-end',
     clause: '§1.7',
-    title: 'lease.renew() pushes the end to its ttl from now, in the holder and in the store',
+    title: 'lease.renew() sets the end to its ttl from now, for the holder and in the store',
     ...needs(leaseTenure),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client({ renewal: 'manual' });
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client({ renewal: 'manual' });
       const lease = await locks.lock(name).acquire({ ttlMs: 20_000 });
-      const other = await stage.client();
+      const other = await context.client();
       const expect = async (least: number, most: number): Promise<void> => {
         assert.ok(
           lease.validForMs > least && lease.validForMs <= most,
-          `it believes in ${lease.validForMs} ms`,
+          `the lease says ${lease.validForMs} ms`,
         );
         const [holder] = (await other.locks.inspect(name)).holders;
-        // Where the store does not tell it, others show it below.
+        // Where the store does not show the end, other clients show it below.
         const left = holder?.expiresInMs ?? most;
-        assert.ok(left > least && left <= most, `the store has ${left} ms`);
+        assert.ok(left > least && left <= most + context.stepMs, `the store has ${left} ms`);
       };
       await expect(0, 20_000);
       await lease.renew(60_000);
@@ -81,21 +81,21 @@ export const renewalCases: readonly ConformanceCase[] = [
       await lease.renew(20_000);
       await expect(0, 20_000);
       await lease.release();
-      await Promise.all([pushedOut(stage), pulledIn(stage)]);
+      await Promise.all([pushedOut(context), pulledIn(context)]);
     },
   },
   {
     id: 'renewal/new-ttl-stays',
     clause: '§1.7',
-    title: 'a ttl given to lease.renew() also holds for the automatic renewals after it',
+    title: 'a ttl given to lease.renew() also applies to the automatic renewals after it',
     ...needs(leaseTenure),
-    async run(stage) {
-      const ttlMs = stage.livingTtlMs;
+    async run(context) {
+      const ttlMs = context.livingTtlMs;
       const log = new RenewalLog();
-      const { locks } = await stage.client({ ttlMs: 60_000, wrap: log.wrap });
-      const lease = await locks.lock(stage.name()).acquire();
+      const { locks } = await context.client({ ttlMs: 60_000, wrap: log.wrap });
+      const lease = await locks.lock(context.name()).acquire();
       await lease.renew(ttlMs);
-      await stage.until(
+      await context.until(
         'it was renewed twice more',
         () => log.of(lease.acquisitionId).length >= 3,
         3 * ttlMs,
@@ -112,13 +112,15 @@ export const renewalCases: readonly ConformanceCase[] = [
     clause: '§4.4',
     title: 'one call renews many leases',
     ...needs(leaseTenure),
-    async run(stage) {
-      const ttlMs = stage.livingTtlMs * 1.5;
+    async run(context) {
+      const ttlMs = context.inSteps(context.livingTtlMs * 1.5);
       const log = new RenewalLog();
-      const { locks } = await stage.client({ ttlMs: Math.ceil(ttlMs), wrap: log.wrap });
-      const leases = await Promise.all(Array.from({ length: 24 }, () => locks.lock(stage.name()).acquire()));
+      const { locks } = await context.client({ ttlMs, wrap: log.wrap });
+      const leases = await Promise.all(
+        Array.from({ length: 24 }, () => locks.lock(context.name()).acquire()),
+      );
       const renewed = (): boolean => leases.every((lease) => log.of(lease.acquisitionId).length >= 1);
-      await stage.until('each was renewed', renewed, ttlMs);
+      await context.until('each was renewed', renewed, ttlMs);
       const largest = Math.max(...log.calls.map(({ items }) => items.length));
       assert.ok(largest >= 8, `${log.calls.length} calls renewed 24 leases, at most ${largest} at once`);
       await Promise.all(leases.map((lease) => lease.release()));
@@ -127,16 +129,16 @@ export const renewalCases: readonly ConformanceCase[] = [
   {
     id: 'renewal/ends-at-max-hold',
     clause: '§4.2',
-    title: 'automatic renewal stops after maxHoldMs, and the lease runs out',
+    title: 'automatic renewal stops after maxHoldMs, and the lease expires',
     ...needs(leaseTenure),
-    async run(stage) {
-      const { slackMs } = stage.timing;
-      const ttlMs = stage.livingTtlMs;
+    async run(context) {
+      const { slackMs } = context.timing;
+      const ttlMs = context.livingTtlMs;
       const log = new RenewalLog();
-      const { locks } = await stage.client({ ttlMs, wrap: log.wrap });
-      const lease = await locks.lock(stage.name()).acquire({ maxHoldMs: ttlMs });
+      const { locks } = await context.client({ ttlMs, wrap: log.wrap });
+      const lease = await locks.lock(context.name()).acquire({ maxHoldMs: ttlMs });
       const heldAt = performance.now();
-      await stage.until('the lease is lost', () => lease.validForMs === 0, 2 * ttlMs + 3 * slackMs);
+      await context.until('the lease is lost', () => lease.validForMs === 0, 2 * ttlMs + 3 * slackMs);
       const renewals = log.of(lease.acquisitionId);
       assert.ok(renewals.length >= 1, 'it was never renewed');
       const last = Math.max(...renewals.map(({ sentAt }) => sentAt - heldAt));
@@ -145,18 +147,18 @@ export const renewalCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: 'renewal/slow-hold-is-told-once',
+    id: 'renewal/slow-hold-is-reported-once',
     clause: '§4.6',
-    title: 'a hold past twice its ttl is told once on locks:slow-hold, and never with maxHoldMs',
+    title: 'a hold past twice its ttl is reported once on locks:slow-hold, and never with maxHoldMs',
     ...needs(leaseTenure),
-    async run(stage) {
-      const ttlMs = stage.livingTtlMs;
-      const { locks } = await stage.client({ ttlMs });
-      const [slow, limited] = [stage.name(), stage.name()];
-      const told: { readonly resource: string; readonly heldMs: number; readonly ttlMs: number }[] = [];
+    async run(context) {
+      const ttlMs = context.livingTtlMs;
+      const { locks } = await context.client({ ttlMs });
+      const [slow, limited] = [context.name(), context.name()];
+      const reported: { readonly resource: string; readonly heldMs: number; readonly ttlMs: number }[] = [];
       const listen = (message: unknown): void => {
-        const event = message as (typeof told)[number];
-        if (event.resource === slow || event.resource === limited) told.push(event);
+        const event = message as (typeof reported)[number];
+        if (event.resource === slow || event.resource === limited) reported.push(event);
       };
       subscribe('locks:slow-hold', listen);
       try {
@@ -164,17 +166,17 @@ export const renewalCases: readonly ConformanceCase[] = [
           await locks.lock(slow).acquire(),
           await locks.lock(limited).acquire({ maxHoldMs: 60_000 }),
         ];
-        await stage.until(
-          'the slow hold is told',
-          () => told.length > 0,
-          2 * ttlMs + 3 * stage.timing.slackMs,
+        await context.until(
+          'the slow hold is reported',
+          () => reported.length > 0,
+          2 * ttlMs + 3 * context.timing.slackMs,
         );
-        await stage.sleep(ttlMs / 2);
+        await context.sleep(ttlMs / 2);
         assert.deepEqual(
-          told.map(({ resource }) => resource),
+          reported.map(({ resource }) => resource),
           [slow],
         );
-        assert.ok((told[0]?.heldMs ?? 0) >= 2 * ttlMs);
+        assert.ok((reported[0]?.heldMs ?? 0) >= 2 * ttlMs);
         await Promise.all(leases.map((lease) => lease.release()));
       } finally {
         unsubscribe('locks:slow-hold', listen);
@@ -183,17 +185,17 @@ export const renewalCases: readonly ConformanceCase[] = [
   },
 ];
 
-/** Renewed by more than it was taken for, it still keeps others out when it would have ended. */
-async function pushedOut(stage: Stage): Promise<void> {
-  const ttlMs = 2 * stage.timing.ttlMs;
-  const { locks } = await stage.client({ ttlMs, renewal: 'manual' });
-  const other = await stage.client();
+/** Checks that a hold renewed with a longer ttl still excludes others when it would have ended without the renewal. */
+async function pushedOut(context: CaseContext): Promise<void> {
+  const ttlMs = 2 * context.timing.ttlMs;
+  const { locks } = await context.client({ ttlMs, renewal: 'manual' });
+  const other = await context.client();
   for (;;) {
-    const name = stage.name();
+    const name = context.name();
     const lease = await locks.lock(name).acquire();
-    // Not the renewal: a pause of this process ended it.
+    // A pause of this process ended the hold, not the renewal.
     if (!(await renewedBy(lease, 60_000))) continue;
-    await stage.sleep(ttlMs + 2 * stage.timing.slackMs);
+    await context.sleep(ttlMs + 2 * context.timing.slackMs);
     const taken = await other.locks.lock(name).tryAcquire();
     if (taken !== undefined && lease.validForMs > 0) {
       throw new SafetyViolation('another entered though the lease was renewed by a minute');
@@ -204,12 +206,12 @@ async function pushedOut(stage: Stage): Promise<void> {
   }
 }
 
-/** Renewed by less than it was taken for, it lets others in by then. */
-async function pulledIn(stage: Stage): Promise<void> {
-  const { locks } = await stage.client({ ttlMs: 60_000, renewal: 'manual' });
-  await endsByItself(stage, async (_, name) => {
+/** Checks that a hold renewed with a shorter ttl ends by then. */
+async function pulledIn(context: CaseContext): Promise<void> {
+  const { locks } = await context.client({ ttlMs: 60_000, renewal: 'manual' });
+  await assertEndsByItself(context, async (_, name) => {
     const lease = await locks.lock(name).acquire();
-    await lease.renew(2 * stage.timing.ttlMs);
+    await lease.renew(2 * context.timing.ttlMs);
     return true;
   });
 }

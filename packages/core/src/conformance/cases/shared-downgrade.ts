@@ -3,25 +3,25 @@ import type { ConformanceCase } from '../case.ts';
 import { isLockError } from '../../errors.ts';
 import { fencing, fifo, leaseTenure, needs, shared } from '../needs.ts';
 import { EXCLUSIVE, grab, holdersOf, openCall, SHARED } from '../raw.ts';
-import { startWaitingFor } from '../waiter.ts';
+import { granted, startWaitingFor } from '../waiter.ts';
 
 export const sharedDowngradeCases: readonly ConformanceCase[] = [
   {
     id: 'shared/downgrade-lets-readers-in',
     clause: '§15.4',
-    title: 'a writer that becomes a reader wakes the readers who wait, and stays inside with them',
+    title: 'a writer that becomes a reader wakes the waiting readers, and holds together with them',
     ...needs(fifo, shared),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs } = stage.timing;
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { slackMs } = context.timing;
+      const { locks } = await context.client();
       const lease = await locks.readWriteLock(name).write.acquire();
-      const waiting = await startWaitingFor(stage, (others) => others.readWriteLock(name).read, {
+      const waiting = await startWaitingFor(context, (others) => others.readWriteLock(name).read, {
         waitMs: 60_000,
       });
       await lease.downgrade();
       assert.deepEqual(lease.mode, SHARED);
-      await stage.until('the reader enters', () => waiting.settled() !== undefined, 5 * slackMs);
+      await granted(context, waiting, 5 * slackMs);
       assert.ok(lease.validForMs > 0);
       assert.equal(await locks.lock(name).tryAcquire(), undefined, 'a writer entered beside two readers');
       await (await waiting.lease).release();
@@ -29,7 +29,7 @@ export const sharedDowngradeCases: readonly ConformanceCase[] = [
       await lease.renew();
       await lease.release();
       const next = await locks.lock(name).tryAcquire();
-      assert.ok(next, 'something stayed behind');
+      assert.ok(next, 'a downgrade left a hold behind');
       await next.release();
     },
   },
@@ -37,16 +37,16 @@ export const sharedDowngradeCases: readonly ConformanceCase[] = [
     id: 'shared/downgrade-lets-no-writer-in',
     clause: '§15.4',
     title:
-      'a waiting writer at the head gets in only after the downgraded lease was released, and holds readers back',
+      'a waiting writer at the head enters only after the downgraded lease was released, and blocks readers until then',
     ...needs(fifo, shared),
-    async run(stage) {
-      const name = stage.name();
+    async run(context) {
+      const name = context.name();
       const waitMs = 60_000;
-      const lease = await (await stage.client()).locks.readWriteLock(name).write.acquire();
-      const next = await startWaitingFor(stage, (locks) => locks.lock(name), { waitMs });
+      const lease = await (await context.client()).locks.readWriteLock(name).write.acquire();
+      const next = await startWaitingFor(context, (locks) => locks.lock(name), { waitMs });
       await lease.downgrade();
-      assert.equal(await (await stage.client()).locks.readWriteLock(name).read.tryAcquire(), undefined);
-      await stage.sleep(stage.timing.slackMs / 4);
+      assert.equal(await (await context.client()).locks.readWriteLock(name).read.tryAcquire(), undefined);
+      await context.sleep(context.timing.slackMs / 4);
       assert.equal(next.settled(), undefined, 'a writer entered beside a reader');
       await lease.release();
       await (await next.lease).release();
@@ -55,11 +55,11 @@ export const sharedDowngradeCases: readonly ConformanceCase[] = [
   {
     id: 'shared/downgrade-keeps-the-token',
     clause: '§15.4',
-    title: 'the token stays through a downgrade, and the next writer has a higher one',
+    title: 'a downgrade keeps the token, and the next writer has a higher one',
     ...needs(shared, fencing),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
       const lease = await locks.readWriteLock(name).write.acquire();
       const token = lease.fencingToken;
       await lease.downgrade();
@@ -78,22 +78,26 @@ export const sharedDowngradeCases: readonly ConformanceCase[] = [
   {
     id: 'shared/downgrade-can-be-repeated',
     clause: '§2.1',
-    title: 'a repeated downgrade is held; the grant of before it still renews and releases the lease',
+    title: 'a repeated downgrade is answered with held; the former grant still renews and releases the lease',
     ...needs(shared),
-    async run(stage) {
-      const name = stage.name();
-      const backend = await stage.backend();
+    async run(context) {
+      const name = context.name();
+      const backend = await context.backend();
       const before = await grab(backend, name, 30_000, EXCLUSIVE);
       const downgrade = async (): Promise<string | undefined> =>
         (await backend.downgrade?.(before, openCall))?.status;
       assert.equal(await downgrade(), 'held');
       assert.equal(await downgrade(), 'held');
       const [standing] = await backend.renew([{ grant: before, ttlMs: 30_000 }], openCall);
-      assert.equal(standing?.status, 'held', 'a renewal that was under way was answered as lost');
+      assert.equal(
+        standing?.status,
+        'held',
+        'a renewal with the grant from before the downgrade was answered with lost',
+      );
       assert.equal(await backend.release(before, openCall), 'released');
       assert.deepEqual(await holdersOf(backend, name), []);
       assert.equal(await downgrade(), 'lost');
-      // Given up by an abandon, as core does when it had no answer.
+      // The hold is abandoned, as core does where it had no answer.
       const other = await grab(backend, name, 30_000, EXCLUSIVE);
       await backend.downgrade?.(other, openCall);
       await backend.abandon(other.request, openCall);
@@ -103,14 +107,14 @@ export const sharedDowngradeCases: readonly ConformanceCase[] = [
   {
     id: 'shared/downgrade-of-a-lost-lease',
     clause: '§15.4',
-    title: 'a lease that is over is not brought back by a downgrade',
+    title: 'a downgrade does not bring back an ended lease',
     ...needs(leaseTenure, shared),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs } = stage.timing;
-      const backend = await stage.backend();
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs } = context.timing;
+      const backend = await context.backend();
       const old = await grab(backend, name, ttlMs, EXCLUSIVE);
-      const reader = await (await stage.client()).locks
+      const reader = await (await context.client()).locks
         .readWriteLock(name)
         .read.acquire({ waitMs: 20 * slackMs });
       assert.equal((await backend.downgrade?.(old, openCall))?.status, 'lost');
@@ -121,12 +125,11 @@ export const sharedDowngradeCases: readonly ConformanceCase[] = [
   {
     id: 'shared/a-writer-may-read',
     clause: '§5.6',
-    title:
-      'a write lease is re-entered to read; a read lease is not upgraded, nor downgraded while others are inside',
+    title: 'a write lease is re-entered to read; reads are not upgraded, nor re-entered leases downgraded',
     ...needs(shared),
-    async run(stage) {
-      const { locks } = await stage.client();
-      const { read, write } = locks.readWriteLock(stage.name());
+    async run(context) {
+      const { locks } = await context.client();
+      const { read, write } = locks.readWriteLock(context.name());
       const writing = await write.acquire();
       const nested = await read.acquire({ within: writing });
       assert.equal(writing.holdCount, 2);

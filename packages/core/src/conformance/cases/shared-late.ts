@@ -6,18 +6,18 @@ import { SafetyViolation } from '../safety-violation.ts';
 
 const HELD_MS = 120_000;
 
-/** Shares that a store counts rather than names: one give-back too many ends another's. */
+/** Cases for a store that counts shares without naming them: there one release too many ends the share of another. */
 export const sharedLateCases: readonly ConformanceCase[] = [
   {
     id: 'shared/a-late-release-ends-no-other-share',
     clause: '§3.1',
     title:
-      'shares given back twice, given back after they ran out, or never taken leave the one reader inside, whose client may have sent them',
+      'late and repeated releases, and an abandon of a share that was never taken, do not end the share of a reader, also of the same client',
     ...needs(shared),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs, idleGapMs } = stage.timing;
-      const [one, two, other] = [await stage.backend(), await stage.backend(), await stage.backend()];
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs, idleGapMs } = context.timing;
+      const [one, two, other] = [await context.backend(), await context.backend(), await context.backend()];
       const living = await grab(two, name, HELD_MS, SHARED);
       const remains = async (what: string): Promise<void> => {
         for (const backend of [other, two]) {
@@ -29,7 +29,7 @@ export const sharedLateCases: readonly ConformanceCase[] = [
         }
         assert.deepEqual(await holdersOf(other, name), [living.request.acquisitionId], `after ${what}`);
       };
-      // First by another client, then by the one that has the reader's own connection.
+      // The calls come from another client first, then over the reader's own connection.
       for (const backend of [one, two]) {
         const left = await grab(backend, name, HELD_MS, SHARED);
         const given = await grab(backend, name, HELD_MS, SHARED);
@@ -39,19 +39,19 @@ export const sharedLateCases: readonly ConformanceCase[] = [
         await backend.abandon(given.request, openCall);
         assert.notEqual(await backend.release(given, openCall), 'released');
         await backend.abandon(given.request, openCall);
-        await remains('a share that was given back twice');
+        await remains('a share that was released twice');
         await backend.abandon(requestOf(name, SHARED, HELD_MS), openCall);
         await remains('an abandon of a share that was never taken');
         if (backend.capabilities.tenure === 'session') continue;
         const stale = await grab(backend, name, ttlMs, SHARED);
-        await stage.until(
-          'a share ran out',
+        await context.until(
+          'a share expired',
           async () => (await holdersOf(other, name)).length === 1,
           ttlMs + idleGapMs + 5 * slackMs,
         );
         assert.notEqual(await backend.release(stale, openCall), 'released');
         await backend.abandon(stale.request, openCall);
-        await remains('a share that ran out was given back');
+        await remains('an expired share was released');
       }
       assert.equal(await two.release(living, openCall), 'released');
       const writer = await grab(one, name, HELD_MS, EXCLUSIVE);

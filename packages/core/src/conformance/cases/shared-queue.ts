@@ -3,9 +3,9 @@ import type { ConformanceCase } from '../case.ts';
 import type { LockManager } from '../../create-locks.ts';
 import type { Lock } from '../../lock.ts';
 import type { Lease } from '../../lease.ts';
-import { assertAbove } from '../history.ts';
+import { assertAbove } from '../critical-section.ts';
 import { fifo, needs, shared } from '../needs.ts';
-import { startWaitingFor, watch } from '../waiter.ts';
+import { granted, startWaitingFor, watch } from '../waiter.ts';
 
 const reader =
   (name: string) =>
@@ -22,13 +22,13 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
     clause: '§15.2',
     title: 'readers that come after a waiting writer enter after it',
     ...needs(fifo, shared),
-    async run(stage) {
-      const name = stage.name();
-      const waitMs = 20 * stage.timing.slackMs;
-      const first = await reader(name)((await stage.client()).locks).acquire();
-      const waitingWriter = await startWaitingFor(stage, writer(name), { waitMs });
-      assert.equal(await reader(name)((await stage.client()).locks).tryAcquire(), undefined);
-      const late = await startWaitingFor(stage, reader(name), { waitMs });
+    async run(context) {
+      const name = context.name();
+      const waitMs = 20 * context.timing.slackMs;
+      const first = await reader(name)((await context.client()).locks).acquire();
+      const waitingWriter = await startWaitingFor(context, writer(name), { waitMs });
+      assert.equal(await reader(name)((await context.client()).locks).tryAcquire(), undefined);
+      const late = await startWaitingFor(context, reader(name), { waitMs });
       assert.equal(late.settled(), undefined, 'a reader overtook the writer that waits');
       await first.release();
       const written = await waitingWriter.lease;
@@ -40,21 +40,21 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
   {
     id: 'shared/no-writer-starves',
     clause: '§15.2',
-    title: 'a writer gets in although there is never a moment without a reader who wants in',
+    title: 'a writer enters although readers come all the time',
     ...needs(fifo, shared),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs, idleGapMs } = stage.timing;
+    async run(context) {
+      const name = context.name();
+      const { slackMs, idleGapMs } = context.timing;
       let over = false;
       const keepReading = async (offsetMs: number): Promise<void> => {
-        const { read } = (await stage.client({ waitMs: 60_000 })).locks.readWriteLock(name);
-        await stage.sleep(offsetMs);
-        while (!over) await read.run(() => stage.sleep(8));
+        const { read } = (await context.client({ waitMs: 60_000 })).locks.readWriteLock(name);
+        await context.sleep(offsetMs);
+        while (!over) await read.run(() => context.sleep(8));
       };
       const readers = [0, 3, 6].map(keepReading);
-      await stage.sleep(20);
-      const elapsed = stage.stopwatch();
-      const lease = await writer(name)((await stage.client()).locks).acquire({ waitMs: 20 * slackMs });
+      await context.sleep(20);
+      const elapsed = context.stopwatch();
+      const lease = await writer(name)((await context.client()).locks).acquire({ waitMs: 20 * slackMs });
       const bound = slackMs + idleGapMs;
       const took = elapsed();
       over = true;
@@ -66,17 +66,17 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
   {
     id: 'shared/no-reader-starves',
     clause: '§15.2',
-    title: 'a reader that waits enters before writers that came later',
+    title: 'a waiting reader enters before writers that came later',
     ...needs(fifo, shared),
-    async run(stage) {
-      const name = stage.name();
-      const waitMs = 20 * stage.timing.slackMs;
-      const holder = await writer(name)((await stage.client()).locks).acquire();
-      const waiting = await startWaitingFor(stage, reader(name), { waitMs });
-      const later = await startWaitingFor(stage, writer(name), { waitMs });
+    async run(context) {
+      const name = context.name();
+      const waitMs = 20 * context.timing.slackMs;
+      const holder = await writer(name)((await context.client()).locks).acquire();
+      const waiting = await startWaitingFor(context, reader(name), { waitMs });
+      const later = await startWaitingFor(context, writer(name), { waitMs });
       await holder.release();
       const read = await waiting.lease;
-      assert.equal(later.settled(), undefined, 'a later writer overtook the reader, or entered beside it');
+      assert.equal(later.settled(), undefined, 'a later writer overtook the reader or held beside it');
       await read.release();
       await (await later.lease).release();
     },
@@ -85,17 +85,17 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
     id: 'shared/neighbours-enter-together',
     clause: '§15.2',
     title:
-      'when a writer leaves, all readers at the head enter at once, each with a token of its own, and the writer behind them does not',
+      'when a writer releases, all readers at the head enter at once, each with a token of its own, and the writer behind them does not',
     ...needs(fifo, shared),
-    async run(stage) {
-      const name = stage.name();
-      const waitMs = 20 * stage.timing.slackMs;
-      const holder = await writer(name)((await stage.client()).locks).acquire();
+    async run(context) {
+      const name = context.name();
+      const waitMs = 20 * context.timing.slackMs;
+      const holder = await writer(name)((await context.client()).locks).acquire();
       const waiting = [];
       for (let index = 0; index < 3; index += 1)
-        waiting.push(await startWaitingFor(stage, reader(name), { waitMs }));
-      const behind = await startWaitingFor(stage, writer(name), { waitMs });
-      const last = await startWaitingFor(stage, reader(name), { waitMs });
+        waiting.push(await startWaitingFor(context, reader(name), { waitMs }));
+      const behind = await startWaitingFor(context, writer(name), { waitMs });
+      const last = await startWaitingFor(context, reader(name), { waitMs });
       await holder.release();
       const entered: Lease[] = await Promise.all(waiting.map(({ lease }) => lease));
       assert.equal(behind.settled(), undefined);
@@ -110,18 +110,18 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
   {
     id: 'shared/who-gives-up-lets-others-through',
     clause: '§7.2',
-    title: 'when a waiting writer gives up, the readers it held back enter beside the one inside',
+    title: 'when a waiting writer gives up, the readers behind it enter beside the reader that holds',
     ...needs(fifo, shared),
-    async run(stage) {
-      const name = stage.name();
-      const { slackMs, idleGapMs } = stage.timing;
-      const inside = await reader(name)((await stage.client()).locks).acquire();
+    async run(context) {
+      const name = context.name();
+      const { slackMs, idleGapMs } = context.timing;
+      const inside = await reader(name)((await context.client()).locks).acquire();
       const abort = new AbortController();
-      const quitter = await startWaitingFor(stage, writer(name), { waitMs: 60_000, signal: abort.signal });
+      const quitter = await startWaitingFor(context, writer(name), { waitMs: 60_000, signal: abort.signal });
       watch(quitter.lease);
-      const held = await startWaitingFor(stage, reader(name), { waitMs: 60_000 });
+      const held = await startWaitingFor(context, reader(name), { waitMs: 60_000 });
       abort.abort(new Error('enough'));
-      await stage.until('the reader enters', () => held.settled() !== undefined, idleGapMs + 5 * slackMs);
+      await granted(context, held, idleGapMs + 5 * slackMs);
       await assert.rejects(quitter.lease, /enough/);
       await (await held.lease).release();
       await inside.release();
@@ -130,18 +130,17 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
   {
     id: 'shared/last-reader-wakes-the-writer',
     clause: '§7.3',
-    title:
-      'over many rounds the release of the last reader wakes the writer that waits, and its release all readers',
+    title: 'in many rounds the last reader wakes the waiting writer, and the writer wakes all readers',
     ...needs(fifo, shared),
-    async run(stage) {
-      const name = stage.name();
+    async run(context) {
+      const name = context.name();
       const waitMs = 60_000;
       const clients = [
-        await stage.client({ waitMs }),
-        await stage.client({ waitMs }),
-        await stage.client({ waitMs }),
+        await context.client({ waitMs }),
+        await context.client({ waitMs }),
+        await context.client({ waitMs }),
       ];
-      const elapsed = stage.stopwatch();
+      const elapsed = context.stopwatch();
       const rounds = 40;
       await Promise.all(
         clients.map(async ({ locks }, index) => {
@@ -153,8 +152,8 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
           }
         }),
       );
-      // One lost wake-up costs a fallback check; none costs so much that many fit.
-      const bound = rounds * 3 * stage.timing.slackMs;
+      // A lost wake-up costs one fallback check: the bound is so low that many of them break it.
+      const bound = rounds * 3 * context.timing.slackMs;
       assert.ok(elapsed() < bound, `it took ${Math.round(elapsed())} ms, more than ${bound}`);
     },
   },

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
-import { assertCompatible, assertRising, machineNow, type Stay } from '../history.ts';
+import { assertCompatible, assertRising, enter, type CriticalSection } from '../critical-section.ts';
 import { fencing, forceRelease, leaseTenure, needs, processes, shared } from '../needs.ts';
 import { EXCLUSIVE, grab, holdersOf, openCall, requestOf, SHARED } from '../raw.ts';
-import { startWaitingFor, watch } from '../waiter.ts';
+import { granted, startWaitingFor, watch } from '../waiter.ts';
 
 export const sharedCases: readonly ConformanceCase[] = [
   {
     id: 'shared/readers-hold-together',
     clause: '§15.1',
-    title: 'two clients read at once, no writer gets in until the last of them has left',
+    title: 'two clients read at once, and no writer enters until the last of them has released',
     ...needs(shared),
-    async run(stage) {
-      const name = stage.name();
-      const [one, two, writer] = [await stage.client(), await stage.client(), await stage.client()];
+    async run(context) {
+      const name = context.name();
+      const [one, two, writer] = [await context.client(), await context.client(), await context.client()];
       const first = await one.locks.readWriteLock(name).read.acquire();
       const second = await two.locks.readWriteLock(name).read.tryAcquire();
       assert.ok(second, 'a second reader was refused');
@@ -30,11 +30,11 @@ export const sharedCases: readonly ConformanceCase[] = [
   {
     id: 'shared/a-writer-is-alone',
     clause: '§15.1',
-    title: 'while a writer holds, neither a reader nor another writer gets in',
+    title: 'while a writer holds, neither a reader nor another writer enters',
     ...needs(shared),
-    async run(stage) {
-      const name = stage.name();
-      const [writer, other] = [await stage.client(), await stage.client()];
+    async run(context) {
+      const name = context.name();
+      const [writer, other] = [await context.client(), await context.client()];
       const held = await writer.locks.readWriteLock(name).write.acquire();
       const { read, write } = other.locks.readWriteLock(name);
       assert.equal(await read.tryAcquire(), undefined);
@@ -50,73 +50,74 @@ export const sharedCases: readonly ConformanceCase[] = [
   {
     id: 'shared/never-beside-a-writer',
     clause: '§15.1',
-    title: 'readers and writers of several clients come and go, and no writer is ever beside another',
+    title: 'readers and writers of several clients come and go, and no writer holds beside another client',
     ...needs(shared),
-    async run(stage) {
-      const name = stage.name();
-      const stays: Stay[] = [];
+    async run(context) {
+      const name = context.name();
+      const sections: CriticalSection[] = [];
       const contend = async (who: string): Promise<void> => {
-        const { locks } = await stage.client({ waitMs: 30_000 });
+        const { locks } = await context.client({ waitMs: 30_000 });
         const { read, write } = locks.readWriteLock(name);
         for (let round = 0; round < 10; round += 1) {
-          const lease = await (stage.random.between(0, 2) < 1 ? write : read).acquire();
-          const enteredAt = machineNow();
-          await stage.sleep(stage.random.between(0, 3));
-          stays.push({ who: `${who} #${round}`, enteredAt, leftAt: machineNow(), mode: lease.mode });
-          await lease.release();
+          const lease = await (context.random.between(0, 2) < 1 ? write : read).acquire();
+          sections.push(
+            await enter(lease, `${who} #${round}`, () => context.sleep(context.random.between(0, 3))),
+          );
         }
       };
       await Promise.all(['a', 'b', 'c', 'd', 'e'].map(contend));
-      assert.equal(stays.length, 50);
-      assertCompatible(stays, stage.seed);
+      assert.equal(sections.length, 50);
+      assertCompatible(sections, context.seed);
     },
   },
   {
     id: 'shared/over-three-processes',
     clause: '§15.1',
-    title: 'readers and writers of three processes never overlap where one of them writes',
+    title: 'a writer of three processes never overlaps with another reader or writer',
     ...needs(processes, shared),
-    async run(stage) {
-      const name = stage.name();
-      const children = await Promise.all([stage.child(), stage.child(), stage.child()]);
-      const stays = await Promise.all(
+    async run(context) {
+      const name = context.name();
+      const children = await Promise.all([context.child(), context.child(), context.child()]);
+      const sections = await Promise.all(
         children.map((child, index) =>
           child.contend(name, `process ${index}`, {
             rounds: 24,
-            stayMs: 1,
+            holdMs: 1,
             waitMs: 30_000,
             kinds: ['shared', 'exclusive', 'shared'],
           }),
         ),
       );
-      assert.equal(stays.flat().length, 72);
-      assertCompatible(stays.flat(), stage.seed);
+      assert.equal(sections.flat().length, 72);
+      assertCompatible(sections.flat(), context.seed);
     },
   },
   {
     id: 'shared/every-share-has-its-own-end',
     clause: '§15.3',
-    title: 'a dead reader is gone after its ttl, although the others renew and others come',
+    title: 'the share of a dead reader ends after its ttl, although others renew and come',
     ...needs(leaseTenure, shared),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs, idleGapMs } = stage.timing;
-      const backend = await stage.backend();
-      const living = await (await stage.client()).locks.readWriteLock(name).read.acquire({ ttlMs: 60_000 });
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs, idleGapMs } = context.timing;
+      const backend = await context.backend();
+      const living = await (await context.client()).locks.readWriteLock(name).read.acquire({ ttlMs: 60_000 });
       const dead = await grab(backend, name, ttlMs, SHARED);
-      const newcomer = await (await stage.client()).locks.readWriteLock(name).read.acquire({ ttlMs: 60_000 });
+      const newcomer = await (await context.client()).locks
+        .readWriteLock(name)
+        .read.acquire({ ttlMs: 60_000 });
       await living.renew();
-      await stage.until(
-        'the dead reader is gone',
+      await context.until(
+        'the share of the dead reader has ended',
         async () => !(await holdersOf(backend, name)).includes(dead.request.acquisitionId),
         ttlMs + idleGapMs + slackMs * 5,
       );
       assert.equal((await holdersOf(backend, name)).length, 2);
-      // Others live on: it had an end of its own, and so have they.
+      // The other readers still hold: every share has an end of its own.
       await living.renew();
       await newcomer.renew();
       const [standing] = await backend.renew([{ grant: dead, ttlMs }], openCall);
-      assert.equal(standing?.status, 'lost', 'a reader that had expired was renewed');
+      assert.equal(standing?.status, 'lost', 'an expired share was renewed');
       await Promise.all([living.release(), newcomer.release()]);
       assert.equal((await holdersOf(backend, name)).length, 0);
     },
@@ -124,14 +125,14 @@ export const sharedCases: readonly ConformanceCase[] = [
   {
     id: 'shared/a-writer-follows-a-dead-reader',
     clause: '§15.3',
-    title: 'a writer that waits for a reader that died gets in after its ttl',
+    title: 'a writer that waits for a dead reader enters after its ttl',
     ...needs(leaseTenure, shared),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs, idleGapMs } = stage.timing;
-      await grab(await stage.backend(), name, ttlMs, SHARED);
-      const elapsed = stage.stopwatch();
-      const lease = await (await stage.client()).locks.lock(name).acquire({ waitMs: 20 * slackMs });
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs, idleGapMs } = context.timing;
+      await grab(await context.backend(), name, ttlMs, SHARED);
+      const elapsed = context.stopwatch();
+      const lease = await (await context.client()).locks.lock(name).acquire({ waitMs: 20 * slackMs });
       const bound = ttlMs + idleGapMs + slackMs * 2;
       assert.ok(elapsed() < bound, `it took ${Math.round(elapsed())} ms, more than ${bound}`);
       await lease.release();
@@ -140,39 +141,34 @@ export const sharedCases: readonly ConformanceCase[] = [
   {
     id: 'shared/a-killed-reader-frees-its-share',
     clause: '§15.3',
-    title: 'of two readers in two processes one is killed; a writer gets in when the other has left',
+    title: 'of two readers in two processes one is killed; a writer enters when the other has released',
     ...needs(processes, shared),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs, idleGapMs } = stage.timing;
-      const child = await stage.child();
-      // Not renewed: the store's own end of it is what frees it.
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs, idleGapMs } = context.timing;
+      const child = await context.child();
+      // Nothing renews this share: only the store ends it.
       await child.acquire(name, { ttlMs, renewal: 'manual' }, 'shared');
-      const reader = await (await stage.client()).locks.readWriteLock(name).read.acquire();
+      const reader = await (await context.client()).locks.readWriteLock(name).read.acquire();
       await child.kill();
-      const writer = await startWaitingFor(stage, (locks) => locks.lock(name), { waitMs: 60_000 });
-      await stage.sleep(ttlMs);
-      assert.equal(writer.settled(), undefined, 'it entered beside a living reader');
+      const writer = await startWaitingFor(context, (locks) => locks.lock(name), { waitMs: 60_000 });
+      await context.sleep(ttlMs);
+      assert.equal(writer.settled(), undefined, 'a writer entered beside a living reader');
       await reader.release();
-      await stage.until(
-        'the writer enters',
-        () => writer.settled() !== undefined,
-        ttlMs + idleGapMs + slackMs * 5,
-      );
-      await (await writer.lease).release();
+      await (await granted(context, writer, ttlMs + idleGapMs + slackMs * 5)).release();
     },
   },
   {
     id: 'shared/a-stale-reader-changes-nothing',
     clause: '§15.3',
-    title: 'a reader that expired neither releases nor renews those who hold by now',
+    title: 'an expired reader neither releases nor renews the present holders',
     ...needs(leaseTenure, shared),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs } = stage.timing;
-      const backend = await stage.backend();
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs } = context.timing;
+      const backend = await context.backend();
       const stale = await grab(backend, name, ttlMs, SHARED);
-      const { locks } = await stage.client();
+      const { locks } = await context.client();
       const writer = await locks.lock(name).acquire({ waitMs: 20 * slackMs });
       assert.equal(await backend.release(stale, openCall), 'not-held');
       const [standing] = await backend.renew([{ grant: stale, ttlMs }], openCall);
@@ -186,11 +182,11 @@ export const sharedCases: readonly ConformanceCase[] = [
   {
     id: 'shared/repeated-attempt-is-the-same-share',
     clause: '§2.1',
-    title: 'an attempt repeated by a reader gives its grant and token again, and one release ends it',
+    title: 'a repeated attempt of a reader gives its grant and token again, and one release ends it',
     ...needs(shared),
-    async run(stage) {
-      const name = stage.name();
-      const backend = await stage.backend();
+    async run(context) {
+      const name = context.name();
+      const backend = await context.backend();
       const request = requestOf(name, SHARED, 30_000);
       const first = await backend.attempt(request, false, openCall);
       const again = await backend.attempt(request, false, openCall);
@@ -207,11 +203,11 @@ export const sharedCases: readonly ConformanceCase[] = [
   {
     id: 'shared/tokens-rise-over-both-modes',
     clause: '§15.8',
-    title: 'every reader and every writer has a token above those before it',
+    title: 'every reader and every writer has a token above the earlier ones',
     ...needs(shared, fencing),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
       const { read, write } = locks.readWriteLock(name);
       const tokens: (bigint | undefined)[] = [];
       const readers = [await read.acquire(), await read.acquire()];
@@ -228,11 +224,11 @@ export const sharedCases: readonly ConformanceCase[] = [
   {
     id: 'shared/inspect-shows-every-reader',
     clause: '§14.1',
-    title: 'all readers are shown as holders, each with its mode',
+    title: 'inspect shows all readers as holders, each with its mode',
     ...needs(shared),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
       const { read } = locks.readWriteLock(name);
       const leases = [await read.acquire(), await read.acquire(), await read.acquire()];
       const { holders } = await locks.inspect(name);
@@ -247,14 +243,14 @@ export const sharedCases: readonly ConformanceCase[] = [
   {
     id: 'shared/forced-release-ends-all-or-one',
     clause: '§14.3',
-    title: 'a forced release ends the given reader, or all of them, and the writer that waits goes on',
+    title: 'a forced release ends the given reader or all of them, and the waiting writer enters',
     ...needs(shared, forceRelease),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
       const { read } = locks.readWriteLock(name);
       const [one, two, three] = [await read.acquire(), await read.acquire(), await read.acquire()];
-      const writer = await startWaitingFor(stage, (others) => others.lock(name), { waitMs: 60_000 });
+      const writer = await startWaitingFor(context, (others) => others.lock(name), { waitMs: 60_000 });
       const first = await locks.forceRelease(name, { acquisitionId: one.acquisitionId });
       assert.deepEqual(
         first.map(({ acquisitionId }) => acquisitionId),

@@ -1,32 +1,43 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
 import { isLockError } from '../../errors.ts';
+import type { Lease } from '../../lease.ts';
 import { fencing, fifo, needs, shared, steal } from '../needs.ts';
 import { exclusiveRequest, grab, holdersOf, openCall } from '../raw.ts';
 import { startWaiting } from '../waiter.ts';
+
+/** In some rounds the steal comes before the release, or after the next waiter knew of its grant. */
+const ROUNDS = 4;
 
 export const stealCases: readonly ConformanceCase[] = [
   {
     id: 'steal/takes-it-at-once',
     clause: '§17.1',
-    title: 'a thief holds at once, and the robbed one is told with the reason taken-over',
+    title: 'an acquire that steals holds at once; the former holder loses its lease with reason taken-over',
     ...needs(steal),
-    async run(stage) {
-      const name = stage.name();
-      const { ttlMs, slackMs } = stage.timing;
-      const [holder, thief] = [await stage.client({ ttlMs: stage.livingTtlMs }), await stage.client()];
-      const robbed = await holder.locks.lock(name).acquire();
-      const { signal } = robbed;
-      const stolen = await thief.locks.lock(name).acquire({ steal: true, waitMs: stage.busyMs });
-      assert.deepEqual(await holdersOf(thief.backend, name), [stolen.acquisitionId]);
-      await stage.until('the robbed one is told', () => signal.aborted, ttlMs + 8 * slackMs);
+    async run(context) {
+      const name = context.name();
+      const { ttlMs, slackMs } = context.timing;
+      const [holder, successor] = [
+        await context.client({ ttlMs: context.livingTtlMs }),
+        await context.client(),
+      ];
+      const former = await holder.locks.lock(name).acquire();
+      const { signal } = former;
+      const stolen = await successor.locks.lock(name).acquire({ steal: true, waitMs: context.busyMs });
+      assert.deepEqual(await holdersOf(successor.backend, name), [stolen.acquisitionId]);
+      await context.until(
+        'the signal of the former holder aborts',
+        () => signal.aborted,
+        ttlMs + 8 * slackMs,
+      );
       assert.ok(isLockError(signal.reason, 'LOCK_LOST'));
       assert.equal(signal.reason.reason, 'taken-over');
-      await assert.rejects(robbed.release(), (error) => isLockError(error, 'LOCK_LOST'));
+      await assert.rejects(former.release(), (error) => isLockError(error, 'LOCK_LOST'));
       assert.deepEqual(
-        await holdersOf(thief.backend, name),
+        await holdersOf(successor.backend, name),
         [stolen.acquisitionId],
-        'the robbed freed the thief',
+        'the former holder ended the hold of its successor',
       );
       await stolen.renew();
       await stolen.release();
@@ -35,19 +46,19 @@ export const stealCases: readonly ConformanceCase[] = [
   {
     id: 'steal/the-queue-stays-behind',
     clause: '§17.1',
-    title: 'those who wait keep their order behind the thief',
+    title: 'the waiters keep their order behind the hold that was stolen',
     ...needs(steal, fifo),
-    async run(stage) {
-      const name = stage.name();
+    async run(context) {
+      const name = context.name();
       const waitMs = 60_000;
-      await (await stage.client({ renewal: 'manual', ttlMs: 60_000 })).locks.lock(name).acquire();
+      await (await context.client({ renewal: 'manual', ttlMs: 60_000 })).locks.lock(name).acquire();
       const [first, second] = [
-        await startWaiting(stage, name, { waitMs }),
-        await startWaiting(stage, name, { waitMs }),
+        await startWaiting(context, name, { waitMs }),
+        await startWaiting(context, name, { waitMs }),
       ];
-      const stolen = await (await stage.client()).locks.lock(name).acquire({ steal: true });
-      await stage.sleep(stage.timing.slackMs / 4);
-      assert.equal(first.settled(), undefined, 'a waiter entered beside the thief');
+      const stolen = await (await context.client()).locks.lock(name).acquire({ steal: true });
+      await context.sleep(context.timing.slackMs / 4);
+      assert.equal(first.settled(), undefined, 'a waiter entered beside the holder that stole');
       await stolen.release();
       const lease = await first.lease;
       assert.equal(second.settled(), undefined);
@@ -56,16 +67,54 @@ export const stealCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: 'steal/stolen-before-it-was-reported',
+    clause: '§17.1',
+    title: 'a waiter whose hand-off is stolen before it hears of it keeps its position in the queue',
+    ...needs(steal, fifo),
+    async run(context) {
+      const waitMs = 60_000;
+      const [holder, successor] = [await context.client(), await context.client()];
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const name = context.name();
+        const held = await holder.locks.lock(name).acquire();
+        const order: string[] = [];
+        const enter = async (who: string, lease: Promise<Lease>): Promise<void> => {
+          const entered = await lease;
+          order.push(who);
+          // The first waiter may have heard of its grant before the steal: then the steal ended its lease.
+          await entered.release().catch((error: unknown) => {
+            if (!isLockError(error, 'LOCK_LOST')) throw error;
+          });
+        };
+        const entries: Promise<void>[] = [];
+        for (const who of ['first', 'second', 'third']) {
+          const { lease } = await startWaiting(context, name, { waitMs });
+          entries.push(enter(who, lease));
+        }
+        const released = held.release();
+        const stolen = await successor.locks.lock(name).acquire({ steal: true, waitMs });
+        await released.catch((error: unknown) => {
+          // The steal may have come before the release.
+          if (!isLockError(error, 'LOCK_LOST')) throw error;
+        });
+        await context.sleep(context.timing.slackMs / 4);
+        await stolen.release();
+        await Promise.all(entries);
+        assert.deepEqual(order, ['first', 'second', 'third']);
+      }
+    },
+  },
+  {
     id: 'steal/the-token-rises',
     clause: '§6.1',
-    title: 'the token of a thief is above that of the robbed, and the next above the thief',
+    title: 'the token of a stolen hold is above that of the former holder, and the next token above it',
     ...needs(steal, fencing),
-    async run(stage) {
-      const name = stage.name();
-      const { locks } = await stage.client();
-      const robbed = await (await stage.client()).locks.lock(name).acquire();
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client();
+      const former = await (await context.client()).locks.lock(name).acquire();
       const stolen = await locks.lock(name).acquire({ steal: true });
-      assert.ok((stolen.fencingToken ?? 0n) > (robbed.fencingToken ?? 0n));
+      assert.ok((stolen.fencingToken ?? 0n) > (former.fencingToken ?? 0n));
       await stolen.release();
       const next = await locks.lock(name).acquire();
       assert.ok((next.fencingToken ?? 0n) > (stolen.fencingToken ?? 0n));
@@ -77,34 +126,35 @@ export const stealCases: readonly ConformanceCase[] = [
     clause: '§17.1',
     title: 'a writer that steals from readers is alone',
     ...needs(steal, shared),
-    async run(stage) {
-      const name = stage.name();
-      const [one, two] = [await stage.client(), await stage.client()];
+    async run(context) {
+      const name = context.name();
+      const [one, two] = [await context.client(), await context.client()];
       await one.locks.readWriteLock(name).read.acquire();
       await two.locks.readWriteLock(name).read.acquire();
-      const thief = await stage.client();
-      const stolen = await thief.locks.lock(name).acquire({ steal: true });
-      assert.deepEqual(await holdersOf(thief.backend, name), [stolen.acquisitionId]);
+      const successor = await context.client();
+      const stolen = await successor.locks.lock(name).acquire({ steal: true });
+      assert.deepEqual(await holdersOf(successor.backend, name), [stolen.acquisitionId]);
       await stolen.release();
     },
   },
   {
-    id: 'steal/repeated-it-is-one-theft',
+    id: 'steal/repeated-it-is-one-steal',
     clause: '§2.1',
-    title: 'a theft repeated with its id holds once; a stale renewal of the robbed is lost',
+    title: 'a repeated steal holds once; a later renewal by the former holder is answered with lost',
     ...needs(steal),
-    async run(stage) {
-      const name = stage.name();
-      const backend = await stage.backend();
-      const robbed = await grab(backend, name, 30_000);
+    async run(context) {
+      const name = context.name();
+      const backend = await context.backend();
+      const former = await grab(backend, name, 30_000);
       const request = { ...exclusiveRequest(name, 30_000), steal: true } as const;
       const first = await backend.attempt(request, false, openCall);
       const again = await backend.attempt(request, false, openCall);
-      if (first.status !== 'granted' || again.status !== 'granted') assert.fail('a thief was not granted');
+      if (first.status !== 'granted' || again.status !== 'granted')
+        assert.fail('an attempt that steals was not granted');
       assert.equal(again.grant.fencingToken, first.grant.fencingToken);
-      const [standing] = await backend.renew([{ grant: robbed, ttlMs: 30_000 }], openCall);
+      const [standing] = await backend.renew([{ grant: former, ttlMs: 30_000 }], openCall);
       assert.deepEqual(standing, { status: 'lost', reason: 'taken-over' });
-      assert.equal(await backend.release(robbed, openCall), 'not-held');
+      assert.equal(await backend.release(former, openCall), 'not-held');
       assert.equal(await backend.release(again.grant, openCall), 'released');
       assert.deepEqual(await holdersOf(backend, name), []);
     },

@@ -1,7 +1,7 @@
 import type { AcquireOptions } from '../../options.ts';
-import type { Stay } from '../history.ts';
+import type { CriticalSection } from '../critical-section.ts';
 
-/** What a lease in a child process looks like from outside. */
+/** A lease in a child process, as its parent sees it. */
 export interface RemoteLease {
   readonly id: number;
   readonly acquisitionId: string;
@@ -9,70 +9,57 @@ export interface RemoteLease {
   readonly acquiredAt: number;
 }
 
-/** What a child reads from one of its leases, in one synchronous go. */
-export interface Reading {
+/** The properties of a lease in a child process, read in one synchronous step. */
+export interface LeaseReading {
   readonly validForMs: number;
   readonly holdCount: number;
-  /** The code that `assertValid()` threw with. */
+  /** The code of the error that `assertValid()` threw. */
   readonly assertion?: string | undefined;
   readonly aborted: boolean;
   readonly reason?: string | undefined;
 }
 
-/** Options that can be sent. */
+/** The options of an acquire that can be sent to another process. */
 export type RemoteOptions = Omit<AcquireOptions, 'signal' | 'within'>;
 
-/** Which lock on a resource. */
+/** The kind of lock that a child takes. */
 export type RemoteKind = 'exclusive' | 'shared' | { readonly permits: number; readonly weight: number };
 
 export interface ContendOptions extends RemoteOptions {
   readonly rounds: number;
-  /** One for each round, again and again. @defaultValue exclusive ones */
+  /** The kinds of the rounds, repeated in this order. @defaultValue exclusive locks */
   readonly kinds?: readonly RemoteKind[];
-  /** How long each stay lasts, in milliseconds; 0: one turn of the event loop. */
-  readonly stayMs?: number;
+  /** How long each critical section lasts, in milliseconds; 0 is one turn of the event loop. */
+  readonly holdMs?: number;
 }
 
-/** What a child can be told. Times are on the machine's monotonic clock. */
+/** The commands that a child process understands. Times are on the monotonic clock of the machine. */
 export interface Commands {
   acquire(name: string, options?: RemoteOptions, kind?: RemoteKind): Promise<RemoteLease>;
   tryAcquire(name: string, options?: RemoteOptions): Promise<RemoteLease | undefined>;
   release(id: number): Promise<void>;
   renew(id: number, ttlMs?: number): Promise<void>;
-  read(id: number): Promise<Reading>;
-  /** When the stored signal of a lease aborted, and why; waits for it. */
+  read(id: number): Promise<LeaseReading>;
+  /** Waits until the stored signal of a lease aborts; gives when it did, and why. */
   untilAborted(id: number): Promise<{ readonly at: number; readonly reason: string }>;
-  /** Blocks the event loop for `ms`, and reads the lease in the same synchronous go, before any timer runs. */
-  readAfterBlock(id: number, ms: number): Promise<Reading>;
-  /** Blocks the event loop for `ms`; whether a signal stored before it has aborted in the timer phase that follows. */
+  /** Blocks the event loop for `ms`, and reads the lease in the same synchronous step, before any timer runs. */
+  readAfterBlock(id: number, ms: number): Promise<LeaseReading>;
+  /** Blocks the event loop for `ms`; gives whether a signal stored before has aborted in the next timer phase. */
   abortedAfterBlock(id: number, ms: number): Promise<boolean>;
-  /** Blocks the event loop for `ms`; whether a signal stored before it has aborted once another one here holds the resource. */
+  /** Blocks the event loop for `ms`; gives whether a signal stored before has aborted once the process holds again. */
   abortedBeforeNext(id: number, ms: number): Promise<boolean>;
   /** Sets the process's wall clock to `offsetMs` ahead of the machine's. */
   setWallClock(offsetMs: number): Promise<void>;
-  /** Takes the lock again and again. */
-  contend(name: string, who: string, options: ContendOptions): Promise<readonly Stay[]>;
+  /** Takes and releases the lock `rounds` times. */
+  contend(name: string, who: string, options: ContendOptions): Promise<readonly CriticalSection[]>;
   /** How many timers keep the process alive. */
   timers(): Promise<number>;
-  /** Closes the manager, and no longer waits for orders: what keeps the process alive from now on was left behind. */
+  /** What keeps the process alive, in words. */
+  keptOpen(): Promise<string>;
+  /** Closes the manager, and stops waiting for commands: whatever keeps the process alive from now on is a leak. */
   closeAndLinger(): Promise<void>;
-  /** Makes a manager on a backend of its own, for the orders that follow. */
+  /** Makes a manager on a backend of its own, for the following commands. */
   open(): Promise<void>;
-  /** Closes the manager and forgets its leases; rejects if an error was handled by no one since the process started. */
+  /** Closes the manager and forgets its leases; rejects if there was an unhandled error since the process started. */
   close(): Promise<void>;
 }
-
-export type CommandName = keyof Commands;
-
-export interface Order {
-  readonly order: number;
-  readonly command: CommandName;
-  readonly args: readonly unknown[];
-}
-
-export type Reply =
-  | { readonly order: number; readonly value: unknown }
-  | {
-      readonly order: number;
-      readonly error: { readonly message: string; readonly code?: string; readonly reason?: string };
-    };

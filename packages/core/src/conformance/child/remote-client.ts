@@ -2,18 +2,19 @@ import type { LockManager } from '../../create-locks.ts';
 import { isLockError } from '../../errors.ts';
 import type { Lease } from '../../lease.ts';
 import type { Harness } from '../harness.ts';
-import { machineNow, type Stay } from '../history.ts';
+import { type CriticalSection, enter, machineNow } from '../critical-section.ts';
+import { keptOpen } from '../kept-open.ts';
 import type {
   Commands,
   ContendOptions,
-  Reading,
+  LeaseReading,
   RemoteKind,
   RemoteLease,
   RemoteOptions,
 } from './protocol.ts';
 import { setWallClock } from './wall-clock.ts';
 
-/** Does in a child process what the parent says. */
+/** Runs the commands of the parent in a child process. */
 export class RemoteClient implements Commands {
   readonly #harness: Harness;
   readonly #unhandled: readonly string[];
@@ -34,7 +35,7 @@ export class RemoteClient implements Commands {
     await this.#locks.close();
     this.#manager = undefined;
     this.#leases.clear();
-    if (this.#unhandled.length > 0) throw new Error(`Nobody handled ${this.#unhandled.join(', ')}`);
+    if (this.#unhandled.length > 0) throw new Error(`Unhandled errors: ${this.#unhandled.join(', ')}`);
   }
 
   async acquire(name: string, options?: RemoteOptions, kind?: RemoteKind): Promise<RemoteLease> {
@@ -54,7 +55,7 @@ export class RemoteClient implements Commands {
     await this.#lease(id).renew(ttlMs);
   }
 
-  async read(id: number): Promise<Reading> {
+  async read(id: number): Promise<LeaseReading> {
     return reading(this.#lease(id));
   }
 
@@ -65,7 +66,7 @@ export class RemoteClient implements Commands {
     return { at: machineNow(), reason: reasonOf(signal) };
   }
 
-  async readAfterBlock(id: number, ms: number): Promise<Reading> {
+  async readAfterBlock(id: number, ms: number): Promise<LeaseReading> {
     const lease = this.#lease(id);
     block(ms);
     return reading(lease);
@@ -74,7 +75,7 @@ export class RemoteClient implements Commands {
   async abortedAfterBlock(id: number, ms: number): Promise<boolean> {
     const { signal } = this.#lease(id);
     block(ms);
-    // A timer made now is due after those that fell due during the stall; nothing of the lease is read before it.
+    // A timer made now runs after those that were due during the stall; nothing reads the lease before it.
     await new Promise((resolve) => setTimeout(resolve, 1));
     return signal.aborted;
   }
@@ -91,25 +92,17 @@ export class RemoteClient implements Commands {
   async contend(
     name: string,
     who: string,
-    { rounds, stayMs = 0, kinds = ['exclusive'], ...options }: ContendOptions,
-  ): Promise<Stay[]> {
-    const stays: Stay[] = [];
+    { rounds, holdMs = 0, kinds = ['exclusive'], ...options }: ContendOptions,
+  ): Promise<CriticalSection[]> {
+    const sections: CriticalSection[] = [];
     for (let round = 0; round < rounds; round += 1) {
       const kind = kinds[round % kinds.length];
       const lease = await this.#acquire(name, kind, options);
-      const enteredAt = machineNow();
-      await new Promise((resolve) => (stayMs === 0 ? setImmediate(resolve) : setTimeout(resolve, stayMs)));
-      const leftAt = machineNow();
-      stays.push({
-        who: `${who} #${round}`,
-        enteredAt,
-        leftAt,
-        token: lease.fencingToken?.toString(),
-        mode: lease.mode,
-      });
-      await lease.release();
+      const hold = (): Promise<unknown> =>
+        new Promise((resolve) => (holdMs === 0 ? setImmediate(resolve) : setTimeout(resolve, holdMs)));
+      sections.push(await enter(lease, `${who} #${round}`, hold));
     }
-    return stays;
+    return sections;
   }
 
   async setWallClock(offsetMs: number): Promise<void> {
@@ -120,14 +113,18 @@ export class RemoteClient implements Commands {
     return process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
   }
 
+  async keptOpen(): Promise<string> {
+    return keptOpen();
+  }
+
   async closeAndLinger(): Promise<void> {
     await this.#locks.close();
-    // Once this reply is on its way.
+    // The channel is released once this reply is on its way.
     setTimeout(() => process.channel?.unref(), 50).unref();
   }
 
   get #locks(): LockManager {
-    if (this.#manager === undefined) throw new Error('It is not open.');
+    if (this.#manager === undefined) throw new Error('The manager is closed.');
     return this.#manager;
   }
 
@@ -151,19 +148,19 @@ export class RemoteClient implements Commands {
 
   #lease(id: number): Lease {
     const lease = this.#leases.get(id);
-    if (lease === undefined) throw new Error(`No lease ${id} here.`);
+    if (lease === undefined) throw new Error(`There is no lease ${id} in this process.`);
     return lease;
   }
 }
 
-/** Holds the event loop, and leaves the processor to the others meanwhile. */
+/** Blocks the event loop without using the processor. */
 function block(ms: number): void {
   const cell = new Int32Array(new SharedArrayBuffer(4));
   const end = performance.now() + ms;
   for (let left = ms; left > 0; left = end - performance.now()) Atomics.wait(cell, 0, 0, left);
 }
 
-function reading(lease: Lease): Reading {
+function reading(lease: Lease): LeaseReading {
   let assertion: string | undefined;
   try {
     lease.assertValid();

@@ -1,7 +1,7 @@
 const RealDate = Date;
 let offset: number | undefined;
 
-/** From now on the wall clock of this process is `offsetMs` ahead of the machine's. */
+/** Sets the wall clock of this process to `offsetMs` ahead of the machine's. */
 export function setWallClock(offsetMs: number): void {
   if (offset === undefined) globalThis.Date = dateWithOffset();
   offset = offsetMs;

@@ -5,72 +5,74 @@ export const migrations: readonly string[] = [
   `CREATE TABLE @schema@.schema_version (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version integer NOT NULL,
-  swept_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  swept_at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
 );
 INSERT INTO @schema@.schema_version (version) VALUES (1);
 CREATE SEQUENCE @schema@.numbers AS bigint;
 CREATE TABLE @schema@.locks (
-  name bytea PRIMARY KEY,
+  name pg_catalog.bytea PRIMARY KEY,
   queued boolean NOT NULL,
   permits integer,
   stolen bigint NOT NULL,
-  id text,
+  id pg_catalog.text,
   token bigint,
-  granted_at timestamptz,
-  expires_at timestamptz,
-  pushed_to text,
-  label text
+  granted_at pg_catalog.timestamptz,
+  expires_at pg_catalog.timestamptz,
+  pushed_to pg_catalog.text,
+  label pg_catalog.text
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = false);
 CREATE TABLE @schema@.shares (
-  name bytea NOT NULL,
-  id text NOT NULL,
+  name pg_catalog.bytea NOT NULL,
+  id pg_catalog.text NOT NULL,
   kind smallint NOT NULL,
   weight integer NOT NULL,
   token bigint NOT NULL,
-  granted_at timestamptz NOT NULL,
-  expires_at timestamptz NOT NULL,
-  pushed_to text,
-  label text,
+  granted_at pg_catalog.timestamptz NOT NULL,
+  expires_at pg_catalog.timestamptz NOT NULL,
+  pushed_to pg_catalog.text,
+  label pg_catalog.text,
   PRIMARY KEY (name, id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = false);
 CREATE TABLE @schema@.waiters (
-  name bytea NOT NULL,
+  name pg_catalog.bytea NOT NULL,
   ticket bigint NOT NULL,
-  client text NOT NULL,
-  id text NOT NULL,
+  client pg_catalog.text NOT NULL,
+  id pg_catalog.text NOT NULL,
   kind smallint NOT NULL,
   weight integer NOT NULL,
   ttl_ms double precision NOT NULL,
-  enqueued_at timestamptz NOT NULL,
-  label text,
+  enqueued_at pg_catalog.timestamptz NOT NULL,
+  label pg_catalog.text,
   PRIMARY KEY (name, ticket)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = false);
 CREATE UNIQUE INDEX waiters_of_client ON @schema@.waiters (client, id);
 CREATE TABLE @schema@.clients (
-  client text PRIMARY KEY,
-  alive_until timestamptz NOT NULL
+  client pg_catalog.text PRIMARY KEY,
+  alive_until pg_catalog.timestamptz NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = false);
-CREATE FUNCTION @schema@.enter(p_name bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.enter(p_name pg_catalog.bytea) RETURNS boolean LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'locks need transactions at read committed, not %', current_setting('transaction_isolation')
+  IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'locks need transactions at read committed, not %', pg_catalog.current_setting('transaction_isolation')
       USING ERRCODE = 'LK001',
             HINT = 'Use ALTER ROLE … SET default_transaction_isolation = ''read committed'' for the role of the locks.';
   END IF;
   PERFORM 1 FROM @schema@.locks l WHERE l.name = p_name FOR UPDATE;
   RETURN FOUND;
 END $$;
-CREATE FUNCTION @schema@.serve(p_name bytea, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_moment CONSTANT timestamptz := clock_timestamp();
+  v_moment CONSTANT timestamptz := pg_catalog.clock_timestamp();
   v_before @schema@.locks;
   v_lock @schema@.locks;
   v_next record;
-  v_silent text;
+  v_unconfirmed text;
   v_holders integer := 0;
   v_weights bigint := 0;
   v_token bigint;
@@ -89,14 +91,14 @@ BEGIN
     END IF;
     v_lock.id := NULL;
   END IF;
-  FOR v_silent IN
+  FOR v_unconfirmed IN
     DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.expires_at <= v_moment RETURNING s.pushed_to
   LOOP
-    IF v_silent IS NOT NULL THEN
-      PERFORM @schema@.pass_over(p_name, v_silent);
+    IF v_unconfirmed IS NOT NULL THEN
+      PERFORM @schema@.pass_over(p_name, v_unconfirmed);
     END IF;
   END LOOP;
-  SELECT count(*), coalesce(sum(s.weight), 0) INTO v_holders, v_weights FROM @schema@.shares s WHERE s.name = p_name;
+  SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(s.weight), 0) INTO v_holders, v_weights FROM @schema@.shares s WHERE s.name = p_name;
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
     SELECT w.*, (w.client = p_client OR c.alive_until > v_moment) AS alive INTO v_next
       FROM @schema@.waiters w LEFT JOIN @schema@.clients c ON c.client = w.client
@@ -111,25 +113,25 @@ BEGIN
     END IF;
     DELETE FROM @schema@.waiters w WHERE w.name = p_name AND w.ticket = v_next.ticket;
     CONTINUE WHEN v_next.alive IS NOT TRUE;
-    v_token := nextval('@schema@.numbers');
+    v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
     v_ms := least(v_next.ttl_ms, @schema@.claim_ms());
     v_message := v_next.id || ' ' || v_token || ' ' || v_ms;
     IF v_next.client = p_client THEN
       v_served := v_served || E'\\n' || v_message;
-    ELSIF left(v_next.client, 1) <> '.' THEN
-      PERFORM pg_notify('locks_' || v_next.client, v_message);
+    ELSIF pg_catalog.left(v_next.client, 1) <> '.' THEN
+      PERFORM pg_catalog.pg_notify('locks_' || v_next.client, v_message);
     END IF;
     IF v_next.kind = 0 THEN
       v_lock.id := v_next.id;
       v_lock.token := v_token;
-      v_lock.granted_at := clock_timestamp();
+      v_lock.granted_at := pg_catalog.clock_timestamp();
       v_lock.expires_at := v_lock.granted_at + v_ms * interval '1 millisecond';
       v_lock.pushed_to := v_next.client;
       v_lock.label := v_next.label;
     ELSE
       INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, pushed_to, label)
-        VALUES (p_name, v_next.id, v_next.kind, v_next.weight, v_token, clock_timestamp(),
-                clock_timestamp() + v_ms * interval '1 millisecond', v_next.client, v_next.label);
+        VALUES (p_name, v_next.id, v_next.kind, v_next.weight, v_token, pg_catalog.clock_timestamp(),
+                pg_catalog.clock_timestamp() + v_ms * interval '1 millisecond', v_next.client, v_next.label);
       v_holders := v_holders + 1;
       v_weights := v_weights + v_next.weight;
     END IF;
@@ -144,15 +146,17 @@ BEGIN
   RETURN v_served;
 END $$;
 CREATE FUNCTION @schema@.claim_ms() RETURNS double precision LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::double precision $$;
-CREATE FUNCTION @schema@.pass_over(p_name bytea, p_client text) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION @schema@.pass_over(p_name pg_catalog.bytea, p_client pg_catalog.text) RETURNS pg_catalog.void LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
   DELETE FROM @schema@.waiters w USING @schema@.clients c
     WHERE w.name = p_name AND w.client = p_client AND c.client = p_client
-      AND c.alive_until < clock_timestamp() + interval '1500 milliseconds';
+      AND c.alive_until < pg_catalog.clock_timestamp() + interval '1500 milliseconds';
 $$;
-CREATE FUNCTION @schema@.acquire(p_name bytea, p_id text, p_kind smallint, p_weight integer, p_permits integer,
-    p_ttl_ms double precision, p_label text, p_client text, p_way smallint) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.acquire(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
+    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_way smallint) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_moment timestamptz := clock_timestamp();
+  v_moment timestamptz := pg_catalog.clock_timestamp();
   v_lock @schema@.locks;
   v_share record;
   v_token bigint;
@@ -162,11 +166,11 @@ BEGIN
   LOOP
     IF p_kind = 0 THEN
       INSERT INTO @schema@.locks (name, queued, stolen, id, token, granted_at, expires_at, label)
-        VALUES (p_name, false, 0, p_id, nextval('@schema@.numbers'), v_moment,
+        VALUES (p_name, false, 0, p_id, pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass), v_moment,
                 v_moment + p_ttl_ms * interval '1 millisecond', p_label)
         ON CONFLICT (name) DO NOTHING RETURNING token INTO v_token;
       IF FOUND THEN
-        IF pg_sequence_last_value('@schema@.numbers') <> v_token THEN
+        IF pg_catalog.pg_sequence_last_value('@schema@.numbers'::pg_catalog.regclass) <> v_token THEN
           v_token := @schema@.draw_again(p_name);
         END IF;
         RETURN 'g ' || v_token || v_served;
@@ -182,7 +186,7 @@ BEGIN
     v_served := v_served || @schema@.serve(p_name, p_client);
     SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
     EXIT WHEN FOUND;
-    v_moment := clock_timestamp();
+    v_moment := pg_catalog.clock_timestamp();
   END LOOP;
   IF v_lock.id = p_id THEN
     RETURN 'h ' || v_lock.token || ' ' || @schema@.ms_until(v_lock.expires_at) || v_served;
@@ -202,7 +206,7 @@ BEGIN
     RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
   END IF;
   IF p_kind <> 0 AND v_lock.id IS NULL AND NOT v_lock.queued THEN
-    SELECT coalesce(sum(s.weight), 0) INTO v_weights FROM @schema@.shares s WHERE s.name = p_name;
+    SELECT coalesce(pg_catalog.sum(s.weight), 0) INTO v_weights FROM @schema@.shares s WHERE s.name = p_name;
     IF p_kind = 1 OR v_weights + p_weight <= p_permits THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
@@ -210,50 +214,57 @@ BEGIN
   IF p_way = 0 THEN
     RETURN 'q 0 ' || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
-  v_token := nextval('@schema@.numbers');
+  v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
   INSERT INTO @schema@.waiters (name, ticket, client, id, kind, weight, ttl_ms, enqueued_at, label)
-    VALUES (p_name, v_token, p_client, p_id, p_kind, p_weight, p_ttl_ms, clock_timestamp(), p_label);
+    VALUES (p_name, v_token, p_client, p_id, p_kind, p_weight, p_ttl_ms, pg_catalog.clock_timestamp(), p_label);
   IF NOT v_lock.queued THEN
     UPDATE @schema@.locks l SET queued = true WHERE l.name = p_name;
   END IF;
   PERFORM 1 FROM @schema@.clients c
-    WHERE c.client = p_client AND c.alive_until > clock_timestamp() + interval '1500 milliseconds';
+    WHERE c.client = p_client AND c.alive_until > pg_catalog.clock_timestamp() + interval '1500 milliseconds';
   IF NOT FOUND THEN
     PERFORM @schema@.keep_alive(p_client);
   END IF;
   RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
 END $$;
-CREATE FUNCTION @schema@.draw_again(p_name bytea) RETURNS bigint LANGUAGE sql AS $$
-  UPDATE @schema@.locks l SET token = nextval('@schema@.numbers') WHERE l.name = p_name RETURNING l.token;
+CREATE FUNCTION @schema@.draw_again(p_name pg_catalog.bytea) RETURNS bigint LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+  UPDATE @schema@.locks l SET token = pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass) WHERE l.name = p_name RETURNING l.token;
 $$;
-CREATE FUNCTION @schema@.add_share(p_name bytea, p_id text, p_kind smallint, p_weight integer,
-    p_ttl_ms double precision, p_label text) RETURNS bigint LANGUAGE sql AS $$
+CREATE FUNCTION @schema@.add_share(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer,
+    p_ttl_ms double precision, p_label pg_catalog.text) RETURNS bigint LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
-    VALUES (p_name, p_id, p_kind, p_weight, nextval('@schema@.numbers'), clock_timestamp(),
-            clock_timestamp() + p_ttl_ms * interval '1 millisecond', p_label)
+    VALUES (p_name, p_id, p_kind, p_weight, pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass), pg_catalog.clock_timestamp(),
+            pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', p_label)
     RETURNING token;
 $$;
-CREATE FUNCTION @schema@.ms_until(p_moment timestamptz) RETURNS double precision LANGUAGE sql AS $$
-  SELECT (extract(epoch FROM p_moment - clock_timestamp()) * 1000)::double precision;
+CREATE FUNCTION @schema@.ms_until(p_moment pg_catalog.timestamptz) RETURNS double precision LANGUAGE sql AS $$
+  SELECT (extract(epoch FROM p_moment OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
+          OPERATOR(pg_catalog.*) 1000)::double precision;
 $$;
-CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE sql AS $$
+CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(@schema@.ms_until(CASE WHEN p_lock.id IS NOT NULL THEN p_lock.expires_at
-    ELSE (SELECT min(s.expires_at) FROM @schema@.shares s WHERE s.name = p_lock.name) END), -1);
+    ELSE (SELECT pg_catalog.min(s.expires_at) FROM @schema@.shares s WHERE s.name = p_lock.name) END), -1);
 $$;
-CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS text LANGUAGE sql AS $$
+CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS pg_catalog.text LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
   SELECT kind || ' ' || weight || ' ' || coalesce(p_lock.permits, 0) FROM (
-    SELECT 0 AS place, 0 AS kind, 1 AS weight WHERE p_lock.id IS NOT NULL
+    SELECT 0 AS rank, 0 AS kind, 1 AS weight WHERE p_lock.id IS NOT NULL
     UNION ALL (SELECT 1, s.kind, s.weight FROM @schema@.shares s WHERE s.name = p_lock.name LIMIT 1)
     UNION ALL (SELECT 2, w.kind, w.weight FROM @schema@.waiters w WHERE w.name = p_lock.name ORDER BY w.ticket LIMIT 1)
     UNION ALL SELECT 3, 0, 1
-  ) modes ORDER BY place LIMIT 1;
+  ) modes ORDER BY rank LIMIT 1;
 $$;
-CREATE FUNCTION @schema@.keep_alive(p_client text) RETURNS void LANGUAGE sql AS $$
-  INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, clock_timestamp() + interval '3 seconds')
+CREATE FUNCTION @schema@.keep_alive(p_client pg_catalog.text) RETURNS pg_catalog.void LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds')
     ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;
 $$;
-CREATE FUNCTION @schema@.steal(p_name bytea, p_id text, p_kind smallint, p_weight integer, p_permits integer,
-    p_ttl_ms double precision, p_label text, p_client text, p_served text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.steal(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
+    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_served pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_lock @schema@.locks;
   v_waiter record;
@@ -262,15 +273,15 @@ BEGIN
   DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
   SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
   SELECT w.kind, w.weight INTO v_waiter
-    FROM @schema@.waiters w JOIN @schema@.clients c ON c.client = w.client AND c.alive_until > clock_timestamp()
+    FROM @schema@.waiters w JOIN @schema@.clients c ON c.client = w.client AND c.alive_until > pg_catalog.clock_timestamp()
     WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
   IF FOUND AND v_lock.permits IS DISTINCT FROM p_permits THEN
     RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0) || p_served;
   END IF;
   DELETE FROM @schema@.shares s WHERE s.name = p_name;
-  v_token := nextval('@schema@.numbers');
-  UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = clock_timestamp(),
-    expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL, label = p_label,
+  v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
+  UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = pg_catalog.clock_timestamp(),
+    expires_at = pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL, label = p_label,
     permits = p_permits, stolen = v_token
     WHERE l.name = p_name;
   IF p_kind = 0 THEN
@@ -279,8 +290,9 @@ BEGIN
   v_token := @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label);
   RETURN 'g ' || v_token || p_served || @schema@.serve(p_name, p_client);
 END $$;
-CREATE FUNCTION @schema@.acquire_many(p_names bytea[], p_ids text[], p_kinds smallint[], p_weights integer[],
-    p_permits integer[], p_ttls double precision[], p_labels text[], p_client text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.acquire_many(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_kinds smallint[], p_weights integer[],
+    p_permits integer[], p_ttls double precision[], p_labels pg_catalog.text[], p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_item record;
   v_reply text;
@@ -289,27 +301,47 @@ DECLARE
 BEGIN
   FOR v_item IN
     SELECT * FROM unnest(p_names, p_ids, p_kinds, p_weights, p_permits, p_ttls, p_labels) WITH ORDINALITY
-      AS i(name, id, kind, weight, permits, ttl_ms, label, place)
+      AS i(name, id, kind, weight, permits, ttl_ms, label, position)
       ORDER BY i.name
   LOOP
     v_reply := @schema@.acquire(v_item.name, v_item.id, v_item.kind, v_item.weight, v_item.permits, v_item.ttl_ms,
                                 v_item.label, p_client, 0::smallint);
-    IF left(v_reply, 1) IN ('q', 'c') THEN
+    IF pg_catalog.left(v_reply, 1) IN ('q', 'c') THEN
       RAISE EXCEPTION 'contended' USING ERRCODE = 'LK002';
     END IF;
-    v_grants[v_item.place] := split_part(v_reply, E'\\n', 1);
-    v_served := v_served || substr(v_reply, length(v_grants[v_item.place]) + 1);
+    v_grants[v_item.position] := pg_catalog.split_part(v_reply, E'\\n', 1);
+    v_served := v_served || pg_catalog.substr(v_reply, pg_catalog.length(v_grants[v_item.position]) + 1);
   END LOOP;
-  RETURN array_to_string(v_grants, E'\\n') || v_served;
+  RETURN pg_catalog.array_to_string(v_grants, E'\\n') || v_served;
 EXCEPTION WHEN SQLSTATE 'LK002' THEN
   RETURN NULL;
 END $$;
-CREATE FUNCTION @schema@.release(p_name bytea, p_id text, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.acquire_in_order(p_name pg_catalog.bytea, p_ids pg_catalog.text[], p_kinds smallint[], p_weights integer[],
+    p_permits integer[], p_ttls double precision[], p_labels pg_catalog.text[], p_client pg_catalog.text, p_ways smallint[])
+    RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_reply text;
+  v_first text;
+  v_replies text[];
+  v_served text := '';
+BEGIN
+  FOR v_position IN 1 .. pg_catalog.cardinality(p_ids) LOOP
+    v_reply := @schema@.acquire(p_name, p_ids[v_position], p_kinds[v_position], p_weights[v_position], p_permits[v_position],
+                                p_ttls[v_position], p_labels[v_position], p_client, p_ways[v_position]);
+    v_first := pg_catalog.split_part(v_reply, E'\\n', 1);
+    v_replies[v_position] := v_first;
+    v_served := v_served || pg_catalog.substr(v_reply, pg_catalog.length(v_first) + 1);
+  END LOOP;
+  RETURN pg_catalog.array_to_string(v_replies, E'\\n') || v_served;
+END $$;
+CREATE FUNCTION @schema@.release(p_name pg_catalog.bytea, p_id pg_catalog.text, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_live boolean;
 BEGIN
   DELETE FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id AND NOT l.queued
-    RETURNING l.expires_at > clock_timestamp() INTO v_live;
+    RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF FOUND THEN
     RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END;
   END IF;
@@ -322,78 +354,93 @@ BEGIN
   END IF;
   RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client);
 END $$;
-CREATE FUNCTION @schema@.end_hold(p_name bytea, p_id text) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text) RETURNS boolean LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_live boolean;
 BEGIN
   UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name AND l.id = p_id
-    RETURNING l.expires_at > clock_timestamp() INTO v_live;
+    RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF NOT FOUND THEN
     DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id
-      RETURNING s.expires_at > clock_timestamp() INTO v_live;
+      RETURNING s.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   END IF;
   RETURN v_live;
 END $$;
-CREATE FUNCTION @schema@.abandon(p_name bytea, p_id text, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.abandon(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_waited boolean;
+  v_item record;
+  v_ended boolean;
+  v_served text := '';
 BEGIN
-  IF NOT @schema@.enter(p_name) THEN
-    RETURN '';
-  END IF;
-  DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
-  v_waited := FOUND;
-  IF @schema@.end_hold(p_name, p_id) IS NULL AND NOT v_waited THEN
-    RETURN '';
-  END IF;
-  RETURN @schema@.serve(p_name, p_client);
+  FOR v_item IN
+    SELECT i.name, pg_catalog.array_agg(i.id) AS ids FROM unnest(p_names, p_ids) AS i(name, id) GROUP BY i.name ORDER BY i.name
+  LOOP
+    CONTINUE WHEN NOT @schema@.enter(v_item.name);
+    DELETE FROM @schema@.waiters w USING pg_catalog.unnest(v_item.ids) AS i(id)
+      WHERE w.client = p_client AND w.id = i.id AND w.name = v_item.name;
+    v_ended := FOUND;
+    UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = v_item.name AND l.id = ANY (v_item.ids);
+    v_ended := v_ended OR FOUND;
+    DELETE FROM @schema@.shares s USING pg_catalog.unnest(v_item.ids) AS i(id)
+      WHERE s.name = v_item.name AND s.id = i.id;
+    IF v_ended OR FOUND THEN
+      v_served := v_served || @schema@.serve(v_item.name, p_client);
+    END IF;
+  END LOOP;
+  RETURN v_served;
 END $$;
-CREATE FUNCTION @schema@.renew(p_names bytea[], p_ids text[], p_tokens bigint[], p_ttls double precision[])
-    RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.renew(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_tokens bigint[], p_ttls double precision[])
+    RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_item record;
   v_answers text[];
 BEGIN
   FOR v_item IN
-    SELECT * FROM unnest(p_names, p_ids, p_tokens, p_ttls) WITH ORDINALITY AS i(name, id, token, ttl_ms, place)
+    SELECT * FROM unnest(p_names, p_ids, p_tokens, p_ttls) WITH ORDINALITY AS i(name, id, token, ttl_ms, position)
       ORDER BY i.name
   LOOP
-    v_answers[v_item.place] := CASE
+    v_answers[v_item.position] := CASE
       WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms, true) IS NOT NULL THEN 'h'
       ELSE @schema@.loss(v_item.name, v_item.id, v_item.token) END;
   END LOOP;
-  RETURN array_to_string(v_answers, '');
+  RETURN pg_catalog.array_to_string(v_answers, '');
 END $$;
-CREATE FUNCTION @schema@.extend(p_name bytea, p_id text, p_ms double precision, p_may_cut boolean)
-    RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_ms double precision, p_may_cut boolean)
+    RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_at timestamptz := clock_timestamp() + p_ms * interval '1 millisecond';
+  v_at timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
   v_token bigint;
   v_ends timestamptz;
 BEGIN
   UPDATE @schema@.locks l
     SET expires_at = CASE WHEN p_may_cut THEN v_at ELSE greatest(l.expires_at, v_at) END, pushed_to = NULL
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp()
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp()
     RETURNING l.token, l.expires_at INTO v_token, v_ends;
   IF NOT FOUND THEN
     UPDATE @schema@.shares s
       SET expires_at = CASE WHEN p_may_cut THEN v_at ELSE greatest(s.expires_at, v_at) END, pushed_to = NULL
-      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp()
+      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp()
       RETURNING s.token, s.expires_at INTO v_token, v_ends;
   END IF;
   RETURN v_token || ' ' || @schema@.ms_until(v_ends);
 END $$;
-CREATE FUNCTION @schema@.loss(p_name bytea, p_id text, p_token bigint) RETURNS text LANGUAGE sql AS $$
+CREATE FUNCTION @schema@.loss(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint) RETURNS pg_catalog.text LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE
     WHEN EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id) THEN 'e'
     WHEN EXISTS (SELECT 1 FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id) THEN 'e'
     WHEN EXISTS (SELECT 1 FROM @schema@.locks l
-                 WHERE l.name = p_name AND (l.stolen > p_token OR l.expires_at > clock_timestamp() AND l.id IS NOT NULL))
+                 WHERE l.name = p_name AND (l.stolen > p_token OR l.expires_at > pg_catalog.clock_timestamp() AND l.id IS NOT NULL))
       THEN 't'
     ELSE 'f' END;
 $$;
-CREATE FUNCTION @schema@.downgrade(p_name bytea, p_id text, p_token bigint, p_client text)
-    RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.downgrade(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint, p_client pg_catalog.text)
+    RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_ends timestamptz;
 BEGIN
@@ -402,18 +449,19 @@ BEGIN
   END IF;
   INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
     SELECT l.name, l.id, 1, 1, l.token, l.granted_at, l.expires_at, l.label FROM @schema@.locks l
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp();
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp();
   IF FOUND THEN
     UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name;
   END IF;
   SELECT s.expires_at INTO v_ends FROM @schema@.shares s
-    WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp();
+    WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp();
   IF NOT FOUND THEN
     RETURN @schema@.loss(p_name, p_id, p_token);
   END IF;
   RETURN 'h ' || @schema@.ms_until(v_ends) || @schema@.serve(p_name, p_client);
 END $$;
-CREATE FUNCTION @schema@.resize(p_name bytea, p_permits integer, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.resize(p_name pg_catalog.bytea, p_permits integer, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_lock @schema@.locks;
   v_served text;
@@ -432,10 +480,11 @@ BEGIN
   UPDATE @schema@.locks l SET permits = p_permits WHERE l.name = p_name;
   RETURN 's' || v_served || @schema@.serve(p_name, p_client);
 END $$;
-CREATE FUNCTION @schema@.force_release(p_name bytea, p_id text, p_client text)
-    RETURNS TABLE (name bytea, role text, id text, kind integer, weight integer, permits integer, label text,
+CREATE FUNCTION @schema@.force_release(p_name pg_catalog.bytea, p_id pg_catalog.text, p_client pg_catalog.text)
+    RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,
                    token bigint, age_ms double precision, left_ms double precision)
-    LANGUAGE plpgsql AS $$
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT @schema@.enter(p_name) THEN
     RETURN;
@@ -446,8 +495,9 @@ BEGIN
   RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client), 0, 0, 0, '', 0::bigint,
     0::double precision, 0::double precision;
 END $$;
-CREATE FUNCTION @schema@.check_waiters(p_client text, p_names bytea[], p_ids text[], p_ttls double precision[], p_all boolean)
-    RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.check_waiters(p_client pg_catalog.text, p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_ttls double precision[], p_all boolean)
+    RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_item record;
   v_hold text;
@@ -456,12 +506,12 @@ DECLARE
   v_next timestamptz;
 BEGIN
   DELETE FROM @schema@.waiters w WHERE p_all AND w.client = p_client AND w.id <> ALL (p_ids)
-    AND w.enqueued_at < clock_timestamp() - interval '10 seconds';
+    AND w.enqueued_at < pg_catalog.clock_timestamp() - interval '10 seconds';
   DELETE FROM @schema@.waiters w WHERE w.client = p_client
     AND NOT EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = w.name AND l.queued);
   FOR v_item IN
     SELECT l.name, NULL AS id, 0 AS ttl_ms FROM @schema@.locks l
-      WHERE l.name = ANY (p_names) AND l.queued AND (l.id IS NULL OR l.expires_at <= clock_timestamp())
+      WHERE l.name = ANY (p_names) AND l.queued AND (l.id IS NULL OR l.expires_at <= pg_catalog.clock_timestamp())
     UNION ALL
     SELECT i.name, i.id, i.ttl_ms FROM unnest(p_names, p_ids, p_ttls) AS i(name, id, ttl_ms)
       WHERE NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = p_client AND w.id = i.id)
@@ -476,7 +526,7 @@ BEGIN
     v_hold := @schema@.extend(v_item.name, v_item.id, least(v_item.ttl_ms, @schema@.claim_ms()), false);
     v_lines := v_lines || E'\\n' || coalesce('h ' || v_item.id || ' ' || v_hold, 'm ' || v_item.id);
   END LOOP;
-  SELECT min(ends) INTO v_next FROM (
+  SELECT pg_catalog.min(ends) INTO v_next FROM (
     SELECT l.expires_at AS ends FROM @schema@.locks l WHERE l.name = ANY (p_names) AND l.id IS NOT NULL
     UNION ALL
     SELECT s.expires_at FROM @schema@.shares s WHERE s.name = ANY (p_names)
@@ -484,49 +534,52 @@ BEGIN
   PERFORM @schema@.keep_alive(p_client);
   RETURN coalesce(@schema@.ms_until(v_next), -1) || v_lines || E'\\n' || v_served;
 END $$;
-CREATE FUNCTION @schema@.sweep() RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.sweep() RETURNS pg_catalog.void LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_name bytea;
 BEGIN
-  UPDATE @schema@.schema_version SET swept_at = clock_timestamp()
-    WHERE swept_at < clock_timestamp() - interval '30 seconds';
+  UPDATE @schema@.schema_version SET swept_at = pg_catalog.clock_timestamp()
+    WHERE swept_at < pg_catalog.clock_timestamp() - interval '30 seconds';
   IF NOT FOUND THEN
     RETURN;
   END IF;
   FOR v_name IN
-    SELECT l.name FROM @schema@.locks l WHERE l.id IS NULL OR l.expires_at <= clock_timestamp() ORDER BY l.name
+    SELECT l.name FROM @schema@.locks l WHERE l.id IS NULL OR l.expires_at <= pg_catalog.clock_timestamp() ORDER BY l.name
   LOOP
     IF @schema@.enter(v_name) THEN
       PERFORM @schema@.serve(v_name, NULL);
     END IF;
   END LOOP;
-  DELETE FROM @schema@.clients c WHERE c.alive_until < clock_timestamp() - interval '60 seconds'
+  DELETE FROM @schema@.clients c WHERE c.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'
     AND NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = c.client);
 END $$;
-CREATE FUNCTION @schema@.state(p_names bytea[])
-    RETURNS TABLE (name bytea, role text, id text, kind integer, weight integer, permits integer, label text,
+CREATE FUNCTION @schema@.state(p_names pg_catalog.bytea[])
+    RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,
                    token bigint, age_ms double precision, left_ms double precision)
-    LANGUAGE sql STABLE AS $$
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
   SELECT name, role, id, kind, weight, permits, label, token,
          -@schema@.ms_until(since) AS age_ms, @schema@.ms_until(ends) AS left_ms
   FROM (
     SELECT l.name, 'h' AS role, l.id, 0 AS kind, 1 AS weight, l.permits, l.label, l.token, l.granted_at AS since,
            l.expires_at AS ends
       FROM @schema@.locks l
-      WHERE l.name = ANY (p_names) AND l.id IS NOT NULL AND l.expires_at > clock_timestamp()
+      WHERE l.name = ANY (p_names) AND l.id IS NOT NULL AND l.expires_at > pg_catalog.clock_timestamp()
     UNION ALL
     SELECT s.name, 'h', s.id, s.kind, s.weight, l.permits, s.label, s.token, s.granted_at, s.expires_at
       FROM @schema@.shares s JOIN @schema@.locks l ON l.name = s.name
-      WHERE s.name = ANY (p_names) AND s.expires_at > clock_timestamp()
+      WHERE s.name = ANY (p_names) AND s.expires_at > pg_catalog.clock_timestamp()
     UNION ALL
     SELECT w.name, 'w', w.id, w.kind, w.weight, l.permits, w.label, w.ticket, w.enqueued_at, NULL
       FROM @schema@.waiters w JOIN @schema@.locks l ON l.name = w.name JOIN @schema@.clients c ON c.client = w.client
-      WHERE w.name = ANY (p_names) AND c.alive_until > clock_timestamp()
+      WHERE w.name = ANY (p_names) AND c.alive_until > pg_catalog.clock_timestamp()
   ) everyone
   ORDER BY name, role, token;
 $$;
-CREATE FUNCTION @schema@.names_from(p_from bytea, p_inclusive boolean, p_before bytea, p_count integer)
-    RETURNS SETOF bytea LANGUAGE sql STABLE AS $$
+CREATE FUNCTION @schema@.names_from(p_from pg_catalog.bytea, p_inclusive boolean, p_before pg_catalog.bytea, p_count integer)
+    RETURNS SETOF pg_catalog.bytea LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
   SELECT l.name FROM @schema@.locks l
     WHERE l.name >= p_from AND (p_inclusive OR l.name > p_from) AND (p_before IS NULL OR l.name < p_before)
     ORDER BY l.name LIMIT p_count;

@@ -1,10 +1,10 @@
--- What one acquisition finds; needs clock, token, shares and hand-over. `r` has lock, token, queue, id, label, and the
--- mode: `asked`, the limit (0: a lock), and `weight`, '' for exclusive.
--- Gives token and ms left where this id holds already.
-local function look(r)
+-- The steps of one attempt; needs clock, token, shares and hand-off. `r` is the request and the state of its resource:
+-- lock, token, queue, id, label, and the mode as `asked`, the limit (0: a lock), and `weight`, '' for exclusive.
+-- `read_state` returns the token and the ms left if this id holds already.
+local function read_state(r)
   local own = r.id .. '|'
   r.holders = string.sub(r.queue, 1, -2) .. 'h'
-  -- Another type at the lock key is an error here, never overwritten.
+  -- GET fails on a lock key of another type, which is never overwritten.
   r.held, r.mark, r.ended = shares(r.lock, r.holders, redis.call('GET', r.lock))
   if r.held and string.sub(r.held, 1, #own) == own then
     return tonumber(string.match(r.held, '^[^|]*|[+-]|(%d+)|')), redis.call('PTTL', r.lock)
@@ -16,13 +16,13 @@ local function look(r)
   r.last, r.horizon = read_token(r.token)
   r.queued = (r.mark or r.horizon * 1000 > now) and redis.call('EXISTS', r.queue) == 1
 end
--- Also serves those who wait and fit, where that may be: they are before it. Gives what those of the caller's own
--- process got as well.
-local function look_and_serve(r, notify)
-  local token, left = look(r)
+-- Serves the waiters that fit, since they come before this attempt, and reads the state again. Returns the hand-offs to
+-- waiters of the calling process, then what `read_state` returns.
+local function serve_and_read(r, notify)
+  local token, left = read_state(r)
   if token or not r.queued or (r.held and not r.ended) then return {}, token, left end
-  local served = hand_over(r.lock, r.token, r.queue, notify, r.mark) or {}
-  return served, look(r)
+  local served = hand_off(r.lock, r.token, r.queue, notify, r.mark) or {}
+  return served, read_state(r)
 end
 local function free_for(r)
   return not r.queued and (not r.held or r.mark and r.mark.limit == r.asked and fits(r.weight, r.asked, r.mark))
@@ -39,7 +39,7 @@ local function take(r, ttl)
       r.mark = { limit = r.asked, used = 0 }
     end
     add_share(r.holders, r.mark, r.id, ttl, token, r.weight, r.label)
-    settle(r.lock, r.holders, r.mark, r.queued and '+' or '-')
+    write_mark(r.lock, r.holders, r.mark, r.queued and '+' or '-')
   end
   write_token(r.token, last, r.horizon)
   return token

@@ -1,8 +1,8 @@
--- Keeps waiters in the queue of a lock; needs clock and token. `members` is `{score, member, …}`.
--- Negative scores hold liveness: `@<notify>` = minus the server ms until which that process counts as alive.
+-- Marks a lock as waited for, and a process as alive; needs clock and token. The liveness of a process is a member of
+-- the queue with a negative score: `@<notify>` = minus the server ms until which it counts as alive.
 local function mark(lock, held)
   local at = string.match(held, '^[%w_-]+()|%-|%d+|') or string.match(held, '^%*%d+|%d+()|%-|%d+|%d+$')
-  -- Flips the flag in place, which keeps the ttl; a value that is not ours is never touched.
+  -- SETRANGE keeps the ttl. A value that is not ours is never touched.
   if at then redis.call('SETRANGE', lock, at, '+') end
 end
 local function keep_alive(token, queue, notify, alive_ms, last, horizon)

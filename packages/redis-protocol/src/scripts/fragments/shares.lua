@@ -1,15 +1,15 @@
 -- Readers and permits; needs clock. While any of them holds, the lock key is the mark
 -- `*<limit>|<used>|<flag>|<first>|<last>`. Limit 0: readers; used: permits taken; flag as in exclusive values; no share
 -- ends before `first` or after `last` (server ms), when the mark goes by itself. Both are bounds only, `last` an eighth
--- of a ttl ahead, so that most shares come, go and are renewed without a write to the mark.
+-- of a ttl ahead, so that most shares are added, removed and renewed without a write to the mark.
 -- The holders key is a hash: `<id>` = `<from>|<ttl>|<token>|<weight>|<label>`, a share that ends at from + ttl (server
--- ms). Only while the mark stands do the holders count.
+-- ms). The holders count only while the mark exists.
 local now_ms = math.floor(now / 1000)
 local function parse_mark(held)
   local limit, used, flag, first, last = string.match(held or '', '^%*(%d+)|(%d+)|([+-])|(%d+)|(%d+)$')
   return limit and { limit = limit + 0, used = used + 0, flag = flag, first = first + 0, last = last + 0 }
 end
--- Gives when it ends, its token and its weight.
+-- Returns when the share ends, its token and its weight.
 local function parse_share(value)
   local from, ttl, token, weight = string.match(value or '', '^(%d+)|(%d+)|(%d+)|(%d+)|')
   if from then return from + ttl, token, weight end
@@ -26,22 +26,22 @@ local function add_share(holders, m, id, px, token, weight, label)
   extend(m, now_ms + px, px)
   m.used = m.used + weight
 end
--- Counts the ttl of a share anew. Gives its token, or nothing: it has ended.
+-- Starts the ttl of a share again. Returns its token, or nothing if the share has ended.
 local function renew_share(holders, id, px)
   local share = redis.call('HGET', holders, id)
   local ends, token = parse_share(share)
   if not ends or ends <= now_ms then return end
-  -- First PEXPIRE: it passes when memory is full, and lets the writes after it pass.
+  -- PEXPIRE is the first write: Redis allows it when memory is full, and then the writes after it.
   redis.call('PEXPIRE', holders, math.max(redis.call('PTTL', holders), 2 * px + 120000))
   redis.call('HSET', holders, id, now_ms .. '|' .. px .. string.match(share, '^%d+|%d+(.*)$'))
   return token
 end
--- What is left of another hold counts for nothing. Errs on a key of another type, which is not ours to delete.
+-- Deletes the shares left over from a lost mark. Fails on a key of another type, which is not ours to delete.
 local function clear(holders)
   if redis.call('HLEN', holders) > 0 then redis.call('DEL', holders) end
 end
--- Writes the mark as it has to be now, and gives it; `nil`: nobody holds.
-local function settle(lock, holders, m, flag)
+-- Writes the mark and returns it; deletes it and returns `nil` if nobody holds.
+local function write_mark(lock, holders, m, flag)
   if redis.call('HLEN', holders) == 0 then
     redis.call('DEL', lock)
     return
@@ -49,12 +49,13 @@ local function settle(lock, holders, m, flag)
   local left = m.last - now_ms
   local mark = '*' .. m.limit .. '|' .. m.used .. '|' .. flag .. '|' .. m.first .. '|' .. m.last
   redis.call('SET', lock, mark, 'PX', left)
-  -- Longer than the mark, without which it counts for nothing.
+  -- The holders outlive the mark, without which they do not count.
   redis.call('PEXPIRE', holders, left + 120000)
   return mark
 end
--- Takes out what has ended, and the share of the id `gone`. Gives what is held (`nil`: nothing any more), if by shares
--- the mark, and whether there may be more room now. `followed`: by a hand-over, which settles.
+-- Removes the shares that have ended, and the share of the id `gone`. Returns the value of the lock key (`nil`: nobody
+-- holds any more), its mark if shares hold, and whether there may be more capacity now. `followed`: a hand-off follows,
+-- which writes the mark.
 local function shares(lock, holders, held, gone, followed)
   local m = parse_mark(held)
   if not m then return held end
@@ -79,12 +80,12 @@ local function shares(lock, holders, held, gone, followed)
     end
   end
   if ended and not (followed and redis.call('HLEN', holders) > 0) then
-    held = settle(lock, holders, m, m.flag)
+    held = write_mark(lock, holders, m, m.flag)
     if not held then return end
   end
   return held, m, ended
 end
--- Whether one more may hold beside what shares hold (nothing: `m` is nil), where the limit is `of`.
+-- Whether one more hold fits beside the shares of the mark `m` (nil: nobody holds), where the limit is `of`.
 local function fits(weight, of, m)
   if weight == '' then return not m end
   return (weight == '0') == (of == 0) and (m and m.used or 0) + weight <= of

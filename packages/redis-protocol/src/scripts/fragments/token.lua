@@ -1,5 +1,5 @@
--- The token key holds `<last>` or `<last>;<horizon>`: the last number given out in this slot, and until when
--- (server ms) queues may exist in it. What cannot be read counts as absent: a token is never below the time.
+-- The token key holds `<last>` or `<last>;<horizon>`: the last number given out in this slot, and until when (server ms)
+-- queues may exist in the slot. An unreadable value counts as absent, which is safe: a token is never below the time.
 local function read_token(key)
   local stored = redis.pcall('GET', key)
   local last, horizon

@@ -1,9 +1,10 @@
--- Locks a resource; false when nobody holds it or waits for it. Read committed is needed: every statement after this one
--- must see what those did who had the lock before.
-CREATE FUNCTION @schema@.enter(p_name bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Locks the row of a resource; false when nobody holds it or waits for it. The transaction must be at read committed: every
+-- later statement must see what the transactions committed that had the row locked before.
+CREATE FUNCTION @schema@.enter(p_name pg_catalog.bytea) RETURNS boolean LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'locks need transactions at read committed, not %', current_setting('transaction_isolation')
+  IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'locks need transactions at read committed, not %', pg_catalog.current_setting('transaction_isolation')
       USING ERRCODE = 'LK001',
             HINT = 'Use ALTER ROLE … SET default_transaction_isolation = ''read committed'' for the role of the locks.';
   END IF;

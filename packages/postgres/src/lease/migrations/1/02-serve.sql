@@ -1,15 +1,15 @@
--- Ends what ran out on a resource that the caller has locked, hands over to the head of its queue for as long as that
--- fits, and removes the resource when it is in no use. A hand-over lasts for the claim time only, until its client is
--- heard of. Other clients are told on their channel, as "id token ms", save those that do not listen (their names begin
--- with a point); the asking client, p_client, is alive and gets its own as the reply: a line feed and "id token ms" for
--- each.
-CREATE FUNCTION @schema@.serve(p_name bytea, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+-- Serves a resource that the caller has locked: ends expired holds, hands the lock off to the head of the queue for as long
+-- as the head fits, and removes a resource that nobody uses. A hand-off lasts for the claim time, until its client confirms
+-- it. Other clients are notified on their channel with "id token ms", except clients that do not listen (their names begin
+-- with a point). The calling client, p_client, is alive; the reply has its hand-offs: a line feed and "id token ms" each.
+CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_moment CONSTANT timestamptz := clock_timestamp();
+  v_moment CONSTANT timestamptz := pg_catalog.clock_timestamp();
   v_before @schema@.locks;
   v_lock @schema@.locks;
   v_next record;
-  v_silent text;
+  v_unconfirmed text;
   v_holders integer := 0;
   v_weights bigint := 0;
   v_token bigint;
@@ -28,15 +28,15 @@ BEGIN
     END IF;
     v_lock.id := NULL;
   END IF;
-  -- A delete, and only then a look: it waits for a renewal under way, and then finds the new end.
-  FOR v_silent IN
+  -- Delete before counting: the delete waits for a renewal under way, and then sees the new end of the hold.
+  FOR v_unconfirmed IN
     DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.expires_at <= v_moment RETURNING s.pushed_to
   LOOP
-    IF v_silent IS NOT NULL THEN
-      PERFORM @schema@.pass_over(p_name, v_silent);
+    IF v_unconfirmed IS NOT NULL THEN
+      PERFORM @schema@.pass_over(p_name, v_unconfirmed);
     END IF;
   END LOOP;
-  SELECT count(*), coalesce(sum(s.weight), 0) INTO v_holders, v_weights FROM @schema@.shares s WHERE s.name = p_name;
+  SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(s.weight), 0) INTO v_holders, v_weights FROM @schema@.shares s WHERE s.name = p_name;
 
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
     SELECT w.*, (w.client = p_client OR c.alive_until > v_moment) AS alive INTO v_next
@@ -52,25 +52,25 @@ BEGIN
     END IF;
     DELETE FROM @schema@.waiters w WHERE w.name = p_name AND w.ticket = v_next.ticket;
     CONTINUE WHEN v_next.alive IS NOT TRUE;
-    v_token := nextval('@schema@.numbers');
+    v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
     v_ms := least(v_next.ttl_ms, @schema@.claim_ms());
     v_message := v_next.id || ' ' || v_token || ' ' || v_ms;
     IF v_next.client = p_client THEN
       v_served := v_served || E'\n' || v_message;
-    ELSIF left(v_next.client, 1) <> '.' THEN
-      PERFORM pg_notify('locks_' || v_next.client, v_message);
+    ELSIF pg_catalog.left(v_next.client, 1) <> '.' THEN
+      PERFORM pg_catalog.pg_notify('locks_' || v_next.client, v_message);
     END IF;
     IF v_next.kind = 0 THEN
       v_lock.id := v_next.id;
       v_lock.token := v_token;
-      v_lock.granted_at := clock_timestamp();
+      v_lock.granted_at := pg_catalog.clock_timestamp();
       v_lock.expires_at := v_lock.granted_at + v_ms * interval '1 millisecond';
       v_lock.pushed_to := v_next.client;
       v_lock.label := v_next.label;
     ELSE
       INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, pushed_to, label)
-        VALUES (p_name, v_next.id, v_next.kind, v_next.weight, v_token, clock_timestamp(),
-                clock_timestamp() + v_ms * interval '1 millisecond', v_next.client, v_next.label);
+        VALUES (p_name, v_next.id, v_next.kind, v_next.weight, v_token, pg_catalog.clock_timestamp(),
+                pg_catalog.clock_timestamp() + v_ms * interval '1 millisecond', v_next.client, v_next.label);
       v_holders := v_holders + 1;
       v_weights := v_weights + v_next.weight;
     END IF;
@@ -86,5 +86,5 @@ BEGIN
   RETURN v_served;
 END $$;
 
--- How long a hand-over lasts until its client is heard of.
+-- How long a hand-off lasts until its client confirms it. The body names no object, so it sets no search_path.
 CREATE FUNCTION @schema@.claim_ms() RETURNS double precision LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::double precision $$;

@@ -1,13 +1,14 @@
--- One attempt. p_way: 0 single, 1 leaves p_id in the queue when contended, 2 steals. p_permits: null unless p_kind is 2.
--- Reply, followed by what `serve` gave to this client:
+-- One attempt. p_way: 0 single, 1 puts p_id into the queue when contended, 2 steals. p_permits: null unless p_kind is 2.
+-- Reply, followed by the hand-offs of `serve` to this client:
 --   g TOKEN                    granted now, for the ttl
---   h TOKEN MS                 granted before, for MS more
---   q TICKET MS                contended; queued with this ticket (0: not queued); a hold may run out in MS
+--   h TOKEN MS                 granted by an earlier attempt of p_id, for MS more
+--   q TICKET MS                contended; queued with this ticket (0: not queued); a hold may expire in MS
 --   c KIND WEIGHT PERMITS      conflict with this mode
-CREATE FUNCTION @schema@.acquire(p_name bytea, p_id text, p_kind smallint, p_weight integer, p_permits integer,
-    p_ttl_ms double precision, p_label text, p_client text, p_way smallint) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.acquire(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
+    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_way smallint) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_moment timestamptz := clock_timestamp();
+  v_moment timestamptz := pg_catalog.clock_timestamp();
   v_lock @schema@.locks;
   v_share record;
   v_token bigint;
@@ -17,12 +18,12 @@ BEGIN
   LOOP
     IF p_kind = 0 THEN
       INSERT INTO @schema@.locks (name, queued, stolen, id, token, granted_at, expires_at, label)
-        VALUES (p_name, false, 0, p_id, nextval('@schema@.numbers'), v_moment,
+        VALUES (p_name, false, 0, p_id, pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass), v_moment,
                 v_moment + p_ttl_ms * interval '1 millisecond', p_label)
         ON CONFLICT (name) DO NOTHING RETURNING token INTO v_token;
       IF FOUND THEN
-        -- Drawn before the insert, which may have waited for another holder to come and go.
-        IF pg_sequence_last_value('@schema@.numbers') <> v_token THEN
+        -- The token was drawn before the insert, which may have waited until other holders had come and gone.
+        IF pg_catalog.pg_sequence_last_value('@schema@.numbers'::pg_catalog.regclass) <> v_token THEN
           v_token := @schema@.draw_again(p_name);
         END IF;
         RETURN 'g ' || v_token || v_served;
@@ -38,10 +39,10 @@ BEGIN
     v_served := v_served || @schema@.serve(p_name, p_client);
     SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
     EXIT WHEN FOUND;
-    v_moment := clock_timestamp();
+    v_moment := pg_catalog.clock_timestamp();
   END LOOP;
 
-  -- From here on somebody holds it, or waits for more than there is.
+  -- From here on somebody holds the resource, or waits for more permits than are free.
   IF v_lock.id = p_id THEN
     RETURN 'h ' || v_lock.token || ' ' || @schema@.ms_until(v_lock.expires_at) || v_served;
   END IF;
@@ -59,9 +60,9 @@ BEGIN
   IF v_lock.permits IS DISTINCT FROM p_permits THEN
     RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
   END IF;
-  -- Those at the head were served as far as they fit: if anybody is left in the queue, it is not our turn.
+  -- `serve` has served the queue as far as it fits: whoever is left in it goes before this attempt.
   IF p_kind <> 0 AND v_lock.id IS NULL AND NOT v_lock.queued THEN
-    SELECT coalesce(sum(s.weight), 0) INTO v_weights FROM @schema@.shares s WHERE s.name = p_name;
+    SELECT coalesce(pg_catalog.sum(s.weight), 0) INTO v_weights FROM @schema@.shares s WHERE s.name = p_name;
     IF p_kind = 1 OR v_weights + p_weight <= p_permits THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
@@ -70,14 +71,14 @@ BEGIN
     RETURN 'q 0 ' || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
 
-  v_token := nextval('@schema@.numbers');
+  v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
   INSERT INTO @schema@.waiters (name, ticket, client, id, kind, weight, ttl_ms, enqueued_at, label)
-    VALUES (p_name, v_token, p_client, p_id, p_kind, p_weight, p_ttl_ms, clock_timestamp(), p_label);
+    VALUES (p_name, v_token, p_client, p_id, p_kind, p_weight, p_ttl_ms, pg_catalog.clock_timestamp(), p_label);
   IF NOT v_lock.queued THEN
     UPDATE @schema@.locks l SET queued = true WHERE l.name = p_name;
   END IF;
   PERFORM 1 FROM @schema@.clients c
-    WHERE c.client = p_client AND c.alive_until > clock_timestamp() + interval '1500 milliseconds';
+    WHERE c.client = p_client AND c.alive_until > pg_catalog.clock_timestamp() + interval '1500 milliseconds';
   IF NOT FOUND THEN
     PERFORM @schema@.keep_alive(p_client);
   END IF;

@@ -1,47 +1,55 @@
 -- Parts of `acquire`.
 
--- Another token for an exclusive hold that this statement has inserted.
-CREATE FUNCTION @schema@.draw_again(p_name bytea) RETURNS bigint LANGUAGE sql AS $$
-  UPDATE @schema@.locks l SET token = nextval('@schema@.numbers') WHERE l.name = p_name RETURNING l.token;
+-- Draws another token for an exclusive hold that this statement has inserted.
+CREATE FUNCTION @schema@.draw_again(p_name pg_catalog.bytea) RETURNS bigint LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+  UPDATE @schema@.locks l SET token = pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass) WHERE l.name = p_name RETURNING l.token;
 $$;
 
 -- Grants a shared hold or a permit; gives its token.
-CREATE FUNCTION @schema@.add_share(p_name bytea, p_id text, p_kind smallint, p_weight integer,
-    p_ttl_ms double precision, p_label text) RETURNS bigint LANGUAGE sql AS $$
+CREATE FUNCTION @schema@.add_share(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer,
+    p_ttl_ms double precision, p_label pg_catalog.text) RETURNS bigint LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
-    VALUES (p_name, p_id, p_kind, p_weight, nextval('@schema@.numbers'), clock_timestamp(),
-            clock_timestamp() + p_ttl_ms * interval '1 millisecond', p_label)
+    VALUES (p_name, p_id, p_kind, p_weight, pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass), pg_catalog.clock_timestamp(),
+            pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', p_label)
     RETURNING token;
 $$;
 
-CREATE FUNCTION @schema@.ms_until(p_moment timestamptz) RETURNS double precision LANGUAGE sql AS $$
-  SELECT (extract(epoch FROM p_moment - clock_timestamp()) * 1000)::double precision;
+-- All names are qualified: a function that sets a search_path cannot be inlined.
+CREATE FUNCTION @schema@.ms_until(p_moment pg_catalog.timestamptz) RETURNS double precision LANGUAGE sql AS $$
+  SELECT (extract(epoch FROM p_moment OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
+          OPERATOR(pg_catalog.*) 1000)::double precision;
 $$;
 
--- When the first hold of a resource runs out; -1 when nobody holds it.
-CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE sql AS $$
+-- How long until the first hold of a resource expires; -1 when nobody holds it.
+CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(@schema@.ms_until(CASE WHEN p_lock.id IS NOT NULL THEN p_lock.expires_at
-    ELSE (SELECT min(s.expires_at) FROM @schema@.shares s WHERE s.name = p_lock.name) END), -1);
+    ELSE (SELECT pg_catalog.min(s.expires_at) FROM @schema@.shares s WHERE s.name = p_lock.name) END), -1);
 $$;
 
--- A mode that lives on a resource, as "kind weight permits".
-CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS text LANGUAGE sql AS $$
+-- A mode in use on a resource, as "kind weight permits": of a holder, or else of the first waiter.
+CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS pg_catalog.text LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
   SELECT kind || ' ' || weight || ' ' || coalesce(p_lock.permits, 0) FROM (
-    SELECT 0 AS place, 0 AS kind, 1 AS weight WHERE p_lock.id IS NOT NULL
+    SELECT 0 AS rank, 0 AS kind, 1 AS weight WHERE p_lock.id IS NOT NULL
     UNION ALL (SELECT 1, s.kind, s.weight FROM @schema@.shares s WHERE s.name = p_lock.name LIMIT 1)
     UNION ALL (SELECT 2, w.kind, w.weight FROM @schema@.waiters w WHERE w.name = p_lock.name ORDER BY w.ticket LIMIT 1)
     UNION ALL SELECT 3, 0, 1
-  ) modes ORDER BY place LIMIT 1;
+  ) modes ORDER BY rank LIMIT 1;
 $$;
 
-CREATE FUNCTION @schema@.keep_alive(p_client text) RETURNS void LANGUAGE sql AS $$
-  INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, clock_timestamp() + interval '3 seconds')
+CREATE FUNCTION @schema@.keep_alive(p_client pg_catalog.text) RETURNS pg_catalog.void LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+  INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds')
     ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;
 $$;
 
 -- Ends every hold of a locked resource and grants it to p_id, ahead of the queue.
-CREATE FUNCTION @schema@.steal(p_name bytea, p_id text, p_kind smallint, p_weight integer, p_permits integer,
-    p_ttl_ms double precision, p_label text, p_client text, p_served text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.steal(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
+    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_served pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_lock @schema@.locks;
   v_waiter record;
@@ -50,15 +58,15 @@ BEGIN
   DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
   SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
   SELECT w.kind, w.weight INTO v_waiter
-    FROM @schema@.waiters w JOIN @schema@.clients c ON c.client = w.client AND c.alive_until > clock_timestamp()
+    FROM @schema@.waiters w JOIN @schema@.clients c ON c.client = w.client AND c.alive_until > pg_catalog.clock_timestamp()
     WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
   IF FOUND AND v_lock.permits IS DISTINCT FROM p_permits THEN
     RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0) || p_served;
   END IF;
   DELETE FROM @schema@.shares s WHERE s.name = p_name;
-  v_token := nextval('@schema@.numbers');
-  UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = clock_timestamp(),
-    expires_at = clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL, label = p_label,
+  v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
+  UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = pg_catalog.clock_timestamp(),
+    expires_at = pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL, label = p_label,
     permits = p_permits, stolen = v_token
     WHERE l.name = p_name;
   IF p_kind = 0 THEN

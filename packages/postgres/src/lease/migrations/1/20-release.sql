@@ -1,11 +1,13 @@
--- Ends a hold of this very acquisition. Reply: r (it was held) or n (it was not, or had run out), and what `serve` gave.
-CREATE FUNCTION @schema@.release(p_name bytea, p_id text, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+-- Ends the hold of one acquisition. Reply: r (it was held) or n (it was not held, or had expired), and the hand-offs of
+-- `serve`.
+CREATE FUNCTION @schema@.release(p_name pg_catalog.bytea, p_id pg_catalog.text, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_live boolean;
 BEGIN
-  -- An enqueue under way holds this row: the condition is looked at again when that is done, so no waiter is missed.
+  -- An enqueue under way locks this row. PostgreSQL checks the conditions again once that has committed, so no waiter is missed.
   DELETE FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id AND NOT l.queued
-    RETURNING l.expires_at > clock_timestamp() INTO v_live;
+    RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF FOUND THEN
     RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END;
   END IF;
@@ -19,32 +21,44 @@ BEGIN
   RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client);
 END $$;
 
--- On a locked resource: whether the hold was live; null when it was not there.
-CREATE FUNCTION @schema@.end_hold(p_name bytea, p_id text) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Ends a hold of a resource that the caller has locked. Reply: whether the hold was live; null: there was none.
+CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text) RETURNS boolean LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_live boolean;
 BEGIN
   UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name AND l.id = p_id
-    RETURNING l.expires_at > clock_timestamp() INTO v_live;
+    RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF NOT FOUND THEN
     DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id
-      RETURNING s.expires_at > clock_timestamp() INTO v_live;
+      RETURNING s.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   END IF;
   RETURN v_live;
 END $$;
 
--- Afterwards the acquisition neither holds nor waits. Reply: what `serve` gave.
-CREATE FUNCTION @schema@.abandon(p_name bytea, p_id text, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+-- Ends the holds of these acquisitions, and removes them from the queues. Reply: the hand-offs of `serve`.
+CREATE FUNCTION @schema@.abandon(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_waited boolean;
+  v_item record;
+  v_ended boolean;
+  v_served text := '';
 BEGIN
-  IF NOT @schema@.enter(p_name) THEN
-    RETURN '';
-  END IF;
-  DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
-  v_waited := FOUND;
-  IF @schema@.end_hold(p_name, p_id) IS NULL AND NOT v_waited THEN
-    RETURN '';
-  END IF;
-  RETURN @schema@.serve(p_name, p_client);
+  FOR v_item IN
+    SELECT i.name, pg_catalog.array_agg(i.id) AS ids FROM unnest(p_names, p_ids) AS i(name, id) GROUP BY i.name ORDER BY i.name
+  LOOP
+    CONTINUE WHEN NOT @schema@.enter(v_item.name);
+    -- A join: with "= ANY" PostgreSQL may compare each waiter of the name with every abandoned id.
+    DELETE FROM @schema@.waiters w USING pg_catalog.unnest(v_item.ids) AS i(id)
+      WHERE w.client = p_client AND w.id = i.id AND w.name = v_item.name;
+    v_ended := FOUND;
+    UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = v_item.name AND l.id = ANY (v_item.ids);
+    v_ended := v_ended OR FOUND;
+    DELETE FROM @schema@.shares s USING pg_catalog.unnest(v_item.ids) AS i(id)
+      WHERE s.name = v_item.name AND s.id = i.id;
+    IF v_ended OR FOUND THEN
+      v_served := v_served || @schema@.serve(v_item.name, p_client);
+    END IF;
+  END LOOP;
+  RETURN v_served;
 END $$;

@@ -1,7 +1,8 @@
--- Turns an exclusive hold into a shared one, with the same token and end. Reply: h and the ms it has left, or a letter as
--- of `renew`; and what `serve` gave.
-CREATE FUNCTION @schema@.downgrade(p_name bytea, p_id text, p_token bigint, p_client text)
-    RETURNS text LANGUAGE plpgsql AS $$
+-- Turns an exclusive hold into a shared one, with the same token and end. Reply: h and the ms that are left, or a letter of
+-- `renew`; and the hand-offs of `serve`.
+CREATE FUNCTION @schema@.downgrade(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint, p_client pg_catalog.text)
+    RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_ends timestamptz;
 BEGIN
@@ -10,12 +11,12 @@ BEGIN
   END IF;
   INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
     SELECT l.name, l.id, 1, 1, l.token, l.granted_at, l.expires_at, l.label FROM @schema@.locks l
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > clock_timestamp();
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp();
   IF FOUND THEN
     UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name;
   END IF;
   SELECT s.expires_at INTO v_ends FROM @schema@.shares s
-    WHERE s.name = p_name AND s.id = p_id AND s.expires_at > clock_timestamp();
+    WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp();
   IF NOT FOUND THEN
     RETURN @schema@.loss(p_name, p_id, p_token);
   END IF;

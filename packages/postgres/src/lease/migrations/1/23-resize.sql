@@ -1,6 +1,7 @@
--- Sets the limit of the permits that live on a resource. Reply: s (set, or nothing lives there) or "c KIND WEIGHT PERMITS";
--- and what `serve` gave.
-CREATE FUNCTION @schema@.resize(p_name bytea, p_permits integer, p_client text) RETURNS text LANGUAGE plpgsql AS $$
+-- Sets the limit of the permits of a resource. Reply: s (set, or the resource is not in use) or "c KIND WEIGHT PERMITS", a
+-- mode in use that contradicts; and the hand-offs of `serve`.
+CREATE FUNCTION @schema@.resize(p_name pg_catalog.bytea, p_permits integer, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_lock @schema@.locks;
   v_served text;

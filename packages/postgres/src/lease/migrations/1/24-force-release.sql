@@ -1,9 +1,10 @@
--- Ends the holds of a resource, or only p_id's. Rows: the columns of state.sql for each hold that ended, and then one with
--- role 's' whose id is what `serve` gave.
-CREATE FUNCTION @schema@.force_release(p_name bytea, p_id text, p_client text)
-    RETURNS TABLE (name bytea, role text, id text, kind integer, weight integer, permits integer, label text,
+-- Ends the holds of a resource, or only the hold of p_id. Rows: the columns of `state` for each hold that ended, and then one
+-- with role 's' whose id has the hand-offs of `serve`.
+CREATE FUNCTION @schema@.force_release(p_name pg_catalog.bytea, p_id pg_catalog.text, p_client pg_catalog.text)
+    RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,
                    token bigint, age_ms double precision, left_ms double precision)
-    LANGUAGE plpgsql AS $$
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT @schema@.enter(p_name) THEN
     RETURN;

@@ -1,20 +1,21 @@
--- Clears what nobody asks for any more; does nothing if that was done in the last 30 s.
-CREATE FUNCTION @schema@.sweep() RETURNS void LANGUAGE plpgsql AS $$
+-- Removes expired holds, unused resources and dead clients that nobody asks for; does nothing if it ran in the last 30 s.
+CREATE FUNCTION @schema@.sweep() RETURNS pg_catalog.void LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_name bytea;
 BEGIN
-  UPDATE @schema@.schema_version SET swept_at = clock_timestamp()
-    WHERE swept_at < clock_timestamp() - interval '30 seconds';
+  UPDATE @schema@.schema_version SET swept_at = pg_catalog.clock_timestamp()
+    WHERE swept_at < pg_catalog.clock_timestamp() - interval '30 seconds';
   IF NOT FOUND THEN
     RETURN;
   END IF;
   FOR v_name IN
-    SELECT l.name FROM @schema@.locks l WHERE l.id IS NULL OR l.expires_at <= clock_timestamp() ORDER BY l.name
+    SELECT l.name FROM @schema@.locks l WHERE l.id IS NULL OR l.expires_at <= pg_catalog.clock_timestamp() ORDER BY l.name
   LOOP
     IF @schema@.enter(v_name) THEN
       PERFORM @schema@.serve(v_name, NULL);
     END IF;
   END LOOP;
-  DELETE FROM @schema@.clients c WHERE c.alive_until < clock_timestamp() - interval '60 seconds'
+  DELETE FROM @schema@.clients c WHERE c.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'
     AND NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = c.client);
 END $$;

@@ -1,0 +1,26 @@
+import { libraries } from '../src/harnesses/redis/open-client.ts';
+import { testFaultScenarios } from '../src/fault-lab/scenarios.ts';
+import Lab, { type LabOptions } from './lab.ts';
+
+const TTL_MS = 2_000;
+/** The defaults of the backend. */
+const CLAIM_MS = 2_000;
+const CHECK_MS = 1_000;
+const SLACK_MS = 700;
+
+for (const library of libraries) {
+  testFaultScenarios<LabOptions>({
+    name: library,
+    openLab: () => new Lab(library),
+    brief: { ttlMs: TTL_MS },
+    lasting: { ttlMs: 20_000 },
+    // The servers of these tests keep nothing on disk.
+    keepsHolds: false,
+    noticesSilence: false,
+    lossReason: 'unconfirmed',
+    reportedMs: TTL_MS + SLACK_MS,
+    freedMs: TTL_MS + CHECK_MS + SLACK_MS,
+    passedOverMs: CLAIM_MS + CHECK_MS + SLACK_MS,
+    slackMs: SLACK_MS,
+  });
+}

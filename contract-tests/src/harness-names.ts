@@ -1,0 +1,26 @@
+import { readdirSync } from 'node:fs';
+
+const FOLDER = new URL('./harnesses/', import.meta.url);
+
+/** The names of all harnesses: of each backend and topology, and of the fixtures that test the suite. */
+export const harnessNames: readonly string[] = readdirSync(FOLDER)
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => file.slice(0, -'.ts'.length))
+  .sort();
+
+/** Harnesses of what nobody can install: they test the suite, or one kind of lock in place of another. */
+export const fixtureNames: readonly string[] = [
+  'memory-all-of-one',
+  'memory-coarse',
+  'memory-semaphore',
+  'memory-slow',
+  'memory-tcp',
+  'memory-write-lock',
+  'quorum-memory',
+  'session-memory',
+  'session-sqlite',
+];
+
+export function harnessUrl(name: string): URL {
+  return new URL(`${name}.ts`, FOLDER);
+}

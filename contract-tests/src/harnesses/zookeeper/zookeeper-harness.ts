@@ -1,0 +1,134 @@
+import { openSync } from 'node:fs';
+import type { LockBackend } from '@locks/core';
+import { defineHarness, type Harness } from '@locks/core/conformance';
+import { zookeeperBackend } from '@locks/zookeeper';
+import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
+import { cutProxies } from '../connections/cut-proxies.ts';
+import { serverIn } from '../connections/server-url.ts';
+import { closedWith } from '../connections/shared-clients.ts';
+import {
+  childrenOf,
+  deleteNode,
+  endSession,
+  sessionOf,
+  type Victim,
+} from '../../administration/zookeeper.ts';
+import type { Deployment, Topology } from './deployment.ts';
+import { nativeLibrary } from './native-library.ts';
+
+export type ZookeeperLibrary = 'node-zookeeper-client' | 'zookeeper';
+
+const VARIABLE = 'LOCKS_CONFORMANCE_ZOOKEEPER';
+/**
+ * The session timeout: the time that the death of a holder costs. A busy machine may stand still for two thirds of it. A
+ * connection may take a third: the native library forgets some (docs/backends/zookeeper.md), and then tries again.
+ */
+const SESSION_MS = 6_000;
+/** A first call has twice this time: the native library may need a second try, a third of the session later. */
+const SLACK_MS: Record<ZookeeperLibrary, number> = { 'node-zookeeper-client': 500, zookeeper: 1_100 };
+/** The native client blocks the event loop while it closes: proxies in this process could not answer it meanwhile. */
+const NATIVE_WIRE = {
+  reason: 'the native client blocks the process in which the proxies run',
+  link: 'docs/backends/zookeeper.md',
+};
+/** Sessions end in steps of the server's tick. */
+const TICK_MS = 400;
+
+/** One client library on one topology: this process speaks through proxies, child processes directly. */
+export function zookeeperHarness(module: string, library: ZookeeperLibrary, topology: Topology): Harness {
+  let deployment: Deployment | undefined;
+  const direct = (): string => process.env[VARIABLE] as string;
+  // A wrapper of a case passes on this very object.
+  const victims = new WeakMap<object, Victim>();
+  const name = library === 'zookeeper' ? 'zookeeper-native' : 'zookeeper';
+  return defineHarness({
+    module,
+    name: topology === 'standalone' ? name : `${name}-${topology}`,
+    server: 'ZooKeeper 3.8',
+    topology,
+    async createBackend() {
+      // The native client blocks while it closes: a proxy in its own process could not answer it.
+      const servers = library === 'zookeeper' ? direct() : (deployment?.proxied ?? direct());
+      const options = { servers, sessionTimeoutMs: SESSION_MS };
+      let backend: LockBackend;
+      const prepare = (client: Parameters<typeof sessionOf>[0]): void => {
+        victims.set(backend.capabilities, sessionOf(client));
+      };
+      if (library === 'zookeeper') {
+        backend = nativeBackend({ ...options, library: await nativeLibrary(), prepare });
+        return closedWith(backend, takeNumber);
+      }
+      backend = zookeeperBackend({ ...options, prepare });
+      return backend;
+    },
+    async setup() {
+      if (library === 'zookeeper') await nativeLibrary();
+      // The import is here because child processes load no more than they need.
+      const { deploy } = await import('./deployment.ts');
+      const started = await deploy(topology);
+      deployment = started;
+      return {
+        env: { [VARIABLE]: started.direct },
+        teardown: async () => {
+          deployment = undefined;
+          await started.stop();
+        },
+      };
+    },
+    faults: {
+      cut: async () => cutProxies(deployment?.proxies ?? []),
+      // The native client reaches the servers directly, for the reason above.
+      ...(library !== 'zookeeper' && {
+        wire: {
+          servers: () =>
+            direct()
+              .split(',')
+              .map((server) => serverIn(`zookeeper://${server}`)),
+          createBackend: (addresses) =>
+            zookeeperBackend({
+              servers: addresses.map(({ host, port }) => `${host}:${port}`).join(','),
+              sessionTimeoutMs: SESSION_MS,
+            }),
+        },
+      }),
+      async evict(resource) {
+        await evict(direct(), resource);
+      },
+      async endSession(backend: LockBackend) {
+        const victim = victims.get(backend.capabilities);
+        if (victim === undefined) throw new Error('This backend has no session yet.');
+        await endSession(direct(), victim);
+      },
+    },
+    ...(library === 'zookeeper' && {
+      waivers: {
+        'expiry/late-replies-cost-validity': NATIVE_WIRE,
+        'faults/silent-wire-grants-nothing': NATIVE_WIRE,
+        // Only a client behind the proxies can be cut off.
+        'faults/ping-reports-whether-the-store-answers': NATIVE_WIRE,
+        'idempotence/cut-replies-count-once': NATIVE_WIRE,
+        'idempotence/repeated-replies-count-once': NATIVE_WIRE,
+      },
+    }),
+    timing: { slackMs: SLACK_MS[library], idleGapMs: SESSION_MS + TICK_MS },
+  });
+}
+
+/**
+ * The native library watches the numbers of sockets that it has closed: another connection that gets such a number may hear
+ * nothing for seconds (docs/backends/zookeeper.md). A process of the suite has hundreds of clients, so each number is used once.
+ */
+async function takeNumber(): Promise<void> {
+  openSync('/dev/null', 'r');
+}
+
+/** The holder is first in the queue (docs/backends/zookeeper.md). */
+export async function evict(servers: string, resource: string): Promise<void> {
+  const parent = `/locks/${encodeURIComponent(resource).replace(/^\./, '%2E')}`;
+  const [first] = [...(await childrenOf(servers, parent))].sort((a, b) => sequenceOf(a) - sequenceOf(b));
+  if (first !== undefined) await deleteNode(servers, `${parent}/${first}`);
+}
+
+function sequenceOf(node: string): number {
+  return Number(node.slice(node.lastIndexOf('.') + 1));
+}

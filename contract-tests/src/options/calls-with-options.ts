@@ -1,0 +1,201 @@
+import {
+  createLocks,
+  Locked,
+  locked,
+  type LockManager,
+  type Lock,
+  type MultiLock,
+  type Semaphore,
+} from '@locks/core';
+import { defineHarness, runConformance } from '@locks/core/conformance';
+import { testLockConformance as testWithNode } from '@locks/core/conformance/node-test';
+import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
+import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
+import { quorumBackend } from '@locks/core/quorum';
+import { clientOptions, etcdBackend } from '@locks/etcd';
+import { memoryBackend } from '@locks/memory';
+import { mysqlBackend, schemaStatements } from '@locks/mysql';
+import {
+  acquireInTransaction,
+  fencedUpdate,
+  migrateLeaseSchema,
+  postgresAdvisoryBackend,
+  postgresLeaseBackend,
+  tryAcquireInTransaction,
+} from '@locks/postgres';
+import * as onIoredis from '@locks/redis-ioredis';
+import * as onNodeRedis from '@locks/redis-node';
+import { createRedisBackend, fencedSetThrough, type RedisPort } from '@locks/redis-protocol';
+import { sqliteBackend } from '@locks/sqlite';
+import { webLocks } from '@locks/web-locks';
+import { zookeeperBackend } from '@locks/zookeeper';
+import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { createClient } from 'redis';
+
+/** How to call a public function with options, and options that it takes. */
+export interface CallWithOptions {
+  readonly call: (options: never) => unknown;
+  readonly valid?: Readonly<Record<string, unknown>>;
+}
+
+const locks: LockManager = createLocks(memoryBackend());
+const lock: Lock = locks.lock('a');
+const slots: Semaphore = locks.semaphore('b', 3);
+const set: MultiLock = locks.all([lock]);
+const harness = defineHarness({ module: import.meta.url, createBackend: () => memoryBackend() });
+// No call reaches a server, so none needs to run.
+const ioredis = new Redis({ lazyConnect: true });
+const nodeRedis = createClient();
+const noPort = {} as RedisPort;
+const client = new pg.Client();
+const connectionString = 'postgres://nobody@127.0.0.1:1/nowhere';
+const work = (): never => {
+  throw new Error('the work began');
+};
+
+async function onProxy(use: (proxy: Proxy) => void): Promise<void> {
+  const proxy = await startProxy({ host: '127.0.0.1', port: 1 });
+  try {
+    use(proxy);
+  } finally {
+    await proxy.stop();
+  }
+}
+
+/** The calls by the keys of `publicOptions()`. */
+export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
+  '@locks/core: createLocks(options)': { call: (options) => createLocks(memoryBackend(), options) },
+  '@locks/core: locked(options)': { call: (options) => locked(locks, 'a', work, options) },
+  '@locks/core: Locked(options)': { call: (options) => Locked(locks, 'a', options) },
+  'LockManager.lock(options)': { call: (options) => locks.lock('a', options) },
+  'LockManager.readWriteLock(options)': { call: (options) => locks.readWriteLock('a', options) },
+  'LockManager.semaphore(options)': { call: (options) => locks.semaphore('b', 3, options) },
+  'LockManager.forceRelease(options)': { call: (options) => locks.forceRelease('a', options) },
+  'LockManager.close(options)': { call: (options) => locks.close(options) },
+  'LockManager.ping(options)': { call: (options) => locks.ping(options) },
+  'Lock.acquire(options)': { call: (options) => lock.acquire(options) },
+  'Lock.tryAcquire(options)': { call: (options) => lock.tryAcquire(options) },
+  'Lock.run(options)': { call: (options) => lock.run(work, options) },
+  'Semaphore.acquire(options)': { call: (options) => slots.acquire(options) },
+  'Semaphore.tryAcquire(options)': { call: (options) => slots.tryAcquire(options) },
+  'Semaphore.run(options)': { call: (options) => slots.run(work, options) },
+  'MultiLock.acquire(options)': { call: (options) => set.acquire(options) },
+  'MultiLock.tryAcquire(options)': { call: (options) => set.tryAcquire(options) },
+  'MultiLock.run(options)': { call: (options) => set.run(work, options) },
+  '@locks/core/quorum: quorumBackend(options)': {
+    call: (options) => quorumBackend([memoryBackend()], options),
+  },
+  '@locks/core/conformance: defineHarness(definition)': {
+    call: (definition) => defineHarness(definition),
+    valid: { module: import.meta.url, createBackend: () => memoryBackend() },
+  },
+  'Proxy.latency(scope)': { call: (scope) => onProxy((proxy) => proxy.latency(5, scope)) },
+  'Proxy.blackhole(scope)': { call: (scope) => onProxy((proxy) => proxy.blackhole(scope)) },
+  'Proxy.stall(scope)': { call: (scope) => onProxy((proxy) => proxy.stall(scope)) },
+  '@locks/core/conformance: runConformance(options)': {
+    call: (options) => runConformance(harness, options),
+  },
+  '@locks/core/conformance/node-test: testLockConformance(options)': {
+    call: (options) => testWithNode(harness, options),
+  },
+  '@locks/core/conformance/vitest: testLockConformance(options)': {
+    call: (options) => testWithVitest(harness, options),
+  },
+  '@locks/etcd: etcdBackend(client)': {
+    call: (options) => etcdBackend(options),
+    valid: { hosts: 'http://127.0.0.1:1' },
+  },
+  '@locks/etcd: etcdBackend(options)': {
+    call: (options) => etcdBackend({ hosts: 'http://127.0.0.1:1' }, options),
+  },
+  '@locks/etcd: clientOptions(options)': {
+    call: (options) => clientOptions(options),
+    valid: { hosts: 'http://127.0.0.1:1' },
+  },
+  '@locks/mysql: mysqlBackend(options)': {
+    call: (options) => mysqlBackend(options),
+    valid: { uri: 'mysql://nobody@127.0.0.1:1/nowhere' },
+  },
+  '@locks/mysql: schemaStatements(options)': { call: (options) => schemaStatements(options) },
+  '@locks/postgres: postgresLeaseBackend(options)': {
+    call: (options) => postgresLeaseBackend(options),
+    valid: { connectionString, listen: { connectionString } },
+  },
+  '@locks/postgres: postgresAdvisoryBackend(options)': {
+    call: (options) => postgresAdvisoryBackend(options),
+    valid: { connectionString, fencing: { schema: 'locks' } },
+  },
+  '@locks/postgres: migrateLeaseSchema(options)': {
+    call: (options) => migrateLeaseSchema(options),
+    valid: { connectionString },
+  },
+  '@locks/postgres: fencedUpdate(update)': {
+    call: (update) => fencedUpdate(client, update),
+    valid: { table: 'stock', key: { sku: 1 }, set: { quantity: 1 }, token: 1n },
+  },
+  '@locks/postgres: acquireInTransaction(options)': {
+    call: (options) => acquireInTransaction(client, 'a', options),
+  },
+  '@locks/postgres: tryAcquireInTransaction(options)': {
+    call: (options) => tryAcquireInTransaction(client, 'a', options),
+  },
+  '@locks/redis-ioredis: redisBackend(options)': {
+    call: (options) => onIoredis.redisBackend(new Redis({ lazyConnect: true }), options),
+  },
+  '@locks/redis-ioredis: fencedSet(options)': {
+    call: (options) => onIoredis.fencedSet(ioredis, 'a', 'b', 1n, options),
+  },
+  '@locks/redis-node: redisBackend(options)': {
+    call: (options) => onNodeRedis.redisBackend(createClient(), options),
+  },
+  '@locks/redis-node: fencedSet(options)': {
+    call: (options) => onNodeRedis.fencedSet(nodeRedis, 'a', 'b', 1n, options),
+  },
+  '@locks/redis-protocol: createRedisBackend(options)': {
+    call: (options) => createRedisBackend(noPort, options),
+  },
+  '@locks/redis-protocol: fencedSetThrough(options)': {
+    call: (options) => fencedSetThrough(noPort, 'a', 'b', 1n, options),
+  },
+  '@locks/sqlite: sqliteBackend(options)': {
+    call: (options) => sqliteBackend(options),
+    valid: { path: 'nowhere.db' },
+  },
+  '@locks/web-locks: webLocks(options)': { call: (options) => webLocks(memoryBackend(), options) },
+  '@locks/zookeeper: zookeeperBackend(options)': {
+    call: (options) => zookeeperBackend(options),
+    valid: { servers: '127.0.0.1:1' },
+  },
+  '@locks/zookeeper/native: zookeeperBackend(options)': {
+    call: (options) => nativeBackend(options),
+    valid: { servers: '127.0.0.1:1', library: class {} },
+  },
+};
+
+/** Parameters that look like options, and why their names are not checked. */
+export const notOptions: Readonly<Record<string, string>> = {
+  'WebLocks.request(options)': 'Web IDL: what a dictionary does not know is ignored',
+  '@locks/core/backend: areInConflict(one)': 'a mode',
+  '@locks/core/backend: areInConflict(other)': 'a mode',
+  '@locks/core/backend: weightOf(mode)': 'a mode',
+  'NetworkFaults.addLatency(scope)': 'what Proxy.latency() calls',
+  'NetworkFaults.addBlackhole(scope)': 'what Proxy.blackhole() calls',
+  'NetworkFaults.addStall(scope)': 'what Proxy.stall() calls',
+  '@locks/core/conformance/proxy: startProxy(target)': 'an address',
+  'Harness.createLocks(options)': 'createLocks() of core',
+  '@locks/web-locks: leaseOf(lock)': 'a lock',
+  '@locks/core/conformance: runCase(testCase)': 'a case of the suite',
+  '@locks/core/conformance: writeReport(report)': 'a report of the suite',
+  ...Object.fromEntries(
+    [
+      ': reportOf(harness)',
+      ': runCase(harness)',
+      ': runConformance(harness)',
+      ': startHarness(harness)',
+      '/node-test: testLockConformance(harness)',
+      '/vitest: testLockConformance(harness)',
+    ].map((key) => [`@locks/core/conformance${key}`, 'what defineHarness() gave']),
+  ),
+};

@@ -1,0 +1,82 @@
+import { isLockError } from '@locks/core';
+import { memoryBackend } from '@locks/memory';
+import { describe, expect, it } from 'vitest';
+import { callsWithOptions, notOptions } from '../src/options/calls-with-options.ts';
+import { publicOptions } from '../src/options/public-options.ts';
+
+const everything = publicOptions();
+
+describe('the public functions', () => {
+  it('with options are all called by these tests', () => {
+    const keys = everything.map(({ key }) => key);
+    expect([...Object.keys(callsWithOptions), ...Object.keys(notOptions)].sort()).toEqual(keys.sort());
+  });
+
+  for (const { key, names } of everything) {
+    const call = callsWithOptions[key];
+    if (call === undefined) continue;
+    it.each(names)(
+      `${key} refuses %s in every wrong spelling, and names the options that exist`,
+      async (path) => {
+        const name = path.slice(path.lastIndexOf('.') + 1);
+        const siblings = siblingsOf(path, names);
+        for (const wrong of misspellings(name)) {
+          if (siblings.includes(wrong)) continue;
+          const message = await refusal(() => call.call(withOption({ ...call.valid }, path, wrong) as never));
+          expect(message).toContain(`has no option "${wrong}". Did you mean ${name}? It has `);
+          const known = message.slice(message.lastIndexOf('It has ') + 7, -1).split(', ');
+          expect(known.sort()).toEqual([...siblings].sort());
+        }
+      },
+    );
+
+    it.each([null, 'text', 5, true, [], ['text'], () => {}, new AbortController().signal])(
+      `${key} refuses %o in the place of the options`,
+      async (misplaced) => {
+        await refusal(() => call.call(misplaced as never));
+      },
+    );
+  }
+
+  it('memoryBackend refuses a value that is no store', async () => {
+    for (const odd of [null, {}, { x: 1 }, 'text']) await refusal(() => memoryBackend(odd as never));
+  });
+});
+
+/** Misspellings: a missing letter, an additional one, two exchanged, and the wrong case. */
+function misspellings(name: string): string[] {
+  const [last, middle] = [name.length - 1, Math.floor(name.length / 2)];
+  const exchanged = name.slice(0, middle - 1) + name[middle] + name[middle - 1] + name.slice(middle + 1);
+  const first = name.charAt(0);
+  const otherCase = first === first.toLowerCase() ? first.toUpperCase() : first.toLowerCase();
+  const all = [name.slice(0, last), `${name}${name[last]}`, otherCase + name.slice(1)];
+  // A misspelling of a word of three letters changes half of it or more.
+  return name.length > 4 && exchanged !== name ? [...all, exchanged] : all;
+}
+
+function siblingsOf(path: string, names: readonly string[]): string[] {
+  const parent = path.slice(0, path.lastIndexOf('.') + 1);
+  return names
+    .filter((name) => name.startsWith(parent))
+    .map((name) => name.slice(parent.length))
+    .filter((name) => !name.includes('.'));
+}
+
+/** Valid options with an additional option of that name at `path`. */
+function withOption(given: Record<string, unknown>, path: string, name: string): object {
+  const [outer = '', ...rest] = path.split('.');
+  if (rest.length === 0) return { ...given, [name]: undefined };
+  const inner = given[outer] as Record<string, unknown> | undefined;
+  return { ...given, [outer]: withOption(inner ?? {}, rest.join('.'), name) };
+}
+
+/** The message with which something is refused as a bad argument. */
+async function refusal(call: () => unknown): Promise<string> {
+  try {
+    await call();
+  } catch (error) {
+    if (isLockError(error, 'LOCK_INVALID_ARGUMENT')) return error.message;
+    throw error;
+  }
+  return expect.fail('the argument was accepted');
+}

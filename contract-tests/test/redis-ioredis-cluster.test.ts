@@ -1,7 +1,0 @@
-import { fileURLToPath } from 'node:url';
-import { testLockConformance } from '@locks/core/conformance/vitest';
-import harness from '../src/harnesses/redis-ioredis-cluster.ts';
-
-testLockConformance(harness, {
-  reportDirectory: fileURLToPath(new URL('../../conformance-report', import.meta.url)),
-});

@@ -1,0 +1,357 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { NoAnswerError } from '../backend/time-limit.ts';
+import type { AcquireRequest, Attempt, Grant, LockMode } from '../backend/types.ts';
+import { CallContext, INTERRUPTED } from '../call/call-context.ts';
+import { Failure } from '../call/failure.ts';
+import { describe } from '../errors.ts';
+import { acquiredChannel, contendedChannel, identityOf, type LockEvent, publish } from '../events.ts';
+import type { ManagerCore } from '../manager-core.ts';
+import type { ResolvedOptions } from '../options.ts';
+import { endOf, type LeaseState, type Validity } from '../tenure/lease-state.ts';
+import { standingOf } from '../tenure/standing.ts';
+import type { HolderQuery } from '../waiting/holder-query.ts';
+import type { LocalTicket } from '../waiting/local-queues.ts';
+import { freshAcquisitionId } from './acquisition-id.ts';
+import { activateGrant, reportAcquired, USELESS_GRANT } from './activate-grant.ts';
+import { conflictError } from './conflict-error.ts';
+import { interruptionFromOutside } from './interruption-error.ts';
+import { timeoutError } from './timeout-error.ts';
+import { grantFault } from './validate-grant.ts';
+
+/** A single attempt has no `waitMs` to end it: core gives it up after the ttl, or after this. */
+const SINGLE_ATTEMPT_MS = 10_000;
+/** For a backend that says neither when to retry nor when it is our turn. */
+const DEFAULT_RETRY_MS = 50;
+const FIRST_BACKOFF_MS = 20;
+const LONGEST_BACKOFF_MS = 1_000;
+/** Hints that come faster than this without a grant are slowed down: no store is polled in a tight loop. */
+const MIN_RETRY_MS = 2;
+
+const ATTEMPT = Symbol('attempt');
+/** What the loop does next: attempt, or act on an answer of the backend. */
+type Step = typeof ATTEMPT | typeof INTERRUPTED | Failure | Attempt;
+
+/**
+ * One acquire: the only wait loop there is. It ends with a lease, or abandons its acquisition id and throws.
+ *
+ * ```
+ *   local queue ──▶ attempt ◀──────────── hint, or time to poll ────────────┐
+ *   (if the store      │ ▲                                                  │
+ *    keeps none)       │ └──────── back off ◀──┬── failed ◀──┐              │
+ *                      │                       │             │              │
+ *                      ├── failed ─────────────┤             │              │
+ *                      ├── contended ──────────│──────▶ await the turn ─────┘
+ *                      │                       │             │
+ *                      └── granted ──▶ accept ◀│── granted ──┘  (hand-off)
+ *                                        │     │
+ *                         a lease ◀──────┴─────┘ of no use: abandoned, with a fresh id
+ * ```
+ *
+ * A conflict, an error that cannot be repeated, the deadline, an abort and the end of the manager leave it from every state.
+ */
+export class AcquireLoop {
+  readonly #core: ManagerCore;
+  readonly #options: ResolvedOptions;
+  readonly #call: CallContext;
+  readonly #startedAt: number;
+  /** Whether the acquire waits; if not, it makes a single attempt. */
+  readonly #enqueue: boolean;
+  readonly #storeHasQueue: boolean;
+  #request: AcquireRequest;
+  /** Whether an attempt was sent with the present acquisition id. */
+  #sent = false;
+  #contended = false;
+  #lastError: unknown;
+  /** Failures in a row: each makes the pause longer. */
+  #failures = 0;
+  /** Hints in a row that came too fast. */
+  #fastHints = 0;
+  /** The place among the waiters of this process, where the store keeps no queue. */
+  #ticket: LocalTicket | undefined;
+  #holderQuery: HolderQuery | undefined;
+  #cancelHolderQuery: (() => void) | undefined;
+
+  constructor(
+    core: ManagerCore,
+    resource: string,
+    mode: LockMode,
+    options: ResolvedOptions,
+    startedAt: number,
+  ) {
+    const { ttlMs, waitMs, label, signal } = options;
+    this.#core = core;
+    this.#options = options;
+    this.#startedAt = startedAt;
+    this.#enqueue = waitMs > 0;
+    this.#storeHasQueue = core.backend.capabilities.order === 'fifo';
+    const limitMs = this.#enqueue ? waitMs : Math.min(ttlMs, SINGLE_ATTEMPT_MS);
+    this.#call = new CallContext(core.deadlines, startedAt + limitMs, signal);
+    const request = { resource, acquisitionId: freshAcquisitionId(), label, mode, ttlMs };
+    this.#request = options.steal ? { ...request, steal: true } : request;
+  }
+
+  /**
+   * The lease, or `undefined` when a single attempt found the resource contended.
+   *
+   * @throws LockError `LOCK_TIMEOUT`, `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_CONFLICT`, or the reason of the caller's signal
+   */
+  async run(): Promise<LeaseState | undefined> {
+    try {
+      // The caller may have aborted, or the manager closed, before the loop began.
+      if (this.#call.interruption !== undefined) throw this.#reason();
+      let step: Step = ATTEMPT;
+      // Waiters of this process that came earlier attempt first.
+      if (this.#usesLocalQueue && this.#core.localQueues.has(this.#request.resource))
+        step = await this.#wait();
+      for (;;) {
+        // Also when a grant comes in the same moment: the caller was told to stop, so it does not hold.
+        if (step === INTERRUPTED || this.#call.interruption !== undefined) throw this.#giveUp();
+        if (step === ATTEMPT) {
+          step = await this.#attempt();
+          continue;
+        }
+        switch (step?.status) {
+          case 'granted': {
+            const { grant }: { grant: Grant } = step;
+            const isShort = this.#contended && this.#isShort(grant);
+            const lease = isShort ? await this.#acceptShort(grant) : this.#accept(grant);
+            if (lease !== undefined) return lease;
+            this.#abandonUseless();
+            step = await this.#wait(() => this.#backOff());
+            break;
+          }
+          case 'contended': {
+            this.#lastError = undefined;
+            this.#failures = 0;
+            this.#foundContended();
+            if (!this.#enqueue) return undefined;
+            const { retryAfterMs } = step;
+            step = await this.#wait(() => this.#awaitTurn(retryAfterMs));
+            break;
+          }
+          case 'failed':
+            this.#failed(step.error);
+            step = await this.#wait(() => this.#backOff());
+            break;
+          case 'conflict':
+            // Also after a turn of waiting: the limit that this id queued for was known then.
+            throw this.#giveUp(conflictError(this.#core, this.#request, step.with));
+          default:
+            throw this.#brokenContract(
+              `an attempt answered ${describe((step as Partial<Attempt> | null)?.status)}`,
+            );
+        }
+      }
+    } finally {
+      this.#call.done();
+      this.#ticket?.leave();
+      this.#cancelHolderQuery?.();
+    }
+  }
+
+  #attempt(): Promise<Step> {
+    const { backend, attempts } = this.#core;
+    if (this.#sent && !this.#storeHasQueue) {
+      // An abandon of the last attempt may reach the store after the next attempt (docs/spec.md §2.2): each has its own id.
+      if (this.#failures > 0) this.#core.abandon(this.#request);
+      this.#renewId();
+    }
+    const request = this.#request;
+    const send = (): Promise<Attempt> => {
+      this.#sent = true;
+      return backend.attempt(request, this.#enqueue, this.#call);
+    };
+    return attempts.answerOf<Attempt>(this.#call, send, (late) => {
+      // The id was abandoned already, perhaps before this attempt reached the store (docs/spec.md §2.2).
+      if (this.#enqueue || late?.status === 'granted') this.#core.abandon(request);
+    });
+  }
+
+  /** The lease of a grant; `undefined` where the grant is of no use. */
+  #accept(grant: Grant, validity: Validity = grant): LeaseState | undefined {
+    const core = this.#core;
+    const now = core.clock.now();
+    const fault = grantFault(grant, this.#request.acquisitionId, core.backend.capabilities, now);
+    if (fault !== undefined) throw this.#brokenContract(fault);
+    const lease = activateGrant(core, grant, this.#options, now, validity);
+    if (lease !== undefined && acquiredChannel.hasSubscribers)
+      reportAcquired(core, grant, now - this.#startedAt);
+    return lease;
+  }
+
+  /** An expired or lost lease is never delivered (docs/spec.md §1.4). */
+  #abandonUseless(): void {
+    const { resource } = this.#request;
+    this.#core.abandon(this.#request);
+    this.#lastError = new Error(USELESS_GRANT);
+    this.#failures += 1;
+    if (!this.#enqueue) throw this.#core.backendError('acquire', resource, this.#lastError);
+    this.#renewId();
+  }
+
+  /** Whether a hand-off, which the store limits to its claim time, must be renewed before it is delivered. */
+  #isShort(grant: Grant): boolean {
+    const { countedFrom = 0, validForMs } = (grant ?? {}) as Partial<Grant>;
+    const { ttlMs, minRemainingMs } = this.#options;
+    if (validForMs === undefined || validForMs >= ttlMs) return false;
+    const leftMs = endOf(countedFrom, validForMs) - this.#core.clock.now();
+    return leftMs > 0 && leftMs <= minRemainingMs;
+  }
+
+  /** Renews a hand-off before it is delivered: it counts for what the store keeps it from then on. */
+  async #acceptShort(grant: Grant): Promise<LeaseState | undefined> {
+    const { backend, clock } = this.#core;
+    const { ttlMs } = this.#options;
+    const countedFrom = clock.now();
+    const answer = await this.#call.answerOf(() => backend.renew([{ grant, ttlMs }], this.#call));
+    if (this.#call.interruption !== undefined) throw this.#giveUp();
+    const standing = standingOf(answer, 0);
+    if (standing.status !== 'held') return undefined;
+    return this.#accept(grant, { countedFrom, validForMs: standing.validForMs ?? ttlMs });
+  }
+
+  /** Waits for the turn among the waiters of this process, where the store keeps no queue, and then as `wait` does. */
+  async #wait(wait?: () => Promise<Step>): Promise<Step> {
+    const { keepAlive, localQueues } = this.#core;
+    keepAlive.enter();
+    try {
+      if (this.#usesLocalQueue && this.#ticket === undefined) {
+        const ticket = localQueues.join(this.#request.resource);
+        this.#ticket = ticket;
+        if (!ticket.isFirst) {
+          this.#foundContended();
+          await this.#call.answerOf(() => ticket.turn);
+          return ATTEMPT;
+        }
+      }
+      return wait === undefined ? ATTEMPT : await wait();
+    } finally {
+      keepAlive.leave();
+    }
+  }
+
+  get #usesLocalQueue(): boolean {
+    return this.#enqueue && !this.#storeHasQueue && !this.#options.steal;
+  }
+
+  /** Waits at the store for a grant or a hint, or until it is time to poll. */
+  async #awaitTurn(retryAfterMs: number | undefined): Promise<Step> {
+    const { backend, deadlines, clock } = this.#core;
+    const pollMs = jittered(Math.max(retryAfterMs ?? DEFAULT_RETRY_MS, MIN_RETRY_MS));
+    if (backend.awaitTurn === undefined) return this.#pause(pollMs);
+    const startedAt = clock.now();
+    const pollAt = retryAfterMs === undefined ? Number.POSITIVE_INFINITY : startedAt + pollMs;
+    const request = this.#request;
+    // A call of its own: the backend must stop waiting also when only the next poll is due.
+    const { deadline, userSignal } = this.#call;
+    const turn = new CallContext(deadlines, Math.min(deadline, pollAt), userSignal);
+    const answer = await turn.answerOf(
+      () => backend.awaitTurn?.(request, turn),
+      (late) => {
+        // Nobody waits for this id any more: it must not hold (docs/spec.md §2.3).
+        const isOver = this.#call.interruption !== undefined || request !== this.#request;
+        if (late !== undefined && isOver) this.#core.abandon(request);
+      },
+    );
+    const { interruption } = turn;
+    turn.done();
+    if (answer === INTERRUPTED) {
+      // The deadlines of both calls may come in the same moment, in either order.
+      if (interruption !== undefined && (interruption !== 'deadline' || pollAt >= deadline))
+        this.#call.interrupt(interruption);
+      return ATTEMPT;
+    }
+    if (answer instanceof Failure) return answer;
+    if (answer !== undefined) return { status: 'granted', grant: answer };
+    this.#fastHints = clock.now() - startedAt < MIN_RETRY_MS ? this.#fastHints + 1 : 0;
+    return this.#fastHints <= 2 ? ATTEMPT : this.#pause(Math.min(this.#fastHints, 2 * DEFAULT_RETRY_MS));
+  }
+
+  /** A pause that grows with the failures in a row. */
+  #backOff(): Promise<Step> {
+    const ms = FIRST_BACKOFF_MS * 2 ** Math.min(this.#failures - 1, 10);
+    return this.#pause(jittered(Math.min(ms, LONGEST_BACKOFF_MS)));
+  }
+
+  /** A pause that a release in this process cuts short. */
+  async #pause(ms: number): Promise<Step> {
+    const ticket = this.#ticket;
+    if (ticket?.missedWake) {
+      ticket.missedWake = false;
+      return ATTEMPT;
+    }
+    const cancel = new AbortController();
+    if (ticket !== undefined) ticket.wake = () => cancel.abort();
+    await this.#call.answerOf(() => delay(ms, undefined, { signal: cancel.signal }));
+    if (ticket !== undefined) ticket.wake = undefined;
+    cancel.abort();
+    return ATTEMPT;
+  }
+
+  #foundContended(): void {
+    if (this.#contended) return;
+    this.#contended = true;
+    const { holderQueries } = this.#core;
+    const { resource } = this.#request;
+    const { deadline } = this.#call;
+    if (this.#enqueue && deadline !== Number.POSITIVE_INFINITY) {
+      this.#cancelHolderQuery = holderQueries.askBefore(deadline, this.#startedAt, resource, (query) => {
+        this.#holderQuery = query;
+      });
+    }
+    if (!contendedChannel.hasSubscribers) return;
+    const lookUpHolders = async () => {
+      const query = holderQueries.ask(resource);
+      await query.answered;
+      return query.holders;
+    };
+    publish('locks:contended', { ...this.#identity(), lookUpHolders });
+  }
+
+  /** A given-up id is never used again (docs/spec.md §2.2). */
+  #renewId(): void {
+    this.#request = { ...this.#request, acquisitionId: freshAcquisitionId() };
+    this.#sent = false;
+  }
+
+  /** Throws where a failure cannot be repeated. */
+  #failed(error: unknown): void {
+    this.#lastError = error;
+    this.#failures += 1;
+    if (this.#enqueue && this.#core.isRetryable(error)) return;
+    // The call may have run all the same (docs/spec.md §2.2).
+    throw this.#giveUp(this.#core.backendError('acquire', this.#request.resource, error));
+  }
+
+  /** Leaves nothing behind, and gives the error for the caller. */
+  #giveUp(error = this.#reason()): unknown {
+    if (this.#sent) this.#core.abandonInTurn(this.#request);
+    const waitedMs = this.#core.clock.now() - this.#startedAt;
+    publish('locks:gave-up', { ...this.#identity(), waitedMs, error, holders: this.#holderQuery?.holders });
+    return error;
+  }
+
+  #reason(): unknown {
+    const core = this.#core;
+    const { resource } = this.#request;
+    const waitedMs = core.clock.now() - this.#startedAt;
+    const outside = interruptionFromOutside(core, resource, this.#call);
+    if (outside !== undefined) return outside.reason;
+    if (this.#contended && this.#lastError === undefined)
+      return timeoutError(core, resource, waitedMs, this.#holderQuery);
+    return core.backendError('acquire', resource, this.#lastError ?? new NoAnswerError(waitedMs));
+  }
+
+  #brokenContract(what: string): unknown {
+    return this.#giveUp(this.#core.contractError('acquire', this.#request.resource, what));
+  }
+
+  #identity(): LockEvent {
+    return identityOf(this.#request, this.#core.backendName);
+  }
+}
+
+/** Up to a fifth less: processes that were refused together do not come back together. */
+function jittered(ms: number): number {
+  return ms * (1 - Math.random() / 5);
+}

@@ -1,0 +1,80 @@
+import type { LockMode } from './types.ts';
+
+/** Whether two modes cannot live on one resource, even one after the other in its queue (docs/spec.md §15.7). */
+export function areInConflict(one: LockMode, other: LockMode): boolean {
+  if (one.kind === 'permit' && other.kind === 'permit') return one.limit !== other.limit;
+  return one.kind === 'permit' || other.kind === 'permit';
+}
+
+/** How many permits a mode takes; 0 for `exclusive` and `shared`, which are not counted. */
+export function weightOf(mode: LockMode): number {
+  return mode.kind === 'permit' ? mode.weight : 0;
+}
+
+/**
+ * What still fits beside those who hold a resource (docs/spec.md §15.1, §15.5).
+ *
+ * @example
+ * ```ts
+ * import { Capacity, type LockMode } from '@locks/core/backend';
+ *
+ * // Grants to the head of the queue while it fits; who does not fit holds back those behind.
+ * export function granted(holders: LockMode[], queue: LockMode[]): LockMode[] {
+ *   const capacity = Capacity.beside(holders);
+ *   const firstLeft = queue.findIndex((mode) => !capacity.take(mode));
+ *   return firstLeft < 0 ? queue : queue.slice(0, firstLeft);
+ * }
+ * ```
+ */
+export class Capacity {
+  #kind: LockMode['kind'] | 'several' | undefined;
+  #weight: number;
+
+  /**
+   * @param kind - of the holders; `undefined` when nobody holds
+   * @param weight - of all permits that are held
+   */
+  constructor(kind?: LockMode['kind'], weight = 0) {
+    this.#kind = kind;
+    this.#weight = weight;
+  }
+
+  static beside(holders: Iterable<LockMode>): Capacity {
+    const capacity = new Capacity();
+    for (const mode of holders) capacity.#add(mode);
+    return capacity;
+  }
+
+  /** Nothing fits, whatever its mode. */
+  get isFull(): boolean {
+    return this.#kind === 'exclusive' || this.#kind === 'several';
+  }
+
+  fits(mode: LockMode): boolean {
+    switch (mode.kind) {
+      case 'exclusive':
+        return this.#kind === undefined;
+      case 'shared':
+        return this.#kind === undefined || this.#kind === 'shared';
+      case 'permit':
+        return this.#kind === undefined || this.#kind === 'permit'
+          ? this.#weight + mode.weight <= mode.limit
+          : false;
+      default:
+        return mode satisfies never;
+    }
+  }
+
+  /** Lets one more hold if it fits, and says whether it did. */
+  take(mode: LockMode): boolean {
+    const fits = this.fits(mode);
+    if (fits) this.#add(mode);
+    return fits;
+  }
+
+  #add(mode: LockMode): void {
+    // An acquisition that steals may hold in another mode than those that it left.
+    this.#kind = this.#kind === undefined || this.#kind === mode.kind ? mode.kind : 'several';
+    this.#weight += weightOf(mode);
+  }
+}

@@ -1,0 +1,46 @@
+/** `setTimeout` takes a longer time for 1 ms, and fires at once. In milliseconds, some 24.8 days. */
+export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** A store gave no answer in time. What was asked may have been done all the same. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError';
+
+  /** @param reason - a time limit in milliseconds, or what is known of the failure */
+  constructor(reason: number | string) {
+    super(typeof reason === 'number' ? `no answer within ${Math.round(reason)} ms` : reason);
+  }
+}
+
+/**
+ * What `work` gives, or `late()` when it takes longer than `limitMs` milliseconds; `Infinity` sets no limit. Work that is late
+ * goes on, and its failure is no unhandled rejection. The timer keeps the process alive: somebody waits for the outcome.
+ *
+ * @example
+ * ```ts
+ * import { withTimeLimit } from '@locks/core/backend';
+ *
+ * export const isAlive = (ping: Promise<unknown>): Promise<boolean> =>
+ *   withTimeLimit(ping.then(() => true), 1_000, () => false);
+ * ```
+ */
+export async function withTimeLimit<T, L>(
+  work: Promise<T>,
+  limitMs: number,
+  late: () => L | Promise<L>,
+): Promise<T | L> {
+  // A limit of more than 24 days is none.
+  if (limitMs > MAX_TIMEOUT_MS) return work;
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<typeof LATE>((resolve) => {
+    timer = setTimeout(resolve, Math.max(0, limitMs), LATE);
+  });
+  const first = await Promise.race([work, timeout]).finally(() => clearTimeout(timer));
+  return first === LATE ? late() : first;
+}
+
+const LATE = Symbol('late');
+
+/** Rejects with a {@link NoAnswerError} when `work` takes longer than `limitMs` milliseconds. */
+export function answerWithin<T>(work: Promise<T>, limitMs: number): Promise<T> {
+  return withTimeLimit(work, limitMs, () => Promise.reject(new NoAnswerError(limitMs)));
+}

@@ -1,0 +1,99 @@
+import type { Call } from '../backend/types.ts';
+import { followSignal } from '../follow-signal.ts';
+import { type CallDeadlines, DRAINING, type Interruptible, type Interruption } from './call-deadlines.ts';
+import { Failure } from './failure.ts';
+
+/** One error for all: one of its own, with its stack, is most of what the end of a wait would cost. Only backends see it. */
+const GIVEN_UP = new DOMException('The caller gave up.', 'AbortError');
+
+/** What {@link CallContext.answerOf} gives when the caller stopped waiting before the answer came. */
+export const INTERRUPTED = Symbol('interrupted');
+
+/**
+ * For how long a caller waits for answers: until a deadline, the abort of the user's signal, or the end of the manager. It is
+ * the `Call` that backends see, whose signal is made when a backend first reads it.
+ */
+export class CallContext implements Call, Interruptible {
+  readonly deadline: number;
+  readonly endsAt: number;
+  heapIndex = -1;
+  readonly userSignal: AbortSignal | undefined;
+  readonly #deadlines: CallDeadlines;
+  #interruption: Interruption | undefined;
+  #onInterrupt: (() => void) | undefined;
+  #controller: AbortController | undefined;
+  #unfollow: (() => void) | undefined;
+  #isDone = false;
+
+  constructor(deadlines: CallDeadlines, deadline: number, userSignal?: AbortSignal, endsAt = DRAINING) {
+    this.#deadlines = deadlines;
+    this.deadline = deadline;
+    this.endsAt = endsAt;
+    this.userSignal = userSignal;
+    deadlines.add(this);
+    if (userSignal === undefined) return;
+    if (userSignal.aborted) this.interrupt('aborted');
+    else this.#unfollow = followSignal(userSignal, () => deadlines.abort(this));
+  }
+
+  /** Why the caller stopped waiting; `undefined` while it waits. */
+  get interruption(): Interruption | undefined {
+    // Where thousands share one signal, not all are interrupted in one turn of the event loop.
+    if (!this.#isDone && this.userSignal?.aborted) this.interrupt('aborted');
+    return this.#interruption;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#interruption !== undefined) this.#controller.abort(GIVEN_UP);
+    }
+    return this.#controller.signal;
+  }
+
+  now(): number {
+    return this.#deadlines.clock.now();
+  }
+
+  interrupt(why: Interruption): void {
+    if (this.#interruption !== undefined) return;
+    this.#interruption = why;
+    this.#controller?.abort(GIVEN_UP);
+    this.#onInterrupt?.();
+  }
+
+  /**
+   * The answer of a call, or its failure as a value; `INTERRUPTED` as soon as the caller stops waiting. An answer that comes
+   * after that goes to `late`, and a late failure is dropped. Answers of one context are waited for one after the other.
+   *
+   * @param send - may throw instead of rejecting, and may give its answer without a promise
+   */
+  answerOf<T>(
+    send: () => T | Promise<T>,
+    late?: (answer: T) => void,
+  ): Promise<T | Failure | typeof INTERRUPTED> {
+    return new Promise((resolve) => {
+      this.#onInterrupt = () => resolve(INTERRUPTED);
+      if (this.#interruption !== undefined) resolve(INTERRUPTED);
+      try {
+        Promise.resolve(send()).then(
+          (answer) => {
+            resolve(answer);
+            if (this.#interruption !== undefined) late?.(answer);
+          },
+          (error) => resolve(new Failure(error)),
+        );
+      } catch (error) {
+        resolve(new Failure(error));
+      }
+    });
+  }
+
+  /** The caller waits no more: nothing interrupts this context, and its deadline is forgotten. */
+  done(): void {
+    this.#isDone = true;
+    this.#onInterrupt = undefined;
+    this.#deadlines.delete(this);
+    this.#unfollow?.();
+  }
+}

@@ -1,0 +1,140 @@
+import type { Clock } from '../tenure/clock.ts';
+import { Timer } from '../tenure/timer.ts';
+
+/** How far a manager has closed: first it refuses new acquires, then everything. */
+export const DRAINING = 1;
+export const CLOSED = 2;
+/** For what core does in the background: no phase of closing interrupts it. */
+export const NEVER = Number.POSITIVE_INFINITY;
+
+/** Why a caller stopped waiting. */
+export type Interruption = 'deadline' | 'aborted' | 'closed';
+
+/** What is interrupted at its deadline, or when the manager closes. */
+export interface Interruptible {
+  readonly deadline: number;
+  /** The phase of closing that interrupts it. */
+  readonly endsAt: number;
+  /** Its index in the heap; negative while it is not there. */
+  heapIndex: number;
+  interrupt(why: Interruption): void;
+}
+
+/** When thousands of calls end together, so many are interrupted in each turn of the event loop: renewals come in between. */
+const INTERRUPTED_AT_ONCE = 256;
+
+/**
+ * The deadlines of all calls of a manager, on one timer: a call that is answered in time costs no timer of its own. A binary
+ * heap: its first entry is due first, and the work for one call grows with the logarithm of their number.
+ */
+export class CallDeadlines {
+  readonly clock: Clock;
+  readonly #timer: Timer;
+  readonly #heap: Interruptible[] = [];
+  /** 0 while the manager is open. */
+  #phase = 0;
+  /** Calls whose user signal aborted, and that are interrupted in a later turn of the event loop. */
+  #aborted: Interruptible[] = [];
+  #interruptedInTurn = 0;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+    this.#timer = new Timer(clock, (now) => this.#onTimer(now));
+  }
+
+  add(entry: Interruptible): void {
+    if (this.#phase >= entry.endsAt) entry.interrupt('closed');
+    this.#heap.push(entry);
+    this.#rise(entry, this.#heap.length - 1);
+    if (entry.deadline < this.#timer.armedFor) this.#timer.arm(entry.deadline);
+  }
+
+  /** Calls `action` at a time, also while the manager closes; gives what cancels that. */
+  at(deadline: number, action: () => void): () => void {
+    const entry = { deadline, endsAt: NEVER, heapIndex: -1, interrupt: action };
+    this.add(entry);
+    return () => this.delete(entry);
+  }
+
+  delete(entry: Interruptible): void {
+    const { heapIndex } = entry;
+    if (heapIndex < 0) return;
+    entry.heapIndex = -1;
+    const last = this.#heap.pop() as Interruptible;
+    if (last === entry) return;
+    this.#sink(last, heapIndex);
+    this.#rise(last, last.heapIndex);
+  }
+
+  /** Whether the manager has closed so far. */
+  hasReached(phase: number): boolean {
+    return this.#phase >= phase;
+  }
+
+  /** From here on new calls that end at this phase are refused; the function that it gives interrupts those under way. */
+  enter(phase: number): () => void {
+    this.#phase = phase;
+    return () => {
+      for (const entry of [...this.#heap]) if (phase >= entry.endsAt) entry.interrupt('closed');
+    };
+  }
+
+  /** Interrupts a call whose user signal aborted, at once or in a later turn of the event loop. */
+  abort(entry: Interruptible): void {
+    if (this.#interruptedInTurn === 0) setImmediate(() => this.#nextTurn());
+    this.#interruptedInTurn += 1;
+    if (this.#interruptedInTurn <= INTERRUPTED_AT_ONCE) entry.interrupt('aborted');
+    else this.#aborted.push(entry);
+  }
+
+  stop(): void {
+    this.#timer.stop();
+  }
+
+  #nextTurn(): void {
+    this.#interruptedInTurn = 0;
+    for (const entry of this.#aborted.splice(0, INTERRUPTED_AT_ONCE)) this.abort(entry);
+  }
+
+  #onTimer(now: number): number {
+    for (let interrupted = 0; interrupted < INTERRUPTED_AT_ONCE; interrupted += 1) {
+      const [first] = this.#heap;
+      if (first === undefined) return Number.POSITIVE_INFINITY;
+      if (first.deadline > now) return first.deadline;
+      this.delete(first);
+      first.interrupt('deadline');
+    }
+    return now;
+  }
+
+  #rise(entry: Interruptible, from: number): void {
+    let index = from;
+    while (index > 0) {
+      const above = (index - 1) >> 1;
+      const other = this.#heap[above] as Interruptible;
+      if (other.deadline <= entry.deadline) break;
+      this.#heap[index] = other;
+      other.heapIndex = index;
+      index = above;
+    }
+    this.#heap[index] = entry;
+    entry.heapIndex = index;
+  }
+
+  #sink(entry: Interruptible, from: number): void {
+    let index = from;
+    for (;;) {
+      let below = 2 * index + 1;
+      const [left, right] = [this.#heap[below], this.#heap[below + 1]];
+      if (left === undefined) break;
+      if (right !== undefined && right.deadline < left.deadline) below += 1;
+      const other = this.#heap[below] as Interruptible;
+      if (other.deadline >= entry.deadline) break;
+      this.#heap[index] = other;
+      other.heapIndex = index;
+      index = below;
+    }
+    this.#heap[index] = entry;
+    entry.heapIndex = index;
+  }
+}

@@ -1,0 +1,144 @@
+import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
+import { activateGrant, reportAcquired, USELESS_GRANT } from '../acquire/activate-grant.ts';
+import { interruptionFromOutside } from '../acquire/interruption-error.ts';
+import { grantFault } from '../acquire/validate-grant.ts';
+import type { AcquireRequest, Grant } from '../backend/types.ts';
+import { CallContext, INTERRUPTED } from '../call/call-context.ts';
+import { Failure } from '../call/failure.ts';
+import { isLockError, type LockError, quote } from '../errors.ts';
+import { acquiredChannel } from '../events.ts';
+import type { Lease } from '../lease.ts';
+import { LeaseHandle } from '../lease/lease-handle.ts';
+import type { ManagerCore } from '../manager-core.ts';
+import { type ResolvedOptions, resolveAcquireOptions } from '../options.ts';
+import type { AllOptions, SetMember } from './multi-lock.ts';
+
+/** `one-by-one`: this step does not apply, or failed, and the members must be acquired one after the other. */
+export type SetAttempt =
+  | { readonly status: 'granted'; readonly leases: readonly Lease[] }
+  | { readonly status: 'contended' | 'one-by-one' };
+
+/** A single attempt has no `waitMs` to end it. */
+const SINGLE_ATTEMPT_MS = 10_000;
+
+interface MemberRequest {
+  readonly request: AcquireRequest;
+  readonly options: ResolvedOptions;
+}
+
+/**
+ * Takes all members in one step of one backend, where they live on one that can (docs/spec.md §16.4). Members that the store
+ * refuses, or fails at, are left to be acquired one by one: that names the member at fault. With a `waitMs` of 0 an error that
+ * can be repeated is thrown for all of them.
+ *
+ * @throws LockError `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`, or the reason of the caller's signal
+ */
+export async function acquireAtOnce(
+  members: readonly SetMember[],
+  options: AllOptions | undefined,
+  waitMs: number,
+): Promise<SetAttempt> {
+  const core = members[0]?.parts?.core;
+  const attemptMany = core?.backend.attemptMany;
+  const sharesManager = members.every(({ parts }) => parts?.core === core);
+  if (core === undefined || attemptMany === undefined || !sharesManager || members.length === 1)
+    return { status: 'one-by-one' };
+  const all = members.map((member) => requestOf(member, core, options));
+  const signal = all[0]?.options.signal;
+  signal?.throwIfAborted();
+  core.assertOpen();
+  const startedAt = core.now();
+  const isSingle = waitMs === 0;
+  const limitMs = isSingle ? Math.min(SINGLE_ATTEMPT_MS, ...all.map(({ request }) => request.ttlMs)) : waitMs;
+  const context = new CallContext(core.deadlines, startedAt + limitMs, signal);
+  const answer = await core.attempts.answerOf<readonly Grant[] | undefined>(
+    context,
+    () =>
+      attemptMany.call(
+        core.backend,
+        all.map(({ request }) => request),
+        context,
+      ),
+    (late) => {
+      // The ids were abandoned already, perhaps before the step reached the store (docs/spec.md §2.2).
+      if (late !== undefined) abandonAll(core, all);
+    },
+  );
+  const { interruption } = context;
+  context.done();
+  if (answer === INTERRUPTED || interruption !== undefined) {
+    abandonAll(core, all);
+    const outside = interruptionFromOutside(core, undefined, context);
+    throw outside === undefined
+      ? errorOfAll(core, all, new Error('the store did not answer in time'))
+      : outside.reason;
+  }
+  if (answer === undefined) return { status: 'contended' };
+  if (answer instanceof Failure) {
+    // The step may have run all the same (docs/spec.md §2.2).
+    abandonAll(core, all);
+    const { error } = answer;
+    if (!isLockError(error) && !(isSingle && core.isRetryable(error))) return { status: 'one-by-one' };
+    throw errorOfAll(core, all, error);
+  }
+  const leases = accept(core, all, answer, startedAt);
+  if (leases !== undefined) return { status: 'granted', leases };
+  if (!isSingle) return { status: 'one-by-one' };
+  throw errorOfAll(core, all, new Error(USELESS_GRANT));
+}
+
+function requestOf(
+  { lock, parts }: SetMember,
+  core: ManagerCore,
+  options: AllOptions | undefined,
+): MemberRequest {
+  const { capabilities } = core.backend;
+  const base = (parts as { options: ResolvedOptions }).options;
+  const resolved = resolveAcquireOptions(base, options, capabilities.ttl);
+  const { label, ttlMs } = resolved;
+  const acquisitionId = freshAcquisitionId();
+  return {
+    request: { resource: lock.name, acquisitionId, label, mode: lock.mode, ttlMs },
+    options: resolved,
+  };
+}
+
+/** The leases of the grants; `undefined`, and nothing held, where one of them is of no use. */
+function accept(
+  core: ManagerCore,
+  all: readonly MemberRequest[],
+  grants: readonly Grant[],
+  startedAt: number,
+): LeaseHandle[] | undefined {
+  const now = core.now();
+  const { capabilities } = core.backend;
+  for (const [index, { request }] of all.entries()) {
+    const fault = grantFault(grants?.[index] as Grant, request.acquisitionId, capabilities, now);
+    if (fault === undefined) continue;
+    abandonAll(core, all);
+    throw core.contractError('acquire', request.resource, fault);
+  }
+  const leases = all.map(({ options }, index) => activateGrant(core, grants[index] as Grant, options, now));
+  if (!leases.every((lease) => lease !== undefined)) {
+    for (const lease of leases) {
+      if (lease === undefined) continue;
+      lease.released = true;
+      core.drop(lease);
+    }
+    abandonAll(core, all);
+    return undefined;
+  }
+  if (acquiredChannel.hasSubscribers)
+    for (const { grant } of leases) reportAcquired(core, grant, now - startedAt);
+  return leases.map((lease) => new LeaseHandle(core, lease));
+}
+
+/** The error of a step that has one answer for all: no member failed by itself, so the message names them all. */
+function errorOfAll(core: ManagerCore, all: readonly MemberRequest[], cause: unknown): LockError {
+  const names = all.map(({ request }) => quote(request.resource)).join(', ');
+  return core.backendError(`acquire all of ${names}`, undefined, cause);
+}
+
+function abandonAll(core: ManagerCore, all: readonly MemberRequest[]): void {
+  for (const { request } of all) core.abandon(request);
+}

@@ -1,0 +1,164 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { readOptions } from '../backend/read-options.ts';
+import { LockError, mustBe, quote } from '../errors.ts';
+import type { Lease } from '../lease.ts';
+import { deliver } from '../lease/lease-handle.ts';
+import type { Lock } from '../lock.ts';
+import { ALL_TABLE, ELSEWHERE, resolveAcquireOptions } from '../options.ts';
+import { workAndRelease } from '../run.ts';
+import { CombinedClock } from '../tenure/clock.ts';
+import { acquireAtOnce } from './acquire-at-once.ts';
+import { LeaseSet } from './lease-set.ts';
+import { type AllOptions, membersOf, type MultiLease, type MultiLock, type SetMember } from './multi-lock.ts';
+
+/** For locks of another copy of core, or of the application's own. */
+const DEFAULT_WAIT_MS = 10_000;
+const PAUSE_MS = 50;
+
+interface SetOptions {
+  readonly waitMs: number;
+  /** For each member, in their order. */
+  readonly minRemainingMs: readonly number[];
+}
+
+/** The `MultiLock` of all backends. */
+export class LockSet implements MultiLock {
+  readonly locks: readonly Lock[];
+  readonly #members: readonly SetMember[];
+  readonly #clock = new CombinedClock();
+
+  /** @throws LockError `LOCK_INVALID_ARGUMENT` */
+  constructor(locks: readonly Lock[]) {
+    this.#members = membersOf(locks);
+    this.locks = [...locks];
+  }
+
+  acquire(options?: AllOptions): Promise<MultiLease> {
+    // Only a single attempt gives nothing. Nothing is awaited after `deliver`: an abort in that moment would be missed.
+    return this.#acquire(options, false) as Promise<MultiLease>;
+  }
+
+  tryAcquire(options?: AllOptions): Promise<MultiLease | undefined> {
+    return this.#acquire(options, true);
+  }
+
+  async run<T>(work: (lease: MultiLease) => T | Promise<T>, options?: AllOptions): Promise<T> {
+    if (typeof work !== 'function') throw mustBe('What run() works', 'a function', work);
+    const resolved = this.#resolve(options);
+    if (this.#members.some(({ parts }) => parts?.options.reentrant))
+      return this.#runNested(work, options, resolved);
+    const set = (await this.acquire(options)) as LeaseSet;
+    return workAndRelease(
+      () => work(set),
+      () => set.releaseQuietly(),
+    );
+  }
+
+  async #acquire(options: AllOptions | undefined, isSingle: boolean): Promise<MultiLease | undefined> {
+    const resolved = this.#resolve(options);
+    const startedAt = this.#clock.now();
+    const waitMs = isSingle ? 0 : resolved.waitMs;
+    const remainingMs = (): number => Math.max(0, startedAt + waitMs - this.#clock.now());
+    for (let leftMs = waitMs; ; leftMs = remainingMs()) {
+      const together = await acquireAtOnce(this.#members, options, leftMs);
+      if (together.status === 'granted') return this.#deliver(together.leases, options);
+      // Acquired one after the other, a member whose limit is in conflict is named (docs/spec.md §15.7).
+      const mayConflict = this.#members.some(({ lock }) => lock.mode.kind === 'permit');
+      if (isSingle && together.status === 'contended' && !mayConflict) return undefined;
+      const leases = await this.#oneByOne((lock) =>
+        isSingle ? lock.tryAcquire(options) : lock.acquire({ ...options, waitMs: remainingMs() }),
+      );
+      const isComplete = leases.length === this.#members.length;
+      const short = shortOf(leases, resolved);
+      if (isComplete && short === undefined) return this.#deliver(leases, options);
+      releaseAll(leases);
+      if (!isComplete || short === undefined) return undefined;
+      // One lease ended while the others were waited for.
+      if (remainingMs() === 0) throw this.#tooLate(short, startedAt);
+      // Where that happens every time, the stores are not asked in a tight loop. The next round throws the reason of an abort.
+      await delay(Math.min(PAUSE_MS, remainingMs()), undefined, { signal: options?.signal }).catch(() => {});
+    }
+  }
+
+  /** Nests a `run` of each member in that of the one before: reentrant members re-enter leases of the caller (docs/spec.md §5.2). */
+  #runNested<T>(
+    work: (lease: MultiLease) => T | Promise<T>,
+    options: AllOptions | undefined,
+    resolved: SetOptions,
+  ): Promise<T> {
+    const startedAt = this.#clock.now();
+    const runFrom = async (index: number, leases: readonly Lease[]): Promise<T> => {
+      const member = this.#members[index];
+      if (member === undefined) {
+        const short = shortOf(leases, resolved);
+        if (short !== undefined) throw this.#tooLate(short, startedAt);
+        return await work(this.#setOf(leases));
+      }
+      const waitMs = Math.max(0, startedAt + resolved.waitMs - this.#clock.now());
+      return member.lock.run((lease) => runFrom(index + 1, [...leases, lease]), { ...options, waitMs });
+    };
+    return runFrom(0, []);
+  }
+
+  /** Checks the options for all members before anything is sent: an error for the last must not come after the first was taken. */
+  #resolve(options: AllOptions | undefined): SetOptions {
+    const given = readOptions('all()', options, ALL_TABLE, ELSEWHERE);
+    const { waitMs = DEFAULT_WAIT_MS, minRemainingMs = 0 } = given;
+    const own = this.#members.map(({ parts }) =>
+      parts === undefined
+        ? undefined
+        : resolveAcquireOptions(parts.options, options, parts.core.backend.capabilities.ttl),
+    );
+    const waits = own.flatMap((one) => one?.waitMs ?? []);
+    return {
+      waitMs: waits.length > 0 ? Math.min(...waits) : waitMs,
+      minRemainingMs: own.map((one) => one?.minRemainingMs ?? minRemainingMs),
+    };
+  }
+
+  /** The leases that came before the first refusal. When a member fails all are released. */
+  async #oneByOne(take: (lock: Lock) => Promise<Lease | undefined>): Promise<Lease[]> {
+    const leases: Lease[] = [];
+    try {
+      for (const { lock } of this.#members) {
+        const lease = await take(lock);
+        if (lease === undefined) break;
+        leases.push(lease);
+      }
+      return leases;
+    } catch (error) {
+      releaseAll(leases);
+      throw error;
+    }
+  }
+
+  #deliver(leases: readonly Lease[], options: AllOptions | undefined): LeaseSet {
+    return deliver(this.#setOf(leases), options?.signal);
+  }
+
+  /** @param leases - in the order of the members; the set has them in the order of `locks` */
+  #setOf(leases: readonly Lease[]): LeaseSet {
+    const ordered: Lease[] = [];
+    for (const [index, { givenAt }] of this.#members.entries()) ordered[givenAt] = leases[index] as Lease;
+    return new LeaseSet(ordered);
+  }
+
+  #tooLate({ name }: Lease, startedAt: number): LockError {
+    return new LockError(
+      'LOCK_TIMEOUT',
+      `Gave up on ${quote(name)} after ${Math.round(this.#clock.now() - startedAt)} ms: it was over, or had too little time ` +
+        "left, when the last of the locks was granted. Use a longer ttlMs, or renewal: 'auto'.",
+      { resource: name },
+    );
+  }
+}
+
+/** In the background: the caller does not wait for it, and a lease whose release gets no answer ends by its ttl. */
+function releaseAll(leases: readonly Lease[]): void {
+  void new LeaseSet(leases).releaseQuietly();
+}
+
+/** The first lease that ended, or has less time left than it must. */
+function shortOf(leases: readonly Lease[], { minRemainingMs }: SetOptions): Lease | undefined {
+  return leases.find(({ validForMs }, index) => validForMs <= (minRemainingMs[index] as number));
+}

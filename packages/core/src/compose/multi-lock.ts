@@ -1,0 +1,110 @@
+import { describe, invalidArgument, mustBe, quote } from '../errors.ts';
+import type { LockBackend } from '../backend/types.ts';
+import type { BaseLease, Lease } from '../lease.ts';
+import { type Lock, type LockParts, ResourceLock } from '../lock.ts';
+import type { AcquireOptions } from '../options.ts';
+import { PermitLock } from './semaphore.ts';
+
+/** One lock of a set. */
+export interface SetMember {
+  readonly lock: Lock;
+  /** The index of the lock in the array that the user gave. */
+  readonly givenAt: number;
+  /** Absent for a lock of another copy of core, or of the application's own. */
+  readonly parts: LockParts | undefined;
+}
+
+export type AllOptions = Omit<AcquireOptions, 'within' | 'steal'>;
+
+// setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
+// setup: declare function transfer(): Promise<void>;
+/**
+ * Several locks that are acquired together: all of them or none, always in the order of their names. Locks of one name on
+ * two stores of one kind are taken in the order in which you give them: give them in the same order everywhere, or two sets
+ * may wait for each other.
+ *
+ * @example
+ * ```ts
+ * await locks.all([locks.lock('account:1'), locks.lock('account:2')]).run(() => transfer());
+ * ```
+ */
+export interface MultiLock<L extends BaseLease = Lease> {
+  /** In the order in which they were given. */
+  readonly locks: readonly Lock<L>[];
+  /**
+   * Waits for all of them, within one `waitMs`: by default the shortest of the members'.
+   * @throws LockError as `Lock.acquire`, for the first member that failed; then nothing is held
+   */
+  acquire(options?: AllOptions): Promise<MultiLease<L>>;
+  /** Makes one attempt; `undefined`, and nothing held, when one of them is contended. */
+  tryAcquire(options?: AllOptions): Promise<MultiLease<L> | undefined>;
+  /**
+   * Acquires, works, and releases all in every case.
+   * @throws LockError as `Lock.run`
+   */
+  run<T>(work: (lease: MultiLease<L>) => T | Promise<T>, options?: AllOptions): Promise<T>;
+}
+
+/** The leases of several locks as one. */
+export interface MultiLease<L extends BaseLease = Lease> extends AsyncDisposable {
+  /** One lease for each lock, in the order in which the locks were given: each has its own fencing token. */
+  readonly leases: readonly L[];
+  /** For how many milliseconds all of them are still valid. */
+  readonly validForMs: number;
+  /** Aborts with the `LOCK_LOST` error of the first that is lost. */
+  readonly signal: AbortSignal;
+  /** @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, as `Lease.assertValid` */
+  assertValid(minRemainingMs?: number): void;
+  /** Renews all of them. @throws LockError as `Lease.renew` */
+  renew(ttlMs?: number): Promise<void>;
+  /** Releases all of them. @throws LockError `LOCK_LOST` if one was lost, `LOCK_BACKEND` */
+  release(): Promise<void>;
+}
+
+/**
+ * Checks the locks and sorts them: by name, then by backend. Where all processes take their locks in one order, no circle of
+ * waits can form (Havender's ordering, 1968; docs/spec.md §16.2).
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ */
+export function membersOf(locks: readonly Lock[]): SetMember[] {
+  if (!Array.isArray(locks) || locks.length === 0)
+    throw mustBe('all()', 'given an array of at least one lock', locks);
+  const members = locks.map((lock, givenAt) => {
+    if (!isLock(lock))
+      throw invalidArgument(`all() takes locks, not ${describe(lock)}. For example: locks.lock(name).`);
+    return { lock, givenAt, parts: partsOf(lock) };
+  });
+  const byBackend = new Map<LockBackend, Set<string>>();
+  for (const { lock, parts } of members) {
+    if (parts === undefined) continue;
+    const { backend } = parts.core;
+    const names = byBackend.get(backend) ?? new Set();
+    byBackend.set(backend, names);
+    if (names.has(lock.name)) {
+      throw invalidArgument(
+        `all() was given ${quote(lock.name)} twice: it would wait for itself. Name it once.`,
+      );
+    }
+    names.add(lock.name);
+  }
+  // The name comes first: nothing else is known of a lock of another copy of core.
+  return members.sort((a, b) => compare(a.lock.name, b.lock.name) || compare(backendOf(a), backendOf(b)));
+}
+
+function backendOf({ parts }: SetMember): string {
+  return parts?.core.backendName ?? '';
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}
+
+function partsOf(lock: Lock): LockParts | undefined {
+  return lock instanceof ResourceLock || lock instanceof PermitLock ? lock.parts : undefined;
+}
+
+function isLock(value: unknown): value is Lock {
+  const lock = value as Partial<Lock> | null;
+  return typeof lock === 'object' && typeof lock?.acquire === 'function' && typeof lock.name === 'string';
+}

@@ -1,0 +1,3 @@
+export { machineNow } from '../critical-section.ts';
+export { CallableProcess, startProcess } from './callable-process.ts';
+export { serveCalls } from './serve-calls.ts';

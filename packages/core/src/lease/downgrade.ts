@@ -1,0 +1,52 @@
+import { CLOSED } from '../call/call-deadlines.ts';
+import { quote } from '../errors.ts';
+import type { ManagerCore } from '../manager-core.ts';
+import type { LeaseState } from '../tenure/lease-state.ts';
+import { standingOf } from '../tenure/standing.ts';
+
+const DOWNGRADE_MS = 1_000;
+
+/**
+ * Turns an exclusive lease into a shared one (docs/spec.md §15.4); one that is shared already stays as it is. The caller
+ * checks afterwards that the lease is still held: it may have been lost or released meanwhile.
+ *
+ * @throws LockError `LOCK_BACKEND`, `LOCK_REENTRANT`, `LOCK_UNSUPPORTED`
+ */
+export async function downgrade(core: ManagerCore, lease: LeaseState): Promise<void> {
+  const { backend } = core;
+  const { resource, mode } = lease.grant.request;
+  if (mode.kind === 'shared') return;
+  const send = backend.downgrade;
+  if (mode.kind === 'permit' || send === undefined) throw core.unsupported('downgrade()', resource);
+  if (lease.holdCount > 1) {
+    throw core.error(
+      'LOCK_REENTRANT',
+      `The lease on ${quote(resource)} has ${lease.holdCount} handles; code that re-entered it counts on being alone. ` +
+        'Release them before downgrade().',
+      resource,
+    );
+  }
+  // From here on no re-entry is admitted that counts on being alone.
+  lease.mayBeShared = true;
+  const limitMs = Math.min(lease.deadline - core.now(), DOWNGRADE_MS);
+  const answer = await core.ask(
+    'downgrade',
+    resource,
+    limitMs,
+    (call) => send.call(backend, lease.grant, call),
+    CLOSED,
+  );
+  const standing = standingOf([answer], 0);
+  switch (standing.status) {
+    case 'held':
+      lease.grant = { ...lease.grant, request: { ...lease.grant.request, mode: { kind: 'shared' } } };
+      return;
+    case 'lost':
+      lease.lose(standing.reason);
+      return;
+    case 'unknown':
+      throw core.backendError('downgrade', resource, standing.error);
+    default:
+      return standing satisfies never;
+  }
+}

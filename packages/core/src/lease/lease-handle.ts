@@ -1,0 +1,171 @@
+import { inspect } from 'node:util';
+import { milliseconds } from '../backend/read-options.ts';
+import type { LockMode } from '../backend/types.ts';
+import { quote } from '../errors.ts';
+import { publish } from '../events.ts';
+import type { BaseLease } from '../lease.ts';
+import type { ManagerCore } from '../manager-core.ts';
+import { MAX_TTL_MS } from '../options.ts';
+import { withPlainToken } from '../readable-state.ts';
+import { Scope } from '../scope/scope.ts';
+import { identity } from '../tenure/lease-monitor.ts';
+import type { LeaseState } from '../tenure/lease-state.ts';
+import { downgrade } from './downgrade.ts';
+import { renewNow } from './renew-now.ts';
+
+const readRemaining = milliseconds(0, MAX_TTL_MS);
+
+/** The last step of an acquire: a caller who aborted in the very moment of the grant does not hold (docs/spec.md §2.3). */
+export function deliver<L extends AsyncDisposable>(lease: L, signal: AbortSignal | undefined): L {
+  if (!signal?.aborted) return lease;
+  // In the background: the rejection does not wait for the release.
+  void lease[Symbol.asyncDispose]();
+  throw signal.reason;
+}
+
+/** One handle of a lease: the object that users get. */
+export class LeaseHandle implements BaseLease {
+  readonly core: ManagerCore;
+  readonly #lease: LeaseState;
+  /** The turn among its siblings that a re-entered handle has; absent for the first handle of a lease. */
+  readonly #turn: Scope | undefined;
+  #scope: Scope | undefined;
+  #released = false;
+  #releasing: Promise<void> | undefined;
+
+  constructor(core: ManagerCore, lease: LeaseState, turn?: Scope) {
+    this.core = core;
+    this.#lease = lease;
+    this.#turn = turn;
+    this.#scope = turn;
+  }
+
+  /** The handle that a lease is, if this copy of core made it. */
+  static of(lease: unknown): LeaseHandle | undefined {
+    return typeof lease === 'object' && lease !== null && #lease in lease
+      ? (lease as LeaseHandle)
+      : undefined;
+  }
+
+  get lease(): LeaseState {
+    return this.#lease;
+  }
+
+  /** Where re-entries by this handle take turns; made when first read. */
+  get scope(): Scope {
+    if (this.#scope === undefined) {
+      const scope = new Scope(this.#lease);
+      this.#lease.onLost = () => scope.closeToEntries();
+      this.#scope = scope;
+    }
+    return this.#scope;
+  }
+
+  get hasScope(): boolean {
+    return this.#scope !== undefined;
+  }
+
+  get isReleased(): boolean {
+    return this.#released;
+  }
+
+  get name(): string {
+    return this.#lease.grant.request.resource;
+  }
+
+  get mode(): LockMode {
+    return this.#lease.grant.request.mode;
+  }
+
+  get acquisitionId(): string {
+    return this.#lease.grant.request.acquisitionId;
+  }
+
+  get fencingToken(): bigint | undefined {
+    return this.#lease.grant.fencingToken;
+  }
+
+  get holdCount(): number {
+    return this.#lease.holdCount;
+  }
+
+  get validForMs(): number {
+    if (this.#released || this.#lease.lost !== undefined) return 0;
+    return Math.max(0, this.#lease.deadline - this.core.now());
+  }
+
+  get signal(): AbortSignal {
+    return this.#lease.signal;
+  }
+
+  assertValid(minRemainingMs = 0): void {
+    readRemaining(minRemainingMs, 'assertValid(): minRemainingMs');
+    this.#assertHeld();
+    const left = this.validForMs;
+    if (left > minRemainingMs) return;
+    throw this.core.error(
+      'LOCK_LOST',
+      `The lease on ${quote(this.name)} is valid for ${Math.floor(left)} ms more; ` +
+        `more than ${minRemainingMs} ms were asked for. Renew it, or use a longer ttlMs.`,
+      this.name,
+    );
+  }
+
+  async renew(ttlMs?: number): Promise<void> {
+    this.#assertHeld();
+    await renewNow(this.core, this.#lease, ttlMs);
+  }
+
+  async downgrade(): Promise<void> {
+    this.#assertHeld();
+    await downgrade(this.core, this.#lease);
+    this.#assertHeld();
+  }
+
+  release(): Promise<void> {
+    if (!this.#released) {
+      this.#released = true;
+      this.#releasing = this.#release();
+    }
+    // `#releasing` is not set yet where this very release finds the loss, and a listener of the loss releases too.
+    return this.#releasing ?? Promise.reject(this.#lease.lost);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.release();
+    } catch (error) {
+      // Thrown here it would hide the error of the block that is being left (docs/spec.md §3.4).
+      publish('locks:release-failed', { ...identity(this.#lease), error });
+    }
+  }
+
+  /** What `console.log` shows: all that is known of the lease without asking the store. */
+  [inspect.custom](): object {
+    const { name, mode, acquisitionId, fencingToken, isReleased: released } = this;
+    const validForMs = Math.floor(this.validForMs);
+    return { name, mode, acquisitionId, fencingToken, validForMs, released, lost: this.#lease.lost?.reason };
+  }
+
+  /** The same, with the token as a decimal string. */
+  toJSON(): object {
+    return withPlainToken(this[inspect.custom]());
+  }
+
+  #assertHeld(): void {
+    if (this.#released) {
+      throw this.core.error('LOCK_NOT_HELD', `The lease on ${quote(this.name)} was released.`, this.name);
+    }
+    const lost = this.#lease.lost;
+    if (lost !== undefined) throw lost;
+  }
+
+  #release(): Promise<void> {
+    const lease = this.#lease;
+    lease.holdCount -= 1;
+    if (this.#turn === undefined) this.#scope?.closeToEntries();
+    else this.#turn.leaveWhenEmpty();
+    if (lease.holdCount === 0) return this.core.release(lease);
+    return lease.lost === undefined ? Promise.resolve() : Promise.reject(lease.lost);
+  }
+}

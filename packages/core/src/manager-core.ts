@@ -1,0 +1,292 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { NoAnswerError } from './backend/time-limit.ts';
+import type { AcquireRequest, Call, LockBackend, LossReason, ResourceState } from './backend/types.ts';
+import { CallContext, INTERRUPTED } from './call/call-context.ts';
+import { CallDeadlines, CLOSED, DRAINING, NEVER } from './call/call-deadlines.ts';
+import { CallLimit } from './call/call-limit.ts';
+import { Failure } from './call/failure.ts';
+import { sendUntilAnswered } from './call/send-until-answered.ts';
+import { isLockError, LockError, type LockErrorCode, type LockErrorDetails, quote } from './errors.ts';
+import { identityOf, publish, releasedChannel } from './events.ts';
+import { readableState } from './readable-state.ts';
+import { CombinedClock, type Clock } from './tenure/clock.ts';
+import { identity, LeaseMonitor } from './tenure/lease-monitor.ts';
+import type { LeaseOwner, LeaseState } from './tenure/lease-state.ts';
+import { HolderQueries } from './waiting/holder-query.ts';
+import { LocalQueues } from './waiting/local-queues.ts';
+import { ProcessKeepAlive } from './waiting/process-keep-alive.ts';
+
+/** How many acquires, and how many abandons of those who gave up, are under way at once. */
+const ATTEMPTS_AT_ONCE = 256;
+const ABANDONS_AT_ONCE = 128;
+/** How long `close` waits for the backend's own. */
+const CLOSE_MS = 10_000;
+/** How long a call of an operator may take. */
+export const OPERATOR_CALL_MS = 10_000;
+
+/** What the locks, leases and waits of one manager share. */
+export class ManagerCore implements LeaseOwner {
+  readonly backend: LockBackend;
+  readonly clock: Clock;
+  readonly monitor: LeaseMonitor;
+  readonly deadlines: CallDeadlines;
+  readonly keepAlive = new ProcessKeepAlive();
+  readonly localQueues = new LocalQueues();
+  readonly attempts = new CallLimit(ATTEMPTS_AT_ONCE);
+  readonly holderQueries: HolderQueries;
+  readonly #abandons = new CallLimit(ABANDONS_AT_ONCE);
+  /** How many releases and abandons are under way: `close` waits for them. */
+  #underWay = 0;
+  #onIdle: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+  #endDrain: (() => void) | undefined;
+  /** From here on the backend is not called any more (docs/spec.md §12.4). */
+  #backendClosed = false;
+
+  constructor(backend: LockBackend, clock: Clock = backend.clock ?? new CombinedClock()) {
+    this.backend = backend;
+    this.clock = clock;
+    this.monitor = new LeaseMonitor(backend, clock);
+    this.deadlines = new CallDeadlines(clock);
+    this.holderQueries = new HolderQueries(backend, this.deadlines, this.attempts, this.monitor);
+  }
+
+  get backendName(): string {
+    return this.backend.name;
+  }
+
+  now(): number {
+    return this.clock.now();
+  }
+
+  /** @throws LockError `LOCK_CLOSED`; for what belongs to a lease that is held, from the phase `CLOSED` on only */
+  assertOpen(resource?: string, endsAt = DRAINING): void {
+    if (this.deadlines.hasReached(endsAt)) throw this.closedError(resource);
+  }
+
+  closedError(resource?: string): LockError {
+    return this.error('LOCK_CLOSED', 'The lock manager is closed.', resource);
+  }
+
+  error(code: LockErrorCode, message: string, resource?: string, more?: LockErrorDetails): LockError {
+    return new LockError(code, message, {
+      ...more,
+      ...(resource === undefined ? undefined : { resource }),
+      backend: this.backend.name,
+    });
+  }
+
+  unsupported(what: string, resource?: string): LockError {
+    return this.error(
+      'LOCK_UNSUPPORTED',
+      `The backend ${this.backend.name} does not support ${what}.`,
+      resource,
+    );
+  }
+
+  /** An error of the store as users see it. */
+  backendError(doing: string, resource: string | undefined, cause: unknown): LockError {
+    // A LockError of any copy of core: the backend may have been built on another one.
+    if (isLockError(cause)) return cause;
+    const what = cause instanceof Error ? cause.message : String(cause);
+    const on = resource === undefined ? '' : ` ${quote(resource)}`;
+    const message = `Could not ${doing}${on} on ${this.backend.name}: ${what}`;
+    return this.error('LOCK_BACKEND', message, resource, { cause });
+  }
+
+  /** The error for a backend that broke its contract. */
+  contractError(doing: string, resource: string, what: string): LockError {
+    return this.backendError(doing, resource, new Error(`the backend broke its contract: ${what}`));
+  }
+
+  readonly isRetryable = (error: unknown): boolean => {
+    try {
+      return this.backend.isRetryable(error);
+    } catch {
+      return false;
+    }
+  };
+
+  /**
+   * The answer of one call with a time limit.
+   *
+   * @throws LockError `LOCK_BACKEND`, `LOCK_CLOSED`
+   */
+  async ask<T>(
+    doing: string,
+    resource: string | undefined,
+    limitMs: number,
+    send: (call: Call) => T | Promise<T>,
+    endsAt = DRAINING,
+  ): Promise<T> {
+    this.assertOpen(resource, endsAt);
+    const context = new CallContext(this.deadlines, this.now() + limitMs, undefined, endsAt);
+    const answer = await context.answerOf(() => send(context));
+    context.done();
+    if (answer instanceof Failure) throw this.backendError(doing, resource, answer.error);
+    if (answer !== INTERRUPTED) return answer;
+    this.assertOpen(resource, endsAt);
+    throw this.backendError(doing, resource, new NoAnswerError(limitMs));
+  }
+
+  /** Who holds a resource and who waits for it, for operators. */
+  inspect(resource: string): Promise<ResourceState> {
+    return this.ask('inspect', resource, OPERATOR_CALL_MS, async (call) =>
+      readableState(await this.backend.inspect(resource, call)),
+    );
+  }
+
+  leaseLost(lease: LeaseState, reason: LossReason): void {
+    this.drop(lease);
+    lease.onLost?.();
+    // A renewal that got no answer may have run, and keep the resource from others for another ttl (docs/spec.md §2.7).
+    if (reason === 'unconfirmed') this.abandon(lease.grant.request);
+    publish('locks:lost', { ...identity(lease), heldMs: this.now() - lease.grantedAt, reason });
+  }
+
+  /** Ends the monitoring of a lease. */
+  drop(lease: LeaseState): void {
+    this.monitor.remove(lease);
+    lease.unfollow?.();
+    if (this.monitor.leases.size === 0) this.#endDrain?.();
+  }
+
+  /**
+   * Releases a lease at the store. Nothing renews it from here on: monitoring ends before this returns (docs/spec.md §4.1).
+   *
+   * @throws LockError `LOCK_LOST` if the lease was lost before, `LOCK_BACKEND` if the store gave no answer
+   */
+  release(lease: LeaseState): Promise<void> {
+    const now = this.now();
+    const lost = lease.lostAt(now);
+    lease.released = true;
+    this.drop(lease);
+    if (lost !== undefined) return Promise.reject(lost);
+    this.#underWay += 1;
+    return sendUntilAnswered(
+      this,
+      (call) => this.backend.release(lease.grant, call),
+      (answer, sendings) => this.#released(lease, answer, sendings),
+      now,
+      lease.deadline,
+    );
+  }
+
+  /** In the background makes an id neither hold nor wait; where that fails the id ends by itself within its ttl. */
+  abandon(request: AcquireRequest): void {
+    void this.#abandon(request);
+  }
+
+  /** The same for a waiter that gave up: thousands may do so at once. */
+  abandonInTurn(request: AcquireRequest): void {
+    this.#underWay += 1;
+    void this.#abandons.inTurn(async () => {
+      // After one that got no answer the others need not wait for their turn: each would wait for as long.
+      if (!(await this.#abandon(request))) this.#abandons.admitAll();
+      this.#ended();
+    });
+  }
+
+  /** Whether the store answered. */
+  #abandon(request: AcquireRequest): Promise<boolean> {
+    this.#underWay += 1;
+    const conclude = (answer: void | Failure): boolean => {
+      this.#ended();
+      const failed = answer instanceof Failure;
+      if (failed) {
+        const { error } = answer;
+        publish('locks:abandon-failed', { ...identityOf(request, this.backendName), error });
+      }
+      return !failed;
+    };
+    // A grant that comes after the backend was closed ends by its ttl: a backend may have to open again what it closed.
+    if (this.#backendClosed)
+      return Promise.resolve(conclude(new Failure(this.closedError(request.resource))));
+    return sendUntilAnswered(this, (call) => this.backend.abandon(request, call), conclude, this.now());
+  }
+
+  #released(
+    lease: LeaseState,
+    answer: 'released' | 'not-held' | 'unknown' | Failure,
+    sendings: number,
+  ): void {
+    this.#ended();
+    const { resource } = lease.grant.request;
+    if (answer instanceof Failure) throw this.backendError('release', resource, answer.error);
+    this.localQueues.released(resource);
+    switch (answer) {
+      case 'not-held':
+        // After an unanswered sending it means that the earlier one released the lease (docs/spec.md §2.4).
+        if (sendings === 1)
+          throw lease.foundLost(this.now() >= lease.deadline ? 'expired' : 'force-released');
+        break;
+      case 'released':
+      case 'unknown':
+        break;
+      default:
+        answer satisfies never;
+        throw this.contractError('release', resource, 'no answer');
+    }
+    if (releasedChannel.hasSubscribers)
+      publish('locks:released', { ...identity(lease), heldMs: this.now() - lease.grantedAt });
+  }
+
+  #ended(): void {
+    this.#underWay -= 1;
+    if (this.#underWay === 0) this.#onIdle?.();
+  }
+
+  /**
+   * Ends waits, lets leases go on for up to `drainMs`, then ends and abandons those that are left, and closes the backend. A
+   * second call with 0 ends the time that the first one gave.
+   */
+  close(drainMs: number): Promise<void> {
+    if (drainMs === 0) this.#endDrain?.();
+    this.#closing ??= this.#close(drainMs);
+    return this.#closing;
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    const interruptWaits = this.deadlines.enter(drainMs > 0 ? DRAINING : CLOSED);
+    // `#closing` is assigned before anybody is interrupted: their code must find the manager closing.
+    await Promise.resolve();
+    interruptWaits();
+    if (drainMs > 0) await this.#drain(drainMs);
+    for (const lease of [...this.monitor.leases]) {
+      lease.lose('closed');
+      this.abandon(lease.grant.request);
+    }
+    // Callers whose waits were interrupted send their abandons in the microtasks that follow.
+    await delay(0);
+    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    this.#backendClosed = true;
+    this.monitor.stop();
+    const answer = await this.#waitFor(CLOSE_MS, () => this.backend.close());
+    this.deadlines.stop();
+    if (answer === INTERRUPTED) throw this.backendError('close', undefined, new NoAnswerError(CLOSE_MS));
+    if (answer instanceof Failure) throw this.backendError('close', undefined, answer.error);
+  }
+
+  /** Until nothing is held, the time is over, or a second call of `close` gives none (docs/spec.md §12.5). */
+  async #drain(drainMs: number): Promise<void> {
+    await this.#waitFor(
+      drainMs,
+      () =>
+        new Promise<void>((resolve) => {
+          this.#endDrain = resolve;
+          if (this.monitor.leases.size === 0) resolve();
+        }),
+    );
+    this.deadlines.enter(CLOSED)();
+  }
+
+  /** Waits with a time limit, and keeps the process alive meanwhile. */
+  async #waitFor(limitMs: number, work: () => Promise<void>): Promise<void | Failure | typeof INTERRUPTED> {
+    const context = new CallContext(this.deadlines, this.now() + limitMs, undefined, NEVER);
+    this.keepAlive.enter();
+    const outcome = await context.answerOf(work);
+    this.keepAlive.leave();
+    context.done();
+    return outcome;
+  }
+}

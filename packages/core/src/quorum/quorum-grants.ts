@@ -1,0 +1,49 @@
+import { grantFault } from '../acquire/validate-grant.ts';
+import type { AcquireRequest, Attempt, Call, Grant, LockBackend } from '../backend/types.ts';
+
+/** The grants of one attempt. */
+export interface QuorumGrants {
+  /** The grant of each node; those that come late are added. */
+  readonly grants: (Grant | undefined)[];
+  /** The attempt failed, or its lease was released: later grants of nodes are abandoned. */
+  over: boolean;
+}
+
+/** A grant of the majority. */
+export interface QuorumGrant extends Grant {
+  readonly ballot: QuorumGrants;
+}
+
+/** A grant valid until `end`. Unless the nodes granted much less than the ttl, its ttl only counts from a little earlier. */
+export function quorumGrant(
+  request: AcquireRequest,
+  ballot: QuorumGrants,
+  startedAt: number,
+  end: number,
+): QuorumGrant {
+  return end - startedAt < request.ttlMs / 2
+    ? { request, countedFrom: startedAt, validForMs: end - startedAt, ballot }
+    : { request, countedFrom: Math.min(startedAt, end - request.ttlMs), ballot };
+}
+
+/** The answer of a node, with its grant checked: a node whose grant is invalid counts as failed, and abandons it. */
+export function validated(attempt: Attempt, request: AcquireRequest, node: LockBackend, call: Call): Attempt {
+  if (attempt.status !== 'granted') return attempt;
+  const fault = grantFault(attempt.grant, request.acquisitionId, node.capabilities, call.now());
+  if (fault === undefined) return attempt;
+  throw new Error(`the backend broke its contract: ${fault}`);
+}
+
+export function endOf(grant: Grant): number {
+  return grant.countedFrom + (grant.validForMs ?? grant.request.ttlMs);
+}
+
+/** The grant of one node, in the present mode of the lease. */
+export function grantAt(grant: Grant, index: number): Grant | undefined {
+  const own = (grant as Partial<QuorumGrant>).ballot?.grants[index];
+  if (own === undefined) return undefined;
+  const { acquisitionId, mode } = own.request;
+  // The node's own object where nothing changed: the node may have added to it. Never for another id (docs/spec.md §3.1).
+  const same = acquisitionId === grant.request.acquisitionId && mode.kind === grant.request.mode.kind;
+  return same ? own : { ...own, request: grant.request };
+}

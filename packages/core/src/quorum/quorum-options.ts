@@ -1,0 +1,58 @@
+import { matching, milliseconds, optional, type OptionTable, readOptions } from '../backend/read-options.ts';
+import type { LockBackend } from '../backend/types.ts';
+import { checkBackend } from '../backend/validate.ts';
+import { invalidArgument, mustBe } from '../errors.ts';
+
+export interface QuorumOptions {
+  /**
+   * How much faster than ours a node's clock may run, as a part of the ttl. A lease is valid for that much less, and 2 ms more.
+   * From 0 to less than 1.
+   * @defaultValue 0.01
+   */
+  readonly driftFactor?: number | undefined;
+  /**
+   * For how many milliseconds a node may take for an answer; after that it counts as failed. Much less than the ttl.
+   * @defaultValue 500
+   */
+  readonly nodeTimeoutMs?: number | undefined;
+}
+
+export interface Quorum {
+  readonly nodes: readonly LockBackend[];
+  readonly majority: number;
+  readonly driftFactor: number;
+  readonly nodeTimeoutMs: number;
+}
+
+const TABLE = {
+  driftFactor: optional(matching('a number from 0 to less than 1', isDriftFactor), 0.01),
+  nodeTimeoutMs: optional(milliseconds(1, 60_000), 500),
+} satisfies OptionTable<QuorumOptions>;
+
+/** @throws LockError `LOCK_INVALID_ARGUMENT` */
+export function resolveQuorum(backends: readonly LockBackend[], options?: QuorumOptions): Quorum {
+  if (!Array.isArray(backends) || backends.length === 0) {
+    throw mustBe('quorumBackend()', 'given an array of backends', backends);
+  }
+  const nodes = backends.map((backend) => checkBackend(backend));
+  if (new Set(nodes).size < nodes.length) {
+    throw invalidArgument('quorumBackend() was given one backend twice: its nodes must fail independently.');
+  }
+  for (const { name, capabilities } of nodes) {
+    if (capabilities.tenure === 'lease') continue;
+    throw invalidArgument(
+      `quorumBackend() takes backends with tenure 'lease'; ${name} has '${capabilities.tenure}', and the end of a ` +
+        'session cannot be counted by.',
+    );
+  }
+  // More than half of all: with an even number, two halves must not both win.
+  return {
+    nodes,
+    majority: Math.floor(nodes.length / 2) + 1,
+    ...readOptions('quorumBackend()', options, TABLE),
+  };
+}
+
+function isDriftFactor(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value < 1;
+}

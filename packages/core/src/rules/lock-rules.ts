@@ -1,0 +1,360 @@
+import { areInConflict, Capacity } from '../backend/modes.ts';
+import type { AcquireRequest, LockMode, Standing } from '../backend/types.ts';
+import type { HoldRecord, LockRecord, WaiterRecord } from './lock-record.ts';
+import { WaitQueue } from './wait-queue.ts';
+
+/** What the rules ask about clients. Without it every client lives, and every grant reaches its waiter at once. */
+export interface RulesContext {
+  /** The backend object for which the steps are decided. */
+  readonly client: string;
+  isAlive?(client: string): boolean;
+  /** Whether this process can deliver a grant to the acquisition in the moment of the commit. */
+  isAwaited?(id: string): boolean;
+  /** How long a hold is kept for a client that lives, and to which it cannot be delivered, until that client claims it. */
+  readonly claimTime?: number;
+}
+
+/** What came of an attempt. */
+export type Attempted =
+  /** `left`: what remains of a hold that an earlier attempt was granted. */
+  | { readonly status: 'granted'; readonly hold: HoldRecord; readonly left?: number }
+  /** `isFull`: it would be granted or queued if the store had room for one more. */
+  | { readonly status: 'contended'; readonly isFull?: true }
+  /** `with`: a mode that lives on the resource and excludes the one that was asked for, whoever leaves. */
+  | { readonly status: 'conflict'; readonly with: LockMode };
+
+/** What {@link LockRules.attempt} reads of a request. */
+export type RulesRequest = Pick<AcquireRequest, 'acquisitionId' | 'mode' | 'label' | 'steal'>;
+
+type PermitMode = Extract<LockMode, { kind: 'permit' }>;
+
+/**
+ * The rules of a lock (docs/spec.md §15 and §17), applied to a copy of one resource's state: no I/O, no clock of its own. A
+ * store reads a {@link LockRecord}, calls `expire` with its time and `serve`, takes any number of steps, writes what `token`,
+ * `holds` and `waiters` give then, all at once or not at all, and calls `commit` with the time of that write.
+ *
+ * @example
+ * ```ts
+ * import { type LockRecord, LockRules } from '@locks/core/rules';
+ *
+ * export function recordAfterRelease(record: LockRecord, acquisitionId: string, now: number): LockRecord {
+ *   const rules = new LockRules(record, { client: 'worker-1' });
+ *   rules.expire(now);
+ *   rules.serve();
+ *   rules.release(acquisitionId);
+ *   rules.commit(now);
+ *   const { token, holds, waiters } = rules;
+ *   return { token, holds, waiters };
+ * }
+ * ```
+ */
+export class LockRules {
+  /** The highest fencing token that was given out. */
+  token: number;
+  /** Whether a step did something that must be written. */
+  changed = false;
+  /** Whether a step added a waiter. */
+  hasEnqueued = false;
+  /** What was granted to waiters since the caller emptied this list. */
+  readonly handedOff: HoldRecord[] = [];
+  readonly #context: RulesContext;
+  readonly #holds = new Map<string, HoldRecord>();
+  readonly #queue: WaitQueue;
+  /** Waiters that get their times at the commit. */
+  #uncommitted: WaiterRecord[] = [];
+  /** Ids whose time was over at the last `expire`. */
+  readonly #expired: string[] = [];
+  #now = -Infinity;
+  /** What fits beside the holds; made again when it is asked for after a hold ended. */
+  #capacity: Capacity | undefined;
+
+  constructor(record: LockRecord, context: RulesContext) {
+    this.token = record.token;
+    this.#context = context;
+    for (const hold of record.holds) this.#holds.set(hold.id, { ...hold });
+    this.#queue = new WaitQueue(record.waiters);
+  }
+
+  get holds(): readonly HoldRecord[] {
+    return [...this.#holds.values()];
+  }
+
+  get waiters(): readonly WaiterRecord[] {
+    return this.#queue.toArray();
+  }
+
+  /** How many wait. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** Whether nobody holds and nobody waits. */
+  get isIdle(): boolean {
+    return this.#holds.size + this.#queue.length === 0;
+  }
+
+  /** The time that was given to `expire`. */
+  get now(): number {
+    return this.#now;
+  }
+
+  /** The earliest end of a hold, of those whose ends are known. */
+  get nextEnd(): number {
+    let next = Infinity;
+    for (const { until = Infinity } of this.#holds.values()) next = Math.min(next, until);
+    return next;
+  }
+
+  holdOf(id: string): HoldRecord | undefined {
+    return this.#holds.get(id);
+  }
+
+  isQueued(id: string): boolean {
+    return this.#queue.find(id) !== undefined;
+  }
+
+  /** Ends the holds whose time is over, and what dead clients left. The steps that follow are decided as of `now`. */
+  expire(now: number): void {
+    this.#now = now;
+    this.#expired.length = 0;
+    const { isAlive } = this.#context;
+    for (const { id, until = Infinity, unclaimed } of this.#holds.values()) {
+      if (until <= now) this.#expired.push(id);
+      else if (unclaimed === undefined || isAlive?.(unclaimed.client) !== false) continue;
+      this.#holds.delete(id);
+      this.#capacity = undefined;
+    }
+    if (isAlive === undefined) return;
+    const { waiters } = this;
+    const dead = new Set<string>();
+    let lastAlive: string | undefined;
+    for (const { client } of waiters) {
+      // Most often the neighbours in a queue are of one client.
+      if (client === lastAlive) continue;
+      if (isAlive(client)) lastAlive = client;
+      else dead.add(client);
+    }
+    if (dead.size > 0) this.#queue.replace(waiters.filter(({ client }) => !dead.has(client)));
+  }
+
+  /** Grants to the head of the queue, and to the next, for as long as they fit: nobody overtakes (docs/spec.md §15.2). */
+  serve(): void {
+    for (let { next } = this; next !== undefined; { next } = this) {
+      this.#queue.remove(next.id);
+      const { isAwaited, claimTime = Infinity } = this.#context;
+      const reachesIt = isAwaited?.(next.id) ?? true;
+      const span = reachesIt ? next.ttl : Math.min(next.ttl, claimTime);
+      this.handedOff.push(this.#grant(next, span, reachesIt ? undefined : next));
+    }
+  }
+
+  /** Idempotent by acquisition id (docs/spec.md §2.1). `enqueue`: whether it waits where it cannot be granted now. */
+  attempt(request: RulesRequest, ttl: number, enqueue: boolean): Attempted {
+    const { acquisitionId: id, mode, label } = request;
+    const held = this.#holds.get(id);
+    if (held !== undefined) return this.#attemptAgain(held, ttl);
+    const { client } = this.#context;
+    const waiter: WaiterRecord = { id, mode, label, client, ttl, since: undefined };
+    if (request.steal === true) return { status: 'granted', hold: this.#steal(waiter) };
+    if (this.isQueued(id)) return { status: 'contended' };
+    const conflict = this.conflictWith(mode);
+    if (conflict !== undefined) return { status: 'conflict', with: conflict };
+    const admitted = this.admits(mode);
+    if (!admitted && !enqueue) return { status: 'contended' };
+    if (!this.hasRoomFor(waiter)) return { status: 'contended', isFull: true };
+    if (admitted) return { status: 'granted', hold: this.#grant(waiter, ttl) };
+    this.#queue.push(this.#uncommit(waiter));
+    this.hasEnqueued = true;
+    return { status: 'contended' };
+  }
+
+  /** Makes the acquisition neither hold nor wait, whichever it did. */
+  abandon(id: string): void {
+    if (this.#queue.remove(id)) this.changed = true;
+    this.#end(id);
+    // A waiter that could not be served held back those behind it.
+    this.serve();
+  }
+
+  /** Abandons a waiter, or a hold that its client has not claimed; never a hold of which its owner may know (docs/spec.md §11.1). */
+  abandonUnclaimed(id: string): void {
+    const isUnclaimed = this.#holds.get(id)?.unclaimed?.client === this.#context.client;
+    if (isUnclaimed || this.isQueued(id)) this.abandon(id);
+  }
+
+  /** Ends the hold of this acquisition, and no other (docs/spec.md §3.1). Gives what it ended. */
+  release(id: string): HoldRecord | undefined {
+    const ended = this.#end(id);
+    this.serve();
+    return ended;
+  }
+
+  /** Ends the hold of this acquisition, or all holds, whoever has them (docs/spec.md §14.3). Gives what it ended. */
+  forceRelease(id: string | undefined): readonly HoldRecord[] {
+    const ids = id === undefined ? [...this.#holds.keys()] : [id];
+    const ended = ids.flatMap((each) => this.#end(each) ?? []);
+    this.serve();
+    return ended;
+  }
+
+  /** Lets the hold last `ttl` from the commit on, and never recreates what is absent (docs/spec.md §1.5). */
+  renew(id: string, token: number, ttl: number): Standing {
+    const hold = this.#holds.get(id);
+    if (hold === undefined) return this.#lost(id, token);
+    this.#extend(hold, ttl);
+    return { status: 'held' };
+  }
+
+  /** Turns an exclusive hold into a shared one, and serves the readers who wait (docs/spec.md §15.4). */
+  downgrade(id: string, token: number): Standing {
+    const hold = this.#holds.get(id);
+    if (hold === undefined) return this.#lost(id, token);
+    if (hold.mode.kind === 'exclusive') {
+      hold.mode = { kind: 'shared' };
+      this.#capacity = undefined;
+      this.changed = true;
+      this.serve();
+    }
+    return { status: 'held' };
+  }
+
+  /** Sets the limit of all permits; a lower one ends no hold (docs/spec.md §15.7). Gives a mode that is no permit, if one lives here. */
+  resize(limit: number): LockMode | undefined {
+    const all = [...this.#holds.values(), ...this.waiters];
+    const other = all.find(({ mode }) => mode.kind !== 'permit');
+    if (other !== undefined) return other.mode;
+    if (all.some(({ mode }) => (mode as PermitMode).limit !== limit)) {
+      for (const hold of this.#holds.values()) hold.mode = { ...(hold.mode as PermitMode), limit };
+      const resized = this.waiters.map((waiter) => ({
+        ...waiter,
+        mode: { ...(waiter.mode as PermitMode), limit },
+      }));
+      this.#queue.replace(resized.map((waiter) => this.#uncommit(waiter)));
+      this.changed = true;
+    }
+    this.serve();
+    return undefined;
+  }
+
+  /** Takes note that the decision is in the store since `at`: leases that it grants or renews are counted from there. */
+  commit(at: number): void {
+    for (const hold of this.#holds.values()) {
+      hold.since ??= at;
+      if (hold.span !== undefined) hold.until = at + hold.span;
+      hold.span = undefined;
+    }
+    for (const waiter of this.#uncommitted) waiter.since ??= at;
+    if (this.#uncommitted.length > 0) this.#uncommitted = [];
+  }
+
+  /** Whether a newcomer may enter now: what is free belongs to those who wait (docs/spec.md §7.4). */
+  admits(mode: LockMode): boolean {
+    return this.#queue.length === 0 && this.fits(mode);
+  }
+
+  /** The waiter whose turn it is. A head that does not fit holds back all behind it (docs/spec.md §15.2). */
+  get next(): WaiterRecord | undefined {
+    const { head } = this.#queue;
+    return head !== undefined && this.fits(head.mode) ? head : undefined;
+  }
+
+  /** Whether a mode may hold beside those who hold now (docs/spec.md §15.1, §15.5). */
+  fits(mode: LockMode): boolean {
+    this.#capacity ??= Capacity.beside(this.holds.map((hold) => hold.mode));
+    return this.#capacity.fits(mode);
+  }
+
+  /** A mode that lives here and that `mode` contradicts (docs/spec.md §15.7). */
+  conflictWith(mode: LockMode): LockMode | undefined {
+    const [first] = this.#holds.values();
+    const living = (first ?? this.#queue.head)?.mode;
+    return living !== undefined && areInConflict(living, mode) ? living : undefined;
+  }
+
+  /** Whether the store can keep one more. A store with a limit overrides this. */
+  hasRoomFor(_waiter: WaiterRecord): boolean {
+    return true;
+  }
+
+  /** A hold that was handed off begins now; any other goes on as it was. */
+  #attemptAgain(hold: HoldRecord, ttl: number): Attempted {
+    if (hold.unclaimed !== undefined) this.#extend(hold, ttl);
+    else if (hold.span === undefined) {
+      return { status: 'granted', hold, left: (hold.until ?? this.#now) - this.#now };
+    }
+    return { status: 'granted', hold };
+  }
+
+  /** The client of the hold has said that it holds, or goes on holding. */
+  #extend(hold: HoldRecord, ttl: number): void {
+    hold.span = ttl;
+    hold.until = undefined;
+    hold.unclaimed = undefined;
+    this.changed = true;
+  }
+
+  /** Ends every hold, and grants ahead of the queue (docs/spec.md §17.1). */
+  #steal(waiter: WaiterRecord): HoldRecord {
+    this.#queue.remove(waiter.id);
+    // The owner of a hold that was handed off and not claimed never learned of it: it waits on, before all others.
+    const handedOff = this.holds.flatMap(({ unclaimed, mode }) =>
+      unclaimed ? [{ ...unclaimed, mode }] : [],
+    );
+    if (handedOff.length > 0)
+      this.#queue.replace([...handedOff.map((each) => this.#uncommit(each)), ...this.waiters]);
+    this.#holds.clear();
+    this.#capacity = undefined;
+    const hold = this.#grant(waiter, waiter.ttl, undefined, true);
+    // A reader that steals shares with the readers at the head of the queue (docs/spec.md §15.2).
+    this.serve();
+    return hold;
+  }
+
+  #grant(
+    { id, mode, label }: WaiterRecord,
+    span: number,
+    unclaimed?: WaiterRecord,
+    stolen = false,
+  ): HoldRecord {
+    // Every grant has a higher token than all before it, of whatever mode (docs/spec.md §15.8).
+    const token = ++this.token;
+    const hold: HoldRecord = {
+      id,
+      mode,
+      label,
+      token,
+      since: undefined,
+      until: undefined,
+      span,
+      unclaimed,
+      stolen,
+    };
+    this.#holds.set(id, hold);
+    if (this.#capacity?.take(mode) !== true) this.#capacity = undefined;
+    this.changed = true;
+    return hold;
+  }
+
+  #end(id: string): HoldRecord | undefined {
+    const hold = this.#holds.get(id);
+    if (hold === undefined) return undefined;
+    this.#holds.delete(id);
+    this.#capacity = undefined;
+    this.changed = true;
+    return hold;
+  }
+
+  #uncommit(waiter: WaiterRecord): WaiterRecord {
+    this.#uncommitted.push(waiter);
+    this.changed = true;
+    return waiter;
+  }
+
+  #lost(id: string, token: number): Standing {
+    const isTakenOver = this.holds.some(
+      ({ mode, stolen, token: other }) => mode.kind === 'exclusive' || (stolen && other > token),
+    );
+    if (isTakenOver) return { status: 'lost', reason: 'taken-over' };
+    return { status: 'lost', reason: this.#expired.includes(id) ? 'expired' : 'force-released' };
+  }
+}

@@ -1,0 +1,132 @@
+import type { LockBackend, Standing } from '../backend/types.ts';
+import { identityOf, type LockEvent, publish } from '../events.ts';
+import { processWide } from '../process-wide.ts';
+import type { Clock } from './clock.ts';
+import type { LeaseState, SentRenewal } from './lease-state.ts';
+import { standingOf } from './standing.ts';
+import { Timer } from './timer.ts';
+
+/** The monitors of this process that have leases, of all managers and of all copies of core. */
+const monitors = processWide('monitors@1', () => new Set<Pick<LeaseMonitor, 'endOverdue'>>());
+
+/**
+ * Ends the leases of this process whose time is over. A timer does that too, but after a blocked event loop a new grant may be
+ * read before the timer of its former holder runs (docs/spec.md §8.2).
+ */
+export function endOverdueLeases(): void {
+  if (monitors.size > 0) for (const monitor of monitors) monitor.endOverdue();
+}
+
+/** The watchdog of one manager: renews its leases and reports their loss in time, with one timer and one call for all. */
+export class LeaseMonitor {
+  readonly #backend: LockBackend;
+  readonly #clock: Clock;
+  readonly #timer: Timer;
+  readonly #leases = new Set<LeaseState>();
+
+  constructor(backend: LockBackend, clock: Clock) {
+    this.#backend = backend;
+    this.#clock = clock;
+    this.#timer = new Timer(clock, (now) => this.#onTimer(now));
+  }
+
+  get leases(): ReadonlySet<LeaseState> {
+    return this.#leases;
+  }
+
+  add(lease: LeaseState): void {
+    if (this.#leases.size === 0) monitors.add(this);
+    this.#leases.add(lease);
+    if (lease.nextEventAt < this.#timer.armedFor) this.#timer.arm(lease.nextEventAt);
+  }
+
+  /** From here on nothing renews the lease (docs/spec.md §4.1). */
+  remove(lease: LeaseState): void {
+    if (this.#leases.delete(lease) && this.#leases.size === 0) monitors.delete(this);
+  }
+
+  /** The times of a lease moved: a release may have ended the monitoring meanwhile. */
+  reschedule(lease: LeaseState): void {
+    if (this.#leases.has(lease)) this.add(lease);
+  }
+
+  endOverdue(): void {
+    const now = this.#clock.now();
+    if (now >= this.#timer.armedFor) this.#endOverdueAt(now);
+  }
+
+  stop(): void {
+    this.#timer.stop();
+  }
+
+  /** Ends leases that are over, renews those that are due, and gives the time of the next event. */
+  #onTimer(now: number): number {
+    this.#endOverdueAt(now);
+    for (const lease of this.#leases) if (now >= lease.slowAt) reportSlow(lease, now);
+    // After the losses: their listeners may release other leases, and those are not renewed (docs/spec.md §4.1).
+    const due: LeaseState[] = [];
+    for (const lease of this.#leases) {
+      if (now >= lease.renewUntil && !lease.shortGrant) lease.renewIn(Number.POSITIVE_INFINITY, now);
+      else if (now >= lease.renewFrom) due.push(lease);
+    }
+    // A renewal is repeated in a third of the time that is left, until the store answers or the lease ends.
+    for (const lease of due) lease.renewIn(Math.min(lease.deadline - now, lease.ttlMs) / 3, now);
+    if (due.length > 0) void this.#renew(due, now);
+    let next = Number.POSITIVE_INFINITY;
+    for (const lease of this.#leases) next = Math.min(next, lease.nextEventAt);
+    return next;
+  }
+
+  #endOverdueAt(now: number): void {
+    for (const lease of this.#leases) if (now >= lease.deadline) lease.loseByTime();
+  }
+
+  async #renew(leases: readonly LeaseState[], sentAt: number): Promise<void> {
+    const items = leases.map(({ grant, ttlMs }) => ({ grant, ttlMs }));
+    const renewals = leases.map((lease) => lease.renewalSent(lease.ttlMs, sentAt, false));
+    const deadline = leases.reduce((latest, lease) => Math.max(latest, lease.deadline), sentAt);
+    let answer: unknown;
+    try {
+      answer = await this.#backend.renew(items, { now: () => this.#clock.now(), deadline });
+    } catch (error) {
+      // An exception means that nothing is known, not that anything is lost (docs/spec.md §1.5).
+      answer = leases.map(() => ({ status: 'unknown', error }));
+    }
+    leases.forEach((lease, index) => {
+      this.#apply(standingOf(answer, index), lease, renewals[index] as SentRenewal);
+    });
+  }
+
+  #apply(standing: Standing, lease: LeaseState, renewal: SentRenewal): void {
+    if (lease.released) return;
+    switch (standing.status) {
+      case 'held':
+        lease.renewed(renewal, standing.validForMs);
+        this.reschedule(lease);
+        return;
+      case 'lost':
+        lease.lose(standing.reason);
+        return;
+      case 'unknown':
+        renewal.unclear = true;
+        publish('locks:renewal-failed', {
+          ...identity(lease),
+          remainingMs: lease.deadline - this.#clock.now(),
+          error: standing.error,
+        });
+        return;
+      default:
+        return standing satisfies never;
+    }
+  }
+}
+
+/** What every event says of a lease. */
+export function identity(lease: LeaseState): LockEvent {
+  return identityOf(lease.grant.request, lease.owner.backendName);
+}
+
+function reportSlow(lease: LeaseState, now: number): void {
+  lease.slowAt = Number.POSITIVE_INFINITY;
+  publish('locks:slow-hold', { ...identity(lease), heldMs: now - lease.grantedAt, ttlMs: lease.ttlMs });
+}

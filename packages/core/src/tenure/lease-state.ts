@@ -1,0 +1,223 @@
+import { runOutside } from '../async-context.ts';
+import type { Grant, LossReason } from '../backend/types.ts';
+import { LockError, quote } from '../errors.ts';
+
+/** What a lease needs of the manager that acquired it. */
+export interface LeaseOwner {
+  readonly backendName: string;
+  now(): number;
+  /** Called once, when the lease is lost. */
+  leaseLost(lease: LeaseState, reason: LossReason): void;
+}
+
+/**
+ * How much sooner than the store a holder ends its lease: clocks may run apart by 1 %, plus 2 ms for rounding
+ * (the drift of the Redlock algorithm; `docs/spec.md` §1.2).
+ */
+export function driftMargin(validForMs: number): number {
+  return validForMs * 0.01 + 2;
+}
+
+/** When a holder ends a lease that the store keeps for `validForMs` from `countedFrom` on. */
+export function endOf(countedFrom: number, validForMs: number): number {
+  return countedFrom + validForMs - driftMargin(validForMs);
+}
+
+/** In this last part of the wait for its renewal a lease may be renewed together with others. */
+const BATCH_WINDOW = 1 / 4;
+const MIN_RENEWAL_MS = 5;
+
+/** A renewal that was sent. */
+export interface SentRenewal {
+  readonly ttlMs: number;
+  readonly sentAt: number;
+  /** How many renewals the holder had requested when this one was sent. */
+  readonly requests: number;
+  /** The shortest ttl of this renewal and of those unanswered when it was sent: the store may carry them out after it. */
+  readonly shortestMs: number;
+  /** The call ended, and did not confirm the renewal. */
+  unclear: boolean;
+}
+
+/** Since when, and for how long, a grant is valid: as the grant says, or a renewal before it was delivered. */
+export type Validity = Pick<Grant, 'countedFrom' | 'validForMs'>;
+
+const NONE: readonly SentRenewal[] = [];
+
+/** What the client knows of one lease: until when it is valid, and whether it was released or lost. Its handles share it. */
+export class LeaseState {
+  readonly owner: LeaseOwner;
+  /** A downgrade replaces it. */
+  grant: Grant;
+  readonly autoRenew: boolean;
+  readonly grantedAt: number;
+  /** When automatic renewal stops. */
+  readonly renewUntil: number;
+  /** The ttl of the next renewal. */
+  ttlMs: number;
+  /** When the monitor renews the lease at the latest; `Infinity` for never. */
+  renewAt = Number.POSITIVE_INFINITY;
+  /** When the monitor renews the lease at the earliest, together with others that are due. */
+  renewFrom = Number.POSITIVE_INFINITY;
+  /** When the monitor reports that the lease is held for long; `Infinity` for never. */
+  slowAt: number;
+  /** How many handles are not released yet. */
+  holdCount = 1;
+  released = false;
+  /**
+   * The store may end the lease before its ttl, as after a hand-off: it is renewed once, also where renewal is manual.
+   */
+  shortGrant: boolean;
+  /** A downgrade was sent: the store may have made the lease shared, whether or not its answer arrives. */
+  mayBeShared = false;
+  /** Called when the lease is lost: ends re-entries. */
+  onLost: (() => void) | undefined;
+  /** Stops following the signal by which the store reports a loss. */
+  unfollow: (() => void) | undefined;
+  /** How many renewals the holder requested: replies to renewals sent before the last of them no longer move the end. */
+  #requests = 0;
+  /** Renewals without a clear answer: the store may still carry them out. */
+  #unconfirmed = NONE;
+  /** When the last confirmed renewal was sent. */
+  #confirmedAt = Number.NEGATIVE_INFINITY;
+  #deadline: number;
+  #lost: LockError | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(
+    owner: LeaseOwner,
+    grant: Grant,
+    ttlMs: number,
+    autoRenew: boolean,
+    maxHoldMs: number,
+    now: number,
+    { countedFrom, validForMs = ttlMs }: Validity = grant,
+  ) {
+    this.owner = owner;
+    this.grant = grant;
+    this.ttlMs = ttlMs;
+    this.autoRenew = autoRenew;
+    this.grantedAt = now;
+    this.renewUntil = now + maxHoldMs;
+    this.slowAt = maxHoldMs === Number.POSITIVE_INFINITY ? now + 2 * ttlMs : Number.POSITIVE_INFINITY;
+    // Counted from before sending: the store may have started the lease at any later moment (docs/spec.md §1.2).
+    this.#deadline = endOf(countedFrom, validForMs);
+    this.shortGrant = validForMs < ttlMs;
+    if (this.shortGrant) this.renewIn((this.#deadline - now) / 3, now);
+    else if (autoRenew) this.renewIn(ttlMs / 3, countedFrom);
+  }
+
+  /** When the lease ends, on the owner's clock: nobody else can hold the resource before. */
+  get deadline(): number {
+    const session = this.grant.session;
+    return session === undefined ? this.#deadline : session.validUntil();
+  }
+
+  /** When the monitor has something to do for this lease. */
+  get nextEventAt(): number {
+    return Math.min(this.renewAt, this.deadline, this.slowAt);
+  }
+
+  /** The loss, also where only the clock shows it: right after a stall, before any timer ran. */
+  get lost(): LockError | undefined {
+    return this.#lost === undefined && !this.released ? this.lostAt(this.owner.now()) : this.#lost;
+  }
+
+  lostAt(now: number): LockError | undefined {
+    if (now >= this.deadline) this.loseByTime();
+    return this.#lost;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#lost !== undefined) this.#controller.abort(this.#lost);
+    }
+    void this.lost;
+    return this.#controller.signal;
+  }
+
+  loseByTime(): void {
+    if (this.grant.session !== undefined) this.lose('session-lost');
+    else this.lose(this.#unconfirmed.length > 0 ? 'unconfirmed' : 'expired');
+  }
+
+  lose(reason: LossReason): void {
+    if (this.#lost === undefined && !this.released) this.foundLost(reason);
+  }
+
+  /** Ends the lease as lost, also when only its release finds that out. */
+  foundLost(reason: LossReason): LockError {
+    const name = this.grant.request.resource;
+    const why = reason === 'expired' && !this.autoRenew ? NOT_RENEWED : EXPLANATIONS[reason];
+    const lost = new LockError('LOCK_LOST', `The lease on ${quote(name)} was lost: ${why}`, {
+      resource: name,
+      backend: this.owner.backendName,
+      reason,
+    });
+    this.#lost = lost;
+    // Listeners run in no reentrant scope, least of all in that of the code that found the loss.
+    runOutside(() => {
+      this.#controller?.abort(lost);
+      this.owner.leaseLost(this, reason);
+    });
+    return lost;
+  }
+
+  /** Plans the next automatic renewal; `Infinity` for none. */
+  renewIn(ms: number, from: number): void {
+    const wait = Math.max(ms, MIN_RENEWAL_MS);
+    this.renewAt = from + wait;
+    this.renewFrom = from + wait * (1 - BATCH_WINDOW);
+  }
+
+  /**
+   * Notes a renewal before it is sent.
+   *
+   * @param isRequested - by the holder, and not by the monitor
+   */
+  renewalSent(ttlMs: number, sentAt: number, isRequested: boolean): SentRenewal {
+    if (isRequested) {
+      // The store may shorten the lease at any moment from now, whether or not its answer arrives.
+      this.#deadline = Math.min(this.#deadline, endOf(sentAt, ttlMs));
+      this.#requests += 1;
+    }
+    const shortestMs = Math.min(ttlMs, ...this.#unconfirmed.map((earlier) => earlier.ttlMs));
+    const renewal = { ttlMs, sentAt, requests: this.#requests, shortestMs, unclear: false };
+    this.#unconfirmed = [...this.#unconfirmed, renewal];
+    return renewal;
+  }
+
+  /** Moves the end: the store confirmed a renewal. A stale reply moves nothing. */
+  renewed(renewal: SentRenewal, validForMs = renewal.ttlMs): void {
+    this.#unconfirmed = this.#unconfirmed.filter((other) => other !== renewal);
+    const { requests, sentAt, shortestMs } = renewal;
+    if (requests !== this.#requests || this.released || this.#lost !== undefined) return;
+    // The late reply to an earlier renewal: the store's end is what the later one set.
+    if (sentAt < this.#confirmedAt) return;
+    this.#confirmedAt = sentAt;
+    // `shortestMs` accounts for the unclear ones: they count once.
+    this.#unconfirmed = this.#unconfirmed.filter(({ unclear }) => !unclear);
+    this.shortGrant = shortestMs < Math.min(validForMs, renewal.ttlMs);
+    const keptForMs = this.shortGrant ? shortestMs : validForMs;
+    this.#deadline = endOf(sentAt, keptForMs);
+    this.renewIn(this.autoRenew || this.shortGrant ? keptForMs / 3 : Number.POSITIVE_INFINITY, sentAt);
+  }
+}
+
+const EXPLANATIONS: Readonly<Record<LossReason, string>> = {
+  expired:
+    'its time ran out before it was renewed or released. Is the event loop blocked, or the ttl too short?',
+  unconfirmed: 'its time ran out while the store did not confirm its renewal.',
+  'taken-over': 'another acquisition holds it now.',
+  'force-released':
+    'the store no longer has it: it was released by force, its key was deleted, or data was lost.',
+  'session-lost': 'the session with the store ended.',
+  closed: 'its lock manager was closed.',
+};
+
+const NOT_RENEWED = 'its time ran out, and lease.renew() was not called before (renewal is manual).';
+
+export function isLossReason(value: unknown): value is LossReason {
+  return typeof value === 'string' && Object.hasOwn(EXPLANATIONS, value);
+}

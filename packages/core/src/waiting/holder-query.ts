@@ -1,0 +1,74 @@
+import type { Holder, LockBackend } from '../backend/types.ts';
+import { CallContext, INTERRUPTED } from '../call/call-context.ts';
+import type { CallDeadlines } from '../call/call-deadlines.ts';
+import type { CallLimit } from '../call/call-limit.ts';
+import { Failure } from '../call/failure.ts';
+import { readableState } from '../readable-state.ts';
+import type { LeaseMonitor } from '../tenure/lease-monitor.ts';
+
+/** The store is asked for the holders only for a message: not for long, and not again for those who give up so soon after. */
+const QUERY_MS = 100;
+
+/** Who holds a resource, for the message of those who give up on it. */
+export interface HolderQuery {
+  /** `undefined` until the store has answered, or where it does not. */
+  holders: readonly Holder[] | undefined;
+  /** Whether a lease of this manager is in the way. */
+  readonly isHeldHere: boolean;
+  answered: Promise<void>;
+}
+
+/**
+ * Asks the store who holds a resource: once for all waiters of a manager who give up together, and without the queue that they
+ * wait in (docs/spec.md §7.6).
+ */
+export class HolderQueries {
+  readonly #backend: LockBackend;
+  readonly #deadlines: CallDeadlines;
+  readonly #attempts: CallLimit;
+  readonly #monitor: LeaseMonitor;
+  /** The queries under way, and those answered a moment ago, by resource. */
+  readonly #recent = new Map<string, HolderQuery>();
+
+  constructor(backend: LockBackend, deadlines: CallDeadlines, attempts: CallLimit, monitor: LeaseMonitor) {
+    this.#backend = backend;
+    this.#deadlines = deadlines;
+    this.#attempts = attempts;
+    this.#monitor = monitor;
+  }
+
+  /** Asks, unless that was done a moment ago. */
+  ask(resource: string): HolderQuery {
+    let query = this.#recent.get(resource);
+    if (query === undefined) {
+      const isHeldHere = [...this.#monitor.leases].some(({ grant }) => grant.request.resource === resource);
+      query = { holders: undefined, isHeldHere, answered: Promise.resolve() };
+      this.#recent.set(resource, query);
+      query.answered = this.#answer(resource, query);
+    }
+    return query;
+  }
+
+  /** Asks shortly before `deadline`, so that the query does not prolong the wait; gives what cancels that. */
+  askBefore(
+    deadline: number,
+    startedAt: number,
+    resource: string,
+    use: (query: HolderQuery) => void,
+  ): () => void {
+    const askAt = deadline - Math.min(QUERY_MS, (deadline - startedAt) / 2);
+    return this.#deadlines.at(askAt, () => use(this.ask(resource)));
+  }
+
+  async #answer(resource: string, query: HolderQuery): Promise<void> {
+    const deadlines = this.#deadlines;
+    const context = new CallContext(deadlines, deadlines.clock.now() + QUERY_MS);
+    const state = await this.#attempts.answerOf(context, async () =>
+      readableState(await this.#backend.inspect(resource, context, { waiters: false })),
+    );
+    context.done();
+    // Without an answer the message does without the holders.
+    if (state !== INTERRUPTED && !(state instanceof Failure)) query.holders = state.holders;
+    deadlines.at(deadlines.clock.now() + QUERY_MS, () => this.#recent.delete(resource));
+  }
+}

@@ -1,0 +1,225 @@
+import { expect, test } from 'vitest';
+import { freshAcquisitionId } from '../../src/acquire/acquisition-id.ts';
+import type { AcquireRequest } from '../../src/backend/types.ts';
+import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
+import { capabilities, contended, granted, noAnswer, scriptedBackend } from '../scripted-backend.ts';
+
+const cut = new Error('connection cut');
+
+function distinct(ids: readonly string[]): number {
+  return new Set(ids).size;
+}
+
+test('after an error that can be repeated the same id attempts again', async () => {
+  let failures = 2;
+  const backend = scriptedBackend({
+    attempt: (request, _enqueue, call) => {
+      failures -= 1;
+      return failures >= 0 ? Promise.reject(cut) : Promise.resolve(granted(request, call));
+    },
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const ids = backend.of('attempt').flatMap((sent) => sent.ids);
+  expect(ids).toEqual([lease.acquisitionId, lease.acquisitionId, lease.acquisitionId]);
+  expect(backend.of('abandon')).toEqual([]);
+});
+
+test('an error that cannot be repeated rejects at once, and the id is abandoned', async () => {
+  const backend = scriptedBackend({ attempt: () => Promise.reject(cut), isRetryable: () => false });
+  await expect(locksOn(backend).lock('a').acquire()).rejects.toMatchObject({
+    code: 'LOCK_BACKEND',
+    cause: cut,
+    resource: 'a',
+    backend: 'scripted',
+  });
+  expect(backend.of('attempt')).toHaveLength(1);
+  expect(backend.of('abandon')[0]?.ids).toEqual(backend.of('attempt')[0]?.ids);
+});
+
+test('a single attempt that fails is not repeated, and is abandoned: it may have run all the same', async () => {
+  const backend = scriptedBackend({ attempt: () => Promise.reject(cut) });
+  const lock = locksOn(backend).lock('a');
+  expect(await rejectionOf(lock.tryAcquire())).toBe('LOCK_BACKEND');
+  expect(await rejectionOf(lock.acquire({ waitMs: 0 }))).toBe('LOCK_BACKEND');
+  expect(backend.of('attempt')).toHaveLength(2);
+  expect(backend.of('abandon')).toHaveLength(2);
+});
+
+test('a backend that throws where it should reject is treated as if it had rejected', async () => {
+  const thrower = (): never => {
+    throw cut;
+  };
+  const attempts = scriptedBackend({ attempt: thrower, isRetryable: () => false });
+  expect(await rejectionOf(locksOn(attempts).lock('a').acquire())).toBe('LOCK_BACKEND');
+  const waits = scriptedBackend({
+    attempt: () => Promise.resolve(contended),
+    awaitTurn: thrower,
+    isRetryable: () => false,
+  });
+  expect(await rejectionOf(locksOn(waits).lock('a').acquire())).toBe('LOCK_BACKEND');
+  expect(waits.of('abandon')).toHaveLength(1);
+  const judges = scriptedBackend({ attempt: () => Promise.reject(cut), isRetryable: thrower });
+  expect(await rejectionOf(locksOn(judges).lock('a').acquire())).toBe('LOCK_BACKEND');
+});
+
+test('a single attempt asks once, does not enqueue, and says that it is contended', async () => {
+  const enqueues: boolean[] = [];
+  const backend = scriptedBackend({
+    attempt: (_request, enqueue) => {
+      enqueues.push(enqueue);
+      return Promise.resolve(contended);
+    },
+    awaitTurn: noAnswer,
+  });
+  const lock = locksOn(backend).lock('a');
+  expect(await lock.tryAcquire()).toBeUndefined();
+  expect(await rejectionOf(lock.acquire({ waitMs: 0 }))).toBe('LOCK_TIMEOUT');
+  expect(enqueues).toEqual([false, false]);
+  expect(backend.of('awaitTurn')).toEqual([]);
+  expect(backend.of('abandon')).toEqual([]);
+});
+
+test('a waiting acquire enqueues, and keeps its id through every attempt', async () => {
+  useFakeClock();
+  const enqueues: boolean[] = [];
+  const backend = scriptedBackend({
+    attempt: (_request, enqueue) => {
+      enqueues.push(enqueue);
+      return Promise.resolve({ status: 'contended', retryAfterMs: 100 });
+    },
+    awaitTurn: noAnswer,
+  });
+  const waiting = rejectionOf(locksOn(backend).lock('a').acquire({ waitMs: 1_000 }));
+  await pass(1_000);
+  expect(await waiting).toBe('LOCK_TIMEOUT');
+  expect(enqueues.every(Boolean)).toBe(true);
+  expect(enqueues.length).toBeGreaterThan(9);
+  expect(distinct(backend.sent.flatMap((sent) => sent.ids))).toBe(1);
+  expect(backend.of('abandon')).toHaveLength(1);
+});
+
+test('a grant with too little left is abandoned, and a fresh id attempts again', async () => {
+  const remaining = [400, 400, 1_000];
+  const backend = scriptedBackend({
+    attempt: (request, _enqueue, call) =>
+      Promise.resolve(granted(request, call, { validForMs: remaining.shift() ?? 0 })),
+  });
+  const lease = await locksOn(backend, { ttlMs: 1_000 }).lock('a').acquire({ minRemainingMs: 500 });
+  expect(lease.validForMs).toBeGreaterThan(500);
+  const ids = backend.of('attempt').flatMap((sent) => sent.ids);
+  expect(distinct(ids)).toBe(3);
+  expect(backend.of('abandon').flatMap((sent) => sent.ids)).toEqual(ids.slice(0, 2));
+});
+
+test('an expired grant is never delivered', async () => {
+  const backend = scriptedBackend({
+    attempt: (request, _enqueue, call) =>
+      Promise.resolve(granted(request, call, { countedFrom: call.now() - 30_000 })),
+  });
+  const lock = locksOn(backend).lock('a');
+  expect(await rejectionOf(lock.tryAcquire())).toBe('LOCK_BACKEND');
+  expect(await rejectionOf(lock.acquire({ waitMs: 100 }))).toBe('LOCK_BACKEND');
+  expect(backend.of('abandon').length).toBeGreaterThanOrEqual(backend.of('attempt').length);
+});
+
+test('where no token is promised none is needed, and the lease has none', async () => {
+  const backend = scriptedBackend({
+    capabilities: { ...capabilities, fencing: 'none' },
+    attempt: (request, _enqueue, call) =>
+      Promise.resolve({ status: 'granted', grant: { request, countedFrom: call.now() } }),
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  expect(lease.fencingToken).toBeUndefined();
+});
+
+test('the request has what the options say', async () => {
+  let asked: AcquireRequest | undefined;
+  const backend = scriptedBackend({
+    attempt: (request, _enqueue, call) => {
+      asked = request;
+      return Promise.resolve(granted(request, call));
+    },
+  });
+  const lease = await locksOn(backend, { ttlMs: 7_000 }).lock('a').acquire({ label: 'the nightly job' });
+  expect(asked).toEqual({
+    resource: 'a',
+    acquisitionId: lease.acquisitionId,
+    label: 'the nightly job',
+    mode: { kind: 'exclusive' },
+    ttlMs: 7_000,
+  });
+  expect(lease.acquisitionId).toMatch(/^[\w-]{20,64}$/);
+});
+
+test('no two acquisitions have one id', () => {
+  const ids = new Set<string>();
+  for (let index = 0; index < 100_000; index += 1) ids.add(freshAcquisitionId());
+  expect(ids.size).toBe(100_000);
+});
+
+test('a timeout names the holder, and for how long it has held', async () => {
+  useFakeClock();
+  const gaveUp = listenTo('locks:gave-up');
+  const firstAnswers = listenTo('locks:contended');
+  const mode = { kind: 'exclusive' } as const;
+  const backend = scriptedBackend({
+    attempt: () => Promise.resolve(contended),
+    awaitTurn: noAnswer,
+    inspect: (resource) =>
+      Promise.resolve({
+        resource,
+        holders: [{ acquisitionId: 'x', mode, label: 'worker-7:412', heldForMs: 61_000, expiresInMs: 900 }],
+        waiters: [],
+      }),
+  });
+  const waiting = locksOn(backend)
+    .lock('a')
+    .acquire({ waitMs: 500 })
+    .catch((error: unknown) => error);
+  await pass(500);
+  const error = await waiting;
+  expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', resource: 'a', backend: 'scripted' });
+  expect((error as Error).message).toContain('worker-7:412');
+  expect(gaveUp).toMatchObject([{ resource: 'a', error }]);
+  expect(firstAnswers).toHaveLength(1);
+});
+
+test('a timeout in a process that holds the resource itself explains nesting', async () => {
+  let taken = false;
+  const backend = scriptedBackend({
+    attempt: (request, _enqueue, call) => {
+      const answer = taken ? contended : granted(request, call);
+      taken = true;
+      return Promise.resolve(answer);
+    },
+  });
+  const lock = locksOn(backend).lock('a');
+  await lock.acquire();
+  await expect(lock.acquire({ waitMs: 0 })).rejects.toMatchObject({
+    code: 'LOCK_TIMEOUT',
+    message: expect.stringContaining('within'),
+  });
+});
+
+test('a store that does not answer is LOCK_BACKEND, within waitMs', async () => {
+  useFakeClock();
+  const backend = scriptedBackend({ attempt: noAnswer, inspect: noAnswer });
+  const waiting = rejectionOf(locksOn(backend).lock('a').acquire({ waitMs: 800 }));
+  await pass(799);
+  expect(backend.of('abandon')).toEqual([]);
+  await pass(1);
+  await settled();
+  expect(await waiting).toBe('LOCK_BACKEND');
+  expect(backend.of('abandon')).toHaveLength(1);
+});
+
+test('a single attempt on a store that does not answer ends after the ttl, or ten seconds', async () => {
+  useFakeClock();
+  const locks = locksOn(scriptedBackend({ attempt: noAnswer }));
+  const short = rejectionOf(locks.lock('a', { ttlMs: 2_000 }).tryAcquire());
+  const long = rejectionOf(locks.lock('b', { ttlMs: 600_000 }).tryAcquire());
+  await pass(2_000);
+  expect(await short).toBe('LOCK_BACKEND');
+  await pass(8_000);
+  expect(await long).toBe('LOCK_BACKEND');
+});

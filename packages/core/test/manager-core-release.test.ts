@@ -1,0 +1,186 @@
+import { expect, test, vi } from 'vitest';
+import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
+import { answerLater, noAnswer, scriptedBackend } from './scripted-backend.ts';
+
+test('a released lease is not valid, and says so', async () => {
+  const backend = scriptedBackend();
+  const lease = await locksOn(backend).lock('a').acquire();
+  const { signal } = lease;
+  await lease.release();
+  expect(lease.validForMs).toBe(0);
+  expect(lease.holdCount).toBe(0);
+  expect(() => lease.assertValid()).toThrow(expect.objectContaining({ code: 'LOCK_NOT_HELD' }));
+  expect(await rejectionOf(lease.renew())).toBe('LOCK_NOT_HELD');
+  expect(signal.aborted).toBe(false);
+  expect(backend.of('renew')).toEqual([]);
+});
+
+test('a lease is not valid from the first moment of its release', async () => {
+  const { answer, give } = answerLater<'released'>();
+  const lease = await locksOn(scriptedBackend({ release: () => answer }))
+    .lock('a')
+    .acquire();
+  const releasing = lease.release();
+  expect(lease.validForMs).toBe(0);
+  expect(() => lease.assertValid()).toThrow(expect.objectContaining({ code: 'LOCK_NOT_HELD' }));
+  give('released');
+  await releasing;
+});
+
+test('a second release is a no-op, also while the first is under way', async () => {
+  const backend = scriptedBackend();
+  const lease = await locksOn(backend).lock('a').acquire();
+  await Promise.all([lease.release(), lease.release()]);
+  await lease.release();
+  expect(backend.of('release')).toHaveLength(1);
+});
+
+test('the release of a lost lease says so and sends nothing', async () => {
+  useFakeClock();
+  const backend = scriptedBackend();
+  const lease = await locksOn(backend, { ttlMs: 1_000, renewal: 'manual' }).lock('a').acquire();
+  await pass(1_000);
+  expect(await rejectionOf(lease.release())).toBe('LOCK_LOST');
+  expect(backend.of('release')).toEqual([]);
+});
+
+test('a listener of the loss that releases the lease, as the loss comes out at a release, leaves it released once', async () => {
+  useFakeClock();
+  const lease = await locksOn(scriptedBackend(), { ttlMs: 1_000, renewal: 'manual' }).lock('a').acquire();
+  const inner: Promise<string>[] = [];
+  lease.signal.addEventListener('abort', () => inner.push(rejectionOf(lease.release())));
+  vi.spyOn(performance, 'now').mockReturnValue(5_000);
+  expect(await rejectionOf(lease.release())).toBe('LOCK_LOST');
+  expect(await Promise.all(inner)).toEqual(['LOCK_LOST']);
+  expect(lease.holdCount).toBe(0);
+});
+
+test('a release that the store refuses at once rejects with the loss', async () => {
+  const lost = listenTo('locks:lost');
+  const lease = await locksOn(scriptedBackend({ release: () => Promise.resolve('not-held') }))
+    .lock('a')
+    .acquire();
+  const { signal } = lease;
+  await expect(lease.release()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'force-released' });
+  expect(signal.aborted).toBe(true);
+  expect(lost).toHaveLength(1);
+});
+
+test('a release whose resending finds nothing held has released', async () => {
+  let sendings = 0;
+  const backend = scriptedBackend({
+    release: () => {
+      sendings += 1;
+      return sendings === 1 ? Promise.reject(new Error('cut')) : Promise.resolve('not-held');
+    },
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  await lease.release();
+  expect(sendings).toBe(2);
+});
+
+test('a release that the client itself may have sent twice has released', async () => {
+  const lease = await locksOn(scriptedBackend({ release: () => Promise.resolve('unknown') }))
+    .lock('a')
+    .acquire();
+  await lease.release();
+  expect(lease.validForMs).toBe(0);
+});
+
+test('a release that gets no answer is repeated for about a second, then rejects', async () => {
+  const backend = scriptedBackend({ release: noAnswer });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const start = performance.now();
+  await expect(lease.release()).rejects.toMatchObject({ code: 'LOCK_BACKEND', resource: 'a' });
+  expect(performance.now() - start).toBeGreaterThan(900);
+  expect(performance.now() - start).toBeLessThan(3_000);
+  expect(backend.of('release').length).toBeGreaterThanOrEqual(3);
+});
+
+test.each([
+  ['is still open', noAnswer],
+  ['fails', () => Promise.reject(new Error('cut'))],
+])('a late answer to a release counts, also while its resending %s', async (_, resending) => {
+  const { answer, give } = answerLater<'released'>();
+  let sendings = 0;
+  const backend = scriptedBackend({
+    release: () => {
+      sendings += 1;
+      return sendings === 1 ? answer : resending();
+    },
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const releasing = lease.release();
+  await vi.waitFor(() => expect(sendings).toBeGreaterThanOrEqual(2));
+  give('released');
+  await releasing;
+});
+
+test('a release is not repeated past the end of the lease', async () => {
+  const backend = scriptedBackend({ release: () => Promise.reject(new Error('cut')) });
+  const lease = await locksOn(backend, { ttlMs: 150 }).lock('a').acquire();
+  const start = performance.now();
+  expect(await rejectionOf(lease.release())).toBe('LOCK_BACKEND');
+  expect(performance.now() - start).toBeLessThan(600);
+  for (const sent of backend.of('release')) expect(sent.at - start).toBeLessThan(160);
+});
+
+test('a release whose pause takes longer than the lease, on a blocked loop, is not sent again', async () => {
+  const backend = scriptedBackend({ release: () => Promise.reject(new Error('cut')) });
+  const lease = await locksOn(backend, { ttlMs: 200 }).lock('a').acquire();
+  const releasing = rejectionOf(lease.release());
+  await settled();
+  for (const end = performance.now() + 250; performance.now() < end; );
+  expect(await releasing).toBe('LOCK_BACKEND');
+  expect(backend.of('release')).toHaveLength(1);
+});
+
+test('a release is not repeated where the backend says that it makes no sense', async () => {
+  const cause = new Error('wrong password');
+  const backend = scriptedBackend({ release: () => Promise.reject(cause), isRetryable: () => false });
+  const lease = await locksOn(backend).lock('a').acquire();
+  await expect(lease.release()).rejects.toMatchObject({ code: 'LOCK_BACKEND', cause });
+  expect(backend.of('release')).toHaveLength(1);
+});
+
+test('a backend that answers a release with garbage has not released', async () => {
+  const backend = scriptedBackend({ release: () => Promise.resolve('fine' as never) });
+  const lease = await locksOn(backend).lock('a').acquire();
+  expect(await rejectionOf(lease.release())).toBe('LOCK_BACKEND');
+});
+
+test('disposal releases the lease, and reports what it must not throw', async () => {
+  const failed = listenTo('locks:release-failed');
+  const backend = scriptedBackend({ release: () => Promise.resolve('not-held') });
+  const work = async (): Promise<void> => {
+    await using lease = await locksOn(backend).lock('a').acquire();
+    throw new Error(`the body's own error under ${lease.name}`);
+  };
+  await expect(work()).rejects.toThrow('the body');
+  expect(failed).toMatchObject([{ resource: 'a', backend: 'scripted', error: { code: 'LOCK_LOST' } }]);
+});
+
+test('an abandon that gets no answer is repeated, then reported', async () => {
+  const failed = listenTo('locks:abandon-failed');
+  const error = new Error('cut');
+  const backend = scriptedBackend({
+    attempt: () => Promise.reject(new Error('wrong type')),
+    abandon: () => Promise.reject(error),
+    isRetryable: (reason) => reason === error,
+  });
+  expect(await rejectionOf(locksOn(backend).lock('a').acquire())).toBe('LOCK_BACKEND');
+  await vi.waitFor(() => expect(failed).toMatchObject([{ resource: 'a', error }]), 3_000);
+  expect(backend.of('abandon').length).toBeGreaterThanOrEqual(3);
+});
+
+test('events of an acquire and of its release have one identity', async () => {
+  useFakeClock();
+  const [acquired, released] = [listenTo('locks:acquired'), listenTo('locks:released')];
+  const lease = await locksOn(scriptedBackend()).lock('a').acquire();
+  await pass(250);
+  await lease.release();
+  await settled();
+  const identity = { resource: 'a', backend: 'scripted', acquisitionId: lease.acquisitionId };
+  expect(acquired).toMatchObject([{ ...identity, waitedMs: 0, fencingToken: lease.fencingToken }]);
+  expect(released).toMatchObject([{ ...identity, heldMs: 250 }]);
+});

@@ -1,0 +1,129 @@
+import { inspect } from 'node:util';
+import { expect, test } from 'vitest';
+import type { Holder } from '../src/backend/types.ts';
+import { locksOn, rejectionOf } from './fixture.ts';
+import { capabilities, noAnswer, scriptedBackend } from './scripted-backend.ts';
+
+const holder: Holder = {
+  acquisitionId: 'one',
+  mode: { kind: 'exclusive' },
+  label: 'web-1:77',
+  fencingToken: 2n ** 60n,
+  heldForMs: 5,
+};
+const asJson = { ...holder, fencingToken: '1152921504606846976' };
+
+function serving() {
+  return scriptedBackend({
+    capabilities: { ...capabilities, modes: ['exclusive', 'permit'], features: ['list', 'force-release'] },
+    resize: () => Promise.resolve({ status: 'set' }),
+    inspect: (resource) =>
+      Promise.resolve({
+        resource,
+        holders: resource === 'free' ? [] : [Object.freeze(holder)],
+        waiters: [{ acquisitionId: 'two', mode: { kind: 'exclusive' } }],
+      }),
+    list: async function* () {
+      yield { resource: 'a', holders: [holder], waiters: [] };
+    },
+    forceRelease: () => Promise.resolve([holder]),
+  });
+}
+
+test('the answers for operators can be converted to JSON: tokens are decimal strings there, and bigints in code', async () => {
+  const locks = locksOn(serving());
+  const state = await locks.inspect('a');
+  expect(state.holders).toEqual([holder]);
+  expect(JSON.parse(JSON.stringify(state))).toEqual({
+    resource: 'a',
+    holders: [asJson],
+    waiters: [{ acquisitionId: 'two', mode: { kind: 'exclusive' } }],
+  });
+  expect(JSON.parse(JSON.stringify(await locks.lock('a').inspect()))).toMatchObject({ holders: [asJson] });
+  for await (const one of locks.list())
+    expect(JSON.parse(JSON.stringify(one))).toMatchObject({ holders: [asJson] });
+  const ended = await locks.forceRelease('a');
+  expect(ended).toEqual([holder]);
+  expect(JSON.parse(JSON.stringify(ended))).toEqual([asJson]);
+});
+
+test('a holder without a token has none as JSON', async () => {
+  const { fencingToken: _, ...bare } = holder;
+  const locks = locksOn({
+    ...serving(),
+    inspect: (resource) => Promise.resolve({ resource, holders: [bare], waiters: [] }),
+  });
+  expect(JSON.parse(JSON.stringify(await locks.inspect('a')))).toEqual({
+    resource: 'a',
+    holders: [bare],
+    waiters: [],
+  });
+});
+
+test('console.log of a lock says its name and mode, of a manager its backend and how much is held', async () => {
+  const locks = locksOn(serving());
+  expect(inspect(locks.lock('sku:42'))).toBe("ResourceLock { name: 'sku:42', mode: { kind: 'exclusive' } }");
+  expect(inspect(locks.semaphore('slots', 5))).toBe("PermitLock { name: 'slots' }");
+  expect(inspect(locks)).toBe("{ backend: 'scripted', held: 0, closed: false }");
+  expect(inspect(locks.all([locks.lock('a')]))).toContain("LockSet { locks: [ ResourceLock { name: 'a'");
+  const lease = await locks.lock('sku:42').acquire();
+  expect(inspect(locks)).toBe("{ backend: 'scripted', held: 1, closed: false }");
+  await lease.release();
+  await locks.close();
+  expect(inspect(locks)).toBe("{ backend: 'scripted', held: 0, closed: true }");
+});
+
+test('console.log and JSON of a lease say its name, mode, token and the time that is left', async () => {
+  const locks = locksOn(serving(), { ttlMs: 30_000 });
+  const lease = await locks.lock('sku:42').acquire();
+  const { acquisitionId, fencingToken } = lease;
+  const validForMs = expect.any(Number) as number;
+  const said = { name: 'sku:42', mode: { kind: 'exclusive' }, acquisitionId, validForMs, released: false };
+  expect(JSON.parse(JSON.stringify(lease))).toEqual({ ...said, fencingToken: String(fencingToken) });
+  expect(inspect(lease, { breakLength: Number.POSITIVE_INFINITY })).toMatch(
+    new RegExp(
+      `^\\{ name: 'sku:42', .*fencingToken: ${fencingToken}n, validForMs: 29\\d\\d\\d, released: false`,
+    ),
+  );
+  const set = await locks.all([locks.lock('b')]).acquire();
+  expect(inspect(set)).toMatch(/^LeaseSet \{\s+leases: \[\s*\{\s+name: 'b'/);
+  await lease.release();
+  expect(JSON.parse(JSON.stringify(lease))).toMatchObject({ validForMs: 0, released: true });
+  await locks.close();
+  expect(JSON.parse(JSON.stringify(set.leases[0]))).toMatchObject({ validForMs: 0, lost: 'closed' });
+});
+
+test('isLocked says whether anybody holds', async () => {
+  const locks = locksOn(serving());
+  expect(await locks.isLocked('a')).toBe(true);
+  expect(await locks.isLocked('free')).toBe(false);
+  expect(await rejectionOf(locks.isLocked(''))).toBe('LOCK_INVALID_ARGUMENT');
+});
+
+test('ping asks the backend, or inspects a resource where it has no ping, and says how long it took', async () => {
+  const asked: string[] = [];
+  const backend = serving();
+  const pinging = locksOn({ ...backend, ping: async () => void asked.push('ping') });
+  expect((await pinging.ping()).tookMs).toBeGreaterThanOrEqual(0);
+  const without = locksOn({
+    ...backend,
+    inspect: (resource) => {
+      asked.push('inspect');
+      return Promise.resolve({ resource, holders: [], waiters: [] });
+    },
+  });
+  await without.ping();
+  expect(asked).toEqual(['ping', 'inspect']);
+});
+
+test('ping rejects with LOCK_BACKEND when the store fails, or does not answer within waitMs', async () => {
+  const failing = locksOn({ ...serving(), ping: () => Promise.reject(new Error('away')) });
+  await expect(failing.ping()).rejects.toMatchObject({
+    code: 'LOCK_BACKEND',
+    message: expect.stringMatching(/away/) as string,
+  });
+  const silent = locksOn({ ...serving(), ping: () => noAnswer<void>() });
+  await expect(silent.ping({ waitMs: 20 })).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+  expect(await rejectionOf(silent.ping({ waitMs: 0 }))).toBe('LOCK_INVALID_ARGUMENT');
+  expect(await rejectionOf(silent.ping({ timeoutMs: 5 } as never))).toBe('LOCK_INVALID_ARGUMENT');
+});

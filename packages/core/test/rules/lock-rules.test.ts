@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import type { LockMode } from '../../src/backend/index.ts';
+import {
+  type HoldRecord,
+  type LockRecord,
+  LockRules,
+  type RulesContext,
+  type WaiterRecord,
+} from '../../src/rules/index.ts';
+
+const exclusive: LockMode = { kind: 'exclusive' };
+const shared: LockMode = { kind: 'shared' };
+const permit = (limit: number): LockMode => ({ kind: 'permit', limit, weight: 1 });
+const ME: RulesContext = { client: 'me' };
+
+function waiter(id: string, client = 'me', mode = exclusive): WaiterRecord {
+  return { id, mode, label: undefined, client, ttl: 50, since: 1 };
+}
+
+function hold(id: string, more: Partial<HoldRecord> = {}): HoldRecord {
+  const times = { since: 1, until: 100, span: undefined };
+  return {
+    id,
+    mode: shared,
+    label: undefined,
+    token: 1,
+    ...times,
+    unclaimed: undefined,
+    stolen: false,
+    ...more,
+  };
+}
+
+function rulesOf(record: Partial<LockRecord>, context = ME, now = 10): LockRules {
+  const rules = new LockRules({ token: 1, holds: [], waiters: [], ...record }, context);
+  rules.expire(now);
+  rules.serve();
+  return rules;
+}
+
+const idsOf = (entries: readonly { readonly id: string }[]): string[] => entries.map(({ id }) => id);
+
+describe('the end of a hold', () => {
+  it('is counted from the commit of the step that grants or renews it', () => {
+    const rules = rulesOf({});
+    rules.attempt({ acquisitionId: 'a', mode: exclusive }, 50, false);
+    rules.commit(20);
+    expect(rules.holds).toMatchObject([{ id: 'a', since: 20, until: 70, span: undefined }]);
+    rules.renew('a', 2, 30);
+    expect(rules.nextEnd).toBe(Infinity);
+    rules.commit(60);
+    expect(rules.holds).toMatchObject([{ since: 20, until: 90 }]);
+    expect(rules.attempt({ acquisitionId: 'a', mode: exclusive }, 50, false)).toMatchObject({ left: 80 });
+  });
+
+  it('lets in the next one, and is reported as such in the same step only', () => {
+    const rules = rulesOf({ holds: [hold('a')], waiters: [waiter('b', 'me', shared), waiter('c')] }, ME, 100);
+    expect(idsOf(rules.holds)).toEqual(['b']);
+    expect(rules.renew('a', 1, 50)).toEqual({ status: 'lost', reason: 'expired' });
+    rules.expire(101);
+    expect(rules.renew('a', 1, 50)).toEqual({ status: 'lost', reason: 'force-released' });
+    rules.release('b');
+    expect(rules.renew('a', 1, 50)).toEqual({ status: 'lost', reason: 'taken-over' });
+  });
+});
+
+describe('a hold that was handed to another client', () => {
+  const elsewhere: RulesContext = { ...ME, isAwaited: () => false, claimTime: 3 };
+
+  it('lasts for the claim time, and for its ttl from the attempt that claims it', () => {
+    const rules = rulesOf({ waiters: [waiter('a', 'you')] }, elsewhere);
+    expect(rules.handedOff).toMatchObject([{ id: 'a', span: 3, unclaimed: { client: 'you' } }]);
+    rules.commit(20);
+    expect(rules.holds).toMatchObject([{ until: 23 }]);
+    expect(rules.attempt({ acquisitionId: 'a', mode: exclusive }, 50, true)).toMatchObject({
+      status: 'granted',
+    });
+    rules.commit(22);
+    expect(rules.holds).toMatchObject([{ until: 72, unclaimed: undefined, token: 2 }]);
+  });
+
+  it('ends with that client, as its waiters do', () => {
+    const holds = [hold('a', { mode: exclusive, unclaimed: waiter('a', 'dead') })];
+    const waiters = [waiter('b', 'dead'), waiter('c', 'alive')];
+    const rules = rulesOf({ holds, waiters }, { ...ME, isAlive: (client) => client !== 'dead' });
+    expect(idsOf(rules.holds)).toEqual(['c']);
+    expect(rules.waiting).toBe(0);
+  });
+
+  it('waits on before all others when it is stolen', () => {
+    const rules = rulesOf({ holds: [hold('a', { unclaimed: waiter('a', 'you') })], waiters: [waiter('b')] });
+    rules.attempt({ acquisitionId: 's', mode: exclusive, steal: true }, 50, false);
+    expect(idsOf(rules.holds)).toEqual(['s']);
+    expect(rules.waiters).toMatchObject([{ id: 'a', mode: shared, client: 'you' }, { id: 'b' }]);
+  });
+
+  it('can be abandoned as unclaimed by that client only, and a claimed hold by nobody', () => {
+    const unclaimed = [
+      hold('mine', { unclaimed: waiter('mine') }),
+      hold('yours', { unclaimed: waiter('yours', 'you') }),
+    ];
+    const rules = rulesOf({ holds: [hold('claimed'), ...unclaimed], waiters: [waiter('waits')] });
+    for (const id of ['claimed', 'yours', 'unknown']) rules.abandonUnclaimed(id);
+    expect(rules.changed).toBe(false);
+    for (const id of ['mine', 'waits']) rules.abandonUnclaimed(id);
+    expect(rules.changed).toBe(true);
+    expect(idsOf(rules.holds)).toEqual(['claimed', 'yours']);
+    expect(rules.waiters).toEqual([]);
+  });
+});
+
+it('a stolen hold is lost as taken over, and a hold with a later token is not', () => {
+  const rules = rulesOf({ holds: [hold('a')] });
+  rules.attempt({ acquisitionId: 's', mode: shared, steal: true }, 50, false);
+  expect(rules.renew('a', 1, 50)).toEqual({ status: 'lost', reason: 'taken-over' });
+  expect(rules.downgrade('a', 2)).toEqual({ status: 'lost', reason: 'force-released' });
+});
+
+it('a store without room refuses whoever would be granted or queued, and nobody else', () => {
+  class Full extends LockRules {
+    override hasRoomFor() {
+      return false;
+    }
+  }
+  const rules = new Full({ token: 1, holds: [hold('a')], waiters: [waiter('b')] }, ME);
+  rules.expire(10);
+  const contended = { status: 'contended' };
+  expect(rules.attempt({ acquisitionId: 'new', mode: shared }, 50, true)).toEqual({
+    ...contended,
+    isFull: true,
+  });
+  expect(rules.attempt({ acquisitionId: 'new', mode: shared }, 50, false)).toEqual(contended);
+  expect(rules.attempt({ acquisitionId: 'b', mode: exclusive }, 50, true)).toEqual(contended);
+  expect(rules.changed).toBe(false);
+});
+
+it('another limit holds for those who hold and for those who wait', () => {
+  const holds = [hold('a', { mode: permit(1) })];
+  const rules = rulesOf({ holds, waiters: [waiter('b', 'me', permit(1)), waiter('c', 'me', permit(1))] });
+  expect(rules.resize(2)).toBeUndefined();
+  expect(idsOf(rules.holds)).toEqual(['a', 'b']);
+  expect([...rules.holds, ...rules.waiters].map(({ mode }) => mode)).toEqual([
+    permit(2),
+    permit(2),
+    permit(2),
+  ]);
+  expect(rules.conflictWith(permit(1))).toEqual(permit(2));
+});
+
+it('a queue of thousands keeps its order, whoever leaves, and no record of those who left', () => {
+  const rules = rulesOf({ holds: [hold('a', { mode: exclusive })] });
+  const expected = new Set<string>();
+  for (let index = 0; index < 10_000; index += 1) {
+    const acquisitionId = `w${index}`;
+    rules.attempt({ acquisitionId, mode: exclusive }, 50, true);
+    expected.add(acquisitionId);
+    if (index % 3 === 0) continue;
+    const gone = `w${index - (index % 2)}`;
+    rules.abandon(gone);
+    expected.delete(gone);
+  }
+  expect(idsOf(rules.waiters)).toEqual([...expected]);
+  expect(rules.waiting).toBe(expected.size);
+  for (const id of expected) {
+    rules.forceRelease(undefined);
+    expect(rules.holdOf(id)).toBeDefined();
+  }
+  rules.forceRelease(undefined);
+  expect(rules.isIdle).toBe(true);
+});

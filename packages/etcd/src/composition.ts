@@ -1,0 +1,53 @@
+import { Acquisitions } from './acquisitions.ts';
+import { Attempts } from './attempts.ts';
+import { EtcdPort } from './etcd-port.ts';
+import { HoldRenewer } from './hold-renewer.ts';
+import { HoldWrites } from './hold-writes.ts';
+import { Holdings } from './holdings.ts';
+import { KeepAliveStream } from './keep-alive-stream.ts';
+import { Keys } from './keys.ts';
+import { LeasePool } from './lease-pool.ts';
+import { EtcdLocalWaiters } from './local-waiters.ts';
+import type { CheckedEtcdOptions, EtcdClientSource } from './options.ts';
+import { ResourceStates } from './resource-states.ts';
+import { EtcdWaiterSessions } from './waiter-sessions.ts';
+import { WatchStream } from './watch-stream.ts';
+
+export type EtcdParts = ReturnType<typeof composeParts>;
+
+/** Makes the parts of one backend, from the wire upwards: each part knows only parts that are made before it. */
+export function composeParts(source: EtcdClientSource, options: CheckedEtcdOptions) {
+  const { prefix, waiterTtlSeconds, callTimeoutMs } = options;
+  // The wire: requests, and two streams that all locks share.
+  const keys = new Keys(prefix);
+  const port = new EtcdPort(source, callTimeoutMs);
+  const watches = new WatchStream(port);
+  const keepAlives = new KeepAliveStream(port, callTimeoutMs);
+  // What keys are attached to: a lease for each hold, one session for all waiters.
+  const leases = new LeasePool(port, keepAlives);
+  const sessions = new EtcdWaiterSessions(port, keepAlives, keys, waiterTtlSeconds);
+  // The acquisitions of this process, and the ways into a resource and out of it.
+  const acquisitions = new Acquisitions(keys);
+  const writes = new HoldWrites(port, leases, sessions);
+  const attempts = new Attempts(port, leases, sessions, acquisitions, writes);
+  const holdings = new Holdings(port, watches, leases, sessions, acquisitions);
+  const renewer = new HoldRenewer(port, leases, holdings, acquisitions, keys);
+  const waiters = new EtcdLocalWaiters(port, watches, attempts, holdings, acquisitions);
+  // The only report upwards: the session's heartbeat and loss.
+  sessions.reportTo(waiters);
+  const states = new ResourceStates(port, keys);
+  return {
+    keys,
+    port,
+    watches,
+    keepAlives,
+    leases,
+    sessions,
+    acquisitions,
+    attempts,
+    holdings,
+    renewer,
+    waiters,
+    states,
+  };
+}

@@ -1,0 +1,162 @@
+import type { LockMode } from '@locks/core/backend';
+import type { IKeyValue } from 'etcd3';
+
+/** The key of an acquisition that holds or waits, as the store has it. */
+export interface EtcdEntry {
+  readonly key: Buffer;
+  readonly acquisitionId: string;
+  readonly held: boolean;
+  readonly mode: LockMode;
+  readonly label?: string;
+  /** Whether somebody else wrote the key: it belongs to no acquisition. */
+  readonly foreign?: boolean;
+  /** The revision at which a hold was granted. */
+  readonly token: bigint;
+  /** The position in the queue. */
+  readonly createRevision: number;
+  /** The position of a waiter among those that were queued in the same transaction. */
+  readonly rank?: number;
+  readonly modRevision: number;
+  readonly lease: string;
+  /** When the acquisition was granted or queued, on its client's clock: for operators only. */
+  readonly at: number;
+}
+
+/** The part of an entry that says where it is in the queue. `modRevision` changes with a grant or another limit. */
+export type QueuePosition = Pick<EtcdEntry, 'createRevision' | 'rank' | 'modRevision' | 'mode'>;
+
+interface EntryDetail {
+  readonly label?: string | undefined;
+  readonly weight?: number | undefined;
+  readonly token?: string | undefined;
+  readonly rank?: number | undefined;
+  readonly at: number;
+}
+
+/**
+ * The first characters of a value. The conditions of transactions compare whole ranges with these tags, so their order
+ * matters: permits (`p`, the limit, `h` or `w`) sort below all `r`; among the `r`, exclusive holds sort below shared
+ * holds, and all holds below all waiters.
+ */
+export const TAGS = {
+  exclusiveHold: 're',
+  sharedHold: 'rs',
+  afterHolds: 'rt',
+  exclusiveWaiter: 'rx',
+  sharedWaiter: 'ry',
+  /** Entries of exclusive and shared locks sort from here … */
+  readersAndWriters: 'r',
+  /** … to here. */
+  afterReadersAndWriters: 's',
+} as const;
+
+const OWN_TAG = /^(?:r[esxy]|p\d+[hw])$/;
+const LIMIT_DIGITS = 16;
+
+/** The prefix of the values of all permits with one limit. */
+export function permitTag(limit: number): string {
+  return `p${String(limit).padStart(LIMIT_DIGITS, '0')}`;
+}
+
+export interface EntryFields {
+  readonly mode: LockMode;
+  readonly label?: string | undefined;
+  /** Absent if the revision of the write itself is the token. */
+  readonly token?: bigint;
+  readonly rank?: number | undefined;
+  readonly at?: number;
+}
+
+export function encodeHold(written: EntryFields): Buffer {
+  return encode(holdTag(written.mode), written);
+}
+
+export function encodeWaiter(written: EntryFields): Buffer {
+  return encode(waiterTag(written.mode), written);
+}
+
+/** Encodes an entry again, with another mode or limit. */
+export function reencode(entry: EtcdEntry, mode: LockMode): Buffer {
+  const { label, at, token, rank } = entry;
+  return entry.held ? encodeHold({ mode, label, at, token }) : encodeWaiter({ mode, label, at, rank });
+}
+
+export function decodeEntry(kv: IKeyValue): EtcdEntry {
+  const text = kv.value.toString('utf8');
+  const start = text.indexOf('{');
+  const tag = start < 0 ? text : text.slice(0, start);
+  const detail = parseDetail(start < 0 ? '' : text.slice(start));
+  const { token, rank } = detail;
+  // The label names the whole key, so that an operator finds it: the acquisition id is only the end of the key.
+  const foreign = !OWN_TAG.test(tag);
+  const label = !foreign ? detail.label : `the foreign key ${kv.key.toString('utf8')}`;
+  return {
+    key: kv.key,
+    acquisitionId: kv.key.subarray(kv.key.lastIndexOf(SLASH) + 1).toString('utf8'),
+    // The meaning of a foreign key is unknown: it counts as a hold, since two holders would be worse than none.
+    held: !(tag === TAGS.exclusiveWaiter || tag === TAGS.sharedWaiter || /^p\d+w$/.test(tag)),
+    mode: modeOf(tag, detail),
+    ...(label === undefined ? undefined : { label }),
+    ...(foreign && { foreign }),
+    token: BigInt(token ?? kv.mod_revision),
+    createRevision: Number(kv.create_revision),
+    ...(rank === undefined ? undefined : { rank }),
+    modRevision: Number(kv.mod_revision),
+    lease: String(kv.lease),
+    at: detail.at,
+  };
+}
+
+const SLASH = 0x2f;
+
+function encode(tag: string, { mode, label, token, rank, at = Date.now() }: EntryFields): Buffer {
+  const weight = mode.kind === 'permit' ? mode.weight : undefined;
+  const detail: EntryDetail = {
+    label,
+    weight,
+    token: token?.toString(),
+    rank: rank === 0 ? undefined : rank,
+    at,
+  };
+  return Buffer.from(tag + JSON.stringify(detail));
+}
+
+function holdTag(mode: LockMode): string {
+  switch (mode.kind) {
+    case 'exclusive':
+      return TAGS.exclusiveHold;
+    case 'shared':
+      return TAGS.sharedHold;
+    case 'permit':
+      return `${permitTag(mode.limit)}h`;
+    default:
+      return mode satisfies never;
+  }
+}
+
+function waiterTag(mode: LockMode): string {
+  switch (mode.kind) {
+    case 'exclusive':
+      return TAGS.exclusiveWaiter;
+    case 'shared':
+      return TAGS.sharedWaiter;
+    case 'permit':
+      return `${permitTag(mode.limit)}w`;
+    default:
+      return mode satisfies never;
+  }
+}
+
+function modeOf(tag: string, { weight = 1 }: EntryDetail): LockMode {
+  if (tag === TAGS.sharedHold || tag === TAGS.sharedWaiter) return { kind: 'shared' };
+  const permit = /^p(\d+)[hw]$/.exec(tag);
+  return permit === null ? { kind: 'exclusive' } : { kind: 'permit', limit: Number(permit[1]), weight };
+}
+
+function parseDetail(text: string): EntryDetail {
+  try {
+    return JSON.parse(text) as EntryDetail;
+  } catch {
+    return { at: Date.now() };
+  }
+}

@@ -1,0 +1,36 @@
+// Errors are compared by name: a process may have two copies of etcd3, and its errors carry no code.
+const RETRYABLE_NAMES = new Set([
+  'GRPCUnavailableError',
+  'GRPCDeadlineExceededError',
+  'GRPCCancelledError',
+  'GRPCAbortedError',
+  'GRPCInternalError',
+  'GRPCUnknownError',
+  'BrokenCircuitError',
+  'EtcdWatchStreamEnded',
+  'EtcdLeaseInvalidError',
+  'EtcdInvalidAuthTokenError',
+  'NoAnswerError',
+]);
+
+/** The store changed between read and write too often, or the hold ended meanwhile. */
+export class ChangedMeanwhileError extends Error {
+  override readonly name = 'ChangedMeanwhileError';
+}
+
+// Streams fail with gRPC's own codes: cancelled, unknown, deadline, aborted, internal, unavailable.
+const RETRYABLE_CODES = new Set([1, 2, 4, 10, 13, 14]);
+
+/** Whether the same call may succeed if repeated. An unknown error is not repeated. */
+export function isRetryableEtcdError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'number' && RETRYABLE_CODES.has(code)) return true;
+  if (error instanceof ChangedMeanwhileError || RETRYABLE_NAMES.has(error.constructor.name)) return true;
+  // A full disk has the same error class: only too many requests end by themselves.
+  return error.constructor.name === 'GRPCResourceExhastedError' && /too many requests/.test(error.message);
+}
+
+export function isLeaseGone(error: unknown): boolean {
+  return error instanceof Error && error.constructor.name === 'EtcdLeaseInvalidError';
+}

@@ -1,0 +1,232 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Call,
+  type Grant,
+  type LossReason,
+  NoAnswerError,
+  type RenewItem,
+  type Standing,
+} from '@locks/core/backend';
+import type { IKeyValue } from 'etcd3';
+import type { Acquisition, EtcdHold } from './acquisition.ts';
+import type { Acquisitions } from './acquisitions.ts';
+import { keysAt, termOf } from './txn-responses.ts';
+import { modifiedAt, read } from './conditions.ts';
+import { decodeEntry, reencode, type EtcdEntry } from './etcd-entry.ts';
+import type { EtcdPort } from './etcd-port.ts';
+import { isFromCurrentLeader } from './lease-validity.ts';
+import type { Holdings } from './holdings.ts';
+import type { KeepAliveReply } from './keep-alive-stream.ts';
+import type { Keys } from './keys.ts';
+import type { EtcdLease, LeasePool } from './lease-pool.ts';
+import { ChangedMeanwhileError } from './etcd-errors.ts';
+import { markSteal } from './txn-branches.ts';
+
+/** A server accepts 128 operations in one transaction. */
+const CHUNK = 100;
+/** The tries of a renewal that finds its hold changed each time: by other renewals, a new limit, a downgrade. */
+const TRIES = 20;
+const PAUSE_MS = 3;
+
+/** A keep-alive that is under way for a lease. */
+interface PendingRenewal {
+  readonly lease: EtcdLease;
+  readonly answer: Promise<KeepAliveReply | Error>;
+}
+
+/** Renews many holds: one keep-alive for each lease, and one transaction that reads up to a hundred keys. */
+export class HoldRenewer {
+  readonly #port: EtcdPort;
+  readonly #leases: LeasePool;
+  readonly #holdings: Holdings;
+  readonly #acquisitions: Acquisitions;
+  readonly #keys: Keys;
+
+  constructor(port: EtcdPort, leases: LeasePool, holdings: Holdings, acquisitions: Acquisitions, keys: Keys) {
+    this.#port = port;
+    this.#leases = leases;
+    this.#holdings = holdings;
+    this.#acquisitions = acquisitions;
+    this.#keys = keys;
+  }
+
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+    const chunks: Promise<Standing[]>[] = [];
+    for (let start = 0; start < items.length; start += CHUNK) {
+      chunks.push(this.#renewChunk(items.slice(start, start + CHUNK), call));
+    }
+    return (await Promise.all(chunks)).flat();
+  }
+
+  async #renewChunk(items: readonly RenewItem[], call: Call): Promise<Standing[]> {
+    const known = items.map(({ grant }) => this.#acquisitions.get(grant.request.acquisitionId));
+    // The keep-alives and the reads are sent at once: together their answers prove as much as one after the other.
+    const renewals = items.map(({ ttlMs }, index) => {
+      const lease = known[index]?.hold?.lease;
+      return lease !== undefined && isFor(lease, ttlMs) ? this.#ask(lease) : undefined;
+    });
+    const reads = items.map(({ grant: { request } }) =>
+      read({ key: this.#keys.of(request.resource, request.acquisitionId) }),
+    );
+    const response = await this.#port.run(reads, call);
+    return await Promise.all(
+      items.map(async (item, index) => {
+        const [kv] = keysAt(response, index);
+        return await this.#standing(item, known[index], kv, renewals[index], termOf(response), call);
+      }),
+    );
+  }
+
+  async #standing(
+    { grant, ttlMs }: RenewItem,
+    acquisition: Acquisition | undefined,
+    kv: IKeyValue | undefined,
+    asked: PendingRenewal | undefined,
+    raftTerm: number,
+    call: Call,
+  ): Promise<Standing> {
+    const hold = acquisition?.hold;
+    if (kv === undefined || (hold !== undefined && Number(kv.create_revision) !== hold.createRevision)) {
+      return await this.#lost(grant, acquisition, call);
+    }
+    // Another client was granted the lock: the key names its lease.
+    if (acquisition === undefined || hold === undefined)
+      return (await this.#judge(undefined, this.#ask(leaseAt(kv)), raftTerm)) as Standing;
+    if (hold.movedTo?.id === kv.lease) this.#moved(acquisition, hold, hold.movedTo);
+    const { lease } = hold;
+    const standing =
+      lease.id === kv.lease && isFor(lease, ttlMs)
+        ? await this.#judge(hold, asked?.lease === lease ? asked : this.#ask(lease), raftTerm)
+        : await this.#move(acquisition, hold, decodeEntry(kv), ttlMs, call);
+    if (standing === undefined) return await this.#again({ grant, ttlMs }, acquisition, lease, call);
+    // The lease ended after the key was read, and the key ended with it.
+    return standing.status === 'lost' ? await this.#lost(grant, acquisition, call) : standing;
+  }
+
+  /** Repeats a renewal that found the hold changed by a concurrent renewal with another ttl. */
+  async #again(
+    { grant, ttlMs }: RenewItem,
+    acquisition: Acquisition,
+    before: EtcdLease,
+    call: Call,
+  ): Promise<Standing> {
+    const { key, hold } = acquisition;
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      // A random pause, so that concurrent renewals do not collide again and again.
+      await delay(Math.random() * tries * PAUSE_MS);
+      const response = await this.#port.run([read({ key })], call);
+      const [kv] = keysAt(response, 0);
+      // A hold that was released meanwhile must not be renewed (docs/spec.md §4.1).
+      acquisition.assertWanted();
+      if (hold === undefined || Number(kv?.create_revision) !== hold.createRevision || kv === undefined)
+        return await this.#lost(grant, acquisition, call);
+      if (hold.movedTo?.id === kv.lease) this.#moved(acquisition, hold, hold.movedTo);
+      const { lease } = hold;
+      // The store may run concurrent renewals in any order: the lease that another one moved the key to is as good.
+      const stands = lease.id === kv.lease && (isFor(lease, ttlMs) || lease !== before);
+      const standing = stands
+        ? await this.#judge(hold, this.#ask(lease), termOf(response))
+        : await this.#move(acquisition, hold, decodeEntry(kv), ttlMs, call);
+      if (standing?.status === 'lost') return await this.#lost(grant, acquisition, call);
+      if (standing !== undefined) return standing;
+    }
+    const error = new ChangedMeanwhileError('the hold changed each time it was to be renewed');
+    return { status: 'unknown', error };
+  }
+
+  /** Returns `undefined` if the hold was moved to another lease meanwhile. */
+  async #judge(
+    hold: EtcdHold | undefined,
+    { lease, answer }: PendingRenewal,
+    raftTerm: number,
+  ): Promise<Standing | undefined> {
+    const renewed = await answer;
+    if (renewed instanceof Error) return { status: 'unknown', error: renewed };
+    // The answer for a lease that the key has left says nothing about the hold.
+    if (hold !== undefined && hold.lease !== lease) return undefined;
+    if (!isFromCurrentLeader(renewed, raftTerm)) {
+      return {
+        status: 'unknown',
+        error: new NoAnswerError('the keep-alive was answered by an earlier leader'),
+      };
+    }
+    if (renewed.ttlSeconds === 0) return { status: 'lost', reason: 'force-released' };
+    const validForMs = renewed.ttlSeconds * 1_000;
+    if (hold !== undefined) hold.endsAt = performance.now() + validForMs;
+    return { status: 'held', validForMs };
+  }
+
+  /** Moves the key to a lease with another ttl, since a lease keeps its ttl. Returns `undefined` if the hold had changed. */
+  async #move(
+    acquisition: Acquisition,
+    hold: EtcdHold,
+    own: EtcdEntry,
+    ttlMs: number,
+    call: Call,
+  ): Promise<Standing | undefined> {
+    const { key } = acquisition;
+    const { lease: from } = hold;
+    const lease = await this.#leases.grant(ttlMs, call);
+    if (acquisition.ended) this.#leases.drop(lease);
+    acquisition.assertWanted();
+    hold.movedTo = lease;
+    const put = { request_put: { key, value: reencode(own, own.mode), lease: lease.id } };
+    const was = acquisition.doubtful;
+    acquisition.doubtful = true;
+    const response = await this.#port.txn(
+      {
+        compare: [modifiedAt(key, own.modRevision)],
+        success: acquisition.request.steal === true ? [put, markSteal(acquisition, lease)] : [put],
+        failure: [read({ key })],
+      },
+      call,
+    );
+    acquisition.doubtful = was;
+    // An earlier sending of this transaction may have moved the key.
+    if (!response.succeeded && keysAt(response, 0)[0]?.lease !== lease.id) {
+      this.#leases.drop(lease);
+      return undefined;
+    }
+    this.#leases.drop(from);
+    // Another renewal that read the key before this answer may have moved the key on.
+    if (hold.lease !== from && hold.lease !== lease) return undefined;
+    this.#moved(acquisition, hold, lease);
+    lease.fresh = false;
+    const validForMs = lease.ttlSeconds * 1_000;
+    hold.endsAt = performance.now() + validForMs;
+    return { status: 'held', validForMs };
+  }
+
+  #moved(acquisition: Acquisition, hold: EtcdHold, lease: EtcdLease): void {
+    if (hold.movedTo === lease) delete hold.movedTo;
+    hold.lease = lease;
+    if (!acquisition.ended) acquisition.lease = lease;
+  }
+
+  #ask(lease: EtcdLease): PendingRenewal {
+    return { lease, answer: orError(this.#leases.renew(lease)) };
+  }
+
+  async #lost({ lost }: Grant, acquisition: Acquisition | undefined, call: Call): Promise<Standing> {
+    if (acquisition === undefined) {
+      // The watch of the hold was quicker, and found the reason.
+      const reported = lost?.aborted ? (lost.reason as LossReason) : 'force-released';
+      return { status: 'lost', reason: reported };
+    }
+    const reason = await this.#holdings.reasonOf(acquisition, call).catch(() => 'force-released' as const);
+    this.#holdings.lost(acquisition, reason);
+    return { status: 'lost', reason };
+  }
+}
+
+function orError(renewal: Promise<KeepAliveReply>): Promise<KeepAliveReply | Error> {
+  return renewal.catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
+}
+
+function isFor({ wantedSeconds }: EtcdLease, ttlMs: number): boolean {
+  return wantedSeconds === Math.ceil(ttlMs / 1_000);
+}
+
+function leaseAt({ lease }: IKeyValue): EtcdLease {
+  return { id: lease, wantedSeconds: 0, ttlSeconds: 0, grantedFrom: 0, fresh: false, endsAt: 0 };
+}

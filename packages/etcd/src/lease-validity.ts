@@ -1,0 +1,79 @@
+import { type Call, type Grant, NoAnswerError } from '@locks/core/backend';
+import type { Acquisition, EtcdHold } from './acquisition.ts';
+import type { EtcdEntry } from './etcd-entry.ts';
+import type { KeepAliveReply } from './keep-alive-stream.ts';
+import type { EtcdLease, LeasePool } from './lease-pool.ts';
+
+/** How long a lease is sure to last, on the clock of the call. */
+export interface LeaseValidity {
+  readonly countedFrom: number;
+  readonly ttlSeconds: number;
+}
+
+/**
+ * Whether a keep-alive counts: its server must know of the leader under which a transaction of the same time was
+ * answered. A leader that was replaced while it was paused still answers keep-alives from its memory, and does not know
+ * the leases that its successor granted. The successor gave every lease its full ttl again when it was elected.
+ */
+export function isFromCurrentLeader(renewed: KeepAliveReply, raftTerm: number): boolean {
+  return renewed.raftTerm >= raftTerm;
+}
+
+/** Sends a keep-alive along with a transaction; `undefined` for a lease that was granted just now for that transaction. */
+export function keepAliveFor(leases: LeasePool, lease: EtcdLease): Promise<KeepAliveReply> | undefined {
+  if (lease.fresh) return undefined;
+  const renewal = leases.renew(lease);
+  renewal.catch(() => {});
+  return renewal;
+}
+
+/** The minimum validity of a lease after a transaction that was sent at `sentAt`; `undefined` if the lease is gone. */
+export async function validityOf(
+  leases: LeasePool,
+  lease: EtcdLease,
+  sentAt: number,
+  raftTerm: number,
+  renewal: Promise<KeepAliveReply> | undefined,
+): Promise<LeaseValidity | undefined> {
+  if (renewal === undefined) return { countedFrom: lease.grantedFrom, ttlSeconds: lease.ttlSeconds };
+  for (const again of [false, true]) {
+    const renewed = await (again ? leases.renew(lease) : renewal.catch(() => undefined));
+    if (renewed !== undefined && isFromCurrentLeader(renewed, raftTerm)) {
+      return renewed.ttlSeconds === 0 ? undefined : { countedFrom: sentAt, ttlSeconds: renewed.ttlSeconds };
+    }
+  }
+  throw new NoAnswerError('the cluster changed its leader: how long the lease lasts is not known');
+}
+
+/** Records that an acquisition holds, and makes its grant. */
+export function holdOf(
+  acquisition: Acquisition,
+  own: EtcdEntry,
+  lease: EtcdLease,
+  validity: LeaseValidity,
+  call: Call,
+): EtcdHold {
+  const { request } = acquisition;
+  const lost = new AbortController();
+  const validForMs = validity.ttlSeconds * 1_000;
+  const grant: Grant = {
+    request,
+    fencingToken: own.token,
+    countedFrom: validity.countedFrom,
+    ...(validForMs === request.ttlMs ? undefined : { validForMs }),
+    lost: lost.signal,
+  };
+  const hold: EtcdHold = {
+    grant,
+    token: own.token,
+    createRevision: own.createRevision,
+    lost,
+    lease,
+    shared: own.mode.kind === 'shared',
+    endsAt: performance.now() + validForMs - (call.now() - validity.countedFrom),
+  };
+  lease.fresh = false;
+  acquisition.hold = hold;
+  acquisition.lease = lease;
+  return hold;
+}

@@ -1,0 +1,396 @@
+import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
+import type { Acquisition } from './acquisition.ts';
+import type { Acquisitions } from './acquisitions.ts';
+import { entriesAt, revisionOf } from './txn-responses.ts';
+import type { Attempts, AttemptOutcome } from './attempts.ts';
+import { read, readHead } from './conditions.ts';
+import { decodeEntry, type EtcdEntry } from './etcd-entry.ts';
+import type { EtcdPort, RequestLimit } from './etcd-port.ts';
+import type { Holdings } from './holdings.ts';
+import { positionOf, type EtcdTurn, QueueTurns } from './queue-turns.ts';
+import type { WaiterSessionListener } from './waiter-sessions.ts';
+import type { Watch, WatchEvent, WatchStream } from './watch-stream.ts';
+
+const READ_MS = 3_000;
+const CHECK_EVERY_MS = 5_000;
+const RETRY_MS = 500;
+/** With more waiters of one resource, the periodic check reads only the head of the queue. */
+const MANY = 200;
+/** After a check of many waiters, the next one is delayed by this many times its duration. */
+const PAUSE_FACTOR = 3;
+/** Each reader needs a read, a conditional write and a condition, and a server accepts 128 operations in one transaction. */
+const READERS_AT_ONCE = 40;
+/** A server accepts 128 operations in one transaction. */
+const MOST_AT_ONCE = 100;
+/** Core attempts or waits again sooner than this; an entry that core has forgotten must not block the others. */
+const UNATTENDED_MS = 2_500;
+const ABANDON_MS = 3_000;
+
+/** The watch that all waiters for permits of one resource in this process share. */
+interface PermitWatch {
+  readonly members: Set<Acquisition>;
+  readonly watch: Watch;
+  /** The revision of the newest event that was received. */
+  seen: number;
+  checking: boolean;
+  checkAgain: boolean;
+}
+
+/** What a check does with waiters that are still blocked. Waiters whose turn has come, or whose entry is gone, are woken always. */
+type AfterCheck = 'wake the first' | 'wake the free' | 'wake all' | 'watch blockers';
+
+/** The waiters of this process. Each watches the one entry that blocks it; waiters for permits share a watch. */
+export class EtcdLocalWaiters implements WaiterSessionListener {
+  readonly #port: EtcdPort;
+  readonly #watches: WatchStream;
+  readonly #attempts: Attempts;
+  readonly #holdings: Holdings;
+  readonly #acquisitions: Acquisitions;
+  readonly #permitWatches = new Map<string, PermitWatch>();
+  #checkedAt = 0;
+  /** The waiters that the next check reads: their entries may be gone, or their turn may have come. */
+  readonly #toCheck = new Set<Acquisition>();
+  #checkScheduled: NodeJS.Immediate | NodeJS.Timeout | undefined;
+  #checking = false;
+
+  constructor(
+    port: EtcdPort,
+    watches: WatchStream,
+    attempts: Attempts,
+    holdings: Holdings,
+    acquisitions: Acquisitions,
+  ) {
+    this.#port = port;
+    this.#watches = watches;
+    this.#attempts = attempts;
+    this.#holdings = holdings;
+    this.#acquisitions = acquisitions;
+  }
+
+  async awaitTurn({ acquisitionId }: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    const acquisition = this.#acquisitions.get(acquisitionId);
+    if (acquisition?.position === undefined || acquisition.ended) return undefined;
+    const turn = acquisition.wait.begin(call);
+    if (acquisition.woken) this.#wake(acquisition);
+    const grant = await turn;
+    if (grant !== undefined) this.#holdings.granted(acquisition);
+    return grant;
+  }
+
+  /** Ends whatever there is of an id: afterwards it neither holds nor waits. */
+  async abandon(request: AcquireRequest, limit: RequestLimit): Promise<void> {
+    const all = this.#acquisitions.abandon(request);
+    for (const acquisition of all) this.#stopWaiting(acquisition);
+    await Promise.all(all.map((acquisition) => this.#holdings.abandon(acquisition, limit)));
+  }
+
+  heartbeat(): void {
+    this.#watches.probe();
+    this.#checkPeriodically();
+    this.#abandonUnattended();
+  }
+
+  sessionLost(): void {
+    for (const acquisition of this.#acquisitions.all())
+      if (acquisition.position !== undefined) this.#checkSoon(acquisition);
+  }
+
+  /** Watches the entry that blocks an acquisition, from the revision at which it was read. */
+  watchBlocker(acquisition: Acquisition, outcome: Extract<AttemptOutcome, { status: 'blocked' }>): void {
+    const { nearest, revision, blockerUnread } = outcome;
+    acquisition.woken = false;
+    if (blockerUnread === true) this.#checkSoon(acquisition);
+    if (acquisition.request.mode.kind === 'permit') return this.#joinPermitWatch(acquisition, revision);
+    if (blockerUnread === true) return;
+    const watched = nearest.key.toString('latin1');
+    if (acquisition.watchedKey === watched) return;
+    acquisition.stopWatching?.();
+    const shared = acquisition.request.mode.kind === 'shared';
+    const watch = this.#watches.watch({
+      range: { key: nearest.key },
+      // A writer that is downgraded to a reader lets readers in.
+      puts: shared,
+      from: revision + 1,
+      notify: (event) => {
+        if (event.type === 'put' && decodeEntry(event.kv).mode.kind !== 'shared') return;
+        acquisition.stopWatching?.();
+        const was = event.type === 'delete' ? event.was : undefined;
+        if (!shared && was === 'held alone') return this.#wake(acquisition, undefined, nearest.key);
+        // A check instead of a claim: readers are granted together; behind a waiter that left there are usually others;
+        // and if the deleted entry still waits here, its whole session or queue was probably deleted.
+        if (shared || was === 'waited' || (event.type !== 'put' && this.#isWaiting(nearest)))
+          return this.#checkSoon(acquisition);
+        this.#wake(acquisition);
+      },
+    });
+    acquisition.watchedKey = watched;
+    acquisition.stopWatching = () => {
+      watch.stop();
+      acquisition.stopWatching = undefined;
+      acquisition.watchedKey = undefined;
+    };
+  }
+
+  /** Ends the wait of an acquisition that was granted or abandoned. */
+  #stopWaiting(acquisition: Acquisition): void {
+    acquisition.stopWatching?.();
+    acquisition.wait.end();
+  }
+
+  /** Checks all waiters now and then, in case a message was lost. One request serves a hundred resources. */
+  #checkPeriodically(): void {
+    const now = performance.now();
+    if (now < this.#checkedAt + CHECK_EVERY_MS) return;
+    this.#checkedAt = now;
+    for (const groups of byResource(this.#acquisitions.all())) {
+      this.#check(groups, 'wake the first').catch(() => {
+        // The next periodic check, or core's own attempt after a while, repeats it.
+      });
+    }
+  }
+
+  /** Abandons entries that core neither attempts nor waits for, and has not abandoned. */
+  #abandonUnattended(): void {
+    if (!this.#acquisitions.all().some(isUnattended)) return;
+    // After a stall of the event loop core's timers are as late as this one: they run before the check counts.
+    setImmediate(() => {
+      for (const acquisition of this.#acquisitions.all())
+        if (isUnattended(acquisition)) this.abandon(acquisition.request, ABANDON_MS).catch(() => {});
+    });
+  }
+
+  #isWaiting({ acquisitionId }: EtcdEntry): boolean {
+    const acquisition = this.#acquisitions.get(acquisitionId);
+    return acquisition?.position !== undefined && !acquisition.ended;
+  }
+
+  /** Schedules a check. All waiters of one turn of the event loop share it, and checks do not overlap. */
+  #checkSoon(acquisition: Acquisition): void {
+    this.#toCheck.add(acquisition);
+    if (!this.#checking) this.#checkScheduled ??= setImmediate(() => void this.#checkScheduledWaiters());
+  }
+
+  async #checkScheduledWaiters(): Promise<void> {
+    this.#checkScheduled = undefined;
+    this.#checking = true;
+    const startedAt = performance.now();
+    // The server reports one deletion to several watches in any order: all readers of a resource are checked together, or
+    // they would be granted out of order.
+    const resources = new Set([...this.#toCheck].map(({ request }) => request.resource));
+    for (const each of this.#acquisitions.all()) {
+      const { mode, resource } = each.request;
+      if (mode.kind === 'shared' && each.position !== undefined && resources.has(resource))
+        this.#toCheck.add(each);
+    }
+    const waiters = [...this.#toCheck];
+    this.#toCheck.clear();
+    let failed = false;
+    for (const groups of byResource(waiters)) {
+      await this.#check(groups, 'watch blockers').catch(() => {
+        failed = true;
+        for (const acquisition of groups.flat()) this.#toCheck.add(acquisition);
+      });
+    }
+    this.#checking = false;
+    if (this.#toCheck.size === 0) return;
+    // A long queue takes long to read, so it is not read continuously.
+    const pauseMs = waiters.length > MANY ? PAUSE_FACTOR * (performance.now() - startedAt) : 0;
+    this.#checkScheduled = setTimeout(
+      () => void this.#checkScheduledWaiters(),
+      failed ? RETRY_MS : pauseMs,
+    ).unref();
+  }
+
+  close(): void {
+    clearImmediate(this.#checkScheduled as NodeJS.Immediate | undefined);
+    clearTimeout(this.#checkScheduled as NodeJS.Timeout | undefined);
+    this.#toCheck.clear();
+    for (const acquisition of this.#acquisitions.all()) this.#stopWaiting(acquisition);
+  }
+
+  #wake(acquisition: Acquisition, turn?: EtcdTurn, after?: Buffer): void {
+    const { call } = acquisition.wait;
+    acquisition.woken = call === undefined;
+    if (call === undefined) return;
+    acquisition
+      .inTurn(async () => {
+        // An earlier task of this acquisition has granted or abandoned it.
+        if (acquisition.ended || acquisition.hold !== undefined) return void acquisition.wait.end();
+        this.#finish(acquisition, await this.#attempts.claim(acquisition, call, turn, after));
+      })
+      .catch((error: unknown) => void acquisition.wait.fail(error));
+  }
+
+  /** Reports the result of a claim to the waiter. */
+  #finish(acquisition: Acquisition, outcome: AttemptOutcome): void {
+    switch (outcome.status) {
+      case 'granted':
+        acquisition.stopWatching?.();
+        acquisition.wait.end(outcome.grant);
+        return;
+      case 'blocked':
+        if (!acquisition.ended) this.watchBlocker(acquisition, outcome);
+        return;
+      case 'not-queued':
+      case 'conflict':
+        acquisition.stopWatching?.();
+        acquisition.wait.end();
+        return;
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  #joinPermitWatch(acquisition: Acquisition, revision: number): void {
+    const { resource } = acquisition.request;
+    const permits = this.#permitWatches.get(resource) ?? this.#watchPermits(acquisition, revision);
+    if (permits.members.has(acquisition)) return;
+    permits.members.add(acquisition);
+    acquisition.stopWatching = () => {
+      acquisition.stopWatching = undefined;
+      permits.members.delete(acquisition);
+      if (permits.members.size > 0 || this.#permitWatches.get(resource) !== permits) return;
+      this.#permitWatches.delete(resource);
+      permits.watch.stop();
+    };
+    // Events since that revision were reported before this waiter joined.
+    if (permits.seen > revision) this.#checkPermits(resource, permits);
+  }
+
+  #watchPermits({ request: { resource }, range }: Acquisition, revision: number): PermitWatch {
+    const notify = (event: WatchEvent): void => this.#permitsChanged(resource, permits, event);
+    const watch = this.#watches.watch({ range, puts: true, from: revision + 1, notify });
+    const permits = {
+      members: new Set<Acquisition>(),
+      watch,
+      seen: revision,
+      checking: false,
+      checkAgain: false,
+    };
+    this.#permitWatches.set(resource, permits);
+    return permits;
+  }
+
+  #permitsChanged(resource: string, permits: PermitWatch, event: WatchEvent): void {
+    if (event.type !== 'unknown') {
+      permits.seen = Math.max(permits.seen, event.revision);
+      // A new entry is behind all waiters.
+      if (event.type === 'put' && event.kv.version === '1') return;
+    } else {
+      // The watch ended: waiters that are still blocked after the check make a new one.
+      this.#permitWatches.delete(resource);
+    }
+    this.#checkPermits(resource, permits);
+  }
+
+  /** Reads the entries of resources, one group of waiters each, and wakes those whose turn has come or whose entry is gone. */
+  async #check(groups: readonly (readonly Acquisition[])[], then: AfterCheck): Promise<void> {
+    if (groups.length === 0) return;
+    const isHead = groups.map((group) => then === 'wake the first' && group.length > MANY);
+    const reads = groups.map(([any], index) => {
+      const { range } = any as Acquisition;
+      return isHead[index] === true ? readHead(range) : read(range);
+    });
+    const now = (): number => performance.now();
+    const call: Call = { now, deadline: now() + READ_MS };
+    const response = await this.#port.run(reads, call);
+    const revision = revisionOf(response);
+    for (const [index, group] of groups.entries()) {
+      const turns = new QueueTurns(entriesAt(response, index));
+      const readers: Acquisition[] = [];
+      for (const member of group) {
+        if (member.position === undefined || member.ended) continue;
+        // A waiter beyond the head is blocked; those ahead of it will wake it.
+        if (isHead[index] === true && turns.entryOf(member.request.acquisitionId) === undefined) continue;
+        const status = this.#attempts.queueStatus(member, turns, revision, call);
+        if (status.status === 'free' && member.request.mode.kind === 'shared') readers.push(member);
+        // In a long queue a hold that was stolen may be beyond the head: the claim reads the queue itself.
+        else if (status.status === 'free') this.#wake(member, isHead[index] ? undefined : { status: 'free' });
+        else if (status.status === 'not-queued' || then === 'wake all') this.#wake(member);
+        else if (then === 'watch blockers') this.watchBlocker(member, status);
+      }
+      void this.#wakeTogether(readers);
+    }
+  }
+
+  /** Grants readers whose turn has come in queue order, many in one transaction. Never rejects. */
+  async #wakeTogether(readers: readonly Acquisition[]): Promise<void> {
+    const ordered = readers.toSorted((a, b) => orderOf(a) - orderOf(b));
+    const waiting: Acquisition[] = [];
+    for (const reader of ordered) {
+      if (reader.wait.call === undefined || reader.busy) this.#wake(reader, { status: 'free' });
+      else waiting.push(reader);
+    }
+    // Each reader stays busy until all are done: a second check must not wake a reader that is being granted.
+    let markDone = (): void => {};
+    const done = new Promise<void>((resolve) => (markDone = resolve));
+    for (const reader of waiting) void reader.inTurn(() => done);
+    const calls = new Map(
+      waiting.flatMap((reader) => (reader.wait.call ? [[reader, reader.wait.call]] : [])),
+    );
+    const rest: Acquisition[] = [];
+    for (let start = 0; start < waiting.length; start += READERS_AT_ONCE) {
+      const readersNow = waiting.slice(start, start + READERS_AT_ONCE);
+      try {
+        const outcomes = await this.#attempts.claimTogether(readersNow, calls);
+        for (const [reader, outcome] of outcomes) {
+          if (outcome.status === 'again') rest.push(reader);
+          else this.#finish(reader, outcome);
+        }
+      } catch (error) {
+        for (const reader of readersNow) reader.wait.fail(error);
+      }
+    }
+    markDone();
+    for (const reader of rest) this.#wake(reader);
+  }
+
+  /** Makes one check for all waiters for permits of a resource. */
+  #checkPermits(resource: string, permits: PermitWatch): void {
+    if (permits.checking) {
+      permits.checkAgain = true;
+      return;
+    }
+    if (permits.members.size === 0) return;
+    permits.checking = true;
+    this.#check(
+      [[...permits.members]],
+      this.#permitWatches.get(resource) === permits ? 'wake the free' : 'wake all',
+    )
+      .catch((error: unknown) => {
+        for (const member of permits.members) member.wait.fail(error);
+      })
+      .finally(() => {
+        permits.checking = false;
+        if (!permits.checkAgain) return;
+        permits.checkAgain = false;
+        this.#checkPermits(resource, permits);
+      })
+      .catch(() => {});
+  }
+}
+
+function isUnattended({ position, wait, busy, attendedAt }: Acquisition): boolean {
+  if (position === undefined || wait.call !== undefined || busy) return false;
+  return performance.now() > attendedAt + UNATTENDED_MS;
+}
+
+function orderOf({ position }: Acquisition): number {
+  return position === undefined ? Number.POSITIVE_INFINITY : positionOf(position);
+}
+
+/** Groups waiters by resource, and the groups into chunks for one transaction each. */
+function byResource(acquisitions: readonly Acquisition[]): Acquisition[][][] {
+  const groups = new Map<string, Acquisition[]>();
+  for (const acquisition of acquisitions) {
+    if (acquisition.position === undefined) continue;
+    const { resource } = acquisition.request;
+    const others = groups.get(resource);
+    if (others === undefined) groups.set(resource, [acquisition]);
+    else others.push(acquisition);
+  }
+  const resources = [...groups.values()];
+  return Array.from({ length: Math.ceil(resources.length / MOST_AT_ONCE) }, (_, chunk) =>
+    resources.slice(chunk * MOST_AT_ONCE, (chunk + 1) * MOST_AT_ONCE),
+  );
+}

@@ -1,0 +1,107 @@
+import { areInConflict, type LockMode } from '@locks/core/backend';
+import type { EtcdEntry, QueuePosition } from './etcd-entry.ts';
+
+/** Whether an acquisition may be granted, given the entries of its resource. */
+export type EtcdTurn =
+  | { readonly status: 'free' }
+  /** `nearest` is the entry to wait for and watch; `byHolders` says that no waiter is ahead. */
+  | { readonly status: 'blocked'; readonly nearest: EtcdEntry; readonly byHolders: boolean };
+
+const FREE: EtcdTurn = { status: 'free' };
+
+/** The number of ranks that fit between two revisions without a loss of precision. */
+const RANKS = 128;
+
+/** The position in the queue as one number: the revision, and the rank among the entries that were queued at it. */
+export function positionOf({
+  createRevision,
+  rank = 0,
+}: Pick<QueuePosition, 'createRevision' | 'rank'>): number {
+  return createRevision + rank / RANKS;
+}
+
+/** Sorts entries: the holders first, then the waiters in queue order. */
+export function inQueueOrder(entries: readonly EtcdEntry[]): EtcdEntry[] {
+  return entries.toSorted((a, b) => Number(b.held) - Number(a.held) || positionOf(a) - positionOf(b));
+}
+
+/**
+ * The rule of the queue (docs/spec.md §15.2), computed in one pass for all waiters, since ten thousand waiters of a
+ * process may ask about the same queue. The entries may be out of date: a grant never changes the turn of those ahead of
+ * it, and later entries are behind. Only a steal is different, and the conditions of the writes detect it.
+ */
+export class QueueTurns {
+  readonly #entries: readonly EtcdEntry[];
+  readonly #indexes = new Map<string, number>();
+  /** For each index, and the one after the last: the nearest earlier entry that is not shared, and the weight of all earlier entries. */
+  readonly #unshared: (EtcdEntry | undefined)[] = [undefined];
+  readonly #weights: number[] = [0];
+
+  /** `entries` must be in queue order. */
+  constructor(entries: readonly EtcdEntry[]) {
+    this.#entries = entries;
+    let unshared: EtcdEntry | undefined;
+    let weight = 0;
+    for (const [index, entry] of entries.entries()) {
+      this.#indexes.set(entry.acquisitionId, index);
+      if (entry.mode.kind !== 'shared') unshared = entry;
+      weight += weightOf(entry.mode);
+      this.#unshared.push(unshared);
+      this.#weights.push(weight);
+    }
+  }
+
+  entryOf(acquisitionId: string): EtcdEntry | undefined {
+    return this.#entries[this.#indexes.get(acquisitionId) ?? -1];
+  }
+
+  /** The turn of an entry of the queue. */
+  of({ acquisitionId, mode }: EtcdEntry): EtcdTurn {
+    return this.at(this.#indexes.get(acquisitionId) ?? this.#entries.length, mode);
+  }
+
+  /** The turn of an acquisition that would be ahead of the entry with this index. */
+  at(index: number, mode: LockMode): EtcdTurn {
+    switch (mode.kind) {
+      case 'exclusive':
+        return blockedBy(this.#entries[index - 1]);
+      case 'shared':
+        return blockedBy(this.#unshared[index]);
+      case 'permit': {
+        // Waiters ahead count as if they held: each of them may be granted independently before this one.
+        const fits = (this.#weights[index] ?? 0) + mode.weight <= mode.limit;
+        return fits ? FREE : blockedBy(this.#entries[index - 1]);
+      }
+      default:
+        return mode satisfies never;
+    }
+  }
+
+  /** The turn of an acquisition that is not queued: it overtakes no waiter, not even as a reader other readers. */
+  ofNewcomer(mode: LockMode): EtcdTurn {
+    const last = this.#entries.at(-1);
+    return last !== undefined && !last.held ? blockedBy(last) : this.at(this.#entries.length, mode);
+  }
+}
+
+/** The turn of an acquisition that is not among the entries, and waits at `position` or would be the last. */
+export function turnOf(entries: readonly EtcdEntry[], mode: LockMode, position?: number): EtcdTurn {
+  const turns = new QueueTurns(entries);
+  if (position === undefined) return turns.ofNewcomer(mode);
+  const behind = entries.findIndex((entry) => !entry.held && positionOf(entry) >= position);
+  return turns.at(behind < 0 ? entries.length : behind, mode);
+}
+
+/** Holders come first in queue order: if the nearest entry holds, all entries ahead hold. */
+function blockedBy(nearest: EtcdEntry | undefined): EtcdTurn {
+  return nearest === undefined ? FREE : { status: 'blocked', nearest, byHolders: nearest.held };
+}
+
+function weightOf(mode: LockMode): number {
+  return mode.kind === 'permit' ? mode.weight : Number.POSITIVE_INFINITY;
+}
+
+/** The mode of an entry that conflicts with `mode` (docs/spec.md §15.7). */
+export function conflictWith(entries: readonly EtcdEntry[], mode: LockMode): LockMode | undefined {
+  return entries.find((entry) => areInConflict(entry.mode, mode))?.mode;
+}

@@ -1,0 +1,120 @@
+import type { LockMode } from '@locks/core/backend';
+import type { ICompare, IRequestOp } from 'etcd3';
+import type { Acquisition } from './acquisition.ts';
+import {
+  absent,
+  hangsOn,
+  inAccordWith,
+  modifiedAt,
+  noExclusiveHold,
+  nothingBefore,
+  nothingIn,
+  onlySharedHolds,
+  onlyWaiters,
+  present,
+  remove,
+  when,
+} from './conditions.ts';
+import { encodeHold, encodeWaiter, type EtcdEntry } from './etcd-entry.ts';
+import type { EtcdLease } from './lease-pool.ts';
+import type { EtcdTurn } from './queue-turns.ts';
+import { type EtcdWaiterSession, sessionStands } from './waiter-session.ts';
+
+/** Writes, and the conditions under which they are correct. */
+export interface TxnBranch {
+  readonly conditions: ICompare[];
+  readonly writes: IRequestOp[];
+}
+
+/** Writes the hold of an acquisition. */
+export function putHold({ key, request, position }: Acquisition, lease: EtcdLease): IRequestOp {
+  // A permit that was queued under another limit is granted under the current one.
+  const value = encodeHold({ mode: position?.mode ?? request.mode, label: request.label });
+  return { request_put: { key, value, lease: lease.id } };
+}
+
+export function holdBranches(acquisition: Acquisition, lease: EtcdLease): TxnBranch[] {
+  const { range, request } = acquisition;
+  const writes = [putHold(acquisition, lease)];
+  const alone: TxnBranch = { conditions: [nothingIn(range)], writes };
+  return request.mode.kind === 'shared' ? [{ conditions: onlySharedHolds(range), writes }, alone] : [alone];
+}
+
+/** Queues acquisitions of one resource whose modes do not conflict: all of them, in this order, or none. */
+export function queueBranches(
+  acquisitions: readonly Acquisition[],
+  session: EtcdWaiterSession,
+  alsoAlone: boolean,
+): TxnBranch[] {
+  const [first] = acquisitions;
+  if (first === undefined) return [];
+  const { range, request } = first;
+  const writes = acquisitions.map(({ key, request: { mode, label } }, rank) => {
+    return { request_put: { key, value: encodeWaiter({ mode, label, rank }), lease: session.lease } };
+  });
+  const keysAbsent = acquisitions.map(({ key }) => absent(key));
+  const stands = sessionStands(session);
+  return [
+    { conditions: [stands, ...keysAbsent, ...inAccordWith(range, request.mode)], writes },
+    ...(alsoAlone ? [{ conditions: [stands, nothingIn(range)], writes }] : []),
+  ];
+}
+
+/** The operation that runs the first branch whose conditions hold. */
+export function firstMatching(branches: readonly TxnBranch[]): IRequestOp {
+  const [first, ...rest] = branches;
+  if (first === undefined) return when([], []);
+  return when(first.conditions, first.writes, rest.length === 0 ? [] : [firstMatching(rest)]);
+}
+
+/**
+ * The conditions that make a claim safe whatever was read before; `undefined` if the queue must be read first. Later
+ * entries are behind this position, except for a hold that was stolen. `after` is the key of the nearest entry ahead, if
+ * that was deleted while it held exclusively.
+ */
+export function claimConditions(
+  acquisition: Acquisition,
+  turn: EtcdTurn | undefined,
+  after?: Buffer,
+): ICompare[] | undefined {
+  const { key, range, position, request, stealMark } = acquisition;
+  if (position === undefined) return undefined;
+  // A grant by an earlier claim, or another limit, would have written the key again.
+  const asBefore = modifiedAt(key, position.modRevision);
+  switch (request.mode.kind) {
+    case 'exclusive':
+      // No entry was ahead of the exclusive hold, or between the two: only a steal may hold. So the server need not
+      // compare the whole queue for each hand-off.
+      if (after !== undefined) return [asBefore, absent(after), absent(stealMark)];
+      // Entries of one batch have the same revision: only a read tells which is first.
+      if (acquisition.mayHaveBatchAhead && turn?.status !== 'free') return undefined;
+      return [asBefore, nothingBefore(range, position.createRevision), onlyWaiters(range)];
+    case 'shared':
+      // No writer waits ahead, and none will: only a steal may hold exclusively.
+      return turn?.status === 'free' ? [asBefore, noExclusiveHold(range)] : undefined;
+    case 'permit':
+      // Only a steal could make the read obsolete, and it writes the entries of waiters again.
+      return turn?.status === 'free' ? [asBefore] : undefined;
+    default:
+      return request.mode satisfies never;
+  }
+}
+
+/** Writes the mark that lasts from a steal to the end of its hold, so that no claim overlooks that hold. */
+export function markSteal({ stealMark: key }: Acquisition, lease: EtcdLease): IRequestOp {
+  return { request_put: { key, value: Buffer.from(''), lease: lease.id } };
+}
+
+/** Removes the mark of a steal, unless another acquisition has stolen the resource since. */
+export function unmarkSteal({ stealMark: key, request, lease }: Acquisition): IRequestOp[] {
+  if (request.steal !== true || lease === undefined) return [];
+  return [when([hangsOn(key, lease.id)], [remove(key)])];
+}
+
+/** What a steal does to an entry. Writing waiters for permits again makes claims fail that were based on earlier reads. */
+export function endedBySteal(entry: EtcdEntry, mode: LockMode): IRequestOp[] {
+  if (entry.held) return [{ request_delete_range: { key: entry.key } }];
+  if (mode.kind !== 'permit') return [];
+  const again = { request_put: { key: entry.key, ignore_value: true, ignore_lease: true } };
+  return [when([present(entry.key)], [again])];
+}

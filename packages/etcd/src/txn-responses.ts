@@ -1,0 +1,64 @@
+import type { IKeyValue, IResponseOp, ITxnResponse } from 'etcd3';
+import { decodeEntry, type EtcdEntry } from './etcd-entry.ts';
+import { inQueueOrder } from './queue-turns.ts';
+
+/** The state of one resource after a transaction, as one acquisition sees it. */
+export interface ResourceView {
+  readonly own: EtcdEntry | undefined;
+  readonly others: readonly EtcdEntry[];
+  readonly revision: number;
+  readonly raftTerm: number;
+  /** Whether only the end of the queue was read: there may be more entries ahead of `others`. */
+  readonly partial: boolean;
+}
+
+export function viewOf(response: ITxnResponse, at: number, acquisitionId: string): ResourceView {
+  return viewAmong(entriesAt(response, at), response, acquisitionId, isPartial(response, at));
+}
+
+export function isPartial({ responses }: ITxnResponse, at: number): boolean {
+  return (responses[at] as IResponseOp).response_range.more === true;
+}
+
+/** Makes the view of one acquisition from entries that several acquisitions of a resource share. */
+export function viewAmong(
+  entries: readonly EtcdEntry[],
+  response: ITxnResponse,
+  acquisitionId: string,
+  partial = false,
+): ResourceView {
+  return {
+    partial,
+    own: entries.find((entry) => entry.acquisitionId === acquisitionId),
+    others: entries.filter((entry) => entry.acquisitionId !== acquisitionId),
+    revision: revisionOf(response),
+    raftTerm: termOf(response),
+  };
+}
+
+/** Decodes the entries of one read: the holders first, then the waiters in queue order. */
+export function entriesAt(response: ITxnResponse, at: number): EtcdEntry[] {
+  return inQueueOrder(keysAt(response, at).map(decodeEntry));
+}
+
+export function keysAt({ responses }: ITxnResponse, at: number): readonly IKeyValue[] {
+  return (responses[at] as IResponseOp).response_range.kvs;
+}
+
+/** The keys that the first read inside a nested transaction returned. */
+export function nestedKeys({ responses }: ITxnResponse, at: number): readonly IKeyValue[] {
+  const [first] = (responses[at] as IResponseOp).response_txn.responses;
+  return first?.response_range?.kvs ?? [];
+}
+
+export function succeededAt({ responses }: ITxnResponse, at: number): boolean {
+  return (responses[at] as IResponseOp).response_txn.succeeded;
+}
+
+export function revisionOf({ header }: ITxnResponse): number {
+  return Number(header.revision);
+}
+
+export function termOf({ header }: ITxnResponse): number {
+  return Number(header.raft_term);
+}

@@ -1,0 +1,303 @@
+import { type AcquireRequest, type Call, type Grant, TurnWait } from '@locks/core/backend';
+import type { HoldRecord } from '@locks/core/rules';
+import { type LockRow, NO_ROW } from './lock-row.ts';
+import { CLIENT_ALIVE_MS } from './mysql-statements.ts';
+import { isOvertaken, type MysqlStore, ownLimit, type TimedSnapshot, type TimeLimit } from './mysql-store.ts';
+import type { RowDecision } from './row-decision.ts';
+import type { RowWriter } from './row-writer.ts';
+import type { RowWriters, WriterHooks } from './row-writers.ts';
+
+/** A waiter of this process, from the attempt that put it into the queue to its grant or its end. */
+interface MysqlWaiter {
+  readonly request: AcquireRequest;
+  readonly wait: TurnWait;
+  /** When core last called for it, on `performance.now()`. */
+  lastHeardAt: number;
+}
+
+const BEAT_EVERY_MS = 1_400;
+const MIN_POLL_MS = 5;
+const POLL_GROWTH = 1.4;
+const GRACE_MS = 100;
+/** In one statement, so that the longest names fit into the smallest packet. */
+const NAMES_AT_ONCE = 400;
+/** How often waiters are compared with a row that did not change. */
+const COMPARE_EVERY_MS = 500;
+
+/**
+ * The waiters of this process, and the one poller that reads the tables for all of them: quick after a change, slow when nothing
+ * happens. A hand-off inside the process needs no poll: the write that releases grants and delivers.
+ */
+export class MysqlLocalWaiters implements WriterHooks {
+  readonly #store: MysqlStore;
+  readonly #writers: RowWriters;
+  readonly #client: string;
+  readonly #maxPollMs: number;
+  readonly #waiters = new Map<string, MysqlWaiter>();
+  readonly #byResource = new Map<string, Set<MysqlWaiter>>();
+  /** Resources where the turn of another process's waiter was due at the last poll. */
+  readonly #overdue = new Set<string>();
+  #waits = 0;
+  #pollMs = MIN_POLL_MS;
+  #timer: NodeJS.Timeout | undefined;
+  #dueAt = Infinity;
+  #polling = false;
+  /** When the next hold of a resource that is waited for ends by its time, on `performance.now()`. */
+  #nextEndAt = Infinity;
+  #beatAt = -Infinity;
+  #beating: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(store: MysqlStore, writers: RowWriters, client: string, maxPollMs: number) {
+    this.#store = store;
+    this.#writers = writers;
+    this.#client = client;
+    this.#maxPollMs = maxPollMs;
+  }
+
+  get hasBeaten(): boolean {
+    return this.#beatAt > -Infinity;
+  }
+
+  isAwaited(acquisitionId: string): boolean {
+    return this.#waiters.get(acquisitionId)?.wait.call !== undefined;
+  }
+
+  prepareHandOff(hold: HoldRecord): () => void {
+    const waiter = this.#waiters.get(hold.id);
+    if (waiter === undefined) return () => undefined;
+    const { request, wait } = waiter;
+    // A waiter that was just put into the queue did not wait yet when the lock was handed to it, so it holds for the claim
+    // time only: it attempts again, which claims the hold.
+    if (wait.call === undefined || hold.unclaimed !== undefined) return () => void wait.end();
+    // Nothing is sent yet: the server starts the lease at a later moment (docs/spec.md §1.2).
+    const grant = { request, fencingToken: BigInt(hold.token), countedFrom: wait.call.now() };
+    return () => this.left(request, grant);
+  }
+
+  async beat(limit: TimeLimit): Promise<void> {
+    if (performance.now() - this.#beatAt < BEAT_EVERY_MS) return;
+    this.#beating ??= this.#beat(limit).finally(() => {
+      this.#beating = undefined;
+    });
+    await this.#beating;
+  }
+
+  learned({ resource, known, knownAt }: RowWriter): void {
+    if (this.#byResource.has(resource) && known !== undefined) this.#noteEnds(known, knownAt);
+  }
+
+  /** Takes note of an acquisition that is in the queue, or may be. */
+  enqueued(request: AcquireRequest): void {
+    this.#heardOf(request);
+  }
+
+  awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    const { wait } = this.#heardOf(request);
+    const turn = wait.begin(call);
+    if (wait.call === undefined) return turn;
+    this.#waits += 1;
+    const { known } = this.#writers.get(request.resource) ?? {};
+    // The lock may have been handed off between the attempt and this call: another attempt gets it.
+    if (this.#closed || known?.holds.some(({ id }) => id === request.acquisitionId)) {
+      wait.end();
+      return turn;
+    }
+    this.#timer?.ref();
+    if (!this.#isHeldHere(request.resource)) this.#pollSoon();
+    return turn;
+  }
+
+  /** The acquisition no longer waits: it was granted or given up. */
+  left(request: AcquireRequest, grant?: Grant): void {
+    const waiter = this.#waiters.get(request.acquisitionId);
+    if (waiter === undefined) return;
+    this.#waiters.delete(request.acquisitionId);
+    const neighbours = this.#byResource.get(request.resource);
+    neighbours?.delete(waiter);
+    if (neighbours?.size === 0) {
+      this.#byResource.delete(request.resource);
+      this.#overdue.delete(request.resource);
+    }
+    waiter.wait.end(grant);
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    for (const { request } of [...this.#waiters.values()]) this.left(request);
+  }
+
+  #heardOf(request: AcquireRequest): MysqlWaiter {
+    const waiter = this.#waiters.get(request.acquisitionId) ?? this.#add(request);
+    waiter.lastHeardAt = performance.now();
+    return waiter;
+  }
+
+  #add(request: AcquireRequest): MysqlWaiter {
+    const wait = new TurnWait(() => {
+      waiter.lastHeardAt = performance.now();
+      this.#waits -= 1;
+    });
+    const waiter: MysqlWaiter = { request, wait, lastHeardAt: 0 };
+    this.#waiters.set(request.acquisitionId, waiter);
+    const neighbours = this.#byResource.get(request.resource) ?? new Set();
+    this.#byResource.set(request.resource, neighbours.add(waiter));
+    if (this.#timer === undefined && !this.#polling) this.#schedule(this.#pollMs);
+    return waiter;
+  }
+
+  /** A resource that only this process holds needs no poll: its release here serves the queue. */
+  #isHeldHere(resource: string): boolean {
+    const { known, own } = this.#writers.get(resource) ?? {};
+    return known !== undefined && known.holds.length > 0 && known.holds.every(({ id }) => own?.has(id));
+  }
+
+  #pollSoon(): void {
+    this.#pollMs = MIN_POLL_MS;
+    // Never later than planned: waiters that come one after another must not put the poll off.
+    if (!this.#polling && this.#dueAt > performance.now() + MIN_POLL_MS) this.#schedule(MIN_POLL_MS);
+  }
+
+  #schedule(delayMs: number): void {
+    clearTimeout(this.#timer);
+    if (this.#closed) return;
+    this.#dueAt = performance.now() + delayMs;
+    this.#timer = setTimeout(() => void this.#tick(), delayMs);
+    // Only a waiting acquire keeps the process alive.
+    if (this.#waits === 0) this.#timer.unref();
+  }
+
+  async #tick(): Promise<void> {
+    this.#timer = undefined;
+    if (this.#waiters.size === 0) return;
+    this.#polling = true;
+    try {
+      this.#giveUpSilent();
+      await this.beat(ownLimit());
+      if (this.#waits > 0) await this.#poll();
+    } catch {
+      // The attempts that follow these hints report to the waiters what is wrong with the store.
+      for (const { wait } of this.#waiters.values()) wait.end();
+    } finally {
+      this.#polling = false;
+    }
+    if (this.#waiters.size === 0) return;
+    if (this.#waits === 0) return this.#schedule(BEAT_EVERY_MS);
+    // Up to a tenth more or less, so that processes do not poll in step.
+    const pauseMs = this.#pollMs * (0.9 + Math.random() / 5);
+    this.#pollMs = Math.min(this.#maxPollMs, this.#pollMs * POLL_GROWTH);
+    const untilEndMs = Math.max(MIN_POLL_MS, this.#nextEndAt - performance.now());
+    this.#schedule(Math.min(pauseMs, untilEndMs));
+  }
+
+  /** Reads hundreds of resources that are waited for here in one statement. */
+  async #poll(): Promise<void> {
+    const all = [...this.#byResource.keys()];
+    this.#nextEndAt = Infinity;
+    for (let start = 0; start < all.length; start += NAMES_AT_ONCE) {
+      const names = all.slice(start, start + NAMES_AT_ONCE);
+      const known = names.flatMap((name) => this.#writers.get(name)?.known?.version || []);
+      const snapshot = await this.#store.snapshot(names, known, ownLimit());
+      this.#writers.learnAlive(snapshot);
+      for (const resource of names) this.#check(resource, snapshot);
+    }
+  }
+
+  #check(resource: string, snapshot: TimedSnapshot): void {
+    const writer = this.#writers.get(resource);
+    if (writer === undefined) return this.#hintAll(resource);
+    // While a write is on its way, nobody knows whether the snapshot is from before or after it.
+    if (writer.busy || isOvertaken(snapshot, writer.knownAt, writer.usedAt)) return this.learned(writer);
+    const isAsKnown = snapshot.rows.has(resource) && snapshot.rows.get(resource) === undefined;
+    if (!isAsKnown) {
+      this.#pollMs = MIN_POLL_MS;
+      writer.learn(snapshot.rows.get(resource) ?? NO_ROW, snapshot.now);
+    } else if (writer.known !== undefined && snapshot.now > writer.knownAt) {
+      writer.learn(writer.known, snapshot.now);
+    }
+    if (writer.known === undefined) return;
+    this.#noteEnds(writer.known, snapshot.now);
+    this.#hint(writer, writer.known);
+    this.#serve(writer, writer.known);
+  }
+
+  /** Wakes the waiters that were handed the lock, and those that are no longer in the queue. */
+  #hint(writer: RowWriter, known: LockRow): void {
+    const now = performance.now();
+    if (writer.compared === known && now < writer.comparedAt + COMPARE_EVERY_MS) return;
+    writer.compared = known;
+    writer.comparedAt = now;
+    const queued = new Set(known.waiters.map(({ id }) => id));
+    for (const { request, wait } of this.#byResource.get(writer.resource) ?? []) {
+      if (!queued.has(request.acquisitionId)) wait.end();
+    }
+    for (const { id, client } of known.waiters) {
+      if (client === this.#client && !this.#waiters.has(id)) this.#abandon(writer.resource, id);
+    }
+  }
+
+  /** Serves a queue where a hold ran out, or a waiter at the head died, so that nobody's release did. */
+  #serve(writer: RowWriter, known: LockRow): void {
+    const decision = writer.decide(this.#writers.context, known);
+    if (!decision.changed) return void this.#overdue.delete(writer.resource);
+    const isOwnTurn = decision.holds.some(({ span, id }) => span !== undefined && this.#waiters.has(id));
+    // The process whose waiter's turn it is serves first; if it does nothing until the next poll, any other process does.
+    if (!isOwnTurn && !this.#overdue.has(writer.resource)) {
+      this.#overdue.add(writer.resource);
+      this.#pollMs = Math.min(this.#pollMs, GRACE_MS);
+      return;
+    }
+    this.#overdue.delete(writer.resource);
+    // Every decision serves the queue first: there is nothing else to do.
+    this.#inBackground(writer.resource, () => undefined);
+  }
+
+  /** Abandons an entry that nobody here asks for: core stopped without abandoning it, or its statement ran after its end. */
+  #abandon(resource: string, acquisitionId: string): void {
+    this.#inBackground(resource, (decision) => {
+      // Core may ask for it again by now.
+      if (!this.#waiters.has(acquisitionId) && !this.#isAttempting(resource, acquisitionId))
+        decision.abandonUnclaimed(acquisitionId);
+    });
+  }
+
+  #isAttempting(resource: string, acquisitionId: string): boolean {
+    return this.#writers.get(resource)?.attempting.has(acquisitionId) ?? false;
+  }
+
+  #inBackground(resource: string, decide: (decision: RowDecision) => void): void {
+    this.#writers.submit(resource, ownLimit(), decide).catch(() => this.#hintAll(resource));
+  }
+
+  #hintAll(resource: string): void {
+    for (const { wait } of this.#byResource.get(resource) ?? []) wait.end();
+  }
+
+  #giveUpSilent(): void {
+    const before = performance.now() - CLIENT_ALIVE_MS;
+    for (const { wait, request, lastHeardAt } of [...this.#waiters.values()]) {
+      const { resource, acquisitionId } = request;
+      if (wait.call !== undefined || lastHeardAt >= before || this.#isAttempting(resource, acquisitionId))
+        continue;
+      this.left(request);
+      this.#abandon(resource, acquisitionId);
+    }
+  }
+
+  #noteEnds({ holds }: LockRow, serverNow: number): void {
+    for (const { until } of holds) {
+      if (until === undefined) continue;
+      // The server's clock ticks on while its answer is on the way: a poll a little later is not in vain.
+      const endAt = performance.now() + Math.max(0, until - serverNow) / 1_000 + 1;
+      this.#nextEndAt = Math.min(this.#nextEndAt, endAt);
+    }
+  }
+
+  async #beat({ now, deadline }: TimeLimit): Promise<void> {
+    const startedAt = performance.now();
+    // At once, however patient the call is that needs the heartbeat.
+    await this.#store.write(this.#store.statements.beat(this.#client), { now, deadline });
+    this.#beatAt = startedAt;
+  }
+}

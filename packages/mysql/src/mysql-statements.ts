@@ -1,0 +1,228 @@
+import { randomFillSync } from 'node:crypto';
+import type { AcquireRequest } from '@locks/core/backend';
+import type { Cells } from './connections.ts';
+import { decodeState, encodeSole, type LockRow } from './lock-row.ts';
+import { micros, type RowDecision } from './row-decision.ts';
+import { hex, stateSql } from './state-sql.ts';
+import type { Tables } from './tables.ts';
+
+/** Microseconds since 1970. `NOW()` would be in the time zone of the session. One value for the whole statement. */
+const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+/** The largest BIGINT. */
+const MAX_BIGINT = '9223372036854775807';
+
+/** How long a process that waits may be silent before its waiters are passed over. */
+export const CLIENT_ALIVE_MS = 3_000;
+
+/** All rows, whatever `sql_select_limit` a session has: an explicit `LIMIT` takes its place. */
+const ALL_ROWS = 'LIMIT 18446744073709551615';
+
+/** The answer to `read`. */
+export interface Snapshot {
+  /** The server's time. */
+  readonly now: number;
+  /** The server's `max_allowed_packet`. */
+  readonly packetBytes: number;
+  readonly alive: ReadonlySet<string>;
+  /** By name, where there is a row; `undefined`: its version is among those that were known. */
+  readonly rows: ReadonlyMap<string, LockRow | undefined>;
+}
+
+export interface RowTake {
+  readonly request: AcquireRequest;
+  readonly version: number;
+}
+
+export interface RowWrite {
+  readonly name: string;
+  readonly decision: RowDecision;
+  readonly version: number;
+}
+
+/**
+ * The SQL. Nothing in it is a text: names and states are hexadecimal and the rest are whole numbers, so that neither the
+ * character set nor the `sql_mode` of a session matters.
+ */
+export class MysqlStatements {
+  readonly tables: Tables;
+
+  constructor(tables: Tables) {
+    this.tables = tables;
+  }
+
+  /**
+   * Takes what is free in one statement, whatever the row says or if there is none. `LAST_INSERT_ID` carries the token back
+   * in the answer, or 0. A new row begins above every token that was ever swept away, and above the clock.
+   */
+  take({ request, version }: RowTake): string {
+    const token = `LAST_INSERT_ID(GREATEST(value + 1, ${NOW}))`;
+    const { name, span, state } = takeCells(request);
+    return `INSERT INTO ${this.tables.locks} (name, version, token, waiting, free_at, at, state)
+SELECT ${name}, ${version}, ${token}, 0, ${NOW} + ${span}, ${NOW}, ${state}
+FROM ${this.tables.meta} WHERE item = 'token' LOCK IN SHARE MODE
+${this.#ifFree('token + LAST_INSERT_ID(0)')}`;
+  }
+
+  /**
+   * Takes several, all or none: for a row that is not free the sum below overflows, which is an error in every
+   * `sql_mode`, and undoes the whole statement. (In a transaction of several statements a client that freezes would keep the
+   * rows locked for as long as its connection lives.)
+   */
+  takeAll(takes: readonly RowTake[]): string {
+    const rows = takes.map(({ request, version }) => {
+      const { name, span, state } = takeCells(request);
+      return `SELECT ${name} AS name, ${version} AS version, ${span} AS span, ${state} AS state`;
+    });
+    return `INSERT INTO ${this.tables.locks} (name, version, token, waiting, free_at, at, state)
+SELECT wanted.name, wanted.version, GREATEST(minted.value + 1, ${NOW}), 0, ${NOW} + wanted.span, ${NOW}, wanted.state
+FROM ${this.tables.meta} minted, (${rows.join(' UNION ALL ')}) wanted WHERE minted.item = 'token' LOCK IN SHARE MODE
+${this.#ifFree(`${MAX_BIGINT} + token`)}`;
+  }
+
+  /** The server makes the assignments one after another: what the condition reads comes last. */
+  #ifFree(otherwise: string): string {
+    const { locks } = this.tables;
+    const free = `waiting = 0 AND free_at <= ${NOW}`;
+    return `ON DUPLICATE KEY UPDATE
+token = IF(${free}, LAST_INSERT_ID(GREATEST(token + 1, ${NOW})), ${otherwise}),
+version = IF(${free}, VALUES(version), ${locks}.version),
+at = IF(${free}, ${NOW}, at),
+state = IF(${free}, VALUES(state), ${locks}.state),
+free_at = IF(${free}, VALUES(free_at), free_at)`;
+  }
+
+  /** Writes one state over the version that it was made from. `LAST_INSERT_ID` carries the time of the write back. */
+  write({ name, decision, version }: RowWrite): string {
+    return `UPDATE ${this.tables.locks} SET token = ${decision.token}, waiting = ${decision.waiting},
+free_at = ${freeAt(decision)}, state = ${stateSql(decision.rowBytes, decision.bytes)}, version = ${version}, at = LAST_INSERT_ID(${NOW})
+WHERE ${unchanged({ name, decision, version })}`;
+  }
+
+  /** Writes many states: each row is written or not, by itself. */
+  writeAll(writes: readonly RowWrite[]): string {
+    const each = (value: (decision: RowDecision, version: number) => string | number): string =>
+      `CASE version ${writes.map(({ decision, version }) => `WHEN ${decision.version} THEN ${value(decision, version)}`).join(' ')} END`;
+    return `UPDATE ${this.tables.locks} SET token = ${each((decision) => decision.token)}, waiting = ${each((decision) => decision.waiting)},
+free_at = ${each(freeAt)}, state = ${each((decision) => stateSql(decision.rowBytes, decision.bytes))},
+at = LAST_INSERT_ID(${NOW}), version = ${each((_, version) => version)}
+WHERE ${writes.map((write) => `(${unchanged(write)})`).join(' OR ')}`;
+  }
+
+  /** States, and which clients live, as of one moment. A state whose version is known already is not sent. */
+  read(names: readonly string[], known: readonly number[] = []): string {
+    const { locks, clients } = this.tables;
+    const state = known.length === 0 ? 'state' : `IF(version IN (${known.join(',')}), X'', state)`;
+    return `SELECT 0, X'', @@max_allowed_packet, 0, ${NOW}, X'', @@autocommit
+UNION ALL SELECT 1, client, 0, 0, 0, X'', 1 FROM ${clients} WHERE seen_at > ${NOW} - ${micros(CLIENT_ALIVE_MS)}
+UNION ALL (SELECT 2, name, version, token, at, ${state}, 1 FROM ${locks} WHERE name IN (${names.map(bytes).join(',')})) ${ALL_ROWS}`;
+  }
+
+  /** A page of the resources in use, by name. */
+  page(prefix: Buffer, after: Buffer | undefined, limit: number): string {
+    const { locks, clients } = this.tables;
+    const from = after === undefined ? `name >= ${hex(prefix)}` : `name > ${hex(after)}`;
+    return `SELECT 0, X'', @@max_allowed_packet, 0, ${NOW}, X'', @@autocommit
+UNION ALL SELECT 1, client, 0, 0, 0, X'', 1 FROM ${clients} WHERE seen_at > ${NOW} - ${micros(CLIENT_ALIVE_MS)}
+UNION ALL (SELECT 2, name, version, token, at, state, 1 FROM ${locks}
+WHERE ${from} AND LEFT(name, ${prefix.length}) = ${hex(prefix)} AND (waiting > 0 OR free_at > ${NOW}) ORDER BY name LIMIT ${limit}) ${ALL_ROWS}`;
+  }
+
+  snapshot(all: readonly Cells[], known: readonly number[] = []): Snapshot {
+    const alive = new Set<string>();
+    const rows = new Map<string, LockRow | undefined>();
+    const unread = new Set(known);
+    let serverNow = 0;
+    let packetBytes = 0;
+    for (const [kind, key, version, token, at, state] of all as readonly SixCells[]) {
+      if (Number(kind) === 0) {
+        serverNow = Number(at);
+        packetBytes = Number(version);
+      } else if (Number(kind) === 1) alive.add(key.toString());
+      else if (unread.has(Number(version))) rows.set(key.toString(), undefined);
+      else rows.set(key.toString(), decodeState(Number(version), Number(token), Number(at), state));
+    }
+    return { now: serverNow, packetBytes, alive, rows };
+  }
+
+  beat(client: string): string {
+    return `INSERT INTO ${this.tables.clients} (client, seen_at) VALUES (${bytes(client)}, ${NOW})
+ON DUPLICATE KEY UPDATE seen_at = ${NOW}`;
+  }
+
+  leave(client: string): string {
+    return `DELETE FROM ${this.tables.clients} WHERE client = ${bytes(client)}`;
+  }
+
+  /** Changes a row for one process only, which then sweeps for all. */
+  claimSweep(everyMs: number): string {
+    return `UPDATE ${this.tables.meta} SET value = ${NOW} WHERE item = 'swept_at' AND value <= ${NOW} - ${micros(everyMs)}`;
+  }
+
+  /** Rows whose last hold ended a while ago. Reads without locking anybody. */
+  idleRows(idleMs: number, limit: number): string {
+    const { locks, clients } = this.tables;
+    return `SELECT 0, X'', @@max_allowed_packet, 0, ${NOW}, X'', @@autocommit
+UNION ALL SELECT 1, client, 0, 0, 0, X'', 1 FROM ${clients} WHERE seen_at > ${NOW} - ${micros(CLIENT_ALIVE_MS)}
+UNION ALL (SELECT 2, name, version, token, at, state, 1 FROM ${locks}
+WHERE free_at <= ${NOW} - ${micros(idleMs)} AND at <= ${NOW} - ${micros(idleMs)} LIMIT ${limit}) ${ALL_ROWS}`;
+  }
+
+  /** Sent before rows are deleted: it waits for every `take` that has read the old floor, and later ones see the new floor. */
+  raiseFloor(token: number): string {
+    return `UPDATE ${this.tables.meta} SET value = GREATEST(value, ${token}) WHERE item = 'token'`;
+  }
+
+  deleteRows(rows: readonly { readonly name: string; readonly version: number }[]): string {
+    const each = rows.map(({ name, version }) => `(name = ${bytes(name)} AND version = ${version})`);
+    return `DELETE FROM ${this.tables.locks} WHERE ${each.join(' OR ')}`;
+  }
+
+  /** The limit is for sessions with `sql_safe_updates`. */
+  deleteSilentClients(): string {
+    return `DELETE FROM ${this.tables.clients} WHERE seen_at <= ${NOW} - ${micros(20 * CLIENT_ALIVE_MS)} LIMIT 1000`;
+  }
+
+  schemaVersion(): string {
+    return `SELECT value, @@autocommit FROM ${this.tables.meta} WHERE item = 'version' LIMIT 1`;
+  }
+}
+
+type SixCells = readonly [Buffer, Buffer, Buffer, Buffer, Buffer, Buffer];
+
+const randomPool = Buffer.alloc(6 * 128);
+let randomUsed = randomPool.length;
+
+/** A version for a write: 48 random bits, which no other write of the same row will ever have. */
+export function freshVersion(): number {
+  if (randomUsed === randomPool.length) {
+    randomFillSync(randomPool);
+    randomUsed = 0;
+  }
+  randomUsed += 6;
+  return randomPool.readUIntBE(randomUsed - 6, 6) + 1;
+}
+
+function takeCells({ acquisitionId, mode, label, resource, ttlMs }: AcquireRequest) {
+  const span = micros(ttlMs);
+  return { name: bytes(resource), span, state: hex(encodeSole(acquisitionId, mode, label, span)) };
+}
+
+/** When the last hold ends by itself. */
+function freeAt({ holds }: RowDecision): string {
+  const fixed = holds.reduce((latest, { until = 0 }) => Math.max(latest, until), 0);
+  const span = holds.reduce((longest, { span = 0 }) => Math.max(longest, span), 0);
+  return span === 0 ? String(fixed) : `GREATEST(${fixed}, ${NOW} + ${span})`;
+}
+
+/** Whether the row is still what the decision was made from, and the holds that lived then still do. */
+function unchanged({ name, decision }: RowWrite): string {
+  const end = Number.isFinite(decision.aliveUntil) ? ` AND ${NOW} < ${decision.aliveUntil}` : '';
+  // The end of a hold that was taken in one statement stands in the row only.
+  const sole = decision.standsOnRow ? ` AND ${NOW} < free_at` : '';
+  return `name = ${bytes(name)} AND version = ${decision.version}${end}${sole}`;
+}
+
+function bytes(text: string): string {
+  return hex(Buffer.from(text, 'utf8'));
+}

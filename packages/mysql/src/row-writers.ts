@@ -1,0 +1,271 @@
+import type { AcquireRequest, Call } from '@locks/core/backend';
+import type { HoldRecord } from '@locks/core/rules';
+import { PRIORITIES, type Urgency } from './connection-queue.ts';
+import { type LockRow, NO_ROW } from './lock-row.ts';
+import { isBroken, MysqlNoAnswerError } from './mysql-error.ts';
+import { freshVersion } from './mysql-statements.ts';
+import { isOvertaken, type MysqlStore, type TimedSnapshot, type TimeLimit } from './mysql-store.ts';
+import type { DecisionContext, RowDecision } from './row-decision.ts';
+import { type RowStep, RowWriter } from './row-writer.ts';
+
+/** What the writers need from the waiters of this process. */
+export interface WriterHooks {
+  isAwaited(acquisitionId: string): boolean;
+  /** Called before a write that hands off: a lease is counted from here. Gives what to do when the write succeeded. */
+  prepareHandOff(hold: HoldRecord): () => void;
+  /** Called before a waiter is written: its process must be known to live. */
+  beat(limit: TimeLimit): Promise<void>;
+  /** Called when a writer has learned what its row is now. */
+  learned(writer: RowWriter): void;
+}
+
+const MAX_TRIES = 200;
+const MAX_PAUSE_MS = 16;
+const FORGET_AFTER_MS = 60_000;
+
+/** The rows that this process uses now. Steps on one row go one after another, those that come together as one write. */
+export class RowWriters {
+  readonly #store: MysqlStore;
+  readonly #client: string;
+  readonly #writers = new Map<string, RowWriter>();
+  #hooks: WriterHooks | undefined;
+  /** Which clients were alive at the server's time `now`. */
+  #lastHeard = { alive: new Set() as ReadonlySet<string>, now: 0, learnedAt: -Infinity };
+
+  constructor(store: MysqlStore, client: string) {
+    this.#store = store;
+    this.#client = client;
+  }
+
+  connect(hooks: WriterHooks): void {
+    this.#hooks = hooks;
+  }
+
+  learnAlive(snapshot: TimedSnapshot): void {
+    const { now, learnedAt } = this.#lastHeard;
+    if (isOvertaken(snapshot, now, learnedAt)) return;
+    this.#lastHeard = { alive: snapshot.alive, now: snapshot.now, learnedAt: performance.now() };
+  }
+
+  get context(): DecisionContext {
+    const client = this.#client;
+    return {
+      client,
+      isAlive: (other) => other === client || this.#lastHeard.alive.has(other),
+      isAwaited: (id) => this.#hooks?.isAwaited(id) ?? false,
+      maxStateBytes: this.#store.maxStateBytes,
+    };
+  }
+
+  get(resource: string): RowWriter | undefined {
+    return this.#writers.get(resource);
+  }
+
+  /** `decide` may run several times, `finish` runs once with what `decide` gave last. */
+  submit<T>(
+    resource: string,
+    call: Call,
+    decide: (decision: RowDecision, step: { readonly sentAt: number; readonly ambiguous: boolean }) => T,
+    finish?: (result: T, writer: RowWriter) => void,
+    take?: (
+      sentAt: number,
+      urgency: Urgency,
+    ) => Promise<{ readonly row: LockRow; readonly result: T } | undefined>,
+    enqueues = false,
+    priority: number = take === undefined ? PRIORITIES.holder : PRIORITIES.acquire,
+  ): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const writer = this.#open(resource);
+      let result: T;
+      const step: RowStep = {
+        call,
+        sentAt: call.now(),
+        priority,
+        enqueues,
+        take:
+          take &&
+          (async (urgency) => {
+            const taken = await take(step.sentAt, urgency);
+            if (taken !== undefined) result = taken.result;
+            return taken?.row;
+          }),
+        decide: (decision, ambiguous) => {
+          result = decide(decision, { sentAt: step.sentAt, ambiguous });
+        },
+        finish: () => {
+          finish?.(result, writer);
+          resolve(result);
+        },
+        fail: reject,
+      };
+      writer.pending.push(step);
+      writer.urgency.priority = Math.min(writer.urgency.priority, priority);
+      if (!writer.busy) void this.#work(writer);
+    });
+  }
+
+  /** Takes note of a resource that was acquired in another way than by `submit`. */
+  adopt({ resource, acquisitionId }: AcquireRequest, row: LockRow): void {
+    const writer = this.#open(resource);
+    writer.own.add(acquisitionId);
+    if (!writer.busy) writer.learn(row, 0);
+  }
+
+  /** The writer, if it has nothing to do. It does nothing until `unlock`. */
+  tryLock(resource: string): RowWriter | undefined {
+    const writer = this.#open(resource);
+    if (writer.busy) return undefined;
+    writer.busy = true;
+    return writer;
+  }
+
+  unlock(writer: RowWriter): void {
+    writer.busy = false;
+    if (writer.pending.length > 0) void this.#work(writer);
+    else this.#closeIfIdle(writer);
+  }
+
+  /** Called before a decision is written. Gives what to do when the write succeeded. */
+  prepare(writer: RowWriter, decision: RowDecision, version: number): (at: number) => void {
+    const deliveries = decision.handedOff.map((hold) => this.#hooks?.prepareHandOff(hold));
+    return (at) => {
+      writer.learn(decision.written(version, at), at);
+      for (const deliver of deliveries) deliver?.();
+    };
+  }
+
+  /** Forgets rows that were not used for a while: nobody releases a lease that ended by its time. Gives how many are left. */
+  forgetUnused(): number {
+    const before = performance.now() - FORGET_AFTER_MS;
+    for (const { usedAt, busy, known, resource } of this.#writers.values()) {
+      const hasWaiters = known?.waiters.some(({ client }) => client === this.#client) ?? false;
+      if (usedAt < before && !busy && !hasWaiters) this.#writers.delete(resource);
+    }
+    return this.#writers.size;
+  }
+
+  #open(resource: string): RowWriter {
+    let writer = this.#writers.get(resource);
+    if (writer === undefined) {
+      writer = new RowWriter(resource);
+      this.#writers.set(resource, writer);
+    }
+    return writer;
+  }
+
+  #closeIfIdle(writer: RowWriter): void {
+    writer.prune();
+    if (writer.own.size === 0) this.#writers.delete(writer.resource);
+  }
+
+  async #work(writer: RowWriter): Promise<void> {
+    writer.busy = true;
+    while (writer.pending.length > 0) {
+      const batch = writer.pending.splice(0);
+      writer.urgency.priority = batch.reduce(
+        (most, { priority }) => Math.min(most, priority),
+        PRIORITIES.acquire as number,
+      );
+      try {
+        await this.#round(writer, batch);
+        this.#hooks?.learned(writer);
+      } catch (error) {
+        writer.known = undefined;
+        for (const step of batch) step.fail(error);
+      }
+    }
+    writer.busy = false;
+    this.#closeIfIdle(writer);
+  }
+
+  async #round(writer: RowWriter, batch: RowStep[]): Promise<void> {
+    let mustRead = false;
+    let refused = false;
+    let broke = false;
+    let ambiguous = false;
+    for (let tries = 1; batch.length > 0; tries += 1) {
+      if (tries > 1) await pauseBetween(tries, batch);
+      const limit = limitOf(writer, batch);
+      try {
+        if (writer.known === undefined && !refused) {
+          refused = !(await takeOne(writer, batch));
+          continue;
+        }
+        for (const step of writer.pending.splice(0)) batch.push(step);
+        for (const step of batch) step.sentAt = step.call.now();
+        const fresh = mustRead || writer.known === undefined;
+        if (fresh) {
+          // A waiter is likely to be added: the heartbeat that it needs first goes along.
+          const beaten = batch.some(({ enqueues }) => enqueues) ? this.#hooks?.beat(limit) : undefined;
+          await Promise.all([this.#read(writer, limit), beaten]);
+        }
+        mustRead = true;
+        const decision = writer.decide(this.context);
+        for (const step of batch) step.decide(decision, ambiguous);
+        // What is known here may be old: only a write proves that it was not.
+        if (!fresh && (decision.needsFresh || !decision.changed || !decision.isWhole)) continue;
+        if (decision.changed) {
+          if (decision.version === 0) {
+            // The row was deleted after it had been found taken: it is taken in one statement again.
+            writer.known = undefined;
+            refused = false;
+            continue;
+          }
+          if (decision.hasEnqueued) await this.#hooks?.beat(limit);
+          const version = freshVersion();
+          const written = this.prepare(writer, decision, version);
+          ambiguous = true;
+          const at = await this.#store.compareAndWrite({ name: writer.resource, decision, version }, limit);
+          ambiguous = broke;
+          if (at === undefined) continue;
+          written(at);
+        }
+        for (const step of batch.splice(0)) step.finish();
+      } catch (error) {
+        // The connection was closed while it lay in the pool, or broke now. Every step may be repeated.
+        if (broke || !isBroken(error) || error instanceof MysqlNoAnswerError) throw error;
+        broke = true;
+        refused = true;
+        mustRead = true;
+      }
+    }
+  }
+
+  async #read(writer: RowWriter, limit: TimeLimit): Promise<void> {
+    const { snapshot, row } = await this.#store.row(writer.resource, limit);
+    this.learnAlive(snapshot);
+    writer.learn(row ?? NO_ROW, snapshot.now);
+  }
+}
+
+/** Whether one step took the resource in one statement. */
+async function takeOne(writer: RowWriter, batch: RowStep[]): Promise<boolean> {
+  const index = batch.findIndex(({ take }) => take !== undefined);
+  const step = batch[index];
+  if (step?.take === undefined) return false;
+  step.sentAt = step.call.now();
+  const row = await step.take(writer.urgency);
+  if (row === undefined) return false;
+  batch.splice(index, 1);
+  writer.learn(row, 0);
+  step.finish();
+  return true;
+}
+
+/** The batch ends when the last of its calls does. */
+function limitOf({ urgency }: RowWriter, batch: readonly RowStep[]): TimeLimit {
+  const now = (): number => performance.now();
+  const left = batch.reduce((most, { call }) => Math.max(most, call.deadline - call.now()), -Infinity);
+  return { now, deadline: now() + left, urgency };
+}
+
+/** Other processes write to the same row: after a few tries at once, a random pause lets each of them have its turn. */
+async function pauseBetween(tries: number, batch: readonly RowStep[]): Promise<void> {
+  if (tries <= 4) return;
+  const overdue = batch.every(({ call }) => call.now() >= call.deadline);
+  if (overdue || tries > MAX_TRIES) {
+    throw new MysqlNoAnswerError(`the row changed under each of ${tries - 1} tries`);
+  }
+  const pauseMs = Math.random() * Math.min(2 ** (tries - 4), MAX_PAUSE_MS);
+  await new Promise((resolve) => setTimeout(resolve, pauseMs));
+}

@@ -1,0 +1,243 @@
+import { CombinedClock, withTimeLimit } from '@locks/core/backend';
+import type pg from 'pg';
+import type { Value } from '../pool/bind-message.ts';
+import { endConnection } from '../pool/dedicated-connection.ts';
+import { NamedStatement } from '../pool/named-statement.ts';
+import { codeOf } from '../pool/server-error.ts';
+import { queryTexts, type TextRow } from '../pool/text-query.ts';
+import { LockSteps } from './lock-steps.ts';
+import { SessionEndedError, type SessionStatement, type SessionStatements } from './session-statement.ts';
+import type { TokenSequence } from './token-sequence.ts';
+
+/** How soon after its last answer a connection stops keeping the process alive. */
+const UNREF_MS = 10;
+/** How long a graceful end may take before the connection is cut. */
+const CLOSE_MS = 500;
+
+interface PendingStatement {
+  readonly statement: SessionStatement;
+  /** Whether it waits in the server's queue, and so may take as long as it takes. */
+  readonly unlimited: boolean;
+  resolve(rows: readonly TextRow[]): void;
+  reject(error: unknown): void;
+}
+
+/** What a session is made of. */
+export interface SessionSettings {
+  /** A connection that was set up, and the server process at its other end. */
+  readonly client: pg.Client;
+  readonly pid: number;
+  /** The clock of the session, and its time before the first statement that the server answered. */
+  readonly clock: CombinedClock;
+  readonly setUpAt: number;
+  readonly timeoutMs: number;
+  readonly tokens: TokenSequence | undefined;
+  /** Makes the probe, which is sent every third of the timeout. */
+  readonly probe: () => SessionStatement;
+  /** Called with the answer to a probe. */
+  readonly probed: (rows: readonly TextRow[]) => void;
+}
+
+/**
+ * One session with the server: its statements one after the other, its heartbeat, and its end. The server ends a session
+ * that is silent for `timeoutMs`. We count it as ended two thirds of that after the *sending* of the last statement that was
+ * answered.
+ */
+export class AdvisorySession implements SessionStatements {
+  readonly pid: number;
+  readonly client: pg.Client;
+  readonly steps: LockSteps;
+  /** How many groups have their lock, or their wait, on this session, and since when none has. */
+  groups = 0;
+  idleSince = performance.now();
+  /** Whether a wait occupies this session in the server's queue: no other statement can be answered before its end. */
+  blocked = false;
+  /** Whether we have asked for the end, so that the end is no loss. */
+  closing = false;
+  #ended: SessionEndedError | undefined;
+  readonly #settings: SessionSettings;
+  /** When the last statement was sent that the server has answered. */
+  #answeredAt: number;
+  readonly #waiting: PendingStatement[] = [];
+  #sent: PendingStatement | undefined;
+  readonly #heartbeat: NodeJS.Timeout;
+  readonly #listeners: (() => void)[] = [];
+  #probing: Promise<void> | undefined;
+  #probedAt = performance.now();
+  /** Whether the open connection keeps the process alive. */
+  #isRef = true;
+  #unrefSoon = false;
+
+  constructor(settings: SessionSettings) {
+    const { client, pid, timeoutMs, setUpAt, tokens } = settings;
+    this.client = client;
+    this.pid = pid;
+    this.steps = new LockSteps(this, tokens);
+    this.#settings = settings;
+    this.#answeredAt = setUpAt;
+    client.on('error', (error) => this.end(error));
+    client.on('end', () => this.end(new Error('the connection was closed')));
+    this.#heartbeat = setInterval(() => this.#beat(), timeoutMs / 12);
+    this.#heartbeat.unref();
+    // A lease does not keep a process alive; a statement does (docs/spec.md §4.5).
+    this.#setRef(false);
+  }
+
+  get alive(): boolean {
+    return this.#ended === undefined;
+  }
+
+  /** How long the session is known to live from now on; 0 or less: nobody may rely on it. */
+  get remainingMs(): number {
+    if (this.#ended !== undefined) return Number.NEGATIVE_INFINITY;
+    return this.#validMs - this.#elapsedMs;
+  }
+
+  get #elapsedMs(): number {
+    return this.#settings.clock.now() - this.#answeredAt;
+  }
+
+  get #validMs(): number {
+    return (this.#settings.timeoutMs * 2) / 3;
+  }
+
+  onEnd(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  ask(statement: SessionStatement, unlimited = false): Promise<readonly TextRow[]> {
+    return new Promise((resolve, reject) => this.put(statement, resolve, reject, unlimited));
+  }
+
+  put(
+    statement: SessionStatement,
+    resolve: (rows: readonly TextRow[]) => void,
+    reject: (error: unknown) => void,
+    unlimited = false,
+  ): void {
+    if (this.#ended !== undefined) return reject(this.#ended);
+    this.#waiting.push({ statement, unlimited, resolve, reject });
+    if (this.#sent === undefined) this.#send();
+  }
+
+  /** Resolves when the server has answered a statement that was sent after this call, or shortly before it. */
+  async confirm(): Promise<void> {
+    if (this.alive && this.#elapsedMs < this.#settings.timeoutMs / 6) return;
+    await this.#probe();
+  }
+
+  #probe(): Promise<void> {
+    this.#probedAt = performance.now();
+    this.#probing ??= this.ask(this.#settings.probe())
+      .then((rows) => this.#settings.probed(rows))
+      .finally(() => {
+        this.#probing = undefined;
+      });
+    return this.#probing;
+  }
+
+  /** Ends the session at once and for good: what it held counts as lost. */
+  end(why: unknown): void {
+    if (this.#ended !== undefined) return;
+    const cause = why instanceof Error ? why.message : String(why);
+    this.#ended = new SessionEndedError(`the session with PostgreSQL ended: ${cause}`, { cause: why });
+    clearInterval(this.#heartbeat);
+    const unanswered = [this.#sent, ...this.#waiting.splice(0)];
+    this.#sent = undefined;
+    endConnection(this.client);
+    // The socket is destroyed at once: a connection that was cut may never confirm its end.
+    this.client.connection.stream.destroy();
+    for (const listener of this.#listeners) listener();
+    for (const statement of unanswered) statement?.reject(this.#ended);
+  }
+
+  /** Ends the session by a message, so that the server releases its locks at once. */
+  async close(): Promise<void> {
+    if (this.#ended !== undefined) return;
+    this.closing = true;
+    clearInterval(this.#heartbeat);
+    this.#setRef(true);
+    await withTimeLimit(this.client.end().catch(ignore), CLOSE_MS, ignore);
+    this.end(new Error('it was closed'));
+  }
+
+  #send(): void {
+    const pending = this.#waiting.shift();
+    this.#sent = pending;
+    if (pending === undefined) return;
+    const sentAt = this.#settings.clock.now();
+    this.#setRef(!pending.unlimited);
+    const answered = (error: Error | null | undefined, rows: readonly TextRow[] = []): void => {
+      if (error && isFatal(error)) return this.end(error);
+      if (!this.#accepts(pending, sentAt)) return;
+      if (error) pending.reject(error);
+      else pending.resolve(rows);
+    };
+    const { name, text, values = [] } = pending.statement;
+    if (name === undefined) {
+      queryTexts(this.client, { text, values }, (error, result) => answered(error, result?.rows));
+    } else {
+      this.client.query(
+        new NamedStatement(name, text, values as Value[], (error, done) => answered(error, done?.rows)),
+      );
+    }
+  }
+
+  /** Whether the answer to a statement counts. If so, the next statement is sent. */
+  #accepts(pending: PendingStatement, sentAt: number): boolean {
+    // The end of the session has rejected the statement already.
+    if (this.#ended !== undefined) return false;
+    // A wait says nothing about how long the session lives: its lock counts as held only when the next statement, which is
+    // counted from its own sending, is answered.
+    if (pending.unlimited) this.#answeredAt = this.#settings.clock.now();
+    // An answer that came too late does not revive a session: others may hold its locks by now (docs/spec.md §8.2).
+    else if (this.#expired()) return false;
+    else this.#answeredAt = Math.max(this.#answeredAt, sentAt);
+    this.#sent = undefined;
+    if (this.#waiting.length > 0) this.#send();
+    else this.#unrefLater();
+    return true;
+  }
+
+  #beat(): void {
+    // A session that waits in the queue holds nothing. The main session's probe asks whether it still exists.
+    if (this.#sent?.unlimited === true || this.#expired()) return;
+    // Other statements prove that the session lives, but not what the probe asks for: it is sent beside them.
+    if (performance.now() - this.#probedAt >= this.#settings.timeoutMs / 3) this.#probe().catch(ignore);
+  }
+
+  /** Delayed, because most answers are followed by another statement at once. */
+  #unrefLater(): void {
+    if (this.#unrefSoon) return;
+    this.#unrefSoon = true;
+    setTimeout(() => {
+      this.#unrefSoon = false;
+      if (this.#sent === undefined && this.#ended === undefined && !this.closing) this.#setRef(false);
+    }, UNREF_MS).unref();
+  }
+
+  #setRef(isRef: boolean): void {
+    if (isRef === this.#isRef) return;
+    this.#isRef = isRef;
+    const stream = this.client.connection.stream as Partial<Record<'ref' | 'unref', () => void>>;
+    if (isRef) stream.ref?.call(stream);
+    else stream.unref?.call(stream);
+  }
+
+  #expired(): boolean {
+    if (this.#ended !== undefined) return true;
+    if (this.remainingMs > 0) return false;
+    this.end(new Error(`no answer within ${Math.round(this.#validMs)} ms`));
+    return true;
+  }
+}
+
+/** Whether the connection broke, or the server ended it with this error (57P: by an administrator, or after a silence). */
+function isFatal(error: Error): boolean {
+  const code = codeOf(error);
+  return !/^[0-9A-Z]{5}$/.test(code) || code.startsWith('57P');
+}
+
+function ignore(): void {
+  // A session that ended reports that to its listeners, and any other error is an answer too.
+}

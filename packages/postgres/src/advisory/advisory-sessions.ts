@@ -1,0 +1,233 @@
+import { CombinedClock, withTimeLimit } from '@locks/core/backend';
+import type pg from 'pg';
+import { dedicatedConnection, endConnection } from '../pool/dedicated-connection.ts';
+import type { TextRow } from '../pool/text-query.ts';
+import { AdvisorySession } from './advisory-session.ts';
+import type { CheckedPostgresAdvisoryOptions } from './options.ts';
+import { setUpSession } from './session-setup.ts';
+import { SessionEndedError, type SessionStatement } from './session-statement.ts';
+import { TokenSequence } from './token-sequence.ts';
+import { refuseTransactionPooler } from './transaction-pooler.ts';
+
+const APPLICATION = 'locks-advisory';
+/** How long a connection may take until it is ready. */
+const OPEN_MS = 5_000;
+/** How long no other session is opened to wait on, after one could not be opened. */
+const REFUSED_MS = 500;
+/** How long a session without locks is kept open. */
+const LINGER_MS = 10_000;
+
+/** What the sessions report to their backend. */
+export interface SessionsListener {
+  /** A session ended without our request. */
+  lost(session: AdvisorySession, isMain: boolean): void;
+  /** A session may be free now to wait on. */
+  freed(): void;
+  notified(channel: string, payload: string): void;
+}
+
+/** The sessions of one backend: a main one that tries and holds, and others that wait in the server's queue. */
+export class AdvisorySessions {
+  readonly tokens: TokenSequence | undefined;
+  readonly #pool: pg.Pool;
+  readonly #options: CheckedPostgresAdvisoryOptions;
+  readonly #channels: readonly string[];
+  readonly #listener: SessionsListener;
+  readonly #open = new Set<AdvisorySession>();
+  #opening = 0;
+  #refusedUntil = 0;
+  #main: AdvisorySession | undefined;
+  #openingMain: Promise<AdvisorySession> | undefined;
+  /** Whether it is known that no pooler lends our sessions to others. */
+  #sessionsAreOurs = false;
+  #closed = false;
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(
+    pool: pg.Pool,
+    options: CheckedPostgresAdvisoryOptions,
+    channels: readonly string[],
+    listener: SessionsListener,
+  ) {
+    this.#pool = pool;
+    this.#options = options;
+    this.#channels = channels;
+    this.#listener = listener;
+    this.tokens = options.schema === undefined ? undefined : new TokenSequence(options.schema);
+  }
+
+  /** The session that tries locks, holds those that were free, and answers the queries of other processes. */
+  main(): AdvisorySession | Promise<AdvisorySession> {
+    if (this.#main?.alive === true) {
+      this.#main.idleSince = performance.now();
+      return this.#main;
+    }
+    if (this.#closed) throw new SessionEndedError('the backend was closed');
+    this.#openingMain ??= this.#openSession(this.#channels)
+      .then((session) => (this.#main = session))
+      .finally(() => {
+        this.#openingMain = undefined;
+      });
+    return this.#openingMain;
+  }
+
+  /** A session without locks, to wait on in the server's queue; `undefined`: all that may be open are in use. */
+  async forWait(): Promise<AdvisorySession | undefined> {
+    for (const session of this.#open) {
+      const usable = session !== this.#main && session.alive && !session.closing;
+      if (usable && session.groups === 0) {
+        this.carry(session);
+        return session;
+      }
+    }
+    // One connection is reserved for the main session.
+    const limit = this.#options.maxConnections - (this.#main?.alive === true ? 0 : 1);
+    if (this.#open.size + this.#opening >= limit) return undefined;
+    if (performance.now() < this.#refusedUntil) return undefined;
+    try {
+      const session = await this.#openSession([]);
+      this.carry(session);
+      return session;
+    } catch (error) {
+      this.#refusedUntil = performance.now() + REFUSED_MS;
+      throw error;
+    }
+  }
+
+  carry(session: AdvisorySession): void {
+    session.groups += 1;
+  }
+
+  unload(session: AdvisorySession): void {
+    session.groups -= 1;
+    if (session.groups > 0 || !this.#open.has(session)) return;
+    session.idleSince = performance.now();
+    if (session !== this.#main) this.#listener.freed();
+  }
+
+  isMine(pid: number): boolean {
+    return [...this.#open].some((session) => session.pid === pid && session.alive);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#sweeper);
+    await this.#openingMain?.catch(() => undefined);
+    await Promise.all([...this.#open].map((session) => session.close()));
+  }
+
+  async #openSession(channels: readonly string[]): Promise<AdvisorySession> {
+    this.#opening += 1;
+    try {
+      const client = await this.#connect();
+      return await this.#inTime(client, this.#makeSession(client, channels));
+    } finally {
+      this.#opening -= 1;
+    }
+  }
+
+  async #makeSession(client: pg.Client, channels: readonly string[]): Promise<AdvisorySession> {
+    const timeoutMs = this.#options.sessionTimeoutMs;
+    const clock = new CombinedClock();
+    const setUpAt = clock.now();
+    const { pid, direct } = await setUpSession(client, timeoutMs, channels);
+    if (!direct && !this.#sessionsAreOurs) await refuseTransactionPooler(() => this.#connect());
+    this.#sessionsAreOurs = true;
+    await this.tokens?.prepare(client);
+    if (this.#closed) throw new SessionEndedError('the backend was closed');
+    const session: AdvisorySession = new AdvisorySession({
+      client,
+      pid,
+      clock,
+      setUpAt,
+      timeoutMs,
+      tokens: this.tokens,
+      probe: () => this.#probe(session),
+      probed: (rows) => this.#probed(session, rows),
+    });
+    this.#add(session);
+    return session;
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const client = dedicatedConnection(this.#pool, APPLICATION);
+    client.on('error', () => undefined);
+    // Settings that the application made for its own statements: our waits take longer, and our answers are read as texts.
+    const { connectionParameters } = client as { connectionParameters?: { query_timeout?: number } };
+    if (connectionParameters !== undefined) connectionParameters.query_timeout = 0;
+    Object.assign(client, { pipeline: false, binary: false });
+    await this.#inTime(client, client.connect());
+    return client;
+  }
+
+  /** Gives up on a server that accepts a connection and does not answer: waiters fail while they still wait. */
+  async #inTime<T>(client: pg.Client, work: Promise<T>): Promise<T> {
+    const limitMs = Math.min(OPEN_MS, (this.#options.sessionTimeoutMs * 2) / 3);
+    try {
+      return await withTimeLimit(work, limitMs, () => {
+        throw new SessionEndedError(`no session could be opened within ${Math.round(limitMs)} ms`);
+      });
+    } catch (error) {
+      endConnection(client);
+      client.connection.stream.destroy();
+      throw error;
+    }
+  }
+
+  #add(session: AdvisorySession): void {
+    this.#open.add(session);
+    session.client.on('notification', ({ channel, payload }) => {
+      this.#listener.notified(channel, payload ?? '');
+    });
+    session.onEnd(() => {
+      this.#open.delete(session);
+      const isMain = session === this.#main;
+      if (isMain) this.#main = undefined;
+      if (session.closing) return;
+      this.#listener.lost(session, isMain);
+      this.#listener.freed();
+    });
+    if (this.#sweeper !== undefined) return;
+    this.#sweeper = setInterval(() => this.#sweep(), LINGER_MS / 2);
+    this.#sweeper.unref();
+  }
+
+  /** Asks whether the server process is still ours; the main session also asks which of the waiting sessions still exist. */
+  #probe(session: AdvisorySession): SessionStatement {
+    if (session !== this.#main) return { text: 'SELECT pg_catalog.pg_backend_pid()' };
+    const blocked = [...this.#open].filter((other) => other.blocked).map(({ pid }) => pid);
+    return {
+      text: `SELECT pg_catalog.pg_backend_pid(), pg_catalog.array_to_string($1::integer[], ','),
+               (SELECT pg_catalog.string_agg(pid::pg_catalog.text, ',') FROM pg_catalog.pg_stat_activity
+                WHERE pid OPERATOR(pg_catalog.=) ANY ($1::integer[]))`,
+      values: [blocked],
+    };
+  }
+
+  #probed(session: AdvisorySession, rows: readonly TextRow[]): void {
+    const [pid, asked, alive] = rows[0] ?? [];
+    if (Number(pid) !== session.pid) {
+      return session.end(new Error('a pooler gave its server session to somebody else'));
+    }
+    const gone = new Set((asked ?? '').split(',').filter((one) => one !== ''));
+    for (const one of (alive ?? '').split(',')) gone.delete(one);
+    for (const other of this.#open) {
+      // The network lost the message of its grant, or of its end.
+      if (gone.has(String(other.pid))) other.end(new Error('the server ended it'));
+    }
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    const anyCarries = [...this.#open].some(({ groups }) => groups > 0);
+    for (const session of this.#open) {
+      const { groups, idleSince } = session;
+      if (groups > 0 || now - idleSince < LINGER_MS || (session === this.#main && anyCarries)) continue;
+      if (session === this.#main) this.#main = undefined;
+      void session.close();
+    }
+    if (this.#open.size > 0) return;
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+}

@@ -1,0 +1,79 @@
+import { LockError } from '@locks/core';
+import type pg from 'pg';
+import { codeOf } from '../pool/server-error.ts';
+
+/** A standby has advisory locks of its own, which exclude nobody on the primary. */
+export class StandbyError extends Error {}
+
+/** What is known of a session that was set up. */
+export interface SessionIdentity {
+  readonly pid: number;
+  /** Whether the session's process is the one that the connection was told: no pooler in between can swap it. */
+  readonly direct: boolean;
+}
+
+interface ServerState {
+  readonly pid: number;
+  readonly standby: boolean;
+}
+
+/** Checks the server of a new connection, and sets the session's timeouts. */
+export async function setUpSession(
+  client: pg.Client,
+  timeoutMs: number,
+  listenTo: readonly string[],
+): Promise<SessionIdentity> {
+  const { pid, standby } = await setTimeouts(client, timeoutMs);
+  if (standby) throw new StandbyError('the server is a standby: advisory locks there exclude nobody');
+  const rest = [...livenessSettings(timeoutMs), ...listenTo.map((channel) => `LISTEN "${channel}"`)];
+  // One setting that the server or its operating system does not have undoes the others of the same message too.
+  const all = await client.query(rest.join(';')).catch(ignoreUnknownSetting);
+  if (all === undefined) {
+    for (const statement of rest) await client.query(statement).catch(ignoreUnknownSetting);
+  }
+  const { processID } = client as { processID?: number };
+  return { pid, direct: processID === pid };
+}
+
+async function setTimeouts(client: pg.Client, timeoutMs: number): Promise<ServerState> {
+  const statements = [
+    'SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.pg_is_in_recovery() AS standby',
+    'SET statement_timeout = 0',
+    'SET lock_timeout = 0',
+    `SET idle_session_timeout = ${timeoutMs}`,
+  ];
+  try {
+    // A message of several statements gives an array of results.
+    const results = (await client.query(statements.join(';'))) as unknown as pg.QueryResult<ServerState>[];
+    return results[0]?.rows[0] as ServerState;
+  } catch (error) {
+    ignoreUnknownSetting(error);
+    throw tooOld();
+  }
+}
+
+/** `idle_session_timeout`, which limits how long a frozen client blocks the others, came with version 14. */
+function tooOld(): LockError {
+  return new LockError(
+    'LOCK_UNSUPPORTED',
+    '@locks/postgres: advisory locks need PostgreSQL 14 or newer. Use postgresLeaseBackend.',
+  );
+}
+
+/** Rethrows any other error. */
+function ignoreUnknownSetting(error: unknown): undefined {
+  if (/^(?:22023|42704|0A000)$/.test(codeOf(error))) return undefined;
+  throw error;
+}
+
+/** With these settings dead clients leave the queue before their turn. None ends a session before its timeout. */
+function livenessSettings(timeoutMs: number): readonly string[] {
+  const seconds = Math.ceil(timeoutMs / 1_000);
+  return [
+    'SET client_connection_check_interval = 1000',
+    `SET tcp_keepalives_idle = ${seconds}`,
+    `SET tcp_keepalives_interval = ${Math.ceil(seconds / 3)}`,
+    'SET tcp_keepalives_count = 3',
+    `SET tcp_user_timeout = ${timeoutMs + 1_000}`,
+  ];
+}

@@ -1,0 +1,23 @@
+import type { TextRow } from '../pool/text-query.ts';
+
+/** The session ended, or counts as ended: the server has released its locks and removed it from every queue. */
+export class SessionEndedError extends Error {}
+
+export interface SessionStatement {
+  /** A statement with a name is prepared once for each session. */
+  readonly name?: string;
+  readonly text: string;
+  readonly values?: unknown[];
+}
+
+/** Sends the statements of one session, one after the other. */
+export interface SessionStatements {
+  readonly alive: boolean;
+  ask(statement: SessionStatement): Promise<readonly TextRow[]>;
+  /** Does the same without a promise, for statements that are sent by the thousand. */
+  put(
+    statement: SessionStatement,
+    resolve: (rows: readonly TextRow[]) => void,
+    reject: (error: unknown) => void,
+  ): void;
+}

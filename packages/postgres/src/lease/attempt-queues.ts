@@ -1,0 +1,205 @@
+import type { AcquireRequest, Attempt, Call, Grant } from '@locks/core/backend';
+import { priorities } from '../pool/postgres-connection-queue.ts';
+import {
+  GRACE_MS,
+  type MakeStatement,
+  NoConnectionError,
+  type OutgoingStatement,
+  type StatementResult,
+} from '../pool/postgres-statements.ts';
+import type { LeaseSql } from './lease-sql.ts';
+import type { PostgresLocalWaiters } from './local-waiters.ts';
+import { acquireColumns } from './modes.ts';
+import { nameBytes } from './name-bytes.ts';
+import { type AttemptReply, parseAttempt, parseHandOffs, toGrant } from './replies.ts';
+
+/** The kinds of attempt, as in migrations/1/10-acquire.sql. */
+const SINGLE = 0;
+const ENQUEUE = 1;
+const STEAL = 2;
+
+/** How many attempts one statement makes at most: it locks the row of the resource, and a release waits for that. */
+const MAX_ATTEMPTS = 100;
+
+interface PendingAttempt {
+  readonly request: AcquireRequest;
+  readonly enqueue: boolean;
+  readonly call: Call;
+  /** On the caller's clock, before the statement was sent. */
+  sentAt: number;
+  /** Whether the plain insert found a row of this name. */
+  refused: boolean;
+  resolve(attempt: Attempt): void;
+  reject(error: unknown): void;
+}
+
+/** What the attempts need of their backend. */
+export interface AttemptContext {
+  readonly sql: LeaseSql;
+  readonly waiters: PostgresLocalWaiters;
+  mayBeUncontended(request: AcquireRequest): boolean;
+  /** Sends the plain insert, if `take` allows it when a connection is free. */
+  insert(request: AcquireRequest, call: Call, take: () => boolean): Promise<Grant | undefined>;
+  send(make: MakeStatement, priority: typeof priorities.acquire): Promise<StatementResult | undefined>;
+}
+
+/** Rejects attempts whose caller listens no more. */
+const abandonedError = new NoConnectionError();
+
+/**
+ * One queue of attempts for each name. The attempts of this process on a name go to the store in the order in which they
+ * were called (docs/spec.md §7.1): one statement at a time, with all that came meanwhile. Statements on several connections
+ * would overtake each other.
+ */
+export class AttemptQueues {
+  readonly #context: AttemptContext;
+  /** The attempts that are not sent yet, by name; an empty list while the last ones are under way. */
+  readonly #queues = new Map<string, PendingAttempt[]>();
+
+  constructor(context: AttemptContext) {
+    this.#context = context;
+  }
+
+  attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    return new Promise((resolve, reject) => {
+      const attempt = { request, enqueue, call, sentAt: 0, refused: false, resolve, reject };
+      const queue = this.#queues.get(request.resource);
+      if (queue !== undefined) {
+        queue.push(attempt);
+        return;
+      }
+      const created = [attempt];
+      this.#queues.set(request.resource, created);
+      void this.#work(request.resource, created);
+    });
+  }
+
+  /** Removes an attempt that was not sent. `true`: the store has never received the acquisition id. */
+  withdraw({ resource, acquisitionId }: AcquireRequest): boolean {
+    const queue = this.#queues.get(resource);
+    const index = queue?.findIndex(({ request }) => request.acquisitionId === acquisitionId) ?? -1;
+    if (queue === undefined || index < 0) return false;
+    const [attempt] = queue.splice(index, 1);
+    attempt?.reject(abandonedError);
+    // An acquisition that is registered as a waiter was sent before. Single attempts are never registered.
+    return attempt?.enqueue === true && !this.#context.waiters.waiters.has(acquisitionId);
+  }
+
+  async #work(resource: string, queue: PendingAttempt[]): Promise<void> {
+    while (queue.length > 0) {
+      const [first] = queue;
+      if (queue.length === 1 && first?.refused === false && this.#context.mayBeUncontended(first.request))
+        await this.#insert(queue, first);
+      else await this.#call(queue);
+    }
+    this.#queues.delete(resource);
+  }
+
+  /** Tries the plain insert, for a name that nobody else seems to want. */
+  async #insert(queue: PendingAttempt[], attempt: PendingAttempt): Promise<void> {
+    const { request, call } = attempt;
+    let isSent = false;
+    try {
+      const grant = await this.#context.insert(request, call, () => {
+        isSent = queue[0] === attempt && isWanted(attempt);
+        if (isSent) queue.shift();
+        return isSent;
+      });
+      if (grant !== undefined) return attempt.resolve({ status: 'granted', grant });
+      if (!isSent) {
+        if (queue[0] === attempt) dropUnwanted(queue.shift());
+        return;
+      }
+      attempt.refused = true;
+      queue.unshift(attempt);
+    } catch (error) {
+      if (!isSent) return rejectAll(queue, error);
+      // The insert may have taken effect: from now on the store may know the id.
+      if (attempt.enqueue) this.#context.waiters.enter(request, call);
+      attempt.reject(error);
+    }
+  }
+
+  /** Calls the schema's function once for all attempts that are in the queue when a connection is free. */
+  async #call(queue: PendingAttempt[]): Promise<void> {
+    const context = this.#context;
+    let batch: readonly PendingAttempt[] = [];
+    try {
+      const result = await context.send(() => {
+        batch = takeWanted(queue);
+        return batch.length === 0 ? undefined : this.#statement(batch);
+      }, priorities.acquire);
+      if (result === undefined) return;
+      const lines = (result.rows[0]?.[0] ?? '').split('\n');
+      const [{ call, sentAt }] = batch as [PendingAttempt];
+      const handOffs = parseHandOffs(lines.slice(batch.length).join('\n'));
+      context.waiters.handOffAll(handOffs, () => call.now() - sentAt);
+      for (const [at, attempt] of batch.entries()) {
+        const reply = parseAttempt(lines[at] ?? '');
+        context.waiters.answered(attempt.request.acquisitionId, reply, attempt.sentAt);
+        attempt.resolve(toAttempt(attempt, reply));
+      }
+    } catch (error) {
+      rejectAll(batch.length > 0 ? [...batch] : queue, error);
+    }
+  }
+
+  #statement(batch: readonly PendingAttempt[]): OutgoingStatement {
+    const { sql, waiters } = this.#context;
+    for (const attempt of batch) {
+      attempt.sentAt = attempt.call.now();
+      if (attempt.enqueue) waiters.enter(attempt.request, attempt.call);
+    }
+    const [first] = batch as [PendingAttempt];
+    const name = nameBytes(first.request.resource);
+    const leftMs = Math.max(...batch.map(({ call, sentAt }) => call.deadline - sentAt));
+    const { sentAt } = first;
+    const columns = acquireColumns(batch.map(({ request }) => request));
+    const ways = batch.map(({ request, enqueue }) => (request.steal ? STEAL : enqueue ? ENQUEUE : SINGLE));
+    if (batch.length > 1)
+      return { text: sql.acquireInOrder, values: [name, ...columns, waiters.client, ways], sentAt, leftMs };
+    const values = [name, ...columns.map(([only]) => only), waiters.client, ways[0]];
+    return { text: sql.acquire, values, sentAt, leftMs };
+  }
+}
+
+function toAttempt({ request, sentAt }: PendingAttempt, reply: AttemptReply): Attempt {
+  switch (reply.status) {
+    case 'granted':
+      return { status: 'granted', grant: toGrant(request, reply, sentAt) };
+    case 'queued':
+      return { status: 'contended' };
+    case 'conflict':
+      return reply;
+    default:
+      return reply satisfies never;
+  }
+}
+
+/** An attempt that ended before it is sent stays here: on another connection it could arrive after its own abandon. */
+function isWanted({ call }: PendingAttempt): boolean {
+  return call.signal?.aborted !== true && call.now() < call.deadline;
+}
+
+function takeWanted(queue: PendingAttempt[]): readonly PendingAttempt[] {
+  const batch: PendingAttempt[] = [];
+  let taken = 0;
+  for (const attempt of queue) {
+    taken += 1;
+    if (isWanted(attempt)) batch.push(attempt);
+    else dropUnwanted(attempt);
+    if (batch.length === MAX_ATTEMPTS) break;
+  }
+  queue.splice(0, taken);
+  return batch;
+}
+
+function dropUnwanted(attempt: PendingAttempt | undefined): void {
+  if (attempt?.call.signal?.aborted === true) attempt.reject(abandonedError);
+  // Held back, so that the caller's own timer reports first: it says more.
+  else setTimeout(() => attempt?.reject(new NoConnectionError()), GRACE_MS).unref();
+}
+
+function rejectAll(attempts: PendingAttempt[], error: unknown): void {
+  for (const attempt of attempts.splice(0)) attempt.reject(error);
+}

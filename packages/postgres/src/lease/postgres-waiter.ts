@@ -1,0 +1,31 @@
+import type { AcquireRequest, Call, Grant, TurnWait } from '@locks/core/backend';
+import type { HandOff } from './replies.ts';
+
+/** One acquisition in the queue of a resource, from the moment before its enqueue is sent to its grant or its end. */
+export interface PostgresWaiter {
+  readonly request: AcquireRequest;
+  readonly call: Call;
+  /** The pending `awaitTurn`, if there is one. */
+  readonly turn: TurnWait;
+  /** Its position in the queue; `undefined` while the enqueue has no reply. */
+  ticket: bigint | undefined;
+  /** On core's clock: when the last request was sent that found the acquisition waiting. */
+  confirmedAt: number;
+  /** A hand-off that arrived before the reply to the enqueue. */
+  early: HandOff | undefined;
+  /** A grant that arrived while no `awaitTurn` was pending. */
+  grant: Grant | undefined;
+  /** Whether the store removed it from the queue, so that it has to attempt again. */
+  passedOver: boolean;
+}
+
+/** What the heartbeat needs of the waiters of this process. */
+export interface WaiterRegistry {
+  /** The name by which the store knows this backend. */
+  readonly client: string;
+  /** By acquisition id. */
+  readonly waiters: ReadonlyMap<string, PostgresWaiter>;
+  handOff(message: HandOff, ageMs: (() => number) | undefined): void;
+  grant(waiter: PostgresWaiter, fencingToken: bigint, countedFrom: number, validForMs: number): void;
+  passedOver(waiter: PostgresWaiter): void;
+}

@@ -1,0 +1,173 @@
+import { NoAnswerError } from '@locks/core/backend';
+import type { PostgresStatements, StatementResult } from '../pool/postgres-statements.ts';
+import type { Listener } from './listener.ts';
+import type { PostgresWaiter, WaiterRegistry } from './postgres-waiter.ts';
+import { parseCheck } from './replies.ts';
+
+/** The interval of the checks. The store passes over the waiters of a client that it has not heard of for 3 s. */
+const CHECK_MS = 1_000;
+/** The interval of the checks where the store cannot notify this client. */
+const POLL_MS = 100;
+/** How long one check waits for its answer, first over the listener and then over the pool. */
+const ANSWER_MS = 1_000;
+/** How late the process may notice that a check got no answer. */
+const SILENCE_NOTICED_MS = 250;
+/** The shortest time between two checks, however soon a hold expires. */
+const SHORTEST_MS = 25;
+/** How long after the expiry of a hold the check comes; the jitter spreads the checks of many processes. */
+const AFTER_EXPIRY_MS = 3;
+const EXPIRY_JITTER_MS = 10;
+
+/**
+ * The heartbeat of all waiters of a backend: one statement that keeps them alive in the store, finds hand-offs whose
+ * message was lost, and serves resources whose holder expired. See migrations/1/30-check.sql.
+ */
+export class PostgresWaiterHeartbeat {
+  readonly #statements: PostgresStatements;
+  readonly #listener: Listener | undefined;
+  readonly #sql: string;
+  readonly #local: WaiterRegistry;
+  readonly #claims = new Set<PostgresWaiter>();
+  #everyMs = CHECK_MS;
+  #timer: NodeJS.Timeout | undefined;
+  #dueAt = Number.POSITIVE_INFINITY;
+  #ranAt = Number.NEGATIVE_INFINITY;
+  #running = false;
+  #again = false;
+
+  constructor(
+    statements: PostgresStatements,
+    listener: Listener | undefined,
+    schema: string,
+    local: WaiterRegistry,
+  ) {
+    this.#statements = statements;
+    this.#listener = listener;
+    this.#sql = `SELECT ${schema}.check_waiters($1, $2, $3, $4, $5)`;
+    this.#local = local;
+  }
+
+  /** From now on the store cannot notify this client, so the checks come more often. */
+  poll(): void {
+    this.#everyMs = POLL_MS;
+    if (this.#local.waiters.size > 0) this.run();
+  }
+
+  /** Schedules the next check. The hold before a waiter expires in `expiryMs` unless it is renewed; negative: not known. */
+  expect(expiryMs: number): void {
+    const now = performance.now();
+    const expiry =
+      expiryMs < 0 ? this.#everyMs : expiryMs + AFTER_EXPIRY_MS + Math.random() * EXPIRY_JITTER_MS;
+    const dueAt = Math.max(now + Math.min(this.#everyMs, expiry), this.#ranAt + SHORTEST_MS);
+    if (dueAt >= this.#dueAt) return;
+    clearTimeout(this.#timer);
+    this.#dueAt = dueAt;
+    this.#timer = setTimeout(() => this.run(), dueAt - now);
+    // Core keeps the process alive while an acquire waits, so this timer need not.
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#dueAt = Number.POSITIVE_INFINITY;
+  }
+
+  /** Checks all waiters now, or as soon as the check that is under way has ended. */
+  run(): void {
+    this.stop();
+    if (this.#local.waiters.size === 0) return;
+    if (this.#running) {
+      this.#again = true;
+      return;
+    }
+    this.#running = true;
+    this.#ranAt = performance.now();
+    this.#listener?.open();
+    void this.#check([...this.#local.waiters.values()], true).then((expiryMs) => {
+      this.#running = false;
+      const again = this.#again;
+      this.#again = false;
+      if (again) this.run();
+      else if (this.#local.waiters.size > 0) this.expect(expiryMs);
+    });
+  }
+
+  /** Asks the store about a hand-off whose message came too late to rely on. */
+  claim(waiter: PostgresWaiter): void {
+    this.#claims.add(waiter);
+    if (this.#claims.size > 1) return;
+    setImmediate(() => {
+      const claims = [...this.#claims];
+      this.#claims.clear();
+      void this.#check(claims, false);
+    });
+  }
+
+  /** Resolves to the ms until the next hold expires, or -1. */
+  async #check(waiters: readonly PostgresWaiter[], all: boolean): Promise<number> {
+    const [first] = waiters;
+    if (first === undefined) return -1;
+    const startedAt = first.call.now();
+    const sentAt = waiters.map(({ call }) => call.now());
+    const tickets = waiters.map(({ ticket }) => ticket);
+    let reply: string;
+    try {
+      const values = [
+        this.#local.client,
+        waiters.map(({ request }) => Buffer.from(request.resource)),
+        waiters.map(({ request }) => request.acquisitionId),
+        waiters.map(({ request }) => request.ttlMs),
+        all,
+      ];
+      const { rows } = await this.#ask(values, (error) => failEndingSoon(waiters, error));
+      reply = rows[0]?.[0] ?? '';
+    } catch (error) {
+      for (const waiter of waiters) if (waiter.ticket !== undefined) waiter.turn.fail(error);
+      return -1;
+    }
+    const { expiryMs, held, missing, handOffs } = parseCheck(reply);
+    for (const [at, waiter] of waiters.entries()) {
+      const { acquisitionId } = waiter.request;
+      // The acquisition was given up, granted, or queued again while the check was under way.
+      if (this.#local.waiters.get(acquisitionId) !== waiter || waiter.grant !== undefined) continue;
+      if (waiter.ticket === undefined || waiter.ticket !== tickets[at]) continue;
+      const hold = held.get(acquisitionId);
+      if (hold !== undefined) this.#local.grant(waiter, hold.token, sentAt[at] as number, hold.ms);
+      else if (missing.has(acquisitionId)) this.#local.passedOver(waiter);
+      else waiter.confirmedAt = Math.max(waiter.confirmedAt, sentAt[at] as number);
+    }
+    // The age is read on core's clock, which goes on while the process is suspended (docs/spec.md §1.1).
+    for (const handOff of handOffs) this.#local.handOff(handOff, () => first.call.now() - startedAt);
+    return expiryMs;
+  }
+
+  /** The listener is asked first: it needs no connection of the pool, and the check shows whether the listener still lives. */
+  async #ask(values: unknown[], silent: (error: NoAnswerError) => void): Promise<StatementResult> {
+    const call = (): { now: () => number; deadline: number } => ({
+      now: () => performance.now(),
+      deadline: performance.now() + ANSWER_MS,
+    });
+    if (this.#listener?.live) {
+      try {
+        return await this.#listener.run(this.#sql, values, call());
+      } catch (error) {
+        // The listener is gone, or reaches another server than the pool by now: the pool is asked.
+        if (error instanceof NoAnswerError) silent(error);
+      }
+    }
+    return await this.#statements.run(this.#sql, values, call());
+  }
+}
+
+/**
+ * Fails the waits whose deadline comes before a connection of the pool could count as silent too. Core attempts each of
+ * them again: the acquisition keeps its position if the store answers, and else is not reported as contended
+ * (docs/spec.md §7.5).
+ */
+function failEndingSoon(waiters: readonly PostgresWaiter[], error: NoAnswerError): void {
+  for (const { call, ticket, turn } of waiters) {
+    const endsSoon = call.deadline < call.now() + ANSWER_MS + SILENCE_NOTICED_MS;
+    if (endsSoon && ticket !== undefined) turn.fail(error);
+  }
+}

@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Call, NoAnswerError } from '@locks/core/backend';
+import type pg from 'pg';
+import type { Value } from './bind-message.ts';
+import { NamedStatement } from './named-statement.ts';
+import { PostgresConnectionQueue, type Priority, priorities } from './postgres-connection-queue.ts';
+import { isRefusal, isStrangeStatement } from './server-error.ts';
+import { queryTexts, type TextResult } from './text-query.ts';
+
+/** A connection that gave no answer for so long counts as broken, whatever TCP says. */
+const ANSWER_MS = 5_000;
+
+/** How long an error is held back after the caller's deadline: the caller's own timer then reports first, and says more. */
+export const GRACE_MS = 100;
+
+/** How often statements without an answer are checked. */
+const WATCH_MS = 50;
+
+const noResult: TextResult = { rows: [], count: 0 };
+
+export interface StatementResult extends TextResult {
+  /** On the caller's clock, when a connection was free and before the statement was sent. */
+  readonly sentAt: number;
+  /** The server process that answered, as the connection was told: see {@link processIdOf}. */
+  readonly processId: number | undefined;
+}
+
+/** The caller's clock, and until when on it the caller waits. */
+export type StatementDeadline = Pick<Call, 'now' | 'deadline'>;
+
+/** No connection became free, or could be made, while the caller waited. */
+export class NoConnectionError extends Error {
+  constructor() {
+    super('no connection of the pool was free in time');
+  }
+}
+
+/** A statement that is about to be sent. */
+export interface OutgoingStatement {
+  readonly text: string;
+  readonly values: unknown[];
+  /** On the caller's clock, read just now. */
+  readonly sentAt: number;
+  /** How long to wait for the answer, at most. */
+  readonly leftMs: number;
+}
+
+/** Makes a statement when a connection is free; `undefined`: nobody wants its result any more. */
+export type MakeStatement = () => OutgoingStatement | undefined;
+
+/** A statement that was sent and has no answer yet. */
+interface SentStatement {
+  readonly end: (error: Error) => void;
+  /** On `performance.now()`. */
+  readonly until: number;
+}
+
+/** Single statements on the connections of a pool. */
+export class PostgresStatements {
+  readonly pool: pg.Pool;
+  readonly #queue: PostgresConnectionQueue;
+  /** Whether statements are prepared, once for each connection. Off where a pooler lends connections by transaction. */
+  prepare = false;
+  readonly #names = new Map<string, string>();
+  readonly #sent = new Set<SentStatement>();
+  #watcher: NodeJS.Timeout | undefined;
+
+  constructor(pool: pg.Pool) {
+    this.pool = pool;
+    this.#queue = new PostgresConnectionQueue(pool);
+  }
+
+  /** Runs one statement. A connection that gives no answer until the caller's deadline, or for 5 s, is closed. */
+  async run(
+    text: string,
+    values: unknown[],
+    call: StatementDeadline,
+    priority: Priority = priorities.holder,
+  ): Promise<StatementResult> {
+    const late = call.now() >= call.deadline;
+    const result = await this.send(() => {
+      const sentAt = call.now();
+      const leftMs = late ? ANSWER_MS : call.deadline - sentAt;
+      return leftMs > 0 ? { text, values, sentAt, leftMs } : undefined;
+    }, priority);
+    if (result !== undefined) return result;
+    // The deadline passed in the queue: after an outage, statements that nobody waits for are not sent.
+    await delay(GRACE_MS, undefined, { ref: false });
+    throw new NoConnectionError();
+  }
+
+  /** Runs the statement that `make` gives when a connection is free. Resolves to `undefined` when `make` does. */
+  send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> {
+    return new Promise((resolve, reject) => {
+      const serve = (client: pg.PoolClient, release: (error?: Error) => void): boolean => {
+        const statement = make();
+        if (statement === undefined) resolve(undefined);
+        else this.#send(client, release, statement, resolve, reject);
+        return statement !== undefined;
+      };
+      this.#queue.add({ priority, serve, fail: reject });
+    });
+  }
+
+  #send(
+    client: pg.PoolClient,
+    release: (error?: Error) => void,
+    { text, values, sentAt, leftMs }: OutgoingStatement,
+    resolve: (result: StatementResult) => void,
+    reject: (error: Error) => void,
+  ): void {
+    const end = (error: Error | null | undefined, result: TextResult = noResult): void => {
+      if (!this.#sent.delete(sent)) return;
+      client.removeListener('error', end);
+      release(!error || isRefusal(error) ? undefined : error);
+      if (!error) {
+        const { rows, count } = result;
+        return resolve({ rows, count, sentAt, processId: processIdOf(client) });
+      }
+      if (isStrangeStatement(error)) this.prepare = false;
+      reject(error);
+    };
+    const sent: SentStatement = {
+      end,
+      until: performance.now() + Math.min(leftMs + GRACE_MS, ANSWER_MS),
+    };
+    this.#sent.add(sent);
+    this.#watch();
+    client.once('error', end);
+    if (!this.prepare) queryTexts(client, { text, values }, end);
+    else if (values.every(isPlain) && 'connection' in client)
+      client.query(new NamedStatement(this.#nameOf(text), text, values, end));
+    // pg itself writes arrays, and its native client has no `connection`.
+    else queryTexts(client, { name: this.#nameOf(text), text, values }, end);
+  }
+
+  /** One timer for all statements, rather than one for each. */
+  #watch(): void {
+    this.#watcher ??= setInterval(() => {
+      const now = performance.now();
+      for (const { end, until } of this.#sent)
+        if (until <= now) afterReading(() => end(new NoAnswerError('the connection gave no answer in time')));
+      if (this.#sent.size > 0) return;
+      clearInterval(this.#watcher);
+      this.#watcher = undefined;
+    }, WATCH_MS).unref();
+  }
+
+  #nameOf(text: string): string {
+    let name = this.#names.get(text);
+    if (name === undefined) {
+      name = `locks_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`;
+      this.#names.set(text, name);
+    }
+    return name;
+  }
+}
+
+/**
+ * The process id that the connection was told when the session began. Where a pooler is in between it is a number of the
+ * pooler, and differs from `pg_backend_pid()`.
+ */
+export function processIdOf(client: pg.ClientBase): number | undefined {
+  return (client as unknown as { readonly processID?: number }).processID;
+}
+
+/** Runs `then` after the answers that have arrived: in a stalled process timers fire before the sockets are read. */
+export function afterReading(then: () => void): void {
+  setImmediate(then);
+}
+
+function isPlain(value: unknown): value is Value {
+  return typeof value !== 'object' || value === null || value instanceof Uint8Array;
+}

@@ -1,0 +1,18 @@
+/** The SQL state that the server gave, or the code of an error of Node.js; empty where there is none. */
+export function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' ? code : '';
+}
+
+/** Whether the server refused one statement and the connection stays usable. */
+export function isRefusal(error: unknown): boolean {
+  return (error as { severity?: unknown }).severity === 'ERROR';
+}
+
+/**
+ * Whether a prepared statement exists that this session did not prepare, or the other way round: a pooler between us and
+ * the server lends sessions to several clients.
+ */
+export function isStrangeStatement(error: unknown): boolean {
+  return codeOf(error) === '26000' || codeOf(error) === '42P05';
+}

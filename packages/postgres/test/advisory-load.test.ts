@@ -1,0 +1,51 @@
+import { createLocks } from '@locks/core';
+import { type PostgresServer, startPostgres } from '@locks/test-servers';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { postgresAdvisoryBackend } from '../src/index.ts';
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.stop());
+
+const MANY = 5_000;
+
+it('a release does not wait behind 5 000 acquires of the same process', async () => {
+  await using holders = createLocks(postgresAdvisoryBackend({ connectionString: server.url }));
+  const first = await holders.lock('own').acquire();
+  let granted = 0;
+  const leases = Array.from({ length: MANY }, (_, at) =>
+    holders.lock(`many ${at}`).acquire({ waitMs: 60_000 }),
+  );
+  for (const lease of leases) lease.then(() => (granted += 1)).catch(() => undefined);
+  await first.release();
+  expect(granted).toBeLessThan(MANY / 2);
+  await Promise.all(leases);
+});
+
+/** So many that a busy machine still answers them within the 10 s that an attempt has. */
+const TRIES = 900;
+
+it('900 attempts on a server without memory for more locks cost about one statement each', async () => {
+  await using small = await startPostgres({
+    settings: { max_locks_per_transaction: 10, max_connections: 10 },
+  });
+  await using locks = createLocks(postgresAdvisoryBackend({ connectionString: small.url }));
+  const lease = await locks.lock('own').acquire();
+  const statements = vi.spyOn(pg.Client.prototype, 'query');
+  const tries = Array.from({ length: TRIES }, (_, at) => locks.lock(`many ${at}`).tryAcquire());
+  const outcomes = await Promise.allSettled(tries);
+  const count = statements.mock.calls.length;
+  statements.mockRestore();
+  const refused = outcomes.filter(({ status }) => status === 'rejected');
+  expect(refused.length).toBeGreaterThan(TRIES / 9);
+  for (const { reason } of refused as PromiseRejectedResult[])
+    expect(reason).toMatchObject({ code: 'LOCK_BACKEND', cause: { code: '53200' } });
+  expect(count).toBeLessThan(2 * TRIES);
+  await Promise.all(outcomes.map(async (one) => one.status === 'fulfilled' && (await one.value?.release())));
+  const held = await small.query(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'`);
+  expect(held[0]?.['count']).toBe('1');
+  await lease.release();
+});

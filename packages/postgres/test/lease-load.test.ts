@@ -1,0 +1,145 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lease, LockManager } from '@locks/core';
+import { waitUntil } from '@locks/test-servers';
+import type pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LeaseFixture } from './lease-fixture.ts';
+
+let fixture: LeaseFixture;
+beforeAll(async () => {
+  fixture = await LeaseFixture.start();
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+const MANY = 5_000;
+
+/** Acquires that many names in one turn of the event loop. */
+function acquireMany(locks: LockManager, options: { signal?: AbortSignal; waitMs?: number } = {}) {
+  return Array.from({ length: MANY }, (_, at) =>
+    locks.lock(`many ${at}`).acquire({ waitMs: 60_000, ttlMs: 60_000, ...options }),
+  );
+}
+
+/** Takes all connections of a pool, as an application may. Resolves to the function that returns them. */
+async function takeAll(pool: pg.Pool): Promise<() => void> {
+  const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+  return () => clients.forEach((client) => client.release());
+}
+
+async function codes(results: Promise<unknown>[]): Promise<readonly string[]> {
+  const outcomes = await Promise.allSettled(results);
+  const each = outcomes.map((one) =>
+    one.status === 'fulfilled' ? 'granted' : String((one.reason as { code?: unknown }).code),
+  );
+  return [...new Set(each)];
+}
+
+describe('thousands of acquires that wait for a connection of the pool', { timeout: 60_000 }, () => {
+  it.each([1, 10])('are given up together by an abort, with a pool of %i', async (max) => {
+    const pool = fixture.pool({ max });
+    const locks = fixture.locks({ schema: fixture.schema(), pool });
+    await locks.lock('warm').run(() => undefined);
+    const returnAll = await takeAll(pool);
+    const abort = new AbortController();
+    const acquires = acquireMany(locks, { signal: abort.signal });
+    await sleep(50);
+    abort.abort(Object.assign(new Error('enough'), { code: 'ENOUGH' }));
+    expect(await codes(acquires)).toEqual(['ENOUGH']);
+    returnAll();
+    await locks.lock('after').run(() => undefined);
+    expect((await locks.inspect('many 7')).holders).toEqual([]);
+  });
+
+  it('are given up together by waitMs', async () => {
+    const pool = fixture.pool({ max: 4 });
+    const locks = fixture.locks({ schema: fixture.schema(), pool });
+    await locks.lock('warm').run(() => undefined);
+    const returnAll = await takeAll(pool);
+    const acquires = acquireMany(locks, { waitMs: 400 });
+    expect(await codes(acquires)).toEqual(['LOCK_BACKEND']);
+    returnAll();
+    await locks.lock('after').run(() => undefined);
+  });
+
+  it('are given up together by close()', async () => {
+    const pool = fixture.pool({ max: 4 });
+    const locks = fixture.locks({ schema: fixture.schema(), pool });
+    await locks.lock('warm').run(() => undefined);
+    const returnAll = await takeAll(pool);
+    const acquires = acquireMany(locks);
+    await sleep(50);
+    const closing = locks.close();
+    expect(await codes(acquires)).toEqual(['LOCK_CLOSED']);
+    returnAll();
+    await closing;
+  });
+
+  it('are refused together by a pool that was ended', async () => {
+    const pool = fixture.pool();
+    const locks = fixture.locks({ schema: fixture.schema(), pool });
+    await locks.lock('warm').run(() => undefined);
+    await pool.end();
+    expect(await codes(acquireMany(locks))).toEqual(['LOCK_BACKEND']);
+  });
+
+  it('do not keep a release, a renewal or an abandon from its connection', async () => {
+    const pool = fixture.pool({ max: 2 });
+    const locks = fixture.locks({ schema: fixture.schema(), pool });
+    const [released, renewed] = [await locks.lock('one').acquire(), await locks.lock('two').acquire()];
+    const other = fixture.locks({ schema: fixture.schema(), pool });
+    const abort = new AbortController();
+    let granted = 0;
+    const leases: Promise<Lease>[] = acquireMany(locks);
+    for (const lease of leases) void lease.then(() => (granted += 1));
+    const aborted = other
+      .lock('three')
+      .acquire({ signal: abort.signal })
+      .catch(() => undefined);
+    await waitUntil(async () => granted > 0, { what: 'the first grant' });
+    abort.abort();
+    await Promise.all([released.release(), renewed.renew(), aborted]);
+    expect(granted).toBeLessThan(MANY / 2);
+    await Promise.all(leases);
+  });
+
+  it('share the pool with the application: it gets a connection after a few statements', async () => {
+    const pool = fixture.pool({ max: 1 });
+    const locks = fixture.locks({ schema: fixture.schema(), pool });
+    await locks.lock('warm').run(() => undefined);
+    let granted = 0;
+    const leases: Promise<Lease>[] = acquireMany(locks);
+    for (const lease of leases) void lease.then(() => (granted += 1));
+    await waitUntil(async () => granted > 0, { what: 'the first grant' });
+    const before = granted;
+    await pool.query('SELECT 1');
+    expect(granted - before).toBeLessThan(100);
+    await Promise.all(leases);
+  });
+});
+
+describe('acquires of one name that are called in one turn', { timeout: 60_000 }, () => {
+  it('are served in the order of their calls', async () => {
+    const locks = fixture.locks({ schema: fixture.schema() });
+    const order: number[] = [];
+    const all = Array.from({ length: 1_000 }, (_, at) => {
+      const lock = at % 10 === 0 ? locks.readWriteLock('a').read : locks.lock('a');
+      return lock.run(() => void order.push(at), { waitMs: 60_000 });
+    });
+    await Promise.all(all);
+    expect(order).toEqual(all.map((_, at) => at));
+  });
+
+  it('are served in that order behind a holder too, and a try after them overtakes nobody', async () => {
+    const locks = fixture.locks({ schema: fixture.schema() });
+    const holder = await locks.lock('a').acquire();
+    const order: number[] = [];
+    const all = Array.from({ length: 300 }, (_, at) =>
+      locks.lock('a').run(() => void order.push(at), { waitMs: 60_000 }),
+    );
+    const tried = locks.lock('a').tryAcquire();
+    await holder.release();
+    expect(await tried).toBeUndefined();
+    await Promise.all(all);
+    expect(order).toEqual(all.map((_, at) => at));
+  });
+});

@@ -1,0 +1,58 @@
+import type { AcquireRequest } from '@locks/core/backend';
+import { type Script, scripts } from './generated/scripts.ts';
+import { holdersKey, type ResourceKeys } from './keys.ts';
+import { shareWeight } from './mode.ts';
+import type { RedisPort } from './port.ts';
+import { runScript } from './run-script.ts';
+
+const LEASES_PER_COMMAND = 200;
+
+/** A lease to renew or to claim. */
+export interface RenewableLease {
+  readonly keys: ResourceKeys;
+  readonly request: AcquireRequest;
+  readonly ttlMs: number;
+  readonly mayBeShared?: boolean;
+}
+
+/** Leases of one command, by their index: all exclusive, or all of them perhaps shares; in a cluster all of one slot. */
+export interface LeaseChunk {
+  readonly areShares: boolean;
+  readonly indexes: number[];
+}
+
+export function chunksOf({ cluster }: RedisPort, leases: readonly RenewableLease[]): LeaseChunk[] {
+  const open = new Map<number, LeaseChunk>();
+  const chunks: LeaseChunk[] = [];
+  for (const [index, lease] of leases.entries()) {
+    const areShares = shareWeight(lease) !== undefined;
+    const slot = cluster ? lease.keys.slot : 0;
+    const group = areShares ? -1 - slot : slot;
+    let chunk = open.get(group);
+    if (chunk === undefined || chunk.indexes.length >= LEASES_PER_COMMAND) {
+      chunk = { areShares, indexes: [] };
+      open.set(group, chunk);
+      chunks.push(chunk);
+    }
+    chunk.indexes.push(index);
+  }
+  return chunks;
+}
+
+/** Runs `script` on exclusive leases, `renew-shares` on shares. Resolves to one reply for each lease of the chunk. */
+export async function runOnChunk(
+  port: RedisPort,
+  script: Script,
+  leases: readonly RenewableLease[],
+  { areShares, indexes }: LeaseChunk,
+): Promise<readonly unknown[]> {
+  const keys: string[] = [];
+  const args: string[] = [];
+  for (const index of indexes) {
+    const lease = leases[index] as RenewableLease;
+    keys.push(lease.keys.lock);
+    if (areShares) keys.push(holdersKey(lease.keys));
+    args.push(lease.request.acquisitionId, String(lease.ttlMs));
+  }
+  return (await runScript(port, areShares ? scripts.renewShares : script, keys, args)) as unknown[];
+}

@@ -1,0 +1,291 @@
+import { type AcquireRequest, type Call, TurnWait } from '@locks/core/backend';
+import { claim } from './claim.ts';
+import { scripts } from './generated/scripts.ts';
+import type { RedisGrant } from './grant.ts';
+import { keysOfLock, type ResourceKeys } from './keys.ts';
+import type { CheckedRedisOptions } from './options.ts';
+import type { RedisPort } from './port.ts';
+import { decodeMessage, decodeRelease, type RedisAttemptReply, type RedisHandOff } from './replies.ts';
+import { runScript } from './run-script.ts';
+import { Subscription } from './subscription.ts';
+import { formatMember } from './value.ts';
+import { RedisWaiterHeartbeat } from './waiter-heartbeat.ts';
+import type { RedisWaiter } from './waiter.ts';
+
+/** An enqueue that is under way or that failed: it may have run, and is repeated or abandoned. */
+interface Enqueuing {
+  readonly state: 'enqueuing';
+  /** Sent with the enqueue; a repetition sends the same, since it is a part of the member of the queue. */
+  readonly notify: string;
+  isRepeated: boolean;
+  /** The token of a message that arrived before the reply of the enqueue, or instead of it. */
+  messageToken: number | undefined;
+}
+
+/** An acquisition that holds after it waited: messages of its hand-off that arrive late are ignored. */
+interface Holding {
+  readonly state: 'holding';
+  /** When the hold ends at the earliest, by `performance.now()`. */
+  readonly until: number;
+}
+
+/**
+ * The waiters of this process, and how grants find them. Each acquisition that asks to wait is one entry:
+ *
+ *     enter → enqueuing → admit → waiting → hand-off → (granted, until awaitTurn) → holding
+ *                 └──── granted by the reply itself: no entry, or holding where messages may be late
+ *
+ * `forget` removes an entry in any state.
+ */
+export class RedisLocalWaiters {
+  readonly subscription: Subscription;
+  readonly heartbeat: RedisWaiterHeartbeat;
+  readonly #port: RedisPort;
+  readonly #options: CheckedRedisOptions;
+  readonly #entries = new Map<string, Enqueuing | RedisWaiter | Holding>();
+  readonly #unclaimed: RedisWaiter[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #move: NodeJS.Immediate | undefined;
+  #closed = false;
+
+  constructor(port: RedisPort, options: CheckedRedisOptions) {
+    this.#port = port;
+    this.#options = options;
+    this.subscription = new Subscription(port, options.prefix, {
+      message: (text) => this.#onMessage(text),
+      // Earlier messages are lost, and waiters from before have no channel in the queue yet.
+      listening: () => this.heartbeat.checkNow(this.#waiters()),
+    });
+    this.heartbeat = new RedisWaiterHeartbeat(port, options, this.subscription, (...hold) =>
+      this.#deliver(...hold),
+    );
+  }
+
+  /**
+   * Called before an enqueue is sent; {@link admit}, {@link granted} or {@link refused} follows with its reply. Returns the
+   * `notify` to send.
+   */
+  enter(id: string): string {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.state === 'holding') {
+      const { notify } = this.subscription;
+      this.#entries.set(id, { state: 'enqueuing', notify, isRepeated: false, messageToken: undefined });
+      return notify;
+    }
+    entry.isRepeated = true;
+    return entry.notify;
+  }
+
+  /** The enqueue was answered with "waiting". */
+  admit(
+    request: AcquireRequest,
+    keys: ResourceKeys,
+    call: Call,
+    sentAt: number,
+    notify: string,
+    { position, lastToken }: RedisAttemptReply & { readonly status: 'waiting' },
+  ): void {
+    const id = request.acquisitionId;
+    const entry = this.#entries.get(id);
+    // Abandoned meanwhile.
+    if (entry === undefined) return;
+    const former = entry.state === 'waiting' || entry.state === 'granted' ? entry : undefined;
+    if (former !== undefined) former.state = 'ended';
+    const waiter: RedisWaiter = {
+      state: 'waiting',
+      request,
+      keys,
+      call,
+      position,
+      handOffMs: this.#handOffMs(request),
+      notify,
+      isMoving: false,
+      isRepeated: false,
+      confirmedAt: sentAt,
+      lastToken,
+      grant: undefined,
+      turn: former?.turn ?? new TurnWait<RedisGrant>(),
+    };
+    this.#entries.set(id, waiter);
+    if (entry.state === 'enqueuing' && entry.messageToken !== undefined) {
+      this.#onTurn(waiter, entry.messageToken);
+    }
+    if (!this.subscription.isOpen) this.subscription.open();
+    // The channel was opened while the enqueue was under way.
+    else if (notify === this.subscription.silent) this.#moveSoon();
+    this.#timer ??= setInterval(() => this.#beat(), this.#options.checkIntervalMs).unref();
+  }
+
+  /** The attempt was answered with a grant, perhaps one that was given before: its message may arrive late. */
+  granted(id: string, validForMs: number, mayBeOlder: boolean): void {
+    const entry = this.#entries.get(id);
+    const isRepeated = entry !== undefined && entry.state !== 'holding' && entry.isRepeated;
+    if (entry?.state === 'waiting') entry.state = 'ended';
+    if (mayBeOlder || isRepeated) this.#hold(id, validForMs);
+    else this.#entries.delete(id);
+  }
+
+  /** The enqueue was answered with a conflict. A waiter stays one until it is abandoned. */
+  refused(id: string): void {
+    if (this.#entries.get(id)?.state === 'enqueuing') this.#entries.delete(id);
+  }
+
+  /** A lease was renewed. */
+  extend(id: string, validForMs: number): void {
+    if (this.#entries.size > 0 && this.#entries.get(id)?.state === 'holding') this.#hold(id, validForMs);
+  }
+
+  /** The id neither waits nor holds any more, as far as this process is concerned. */
+  forget(id: string): void {
+    if (this.#entries.size === 0) return;
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    this.#entries.delete(id);
+    if (entry.state !== 'waiting') return;
+    entry.state = 'ended';
+    entry.turn.end();
+  }
+
+  awaitTurn({ acquisitionId }: AcquireRequest, call: Call): Promise<RedisGrant | undefined> {
+    const entry = this.#entries.get(acquisitionId);
+    if (entry?.state === 'waiting') return entry.turn.begin(call);
+    if (entry?.state !== 'granted') return Promise.resolve(undefined);
+    const { grant } = entry;
+    this.#hold(acquisitionId, grant?.validForMs ?? 0);
+    return Promise.resolve(grant);
+  }
+
+  /** All members that the queue may have for a request: a lost reply or a check under way leaves open which. */
+  membersOf(request: AcquireRequest): string[] {
+    const { notify, silent } = this.subscription;
+    const handOffMs = this.#handOffMs(request);
+    const member = formatMember(request, handOffMs, silent);
+    return notify === silent ? [member] : [formatMember(request, handOffMs, notify), member];
+  }
+
+  /**
+   * A request of this process handed its lock to waiters of this process: their leases are counted from its sending, on the
+   * clock of each. `agoMs` returns how long ago that was.
+   */
+  handOff(handOffs: readonly RedisHandOff[], keys: ResourceKeys, agoMs: () => number): void {
+    for (const { id, token } of handOffs) {
+      const waiter = this.#waiterFor(id, token, keys);
+      if (waiter === undefined) continue;
+      // In this order: time that passes between the two readings makes the lease shorter, not longer.
+      const now = waiter.call.now();
+      this.#deliver(waiter, token, now - agoMs(), waiter.handOffMs);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#stop();
+    for (const waiter of this.#waiters()) waiter.turn.end();
+    this.#entries.clear();
+  }
+
+  #handOffMs({ ttlMs }: AcquireRequest): number {
+    return Math.min(ttlMs, this.#options.claimMs);
+  }
+
+  #waiters(): RedisWaiter[] {
+    return [...this.#entries.values()].flatMap((entry) => (entry.state === 'waiting' ? [entry] : []));
+  }
+
+  #onMessage(text: string): void {
+    const message = decodeMessage(text);
+    if (message === undefined || this.#closed) return;
+    const waiter = this.#waiterFor(message.id, message.token, keysOfLock(message.lock));
+    if (waiter !== undefined) this.#onTurn(waiter, message.token);
+  }
+
+  /** The waiter that was handed a lock, if there is one; a lock for an unknown id is released. */
+  #waiterFor(id: string, token: number, keys: ResourceKeys): RedisWaiter | undefined {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) this.#abandonUnknown(id, keys);
+    else if (entry.state === 'waiting') return entry;
+    else if (entry.state === 'enqueuing') entry.messageToken = token;
+    return undefined;
+  }
+
+  #onTurn(waiter: RedisWaiter, token: number): void {
+    if (token <= waiter.lastToken) return;
+    // A message alone proves nothing about time: counted from the last request that is known to have found it waiting.
+    this.#deliver(waiter, token, waiter.confirmedAt, waiter.handOffMs);
+  }
+
+  /** Grants the lock, or claims it first if too little of the claim time is left to rely on. */
+  #deliver(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
+    if (waiter.state !== 'waiting') return;
+    const left = countedFrom + validForMs - waiter.call.now();
+    if (left >= waiter.handOffMs / 2) return this.#grant(waiter, token, countedFrom, validForMs);
+    this.#unclaimed.push(waiter);
+    if (this.#unclaimed.length === 1) setImmediate(() => void this.#claim());
+  }
+
+  #grant(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
+    const { request, keys, turn } = waiter;
+    const fencingToken = BigInt(token);
+    const grant: RedisGrant = { request, fencingToken, countedFrom, validForMs, keys, mayBeShared: false };
+    waiter.state = 'granted';
+    waiter.grant = grant;
+    if (turn.end(grant)) this.#hold(request.acquisitionId, validForMs);
+  }
+
+  async #claim(): Promise<void> {
+    const waiters = this.#unclaimed.splice(0);
+    const outcomes = await claim(this.#port, waiters);
+    const lost: RedisWaiter[] = [];
+    for (const [index, waiter] of waiters.entries()) {
+      const outcome = outcomes[index];
+      if (waiter.state !== 'waiting') continue;
+      if (outcome === 'lost') lost.push(waiter);
+      else if (typeof outcome === 'object') {
+        this.#grant(waiter, outcome.token, outcome.sentAt, waiter.request.ttlMs);
+      }
+    }
+    this.heartbeat.checkNow(lost);
+  }
+
+  /** Releases what was granted to an id that nobody here knows, before its claim time is over. */
+  #abandonUnknown(id: string, keys: ResourceKeys): void {
+    const { lock, token, queue } = keys;
+    runScript(this.#port, scripts.abandon, [lock, token, queue], [id, this.subscription.notify, '']).then(
+      // No waiter's clock shows how long ago this was sent: the waiters that it names claim the lock first.
+      (reply) => this.handOff(decodeRelease(reply).handOffs, keys, () => Number.POSITIVE_INFINITY),
+      () => undefined, // The hold ends by itself after the claim time.
+    );
+  }
+
+  #hold(id: string, validForMs: number): void {
+    this.#entries.set(id, { state: 'holding', until: performance.now() + validForMs });
+  }
+
+  /** Moves waiters from before the channel was open to the channel; those of one turn of the event loop together. */
+  #moveSoon(): void {
+    this.#move ??= setImmediate(() => {
+      this.#move = undefined;
+      const { silent } = this.subscription;
+      this.heartbeat.checkNow(this.#waiters().filter(({ notify }) => notify === silent));
+    });
+  }
+
+  #beat(): void {
+    const now = performance.now();
+    for (const [id, entry] of this.#entries) {
+      if (entry.state === 'holding' && entry.until < now) this.#entries.delete(id);
+    }
+    if (this.#entries.size === 0) return this.#stop();
+    const waiters = this.#waiters();
+    if (waiters.length === 0) return;
+    if (!this.subscription.isOpen) this.subscription.open();
+    this.heartbeat.beat(waiters);
+  }
+
+  #stop(): void {
+    clearInterval(this.#timer);
+    clearImmediate(this.#move);
+    this.#timer = undefined;
+    this.#move = undefined;
+  }
+}

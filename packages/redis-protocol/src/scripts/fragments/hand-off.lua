@@ -1,0 +1,64 @@
+-- Hands off a lock that is free, or held by shares (their mark `m`): to the first live waiter, and to the waiters behind
+-- it as long as they fit, all in this step; needs clock, token and shares.
+-- Returns `{id, token, …}`: the new holders of the calling process (the channel of `notify`), which need no message; or
+-- `false` when nobody got the lock. `listen`: ask also whether the process of a waiter that does not fit still listens.
+local function hand_off(lock, token, queue, notify, m, listen)
+  local holders = string.sub(queue, 1, -2) .. 'h'
+  local own = string.sub(notify, 2)
+  local last, horizon
+  local handed = false
+  local head
+  while true do
+    head = redis.call('ZRANGEBYSCORE', queue, '0', '+inf', 'LIMIT', 0, 2)
+    if not head[1] then
+      redis.call('DEL', queue)
+      break
+    end
+    local id, px, weight, to, label = string.match(head[1], '^([^|]*)|(%d+):?(%d*)|([^|]*)|(.*)$')
+    local mode, channel = string.sub(to, 1, 1), string.sub(to, 2)
+    local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. to) or 0) * 1000 >= now
+    local of = m and m.limit or 0
+    if weight ~= '' and weight ~= '0' and not m then of = -(redis.call('ZSCORE', queue, '#') or -weight) end
+    local fit = fits(weight, of, m)
+    -- Nobody listens to the channel: the process is gone, or its subscription is cut and its next check puts the waiter
+    -- back. The script asks before it publishes: a message would also reach listeners at a replica.
+    if alive and channel ~= own and mode == '=' and (fit or listen) then
+      alive = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0
+    end
+    -- A live waiter that does not fit holds back all behind it.
+    if alive and not fit then break end
+    if head[2] then redis.call('ZREM', queue, head[1]) else redis.call('DEL', queue) end
+    if alive then
+      if not last then last, horizon = read_token(token) end
+      last = math.max(last + 1, now)
+      local minted = string.format('%.0f', last)
+      local share = weight ~= ''
+      -- Handed off for the claim time only: a waiter that is gone must not cost the others its whole ttl.
+      if not share then
+        local flag = head[2] and '+' or '-'
+        redis.call('SET', lock, id .. '|' .. flag .. '|' .. minted .. '|' .. label, 'PX', px)
+      else
+        if not m then
+          clear(holders)
+          m = { limit = of, used = 0 }
+        end
+        add_share(holders, m, id, px, minted, weight, label)
+      end
+      handed = handed or {}
+      if channel == own then
+        handed[#handed + 1] = id
+        handed[#handed + 1] = last
+      elseif mode ~= '!' then
+        -- pcall: a user without the right to publish must not leave the hand-off half done.
+        redis.pcall('PUBLISH', channel, 'granted ' .. id .. ' ' .. minted .. ' ' .. lock)
+      end
+      if not share or m.limit > 0 and m.used >= m.limit then
+        table.remove(head, 1)
+        break
+      end
+    end
+  end
+  if last then write_token(token, last, horizon) end
+  if m then write_mark(lock, holders, m, head[1] and '+' or '-') end
+  return handed
+end

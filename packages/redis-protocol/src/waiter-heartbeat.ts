@@ -1,0 +1,150 @@
+import { scripts } from './generated/scripts.ts';
+import type { CheckedRedisOptions } from './options.ts';
+import type { RedisPort } from './port.ts';
+import { decodeCheck } from './replies.ts';
+import { isRetryableRedisError } from './retryable.ts';
+import { runScript } from './run-script.ts';
+import type { Subscription } from './subscription.ts';
+import { formatMember } from './value.ts';
+import type { RedisWaiter } from './waiter.ts';
+
+const WAITERS_PER_COMMAND = 200;
+/** In a cluster a command serves one slot: waiters of more slots than this are checked in turns. */
+const COMMANDS_PER_BEAT = 64;
+
+interface Batch {
+  readonly notify: string;
+  readonly resources: RedisWaiter[][];
+  size: number;
+}
+
+/** A waiter holds the lock, for `validForMs` from `countedFrom` on core's clock. */
+export type Deliver = (waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number) => void;
+
+/** Keeps the waiters of a process alive in Redis, and checks how they stand: see `check.lua`. */
+export class RedisWaiterHeartbeat {
+  /** For how long a process that sends nothing counts as alive: three checks and a claim. */
+  aliveMs: number;
+  readonly #port: RedisPort;
+  readonly #options: CheckedRedisOptions;
+  readonly #subscription: Subscription;
+  readonly #deliver: Deliver;
+  #busySince: number | undefined;
+  #turns = 1;
+  #turn = 0;
+
+  constructor(port: RedisPort, options: CheckedRedisOptions, subscription: Subscription, deliver: Deliver) {
+    this.#port = port;
+    this.#options = options;
+    this.#subscription = subscription;
+    this.#deliver = deliver;
+    this.aliveMs = options.claimMs + 3 * options.checkIntervalMs;
+  }
+
+  /** The regular check, of all waiters or of those whose turn it is. */
+  beat(waiters: readonly RedisWaiter[]): void {
+    const now = performance.now();
+    // A check that never ends (an offline queue) must not prevent all later ones.
+    if (this.#busySince !== undefined && now - this.#busySince < 3 * this.#options.checkIntervalMs) return;
+    this.#busySince = now;
+    void this.#checkAll(this.#inTurn(this.#batchesOf(waiters))).then(() => {
+      if (this.#busySince === now) this.#busySince = undefined;
+    });
+  }
+
+  /** Checks waiters at once, and all of them. */
+  checkNow(waiters: readonly RedisWaiter[]): void {
+    void this.#checkAll(this.#batchesOf(waiters));
+  }
+
+  #checkAll(batches: readonly Batch[]): Promise<unknown> {
+    return Promise.allSettled(batches.map((batch) => this.#check(batch)));
+  }
+
+  #batchesOf(waiters: readonly RedisWaiter[]): Batch[] {
+    const resources = new Map<string, RedisWaiter[]>();
+    for (const waiter of waiters) {
+      if (waiter.state !== 'waiting' || waiter.isMoving) continue;
+      const key = waiter.notify + waiter.keys.lock;
+      const together = resources.get(key);
+      if (together) together.push(waiter);
+      else resources.set(key, [waiter]);
+    }
+    const open = new Map<string, Batch>();
+    const batches: Batch[] = [];
+    for (const together of resources.values()) {
+      for (let at = 0; at < together.length; at += WAITERS_PER_COMMAND) {
+        const part = together.slice(at, at + WAITERS_PER_COMMAND);
+        const { notify, keys } = part[0] as RedisWaiter;
+        const group = this.#port.cluster ? `${keys.slot}${notify}` : notify;
+        let batch = open.get(group);
+        if (batch === undefined || batch.size + part.length > WAITERS_PER_COMMAND) {
+          batch = { notify, resources: [], size: 0 };
+          batches.push(batch);
+          open.set(group, batch);
+        }
+        batch.resources.push(part);
+        batch.size += part.length;
+      }
+    }
+    return batches;
+  }
+
+  #inTurn(batches: Batch[]): Batch[] {
+    const { claimMs, checkIntervalMs } = this.#options;
+    const former = this.#turns;
+    this.#turns = Math.max(1, Math.ceil(batches.length / COMMANDS_PER_BEAT));
+    this.aliveMs = claimMs + 3 * checkIntervalMs * this.#turns;
+    // Waiters checked so far count as alive for the former number of turns only: with more turns, all are checked once.
+    if (this.#turns === 1 || this.#turns > former) return batches;
+    this.#turn = (this.#turn + 1) % this.#turns;
+    // Chosen by slot, which does not change when other waiters come and go: so each has its turn.
+    return batches.filter(
+      ({ resources }) => (resources[0]?.[0]?.keys.slot ?? 0) % this.#turns === this.#turn,
+    );
+  }
+
+  async #check(batch: Batch): Promise<void> {
+    const keys: string[] = [];
+    const waiters = batch.resources.flat();
+    // The check also moves waiters from before the channel was open to the channel.
+    const { notify } = this.#subscription;
+    const former = batch.notify === notify ? '' : batch.notify.charAt(0);
+    const args: string[] = [`${this.aliveMs}|${former}|${notify}`];
+    for (const together of batch.resources) {
+      const { lock, token, queue } = (together[0] as RedisWaiter).keys;
+      keys.push(lock, token, queue);
+      args.push(String(together.length));
+      for (const { request, handOffMs, position } of together) {
+        const limit = request.mode.kind === 'permit' ? `:${request.mode.limit}` : '';
+        args.push(formatMember(request, handOffMs, notify), `${position}${limit}`);
+      }
+    }
+    if (former !== '') for (const waiter of waiters) waiter.isMoving = true;
+    const sentAt = new Map(waiters.map((waiter) => [waiter, waiter.call.now()]));
+    let replies: unknown[];
+    try {
+      replies = (await runScript(this.#port, scripts.check, keys, args)) as unknown[];
+    } catch (error) {
+      // The next attempt of each shows what is wrong.
+      if (!isRetryableRedisError(error)) for (const { turn } of waiters) turn.end();
+      return;
+    } finally {
+      for (const waiter of waiters) waiter.isMoving = false;
+    }
+    for (const waiter of waiters) waiter.notify = notify;
+    for (const [at, together] of batch.resources.entries()) {
+      const reply = decodeCheck(replies[at]);
+      for (const waiter of together) {
+        const hold = reply?.held.get(waiter.request.acquisitionId);
+        const from = sentAt.get(waiter) as number;
+        if (reply === undefined) waiter.turn.end();
+        else if (hold !== undefined) this.#deliver(waiter, hold.token, from, hold.leftMs);
+        else {
+          waiter.confirmedAt = Math.max(waiter.confirmedAt, from);
+          waiter.lastToken = Math.max(waiter.lastToken, reply.lastToken);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import type { AcquireRequest, Call, TurnWait } from '@locks/core/backend';
+import type { RedisGrant } from './grant.ts';
+import type { ResourceKeys } from './keys.ts';
+
+/** One acquisition in the queue of a resource. */
+export interface RedisWaiter {
+  /** `granted`: handed the lock while nobody was in `awaitTurn`. `ended`: replaced, or no waiter any more. */
+  state: 'waiting' | 'granted' | 'ended';
+  readonly request: AcquireRequest;
+  readonly keys: ResourceKeys;
+  readonly call: Call;
+  /** Its score in the queue of Redis. It returns there whatever happens to the queue. */
+  readonly position: number;
+  /** How long a hand-off lasts before it is claimed, in milliseconds. */
+  readonly handOffMs: number;
+  /** How other processes notify this one, as the queue has it: see `Subscription`. */
+  notify: string;
+  /** A check that changes `notify` is under way. */
+  isMoving: boolean;
+  /** Its enqueue was sent again since it was answered. */
+  isRepeated: boolean;
+  /** On core's clock: before the last request that was answered with "still waiting". */
+  confirmedAt: number;
+  /** The token counter at that answer: a message with a token up to it is of an older hand-off that lapsed. */
+  lastToken: number;
+  grant: RedisGrant | undefined;
+  readonly turn: TurnWait<RedisGrant>;
+}

@@ -1,0 +1,91 @@
+import { waitUntil } from '@locks/test-servers';
+import { describe, expect, it } from 'vitest';
+import { scripts } from '../../src/generated/scripts.ts';
+import { client, first, fresh, redis } from './lab.ts';
+
+describe('check', () => {
+  it('puts a lost waiter back at its position, and serves the first when the lock is free', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    const positions = [];
+    for (const id of ['b', 'c']) positions.push(-first(await client.acquire(name, id, { notify: '!x' })));
+    await redis.command('DEL', client.keys(name)[2]);
+    await client.check(name, '!x', [['c', positions[1] as number]]);
+    await client.check(name, '!x', [['b', positions[0] as number]]);
+    await redis.command('DEL', client.lock(name));
+    const [reply] = (await client.check(name, '!x', [['c', positions[1] as number]])) as unknown[][];
+    expect(reply?.[1]).toBe('b');
+    expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|\+\|/);
+  });
+
+  it('reports a grant whose message was lost, with the time left', async () => {
+    const name = fresh();
+    const token = Number(await client.acquire(name, 'a', { ttlMs: 9000 }));
+    const [reply] = (await client.check(name, '!x', [
+      ['a', 1],
+      ['b', 2],
+    ])) as unknown[][];
+    expect(reply?.slice(1, 3)).toEqual(['a', token]);
+    expect(Number(reply?.[3])).toBeLessThanOrEqual(9000);
+    expect(await redis.command('ZRANGE', client.keys(name)[2], 0, -1)).toEqual(['@!x', 'b|2000|!x|label']);
+  });
+
+  it('gives silent waiters a channel, at their position', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    const positions = [];
+    for (const [id, notify] of [
+      ['b', '!me'],
+      ['c', '!x'],
+    ] as const) {
+      positions.push(-first(await client.acquire(name, id, { notify })));
+    }
+    await client.check(name, '~me', [['b', positions[0] as number]], { former: '!' });
+    expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
+      'b|2000|~me|label',
+      'c|2000|!x|label',
+    ]);
+  });
+
+  it('keeps waiters as silent while nobody listens to their channel', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    const position = -first(await client.acquire(name, 'b', { notify: '=gone' }));
+    await client.check(name, '=gone', [['b', position]]);
+    expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
+      'b|2000|!gone|label',
+    ]);
+    expect(Number(await redis.command('ZSCORE', client.keys(name)[2], 'b|2000|!gone|label'))).toBe(position);
+    await client.release(name, 'a');
+    expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|/);
+  });
+
+  it('marks the lock of a holder that does not know of the queue', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    await client.check(name, '!x', [['b', 5]]);
+    expect(await redis.command('GET', client.lock(name))).toMatch(/^a\|\+\|/);
+  });
+
+  it('answers for each resource, one with a key of another type too', async () => {
+    const [good, bad] = [fresh(), fresh()];
+    await client.acquire(good, 'a');
+    await redis.command('RPUSH', client.lock(bad), 'x');
+    const replies = (await client.run(
+      scripts.check,
+      [...client.keys(bad), ...client.keys(good)],
+      ['5000||!x', 1, 'b|2000|!x|', 1, 1, 'c|2000|!x|', 2],
+    )) as unknown[];
+    expect(replies[0]).toMatch(/WRONGTYPE/);
+    expect(Number(replies[1])).toBeGreaterThan(0);
+  });
+
+  it('lets a queue die with its last process', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    await client.check(name, '!x', [['b', 5]], { aliveMs: 60 });
+    await waitUntil(async () => (await redis.command('EXISTS', client.keys(name)[2])) === 0, {
+      what: 'the end of the queue',
+    });
+  });
+});

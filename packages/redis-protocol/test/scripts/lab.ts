@@ -1,0 +1,29 @@
+import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
+import { afterAll, beforeAll } from 'vitest';
+import { ScriptClient } from './script-client.ts';
+
+/** The server of one test file, and the client that runs scripts on it. */
+export let redis: RedisServer;
+export let client: ScriptClient;
+
+beforeAll(async () => {
+  redis = await startRedis();
+  client = new ScriptClient(redis);
+});
+afterAll(() => redis.stop());
+
+let count = 0;
+export const fresh = () => `resource-${++count}`;
+export const first = (reply: unknown) => Number(Array.isArray(reply) ? reply[0] : reply);
+export const waits = (reply: unknown) => first(reply) < 0;
+export const exists = (name: string) =>
+  redis.command('EXISTS', ...client.allKeys(name).filter((_, at) => at !== 1));
+/** Attempts until the lock is granted. */
+export const isGranted = (name: string, id: string, mode = '0:', options: { ttlMs?: number } = {}) =>
+  waitUntil(async () => first(await client.take(name, id, mode, options)) > 0, {
+    what: `the grant of ${id}`,
+    timeoutMs: 2_000,
+  });
+/** Lets queues exist in the slot of a resource, so that no attempt takes the fast path. */
+export const expectQueues = (name: string) =>
+  redis.command('SET', client.keys(name)[1], `1;${Date.now() + 60_000}`);

@@ -1,0 +1,275 @@
+import { startRedis, waitUntil } from '@locks/test-servers';
+import { describe, expect, it } from 'vitest';
+import { scripts } from '../../src/generated/scripts.ts';
+import { client, exists, expectQueues, first, fresh, redis } from './lab.ts';
+import { ScriptClient, sharesOf } from './script-client.ts';
+
+describe('downgrade', () => {
+  it('keeps token and end, and grants the readers at the head of the queue', async () => {
+    const name = fresh();
+    const token = await client.acquire(name, 'w', { ttlMs: 20_000 });
+    await client.take(name, 'r', '0:0', { notify: '=me' });
+    await client.acquire(name, 'w2', { notify: '=me' });
+    const [left, id, , ...rest] = (await client.downgrade(name, 'w')) as unknown[];
+    expect(Number(left)).toBeGreaterThan(19_000);
+    expect([id, rest]).toEqual(['r', []]);
+    expect((await client.inspect(name)).holders.sort()).toEqual(['r', 'w']);
+    expect(await client.downgrade(name, 'w')).toEqual([expect.any(Number)]);
+    expect(await client.renewShares([name, 'w', 20_000])).toEqual([Number(token)]);
+    expect(await client.releaseShare(name, 'r')).toBe(1);
+    expect(((await client.releaseShare(name, 'w')) as unknown[])[0]).toBe('w2');
+    expect(await client.downgrade(name, 'w')).toBe(2);
+    expect(await client.downgrade(fresh(), 'w')).toBe(0);
+  });
+
+  it('is reported only as long as it lasts', async () => {
+    const name = fresh();
+    await client.acquire(name, 'w');
+    await client.downgrade(name, 'w');
+    expect(await client.downgrade(name, 'w')).toEqual([expect.any(Number)]);
+    await client.expire(name, 'w');
+    expect(await client.downgrade(name, 'w')).toBe(2);
+  });
+
+  it('that may not have happened leaves a hold that is renewed and released either way', async () => {
+    const name = fresh();
+    const token = await client.acquire(name, 'w');
+    expect(await client.renewShares([name, 'w', 20_000])).toEqual([Number(token)]);
+    expect(await client.releaseShare(name, 'w')).toBe(1);
+    expect(await exists(name)).toBe(0);
+  });
+});
+
+describe('steal', () => {
+  it.each(['0:', '0:0', '4:2'])('ends every hold and goes ahead of the queue (%s)', async (mode) => {
+    for (const held of ['0:', '0:0', '4:2']) {
+      const name = fresh();
+      const token = Number(await client.take(name, 'a', held));
+      await client.take(name, 'b', held, { notify: '!x' });
+      await client.take(name, 'c', held, { notify: '!x' });
+      const reply = await client.take(name, 'stealer', mode, { steal: true });
+      expect(first(reply)).toBeGreaterThan(token);
+      const again = (await client.take(name, 'stealer', mode, { steal: true })) as unknown[];
+      expect(again[0]).toBe(first(reply));
+      expect(await client.renewShares([name, 'a', 9000])).toEqual([2]);
+      const { waiters, value } = await client.inspect(name);
+      expect(waiters).toEqual(held === '0:' ? ['b', 'c'] : held === '0:0' || mode === '4:2' ? [] : ['c']);
+      if (mode === '0:') expect(value).toMatch(waiters.length > 0 ? /^stealer\|\+\|/ : /^stealer\|-\|/);
+    }
+  });
+
+  it('grants nobody of another kind beside it', async () => {
+    const name = fresh();
+    await client.acquire(name, 'w');
+    await client.take(name, 'r', '0:0', { notify: '!x' });
+    await client.take(name, 'stealer', '4:2', { steal: true });
+    expect(await client.inspect(name)).toMatchObject({ holders: ['stealer'], waiters: ['r'] });
+  });
+
+  it("takes a stranger's lock", async () => {
+    const name = fresh();
+    await redis.command('SET', client.lock(name), 'theirs', 'PX', 30_000);
+    expect(Number(await client.take(name, 'stealer', '0:0', { steal: true }))).toBeGreaterThan(0);
+  });
+});
+
+describe('thousands of waiters', () => {
+  const size = 5_000;
+  /** Adds waiters of the calling process behind one that waits already. */
+  const addWaiters = (name: string, mode: string) =>
+    redis.command(
+      'EVAL',
+      "for i = 1, ARGV[2] do redis.call('ZADD', KEYS[1], 9e15 + i, 'id' .. i .. ARGV[1]) end",
+      1,
+      client.keys(name)[2],
+      `|2000:${mode}|=me|label`,
+      size - 1,
+    );
+
+  it('are granted all at once by a downgrade, a resize and a forced release', async () => {
+    const [written, limited, forced] = [fresh(), fresh(), fresh()];
+    for (const name of [written, forced]) {
+      await client.acquire(name, 'w');
+      await client.take(name, 'r', '0:0', { notify: '=me' });
+      await addWaiters(name, '0');
+    }
+    await client.take(limited, 'p', '1:1');
+    await client.take(limited, 'r', '1:1', { notify: '=me' });
+    await addWaiters(limited, '1');
+    const replies = [
+      [1, await client.downgrade(written, 'w')],
+      [1, await client.resize(limited, 2 * size)],
+      [4, await client.forceRelease(forced)],
+    ] as [number, unknown[]][];
+    for (const [before, reply] of replies) {
+      expect(reply).toHaveLength(before + 2 * size);
+      expect([reply[before], reply[before + 2], reply.at(-2)]).toEqual(['r', 'id1', `id${size - 1}`]);
+    }
+    expect(replies[2]?.[1][0]).toMatch(/^w\|\+\|/);
+    for (const name of [written, limited, forced])
+      expect(await redis.command('HLEN', client.holders(name))).toBe(size + (name === forced ? 0 : 1));
+  });
+});
+
+describe('many', () => {
+  it('are taken all or none, and once', async () => {
+    const [a, b, c] = [fresh(), fresh(), fresh()];
+    const reply = (await client.many([a, 'x', '0:'], [b, 'y', '0:0'], [c, 'z', '4:2'])) as number[];
+    expect(reply).toHaveLength(6);
+    expect(await redis.command('GET', client.lock(a))).toMatch(/^x\|-\|/);
+    expect(await client.mark(c)).toBe('*4|2');
+    const again = (await client.many([a, 'x', '0:'], [b, 'y', '0:0'], [c, 'z', '4:2'])) as number[];
+    expect([again[0], again[2], again[4]]).toEqual([reply[0], reply[2], reply[4]]);
+    const d = fresh();
+    expect(await client.many([d, 'q', '0:'], [b, 'r', '0:'])).toBe(0);
+    expect(await exists(d)).toBe(0);
+    expect(first(await client.many([d, 'q', '0:'], [b, 'r', '0:0']))).toBeGreaterThan(0);
+  });
+
+  it('never overtake waiters', async () => {
+    const [a, b] = [fresh(), fresh()];
+    await client.take(a, 'x', '4:2');
+    await client.take(a, 'heavy', '4:4', { notify: '!x' });
+    expect(await client.many([b, 'q', '0:'], [a, 'r', '4:1'])).toBe(0);
+    expect(await exists(b)).toBe(0);
+  });
+});
+
+describe('operating', () => {
+  it('force-release ends all shares, or one, and serves the next', async () => {
+    const name = fresh();
+    const tokens = [];
+    for (const id of ['a', 'b']) tokens.push(String(await client.take(name, id, '4:2')));
+    await client.take(name, 'c', '4:2', { notify: '=me' });
+    expect(await client.forceRelease(name, 'nobody')).toBe(0);
+    const ended = fresh();
+    for (const id of ['d', 'e']) await client.take(ended, id, '0:0');
+    await client.expire(ended, 'd');
+    const [, , , reported] = (await client.forceRelease(ended)) as [unknown, unknown, unknown, string[]];
+    expect(sharesOf(reported).map(({ id }) => id)).toEqual(['e']);
+    const one = (await client.forceRelease(name, 'a')) as unknown[];
+    expect(sharesOf(one[3] as string[])).toMatchObject([
+      { id: 'a', weight: 2, label: 'label', token: BigInt(tokens[0] as string) },
+    ]);
+    expect(one[4]).toBe('c');
+    const all = (await client.forceRelease(name)) as unknown[][];
+    expect(sharesOf(all[3] as string[]).map(({ id }) => id)).toEqual(['b', 'c']);
+    expect(await exists(name)).toBe(0);
+  });
+
+  it('abandon ends one share, whatever is known of it', async () => {
+    const name = fresh();
+    for (const id of ['a', 'ab', 'b']) await client.take(name, id, '4:1');
+    expect(await client.abandon(name, 'a')).toBe(1);
+    expect(await client.abandon(name, 'a')).toBe(0);
+    expect(await client.mark(name)).toBe('*4|2');
+    expect((await client.inspect(name)).holders).toEqual(['ab', 'b']);
+  });
+
+  it('a check reports shares that were granted, and serves the waiters that fit', async () => {
+    const name = fresh();
+    const token = Number(await client.take(name, 'a', '4:1', { ttlMs: 9_000 }));
+    await client.take(name, 'b', '4:3', { ttlMs: 500 });
+    const positions = [];
+    for (const id of ['c', 'd']) positions.push(-first(await client.take(name, id, '4:2', { notify: '!x' })));
+    await waitUntil(async () => (await client.inspect(name)).holders.length === 1, { what: 'the end of b' });
+    const [reply] = (await client.run(scripts.check, client.keys(name), [
+      '5000||!x',
+      3,
+      ...['a|2000:1|!x|label', '1:4', 'c|2000:2|!x|label', `${positions[0]}:4`],
+      ...['d|2000:2|!x|label', `${positions[1]}:4`],
+    ])) as unknown[][];
+    expect(reply?.slice(1, 3)).toEqual(['a', token]);
+    expect(reply?.[3]).toBeLessThanOrEqual(9_000);
+    expect([reply?.[4], reply?.[6], reply?.length]).toEqual(['c', 2000, 7]);
+    expect(await client.mark(name)).toBe('*4|3');
+  });
+
+  it('a waiter that holds others back is passed over when nobody listens for it', async () => {
+    const name = fresh();
+    await client.take(name, 'r', '0:0');
+    await client.acquire(name, 'w', { notify: '=gone' });
+    await client.take(name, 'r2', '0:0', { notify: '=gone-too' });
+    const position = -first(await client.take(name, 'r3', '0:0', { notify: '!me' }));
+    const [reply] = (await client.run(scripts.check, client.keys(name), [
+      '5000||!me',
+      ...[1, 'r3|2000:0|!me|label', position],
+    ])) as unknown[][];
+    expect(reply?.[1]).toBe('r3');
+    const { holders, waiters } = await client.inspect(name);
+    expect([holders.sort(), waiters]).toEqual([['r', 'r3'], []]);
+  });
+
+  it('a waiter whose channel nobody listens to takes no share', async () => {
+    const [permits, readers] = [fresh(), fresh()];
+    await client.take(permits, 'a', '4:4');
+    await client.take(permits, 'gone', '4:3', { notify: '=gone' });
+    await client.take(permits, 'b', '4:2', { notify: '!me' });
+    expect(((await client.releaseShare(permits, 'a', 4)) as unknown[])[0]).toBe('b');
+    expect(await client.mark(permits)).toBe('*4|2');
+    const beside = fresh();
+    await client.take(beside, 'stays', '4:1');
+    await client.take(beside, 'a', '4:3');
+    await client.take(beside, 'gone', '4:3', { notify: '=gone' });
+    await client.take(beside, 'b', '4:2', { notify: '!me' });
+    expect(((await client.releaseShare(beside, 'a', 3)) as unknown[])[0]).toBe('b');
+    expect(await client.mark(beside)).toBe('*4|3');
+    await client.acquire(readers, 'w');
+    await client.take(readers, 'gone', '0:0', { notify: '=gone' });
+    await client.acquire(readers, 'w2', { notify: '!me' });
+    expect(((await client.release(readers, 'w')) as unknown[])[0]).toBe('w2');
+  });
+
+  it('another type at a side key is an error, before anything is written, and stays', async () => {
+    for (const side of [2, 3]) {
+      const name = fresh();
+      const key = client.allKeys(name)[side] as string;
+      await redis.command('RPUSH', key, 'theirs');
+      await expectQueues(name);
+      for (const notify of [undefined, '!x']) {
+        const options = notify === undefined ? {} : { notify };
+        await expect(client.take(name, 'a', '0:0', options)).rejects.toThrow(/WRONGTYPE/);
+      }
+      await expect(client.many([name, 'a', '0:0'])).rejects.toThrow(/WRONGTYPE/);
+      expect(await redis.command('EXISTS', client.lock(name))).toBe(0);
+      if (side === 3) {
+        // An exclusive lock does not need it.
+        expect(Number(await client.acquire(name, 'w'))).toBeGreaterThan(0);
+        await expect(client.downgrade(name, 'w')).rejects.toThrow(/WRONGTYPE/);
+        expect(await redis.command('GET', client.lock(name))).toMatch(/^w\|/);
+      }
+      expect(await redis.command('LRANGE', key, 0, -1)).toEqual(['theirs']);
+    }
+    const [good, bad] = [fresh(), fresh()];
+    await client.take(good, 'a', '0:0');
+    await client.take(bad, 'a', '0:0');
+    await redis.command('DEL', client.holders(bad));
+    await redis.command('RPUSH', client.holders(bad), 'theirs');
+    expect(await client.renewShares([bad, 'a', 9_000], [good, 'a', 9_000])).toEqual([2, expect.any(Number)]);
+    const replies = (await client.run(
+      scripts.check,
+      [...client.keys(bad), ...client.keys(good)],
+      ['5000||!x', 1, 'b|2000:0|!x|', 1, 1, 'c|2000:0|!x|', 2],
+    )) as unknown[];
+    expect(replies[0]).toMatch(/WRONGTYPE/);
+    expect((replies[1] as unknown[])[1]).toBe('c');
+  });
+
+  it('a full memory refuses new shares, but renews, releases, downgrades and hands off', async () => {
+    await using full = await startRedis({ args: ['--maxmemory-policy', 'noeviction'] });
+    const locks = new ScriptClient(full);
+    await locks.take('x', 'a', '2:1');
+    await locks.take('x', 'b', '2:1');
+    await locks.take('x', 'c', '2:1', { notify: '=me' });
+    await locks.acquire('y', 'w');
+    await locks.take('y', 'r', '0:0', { notify: '=me' });
+    await full.command('CONFIG', 'SET', 'maxmemory', 1);
+    await expect(locks.take('z', 'a', '0:0')).rejects.toThrow(/OOM/);
+    expect(await locks.renewShares(['x', 'a', 60_000])).toEqual([expect.any(Number)]);
+    expect(((await locks.releaseShare('x', 'a', 1)) as unknown[])[0]).toBe('c');
+    expect(((await locks.downgrade('y', 'w')) as unknown[])[1]).toBe('r');
+    expect(await locks.releaseShare('y', 'w')).toBe(1);
+    expect(await locks.abandon('x', 'b')).toBe(1);
+    expect(await full.command('EXISTS', locks.lock('z'))).toBe(0);
+  });
+});

@@ -1,0 +1,150 @@
+import type { RedisServer } from '@locks/test-servers';
+import { type Script, scripts } from '../../src/generated/scripts.ts';
+import { keysOfLock } from '../../src/keys.ts';
+import { parseShare, type Share } from '../../src/value.ts';
+
+/** Runs the scripts as a client in another language would. */
+export class ScriptClient {
+  readonly #redis: RedisServer;
+
+  constructor(redis: RedisServer) {
+    this.#redis = redis;
+  }
+
+  run(script: Script, keys: readonly string[], args: readonly (string | number)[]) {
+    return this.#redis.command('EVAL', script.source, keys.length, ...keys, ...args);
+  }
+
+  acquire(name: string, id: string, { ttlMs = 30_000, notify }: { ttlMs?: number; notify?: string } = {}) {
+    const queue = notify === undefined ? [] : [`5000|2000|${notify}`];
+    return this.run(scripts.acquire, this.keys(name), [id, ttlMs, 'label', ...queue]);
+  }
+
+  release(name: string, id: string, notify = '=me') {
+    return this.run(scripts.release, this.keys(name), [id, notify]);
+  }
+
+  abandon(name: string, id: string, { notify = '=me', px = 2000 } = {}) {
+    return this.run(scripts.abandon, this.keys(name), [id, notify, `${id}|${px}|${notify}|label`]);
+  }
+
+  check(
+    name: string,
+    notify: string,
+    waiters: readonly (readonly [id: string, position: number])[],
+    { aliveMs = 5000, former = '' } = {},
+  ) {
+    const members = waiters.flatMap(([id, position]) => [`${id}|2000|${notify}|label`, position]);
+    const args = [`${aliveMs}|${former}|${notify}`, waiters.length, ...members];
+    return this.run(scripts.check, this.keys(name), args);
+  }
+
+  renew(...leases: readonly (readonly [name: string, id: string, ttlMs: number])[]) {
+    const locks = leases.map(([name]) => this.lock(name));
+    return this.run(
+      scripts.renew,
+      locks,
+      leases.flatMap(([, id, ttlMs]) => [id, ttlMs]),
+    );
+  }
+
+  /** A mode as `acquire` takes it: `0:0` a reader, `0:` exclusive, `8:2` 2 of 8. */
+  take(
+    name: string,
+    id: string,
+    mode: string,
+    { ttlMs = 30_000, notify, steal = false }: { ttlMs?: number; notify?: string; steal?: boolean } = {},
+  ) {
+    const enter = notify === undefined ? '' : `5000|2000|${notify}`;
+    const args = [id, ttlMs, 'label', enter, ...mode.split(':')];
+    return this.run(scripts.acquire, this.allKeys(name), steal ? [...args, 'steal'] : args);
+  }
+
+  many(...wanted: readonly (readonly [name: string, id: string, mode: string])[]) {
+    return this.run(
+      scripts.many,
+      wanted.flatMap(([name]) => this.allKeys(name)),
+      wanted.flatMap(([, id, mode]) => [id, 30_000, 'label', ...mode.split(':')]),
+    );
+  }
+
+  releaseShare(name: string, id: string, weight = 0, notify = '=me') {
+    return this.run(scripts.release, this.allKeys(name), [id, notify, weight]);
+  }
+
+  renewShares(...leases: readonly (readonly [name: string, id: string, ttlMs: number])[]) {
+    return this.run(
+      scripts.renewShares,
+      leases.flatMap(([name]) => [this.lock(name), this.holders(name)]),
+      leases.flatMap(([, id, ttlMs]) => [id, ttlMs]),
+    );
+  }
+
+  downgrade(name: string, id: string, notify = '=me') {
+    return this.run(scripts.downgrade, this.allKeys(name), [id, notify]);
+  }
+
+  resize(name: string, limit: number, notify = '=me') {
+    return this.run(scripts.resize, this.allKeys(name), [limit, notify]);
+  }
+
+  forceRelease(name: string, id?: string, notify = '=me') {
+    return this.run(scripts.forceRelease, this.allKeys(name), [notify, ...(id === undefined ? [] : [id])]);
+  }
+
+  async inspect(name: string) {
+    const [lock, , queue] = this.keys(name);
+    const keys = [lock, queue, this.holders(name)];
+    const [value, pttl, now, shares, limit, ...waiting] = (await this.run(scripts.inspect, keys, [])) as [
+      string | null,
+      number,
+      number,
+      string[],
+      string | null,
+      ...string[],
+    ];
+    const holders = sharesOf(shares).filter(({ endsAt }) => endsAt > now);
+    const waiters = waiting.filter((_, at) => at % 2 === 0).map((member) => member.replace(/\|.*/, ''));
+    return { value, pttl, now, limit, holders: holders.map(({ id }) => id), waiters };
+  }
+
+  /** Makes a share end, as if its time had passed. */
+  async expire(name: string, id: string): Promise<void> {
+    const holders = this.holders(name);
+    const share = String(await this.#redis.command('HGET', holders, id));
+    await this.#redis.command('HSET', holders, id, share.replace(/^\d+\|\d+/, '1|1'));
+    // Sets `first` of the mark to 0: a share may have ended.
+    await this.run(scripts.releaseKey, [this.lock(name)], ['nobody']);
+  }
+
+  /** The limit and the used weight in the mark. */
+  async mark(name: string): Promise<string> {
+    return String(await this.#redis.command('GET', this.lock(name))).replace(/\|[+-].*/, '');
+  }
+
+  holders(name: string): string {
+    return `{${this.lock(name)}}:h`;
+  }
+
+  allKeys(name: string): string[] {
+    return [...this.keys(name), this.holders(name)];
+  }
+
+  lock(name: string): string {
+    return keysOfLock(`lock:${name}`).lock;
+  }
+
+  keys(name: string): [lock: string, token: string, queue: string] {
+    const { lock, token, queue } = keysOfLock(`lock:${name}`);
+    return [lock, token, queue];
+  }
+}
+
+/** The shares of a list `id, share, …`, by token. */
+export function sharesOf(listed: readonly string[]): (Share & { readonly id: string })[] {
+  const shares = listed.flatMap((id, at) => {
+    const share = at % 2 === 0 ? parseShare(String(listed[at + 1])) : undefined;
+    return share === undefined ? [] : [{ id, ...share }];
+  });
+  return shares.sort((a, b) => Number(a.token - b.token));
+}

@@ -1,0 +1,364 @@
+import { waitUntil } from '@locks/test-servers';
+import { describe, expect, it } from 'vitest';
+import { scripts } from '../../src/generated/scripts.ts';
+import { client, isGranted, exists, expectQueues, first, fresh, redis, waits } from './lab.ts';
+import { sharesOf } from './script-client.ts';
+
+describe('readers', () => {
+  it('hold together, each with a token of its own, and leave nothing', async () => {
+    const name = fresh();
+    const a = Number(await client.take(name, 'a', '0:0'));
+    const b = Number(await client.take(name, 'b', '0:0'));
+    expect(b).toBeGreaterThan(a);
+    expect(await client.mark(name)).toBe('*0|0');
+    expect((await client.inspect(name)).holders).toEqual(['a', 'b']);
+    expect(await client.releaseShare(name, 'a')).toBe(1);
+    expect(await client.releaseShare(name, 'a')).toBe(0);
+    expect(await client.releaseShare(name, 'b')).toBe(1);
+    expect(await exists(name)).toBe(0);
+  });
+
+  it('exclude a writer and a stranger, as long as the longest of them lasts', async () => {
+    const name = fresh();
+    await client.take(name, 'long', '0:0', { ttlMs: 40_000 });
+    await client.take(name, 'short', '0:0', { ttlMs: 60 });
+    expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(30_000);
+    expect(await client.acquire(name, 'w')).toBe(0);
+    expect(await redis.command('SET', client.lock(name), 'theirs', 'NX', 'PX', 1000)).toBeNull();
+    await client.releaseShare(name, 'long');
+    // The mark stays, and our scripts read beyond it.
+    await isGranted(name, 'w');
+  });
+
+  it("are excluded by a writer and by a stranger's lock, without a conflict", async () => {
+    const name = fresh();
+    await client.acquire(name, 'w');
+    expect(await client.take(name, 'r', '0:0')).toBe(0);
+    await client.release(name, 'w');
+    await redis.command('SET', client.lock(name), 'theirs', 'PX', 30_000);
+    for (const mode of ['0:0', '4:1']) expect(await client.take(name, 'r', mode), mode).toBe(0);
+    expect(await redis.command('GET', client.lock(name))).toBe('theirs');
+  });
+
+  it('get the same token and the time left when they attempt again', async () => {
+    const name = fresh();
+    const token = Number(await client.take(name, 'a', '0:0'));
+    const [again, left] = (await client.take(name, 'a', '0:0', { ttlMs: 90_000 })) as number[];
+    expect(again).toBe(token);
+    expect(left).toBeLessThanOrEqual(30_000);
+    expect(left).toBeGreaterThan(29_000);
+  });
+
+  it('wait behind a writer that waits, and are granted together when it releases', async () => {
+    const name = fresh();
+    await client.take(name, 'r1', '0:0');
+    expect(waits(await client.acquire(name, 'w', { notify: '!x' }))).toBe(true);
+    expect(await client.take(name, 'r2', '0:0')).toBe(0);
+    for (const id of ['r2', 'r3'])
+      expect(waits(await client.take(name, id, '0:0', { notify: '=me' }))).toBe(true);
+    await client.acquire(name, 'w2', { notify: '!x' });
+    expect(waits(await client.take(name, 'r4', '0:0', { notify: '=me' }))).toBe(true);
+    expect(await client.releaseShare(name, 'r1')).toEqual([]);
+    expect(await redis.command('GET', client.lock(name))).toMatch(/^w\|\+\|/);
+    const handed = (await client.release(name, 'w')) as unknown[];
+    expect([handed[0], handed[2], handed.length]).toEqual(['r2', 'r3', 4]);
+    expect(Number(handed[3])).toBeGreaterThan(Number(handed[1]));
+    expect(await client.inspect(name)).toMatchObject({ holders: ['r2', 'r3'], waiters: ['w2', 'r4'] });
+    // Each share has the claim time; the mark is an eighth of it ahead.
+    expect(Number(await redis.command('PTTL', client.lock(name)))).toBeLessThanOrEqual(2250);
+  });
+
+  it('end one by one, by their own time', async () => {
+    const name = fresh();
+    await client.take(name, 'short', '0:0', { ttlMs: 60 });
+    await client.take(name, 'long', '0:0', { ttlMs: 30_000 });
+    await waitUntil(async () => (await client.inspect(name)).holders.length === 1, {
+      what: 'the end of one',
+    });
+    expect(await client.renewShares([name, 'short', 9_000], [name, 'long', 50_000])).toEqual([
+      2,
+      expect.any(Number),
+    ]);
+    expect(await client.releaseShare(name, 'short')).toBe(0);
+    expect((await client.inspect(name)).holders).toEqual(['long']);
+    expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(45_000);
+  });
+
+  it('may renew for a shorter time, and then exclude no longer than that', async () => {
+    const name = fresh();
+    await client.take(name, 'a', '0:0', { ttlMs: 60_000 });
+    await client.renewShares([name, 'a', 500]);
+    expect(await client.acquire(name, 'w')).toBe(0);
+    await isGranted(name, 'w');
+  });
+
+  it('that have ended are removed by the next attempt, though others hold all the time', async () => {
+    const name = fresh();
+    await client.take(name, 'dead', '0:0', { ttlMs: 40 });
+    await client.take(name, 'live', '0:0');
+    await waitUntil(async () => (await client.inspect(name)).holders.length === 1, {
+      what: 'the end of one',
+    });
+    await client.take(name, 'next', '0:0');
+    expect(await redis.command('HKEYS', client.holders(name))).toEqual(['live', 'next']);
+  });
+
+  it('keep the mark as long as the longest of them, also when a shorter one is renewed', async () => {
+    const name = fresh();
+    await client.take(name, 'long', '0:0', { ttlMs: 3_600_000 });
+    await client.take(name, 'short', '0:0', { ttlMs: 1_000 });
+    await client.renewShares([name, 'short', 2_000]);
+    expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(3_590_000);
+    expect(Number(await redis.command('PTTL', client.holders(name)))).toBeGreaterThan(3_590_000);
+  });
+
+  it('wait behind a writer also when the token key was lost', async () => {
+    const name = fresh();
+    await client.take(name, 'r', '0:0');
+    await client.acquire(name, 'w', { notify: '!x' });
+    await redis.command('DEL', client.keys(name)[1]);
+    expect(await client.take(name, 'r2', '0:0')).toBe(0);
+  });
+
+  it('that are left of a lost mark exclude nobody, however the next are granted', async () => {
+    const [asked, handed] = [fresh(), fresh()];
+    for (const name of [asked, handed]) await client.take(name, 'old', '0:0');
+    await client.acquire(handed, 'w', { notify: '!x' });
+    await client.take(handed, 'r', '0:0', { notify: '!me' });
+    for (const name of [asked, handed]) await redis.command('DEL', client.lock(name));
+    await expectQueues(asked);
+    await client.take(asked, 'new', '0:0');
+    expect((await client.inspect(asked)).holders).toEqual(['new']);
+    await client.abandon(handed, 'w', { notify: '!x' });
+    expect((await client.inspect(handed)).holders).toEqual(['r']);
+    expect(Number(await redis.command('PTTL', client.holders(handed)))).toBeGreaterThan(100_000);
+  });
+
+  it('are lost with the mark, and their fields no longer count', async () => {
+    const name = fresh();
+    await client.take(name, 'old', '0:0');
+    await redis.command('DEL', client.lock(name));
+    expect(await client.renewShares([name, 'old', 9_000])).toEqual([0]);
+    await client.take(name, 'new', '0:0');
+    expect(await client.renewShares([name, 'old', 9_000])).toEqual([2]);
+    expect((await client.inspect(name)).holders).toEqual(['new']);
+    await redis.command('DEL', client.lock(name));
+    await client.acquire(name, 'w');
+    expect(await client.renewShares([name, 'new', 9_000])).toEqual([2]);
+    expect(await client.releaseShare(name, 'new')).toBe(0);
+    expect(await client.downgrade(name, 'w')).toEqual([expect.any(Number)]);
+    expect((await client.inspect(name)).holders).toEqual(['w']);
+  });
+});
+
+describe('permits', () => {
+  it('are held up to the limit, by weight', async () => {
+    const name = fresh();
+    await client.take(name, 'a', '4:3');
+    expect(await client.mark(name)).toBe('*4|3');
+    expect(await client.take(name, 'b', '4:2')).toBe(0);
+    await client.take(name, 'c', '4:1');
+    expect(await client.mark(name)).toBe('*4|4');
+    expect(await client.releaseShare(name, 'a', 3)).toBe(1);
+    expect(await client.mark(name)).toBe('*4|1');
+  });
+
+  it('free the weight of an ended one once, whichever script finds it', async () => {
+    const name = fresh();
+    await client.take(name, 'dead', '4:3', { ttlMs: 400 });
+    await client.take(name, 'live', '4:1');
+    await waitUntil(async () => (await client.inspect(name)).holders.length === 1, {
+      what: 'the end of one',
+    });
+    expect(await client.mark(name)).toBe('*4|4');
+    expect(await client.take(name, 'b', '4:4')).toBe(0);
+    expect(await client.mark(name)).toBe('*4|1');
+    expect(Number(await client.take(name, 'c', '4:3'))).toBeGreaterThan(0);
+    expect(await client.releaseShare(name, 'dead', 3)).toBe(0);
+    expect(await client.mark(name)).toBe('*4|4');
+  });
+
+  it('are not overtaken by lighter ones', async () => {
+    const name = fresh();
+    await client.take(name, 'a', '4:3');
+    await client.take(name, 'heavy', '4:4', { notify: '!me' });
+    expect(await client.take(name, 'light', '4:1')).toBe(0);
+    expect(waits(await client.take(name, 'light', '4:1', { notify: '!me' }))).toBe(true);
+    expect(((await client.releaseShare(name, 'a', 3)) as unknown[])[0]).toBe('heavy');
+    expect((await client.inspect(name)).waiters).toEqual(['light']);
+    // The waiter that held the others back is abandoned: they are served in the same step.
+    await client.releaseShare(name, 'heavy', 4);
+    expect((await client.inspect(name)).holders).toEqual(['light']);
+    await client.take(name, 'x', '4:4', { notify: '!me' });
+    await client.take(name, 'y', '4:1', { notify: '!me' });
+    const reply = await client.run(scripts.abandon, client.keys(name), ['x', '=me', 'x|2000:4|!me|label']);
+    expect((reply as unknown[])[0]).toBe('y');
+  });
+
+  it('of another limit, and beside other modes, are a conflict as long as anything lives', async () => {
+    const name = fresh();
+    await client.take(name, 'a', '4:1');
+    expect(await client.take(name, 'b', '5:1')).toEqual([0, 4]);
+    expect(await client.take(name, 'b', '0:0', { notify: '!x' })).toEqual([0, 4]);
+    expect(await client.acquire(name, 'b')).toEqual([0, 4]);
+    expect((await client.inspect(name)).waiters).toEqual([]);
+    expect(first(await client.take(name, 'a', '5:1'))).toBeGreaterThan(0);
+    await client.releaseShare(name, 'a', 1);
+    expect(Number(await client.take(name, 'b', '5:1'))).toBeGreaterThan(0);
+    const [writer, reader, stranger] = [fresh(), fresh(), fresh()];
+    await client.acquire(writer, 'w');
+    expect(await client.take(writer, 'p', '4:1')).toEqual([0, -1]);
+    await client.take(reader, 'r', '0:0');
+    expect(await client.take(reader, 'p', '4:1')).toEqual([0, 0]);
+    await redis.command('SET', client.lock(stranger), 'theirs', 'PX', 30_000);
+    await client.take(stranger, 'p', '4:1', { notify: '!x' });
+    expect(await client.take(stranger, 'q', '5:1')).toEqual([0, 4]);
+    expect(await client.acquire(stranger, 'q')).toEqual([0, 4]);
+    expect(await redis.command('GET', client.lock(stranger))).toBe('theirs');
+    await redis.command('DEL', client.lock(stranger));
+    // The waiter p is served before the attempt of q, since it waited first.
+    expect(await client.acquire(stranger, 'q')).toEqual([0, 4]);
+    expect((await client.inspect(stranger)).holders).toEqual(['p']);
+  });
+
+  it('are resized with the waiters, and those that fit now are served', async () => {
+    const name = fresh();
+    expect(await client.resize(name, 9)).toEqual([1]);
+    expect(await exists(name)).toBe(0);
+    await client.take(name, 'a', '2:2');
+    const position = -first(await client.take(name, 'b', '2:2', { notify: '=me' }));
+    await client.take(name, 'c', '2:1', { notify: '=me' });
+    const [status, id] = (await client.resize(name, 4)) as unknown[];
+    expect([status, id]).toEqual([1, 'b']);
+    expect(await client.mark(name)).toBe('*4|4');
+    expect(await client.take(name, 'd', '2:1')).toEqual([0, 4]);
+    // The process of the waiter still sends 2.
+    await client.run(scripts.check, client.keys(name), [
+      '5000||!x',
+      1,
+      'c|2000:1|!x|label',
+      `${position + 1}:2`,
+    ]);
+    await client.resize(name, 1);
+    expect((await client.inspect(name)).limit).toBe('-1');
+    await client.releaseShare(name, 'a', 2);
+    expect((await client.inspect(name)).holders).toEqual(['b']);
+    await client.releaseShare(name, 'b', 2);
+    expect(await client.mark(name)).toBe('*1|1');
+    for (const mode of ['0:0', '0:']) {
+      const other = fresh();
+      await client.take(other, 'x', mode);
+      expect(await client.resize(other, 3)).toEqual([0, mode === '0:' ? -1 : 0]);
+    }
+  });
+});
+
+describe('the mark', () => {
+  it.each(['0:0', '99:2'])(
+    'has bounds of the ends of all, and their use, whatever comes and goes (%s)',
+    async (mode) => {
+      const name = fresh();
+      const weight = mode === '0:0' ? 0 : 2;
+      const live = Array.from({ length: 40 }, (_, at) => `r${at}`);
+      await Promise.all(
+        live.map((id, at) => client.take(name, id, mode, { ttlMs: at % 4 ? 60_000 : 20_000 })),
+      );
+      while (live.length > 0) {
+        const [limit, used, , first, last] = String(await redis.command('GET', client.lock(name))).split('|');
+        expect([limit, used]).toEqual([`*${mode.split(':')[0]}`, String(weight * live.length)]);
+        const shares = sharesOf((await redis.command('HGETALL', client.holders(name))) as string[]);
+        expect(shares.map(({ id }) => id).sort()).toEqual([...live].sort());
+        const ends = shares.map(({ endsAt }) => endsAt);
+        expect(Number(first)).toBeLessThanOrEqual(Math.min(...ends));
+        expect(Number(last)).toBeGreaterThanOrEqual(Math.max(...ends));
+        // A millisecond of the clock may pass between the two of a script.
+        const until = Number(await redis.command('PEXPIRETIME', client.lock(name)));
+        expect(until).toBeGreaterThanOrEqual(Number(last));
+        expect(Number(await redis.command('PEXPIRETIME', client.holders(name)))).toBeGreaterThan(until);
+        const [gone] = live.splice(live.length % 3 && live.length - 1, 1) as [string];
+        if (live.length % 2) await client.renewShares(...live.map((id) => [name, id, 50_000] as const));
+        expect(await client.releaseShare(name, gone, weight)).toBe(1);
+      }
+      expect(await redis.command('EXISTS', client.lock(name), client.holders(name))).toBe(0);
+    },
+  );
+
+  it('is counted anew once the first of them may have ended, and then left alone', async () => {
+    const name = fresh();
+    await client.take(name, 'dead', '9:4', { ttlMs: 40 });
+    await client.take(name, 'live', '9:3', { ttlMs: 30_000 });
+    await client.take(name, 'long', '9:1', { ttlMs: 90_000 });
+    const before = String(await redis.command('GET', client.lock(name)));
+    await isGranted(name, 'next', '9:5', { ttlMs: 60_000 });
+    const after = String(await redis.command('GET', client.lock(name)));
+    expect(await client.mark(name)).toBe('*9|9');
+    const counted = Number(after.split('|')[3]) - Number(before.split('|')[3]);
+    expect(counted).toBeGreaterThan(20_000);
+    expect(counted).toBeLessThan(40_000);
+    await client.renewShares([name, 'live', 30_000]);
+    expect(await redis.command('GET', client.lock(name))).toBe(after);
+  });
+
+  it('stays valid when a heavy share has ended and the next waiter still does not fit', async () => {
+    const name = fresh();
+    const weights = { heavy: 5, b: 2, c: 3 };
+    for (const [id, weight] of Object.entries(weights)) await client.take(name, id, `10:${weight}`);
+    await client.expire(name, 'heavy');
+    expect(waits(await client.take(name, 'next', '10:8', { notify: '!me' }))).toBe(true);
+    expect(await redis.command('GET', client.lock(name))).toMatch(/^\*10\|5\|\+\|\d{13}\|\d{13}$/);
+    const renewed = await client.renewShares([name, 'b', 30_000], [name, 'c', 30_000]);
+    expect(renewed).toEqual([expect.any(Number), expect.any(Number)]);
+    expect(Math.min(...(renewed as number[]))).toBeGreaterThan(2);
+    expect(await client.releaseShare(name, 'b', 2)).toBe(1);
+    expect(await client.inspect(name)).toMatchObject({ holders: ['c'], waiters: ['next'] });
+    expect(((await client.releaseShare(name, 'c', 3)) as unknown[])[0]).toBe('next');
+  });
+
+  it.each(['*abc', '*5|3|-|abc'])(
+    'is not what a stranger wrote (%s): nobody changes or frees it',
+    async (theirs) => {
+      const name = fresh();
+      await client.take(name, 'r', '0:0');
+      for (const id of ['x', 'y']) await client.acquire(name, id, { notify: '!me' });
+      await redis.command('SET', client.lock(name), theirs, 'PX', 30_000);
+      expect(await client.abandon(name, 'x', { notify: '!me' })).toBe(0);
+      expect(await client.releaseShare(name, 'r')).toBe(0);
+      expect(waits(await client.acquire(name, 'z', { notify: '!me' }))).toBe(true);
+      expect(await client.abandon(name, 'r')).toBe(0);
+      expect(await redis.command('GET', client.lock(name))).toBe(theirs);
+      expect((await client.inspect(name)).waiters).toEqual(['y', 'z']);
+      for (const id of ['y', 'z']) await client.abandon(name, id, { notify: '!me' });
+      expect(await redis.command('EXISTS', client.keys(name)[2])).toBe(0);
+    },
+  );
+});
+
+describe('a slot that is being migrated', () => {
+  it('renews a share one key at a time, and ends it so that the next script frees its weight', async () => {
+    const name = fresh();
+    const holders = client.holders(name);
+    await client.take(name, 'a', '5:3', { ttlMs: 60_000 });
+    await client.take(name, 'b', '5:1', { ttlMs: 60_000 });
+    expect(await client.run(scripts.renewPart, [client.lock(name)], [600_000])).toBe(1);
+    expect(await client.run(scripts.renewPart, [holders], [600_000, 'a'])).toBe(1);
+    // Scripts that come after it must know how long the share lasts.
+    await client.take(name, 'brief', '5:1');
+    await client.releaseShare(name, 'brief', 1);
+    expect(await client.run(scripts.renewPart, [holders], [600_000, 'x'])).toBe(2);
+    expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(590_000);
+    expect(Number(await redis.command('PTTL', holders))).toBeGreaterThan(590_000);
+    expect(await redis.command('HDEL', holders, 'a')).toBe(1);
+    expect(await client.run(scripts.renewPart, [holders], [600_000, 'a'])).toBe(2);
+    expect(await client.take(name, 'early', '5:3')).toBe(0);
+    expect(await client.run(scripts.releaseKey, [client.lock(name)], ['a'])).toBe(0);
+    expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(590_000);
+    expect(Number(await client.take(name, 'c', '5:3'))).toBeGreaterThan(0);
+    expect(await client.releaseShare(name, 'a', 3)).toBe(0);
+    await client.expire(name, 'b');
+    expect(await client.run(scripts.renewPart, [holders], [600_000, 'b'])).toBe(2);
+    await redis.command('SET', client.lock(name), 'theirs');
+    expect(await client.run(scripts.renewPart, [client.lock(name)], [600_000])).toBe(2);
+    await redis.command('DEL', client.lock(name));
+    expect(await client.run(scripts.renewPart, [client.lock(name)], [600_000])).toBe(0);
+  });
+});

@@ -1,0 +1,198 @@
+import type { AcquireRequest, Grant } from '@locks/core/backend';
+import { call, granted, type RedisServer, request, startRedis, waitUntil } from '@locks/test-servers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { participant, type RedisParticipant } from './participant.ts';
+
+let redis: RedisServer;
+let count = 0;
+const fresh = () => `resource-${++count}`;
+
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis.stop());
+
+/** The next reply to a participant goes through `answered`. */
+function onNextReply({ port }: RedisParticipant, answered: (reply: unknown) => unknown): void {
+  const send = port.send.bind(port);
+  port.send = (key, command) => {
+    port.send = send;
+    return send(key, command).then(answered);
+  };
+}
+
+function lose(): never {
+  throw new Error('Command timed out');
+}
+
+/** Delays the next reply to a participant until the returned function is called. */
+function holdNextReply(to: RedisParticipant): () => void {
+  let goOn = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  onNextReply(to, (reply) => held.then(() => reply));
+  return goOn;
+}
+
+/** Waits until `to` has received all messages published to its channel so far. */
+async function hearsAll(from: RedisParticipant, to: RedisParticipant): Promise<void> {
+  const name = fresh();
+  const held = await from.take(name);
+  const { turn } = await to.queue(request(name));
+  await from.backend.release(held, call);
+  await to.backend.release((await turn) as Grant, call);
+}
+
+/** Enqueues a request whose reply is lost: it is in the queue, and its client saw a failure. */
+async function enqueueUnanswered(from: RedisParticipant, resource: string): Promise<AcquireRequest> {
+  const wanted = request(resource);
+  onNextReply(from, lose);
+  await expect(from.backend.attempt(wanted, true, call)).rejects.toThrow('timed out');
+  return wanted;
+}
+
+describe('an enqueue whose reply was lost', () => {
+  it('keeps its turn until it is repeated, also when the turn comes meanwhile', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = await enqueueUnanswered(b, name);
+    const { turn } = await a.queue(request(name));
+    expect(await a.backend.release(held, call)).toBe('released');
+    await hearsAll(a, b);
+    const grant = granted(await b.backend.attempt(wanted, true, call));
+    expect(grant.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
+    expect(await redis.command('GET', `lock:${name}`)).toContain(wanted.acquisitionId);
+    expect(await b.backend.release(grant, call)).toBe('released');
+    expect((await turn)?.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
+  });
+
+  it('is handed off when it is abandoned instead', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = await enqueueUnanswered(b, name);
+    const { turn } = await a.queue(request(name));
+    await b.backend.abandon(wanted, call);
+    await a.backend.release(held, call);
+    expect((await turn)?.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
+  });
+});
+
+describe('an enqueue that is repeated', () => {
+  it('keeps its position though the channel was opened in between', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = await enqueueUnanswered(b, name);
+    const behind = await a.queue(request(name));
+    await b.openChannel();
+    expect((await b.backend.attempt(wanted, true, call)).status).toBe('contended');
+    const turn = b.backend.awaitTurn?.(wanted, call);
+    await waitUntil(
+      async () => {
+        const members = (await redis.command('ZRANGEBYSCORE', `{lock:${name}}:q`, 0, '+inf')) as string[];
+        const own = members.filter((member) => member.startsWith(wanted.acquisitionId));
+        return own.length === 1 && own[0]?.includes('|=lock:ch:');
+      },
+      { what: 'its one member with the channel' },
+    );
+    await a.backend.release(held, call);
+    const grant = (await turn) as Grant;
+    expect(await redis.command('GET', `lock:${name}`)).toContain(wanted.acquisitionId);
+    await b.backend.release(grant, call);
+    await a.backend.release((await behind.turn) as Grant, call);
+  });
+
+  it('holds, though a message of a hand-off that lapsed arrives late', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000, claimMs: 100 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = await enqueueUnanswered(b, name);
+    await a.backend.release(held, call);
+    const handedOff = String(await redis.command('GET', `lock:${name}`));
+    expect(handedOff).toContain(wanted.acquisitionId);
+    await waitUntil(async () => (await redis.command('GET', `lock:${name}`)) === null, {
+      what: 'it to lapse',
+    });
+    const grant = granted(await b.backend.attempt(wanted, true, call));
+    const [channel] = (await redis.command('PUBSUB', 'CHANNELS', 'lock:ch:*')) as string[];
+    const token = handedOff.split('|')[2] as string;
+    expect(
+      await redis.command(
+        'PUBLISH',
+        channel as string,
+        `granted ${wanted.acquisitionId} ${token} lock:${name}`,
+      ),
+    ).toBe(1);
+    await hearsAll(a, b);
+    expect(await redis.command('GET', `lock:${name}`)).toContain(wanted.acquisitionId);
+    expect(await b.backend.release(grant, call)).toBe('released');
+  });
+});
+
+/** An enqueue of `from` that reached the server after it was abandoned. */
+async function enqueueStray(from: RedisParticipant, resource: string): Promise<void> {
+  const stray = await enqueueUnanswered(from, resource);
+  const queue = `{lock:${resource}}:q`;
+  const [alive, until, member] = (await redis.command('ZRANGE', queue, 0, 1, 'WITHSCORES')) as string[];
+  await from.backend.abandon(stray, call);
+  await redis.command('ZADD', queue, String(until), String(alive), 1, String(member));
+}
+
+describe('a grant that nobody waits for', () => {
+  it('is abandoned at once, also while an enqueue of another is under way', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+    await b.openChannel();
+    const [name, other] = [fresh(), fresh()];
+    const held = await a.take(name);
+    await a.take(other);
+    await enqueueStray(b, name);
+    const { turn } = await a.queue(request(name));
+    const answer = holdNextReply(b);
+    const entering = b.backend.attempt(request(other), true, call);
+    await a.backend.release(held, call);
+    expect((await turn)?.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
+    answer();
+    expect(await entering).toEqual({ status: 'contended' });
+  });
+
+  it('is handed off to a waiter of its own process, which claims it first, however late the reply is', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    await enqueueStray(b, name);
+    let suspendedMs = 0;
+    const waiter = request(name);
+    const clock = { ...call, now: () => call.now() + suspendedMs };
+    await b.backend.attempt(waiter, true, clock);
+    const turn = b.backend.awaitTurn?.(waiter, clock);
+    const answer = holdNextReply(b);
+    await a.backend.release(held, call);
+    await waitUntil(
+      async () => String(await redis.command('GET', `lock:${name}`)).startsWith(waiter.acquisitionId),
+      { what: 'the hand-off' },
+    );
+    // It lapses while the host is suspended, and another takes the lock.
+    suspendedMs = 10_000;
+    await redis.command('DEL', `lock:${name}`);
+    const next = await a.take(name);
+    answer();
+    await waitUntil(async () => (await a.backend.inspect(name, call)).waiters.length === 1, {
+      what: 'the waiter back in the queue',
+    });
+    await a.backend.release(next, call);
+    expect((await turn)?.fencingToken).toBeGreaterThan(next.fencingToken as bigint);
+  });
+});

@@ -1,0 +1,232 @@
+import type { AcquireRequest, Attempt, Call, Grant } from '@locks/core/backend';
+import { CLIENT_ALIVE_MS } from './sqlite-queue.ts';
+import type { Steps } from './steps.ts';
+import type { Transactions } from './transactions.ts';
+import { type SqliteWaiter, WaiterIndex } from './waiter-index.ts';
+
+const HEARTBEAT_EVERY_MS = 500;
+const MIN_POLL_MS = 1;
+const POLL_GROWTH = 1.25;
+/** A poll may take one part in twenty of the process's time at most. */
+const PAUSE_PER_POLL = 20;
+
+/**
+ * The waiters of one backend object and the one poller that reads the file for all of them. Waiters whose turn comes by
+ * what this process does itself are served in the same transaction, without the poller.
+ */
+export class SqliteLocalWaiters {
+  readonly #transactions: Transactions;
+  readonly #maxPollMs: number;
+  readonly #waiters = new WaiterIndex(() => {
+    this.#waits -= 1;
+  });
+  /** Whose turn it was on each resource at the last poll: a change here makes the poller quick. */
+  readonly #lastSeen = new Map<string, string>();
+  /** Resources that this process changed itself, which the file's version does not show. */
+  readonly #unseen = new Set<string>();
+  readonly #claiming = new Set<string>();
+  #waits = 0;
+  #pollMs = MIN_POLL_MS;
+  /** How long a poll takes. */
+  #pollCostMs = 0;
+  /** The next poll is not due before. */
+  #pollFrom = 0;
+  #version: number | undefined;
+  /** When a hold or a silent process runs out, which the file's version does not show either. */
+  #nextEventAt = 0;
+  #heartbeatAt = 0;
+  #heartbeatPending = false;
+  /** Ids in the file that were unknown here at the last heartbeat: those that the next one finds again are dropped. */
+  #strangers: readonly string[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(transactions: Transactions, maxPollMs: number) {
+    this.#transactions = transactions;
+    this.#maxPollMs = maxPollMs;
+  }
+
+  /** Takes note of a committed attempt. */
+  attempted(request: AcquireRequest, enqueue: boolean, outcome: Attempt): void {
+    if (outcome.status === 'granted') this.left(request);
+    else if (outcome.status === 'contended' && enqueue) this.#heardOf(request);
+    // The attempt may have removed the waiters of processes that ended.
+    this.#changed(request.resource);
+  }
+
+  awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    const { wait } = this.#heardOf(request);
+    const turn = wait.begin(call);
+    if (wait.call === undefined) return turn;
+    this.#waits += 1;
+    this.#changed(request.resource);
+    this.#pollSoon();
+    return turn;
+  }
+
+  /** The acquisition no longer waits: it was granted or given up. */
+  left(request: AcquireRequest, grant?: Grant): void {
+    const { resource, acquisitionId } = request;
+    const waiter = this.#waiters.remove(acquisitionId);
+    if (waiter !== undefined && !this.#waiters.areOn(resource)) {
+      this.#lastSeen.delete(resource);
+      this.#unseen.delete(resource);
+    }
+    waiter?.wait.end(grant);
+    this.#changed(resource);
+  }
+
+  /** Inside a transaction that freed capacity: grants to those whose turn it is and who wait here. */
+  serve(steps: Steps, resource: string): readonly Grant[] {
+    if (!this.#waiters.areOn(resource)) return [];
+    return steps.handOff(resource, (acquisitionId) => {
+      const { request, wait } = this.#waiters.get(acquisitionId) ?? {};
+      return request && wait?.call && { request, call: wait.call };
+    });
+  }
+
+  /** Called after that transaction. */
+  served(resource: string, grants: readonly Grant[]): void {
+    for (const grant of grants) this.left(grant.request, grant);
+    this.#changed(resource);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    for (const { request } of this.#waiters.all()) this.left(request);
+  }
+
+  #heardOf(request: AcquireRequest): SqliteWaiter {
+    // The attempt that enqueued the first waiter has just kept the client alive.
+    if (this.#waiters.count === 0) this.#heartbeatAt = performance.now();
+    const waiter = this.#waiters.keep(request);
+    if (this.#timer === undefined) this.#schedule(HEARTBEAT_EVERY_MS);
+    return waiter;
+  }
+
+  #changed(resource: string): void {
+    if (this.#waiters.areOn(resource)) this.#unseen.add(resource);
+  }
+
+  #pollSoon(): void {
+    if (this.#pollMs === MIN_POLL_MS && this.#timer?.hasRef()) return;
+    this.#pollMs = MIN_POLL_MS;
+    this.#schedule(MIN_POLL_MS);
+  }
+
+  #schedule(delayMs: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#tick(), delayMs);
+    // Only a waiting acquire keeps the process alive.
+    if (this.#waits === 0) this.#timer.unref();
+  }
+
+  #tick(): void {
+    this.#timer = undefined;
+    if (this.#waiters.count === 0) return;
+    const now = performance.now();
+    if (now - this.#heartbeatAt >= HEARTBEAT_EVERY_MS) this.#beat(now);
+    if (this.#waits === 0) return this.#schedule(HEARTBEAT_EVERY_MS);
+    if (now >= this.#pollFrom) this.#poll(now);
+    const after = performance.now();
+    const untilEvent = Math.max(MIN_POLL_MS, this.#nextEventAt - after);
+    const untilPoll = Math.max(Math.min(this.#pollMs, untilEvent), this.#pollFrom - after);
+    // However long a poll takes, the heartbeat comes in time: a client without it loses all its waiters.
+    this.#schedule(
+      Math.min(untilPoll, Math.max(MIN_POLL_MS, this.#heartbeatAt + HEARTBEAT_EVERY_MS - after)),
+    );
+  }
+
+  #poll(now: number): void {
+    this.#pollMs = Math.min(this.#maxPollMs, this.#pollMs * POLL_GROWTH);
+    try {
+      this.#transactions.poll((steps, version) => this.#checkAll(steps, version, now));
+    } catch {
+      // The attempts that follow these hints report to the waiters what is wrong with the file.
+      for (const { wait } of this.#waiters.all()) wait.end();
+    }
+    const after = performance.now();
+    // The cost follows upwards slowly: one poll that the system interrupted says nothing about the next.
+    this.#pollCostMs = Math.min(after - now, this.#pollCostMs * 1.5 + 0.01);
+    this.#pollFrom = after + this.#pollCostMs * PAUSE_PER_POLL;
+  }
+
+  #checkAll(steps: Steps, version: number, now: number): void {
+    const all = version !== this.#version || now >= this.#nextEventAt;
+    if (!all && this.#unseen.size === 0) return;
+    const resources = all ? this.#waiters.resources() : [...this.#unseen];
+    this.#unseen.clear();
+    if (all) this.#nextEventAt = Infinity;
+    for (const resource of resources) this.#check(steps, resource, now);
+    this.#version = version;
+  }
+
+  #check(steps: Steps, resource: string, now: number): void {
+    const { ready, hasEnded, changesInMs, mark } = steps.turn(resource);
+    this.#nextEventAt = Math.min(this.#nextEventAt, now + changesInMs);
+    // The waiters were passed over while this process stood still: they attempt again.
+    if (ready === undefined) this.#hint(resource);
+    else if (hasEnded || ready.some((id) => this.#waiters.get(id)?.wait.call)) this.#claim(resource);
+    if (this.#lastSeen.get(resource) === mark) return;
+    this.#lastSeen.set(resource, mark);
+    this.#pollMs = MIN_POLL_MS;
+  }
+
+  #hint(resource: string): void {
+    for (const { wait } of this.#waiters.on(resource)) wait.end();
+  }
+
+  #claim(resource: string): void {
+    if (this.#claiming.has(resource)) return;
+    this.#claiming.add(resource);
+    this.#transactions
+      .write(
+        ownCall(),
+        (steps) => this.serve(steps, resource),
+        (grants) => this.served(resource, grants),
+      )
+      // The file is busy for long, or broken: the attempt that follows the hint reports it.
+      .catch(() => this.#hint(resource))
+      .finally(() => this.#claiming.delete(resource));
+  }
+
+  /** Keeps this client alive in the file, and removes the differences between the file and what is known here. */
+  #beat(now: number): void {
+    if (this.#heartbeatPending) return;
+    this.#heartbeatPending = true;
+    this.#heartbeatAt = now;
+    const gone = new Set(this.#strangers);
+    for (const { request, wait, lastHeardAt } of this.#waiters.all()) {
+      // Core has stopped asking without an abandon: the entry must not block the queue.
+      if (wait.call !== undefined || now - lastHeardAt <= CLIENT_ALIVE_MS) continue;
+      gone.add(request.acquisitionId);
+      this.left(request);
+    }
+    this.#transactions
+      .write(
+        ownCall(),
+        (steps) => {
+          const inFile = steps.heartbeat();
+          for (const id of inFile) if (gone.has(id) && this.#waiters.get(id) === undefined) steps.dequeue(id);
+          return inFile;
+        },
+        (inFile) => {
+          this.#strangers = [...inFile].filter((id) => this.#waiters.get(id) === undefined);
+          for (const { request, wait } of this.#waiters.all()) {
+            if (!inFile.has(request.acquisitionId)) wait.end();
+          }
+          this.#version = undefined;
+        },
+      )
+      .catch(() => {
+        // The next heartbeat, and every attempt, tries again.
+      })
+      .finally(() => {
+        this.#heartbeatPending = false;
+      });
+  }
+}
+
+function ownCall(): Call {
+  const now = (): number => performance.now();
+  return { now, deadline: now() + CLIENT_ALIVE_MS };
+}

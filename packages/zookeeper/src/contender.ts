@@ -1,0 +1,285 @@
+import type { AcquireRequest, LossReason } from '@locks/core';
+import { type ChildList, hasCode, type NodeContent } from './client-port.ts';
+import { ZookeeperQueue } from './zookeeper-queue.ts';
+import { sharedNameOf, parseLockNode, type LockNode, lockNodePrefix } from './node-names.ts';
+import type { ResourceNodes } from './resource-nodes.ts';
+import { decodeNodeData, encodeNodeData } from './lock-node-data.ts';
+import { expired, type SessionMember, type ZookeeperSession } from './zookeeper-session.ts';
+
+/** How often an acquisition may find the resource's node deleted before it fails. */
+const TRIES = 10;
+
+type Settled<T> = { readonly value: T } | { readonly error: unknown };
+
+/** One acquisition that holds or waits: its node, and what is known of it. */
+export class Contender implements SessionMember {
+  readonly request: AcquireRequest;
+  readonly parent: string;
+  /** Aborts, with the reason, when the store reports that the hold is lost. */
+  readonly lost = new AbortController();
+  granted = false;
+  /** Set once the acquisition is abandoned or released: requests that are still under way must leave no node. */
+  abandoned = false;
+  /** The node that this one waits for. */
+  blocker: LockNode | undefined;
+  readonly #session: ZookeeperSession<Contender>;
+  readonly #resourceNodes: ResourceNodes;
+  #node: LockNode | undefined;
+  #token: bigint | undefined;
+  /** Whether a create got no answer: there may be an unknown node. */
+  #uncertain = false;
+  /** Whether a downgrade got no answer: there may be a shared node as well, or instead of the known one. */
+  #maybeShared = false;
+  #entering: Promise<ZookeeperQueue> | undefined;
+  #leaveCount = 0;
+  #isWatched = false;
+  #downgrading = false;
+
+  constructor(request: AcquireRequest, session: ZookeeperSession<Contender>, resourceNodes: ResourceNodes) {
+    this.request = request;
+    this.#session = session;
+    this.#resourceNodes = resourceNodes;
+    this.parent = resourceNodes.enter(request.resource);
+  }
+
+  get node(): LockNode | undefined {
+    return this.#node;
+  }
+
+  get token(): bigint | undefined {
+    return this.#token;
+  }
+
+  /** Whether the own node is watched, so that its deletion will be reported. */
+  get isWatched(): boolean {
+    return this.#isWatched;
+  }
+
+  /** Whether an earlier release was sent and got no answer. */
+  get wasLeftBefore(): boolean {
+    return this.#leaveCount > 1;
+  }
+
+  get path(): string {
+    return `${this.parent}/${this.#node?.name}`;
+  }
+
+  /** Reads the queue, and enters it if need be. `undefined` if this one held and an administrator deleted its node. */
+  async readQueue(): Promise<ZookeeperQueue | undefined> {
+    if (this.#entering === undefined && this.#node !== undefined) {
+      const queue = await this.#session.queue(this.parent);
+      if (queue.nodes.some(({ name }) => name === this.#node?.name)) return queue;
+      if (this.granted) {
+        this.lose('force-released');
+        return undefined;
+      }
+      // A waiter whose node is gone queues again.
+      this.#forget();
+    }
+    this.#entering ??= (this.#uncertain ? this.#findOrEnter() : this.#enter()).finally(() => {
+      this.#entering = undefined;
+    });
+    return await this.#entering;
+  }
+
+  /** Reads the token if it is not known: the id of the transaction that created the node. */
+  async fetchToken(): Promise<bigint | undefined> {
+    if (this.#token !== undefined) return this.#token;
+    const content = await this.#session.read(this.path);
+    if (content === undefined) this.#forget();
+    else this.#token ??= decodeNodeData(content).token;
+    return this.#token;
+  }
+
+  /** Watches the own node, so that a deletion by an administrator is reported within one message (docs/spec.md §8.3). */
+  async watchOwnNode(): Promise<void> {
+    if (this.#isWatched || this.abandoned || this.lost.signal.aborted) return;
+    this.#isWatched = true;
+    const { path } = this;
+    try {
+      const content = await this.#session.watches.add(path, () => {
+        this.#isWatched = false;
+        if (path === this.path && !this.#downgrading) this.watchOwnNode().catch(() => undefined);
+      });
+      if (content !== undefined || path !== this.path) return;
+      this.#isWatched = false;
+      await this.#missing(path);
+    } catch (error) {
+      this.#isWatched = false;
+      throw error;
+    }
+  }
+
+  /** Handles a missing node: somebody else deleted it, or a downgrade whose replies were lost. */
+  async #missing(path: string): Promise<void> {
+    const shared = this.#maybeShared ? await this.#findShared() : undefined;
+    if (path !== this.path || this.#downgrading || this.abandoned) return;
+    if (shared === undefined) return this.lose('force-released');
+    this.#becomeShared(shared);
+    await this.watchOwnNode();
+  }
+
+  async #findShared(): Promise<LockNode | undefined> {
+    const { nodes } = await this.#session.queue(this.parent);
+    return nodes.find(({ name }) => this.#node !== undefined && name === sharedNameOf(this.#node));
+  }
+
+  #becomeShared(node: LockNode): void {
+    this.#node = node;
+    this.#maybeShared = false;
+    this.#isWatched = false;
+  }
+
+  /**
+   * Replaces the node by a shared one with the same sequence number. The new node is created before the old one is
+   * deleted, so that the resource is never free (docs/spec.md §15.4).
+   */
+  async downgrade(): Promise<boolean> {
+    const node = this.#node;
+    if (node === undefined || this.lost.signal.aborted) return false;
+    if (node.kind === 's') return true;
+    const name = sharedNameOf(node);
+    const { label } = this.request;
+    const data = encodeNodeData({
+      ...(label !== undefined && { label }),
+      ...(this.#token !== undefined && { token: this.#token }),
+    });
+    this.#downgrading = true;
+    this.#maybeShared = true;
+    try {
+      const [made, removed] = await Promise.all([
+        settled(
+          this.#session.ask(() => this.#session.port.create(`${this.parent}/${name}`, data, 'ephemeral')),
+        ),
+        settled(this.#session.remove(`${this.parent}/${node.name}`)),
+      ]);
+      if ('error' in removed) throw removed.error;
+      const madeBefore = 'error' in made && hasCode(made.error, 'NODE_EXISTS');
+      if ('error' in made && !madeBefore) throw made.error;
+      this.#becomeShared({ ...node, name, kind: 's' });
+      // Somebody else deleted the old node before: the hold was lost, and must not come back.
+      if (!removed.value && !madeBefore) {
+        await this.#session.remove(this.path);
+        this.lose('force-released');
+        return false;
+      }
+    } finally {
+      this.#downgrading = false;
+    }
+    await this.watchOwnNode();
+    return !this.lost.signal.aborted;
+  }
+
+  /** Deletes the node at the end of a hold or wait; `false` if it was gone. The session repeats a failed delete. */
+  async leave(): Promise<boolean> {
+    this.abandoned = true;
+    this.#leaveCount += 1;
+    const { acquisitionId } = this.request;
+    if (this.#session.ended) {
+      this.gone();
+      return false;
+    }
+    this.#session.pendingDeletes.set(acquisitionId, this.parent);
+    await this.#entering?.catch(() => undefined);
+    this.#session.pendingDeletes.set(acquisitionId, this.parent);
+    const node = this.#node;
+    const removed =
+      node === undefined || this.#uncertain || this.#maybeShared
+        ? await this.#session.deleteNodes(acquisitionId, this.parent)
+        : await this.#session.remove(this.path);
+    this.#session.pendingDeletes.delete(acquisitionId);
+    this.gone();
+    return removed;
+  }
+
+  lose(reason: LossReason): void {
+    if (this.granted && !this.abandoned) this.lost.abort(reason);
+    this.gone();
+  }
+
+  /** Forgets this contender after its node is gone. */
+  gone(): void {
+    const { acquisitionId } = this.request;
+    if (this.#session.contenders.get(acquisitionId) !== this) return;
+    this.#session.contenders.delete(acquisitionId);
+    this.#resourceNodes.leave(this.parent);
+  }
+
+  async #enter(): Promise<ZookeeperQueue> {
+    for (let tries = 1; ; tries += 1) {
+      if (this.abandoned) throw expired();
+      const { request } = this;
+      const { port } = this.#session;
+      const prefix = `${this.parent}/${lockNodePrefix(request.mode, request.acquisitionId)}`;
+      const data = encodeNodeData(request.label === undefined ? {} : { label: request.label });
+      const sentAt = this.#session.now();
+      // The requests are sent together and answered in order: one round trip creates the node and then lists the queue.
+      const parent = this.#resourceNodes.isMade(this.parent)
+        ? undefined
+        : this.#session.ask(() => port.create(this.parent, Buffer.alloc(0), 'persistent'));
+      const [madeParent, before, made, listed] = await Promise.all([
+        settled(parent ?? Promise.resolve(undefined)),
+        settled(this.#session.ask(() => port.read(this.parent))),
+        settled(this.#session.ask(() => port.create(prefix, data, 'ephemeral-sequential'))),
+        settled(this.#session.ask(() => port.children(this.parent))),
+      ]);
+      if ('value' in made) {
+        this.#session.proven(sentAt);
+        this.#resourceNodes.made(this.parent);
+        this.#node = parseLockNode(made.value.slice(this.parent.length + 1));
+        if ('error' in listed) throw listed.error;
+        this.#token = 'value' in before ? tokenBetween(before.value, listed.value) : undefined;
+        return new ZookeeperQueue(listed.value.names);
+      }
+      // After a lost reply the next attempt finds out by the name whether there is a node (docs/spec.md §2.2).
+      this.#uncertain = hasCode(made.error, 'CONNECTION_LOSS', 'SESSION_EXPIRED');
+      if (!hasCode(made.error, 'NO_NODE') || tries === TRIES) throw made.error;
+      this.#resourceNodes.unmade(this.parent);
+      if ('error' in madeParent && hasCode(madeParent.error, 'NO_NODE'))
+        await this.#resourceNodes.makeRoot(this.#session);
+    }
+  }
+
+  /** After a lost reply: adopts the node with this acquisition's id if this very session created it. */
+  async #findOrEnter(): Promise<ZookeeperQueue> {
+    const { acquisitionId } = this.request;
+    // The barrier comes after an earlier create that is still under way.
+    const [, queue] = await Promise.all([this.#session.barrier(), this.#session.queue(this.parent)]);
+    const [found, ...more] = queue.nodesOf(acquisitionId);
+    for (const node of found === undefined || (await this.#isOurs(found)) ? more : [found, ...more])
+      await this.#session.remove(`${this.parent}/${node.name}`);
+    this.#uncertain = false;
+    if (this.#node === undefined) return await this.#enter();
+    return await this.#session.queue(this.parent);
+  }
+
+  async #isOurs(node: LockNode): Promise<boolean> {
+    const content = await this.#session.read(`${this.parent}/${node.name}`);
+    // The node of an earlier session is about to vanish (CURATOR-498).
+    if (content?.owner !== this.#session.id) return false;
+    this.#node = node;
+    this.#token = decodeNodeData(content).token;
+    return true;
+  }
+
+  #forget(): void {
+    this.#node = undefined;
+    this.#token = undefined;
+    this.blocker = undefined;
+  }
+}
+
+/**
+ * The token of a node that was created between two reads of its parent. If the children changed only once, the last
+ * change is that node, and no further request is needed. Otherwise the node must be read.
+ */
+function tokenBetween(before: NodeContent, after: ChildList): bigint | undefined {
+  return after.cversion === ((before.cversion + 1) | 0) ? after.pzxid : undefined;
+}
+
+function settled<T>(work: Promise<T>): Promise<Settled<T>> {
+  return work.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+}

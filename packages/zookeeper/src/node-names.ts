@@ -1,0 +1,65 @@
+import type { LockMode } from '@locks/core';
+
+/** The mode of an acquisition, as the first letter of its node's name: exclusive or shared. */
+export type LockNodeKind = 'x' | 's';
+
+/** The node of an acquisition, decoded from its name: `x.<acquisition id>.<sequence number>`. */
+export interface LockNode {
+  readonly name: string;
+  readonly kind: LockNodeKind;
+  readonly acquisitionId: string;
+  readonly sequence: number;
+}
+
+// Ids contain no dot, so every name can be decoded. Sequence numbers are negative after an int32 wraps.
+const PATTERN = /^([xs])\.([\w-]{1,64})\.(-?\d{9,10})$/;
+
+/** Returns `undefined` for a node that is not an acquisition's. */
+export function parseLockNode(name: string): LockNode | undefined {
+  const [, kind, acquisitionId, digits] = PATTERN.exec(name) ?? [];
+  if (kind === undefined || acquisitionId === undefined) return undefined;
+  return { name, kind: kind as LockNodeKind, acquisitionId, sequence: Number(digits) };
+}
+
+/** The name without its sequence number, which the server appends. */
+export function lockNodePrefix(mode: LockMode, acquisitionId: string): string {
+  return `${kindOf(mode)}.${acquisitionId}.`;
+}
+
+/** The name of a shared node at the same position of the queue. */
+export function sharedNameOf({ name }: LockNode): string {
+  return `s${name.slice(1)}`;
+}
+
+export function kindOf({ kind }: LockMode): LockNodeKind {
+  return kind === 'exclusive' ? 'x' : 's';
+}
+
+export function modeOf(kind: LockNodeKind): LockMode {
+  return kind === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
+}
+
+/**
+ * Orders sequence numbers, which are an int32 that wraps: -2147483648 follows 2147483647, so the number that is less than
+ * 2³¹ steps behind comes first.
+ */
+export function compareSequences(a: number, b: number): number {
+  return (a - b) | 0;
+}
+
+/** Encodes any resource name as one path segment: distinct for distinct names, and readable. */
+export function encodeName(resource: string): string {
+  const encoded = encodeURIComponent(resource);
+  // ZooKeeper does not allow the segments "." and "..".
+  return encoded.startsWith('.') ? `%2E${encoded.slice(1)}` : encoded;
+}
+
+/** Returns `undefined` for a node that is not a resource's. */
+export function decodeName(segment: string): string | undefined {
+  try {
+    const name = decodeURIComponent(segment);
+    return encodeName(name) === segment ? name : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,55 @@
+/** An answered write proves the session for this part of its timeout, counted from the sending. */
+const PROVEN = 2 / 3;
+/** A margin, since the clocks of two machines may drift by 1 %, and timers fire late. */
+const TRUSTED = 0.98;
+/** A server reports its active sessions to the leader every half tick, and no session is shorter than two ticks. */
+const REPORTED = 1 / 4;
+
+/**
+ * Computes until when a session is certain to live at the leader, from the writes that were answered.
+ *
+ * The leader ends a session one timeout after the last report about it. The follower that serves the client reports the
+ * session at intervals; a follower that freezes right after an answer never sends the next report. So an answer proves
+ * two things: the leader had the session when the request was sent, and the leader has received the report of any
+ * activity at least half a tick earlier.
+ */
+export class SessionValidity {
+  readonly #timeoutMs: number;
+  /** The sending of the newest write that the leader has surely received a report of. */
+  #reported: number;
+  /** The sending of the first answered write since then. */
+  #candidate: number;
+  #answered = Number.NEGATIVE_INFINITY;
+  #validUntil = Number.NEGATIVE_INFINITY;
+
+  /** `heardAt` is the earliest moment at which the leader may have heard of the session last. */
+  constructor(timeoutMs: number, heardAt: number) {
+    this.#timeoutMs = timeoutMs;
+    this.#reported = heardAt;
+    this.#candidate = heardAt;
+  }
+
+  get validUntil(): number {
+    return this.#validUntil;
+  }
+
+  /** Records that a write which was sent at `sentAt` has been answered. */
+  proven(sentAt: number): void {
+    if (sentAt <= this.#answered) return;
+    this.#answered = sentAt;
+    if (sentAt - this.#candidate >= this.#timeoutMs * REPORTED) {
+      this.#reported = this.#candidate;
+      this.#candidate = sentAt;
+    }
+    // Counted from before the sending: whatever froze since then, the leader waits longer (docs/spec.md §8.2).
+    this.#validUntil = Math.min(
+      sentAt + this.#timeoutMs * PROVEN,
+      this.#reported + this.#timeoutMs * TRUSTED,
+    );
+  }
+
+  end(): void {
+    this.#answered = Number.POSITIVE_INFINITY;
+    this.#validUntil = Number.NEGATIVE_INFINITY;
+  }
+}

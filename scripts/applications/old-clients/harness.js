@@ -1,0 +1,36 @@
+import { defineHarness, delegate } from '@locks/core/conformance';
+import { redisBackend } from '@locks/redis-ioredis';
+import { Redis } from 'ioredis';
+import process from 'node:process';
+
+export const harness = defineHarness({
+  module: import.meta.url,
+  name: 'redis-ioredis on ioredis 5',
+  createBackend: () => backendOn(process.env.REDIS_URL),
+  faults: {
+    wire: {
+      servers() {
+        const { hostname, port } = new URL(process.env.REDIS_URL);
+        return [{ host: hostname, port: Number(port) }];
+      },
+      createBackend: ([proxy]) => backendOn(`redis://${proxy.host}:${proxy.port}`),
+    },
+    async evict(resource) {
+      const client = new Redis(process.env.REDIS_URL);
+      await client.del(`lock:${resource}`);
+      client.disconnect();
+    },
+  },
+  timing: { idleGapMs: 3_000, slackMs: 500 },
+});
+
+function backendOn(url) {
+  const client = new Redis(url);
+  const backend = redisBackend(client);
+  return delegate(backend, {
+    async close() {
+      await backend.close();
+      client.disconnect();
+    },
+  });
+}

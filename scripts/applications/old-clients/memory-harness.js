@@ -1,0 +1,17 @@
+// The reference backend as a third party would describe his own.
+import { defineHarness } from '@locks/core/conformance';
+import { memoryBackend, MemoryStore } from '@locks/memory';
+
+const store = new MemoryStore();
+
+export const harness = defineHarness({
+  module: import.meta.url,
+  name: 'memory',
+  createBackend: () => memoryBackend(store),
+  faults: {
+    async evict(resource) {
+      store.forceRelease(resource, undefined);
+    },
+  },
+  timing: { ttlMs: 300, slackMs: 300, idleGapMs: 300 },
+});

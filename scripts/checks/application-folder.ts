@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { hostPath } from '../launcher/environment.mjs';
+import { root } from '../launcher/root.mjs';
+import { runCommand } from './command.ts';
+import { packedPackages } from './packed.ts';
+
+const source = join(root, 'scripts/applications');
+const made = new Map<string, Promise<string>>();
+
+/**
+ * A folder with the applications of scripts/applications/, the packed packages, and what `manifests/<name>.json` asks the
+ * registry for. The last is installed once for a manifest and kept in .tools/; the others are new in each run.
+ */
+export function applicationFolder(name: 'tools' | 'next' | 'old-clients'): Promise<string> {
+  const folder = made.get(name) ?? makeFolder(name);
+  made.set(name, folder);
+  return folder;
+}
+
+async function makeFolder(name: string): Promise<string> {
+  const folder = join(root, '.tools/applications', name);
+  const packages = await packedPackages();
+  await install(folder, readFileSync(join(source, 'manifests', `${name}.json`), 'utf8'));
+  for (const { manifest, tarball } of packages) {
+    const target = join(folder, 'node_modules', manifest.name);
+    rmSync(target, { recursive: true, force: true });
+    mkdirSync(target, { recursive: true });
+    const { ok, output } = await runCommand('tar', ['-xzf', tarball, '--strip-components=1', '-C', target]);
+    if (!ok) throw new Error(`${tarball} cannot be unpacked:\n${output}`);
+  }
+  cpSync(source, folder, { recursive: true });
+  return folder;
+}
+
+async function install(folder: string, manifest: string): Promise<void> {
+  const stamp = join(folder, '.installed');
+  const wanted = createHash('sha256')
+    .update(`${process.platform} ${process.arch}\n${manifest}`)
+    .digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), manifest);
+  const { ok, output } = await runCommand(
+    'npm',
+    ['install', '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts', '--loglevel=error'],
+    { cwd: folder, env: { ...process.env, PATH: hostPath() }, limitMs: 300_000 },
+  );
+  if (!ok) throw new Error(`npm could not install ${manifest}:\n${output}`);
+  writeFileSync(stamp, wanted);
+}

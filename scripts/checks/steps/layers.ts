@@ -1,0 +1,47 @@
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, matchesGlob } from 'node:path';
+import { LAYERS } from '../layers.ts';
+import type { Step } from '../step.ts';
+import { resultOf } from '../step.ts';
+import { publishedPackages } from '../workspace.ts';
+
+/** That no imports form a circle is a rule of oxlint, in the step `lint`. */
+export const layersStep: Step = {
+  name: 'layers',
+  about: 'no file imports from a higher layer of its package (scripts/checks/layers.ts)',
+  kind: 'static',
+  async run() {
+    return resultOf(
+      publishedPackages.map(({ path, folder, shortName }) => ({
+        name: path,
+        problem: problemOfLayers(join(folder, 'src'), LAYERS[shortName] ?? []),
+      })),
+    );
+  },
+};
+
+function problemOfLayers(folder: string, layers: readonly (readonly string[])[]): string | undefined {
+  const files = globSync('**/*.ts', { cwd: folder }).filter((file) => !/^generated|\.test\.ts$/.test(file));
+  const layerOf = (file: string) => {
+    const named = layers.findIndex((globs) => globs.includes(file));
+    return named >= 0 ? named : layers.findIndex((globs) => globs.some((glob) => matchesGlob(file, glob)));
+  };
+  const problems = files.flatMap((file) => {
+    const layer = layerOf(file);
+    if (layer < 0) return [`${file} is in no layer`];
+    return importsOf(folder, file)
+      .filter((imported) => files.includes(imported) && layerOf(imported) < layer)
+      .map((imported) => `${file} imports ${imported}, which is in a higher layer`);
+  });
+  const unused = layers.flat().filter((glob) => !files.some((file) => matchesGlob(file, glob)));
+  problems.push(...unused.map((glob) => `no file matches ${glob}`));
+  return problems.length > 0 ? problems.join('\n') : undefined;
+}
+
+/** What a file imports or exports from files of its package, types too. */
+function importsOf(folder: string, file: string): string[] {
+  const code = readFileSync(join(folder, file), 'utf8').replaceAll(/^ *(\/\/|\*).*$/gm, '');
+  return [...code.matchAll(/\b(?:from|import\() ?'(\.[^']+)'/g)].map(([, path = '']) =>
+    join(dirname(file), path),
+  );
+}

@@ -1,0 +1,48 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defineConfig, type UserConfig } from 'tsdown';
+
+interface Manifest {
+  readonly name: string;
+  readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
+}
+
+const folder = process.cwd();
+const { name, exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+
+/** `./dist/quorum/index.js` is built from `src/quorum/index.ts`. */
+const entryPoints = Object.values(exports).flatMap((target) =>
+  typeof target === 'string' ? [] : target.default.replace(/^\.\/dist\/(.*)\.js$/, '$1'),
+);
+/** Programs that a package runs in processes of their own. */
+const programs = globSync('**/main.ts', { cwd: join(folder, 'src') }).map((file) => file.slice(0, -3));
+
+const common: UserConfig = {
+  cwd: folder,
+  tsconfig: join(folder, 'tsconfig.build.json'),
+  platform: 'node',
+  // The oldest Node that the packages support.
+  target: 'node20.19',
+  // Names without a hash: a rebuild leaves no stale file that something still imports.
+  hash: false,
+  // `.js` and `.cjs`, since every package is of type `module`.
+  fixedExtension: false,
+  // What is shipped can be read as it is; maps and sources would double it.
+  sourcemap: false,
+  dts: { sourcemap: false },
+  logLevel: 'warn',
+  inputOptions: { checks: { pluginTimings: false } },
+};
+
+/** The clauses that docstrings of all packages cite. */
+const copy = name === '@locks/core' ? [{ from: '../../docs/spec.md', to: 'dist' }] : [];
+
+/** Every package is built as ES modules and as CommonJS: docs/adr/0002-both-module-formats.md. */
+export default defineConfig([
+  { ...common, format: 'esm', copy, entry: entries([...entryPoints, ...programs]) },
+  { ...common, format: 'cjs', entry: entries(entryPoints) },
+]);
+
+function entries(names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, `src/${name}.ts`]));
+}
