@@ -1,3 +1,4 @@
+import { watchMachine } from './machine.ts';
 import { quickSteps, steps } from './plan.ts';
 import { runSteps } from './run-steps.ts';
 import { installServers, missingServers } from './servers.ts';
@@ -20,6 +21,7 @@ async function check(selected: readonly Step[]): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => (stopped = true));
 
   const start = performance.now();
+  const endWatch = watchMachine();
   const show = (report: StepReport) => console.log(describe(report));
   const servers = await installServers(selected);
   servers.forEach(show);
@@ -28,7 +30,7 @@ async function check(selected: readonly Step[]): Promise<number> {
   const needBuild = selected.some((step) => step.name !== 'format');
   const built = needBuild ? await runSteps([buildStep], context, show, () => stopped) : [];
   const reports = [...servers, ...built, ...(await runSteps(selected, context, show, () => stopped))];
-  console.log(summarise(reports, (performance.now() - start) / 1_000));
+  console.log(summarise(reports, (performance.now() - start) / 1_000, endWatch()));
   return stopped || reports.some((report) => report.failed > 0) ? 1 : 0;
 }
 

@@ -18,9 +18,12 @@ export interface Failure {
   readonly summary: string;
 }
 
-/** More than five failures, or in a large step more than one of 200 tests, are not a matter of chance. */
-const MOST = 5;
-const MOST_SHARE = 1 / 200;
+/**
+ * More than sixteen failures, or in a large step more than one of 100 tests, are not a matter of chance. A machine that stands
+ * still once fails what is under way: two files with eight tests each.
+ */
+const MOST = 16;
+const MOST_SHARE = 1 / 100;
 
 /**
  * The failures of a run, if a time limit that a busy machine missed, or a native module that ended the process, may explain

@@ -1,3 +1,4 @@
+import type { Disturbance } from './machine.ts';
 import type { StepReport } from './step.ts';
 
 const shownLines = 250;
@@ -12,7 +13,11 @@ export function describe(report: StepReport): string {
 }
 
 /** The table at the end, and the line `N passed, N failed`. */
-export function summarise(reports: readonly StepReport[], seconds: number): string {
+export function summarise(
+  reports: readonly StepReport[],
+  seconds: number,
+  { stalledMs, stolen }: Disturbance,
+): string {
   const passed = sum(reports.map((report) => report.passed));
   const failed = sum(reports.map((report) => report.failed));
   const skipped = sum(reports.map((report) => report.skipped ?? 0));
@@ -23,6 +28,7 @@ export function summarise(reports: readonly StepReport[], seconds: number): stri
     ...reports.map(lineOf),
     '',
     `${reports.length} steps in ${seconds.toFixed(0)} s; ${skipped} tests skipped`,
+    `the machine stood still for at most ${stalledMs.toFixed(0)} ms; its host took ${(100 * stolen).toFixed(0)} % of the processors`,
     ...(onlyAlone.length > 0 ? ['failed beside others and passed alone, a bug to find:'] : []),
     ...onlyAlone.map((test) => `  ${test}`),
     ...(notRun.length > 0 ? [`not run: ${notRun.join(', ')}`] : []),

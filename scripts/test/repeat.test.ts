@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import type { Disturbance } from '../checks/machine.ts';
 import { runSteps } from '../checks/run-steps.ts';
 import type { Step, StepReport } from '../checks/step.ts';
 import { describe as describeReport, summarise } from '../checks/summary.ts';
@@ -10,14 +11,24 @@ import { runVitest } from '../checks/vitest-run.ts';
 
 const folder = fileURLToPath(new URL('./fixtures/by-chance', import.meta.url));
 
-/** The last report on a step whose tests fail in these ways, how many reports there were, and what was said at the first. */
-async function outcome(...ways: string[]): Promise<StepReport & { reports: number; said: string }> {
+interface Outcome extends StepReport {
+  readonly reports: number;
+  /** The first report. */
+  readonly said: string;
+}
+
+/** The last report on a step whose tests fail in these ways. */
+async function outcome(...ways: string[]): Promise<Outcome> {
+  return await outcomeOn({ stalledMs: 0, stolen: 0 }, ...ways);
+}
+
+async function outcomeOn(machine: Disturbance, ...ways: string[]): Promise<Outcome> {
   const turns = join(mkdtempSync(join(tmpdir(), 'turns-')), 'turn');
   const step: Step = {
     name: 'by-chance',
     about: '',
     kind: 'timed',
-    run: () => runVitest(folder, [], { TURNS: turns, WAYS: ways.join(',') }),
+    run: () => runVitest(folder, [], { TURNS: turns, WAYS: ways.join(',') }, () => () => machine),
   };
   const said: string[] = [];
   const context = { missing: new Set<never>(), testArguments: [] };
@@ -38,7 +49,7 @@ describe.concurrent('a failed test', () => {
     expect(report.said).toMatch(
       /^failed .*\n +⎯+ Failed Tests 1[^]*AssertionError[^]*\n {4}repeated alone later$/,
     );
-    expect(summarise([report], 1)).toMatch(/a bug to find:\n {2}by chance/);
+    expect(summarise([report], 1, { stalledMs: 0, stolen: 0 })).toMatch(/a bug to find:\n {2}by chance/);
   });
 
   it('is repeated with what it left behind', async () => {
@@ -55,6 +66,11 @@ describe.concurrent('a failed test', () => {
     const report = await outcome('third');
     expect(report).toMatchObject({ outcome: 'failed', passed: 1, failed: 1, reports: 2 });
     expect(report.output).toContain('failed again');
+  });
+
+  it('is repeated once more for a repetition in which the machine stood still', async () => {
+    const report = await outcomeOn({ stalledMs: 1_000, stolen: 0 }, 'third');
+    expect(report).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
   });
 
   it.each([

@@ -71,11 +71,13 @@ export const testSteps: readonly Step[] = [
     run: ({ testArguments }) => runVitest(contractTests, ['--dir=test', 'mutants', ...testArguments]),
   },
   {
-    name: 'contract:many-waiters',
-    about: 'thousands of waiters of one process give up together, and cost its other locks nothing',
+    name: 'contract:load',
+    about:
+      'thousands of waiters, slots and names of one process, which cost its other locks and its memory nothing',
     kind: 'alone',
     needs: ['redis'],
-    run: ({ testArguments }) => runVitest(contractTests, ['--dir=many-waiters', ...testArguments]),
+    run: ({ testArguments }) =>
+      runVitest(contractTests, ['--dir=load', '--no-file-parallelism', ...testArguments]),
   },
   {
     name: 'matrix',

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import type { LockManager } from '@locks/core';
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../src/harnesses/redis/open-client.ts';
-import Lab from './lab.ts';
+import Lab from '../redis-faults/lab.ts';
 
 const NAMES = 200_000;
 const AT_ONCE = 256;
