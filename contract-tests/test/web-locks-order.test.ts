@@ -164,8 +164,7 @@ describe.each(STORES)('the order of web locks on %s', { timeout: 60_000 }, (kind
           return left.opened;
         }),
       );
-      // Timers of the requests must fire between the questions.
-      while (!(await isTaken(other, watched))) await sleep(1);
+      await waitUntil(() => isTaken(other, watched), { what: 'the request for the watched name', everyMs: 1 });
       const taken = await Promise.all(before.map((name) => isTaken(other, name)));
       expect(taken).toEqual(before.map(() => true));
       left.open();

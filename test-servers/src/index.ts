@@ -5,7 +5,7 @@ export { type EtcdClusterOptions, type EtcdOptions, startEtcd, startEtcdCluster 
 export { findServer } from './find-server.mjs';
 export { freePort, isFree } from './free-port.ts';
 export { type MariadbOptions, MariadbServer, startMariadb } from './mysql/mariadb-server.ts';
-export { call, granted, Participant, request } from './participant.ts';
+export { call, granted, handOffOverCutChannel, Participant, request } from './participant.ts';
 export { type PostgresOptions, PostgresServer, startPostgres } from './postgres/postgres-server.ts';
 export { PostgresReplyError, type QueryRow } from './postgres/simple-query.ts';
 export { type PgbouncerOptions, PgbouncerServer, startPgbouncer } from './postgres/pgbouncer-server.ts';

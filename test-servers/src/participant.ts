@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AcquireRequest, Attempt, Call, Grant, LockBackend } from '@locks/core/backend';
+import type { RedisProxy } from './proxy/redis-proxy.ts';
 
 /** A call without a deadline. */
 export const call: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
@@ -39,5 +40,24 @@ export class Participant implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.backend.close();
     await this.#end();
+  }
+}
+
+/** Hands a lock off three times, each time with the channel of the waiter cut; rejects when a hand-off is lost. */
+export async function handOffOverCutChannel(
+  holder: Participant,
+  waiter: Participant,
+  proxyOfWaiter: RedisProxy,
+  resource: string,
+): Promise<void> {
+  let grant = await holder.take(resource);
+  for (let round = 0; round < 3; round += 1) {
+    const { turn } = await waiter.queue(request(resource));
+    proxyOfWaiter.cut((connection) => connection.sawSubscribe);
+    await holder.backend.release(grant, call);
+    const handed = await turn;
+    if (handed === undefined) throw new Error('The hand-off was lost.');
+    await waiter.backend.release(handed, call);
+    grant = await holder.take(resource);
   }
 }

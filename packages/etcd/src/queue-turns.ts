@@ -45,7 +45,7 @@ export class QueueTurns {
     for (const [index, entry] of entries.entries()) {
       this.#indexes.set(entry.acquisitionId, index);
       if (entry.mode.kind !== 'shared') unshared = entry;
-      weight += weightOf(entry.mode);
+      weight += permitsTakenBy(entry.mode);
       this.#unshared.push(unshared);
       this.#weights.push(weight);
     }
@@ -97,7 +97,8 @@ function blockedBy(nearest: EtcdEntry | undefined): EtcdTurn {
   return nearest === undefined ? FREE : { status: 'blocked', nearest, byHolders: nearest.held };
 }
 
-function weightOf(mode: LockMode): number {
+/** An entry that is no permit leaves none to those behind it. */
+function permitsTakenBy(mode: LockMode): number {
   return mode.kind === 'permit' ? mode.weight : Number.POSITIVE_INFINITY;
 }
 

@@ -37,17 +37,7 @@ describe('a client', () => {
     await using proxy = await startProxy(redis);
     await using a = participant(redis);
     await using b = participant(proxy);
-    const name = fresh();
-    let grant = await a.take(name);
-    for (let round = 0; round < 3; round++) {
-      const { turn } = await b.queue(request(name));
-      proxy.cut((connection) => connection.sawSubscribe);
-      await a.backend.release(grant, call);
-      const got = await turn;
-      if (got === undefined) throw new Error('no grant');
-      await b.backend.release(got, call);
-      grant = await a.take(name);
-    }
+    await handOffOverCutChannel(a, b, proxy, fresh());
   });
 
   it('reports a wrong password and missing rights, and does not repeat the call', async () => {

@@ -65,8 +65,10 @@ export class NodeRedisPort implements RedisPort {
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
     const recognised = this.#recognised;
     if (recognised.kind !== 'cluster') return [(command) => this.send('', command)];
-    return recognised.client.masters.map((master) => async (command: RedisCommand) => {
-      const node = await recognised.client.nodeClient(master);
+    const { client } = recognised;
+    return client.masters.map((master) => async (command: RedisCommand) => {
+      forgetClosedNodes(client);
+      const node = await client.nodeClient(master);
       return node.sendCommand(command, COMMAND_OPTIONS);
     });
   }
@@ -123,7 +125,10 @@ function send(to: RecognisedClient, key: string, command: RedisCommand): Promise
     case 'sentinel':
       return to.client.sendCommand(false, command, COMMAND_OPTIONS);
     case 'cluster':
-      return sendToCluster(to.client, key, command);
+      return to.client.sendCommand(key, false, command, COMMAND_OPTIONS).catch((error: unknown) => {
+        forgetClosedNodes(to.client);
+        throw error;
+      });
   }
 }
 
@@ -131,13 +136,9 @@ function send(to: RecognisedClient, key: string, command: RedisCommand): Promise
  * A connection to a node that breaks in its handshake closes the client of that node for good, and the cluster client keeps it:
  * every later command to the node would fail. Without the closed client the next command connects anew.
  */
-async function sendToCluster(client: ClusterClient, key: string, command: RedisCommand): Promise<unknown> {
-  try {
-    return await client.sendCommand(key, false, command, COMMAND_OPTIONS);
-  } catch (error) {
-    for (const node of client.isOpen ? client.masters : []) {
-      if (node.client?.isOpen === false && node.connectPromise === undefined) node.client = undefined;
-    }
-    throw error;
+function forgetClosedNodes(client: ClusterClient): void {
+  if (!client.isOpen) return;
+  for (const node of client.masters) {
+    if (node.client?.isOpen === false && node.connectPromise === undefined) node.client = undefined;
   }
 }

@@ -1,5 +1,6 @@
 import {
   call,
+  handOffOverCutChannel,
   granted,
   Participant,
   type RedisServer,
@@ -160,16 +161,6 @@ describe('a channel', () => {
     await using proxy = await startProxy(redis);
     await using a = await ioredisParticipant(redis);
     await using b = await nodeRedisParticipant(proxy);
-    const name = fresh();
-    let grant = await a.take(name);
-    for (let round = 0; round < 3; round++) {
-      const { turn } = await b.queue(request(name));
-      proxy.cut((connection) => connection.sawSubscribe);
-      await a.backend.release(grant, call);
-      const got = await turn;
-      if (got === undefined) throw new Error('no grant');
-      await b.backend.release(got, call);
-      grant = await a.take(name);
-    }
+    await handOffOverCutChannel(a, b, proxy, fresh());
   });
 });

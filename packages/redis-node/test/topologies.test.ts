@@ -1,6 +1,6 @@
 import {
   call,
-  type Participant,
+  Participant,
   type RedisCluster,
   request,
   type SentinelDeployment,
@@ -9,7 +9,9 @@ import {
   startSentinel,
   waitUntil,
 } from '@locks/test-servers';
+import { createCluster } from 'redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { redisBackend } from '../src/index.ts';
 import {
   ioredisClusterParticipant,
   ioredisSentinelParticipant,
@@ -120,6 +122,34 @@ describe.each([
     expect(got).toBeDefined();
     await master.restart();
     await cluster.waitUntilReady();
+  });
+});
+
+// node-redis keeps the client of a node whose connection broke in its handshake, though it is closed.
+describe('a cluster client of node-redis whose clients of nodes are closed', () => {
+  it('connects anew, for locks and for lists', async () => {
+    await using cluster = await startCluster({ masters: 3, replicasPerMaster: 0 });
+    const client = createCluster({
+      rootNodes: cluster.roots.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` })),
+    });
+    client.on('error', () => undefined);
+    await client.connect();
+    await using participant = new Participant(redisBackend(client), () => client.destroy());
+    const { backend } = participant;
+    const names = Array.from({ length: 12 }, fresh);
+    const closeNodes = async (): Promise<void> => {
+      for (const master of client.masters) (await client.nodeClient(master)).destroy();
+    };
+    await closeNodes();
+    await Promise.all(
+      names.map((name) =>
+        waitUntil(() => participant.take(name), { what: `the grant of ${name}`, timeoutMs: 5_000 }),
+      ),
+    );
+    await closeNodes();
+    const listed: string[] = [];
+    for await (const { resource } of backend.list?.('resource-', call) ?? []) listed.push(resource);
+    expect(listed.sort()).toEqual([...names].sort());
   });
 });
 

@@ -11,7 +11,7 @@ export {
   text,
   wholeNumber,
 } from './read-options.ts';
-export { areInConflict, Capacity, weightOf } from './modes.ts';
+export { areInConflict, Capacity } from './modes.ts';
 export { closedError, refuseAfterClose } from './refuse-after-close.ts';
 export { answerWithin, MAX_TIMEOUT_MS, NoAnswerError, withTimeLimit } from './time-limit.ts';
 export { TurnWait } from './turn-wait.ts';

@@ -6,11 +6,6 @@ export function areInConflict(one: LockMode, other: LockMode): boolean {
   return one.kind === 'permit' || other.kind === 'permit';
 }
 
-/** How many permits a mode takes; 0 for `exclusive` and `shared`, which are not counted. */
-export function weightOf(mode: LockMode): number {
-  return mode.kind === 'permit' ? mode.weight : 0;
-}
-
 /**
  * What still fits beside those who hold a resource (docs/spec.md §15.1, §15.5).
  *
@@ -75,6 +70,6 @@ export class Capacity {
   #add(mode: LockMode): void {
     // An acquisition that steals may hold in another mode than those that it left.
     this.#kind = this.#kind === undefined || this.#kind === mode.kind ? mode.kind : 'several';
-    this.#weight += weightOf(mode);
+    if (mode.kind === 'permit') this.#weight += mode.weight;
   }
 }

@@ -1,13 +1,11 @@
 import type {
   AcquireRequest,
   Attempt,
-  BackendCapabilities,
   Call,
   Grant,
   Holder,
   InspectOptions,
   LockBackend,
-  LockMode,
   LossReason,
   RenewItem,
   ResourceState,
@@ -24,6 +22,7 @@ import {
   quorumGrant,
   validated,
 } from './quorum-grants.ts';
+import { capabilitiesOf, type QuorumCapabilities } from './quorum-capabilities.ts';
 import { type Quorum, type QuorumOptions, resolveQuorum } from './quorum-options.ts';
 import { poll, type Votes } from './poll-nodes.ts';
 import { QuorumError } from './quorum-error.ts';
@@ -34,12 +33,6 @@ const RETRY_MS = 25;
 const DRIFT_MS = 2;
 /** Nodes have this part of the caller's time for an abandon. */
 const ABANDON_PART = 0.75;
-
-export interface QuorumCapabilities extends BackendCapabilities {
-  readonly tenure: 'lease';
-  readonly order: 'none';
-  readonly fencing: 'none';
-}
 
 export type QuorumBackend = LockBackend<QuorumCapabilities>;
 
@@ -69,7 +62,7 @@ class NodesBackend implements QuorumBackend {
   readonly #cleaning = new Set<Promise<void>>();
   /** No node is called after `close` (docs/spec.md §12.4). */
   #closed = false;
-  readonly #grantsOf = new WeakMap<AcquireRequest, QuorumGrants>();
+  readonly #nodeGrants = new WeakMap<AcquireRequest, QuorumGrants>();
   readonly downgrade?: NonNullable<LockBackend['downgrade']>;
   readonly forceRelease?: NonNullable<LockBackend['forceRelease']>;
 
@@ -85,9 +78,9 @@ class NodesBackend implements QuorumBackend {
   async attempt(request: AcquireRequest, _enqueue: boolean, call: Call): Promise<Attempt> {
     const { majority, nodes } = this.#quorum;
     const startedAt = call.now();
-    const ballot: QuorumGrants = { grants: nodes.map(() => undefined), over: false };
-    const { grants } = ballot;
-    this.#grantsOf.set(request, ballot);
+    const nodeGrants: QuorumGrants = { grants: nodes.map(() => undefined), over: false };
+    const { grants } = nodeGrants;
+    this.#nodeGrants.set(request, nodeGrants);
     const votes = await this.#poll<Attempt, Votes<Attempt>>(
       call,
       async (node, nodeCall) =>
@@ -99,7 +92,7 @@ class NodesBackend implements QuorumBackend {
       },
       (node, answer, index) => {
         // The abandon may have overtaken this attempt on its way, also where only an error came back (docs/spec.md §2.2).
-        if (ballot.over) {
+        if (nodeGrants.over) {
           if (answer === undefined || answer.status === 'granted')
             void this.#abandonQuietly(node, request, call);
         }
@@ -111,10 +104,10 @@ class NodesBackend implements QuorumBackend {
     if (grants.filter(Boolean).length >= majority) {
       const end = this.#endOfMost(grants) - this.#drift(request.ttlMs);
       if (end > call.now()) {
-        return { status: 'granted', grant: quorumGrant(request, ballot, startedAt, end) };
+        return { status: 'granted', grant: quorumGrant(request, nodeGrants, startedAt, end) };
       }
     }
-    ballot.over = true;
+    nodeGrants.over = true;
     // Awaited, so that rivals are not in each other's way; where a node gave no answer, its abandon runs in the background.
     const cleanUp = nodes.map((node, index) =>
       votes.answers[index] === undefined || grants[index]
@@ -130,8 +123,8 @@ class NodesBackend implements QuorumBackend {
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     const { majority, nodes } = this.#quorum;
-    const ballot = this.#grantsOf.get(request);
-    if (ballot !== undefined) ballot.over = true;
+    const nodeGrants = this.#nodeGrants.get(request);
+    if (nodeGrants !== undefined) nodeGrants.over = true;
     await this.#poll<true, true>(
       call,
       async (node, nodeCall) => {
@@ -168,8 +161,8 @@ class NodesBackend implements QuorumBackend {
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
     const { majority } = this.#quorum;
-    const { ballot } = grant as Partial<QuorumGrant>;
-    if (ballot !== undefined) ballot.over = true;
+    const { nodeGrants } = grant as Partial<QuorumGrant>;
+    if (nodeGrants !== undefined) nodeGrants.over = true;
     return this.#poll<'released' | 'not-held' | 'unknown', 'released' | 'not-held'>(
       call,
       async (node, nodeCall, index) => {
@@ -350,38 +343,6 @@ class NodesBackend implements QuorumBackend {
 }
 
 type NodeStandings = readonly (Standing | undefined)[];
-
-function capabilitiesOf({ nodes }: Quorum): QuorumCapabilities {
-  const all = nodes.map(({ capabilities }) => capabilities);
-  // No permits: three nodes could grant three where there are two, since each counts only its own.
-  const modes = (['exclusive', 'shared'] satisfies LockMode['kind'][]).filter((kind) =>
-    all.every((one) => one.modes.includes(kind)),
-  );
-  const features = (['force-release', 'steal'] as const).filter((feature) =>
-    all.every((one) => one.features.includes(feature)),
-  );
-  const reach = (['process', 'host', 'network'] as const).find((one) =>
-    all.some((other) => other.reach === one),
-  );
-  return {
-    tenure: 'lease',
-    reach: reach ?? 'network',
-    modes,
-    order: 'none',
-    fencing: 'none',
-    ttl: {
-      minMs: Math.max(...all.map(({ ttl }) => ttl.minMs)),
-      stepMs: all.map(({ ttl }) => ttl.stepMs).reduce(leastCommonMultiple),
-    },
-    features,
-  };
-}
-
-function leastCommonMultiple(a: number, b: number): number {
-  let [x, y] = [a, b];
-  while (y !== 0) [x, y] = [y, x % y];
-  return (a / x) * b;
-}
 
 function grantsIn({ answers }: Votes<Attempt>): (Grant | undefined)[] {
   return answers.map((answer) => (answer?.status === 'granted' ? answer.grant : undefined));

@@ -11,19 +11,19 @@ export interface QuorumGrants {
 
 /** A grant of the majority. */
 export interface QuorumGrant extends Grant {
-  readonly ballot: QuorumGrants;
+  readonly nodeGrants: QuorumGrants;
 }
 
 /** A grant valid until `end`. Unless the nodes granted much less than the ttl, its ttl only counts from a little earlier. */
 export function quorumGrant(
   request: AcquireRequest,
-  ballot: QuorumGrants,
+  nodeGrants: QuorumGrants,
   startedAt: number,
   end: number,
 ): QuorumGrant {
   return end - startedAt < request.ttlMs / 2
-    ? { request, countedFrom: startedAt, validForMs: end - startedAt, ballot }
-    : { request, countedFrom: Math.min(startedAt, end - request.ttlMs), ballot };
+    ? { request, countedFrom: startedAt, validForMs: end - startedAt, nodeGrants }
+    : { request, countedFrom: Math.min(startedAt, end - request.ttlMs), nodeGrants };
 }
 
 /** The answer of a node, with its grant checked: a node whose grant is invalid counts as failed, and abandons it. */
@@ -40,7 +40,7 @@ export function endOf(grant: Grant): number {
 
 /** The grant of one node, in the present mode of the lease. */
 export function grantAt(grant: Grant, index: number): Grant | undefined {
-  const own = (grant as Partial<QuorumGrant>).ballot?.grants[index];
+  const own = (grant as Partial<QuorumGrant>).nodeGrants?.grants[index];
   if (own === undefined) return undefined;
   const { acquisitionId, mode } = own.request;
   // The node's own object where nothing changed: the node may have added to it. Never for another id (docs/spec.md §3.1).

@@ -121,12 +121,19 @@ class Round {
 
   /** Tries until the last waiter holds: only after it may a try be granted. */
   async #tries(third: LockBackend, over: { readonly settled: boolean }): Promise<void> {
-    const { slackMs } = this.#context.timing;
     do {
       await this.#try(third);
-      const endIsFar = this.#end < Number.POSITIVE_INFINITY && this.#end - performance.now() > slackMs / 2;
-      await this.#context.sleep(endIsFar ? slackMs / 20 : 2);
+      await this.#context.sleep(this.#pauseMs());
     } while (this.#entered.length < WAITERS && !this.#overtaken && !over.settled);
+  }
+
+  /** Such that a try is sent within half the slack before an expiry, also where the store answers late. */
+  #pauseMs(): number {
+    const { slackMs } = this.#context.timing;
+    const untilNearMs = this.#end - performance.now() - slackMs / 2;
+    if (untilNearMs <= 0 || untilNearMs === Number.POSITIVE_INFINITY) return 2;
+    const tryMs = 2 * this.#longestAnswerMs;
+    return untilNearMs > tryMs + slackMs / 20 ? slackMs / 20 : untilNearMs + slackMs / 100;
   }
 
   async #try(third: LockBackend): Promise<void> {

@@ -1,6 +1,6 @@
-import type { Call } from '@locks/core/backend';
 import {
   call,
+  handOffOverCutChannel,
   granted,
   type RedisServer,
   request,
@@ -19,109 +19,6 @@ beforeAll(async () => {
   redis = await startRedis();
 });
 afterAll(() => redis.stop());
-
-describe('a queue', () => {
-  it('is served in order across processes, with rising tokens', async () => {
-    await using a = participant(redis);
-    await using b = participant(redis);
-    await using c = participant(redis);
-    const name = fresh();
-    const order: number[] = [];
-    let grant = await a.take(name);
-    const parties = [b, a, c, c, a, b, b];
-    const turns = [];
-    for (const [index, who] of parties.entries()) {
-      const { turn } = await who.queue(request(name));
-      turns.push(turn.then((granted) => (order.push(index), granted)));
-    }
-    let holder = a;
-    for (const [index, turn] of turns.entries()) {
-      expect(await holder.backend.release(grant, call)).toBe('released');
-      const next = await turn;
-      if (next === undefined) throw new Error('no grant');
-      expect(next.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
-      grant = next;
-      holder = parties[index] as typeof a;
-    }
-    expect(await holder.backend.release(grant, call)).toBe('released');
-    expect(order).toEqual([0, 1, 2, 3, 4, 5, 6]);
-    expect(await redis.command('KEYS', `*${name}*`)).toEqual([]);
-  });
-
-  it('counts a pushed grant from the last request that found it waiting, for the claim time', async () => {
-    await using a = participant(redis);
-    await using b = participant(redis);
-    await b.openChannel();
-    const name = fresh();
-    const grant = await a.take(name);
-    const before = performance.now();
-    const { turn } = await b.queue(request(name));
-    const after = performance.now();
-    await a.backend.release(grant, call);
-    const handed = await turn;
-    expect(handed?.validForMs).toBe(2000);
-    expect(handed?.countedFrom).toBeGreaterThanOrEqual(before);
-    expect(handed?.countedFrom).toBeLessThanOrEqual(after);
-  });
-
-  it('wakes a waiter of the same process before the release resolves', async () => {
-    await using a = participant(redis);
-    const name = fresh();
-    const grant = await a.take(name);
-    const events: string[] = [];
-    const turn = (await a.queue(request(name))).turn.then(() => events.push('granted'));
-    await a.backend
-      .release(grant, call)
-      .then(() => Promise.resolve())
-      .then(() => events.push('released'));
-    await turn;
-    expect(events).toEqual(['granted', 'released']);
-  });
-
-  it('costs one request to enqueue and one to release, once the channel is open', async () => {
-    await using proxy = await startProxy(redis);
-    await using b = participant(proxy, { checkIntervalMs: 60_000 });
-    await b.openChannel();
-    const other = fresh();
-    let grant = await b.take(other);
-    proxy.resetCounts();
-    const turns = [];
-    for (let i = 0; i < 50; i++) turns.push((await b.queue(request(other))).turn);
-    for (const turn of turns) {
-      await b.backend.release(grant, call);
-      grant = (await turn) as typeof grant;
-    }
-    await b.backend.release(grant, call);
-    expect(proxy.countRequests()).toBe(50 + 51);
-  });
-
-  it('opens no connection and sends nothing more while nobody contends', async () => {
-    await using proxy = await startProxy(redis);
-    await using a = participant(proxy);
-    await a.backend.release(await a.take(fresh()), call);
-    proxy.resetCounts();
-    for (let i = 0; i < 100; i++) await a.backend.release(await a.take(fresh()), call);
-    expect(proxy.requestCounts()).toEqual({ EVALSHA: 200 });
-    expect(proxy.connections()).toHaveLength(1);
-  });
-
-  it('claims the lock before it is granted when little of the claim time is left', async () => {
-    await using a = participant(redis);
-    await using b = participant(redis, { claimMs: 200, checkIntervalMs: 60_000 });
-    await b.openChannel();
-    const name = fresh();
-    const grant = await a.take(name);
-    const { turn } = await b.queue(request(name, 30_000));
-    const waitedFrom = performance.now();
-    await waitUntil(() => performance.now() - waitedFrom > 150, { what: 'an old confirmation' });
-    const before = performance.now();
-    await a.backend.release(grant, call);
-    const handed = await turn;
-    expect(handed?.countedFrom).toBeGreaterThanOrEqual(before);
-    expect(handed?.validForMs).toBe(30_000);
-    expect(Number(await redis.command('PTTL', `lock:${name}`))).toBeGreaterThan(20_000);
-  });
-});
 
 describe('a waiter', () => {
   it('gets its message on a channel that was opened while it waited already', async () => {
@@ -411,17 +308,7 @@ describe('a waiter', () => {
     await using a = participant(redis);
     await using b = participant(proxy);
     await b.openChannel();
-    const name = fresh();
-    let grant = await a.take(name);
-    for (let round = 0; round < 3; round++) {
-      const { turn } = await b.queue(request(name));
-      proxy.cut((connection) => connection.sawSubscribe);
-      await a.backend.release(grant, call);
-      const got = await turn;
-      if (got === undefined) throw new Error('no grant');
-      await b.backend.release(got, call);
-      grant = await a.take(name);
-    }
+    await handOffOverCutChannel(a, b, proxy, fresh());
   });
 
   it('waits by its checks when it may not subscribe', async () => {
@@ -436,22 +323,4 @@ describe('a waiter', () => {
     expect(await turn).toBeDefined();
     expect(performance.now() - from).toBeLessThan(1000 + 700);
   });
-});
-
-it('counts a hand-off in the reply to a release from its sending, however late the clock is read', async () => {
-  await using who = participant(redis);
-  const readings: number[] = [];
-  // As if the process stopped after each reading of the clock.
-  const now = (): number => {
-    readings.push(performance.now() + 50 * readings.length);
-    return readings.at(-1) as number;
-  };
-  const late: Call = { now, deadline: Number.POSITIVE_INFINITY };
-  const held = await who.take('late');
-  const waiter = request('late');
-  await who.backend.attempt(waiter, true, late);
-  const turn = who.backend.awaitTurn?.(waiter, late);
-  const first = readings.length;
-  await who.backend.release(held, late);
-  expect((await turn)?.countedFrom).toBeLessThanOrEqual(readings[first] as number);
 });
