@@ -164,7 +164,10 @@ describe.each(STORES)('the order of web locks on %s', { timeout: 60_000 }, (kind
           return left.opened;
         }),
       );
-      await waitUntil(() => isTaken(other, watched), { what: 'the request for the watched name', everyMs: 1 });
+      await waitUntil(() => isTaken(other, watched), {
+        what: 'the request for the watched name',
+        everyMs: 1,
+      });
       const taken = await Promise.all(before.map((name) => isTaken(other, name)));
       expect(taken).toEqual(before.map(() => true));
       left.open();
