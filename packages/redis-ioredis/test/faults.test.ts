@@ -1,4 +1,11 @@
-import { call, type RedisServer, request, startProxy, startRedis } from '@locks/test-servers';
+import {
+  call,
+  handOffOverCutChannel,
+  type RedisServer,
+  request,
+  startProxy,
+  startRedis,
+} from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { participant } from './setup.ts';
 

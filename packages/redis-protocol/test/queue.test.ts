@@ -1,13 +1,5 @@
 import type { Call } from '@locks/core/backend';
-import {
-  call,
-  granted,
-  type RedisServer,
-  request,
-  startProxy,
-  startRedis,
-  waitUntil,
-} from '@locks/test-servers';
+import { call, type RedisServer, request, startProxy, startRedis, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { participant } from './participant.ts';
 
