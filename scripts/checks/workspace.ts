@@ -33,6 +33,7 @@ export const workspacePackages: readonly WorkspacePackage[] = [
   'test-servers',
   'contract-tests',
   'benchmarks',
+  'simulation',
   'examples',
 ]
   .filter((path) => existsSync(join(root, path, 'package.json')))
