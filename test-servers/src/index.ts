@@ -15,7 +15,7 @@ export { startProxy } from './proxy/start-proxy.ts';
 export type { MigrationHooks } from './redis/migrate-slot.ts';
 export { type ClusterNodeView, RedisCluster } from './redis/redis-cluster.ts';
 export { RedisServer } from './redis/redis-server.ts';
-export { RedisReplyError, type RespValue } from './redis/resp.ts';
+export { encodeCommand, FrameReader, RedisReplyError, type RespValue } from './redis/resp.ts';
 export { sendCommands } from './redis/send-command.ts';
 export { slotOf } from './redis/slot-of.ts';
 export { type ClusterOptions, startCluster } from './redis/start-cluster.ts';
