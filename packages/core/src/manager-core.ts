@@ -147,7 +147,6 @@ export class ManagerCore implements LeaseOwner {
   /** Ends the monitoring of a lease. */
   drop(lease: LeaseState): void {
     this.monitor.remove(lease);
-    lease.unfollow?.();
     if (this.monitor.leases.size === 0) this.#endDrain?.();
   }
 

@@ -376,7 +376,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   #handOff(handOffs: readonly RedisHandOff[], keys: ResourceKeys, call: Call, sentAt: number): void {
-    this.#waiters.handOff(handOffs, keys, () => call.now() - sentAt);
+    this.#waiters.handOff(handOffs, keys.lock, () => call.now() - sentAt);
   }
 
   #keysOf(grant: Grant): ResourceKeys {

@@ -167,9 +167,9 @@ export class RedisLocalWaiters {
    * A request of this process handed its lock to waiters of this process: their leases are counted from its sending, on the
    * clock of each. `agoMs` returns how long ago that was.
    */
-  handOff(handOffs: readonly RedisHandOff[], keys: ResourceKeys, agoMs: () => number): void {
+  handOff(handOffs: readonly RedisHandOff[], lock: string, agoMs: () => number): void {
     for (const { id, token } of handOffs) {
-      const waiter = this.#waiterFor(id, token, keys);
+      const waiter = this.#waiterFor(id, token, lock);
       if (waiter === undefined) continue;
       // In this order: time that passes between the two readings makes the lease shorter, not longer.
       const now = waiter.call.now();
@@ -195,14 +195,14 @@ export class RedisLocalWaiters {
   #onMessage(text: string): void {
     const message = decodeMessage(text);
     if (message === undefined || this.#closed) return;
-    const waiter = this.#waiterFor(message.id, message.token, keysOfLock(message.lock));
+    const waiter = this.#waiterFor(message.id, message.token, message.lock);
     if (waiter !== undefined) this.#onTurn(waiter, message.token);
   }
 
   /** The waiter that was handed a lock, if there is one; a lock for an unknown id is released. */
-  #waiterFor(id: string, token: number, keys: ResourceKeys): RedisWaiter | undefined {
+  #waiterFor(id: string, token: number, lock: string): RedisWaiter | undefined {
     const entry = this.#entries.get(id);
-    if (entry === undefined) this.#abandonUnknown(id, keys);
+    if (entry === undefined) this.#abandonUnknown(id, lock);
     else if (entry.state === 'waiting') return entry;
     else if (entry.state === 'enqueuing') entry.messageToken = token;
     return undefined;
@@ -248,11 +248,11 @@ export class RedisLocalWaiters {
   }
 
   /** Releases what was granted to an id that nobody here knows, before its claim time is over. */
-  #abandonUnknown(id: string, keys: ResourceKeys): void {
-    const { lock, token, queue } = keys;
+  #abandonUnknown(id: string, lock: string): void {
+    const { token, queue } = keysOfLock(lock);
     runScript(this.#port, scripts.abandon, [lock, token, queue], [id, this.subscription.notify, '']).then(
       // No waiter's clock shows how long ago this was sent: the waiters that it names claim the lock first.
-      (reply) => this.handOff(decodeRelease(reply).handOffs, keys, () => Number.POSITIVE_INFINITY),
+      (reply) => this.handOff(decodeRelease(reply).handOffs, lock, () => Number.POSITIVE_INFINITY),
       () => undefined, // The hold ends by itself after the claim time.
     );
   }

@@ -9,10 +9,9 @@ import type { ManagerCore } from '../manager-core.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { endOf, type LeaseState, type Validity } from '../tenure/lease-state.ts';
 import { standingOf } from '../tenure/standing.ts';
-import type { HolderQuery } from '../waiting/holder-query.ts';
+import { HOLDER_QUERY_MS, type HolderQuery } from '../waiting/holder-query.ts';
 import type { LocalTicket } from '../waiting/local-queues.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
-import { activateGrant, reportAcquired, USELESS_GRANT } from './activate-grant.ts';
 import { conflictError } from './conflict-error.ts';
 import { interruptionFromOutside } from './interruption-error.ts';
 import { timeoutError } from './timeout-error.ts';
@@ -26,6 +25,8 @@ const FIRST_BACKOFF_MS = 20;
 const LONGEST_BACKOFF_MS = 1_000;
 /** Hints that come faster than this without a grant are slowed down: no store is polled in a tight loop. */
 const MIN_RETRY_MS = 2;
+/** Why a grant was abandoned. */
+export const USELESS_GRANT = 'the grant arrived lost, or with too little of its ttl left';
 
 const ATTEMPT = Symbol('attempt');
 /** What the loop does next: attempt, or act on an answer of the backend. */
@@ -57,6 +58,7 @@ export class AcquireLoop {
   /** Whether the acquire waits; if not, it makes a single attempt. */
   readonly #enqueue: boolean;
   readonly #storeHasQueue: boolean;
+  readonly #usesLocalQueue: boolean;
   #request: AcquireRequest;
   /** Whether an attempt was sent with the present acquisition id. */
   #sent = false;
@@ -84,6 +86,7 @@ export class AcquireLoop {
     this.#startedAt = startedAt;
     this.#enqueue = waitMs > 0;
     this.#storeHasQueue = core.backend.capabilities.order === 'fifo';
+    this.#usesLocalQueue = this.#enqueue && !this.#storeHasQueue && !options.steal;
     const limitMs = this.#enqueue ? waitMs : Math.min(ttlMs, SINGLE_ATTEMPT_MS);
     this.#call = new CallContext(core.deadlines, startedAt + limitMs, signal);
     const request = { resource, acquisitionId: freshAcquisitionId(), label, mode, ttlMs };
@@ -173,9 +176,11 @@ export class AcquireLoop {
     const now = core.clock.now();
     const fault = grantFault(grant, this.#request.acquisitionId, core.backend.capabilities, now);
     if (fault !== undefined) throw this.#brokenContract(fault);
-    const lease = activateGrant(core, grant, this.#options, now, validity);
-    if (lease !== undefined && acquiredChannel.hasSubscribers)
-      reportAcquired(core, grant, now - this.#startedAt);
+    const lease = core.monitor.start(core, grant, this.#options, now, validity);
+    if (lease !== undefined && acquiredChannel.hasSubscribers) {
+      const { fencingToken } = grant;
+      publish('locks:acquired', { ...this.#identity(), waitedMs: now - this.#startedAt, fencingToken });
+    }
     return lease;
   }
 
@@ -228,10 +233,6 @@ export class AcquireLoop {
     } finally {
       keepAlive.leave();
     }
-  }
-
-  get #usesLocalQueue(): boolean {
-    return this.#enqueue && !this.#storeHasQueue && !this.#options.steal;
   }
 
   /** Waits at the store for a grant or a hint, or until it is time to poll. */
@@ -291,12 +292,14 @@ export class AcquireLoop {
   #foundContended(): void {
     if (this.#contended) return;
     this.#contended = true;
-    const { holderQueries } = this.#core;
+    const { deadlines, holderQueries } = this.#core;
     const { resource } = this.#request;
     const { deadline } = this.#call;
     if (this.#enqueue && deadline !== Number.POSITIVE_INFINITY) {
-      this.#cancelHolderQuery = holderQueries.askBefore(deadline, this.#startedAt, resource, (query) => {
-        this.#holderQuery = query;
+      // Shortly before the deadline: the query does not prolong the wait.
+      const askAt = deadline - Math.min(HOLDER_QUERY_MS, (deadline - this.#startedAt) / 2);
+      this.#cancelHolderQuery = deadlines.at(askAt, () => {
+        this.#holderQuery = holderQueries.ask(resource);
       });
     }
     if (!contendedChannel.hasSubscribers) return;

@@ -1,16 +1,17 @@
+import { USELESS_GRANT } from '../acquire/acquire-loop.ts';
 import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
-import { activateGrant, reportAcquired, USELESS_GRANT } from '../acquire/activate-grant.ts';
 import { interruptionFromOutside } from '../acquire/interruption-error.ts';
 import { grantFault } from '../acquire/validate-grant.ts';
 import type { AcquireRequest, Grant } from '../backend/types.ts';
 import { CallContext, INTERRUPTED } from '../call/call-context.ts';
 import { Failure } from '../call/failure.ts';
 import { isLockError, type LockError, quote } from '../errors.ts';
-import { acquiredChannel } from '../events.ts';
+import { acquiredChannel, publish } from '../events.ts';
 import type { Lease } from '../lease.ts';
 import { LeaseHandle } from '../lease/lease-handle.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { type ResolvedOptions, resolveAcquireOptions } from '../options.ts';
+import { identity } from '../tenure/lease-monitor.ts';
 import type { AllOptions, SetMember } from './multi-lock.ts';
 
 /** `one-by-one`: this step does not apply, or failed, and the members must be acquired one after the other. */
@@ -118,7 +119,9 @@ function accept(
     abandonAll(core, all);
     throw core.contractError('acquire', request.resource, fault);
   }
-  const leases = all.map(({ options }, index) => activateGrant(core, grants[index] as Grant, options, now));
+  const leases = all.map(({ options }, index) =>
+    core.monitor.start(core, grants[index] as Grant, options, now),
+  );
   if (!leases.every((lease) => lease !== undefined)) {
     for (const lease of leases) {
       if (lease === undefined) continue;
@@ -128,8 +131,11 @@ function accept(
     abandonAll(core, all);
     return undefined;
   }
-  if (acquiredChannel.hasSubscribers)
-    for (const { grant } of leases) reportAcquired(core, grant, now - startedAt);
+  if (acquiredChannel.hasSubscribers) {
+    const waitedMs = now - startedAt;
+    for (const lease of leases)
+      publish('locks:acquired', { ...identity(lease), waitedMs, fencingToken: lease.grant.fencingToken });
+  }
   return leases.map((lease) => new LeaseHandle(core, lease));
 }
 

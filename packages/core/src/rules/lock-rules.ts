@@ -26,6 +26,8 @@ export type Attempted =
 /** What {@link LockRules.attempt} reads of a request. */
 export type RulesRequest = Pick<AcquireRequest, 'acquisitionId' | 'mode' | 'label' | 'steal'>;
 
+const NO_IDS: readonly string[] = [];
+
 type PermitMode = Extract<LockMode, { kind: 'permit' }>;
 
 /**
@@ -63,7 +65,7 @@ export class LockRules {
   /** Waiters that get their times at the commit. */
   #uncommitted: WaiterRecord[] = [];
   /** Ids whose time was over at the last `expire`. */
-  readonly #expired: string[] = [];
+  #expired = NO_IDS;
   #now = -Infinity;
   /** What fits beside the holds; made again when it is asked for after a hold ended. */
   #capacity: Capacity | undefined;
@@ -116,14 +118,15 @@ export class LockRules {
   /** Ends the holds whose time is over, and what dead clients left. The steps that follow are decided as of `now`. */
   expire(now: number): void {
     this.#now = now;
-    this.#expired.length = 0;
+    let expired: string[] | undefined;
     const { isAlive } = this.#context;
     for (const { id, until = Infinity, unclaimed } of this.#holds.values()) {
-      if (until <= now) this.#expired.push(id);
+      if (until <= now) (expired ??= []).push(id);
       else if (unclaimed === undefined || isAlive?.(unclaimed.client) !== false) continue;
       this.#holds.delete(id);
       this.#capacity = undefined;
     }
+    this.#expired = expired ?? NO_IDS;
     if (isAlive === undefined) return;
     const { waiters } = this;
     const dead = new Set<string>();
@@ -260,7 +263,8 @@ export class LockRules {
 
   /** Whether a mode may hold beside those who hold now (docs/spec.md §15.1, §15.5). */
   fits(mode: LockMode): boolean {
-    this.#capacity ??= Capacity.beside(this.holds.map((hold) => hold.mode));
+    this.#capacity ??=
+      this.#holds.size === 0 ? new Capacity() : Capacity.beside(this.holds.map((hold) => hold.mode));
     return this.#capacity.fits(mode);
   }
 

@@ -1,21 +1,15 @@
-import type { LockBackend, Standing } from '../backend/types.ts';
+import type { Grant, LockBackend, Standing } from '../backend/types.ts';
 import { identityOf, type LockEvent, publish } from '../events.ts';
+import { followSignal } from '../follow-signal.ts';
+import type { ResolvedOptions } from '../options.ts';
 import { processWide } from '../process-wide.ts';
 import type { Clock } from './clock.ts';
-import type { LeaseState, SentRenewal } from './lease-state.ts';
+import { isLossReason, type LeaseOwner, LeaseState, type SentRenewal, type Validity } from './lease-state.ts';
 import { standingOf } from './standing.ts';
 import { Timer } from './timer.ts';
 
 /** The monitors of this process that have leases, of all managers and of all copies of core. */
 const monitors = processWide('monitors@1', () => new Set<Pick<LeaseMonitor, 'endOverdue'>>());
-
-/**
- * Ends the leases of this process whose time is over. A timer does that too, but after a blocked event loop a new grant may be
- * read before the timer of its former holder runs (docs/spec.md §8.2).
- */
-export function endOverdueLeases(): void {
-  if (monitors.size > 0) for (const monitor of monitors) monitor.endOverdue();
-}
 
 /** The watchdog of one manager: renews its leases and reports their loss in time, with one timer and one call for all. */
 export class LeaseMonitor {
@@ -34,22 +28,47 @@ export class LeaseMonitor {
     return this.#leases;
   }
 
-  add(lease: LeaseState): void {
+  /**
+   * Starts to monitor the lease of a validated grant. `undefined`: the grant came too late to be of use, or is lost already; such
+   * a lease is never delivered (docs/spec.md §1.4).
+   */
+  start(
+    owner: LeaseOwner,
+    grant: Grant,
+    { ttlMs, autoRenew, maxHoldMs, minRemainingMs }: ResolvedOptions,
+    now: number,
+    validity: Validity = grant,
+  ): LeaseState | undefined {
+    // A timer ends leases too, but after a blocked event loop this grant may be read before the timer of its former holder runs
+    // (docs/spec.md §8.2).
+    if (monitors.size > 0) for (const monitor of monitors) monitor.endOverdue();
+    const lease = new LeaseState(owner, grant, ttlMs, autoRenew, maxHoldMs, now, validity);
+    const { lost } = grant;
+    if (lease.deadline - now <= minRemainingMs || lost?.aborted) return undefined;
     if (this.#leases.size === 0) monitors.add(this);
     this.#leases.add(lease);
-    if (lease.nextEventAt < this.#timer.armedFor) this.#timer.arm(lease.nextEventAt);
+    this.reschedule(lease);
+    if (lost !== undefined) {
+      lease.unfollow = followSignal(lost, () => {
+        lease.lose(isLossReason(lost.reason) ? lost.reason : 'session-lost');
+      });
+    }
+    return lease;
   }
 
   /** From here on nothing renews the lease (docs/spec.md §4.1). */
   remove(lease: LeaseState): void {
     if (this.#leases.delete(lease) && this.#leases.size === 0) monitors.delete(this);
+    lease.unfollow?.();
   }
 
   /** The times of a lease moved: a release may have ended the monitoring meanwhile. */
   reschedule(lease: LeaseState): void {
-    if (this.#leases.has(lease)) this.add(lease);
+    const { nextEventAt } = lease;
+    if (nextEventAt < this.#timer.armedFor && this.#leases.has(lease)) this.#timer.arm(nextEventAt);
   }
 
+  /** Ends the leases whose time is over. */
   endOverdue(): void {
     const now = this.#clock.now();
     if (now >= this.#timer.armedFor) this.#endOverdueAt(now);

@@ -9,29 +9,25 @@ import type { Clock } from './clock.ts';
 export class Timer {
   readonly #clock: Clock;
   readonly #fire: (now: number) => number;
+  /** When the timer fires next; `Infinity` for never. The owner only reads it. */
+  armedFor = Number.POSITIVE_INFINITY;
   #handle: NodeJS.Timeout | undefined;
-  #armedFor = Number.POSITIVE_INFINITY;
 
   /** @param fire - does what is due at `now`, and gives the time at which something is due next, or `Infinity` */
   constructor(clock: Clock, fire: (now: number) => number) {
     this.#clock = clock;
     this.#fire = fire;
     clock.onMove?.(() => {
-      if (clock.now() < this.#armedFor) return;
+      if (clock.now() < this.armedFor) return;
       clearTimeout(this.#handle);
       this.#onTimeout();
     });
   }
 
-  /** When the timer fires next; `Infinity` for never. */
-  get armedFor(): number {
-    return this.#armedFor;
-  }
-
   /** Makes the timer fire at `dueAt`, instead of when it would have. */
   arm(dueAt: number, now = this.#clock.now()): void {
     clearTimeout(this.#handle);
-    this.#armedFor = dueAt;
+    this.armedFor = dueAt;
     // Rounded up: a timer that fires a fraction early would find nothing due and fire again at once.
     const delay = Math.min(Math.max(1, Math.ceil(dueAt - now)), MAX_TIMEOUT_MS);
     // The timer serves all: it must not keep, nor run in, the reentrant scope of the code that happened to arm it.
@@ -42,14 +38,14 @@ export class Timer {
   stop(): void {
     clearTimeout(this.#handle);
     this.#handle = undefined;
-    this.#armedFor = Number.POSITIVE_INFINITY;
+    this.armedFor = Number.POSITIVE_INFINITY;
   }
 
   #onTimeout(): void {
     this.#handle = undefined;
-    this.#armedFor = Number.POSITIVE_INFINITY;
+    this.armedFor = Number.POSITIVE_INFINITY;
     const now = this.#clock.now();
     const next = this.#fire(now);
-    if (next < this.#armedFor) this.arm(next, now);
+    if (next < this.armedFor) this.arm(next, now);
   }
 }

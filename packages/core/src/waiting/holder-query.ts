@@ -7,7 +7,7 @@ import { readableState } from '../readable-state.ts';
 import type { LeaseMonitor } from '../tenure/lease-monitor.ts';
 
 /** The store is asked for the holders only for a message: not for long, and not again for those who give up so soon after. */
-const QUERY_MS = 100;
+export const HOLDER_QUERY_MS = 100;
 
 /** Who holds a resource, for the message of those who give up on it. */
 export interface HolderQuery {
@@ -49,26 +49,15 @@ export class HolderQueries {
     return query;
   }
 
-  /** Asks shortly before `deadline`, so that the query does not prolong the wait; gives what cancels that. */
-  askBefore(
-    deadline: number,
-    startedAt: number,
-    resource: string,
-    use: (query: HolderQuery) => void,
-  ): () => void {
-    const askAt = deadline - Math.min(QUERY_MS, (deadline - startedAt) / 2);
-    return this.#deadlines.at(askAt, () => use(this.ask(resource)));
-  }
-
   async #answer(resource: string, query: HolderQuery): Promise<void> {
     const deadlines = this.#deadlines;
-    const context = new CallContext(deadlines, deadlines.clock.now() + QUERY_MS);
+    const context = new CallContext(deadlines, deadlines.clock.now() + HOLDER_QUERY_MS);
     const state = await this.#attempts.answerOf(context, async () =>
       readableState(await this.#backend.inspect(resource, context, { waiters: false })),
     );
     context.done();
     // Without an answer the message does without the holders.
     if (state !== INTERRUPTED && !(state instanceof Failure)) query.holders = state.holders;
-    deadlines.at(deadlines.clock.now() + QUERY_MS, () => this.#recent.delete(resource));
+    deadlines.at(deadlines.clock.now() + HOLDER_QUERY_MS, () => this.#recent.delete(resource));
   }
 }
