@@ -27,6 +27,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{txn-responses,conditions,queue-turns}.ts'],
     ['{etcd-port,etcd-entry,etcd-errors,keys,options}.ts'],
   ],
+  leader: [['index.ts'], ['lead.ts'], ['campaign.ts', 'leader.ts'], ['{back-off,leadership}.ts']],
   memory: [['{index,test-backend}.ts'], ['memory-backend.ts'], ['{memory-store,movable-clock}.ts']],
   mysql: [
     ['index.ts'],

@@ -13,6 +13,7 @@ import { testLockConformance as testWithVitest } from '@locks/core/conformance/v
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
 import { quorumBackend } from '@locks/core/quorum';
 import { clientOptions, etcdBackend } from '@locks/etcd';
+import { lead, watch } from '@locks/leader';
 import { memoryBackend } from '@locks/memory';
 import { mysqlBackend, schemaStatements } from '@locks/mysql';
 import {
@@ -114,6 +115,8 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (options) => clientOptions(options),
     valid: { hosts: 'http://127.0.0.1:1' },
   },
+  '@locks/leader: lead(options)': { call: (options) => lead(locks, 'a', work, options) },
+  '@locks/leader: watch(options)': { call: (options) => watch(locks, 'a', options) },
   '@locks/mysql: mysqlBackend(options)': {
     call: (options) => mysqlBackend(options),
     valid: { uri: 'mysql://nobody@127.0.0.1:1/nowhere' },

@@ -20,6 +20,7 @@ test.each([
   '@locks/core/rules',
   '@locks/core/conformance',
   '@locks/core/conformance/node-test',
+  '@locks/leader',
   '@locks/postgres',
   '@locks/redis-ioredis',
   '@locks/redis-node',

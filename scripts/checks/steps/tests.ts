@@ -16,6 +16,7 @@ const contractTests = join(root, 'contract-tests');
 /** These files keep both cores busy, which would delay cases of the suite beside them. */
 const BESIDE_THE_SUITE = [
   'guide',
+  'leader',
   'memory-timing',
   'options',
   'suite-processes',
@@ -54,7 +55,8 @@ export const testSteps: readonly Step[] = [
   },
   {
     name: 'contract:others',
-    about: 'the suite itself, the guide, options of every function, Web Locks on every backend',
+    about:
+      'the suite itself, the guide, options of every function, Web Locks and elections of several processes',
     kind: 'alone',
     uses: allServers(),
     run: (context) =>

@@ -1,0 +1,142 @@
+import { type BaseLease, type Holder, isLockError, type LockManager } from '@locks/core';
+import { matching, milliseconds, optional, type OptionTable, readOptions } from '@locks/core/backend';
+import { sleep } from './back-off.ts';
+
+/** Who leads. As JSON the fencing token is a decimal string. */
+export interface LeaderInfo {
+  /** The identity of the leadership: another one after every change, also where the same process leads again. */
+  readonly acquisitionId: string;
+  /** The option `label` of `lead`, or `host:pid`. */
+  readonly label: string | undefined;
+  /** Absent where the backend has none. */
+  readonly fencingToken?: bigint | undefined;
+  /** For how many milliseconds it has led, by the clock of the store; absent where the store does not know. */
+  readonly leadingForMs?: number | undefined;
+  /** After how many milliseconds the leadership ends unless it is renewed; absent where a session decides. */
+  readonly expiresInMs?: number | undefined;
+}
+
+/** Options of {@link watch}. */
+export interface WatchLeaderOptions {
+  /**
+   * For how many milliseconds to wait between two questions to the store; 10 or more.
+   * @defaultValue 1 000
+   */
+  readonly pollMs?: number | undefined;
+  /** Ends the iteration. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export const readPollMs = milliseconds(10, 86_400_000);
+export const readSignal = matching('an AbortSignal', isSignal);
+const TABLE = {
+  pollMs: optional(readPollMs, 1_000),
+  signal: optional(readSignal),
+} satisfies OptionTable<WatchLeaderOptions>;
+
+// setup: import { createLocks } from '@locks/core'; import { leader } from '@locks/leader'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
+/**
+ * Who leads at this moment, without taking part; `undefined` while nobody does. It is one question to the store.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_BACKEND`
+ * @example
+ * ```ts
+ * const current = await leader(locks, 'scheduler');
+ * console.log(current?.label ?? 'nobody leads');
+ * ```
+ */
+export async function leader(
+  locks: Pick<LockManager<BaseLease>, 'inspect' | 'lock'>,
+  name: string,
+): Promise<LeaderInfo | undefined> {
+  const { holders } = await locks.inspect(name);
+  const holder = holders.find(({ mode }) => mode.kind === 'exclusive');
+  return holder && infoOf(holder);
+}
+
+// setup: import { createLocks } from '@locks/core'; import { watch } from '@locks/leader'; import { memoryBackend } from '@locks/memory';
+// setup: const locks = createLocks(memoryBackend()); const stopping = new AbortController();
+/**
+ * Who leads now, and then every change that is seen: `undefined` when nobody leads. The store is asked every `pollMs`, with one
+ * question, whatever the number of candidates; a leadership that begins and ends between two questions is not seen. While the
+ * store does not answer, nothing is given, and the questions go on. A wait keeps the process alive.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`
+ * @example
+ * ```ts
+ * for await (const current of watch(locks, 'scheduler', { signal: stopping.signal })) {
+ *   console.log(current?.label ?? 'nobody leads');
+ * }
+ * ```
+ */
+export function watch(
+  locks: Pick<LockManager<BaseLease>, 'inspect' | 'lock'>,
+  name: string,
+  options?: WatchLeaderOptions,
+): AsyncIterable<LeaderInfo | undefined> {
+  const { pollMs, signal } = readOptions('watch()', options, TABLE);
+  // Refuses a bad name, and a closed manager.
+  locks.lock(name);
+  return changes(locks, name, pollMs, signal, true);
+}
+
+/** @param ref - whether the waits keep the process alive */
+export async function* changes(
+  locks: Pick<LockManager<BaseLease>, 'inspect' | 'lock'>,
+  name: string,
+  pollMs: number,
+  signal: AbortSignal | undefined,
+  ref: boolean,
+): AsyncGenerator<LeaderInfo | undefined, void, void> {
+  let seen: LeaderInfo | undefined | null = null;
+  while (!signal?.aborted) {
+    const answer = await untilAborted(ask(locks, name), signal);
+    if (answer !== undefined && (seen === null || answer.leader?.acquisitionId !== seen?.acquisitionId)) {
+      seen = answer.leader;
+      yield seen;
+    }
+    await sleep(pollMs, signal, ref);
+  }
+}
+
+/** `undefined`: the store gave no answer. */
+async function ask(
+  locks: Pick<LockManager<BaseLease>, 'inspect' | 'lock'>,
+  name: string,
+): Promise<{ readonly leader: LeaderInfo | undefined } | undefined> {
+  try {
+    return { leader: await leader(locks, name) };
+  } catch (error) {
+    if (isLockError(error, 'LOCK_BACKEND')) return undefined;
+    throw error;
+  }
+}
+
+/** Gives `undefined` as soon as the signal aborts; what the store answers later is ignored. */
+async function untilAborted<T>(
+  answered: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T | undefined> {
+  if (signal === undefined) return answered;
+  let stop: (() => void) | undefined;
+  const aborted = new Promise<undefined>((resolve) => {
+    stop = () => resolve(undefined);
+    signal.addEventListener('abort', stop, { once: true });
+  });
+  try {
+    return await Promise.race([answered, aborted]);
+  } finally {
+    if (stop !== undefined) signal.removeEventListener('abort', stop);
+  }
+}
+
+function infoOf({ acquisitionId, label, fencingToken, heldForMs, expiresInMs }: Holder): LeaderInfo {
+  const info = { acquisitionId, label, fencingToken, leadingForMs: heldForMs, expiresInMs };
+  const toJSON = (): object => ({ ...info, fencingToken: fencingToken?.toString() });
+  return Object.defineProperty({ ...info }, 'toJSON', { value: toJSON });
+}
+
+function isSignal(value: unknown): value is AbortSignal {
+  const signal = value as Partial<AbortSignal> | null;
+  return typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function';
+}
