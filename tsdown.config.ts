@@ -41,7 +41,16 @@ const copy = name === '@locks/core' ? [{ from: '../../docs/spec.md', to: 'dist' 
 export default defineConfig([
   { ...common, format: 'esm', copy, entry: entries([...entryPoints, ...programs]) },
   // Who reads the code reads the ES modules: a second copy of the comments would be a tenth of the package of core.
-  { ...common, format: 'cjs', entry: entries(entryPoints), outputOptions: { comments: { jsdoc: false } } },
+  ...(entryPoints.length > 0
+    ? [
+        {
+          ...common,
+          format: 'cjs',
+          entry: entries(entryPoints),
+          outputOptions: { comments: { jsdoc: false } },
+        } as const,
+      ]
+    : []),
 ]);
 
 function entries(names: readonly string[]): Record<string, string> {

@@ -13,6 +13,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   test         every check (names of steps run only those; --list shows them; --quick runs those for the loop of a contributor)
   bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|all [--json FILE]
   conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
+  locks        the command \`locks\` of packages/cli: locks run NAME -- COMMAND…
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
@@ -44,6 +45,12 @@ export const commands = {
     await requireServers(serversOf(args[0]), node, env);
     await build(['@locks/contract-tests^...'], env);
     return runTask(node, 'contract-tests/src/main.ts', args, env);
+  },
+
+  async locks(args) {
+    const { node, env } = await prepare();
+    await build(['@locks/cli'], env);
+    return runTask(node, 'packages/cli/dist/main.js', args, env);
   },
 
   async build(args) {

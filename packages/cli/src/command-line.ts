@@ -1,0 +1,111 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { UsageError } from './usage-error.ts';
+
+export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
+       locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
+
+run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
+  --wait D      how long to wait for the lock: 500ms, 5s, 2m, 1h; default: for ever
+  --no-wait     do not wait
+  --ttl D       how long the lock outlives this process; default: 30s
+  --shared      hold it together with others who share it
+  --permits N   hold one of N permits
+  --label TEXT  what others see beside the lock; default: host:pid
+ls         who holds and who waits, a line for each lock
+show       who holds NAME and who waits for it
+watch      ls, again and again; --every D, default: 1s
+release    ends the hold of NAME that has the acquisition id ID; --everyone: all of them
+  --yes         do not ask
+
+every command
+  --url URL     redis[s]://…, postgres://…, mysql://…, etcd://host:port[,host:port…],
+                zookeeper://host:port[,host:port…], sqlite:FILE; default: LOCKS_URL
+  --prefix TEXT what the store keeps the locks under: see the page of the backend
+  --json        JSON, for programs: one object a line
+  --help, --version
+
+exit codes of run: COMMAND's; 128 + n: COMMAND was ended by signal n; 64 usage; 69 the store cannot be reached;
+70 the lease was lost; 75 the lock was not free in time; 126, 127 COMMAND cannot be run, is not found`;
+
+const STORE = {
+  url: { type: 'string' },
+  prefix: { type: 'string' },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+  version: { type: 'boolean', default: false },
+} satisfies ParseArgsConfig['options'];
+
+const OPTIONS = {
+  run: {
+    ...STORE,
+    wait: { type: 'string' },
+    'no-wait': { type: 'boolean', default: false },
+    ttl: { type: 'string' },
+    shared: { type: 'boolean', default: false },
+    permits: { type: 'string' },
+    label: { type: 'string' },
+  },
+  ls: STORE,
+  show: STORE,
+  watch: { ...STORE, every: { type: 'string' } },
+  release: {
+    ...STORE,
+    id: { type: 'string' },
+    everyone: { type: 'boolean', default: false },
+    yes: { type: 'boolean', default: false },
+  },
+} satisfies Record<string, ParseArgsConfig['options']>;
+
+export type CommandName = keyof typeof OPTIONS;
+
+/** The options that were given, by name; a flag that was not given is `false`. */
+export type OptionValues = Readonly<Record<string, string | boolean | undefined>>;
+
+export interface CommandLine {
+  readonly command: CommandName;
+  readonly values: OptionValues;
+  /** What stands before `--`, without options. */
+  readonly operands: readonly string[];
+  /** What stands behind `--`. */
+  readonly rest: readonly string[];
+}
+
+/** @throws UsageError */
+export function readCommandLine(args: readonly string[]): CommandLine | 'help' | 'version' {
+  const [command, ...others] = args;
+  if (command === '--help' || command === 'help') return 'help';
+  if (command === '--version') return 'version';
+  if (command === undefined) throw new UsageError('a command is missing: run, ls, show, watch or release');
+  if (!isCommand(command)) {
+    throw new UsageError(`unknown command "${command}": run, ls, show, watch and release exist`);
+  }
+  const end = others.indexOf('--');
+  const [own, rest] = end < 0 ? [others, []] : [others.slice(0, end), others.slice(end + 1)];
+  const { values, positionals } = parse(own, OPTIONS[command]);
+  if (values['help'] === true) return 'help';
+  if (values['version'] === true) return 'version';
+  return { command, values, operands: positionals, rest };
+}
+
+/** The value of an option that takes a text. */
+export function textOf(values: OptionValues, option: string): string | undefined {
+  const value = values[option];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function parse(
+  args: readonly string[],
+  options: NonNullable<ParseArgsConfig['options']>,
+): { values: OptionValues; positionals: string[] } {
+  try {
+    const parsed = parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+    return { values: parsed.values as OptionValues, positionals: parsed.positionals };
+  } catch (error) {
+    const { message } = error as Error;
+    throw new UsageError(message.split('. To specify')[0] ?? message);
+  }
+}
+
+function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(OPTIONS, name);
+}

@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LockManager, ResourceState } from '@locks/core';
+import { detailsOf, jsonOf, tableOf } from './states.ts';
+
+export type Write = (text: string) => void;
+
+export async function ls(locks: LockManager, prefix: string, json: boolean, write: Write): Promise<void> {
+  if (json) {
+    // Not collected first: there may be very many.
+    for await (const state of locks.list(prefix)) write(`${jsonOf(state)}\n`);
+    return;
+  }
+  const states = await all(locks, prefix);
+  write(states.length === 0 ? 'nothing is held or waited for\n' : `${tableOf(states)}\n`);
+}
+
+export async function show(locks: LockManager, name: string, json: boolean, write: Write): Promise<void> {
+  const state = await locks.inspect(name);
+  write(`${json ? jsonOf(state) : detailsOf(state)}\n`);
+}
+
+export interface WatchOptions {
+  readonly prefix: string;
+  readonly json: boolean;
+  readonly everyMs: number;
+  /** The output is a terminal: each table takes the place of the one before. */
+  readonly isTerminal: boolean;
+  readonly signal: AbortSignal;
+}
+
+const CLEAR = '\u001B[H\u001B[J';
+
+/** Writes what is held and waited for, again and again until `signal` aborts; into a file only what has changed. */
+export async function watch(locks: LockManager, options: WatchOptions, write: Write): Promise<void> {
+  const { prefix, json, everyMs, isTerminal, signal } = options;
+  const seen = new Map<string, string>();
+  while (!signal.aborted) {
+    const states = await all(locks, prefix);
+    if (isTerminal && !json) write(`${CLEAR}${tableOf(states)}\n`);
+    else for (const state of changed(states, seen)) write(`${json ? jsonOf(state) : detailsOf(state)}\n`);
+    await sleep(everyMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** The states whose holders or waiters are others than in `seen`, which is brought up to date. */
+function changed(states: readonly ResourceState[], seen: Map<string, string>): ResourceState[] {
+  const present = new Set(states.map(({ resource }) => resource));
+  const freed = [...seen.keys()].filter((resource) => !present.has(resource));
+  for (const resource of freed) seen.delete(resource);
+  const others = states.filter(({ resource, holders, waiters }) => {
+    const ids = [...holders, ...waiters].map(({ acquisitionId, mode }) => `${mode.kind} ${acquisitionId}`);
+    const now = ids.join('\n');
+    if (seen.get(resource) === now) return false;
+    seen.set(resource, now);
+    return true;
+  });
+  return [...others, ...freed.map((resource) => ({ resource, holders: [], waiters: [] }))];
+}
+
+async function all(locks: LockManager, prefix: string): Promise<ResourceState[]> {
+  const states: ResourceState[] = [];
+  for await (const state of locks.list(prefix)) states.push(state);
+  return states.sort((a, b) => (a.resource < b.resource ? -1 : 1));
+}

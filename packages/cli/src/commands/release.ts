@@ -1,0 +1,54 @@
+import { createInterface } from 'node:readline/promises';
+import type { LockManager } from '@locks/core';
+import { type OptionValues, textOf } from '../command-line.ts';
+import { EXIT } from '../exit-codes.ts';
+import { UsageError } from '../usage-error.ts';
+import type { Write } from './look.ts';
+import { detailsOf, printable } from './states.ts';
+
+export interface ReleasePlan {
+  readonly name: string;
+  /** `undefined`: whoever holds. */
+  readonly acquisitionId: string | undefined;
+  readonly asks: boolean;
+}
+
+/** @throws UsageError */
+export function readReleasePlan(name: string, values: OptionValues, isTerminal: boolean): ReleasePlan {
+  const id = textOf(values, 'id');
+  const everyone = values['everyone'] === true;
+  if ((id === undefined) !== everyone) {
+    throw new UsageError('release: give --id ID (`locks show NAME` has it), or --everyone');
+  }
+  const yes = values['yes'] === true;
+  if (!yes && !isTerminal) throw new UsageError('release: nobody is there to be asked: give --yes');
+  return { name, acquisitionId: id, asks: !yes };
+}
+
+/** Ends the hold, after a question where a person sits there. Gives the exit code. */
+export async function release(
+  locks: LockManager,
+  { name, acquisitionId, asks }: ReleasePlan,
+  json: boolean,
+  write: Write,
+): Promise<number> {
+  if (asks) {
+    process.stderr.write(`${detailsOf(await locks.inspect(name))}\n`);
+    if (!(await confirmed(`End ${acquisitionId ?? 'every hold'} of ${printable(name)}?`)))
+      return EXIT.nothing;
+  }
+  const ended = await locks.forceRelease(name, acquisitionId === undefined ? {} : { acquisitionId });
+  if (json) write(`${JSON.stringify({ resource: name, released: ended })}\n`);
+  else if (ended.length === 0) write('nobody held it\n');
+  else for (const { acquisitionId: id, label } of ended) write(`released ${id} ${printable(label ?? '')}\n`);
+  return ended.length === 0 ? EXIT.nothing : EXIT.ok;
+}
+
+async function confirmed(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}

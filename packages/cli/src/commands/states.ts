@@ -1,0 +1,81 @@
+import type { Holder, ResourceState, Waiter } from '@locks/core';
+
+/** A state as one line of JSON: the documented form `{ resource, holders, waiters }`. */
+export function jsonOf(state: ResourceState): string {
+  const { resource, holders, waiters } = state;
+  return JSON.stringify({ resource, holders, waiters });
+}
+
+const HEADER = ['NAME', 'MODE', 'HOLDER', 'TOKEN', 'HELD', 'LEFT', 'WAITING'];
+
+/** A table of states: a row for each holder, and one for a lock that is only waited for. */
+export function tableOf(states: readonly ResourceState[]): string {
+  const rows = [HEADER, ...states.flatMap(rowsOf)];
+  const widths = HEADER.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** The details of one state, for a person. */
+export function detailsOf({ resource, holders, waiters }: ResourceState): string {
+  if (holders.length + waiters.length === 0) return `${printable(resource)} is free`;
+  return [
+    `${printable(resource)}`,
+    ...holders.map((holder) => `  held by ${who(holder)}, ${modeOf(holder)}${timesOf(holder)}`),
+    ...waiters.map(
+      (waiter, index) => `  ${index + 1}. waits ${who(waiter)}, ${modeOf(waiter)}${waited(waiter)}`,
+    ),
+  ].join('\n');
+}
+
+/** A name or label without characters that would change what a terminal shows. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
+}
+
+function rowsOf({ resource, holders, waiters }: ResourceState): string[][] {
+  const name = printable(resource);
+  const waiting = String(waiters.length);
+  if (holders.length === 0) return [[name, '', '(free)', '', '', '', waiting]];
+  return holders.map((holder, index) => [
+    index === 0 ? name : '',
+    modeOf(holder),
+    printable(holder.label ?? holder.acquisitionId),
+    holder.fencingToken === undefined ? '' : String(holder.fencingToken),
+    seconds(holder.heldForMs),
+    seconds(holder.expiresInMs),
+    index === 0 ? waiting : '',
+  ]);
+}
+
+function who({ label, acquisitionId }: Holder | Waiter): string {
+  return label === undefined ? acquisitionId : `${printable(label)} (${acquisitionId})`;
+}
+
+function modeOf({ mode }: Holder | Waiter): string {
+  return mode.kind === 'permit' ? `${mode.weight} of ${mode.limit} permits` : mode.kind;
+}
+
+function timesOf({ fencingToken, heldForMs, expiresInMs }: Holder): string {
+  return [
+    ...(fencingToken === undefined ? [] : [`token ${fencingToken}`]),
+    ...(heldForMs === undefined ? [] : [`for ${seconds(heldForMs)}`]),
+    ...(expiresInMs === undefined ? [] : [`${seconds(expiresInMs)} left`]),
+  ]
+    .map((part) => `, ${part}`)
+    .join('');
+}
+
+function waited({ waitingForMs }: Waiter): string {
+  return waitingForMs === undefined ? '' : `, for ${seconds(waitingForMs)}`;
+}
+
+function seconds(ms: number | undefined): string {
+  return ms === undefined ? '' : `${(ms / 1_000).toFixed(1)} s`;
+}

@@ -1,0 +1,20 @@
+/** The exit codes of `locks`, beside those of the command that it runs: as in `sysexits.h` where that has one. */
+export const EXIT = {
+  ok: 0,
+  /** `release` found nobody to release. */
+  nothing: 1,
+  /** A wrong command line, or one that the store cannot do. */
+  usage: 64,
+  /** The store did not answer, or refused. */
+  unavailable: 69,
+  /** The lease was lost while the command ran. */
+  lost: 70,
+  /** The output could not be written. */
+  io: 74,
+  /** The lock was not free within `--wait`. */
+  contended: 75,
+  /** As in a shell: the command cannot be run, or is not found; 128 and more: ended by a signal. */
+  notExecutable: 126,
+  notFound: 127,
+  signal: 128,
+} as const;
