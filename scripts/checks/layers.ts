@@ -3,6 +3,13 @@
  * a file that is written out belongs to that layer, whatever globs it matches.
  */
 export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  cli: [
+    ['main.ts', 'guardian/main.ts'],
+    ['commands/{look,release,run}.ts', 'open-store.ts'],
+    ['commands/states.ts', 'guardian/start-guardian.ts'],
+    ['{command-line,duration}.ts', 'guardian/{messages,processes}.ts'],
+    ['{exit-codes,usage-error}.ts'],
+  ],
   core: [
     ['conformance/**'],
     ['index.ts', 'quorum/**'],

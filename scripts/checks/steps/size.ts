@@ -26,7 +26,9 @@ export const sizeStep: Step = {
   async run() {
     const checks = [];
     const notes = [];
-    for (const { shortName, folder, manifest } of publishedPackages) {
+    // A package of commands alone is in nobody's bundle.
+    const libraries = publishedPackages.filter(({ manifest }) => manifest.exports?.['.'] !== undefined);
+    for (const { shortName, folder, manifest } of libraries) {
       const peers = Object.keys(manifest.peerDependencies ?? {});
       const budget = budgets[shortName] ?? { limitBytes: Infinity, external: ['@locks/core', ...peers] };
       const { bytes, parts, error } = await bundle(folder, manifest.name, budget.external);

@@ -5,7 +5,7 @@ import type { AcquireOptions, Lease, LockManager } from '@locks/core';
 import { type OptionValues, textOf } from '../command-line.ts';
 import { readDuration } from '../duration.ts';
 import { EXIT } from '../exit-codes.ts';
-import { type Guardian, startGuardian } from '../guardian/start-guardian.ts';
+import { type CommandGuardian, startGuardian } from '../guardian/start-guardian.ts';
 import { UsageError } from '../usage-error.ts';
 
 const DEFAULT_TTL_MS = 30_000;
@@ -89,7 +89,7 @@ function acquire(locks: LockManager, plan: RunPlan, signal: AbortSignal): Promis
 async function underLease(
   lease: Lease,
   plan: RunPlan,
-  guardian: Guardian,
+  guardian: CommandGuardian,
   signals: Signals,
   say: (text: string) => void,
 ): Promise<number> {
@@ -116,7 +116,7 @@ async function underLease(
 async function runCommand(
   lease: Lease,
   plan: RunPlan,
-  guardian: Guardian,
+  guardian: CommandGuardian,
   signals: Signals,
 ): Promise<number> {
   const mark = `LOCK_ID=${lease.acquisitionId}`;

@@ -11,7 +11,7 @@ const LEAST_KILL_MS = 50;
 const MOST_KILL_MS = 1_000;
 
 /** The guardian's side of `locks run`. */
-export class Guardian {
+export class CommandGuardian {
   readonly #child: ChildProcess;
   #terminated = false;
 
@@ -66,14 +66,14 @@ export class Guardian {
 }
 
 /** Starts a guardian, and waits until it guards. */
-export async function startGuardian(): Promise<Guardian> {
+export async function startGuardian(): Promise<CommandGuardian> {
   // A session of its own: no signal to the terminal's processes reaches it.
   const child = spawn(process.execPath, [programFile()], {
     stdio: ['pipe', 'pipe', 'ignore'],
     detached: true,
   });
   const reports = createInterface({ input: child.stdout });
-  const guardian = new Guardian(child, reports);
+  const guardian = new CommandGuardian(child, reports);
   const failed = once(child, 'exit').then(() => {
     throw new Error('the guardian process did not start');
   });
