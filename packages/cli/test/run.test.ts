@@ -73,7 +73,7 @@ describe.concurrent('locks run', () => {
     await using _lease = await manager.lock(name).acquire({ label: 'the holder' });
     const [at, within] = await Promise.all([
       locks(url, 'run', name, '--no-wait', '--', 'true'),
-      locks(url, 'run', name, '--wait', '200ms', '--', 'true'),
+      locks(url, 'run', name, '--wait', '2s', '--', 'true'),
     ]);
     expect([at.code, within.code]).toEqual([75, 75]);
     expect(at.stderr).toContain('the holder');
