@@ -35,6 +35,15 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{etcd-port,etcd-entry,etcd-errors,keys,options}.ts'],
   ],
   leader: [['index.ts'], ['lead.ts'], ['campaign.ts', 'leader.ts'], ['{back-off,leadership}.ts']],
+  history: [
+    ['index.ts'],
+    ['check-history.ts'],
+    ['{collect-history,judge-acquisition,judge-resource}.ts'],
+    ['{read-history,highest-by-weight,history-recorder}.ts'],
+    ['{history-verdict,history-operation}.ts'],
+    ['history-event.ts'],
+    ['history-error.ts'],
+  ],
   memory: [['{index,test-backend}.ts'], ['memory-backend.ts'], ['{memory-store,movable-clock}.ts']],
   mysql: [
     ['index.ts'],

@@ -1,0 +1,33 @@
+import type { HistoryMode } from './history-event.ts';
+
+/** A call of a history with its outcome. */
+export interface HistoryOperation {
+  readonly operation: 'acquire' | 'release';
+  readonly process: string;
+  readonly id: number;
+  readonly resource: string;
+  /** `undefined` for an acquire that did not succeed, and had not named it. */
+  readonly acquisitionId: string | undefined;
+  readonly mode: HistoryMode;
+  readonly token: bigint | undefined;
+  /** Milliseconds on the clock of the history. */
+  readonly invokedAt: number;
+  /** `undefined`: the history has no outcome. */
+  readonly completedAt: number | undefined;
+  /** `info` where the history has no outcome. */
+  readonly outcome: 'ok' | 'fail' | 'info';
+}
+
+/** Everything that a history says of one acquisition id of a resource. */
+export interface RecordedAcquisition {
+  readonly acquisitionId: string;
+  readonly resource: string;
+  /** Acquires that succeeded, in the order of their outcomes. */
+  readonly entries: HistoryOperation[];
+  /** Acquires whose outcome nobody knows. */
+  readonly unknownEntries: HistoryOperation[];
+  /** Releases that did not fail, in the order of the history. */
+  readonly releases: HistoryOperation[];
+  /** The loss that was noted first. */
+  loss: { readonly notedAt: number; readonly endedAt: number } | undefined;
+}
