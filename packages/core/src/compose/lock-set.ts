@@ -58,7 +58,7 @@ export class LockSet implements MultiLock {
     const resolved = this.#resolve(options);
     const startedAt = this.#clock.now();
     const waitMs = isSingle ? 0 : resolved.waitMs;
-    const remainingMs = (): number => Math.max(0, startedAt + waitMs - this.#clock.now());
+    const remainingMs = (): number => this.#remainingMs(startedAt, waitMs);
     for (let leftMs = waitMs; ; leftMs = remainingMs()) {
       const together = await acquireAtOnce(this.#members, options, leftMs);
       if (together.status === 'granted') return this.#deliver(together.leases, options);
@@ -74,7 +74,7 @@ export class LockSet implements MultiLock {
       releaseAll(leases);
       if (!isComplete || short === undefined) return undefined;
       // One lease ended while the others were waited for.
-      if (remainingMs() === 0) throw this.#tooLate(short, startedAt);
+      if (this.#clock.now() >= startedAt + waitMs) throw this.#tooLate(short, startedAt);
       // Where that happens every time, the stores are not asked in a tight loop. The next round throws the reason of an abort.
       await delay(Math.min(PAUSE_MS, remainingMs()), undefined, { signal: options?.signal }).catch(() => {});
     }
@@ -94,10 +94,15 @@ export class LockSet implements MultiLock {
         if (short !== undefined) throw this.#tooLate(short, startedAt);
         return await work(this.#setOf(leases));
       }
-      const waitMs = Math.max(0, startedAt + resolved.waitMs - this.#clock.now());
+      const waitMs = this.#remainingMs(startedAt, resolved.waitMs);
       return member.lock.run((lease) => runFrom(index + 1, [...leases, lease]), { ...options, waitMs });
     };
     return runFrom(0, []);
+  }
+
+  /** Not 0 unless `waitMs` is: 0 asks for a single attempt, which may take longer than the set may (docs/spec.md §16.3). */
+  #remainingMs(startedAt: number, waitMs: number): number {
+    return waitMs === 0 ? 0 : Math.max(1, startedAt + waitMs - this.#clock.now());
   }
 
   /** Checks the options for all members before anything is sent: an error for the last must not come after the first was taken. */

@@ -64,8 +64,7 @@ export class LeaseMonitor {
 
   /** The times of a lease moved: a release may have ended the monitoring meanwhile. */
   reschedule(lease: LeaseState): void {
-    const { nextEventAt } = lease;
-    if (nextEventAt < this.#timer.armedFor && this.#leases.has(lease)) this.#timer.arm(nextEventAt);
+    if (this.#leases.has(lease)) this.#timer.armBy(lease.nextEventAt);
   }
 
   /** Ends the leases whose time is over. */

@@ -2,6 +2,9 @@ import { runOutside } from '../async-context.ts';
 import { MAX_TIMEOUT_MS } from '../backend/time-limit.ts';
 import type { Clock } from './clock.ts';
 
+/** More than the clock's noise and the rounding of a delay. */
+const LATE_MS = 10;
+
 /**
  * One timer for all that becomes due, which never keeps the process alive. Its owner arms it again when something becomes due
  * earlier than `armedFor`, and says at each firing when the next is due.
@@ -12,6 +15,12 @@ export class Timer {
   /** When the timer fires next; `Infinity` for never. The owner only reads it. */
   armedFor = Number.POSITIVE_INFINITY;
   #handle: NodeJS.Timeout | undefined;
+<<<<<<< HEAD
+=======
+  #armedFor = Number.POSITIVE_INFINITY;
+  /** When Node fires the timer, on the monotonic clock, which it uses. */
+  #firesAt = Number.POSITIVE_INFINITY;
+>>>>>>> afb28c9 (core: waits end in time after the wall clock was set forward, and sets between their members)
 
   /** @param fire - does what is due at `now`, and gives the time at which something is due next, or `Infinity` */
   constructor(clock: Clock, fire: (now: number) => number) {
@@ -24,12 +33,31 @@ export class Timer {
     });
   }
 
+<<<<<<< HEAD
+=======
+  /** When something is due next; `Infinity` for never. */
+  get armedFor(): number {
+    return this.#armedFor;
+  }
+
+  /**
+   * Makes the timer fire at `dueAt`, unless it fires earlier. Where the clock gained on the monotonic one, as when a machine
+   * slept, the timer would fire late for what was due before, too.
+   */
+  armBy(dueAt: number): void {
+    const now = this.#clock.now();
+    if (dueAt < this.#armedFor) this.arm(dueAt, now);
+    else if (this.#firesAt - performance.now() > dueAt - now + LATE_MS) this.arm(this.#armedFor, now);
+  }
+
+>>>>>>> afb28c9 (core: waits end in time after the wall clock was set forward, and sets between their members)
   /** Makes the timer fire at `dueAt`, instead of when it would have. */
   arm(dueAt: number, now = this.#clock.now()): void {
     clearTimeout(this.#handle);
     this.armedFor = dueAt;
     // Rounded up: a timer that fires a fraction early would find nothing due and fire again at once.
     const delay = Math.min(Math.max(1, Math.ceil(dueAt - now)), MAX_TIMEOUT_MS);
+    this.#firesAt = performance.now() + delay;
     // The timer serves all: it must not keep, nor run in, the reentrant scope of the code that happened to arm it.
     this.#handle = runOutside(() => setTimeout(() => this.#onTimeout(), delay));
     this.#handle.unref();

@@ -103,6 +103,36 @@ test('a time beyond what setTimeout can take is reached in steps', () => {
   for (const [, delay] of setTimer.mock.calls) expect(delay).toBeLessThanOrEqual(longest);
 });
 
+test('what was due before the wall clock was set forward does not delay what is due after it', () => {
+  useFakeClock();
+  const clock = new CombinedClock();
+  const firedAt: number[] = [];
+  const timer = new Timer(clock, () => {
+    firedAt.push(performance.now() - start);
+    return NEVER;
+  });
+  const start = performance.now();
+  timer.armBy(clock.now() + 10_000);
+  vi.setSystemTime(Date.now() + 3_600_000);
+  timer.armBy(clock.now() + 50);
+  vi.advanceTimersByTime(50);
+  // What was due at 10 s is over by the wall clock.
+  expect(firedAt).toEqual([1]);
+  timer.stop();
+});
+
+test('a timer that is due earlier than what is asked for is left alone', () => {
+  useFakeClock();
+  const setTimer = vi.spyOn(globalThis, 'setTimeout');
+  const { timer, firedAt, in: due } = recorded();
+  timer.armBy(due(20));
+  for (let later = 20; later < 40; later += 1) timer.armBy(due(later));
+  expect(setTimer).toHaveBeenCalledTimes(1);
+  timer.armBy(due(10));
+  vi.advanceTimersByTime(100);
+  expect(firedAt).toEqual([10]);
+});
+
 test('a stopped timer does not fire, and can be armed again', () => {
   useFakeClock();
   const { timer, firedAt, in: due } = recorded();
