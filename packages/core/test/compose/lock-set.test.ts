@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { AcquireRequest, Call, LockBackend } from '../../src/backend/types.ts';
 import type { LockManager } from '../../src/create-locks.ts';
 import type { Lease } from '../../src/lease.ts';
@@ -228,39 +228,6 @@ test('a set waits no longer than the shortest waitMs of its members', async () =
   const rejected = expect(acquiring).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
   await pass(101);
   await rejected;
-});
-
-/** The time of a set passes at once, while one of its calls is under way. */
-const timePasses = (): void => void vi.setSystemTime(Date.now() + 1_000);
-
-test('a set that used up its time waits no longer for its other members, whatever their ttl', async () => {
-  useFakeClock();
-  const backend = scriptedBackend({
-    attempt(request, _, call) {
-      if (request.resource === 'b') return new Promise(() => {});
-      timePasses();
-      return Promise.resolve(granted(request, call));
-    },
-  });
-  const locks = locksOn(backend, { ttlMs: 60_000 });
-  const acquiring = rejectionOf(locks.all([locks.lock('a'), locks.lock('b')]).acquire({ waitMs: 100 }));
-  await pass(200);
-  expect(await Promise.race([acquiring, 'it still waits'])).toBe('LOCK_BACKEND');
-});
-
-test('one step that fails when the time is over is followed by no attempt that takes longer', async () => {
-  useFakeClock();
-  const backend = withMany({
-    attemptMany() {
-      timePasses();
-      return Promise.reject(new Error('no reply'));
-    },
-    attempt: () => new Promise(() => {}),
-  });
-  const locks = locksOn(backend, { ttlMs: 60_000 });
-  const acquiring = rejectionOf(locks.all([locks.lock('a'), locks.lock('b')]).acquire({ waitMs: 100 }));
-  await pass(200);
-  expect(await Promise.race([acquiring, 'it still waits'])).toBe('LOCK_BACKEND');
 });
 
 test('a set is delivered only while each member has what its own lock asks to remain', async () => {
