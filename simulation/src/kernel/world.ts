@@ -1,0 +1,105 @@
+import { EventQueue, type ScheduledEvent } from './event-queue.ts';
+import { SeededRandom } from './seeded-random.ts';
+
+/** So many turns of Node's event loop are asked for at once: each costs a system call, and only drains microtasks. */
+const TURNS_AT_ONCE = 64;
+/** A schedule of the default size has some 500 events. */
+const MOST_EVENTS = 60_000;
+
+/** One line of a timeline. */
+export interface TimelineEntry {
+  /** In milliseconds of true time. */
+  readonly at: number;
+  /** The process or the store. */
+  readonly who: string;
+  readonly what: string;
+}
+
+/** Why a schedule failed: the promise of docs/spec.md that did not hold. */
+export interface Violation {
+  /** In milliseconds of true time. */
+  readonly at: number;
+  readonly clause: string;
+  readonly message: string;
+}
+
+/** True time, what happens in it, and what went wrong. No process of the simulation can read it. */
+export class World {
+  readonly random: SeededRandom;
+  readonly faults: Record<string, number> = {};
+  readonly violations: Violation[] = [];
+  readonly timeline: TimelineEntry[] | undefined;
+  readonly #queue = new EventQueue();
+  #now = 0;
+  #steps = 0;
+
+  constructor(seed: number, keepsTimeline: boolean) {
+    this.random = new SeededRandom(seed);
+    this.timeline = keepsTimeline ? [] : undefined;
+  }
+
+  /** True time, in milliseconds since the start. */
+  get now(): number {
+    return this.#now;
+  }
+
+  /** How many events have happened. */
+  get steps(): number {
+    return this.#steps;
+  }
+
+  schedule(at: number, happen: () => void): ScheduledEvent {
+    return this.#queue.add(Math.max(at, this.#now), happen);
+  }
+
+  /** Adds a line to the timeline, if one is kept. */
+  note(who: string, what: () => string): void {
+    this.timeline?.push({ at: this.#now, who, what: what() });
+  }
+
+  countFault(kind: string): void {
+    this.faults[kind] = (this.faults[kind] ?? 0) + 1;
+  }
+
+  violated(clause: string, message: string): void {
+    this.violations.push({ at: this.#now, clause, message });
+    this.note('CHECK', () => `${clause} violated: ${message}`);
+  }
+
+  /**
+   * Lets events happen until `isOver`, a violation, or the end of all events. Before each event all microtasks of the one before
+   * have run, and then `check`.
+   */
+  run(isOver: () => boolean, check: () => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let ended = false;
+      let turns = TURNS_AT_ONCE;
+      const turn = (): void => {
+        if (!ended) {
+          try {
+            ended = this.#step(isOver, check);
+          } catch (error) {
+            ended = true;
+            reject(error);
+          }
+        }
+        if (!ended) setImmediate(turn);
+        else if ((turns -= 1) === 0) resolve();
+      };
+      for (let started = 0; started < TURNS_AT_ONCE; started += 1) setImmediate(turn);
+    });
+  }
+
+  /** Whether the run is over. */
+  #step(isOver: () => boolean, check: () => void): boolean {
+    check();
+    if (this.violations.length > 0 || isOver()) return true;
+    const event = this.#queue.take();
+    if (event === undefined) return true;
+    this.#now = Math.max(this.#now, event.at);
+    this.#steps += 1;
+    if (this.#steps > MOST_EVENTS) this.violated('§7.6', `no end after ${MOST_EVENTS} events: a tight loop`);
+    event.happen();
+    return false;
+  }
+}

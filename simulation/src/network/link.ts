@@ -1,0 +1,203 @@
+import type { SeededRandom } from '../kernel/seeded-random.ts';
+import type { World } from '../kernel/world.ts';
+import type { SimulatedProcess } from '../process/simulated-process.ts';
+
+/** What a network does to requests. Rates are probabilities, from 0 to 1. */
+export interface NetworkOptions {
+  /** A message takes this long, and up to as much again, in milliseconds. */
+  readonly latencyMs: number;
+  /** Messages of one connection arrive in the order in which they were sent. */
+  readonly ordered: boolean;
+  /** Messages that take up to `slowMs`. */
+  readonly slow: number;
+  readonly slowMs: number;
+  /** Requests that never arrive. */
+  readonly lostRequests: number;
+  /** Requests that are executed, and whose replies never arrive. */
+  readonly lostReplies: number;
+  /** Requests that the client sends twice, because its connection broke: the first copy may arrive last. */
+  readonly resent: number;
+  /** Pushed messages that never arrive. */
+  readonly lostPushes: number;
+}
+
+/** The connection broke: the request may or may not have been executed. */
+export class ConnectionLost extends Error {
+  override readonly name = 'ConnectionLost';
+}
+
+export interface Answer<T> {
+  readonly value: T;
+  /** The request may have been executed before, by an earlier sending. */
+  readonly resent: boolean;
+}
+
+/** What a store is to a link. */
+export interface StoreNode {
+  readonly name: string;
+  /** It refuses connections, and keeps its data. */
+  readonly isAway: boolean;
+}
+
+/** A connection that breaks without a sign is noticed after this at the latest, in milliseconds. */
+const NOTICED_AFTER_MS = 3_000;
+
+/** The network between one process and one store. */
+export class Link {
+  readonly #world: World;
+  readonly #process: SimulatedProcess;
+  readonly #store: StoreNode;
+  readonly #random: SeededRandom;
+  #options: NetworkOptions;
+  /** True times until which nothing goes through in a direction. */
+  #requestsBlockedUntil = 0;
+  #repliesBlockedUntil = 0;
+  #lastArrival = 0;
+  #lastReply = 0;
+  #reconnects = 0;
+  /** Fails the requests under way. */
+  readonly #underWay = new Set<() => void>();
+
+  constructor(
+    world: World,
+    process: SimulatedProcess,
+    store: StoreNode,
+    random: SeededRandom,
+    options: NetworkOptions,
+  ) {
+    this.#world = world;
+    this.#process = process;
+    this.#store = store;
+    this.#random = random;
+    this.#options = options;
+  }
+
+  /** From here on the network is like this. */
+  becomes(options: NetworkOptions): void {
+    this.#options = options;
+  }
+
+  /** How often the connection was lost so far. */
+  get reconnects(): number {
+    return this.#reconnects;
+  }
+
+  /** Lets nothing through in one direction, or in both. */
+  partition(direction: 'requests' | 'replies' | 'both', ms: number): void {
+    const until = this.#world.now + ms;
+    if (direction !== 'replies') this.#requestsBlockedUntil = until;
+    if (direction !== 'requests') this.#repliesBlockedUntil = until;
+  }
+
+  /** Breaks the connection: requests under way fail, whether they were executed or not. */
+  reset(): void {
+    this.#reconnects += 1;
+    for (const fail of [...this.#underWay]) fail();
+  }
+
+  /**
+   * Sends a request, and gives the answer of `execute`, which runs at the store when the request arrives there.
+   *
+   * @param giveUpAt - true time after which the caller does not wait any more
+   */
+  request<T>(what: () => string, giveUpAt: number, execute: () => T): Promise<Answer<T>> {
+    const world = this.#world;
+    const random = this.#random;
+    const { lostRequests, lostReplies, resent } = this.#options;
+    return new Promise((resolve, reject) => {
+      let settled = false;
+      const settle = (at: number, finish: () => void): void => {
+        this.#process.deliver(at, () => {
+          if (settled) return;
+          settled = true;
+          this.#underWay.delete(breaks);
+          finish();
+        });
+      };
+      const breaks = (): void => {
+        world.note(this.#process.name, () => `connection lost: ${what()}`);
+        settle(world.now, () => reject(new ConnectionLost('the connection was reset')));
+      };
+      const getsNoAnswer = (kind: string): void => {
+        this.#count(kind, what);
+        const noticed = random.chance(0.5) ? random.next() * NOTICED_AFTER_MS : NOTICED_AFTER_MS;
+        settle(Math.min(giveUpAt, world.now + noticed), () => {
+          this.#reconnects += 1;
+          reject(new ConnectionLost('no answer'));
+        });
+      };
+      const sends = (arrival: number, isLast: boolean, isResent: boolean): void => {
+        world.schedule(arrival, () => {
+          if (world.now < this.#requestsBlockedUntil) {
+            if (isLast) getsNoAnswer('partition');
+            return;
+          }
+          if (this.#store.isAway) {
+            if (isLast) settle(this.#replyTime(), () => reject(new ConnectionLost('connection refused')));
+            return;
+          }
+          world.note(this.#store.name, () => `${this.#process.name}: ${what()}${isResent ? ' (again)' : ''}`);
+          let outcome: () => void;
+          try {
+            const value = execute();
+            outcome = () => resolve({ value, resent: isResent });
+          } catch (error) {
+            outcome = () => reject(error);
+          }
+          if (!isLast) return;
+          if (world.now < this.#repliesBlockedUntil) return getsNoAnswer('partition');
+          if (random.chance(lostReplies)) return getsNoAnswer('lost reply');
+          settle(this.#replyTime(), outcome);
+        });
+      };
+      this.#underWay.add(breaks);
+      if (random.chance(lostRequests)) return getsNoAnswer('lost request');
+      const arrival = this.#arrivalTime();
+      if (!random.chance(resent)) return sends(arrival, true, false);
+      this.#count('resent request', what);
+      this.#reconnects += 1;
+      // The old connection may still carry the first copy when the second one is executed.
+      const second = Math.max(arrival, world.now + this.#delay()) + random.next() * this.#options.slowMs;
+      const first = random.chance(0.5) ? arrival : second + random.next() * this.#options.slowMs;
+      sends(first, false, false);
+      sends(second, true, true);
+    });
+  }
+
+  /** A message that the store sends by itself. */
+  push(what: () => string, receive: () => void): void {
+    const world = this.#world;
+    if (world.now < this.#repliesBlockedUntil || this.#random.chance(this.#options.lostPushes)) {
+      this.#count('lost push', what);
+      return;
+    }
+    this.#process.deliver(this.#replyTime(), receive);
+  }
+
+  #arrivalTime(): number {
+    const arrival = this.#world.now + this.#delay();
+    if (!this.#options.ordered) return arrival;
+    this.#lastArrival = Math.max(this.#lastArrival, arrival);
+    return this.#lastArrival;
+  }
+
+  #replyTime(): number {
+    const reply = this.#world.now + this.#delay();
+    if (!this.#options.ordered) return reply;
+    this.#lastReply = Math.max(this.#lastReply, reply);
+    return this.#lastReply;
+  }
+
+  #delay(): number {
+    const { latencyMs, slow, slowMs } = this.#options;
+    const usual = latencyMs * (1 + this.#random.next());
+    if (slow === 0 || !this.#random.chance(slow)) return usual;
+    this.#world.countFault('slow message');
+    return usual + this.#random.next() * slowMs;
+  }
+
+  #count(kind: string, what: () => string): void {
+    this.#world.countFault(kind);
+    this.#world.note(this.#process.name, () => `${kind}: ${what()}`);
+  }
+}

@@ -1,0 +1,259 @@
+import type { LockBackend, LockManager } from '@locks/core';
+import { HolderChecks } from './checks/holder-checks.ts';
+import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
+import { Link, type NetworkOptions } from './network/link.ts';
+import type { LoadedLocks, LockCode } from './process/lock-code.ts';
+import { SimulatedProcess } from './process/simulated-process.ts';
+import { makeStores, type SimulatedStore } from './store/simulated-store.ts';
+import { type FaultPlan, hasEndsByTime, isClean, type Plan, type ProcessPlan } from './workload/plan.ts';
+import { type OperationContext, RunningOperation } from './workload/run-operation.ts';
+
+/** What came of one run. */
+export interface RunResult {
+  readonly steps: number;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly violations: readonly Violation[];
+  /** Empty unless it was asked for. */
+  readonly timeline: readonly TimelineEntry[];
+}
+
+/** How late a timer fires at most, in milliseconds: less than the margin of a lease, 2 ms. */
+const TIMER_LATENESS_MS = 0.4;
+/** After the last fault, somebody who waits gets on within this and the longest hold, in milliseconds. */
+const PROGRESS_MS = 8_000;
+/** A closing manager gives its releases and abandons this long, in milliseconds. */
+const CLOSES_WITHIN_MS = 15_000;
+const SOUND: NetworkOptions = {
+  latencyMs: 0.5,
+  ordered: true,
+  slow: 0,
+  slowMs: 0,
+  lostRequests: 0,
+  lostReplies: 0,
+  resent: 0,
+  lostPushes: 0,
+};
+
+interface RunningProcess {
+  readonly process: SimulatedProcess;
+  readonly links: readonly Link[];
+  readonly locks: LockManager;
+  clientsRunning: number;
+  isClosing: boolean;
+  isClosed: boolean;
+}
+
+/** One run of a plan: the same plan gives the same events, each time. */
+export class Simulation {
+  readonly #world: World;
+  readonly #plan: Plan;
+  readonly #checks: HolderChecks;
+  readonly #stores: readonly SimulatedStore[];
+  readonly #processes: readonly RunningProcess[];
+  /** No lease ends by its time: nothing stays in a store when all processes have ended. */
+  readonly #leavesNothing: boolean;
+  readonly #longestTtlMs: number;
+  readonly #longestHoldMs: number;
+  #checkedAt = 0;
+  #endedAt: number | undefined;
+
+  constructor(code: LockCode, plan: Plan, keepsTimeline = false) {
+    const world = new World(plan.seed, keepsTimeline);
+    this.#world = world;
+    this.#plan = plan;
+    this.#checks = new HolderChecks(world);
+    this.#leavesNothing = isClean(plan) && !hasEndsByTime(plan);
+    const operations = plan.processes.flatMap(({ clients }) =>
+      clients.flatMap((client) => client.operations),
+    );
+    this.#longestTtlMs = Math.max(100, ...operations.map(({ ttlMs }) => 2 * ttlMs));
+    this.#longestHoldMs = Math.max(0, ...operations.map(({ holdMs }) => holdMs));
+    this.#stores = makeStores(world, code, plan);
+    this.#processes = plan.processes.map((process, index) => this.#start(code, process, index));
+  }
+
+  async run(): Promise<RunResult> {
+    const world = this.#world;
+    const unhandled = (error: unknown): void => {
+      world.violated(
+        '§13.1',
+        `an unhandled rejection: ${error instanceof Error ? error.stack : String(error)}`,
+      );
+    };
+    process.on('unhandledRejection', unhandled);
+    for (const fault of this.#plan.faults) world.schedule(fault.at, () => this.#fault(fault));
+    world.schedule(this.#plan.faultsEndAt, () => this.#heal());
+    await world.run(
+      () => this.#isOver(),
+      () => this.#check(),
+    );
+    process.off('unhandledRejection', unhandled);
+    if (world.violations.length === 0) this.#checkEnd();
+    const { steps, faults, violations, timeline = [] } = world;
+    return { steps, faults, violations, timeline };
+  }
+
+  #start(code: LockCode, plan: ProcessPlan, index: number): RunningProcess {
+    const world = this.#world;
+    const process = new SimulatedProcess(world, world.random.fork(index), {
+      ...plan,
+      timerLatenessMs: TIMER_LATENESS_MS,
+    });
+    const loaded = code.loadInto(process);
+    const links = this.#stores.map(
+      (store, at) =>
+        new Link(world, process, store, world.random.fork(100 + index * 10 + at), this.#plan.network),
+    );
+    const backends = this.#stores.map((store, at) => store.backendIn(process, links[at] as Link, loaded));
+    const locks = loaded.createLocks(this.#asOne(loaded, backends)) as LockManager;
+    const running = { process, links, locks, clientsRunning: 0, isClosing: false, isClosed: plan.clients.length === 0 };
+    process.onPause = () => this.#checks.standsStill(process);
+    const context: OperationContext = {
+      process,
+      locks,
+      resources: this.#plan.resources,
+      checks: this.#checks,
+      isClean: isClean(this.#plan),
+      longestDelayMs: 2 * this.#plan.network.slowMs + this.#longestTtlMs + PROGRESS_MS,
+      isClosing: () => running.isClosing,
+    };
+    for (const client of plan.clients) {
+      running.clientsRunning += 1;
+      process.deliver(0, () => void this.#runClient(running, context, client.name, client.operations));
+    }
+    return running;
+  }
+
+  #asOne(loaded: LoadedLocks, backends: readonly LockBackend[]): LockBackend {
+    const [first] = backends;
+    return backends.length === 1 && first !== undefined ? first : loaded.quorumBackend(backends);
+  }
+
+  async #runClient(
+    running: RunningProcess,
+    context: OperationContext,
+    name: string,
+    operations: ProcessPlan['clients'][number]['operations'],
+  ): Promise<void> {
+    for (const [index, operation] of operations.entries()) {
+      await context.process.sleep(operation.afterMs);
+      await new RunningOperation(context, operation, `${name}.${index}`).run();
+    }
+    running.clientsRunning -= 1;
+    // The program is over: it closes its locks, as programs should.
+    if (running.clientsRunning === 0) await this.#close(running, 0);
+  }
+
+  async #close(running: RunningProcess, drainMs: number): Promise<void> {
+    const { process, locks } = running;
+    running.isClosing = true;
+    const closingAt = process.clock.monotonic();
+    const closingAtTrue = this.#world.now;
+    this.#world.note(process.name, () => `closes its locks, ${drainMs} ms for what is held`);
+    try {
+      await locks.close({ drainMs });
+    } catch (error) {
+      // An hour passes at once: the time for the abandons is over before they are sent.
+      if (!this.#plan.faults.some(({ kind }) => kind === 'wall clock'))
+        this.#world.violated('§12.2', `${process.name} could not close its locks: ${String(error)}`);
+    }
+    const tookMs = process.clock.monotonic() - closingAt;
+    const stood = process.isPaused || process.stalledUntil >= closingAtTrue;
+    if (!stood && tookMs > drainMs + CLOSES_WITHIN_MS)
+      this.#world.violated('§12.2', `${process.name} took ${tookMs} ms to close its locks`);
+    running.isClosed = true;
+  }
+
+  #fault(fault: FaultPlan): void {
+    const running = this.#processes[fault.process];
+    if (running === undefined) return;
+    const { process, links } = running;
+    if (process.isCrashed) return;
+    this.#world.countFault(fault.kind);
+    this.#world.note(process.name, () => `FAULT ${describeFault(fault)}`);
+    switch (fault.kind) {
+      case 'pause':
+        return process.pause(fault.ms);
+      case 'crash':
+        process.crash();
+        return this.#checks.crashed(process);
+      case 'wall clock':
+        return process.clock.jump(fault.ms);
+      case 'close':
+        return process.deliver(this.#world.now, () => void this.#close(running, fault.drainMs));
+      case 'reset':
+        return links[fault.store]?.reset();
+      case 'store away':
+        return this.#stores[fault.store]?.goAway(fault.ms);
+      case 'partition':
+        return links[fault.store]?.partition(fault.direction, fault.ms);
+      default:
+        fault satisfies never;
+    }
+  }
+
+  #heal(): void {
+    for (const { links } of this.#processes)
+      for (const link of links) link.becomes({ ...SOUND, latencyMs: this.#plan.network.latencyMs });
+  }
+
+  /** All processes have ended, and what they left in the stores has had its time to end. */
+  #isOver(): boolean {
+    const isEnded = this.#processes.every(({ process, isClosed }) => process.isCrashed || isClosed);
+    if (!isEnded) return false;
+    this.#endedAt ??= this.#world.now;
+    if (this.#world.now >= this.#endedAt + this.#leftoverMs) return true;
+    if (this.#stores.every((store) => store.isEmpty())) return true;
+    if (this.#leavesNothing && this.#world.now > this.#endedAt + this.#cleanAfterMs) {
+      this.#reportLeftovers('is left, without any fault');
+      return true;
+    }
+    // The events may be over before the leases are.
+    if (this.#world.now === this.#endedAt)
+      for (const ms of [this.#cleanAfterMs + 1, this.#leftoverMs])
+        this.#world.schedule(this.#endedAt + ms, () => {});
+    return false;
+  }
+
+  /** Without a fault: a lease that was not renewed ends for its holder some milliseconds before it does in the store. */
+  get #cleanAfterMs(): number {
+    return 10 + 4 * this.#plan.network.latencyMs + 0.03 * this.#longestTtlMs;
+  }
+
+  /** What an ended process may leave behind: a ttl, behind a message that was on its way for long. */
+  get #leftoverMs(): number {
+    return this.#plan.faultsEndAt + 2 * this.#plan.network.slowMs + this.#longestTtlMs + PROGRESS_MS;
+  }
+
+  #check(): void {
+    const { now } = this.#world;
+    if (now - this.#checkedAt < 1_000 || now < this.#plan.faultsEndAt) return;
+    this.#checkedAt = now;
+    this.#checks.checkProgress(
+      this.#plan.faultsEndAt,
+      this.#longestHoldMs + this.#longestTtlMs + PROGRESS_MS,
+    );
+  }
+
+  #checkEnd(): void {
+    if (this.#endedAt === undefined) {
+      const names = this.#processes.filter(({ isClosed, process }) => !isClosed && !process.isCrashed);
+      this.#world.violated(
+        '§7.3',
+        `nothing happens any more, and ${names.map((one) => one.process.name)} waits`,
+      );
+    } else this.#reportLeftovers('is left in the store for ever');
+  }
+
+  #reportLeftovers(what: string): void {
+    for (const store of this.#stores) {
+      const left = store.leftovers();
+      if (left.length > 0) this.#world.violated('§9.1', `${left.join(', ')} ${what}`);
+    }
+  }
+}
+
+function describeFault(fault: FaultPlan): string {
+  const { at: _, process: __, kind, ...rest } = fault;
+  return `${kind} ${JSON.stringify(rest)}`;
+}

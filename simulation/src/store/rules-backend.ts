@@ -1,0 +1,260 @@
+import type {
+  AcquireRequest,
+  Attempt,
+  Call,
+  Conflict,
+  Grant,
+  Holder,
+  LockBackend,
+  RenewItem,
+  ResourceState,
+  Standing,
+} from '@locks/core';
+import { refuseAfterClose, TurnWait } from '@locks/core/backend';
+import type { Attempted, HoldRecord } from '@locks/core/rules';
+import { type Answer, ConnectionLost, type Link } from '../network/link.ts';
+import type { SimulatedProcess } from '../process/simulated-process.ts';
+import type { RulesStore } from './rules-store.ts';
+
+/** How often a process asks for its waiters, which also shows that it lives, in milliseconds. */
+export const BEAT_MS = 300;
+
+const capabilities = {
+  tenure: 'lease',
+  reach: 'network',
+  modes: ['exclusive', 'shared', 'permit'],
+  order: 'fifo',
+  fencing: 'durable',
+  ttl: { minMs: 10, stepMs: 1 },
+  features: ['waiters', 'force-release', 'steal', 'many'],
+} as const;
+
+interface WaiterEntry {
+  readonly resource: string;
+  readonly wait: TurnWait;
+  /** The turn came while nobody waited for it. */
+  hasTurn: boolean;
+}
+
+/** The client of a {@link RulesStore}, in one process: all that it knows came through the network. */
+export class RulesBackend implements LockBackend<typeof capabilities> {
+  readonly spec = 'locks-backend/1';
+  readonly name = 'rules';
+  readonly capabilities = capabilities;
+  readonly #process: SimulatedProcess;
+  readonly #link: Link;
+  readonly #store: RulesStore;
+  readonly #client: string;
+  /** By acquisition id, from the first contended attempt to the grant or the abandon. */
+  readonly #waiters = new Map<string, WaiterEntry>();
+  #beats = false;
+
+  constructor(process: SimulatedProcess, link: Link, store: RulesStore, client: string) {
+    this.#process = process;
+    this.#link = link;
+    this.#store = store;
+    this.#client = client;
+    store.connect(client, (id) =>
+      link.push(
+        () => `${id} has its turn`,
+        () => this.#turnCame(id),
+      ),
+    );
+    refuseAfterClose(this);
+  }
+
+  async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    const countedFrom = call.now();
+    const { acquisitionId: id, resource } = request;
+    const { value } = await this.#ask(
+      () => `attempt ${describe(request)}`,
+      call,
+      (store, client) => store.attempt(client, request, enqueue),
+    );
+    if (value.status === 'contended' && enqueue) {
+      if (!this.#waiters.has(id)) this.#waiters.set(id, { resource, wait: new TurnWait(), hasTurn: false });
+      this.#beatSoon();
+      return { status: 'contended' };
+    }
+    this.#waiters.delete(id);
+    if (value.status !== 'granted') return value;
+    return { status: 'granted', grant: grantOf(request, value, countedFrom) };
+  }
+
+  async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
+    const countedFrom = call.now();
+    const { value } = await this.#ask(
+      () => `attempt together ${requests.map(describe).join(' and ')}`,
+      call,
+      (store, client) => store.attemptMany(client, requests),
+    );
+    return value?.flatMap((attempted, index) => {
+      const request = requests[index];
+      return attempted.status === 'granted' && request ? [grantOf(request, attempted, countedFrom)] : [];
+    });
+  }
+
+  awaitTurn({ acquisitionId: id }: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    const waiter = this.#waiters.get(id);
+    if (waiter === undefined || waiter.hasTurn) {
+      if (waiter !== undefined) waiter.hasTurn = false;
+      return Promise.resolve(undefined);
+    }
+    return waiter.wait.begin(call);
+  }
+
+  async abandon(request: AcquireRequest, call: Call): Promise<void> {
+    const { resource, acquisitionId: id } = request;
+    this.#waiters.get(id)?.wait.end();
+    this.#waiters.delete(id);
+    await this.#ask(
+      () => `abandon ${describe(request)}`,
+      call,
+      (store, client) => store.abandon(client, resource, id),
+    );
+  }
+
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+    const { value } = await this.#ask(
+      () =>
+        `renew ${items.map(({ grant, ttlMs }) => `${describe(grant.request)} for ${ttlMs} ms`).join(', ')}`,
+      call,
+      (store, client) =>
+        items.map(({ grant: { request, fencingToken }, ttlMs }) =>
+          store.renew(client, request.resource, request.acquisitionId, Number(fencingToken), ttlMs),
+        ),
+    );
+    return value;
+  }
+
+  async release({ request }: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
+    const { value, resent } = await this.#ask(
+      () => `release ${describe(request)}`,
+      call,
+      (store, client) => store.release(client, request.resource, request.acquisitionId),
+    );
+    if (value !== undefined) return 'released';
+    return resent ? 'unknown' : 'not-held';
+  }
+
+  async downgrade({ request, fencingToken }: Grant, call: Call): Promise<Standing> {
+    const { value } = await this.#ask(
+      () => `downgrade ${describe(request)}`,
+      call,
+      (store, client) =>
+        store.downgrade(client, request.resource, request.acquisitionId, Number(fencingToken)),
+    );
+    return value;
+  }
+
+  async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
+    const { value } = await this.#ask(
+      () => `resize ${resource} to ${limit}`,
+      call,
+      (store, client) => store.resize(client, resource, limit),
+    );
+    return value === undefined ? { status: 'set' } : { status: 'conflict', with: value };
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceState> {
+    const { value } = await this.#ask(
+      () => `inspect ${resource}`,
+      call,
+      (store) => store.read(resource),
+    );
+    return {
+      resource,
+      holders: value.holds.map(toHolder),
+      waiters: value.waiters.map(({ id, mode }) => ({ acquisitionId: id, mode })),
+    };
+  }
+
+  async forceRelease(
+    resource: string,
+    expectedId: string | undefined,
+    call: Call,
+  ): Promise<readonly Holder[]> {
+    const { value } = await this.#ask(
+      () => `release ${resource} by force`,
+      call,
+      (store, client) => store.forceRelease(client, resource, expectedId),
+    );
+    return value.map(toHolder);
+  }
+
+  isRetryable(error: unknown): boolean {
+    return error instanceof ConnectionLost;
+  }
+
+  close(): Promise<void> {
+    for (const { wait } of this.#waiters.values()) wait.end();
+    this.#waiters.clear();
+    return Promise.resolve();
+  }
+
+  #ask<T>(
+    what: () => string,
+    call: Call,
+    execute: (store: RulesStore, client: string) => T,
+  ): Promise<Answer<T>> {
+    const { clock, world } = this.#process;
+    const giveUpAt = world.now + clock.trueTime(Math.max(0, call.deadline - call.now()));
+    return this.#link.request(what, giveUpAt, () => execute(this.#store, this.#client));
+  }
+
+  #turnCame(id: string): void {
+    const waiter = this.#waiters.get(id);
+    if (waiter !== undefined && !waiter.wait.end()) waiter.hasTurn = true;
+  }
+
+  #beatSoon(): void {
+    if (this.#beats) return;
+    this.#beats = true;
+    this.#process.setTimeout(() => void this.#beat(), BEAT_MS);
+  }
+
+  /** A push may have been lost: the store is asked, as long as anybody waits. */
+  async #beat(): Promise<void> {
+    this.#beats = false;
+    if (this.#waiters.size === 0) return;
+    this.#beatSoon();
+    const waiting = [...this.#waiters].map(([id, { resource }]) => [resource, id] as const);
+    const { world } = this.#process;
+    try {
+      const { value } = await this.#link.request(
+        () => `beat of ${waiting.length}`,
+        world.now + BEAT_MS,
+        () => this.#store.beat(this.#client, waiting),
+      );
+      waiting.forEach(([, id], index) => {
+        if (value[index] !== 'queued') this.#turnCame(id);
+      });
+    } catch (error) {
+      // The next beat asks again.
+      if (!this.isRetryable(error)) throw error;
+    }
+  }
+}
+
+function describe({ resource, label, mode }: AcquireRequest): string {
+  const kind = mode.kind === 'permit' ? `${mode.weight} of ${mode.limit}` : mode.kind;
+  return `${resource} (${kind}) for ${label}`;
+}
+
+function grantOf(
+  request: AcquireRequest,
+  { hold, left }: Extract<Attempted, { status: 'granted' }>,
+  countedFrom: number,
+): Grant {
+  const grant = { request, fencingToken: BigInt(hold.token), countedFrom };
+  return left === undefined ? grant : { ...grant, validForMs: left };
+}
+
+function toHolder({ id, mode, token, label }: HoldRecord): Holder {
+  return {
+    acquisitionId: id,
+    mode,
+    ...(label !== undefined && { label }),
+    fencingToken: BigInt(token),
+  };
+}

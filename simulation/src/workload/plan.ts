@@ -1,0 +1,92 @@
+import type { NetworkOptions } from '../network/link.ts';
+
+/** What the simulated processes lock with. */
+export type BackendKind = (typeof BACKEND_KINDS)[number];
+export const BACKEND_KINDS = ['rules', 'quorum', 'redis'] as const;
+
+/** Everything that one run does, as data: the seed draws it, and shrinking leaves parts of it out. */
+export interface Plan {
+  readonly backend: BackendKind;
+  /** For what is drawn while the run goes on: latencies, which message is lost, ids. */
+  readonly seed: number;
+  readonly resources: readonly ResourcePlan[];
+  readonly processes: readonly ProcessPlan[];
+  readonly network: NetworkOptions;
+  readonly faults: readonly FaultPlan[];
+  /** True time in milliseconds after which no fault begins, and the network is sound. */
+  readonly faultsEndAt: number;
+  /** How much faster than true time the clock of each store runs. */
+  readonly storeDrifts: readonly number[];
+}
+
+export interface ResourcePlan {
+  readonly name: string;
+  /** The permits of a semaphore; `undefined`: a lock for readers and writers. */
+  readonly permits: number | undefined;
+}
+
+export interface ProcessPlan {
+  readonly name: string;
+  readonly drift: number;
+  readonly wallOffset: number;
+  readonly clients: readonly ClientPlan[];
+}
+
+/** A part of a program, which does one operation after the other. */
+export interface ClientPlan {
+  readonly name: string;
+  readonly operations: readonly OperationPlan[];
+}
+
+export type OperationKind = 'acquire' | 'try' | 'run' | 'all' | 'steal' | 'force-release' | 'resize';
+
+/** What the holder does in the middle of a hold. */
+export type DuringHold = 'nothing' | 'renew' | 'extend' | 'shorten' | 'downgrade' | 're-enter';
+
+export interface OperationPlan {
+  readonly kind: OperationKind;
+  /** Milliseconds before it begins, by the process's clock. */
+  readonly afterMs: number;
+  /** Indices in the plan's resources; `all` takes each of them. */
+  readonly resources: readonly number[];
+  readonly mode: 'exclusive' | 'shared';
+  /** Of permits; also the new limit of `resize`. */
+  readonly weight: number;
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly renewal: 'auto' | 'manual';
+  readonly holdMs: number;
+  readonly during: DuringHold;
+  /** `forget`: the lease is neither released nor renewed. */
+  readonly end: 'release' | 'release twice' | 'forget';
+  readonly abortAfterMs: number | undefined;
+}
+
+export type FaultPlan = { readonly at: number; readonly process: number } & (
+  | { readonly kind: 'pause'; readonly ms: number }
+  | { readonly kind: 'crash' }
+  | { readonly kind: 'wall clock'; readonly ms: number }
+  | { readonly kind: 'close'; readonly drainMs: number }
+  | { readonly kind: 'reset'; readonly store: number }
+  | { readonly kind: 'store away'; readonly store: number; readonly ms: number }
+  | {
+      readonly kind: 'partition';
+      readonly store: number;
+      readonly direction: 'requests' | 'replies' | 'both';
+      readonly ms: number;
+    }
+);
+
+/** Whether nothing goes wrong in this run, except that messages take their time and clocks run apart. */
+export function isClean({ network, faults }: Plan): boolean {
+  const { slow, lostRequests, lostReplies, resent, lostPushes } = network;
+  return faults.length === 0 && slow + lostRequests + lostReplies + resent + lostPushes === 0;
+}
+
+/** Whether a lease may end by its time: where it is not renewed, what a part of the stores keeps of it ends by its ttl. */
+export function hasEndsByTime({ processes }: Plan): boolean {
+  const operations = processes.flatMap(({ clients }) => clients.flatMap((client) => client.operations));
+  return operations.some(
+    ({ renewal, end, during }) => renewal === 'manual' || end === 'forget' || during === 'shorten',
+  );
+}
