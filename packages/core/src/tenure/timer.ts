@@ -12,15 +12,11 @@ const LATE_MS = 10;
 export class Timer {
   readonly #clock: Clock;
   readonly #fire: (now: number) => number;
-  /** When the timer fires next; `Infinity` for never. The owner only reads it. */
+  /** When something is due next; `Infinity` for never. The owner only reads it. */
   armedFor = Number.POSITIVE_INFINITY;
   #handle: NodeJS.Timeout | undefined;
-<<<<<<< HEAD
-=======
-  #armedFor = Number.POSITIVE_INFINITY;
   /** When Node fires the timer, on the monotonic clock, which it uses. */
   #firesAt = Number.POSITIVE_INFINITY;
->>>>>>> afb28c9 (core: waits end in time after the wall clock was set forward, and sets between their members)
 
   /** @param fire - does what is due at `now`, and gives the time at which something is due next, or `Infinity` */
   constructor(clock: Clock, fire: (now: number) => number) {
@@ -33,24 +29,16 @@ export class Timer {
     });
   }
 
-<<<<<<< HEAD
-=======
-  /** When something is due next; `Infinity` for never. */
-  get armedFor(): number {
-    return this.#armedFor;
-  }
-
   /**
    * Makes the timer fire at `dueAt`, unless it fires earlier. Where the clock gained on the monotonic one, as when a machine
    * slept, the timer would fire late for what was due before, too.
    */
   armBy(dueAt: number): void {
+    if (dueAt < this.armedFor) return this.arm(dueAt);
     const now = this.#clock.now();
-    if (dueAt < this.#armedFor) this.arm(dueAt, now);
-    else if (this.#firesAt - performance.now() > dueAt - now + LATE_MS) this.arm(this.#armedFor, now);
+    if (this.#firesAt - performance.now() > dueAt - now + LATE_MS) this.arm(this.armedFor, now);
   }
 
->>>>>>> afb28c9 (core: waits end in time after the wall clock was set forward, and sets between their members)
   /** Makes the timer fire at `dueAt`, instead of when it would have. */
   arm(dueAt: number, now = this.#clock.now()): void {
     clearTimeout(this.#handle);
