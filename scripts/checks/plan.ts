@@ -6,6 +6,7 @@ import { consumerSteps } from './steps/consumers.ts';
 import { layersStep } from './steps/layers.ts';
 import { packageSteps } from './steps/packages.ts';
 import { readmeStep } from './steps/readme.ts';
+import { simulationStep } from './steps/simulation.ts';
 import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
 import { suiteOnNodesStep } from './steps/suite-on-nodes.ts';
@@ -24,6 +25,7 @@ export const steps: readonly Step[] = [
   ...applicationSteps,
   readmeStep,
   changesetStep,
+  simulationStep,
   suiteOnNodesStep,
   ...testSteps,
 ];

@@ -42,7 +42,8 @@ function* smallerPlans(plan: Plan): Generator<Plan> {
       yield withProcess(index, { ...process, clients: clients.toSpliced(at, 1) });
       const { operations } = client;
       for (const [place, operation] of operations.entries()) {
-        if (operations.length > 1) yield withClient(at, { ...client, operations: operations.toSpliced(place, 1) });
+        if (operations.length > 1)
+          yield withClient(at, { ...client, operations: operations.toSpliced(place, 1) });
         const simpler = simplerOperation(operation);
         if (simpler !== undefined)
           yield withClient(at, { ...client, operations: operations.with(place, simpler) });

@@ -106,7 +106,14 @@ export class Simulation {
     );
     const backends = this.#stores.map((store, at) => store.backendIn(process, links[at] as Link, loaded));
     const locks = loaded.createLocks(this.#asOne(loaded, backends)) as LockManager;
-    const running = { process, links, locks, clientsRunning: 0, isClosing: false, isClosed: plan.clients.length === 0 };
+    const running = {
+      process,
+      links,
+      locks,
+      clientsRunning: 0,
+      isClosing: false,
+      isClosed: plan.clients.length === 0,
+    };
     process.onPause = () => this.#checks.standsStill(process);
     const context: OperationContext = {
       process,
@@ -116,6 +123,7 @@ export class Simulation {
       isClean: isClean(this.#plan),
       longestDelayMs: 2 * this.#plan.network.slowMs + this.#longestTtlMs + PROGRESS_MS,
       isClosing: () => running.isClosing,
+      gaveUp: (label) => this.#gaveUp(label),
     };
     for (const client of plan.clients) {
       running.clientsRunning += 1;
@@ -162,6 +170,17 @@ export class Simulation {
     if (!stood && tookMs > drainMs + CLOSES_WITHIN_MS)
       this.#world.violated('§12.2', `${process.name} took ${tookMs} ms to close its locks`);
     running.isClosed = true;
+  }
+
+  /** Whoever gave up leaves nothing behind (docs/spec.md §2.2, §7.2): without faults, soon. */
+  #gaveUp(label: string): void {
+    const world = this.#world;
+    if (!isClean(this.#plan)) return;
+    world.schedule(world.now + 10 + 20 * this.#plan.network.latencyMs, () => {
+      for (const store of this.#stores)
+        for (const left of store.leftovers(label))
+          world.violated('§2.2', `${left} is left, and ${label} gave up`);
+    });
   }
 
   #fault(fault: FaultPlan): void {

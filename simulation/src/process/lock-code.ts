@@ -5,18 +5,16 @@ import { compileFunction } from 'node:vm';
 import type * as core from '@locks/core';
 import type * as quorum from '@locks/core/quorum';
 import type * as rules from '@locks/core/rules';
-import type * as redis from '@locks/redis-protocol';
 import { build, type Plugin } from 'esbuild';
 import type { BackendKind } from '../workload/plan.ts';
 import { globalsOf, modulesOf } from './process-globals.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
-/** Core and an adapter, as one simulated process has loaded them. */
+/** Core, as one simulated process has loaded them. */
 export interface LoadedLocks {
   readonly createLocks: typeof core.createLocks;
   readonly quorumBackend: typeof quorum.quorumBackend;
   readonly LockRules: typeof rules.LockRules;
-  readonly createRedisBackend: typeof redis.createRedisBackend;
 }
 
 /** A change of one source file, for a test that plants an error. */
@@ -33,7 +31,6 @@ const CORE = `export { createLocks } from '@locks/core'; export { LockRules } fr
 const ENTRIES: Readonly<Record<BackendKind, string>> = {
   rules: CORE,
   quorum: `${CORE} export { quorumBackend } from '@locks/core/quorum';`,
-  redis: `${CORE} export { createRedisBackend } from '@locks/redis-protocol';`,
 };
 const PARAMETERS = [
   'module',
@@ -51,7 +48,7 @@ const PARAMETERS = [
   'clearImmediate',
 ];
 
-/** The sources of core and of the adapters' protocols, compiled once; each simulated process evaluates them for itself. */
+/** The sources of core, compiled once; each simulated process evaluates them for itself. */
 export class LockCode {
   readonly #evaluate: (...values: unknown[]) => void;
   #server: LoadedLocks | undefined;
@@ -70,6 +67,7 @@ export class LockCode {
       write: false,
       format: 'cjs',
       platform: 'node',
+      logLevel: 'silent',
       target: 'node24',
       plugins: [sources(changes)],
     });

@@ -14,8 +14,8 @@ export interface SimulatedStore extends StoreNode {
   /** The backend by which a process uses the store. */
   backendIn(process: SimulatedProcess, link: Link, loaded: LoadedLocks): LockBackend;
   isEmpty(): boolean;
-  /** What it keeps, in words. */
-  leftovers(): string[];
+  /** What it keeps, of everybody or of one participant, in words. */
+  leftovers(label?: string): string[];
 }
 
 export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedStore[] {
@@ -60,12 +60,14 @@ class NetworkedRules implements SimulatedStore {
     return this.leftovers().length === 0;
   }
 
-  leftovers(): string[] {
+  leftovers(label?: string): string[] {
+    const isMeant = (one: { readonly label: string | undefined }): boolean =>
+      label === undefined || one.label === label;
     return this.#store.names().flatMap((name) => {
       const { holds, waiters } = this.#store.read(name);
       return [
-        ...holds.map(({ label }) => `the hold of ${name} by ${label}`),
-        ...waiters.map(({ label }) => `the wait for ${name} of ${label}`),
+        ...holds.filter(isMeant).map((hold) => `the hold of ${name} by ${hold.label}`),
+        ...waiters.filter(isMeant).map((waiter) => `the wait for ${name} of ${waiter.label}`),
       ];
     });
   }

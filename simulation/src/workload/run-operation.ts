@@ -22,6 +22,8 @@ export interface OperationContext {
   /** How long a message may be on its way, in milliseconds. */
   readonly longestDelayMs: number;
   readonly isClosing: () => boolean;
+  /** The user was told that an acquire failed. */
+  readonly gaveUp: (label: string) => void;
 }
 
 /** A promise settles some microtasks and one late timer after its reason, in milliseconds. */
@@ -270,7 +272,8 @@ export class RunningOperation {
   }
 
   #checkFailure(error: unknown): void {
-    const { process, isClean, isClosing } = this.#context;
+    const { process, isClean, isClosing, gaveUp } = this.#context;
+    if (!this.#hasHeld) gaveUp(this.#by.label);
     const { world } = process;
     const what = error instanceof Error ? error.message : String(error);
     world.note(process.name, () => `${this.#by.label} fails: ${what}`);

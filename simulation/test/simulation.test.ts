@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { LockCode } from '../src/process/lock-code.ts';
+import { runSchedules } from '../src/run-schedules.ts';
+import { Simulation } from '../src/simulation.ts';
+import { timelineOf } from '../src/timeline.ts';
+import { drawPlan } from '../src/workload/draw-plan.ts';
+import { BACKEND_KINDS } from '../src/workload/plan.ts';
+
+test.each(BACKEND_KINDS)('a seed gives the same timeline each time, on %s', async (backend) => {
+  const code = await LockCode.load(backend);
+  const other = await LockCode.load(backend);
+  for (let seed = 100; seed < 130; seed += 1) {
+    const first = await new Simulation(code, drawPlan(backend, seed), true).run();
+    const second = await new Simulation(other, drawPlan(backend, seed), true).run();
+    expect(timelineOf(second)).toEqual(timelineOf(first));
+    expect(second.steps).toBe(first.steps);
+  }
+});
+
+test('seeds give different runs, and real time does not pass in them', async () => {
+  const code = await LockCode.load('rules');
+  const timelines = new Set<string>();
+  let longestMs = 0;
+  for (let seed = 0; seed < 40; seed += 1) {
+    const result = await new Simulation(code, drawPlan('rules', seed), true).run();
+    timelines.add(timelineOf(result).join('\n'));
+    longestMs = Math.max(longestMs, result.timeline.at(-1)?.at ?? 0);
+  }
+  expect(timelines.size).toBe(40);
+  expect(longestMs).toBeGreaterThan(2_000);
+});
+
+test('every kind of fault happens, and no promise is broken', async () => {
+  const report = await runSchedules({ backend: 'rules', seed: 1, schedules: 400 });
+  expect(report.violations).toEqual([]);
+  expect(report.schedules).toBe(400);
+  expect(Object.keys(report.faults).sort()).toEqual([
+    'close',
+    'crash',
+    'lost push',
+    'lost reply',
+    'lost request',
+    'partition',
+    'pause',
+    'resent request',
+    'reset',
+    'slow message',
+    'store away',
+    'wall clock',
+  ]);
+});
+
+test('a violation is shrunk to a run that fails for the same reason, and is shorter', async () => {
+  const change = {
+    file: 'core/src/rules/lock-rules.ts',
+    from: 'return this.#queue.length === 0 && this.fits(mode);',
+    to: 'return this.fits(mode);',
+  };
+  const report = await runSchedules({
+    backend: 'rules',
+    seed: 1,
+    schedules: 500,
+    mostViolations: 1,
+    changes: [change],
+  });
+  const [violation] = report.violations;
+  expect(violation?.clause).toBe('§7.1');
+  const code = await LockCode.load('rules', [change]);
+  const whole = await new Simulation(code, drawPlan('rules', violation?.seed ?? 0), true).run();
+  expect(violation?.timeline.length).toBeLessThan(whole.timeline.length);
+  expect(violation?.timeline.at(-1)).toContain('§7.1 violated');
+});
