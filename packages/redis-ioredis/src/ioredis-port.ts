@@ -1,5 +1,12 @@
+import { errorMonitor } from 'node:events';
 import type { Writable } from 'node:stream';
-import type { RedisCommand, RedisPort, SideConnection, SubscriptionEvents } from '@locks/redis-protocol';
+import {
+  LoginWatch,
+  type RedisCommand,
+  type RedisPort,
+  type SideConnection,
+  type SubscriptionEvents,
+} from '@locks/redis-protocol';
 import { type Cluster, Command, type Redis } from 'ioredis';
 import { checkEnded } from './check-client.ts';
 import { openSubscriber } from './subscriber.ts';
@@ -27,6 +34,10 @@ export class IoredisPort implements RedisPort {
   readonly #onLost = (): void => {
     this.reconnects++;
   };
+  readonly #login = new LoginWatch();
+  readonly #onError = (error: unknown): void => {
+    if (this.#client.status !== 'ready') this.#login.failed(error);
+  };
   #corked: Corkable | undefined;
   #Command: typeof Command | undefined;
   #together = 0;
@@ -43,6 +54,9 @@ export class IoredisPort implements RedisPort {
     this.cluster = client.isCluster;
     this.keyPrefix = client.options.keyPrefix ?? '';
     client.on('close', this.#onLost);
+    client.on('ready', this.#login.accepted);
+    // No listener for errors: with one, the client would no longer print those that its user does not listen to.
+    client.on(errorMonitor as unknown as 'error', this.#onError);
     if (!isCluster(client)) return;
     client.on('+node', this.#onNode);
     for (const node of client.nodes()) this.#onNode(node);
@@ -54,6 +68,14 @@ export class IoredisPort implements RedisPort {
 
   // `sendCommand` skips the option objects and wrappers of the client's own methods. Keys have their prefix already.
   send(_key: string, command: RedisCommand): Promise<unknown> {
+    return this.#through(this.#client, () => this.#send(command));
+  }
+
+  #through(client: Client, send: () => Promise<unknown>): Promise<unknown> {
+    return client.status === 'ready' ? send() : this.#login.outcomeOf(send);
+  }
+
+  #send(command: RedisCommand): Promise<unknown> {
     this.#cork();
     const sent = this.#commandOf(command);
     if (!this.cluster) return this.#client.sendCommand(sent) as Promise<unknown>;
@@ -88,7 +110,10 @@ export class IoredisPort implements RedisPort {
 
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
     const nodes: readonly Client[] = isCluster(this.#client) ? this.#client.nodes('master') : [this.#client];
-    return nodes.map((node) => (command) => node.sendCommand(this.#commandOf(command)) as Promise<unknown>);
+    return nodes.map(
+      (node) => (command) =>
+        this.#through(this.#client, () => node.sendCommand(this.#commandOf(command)) as Promise<unknown>),
+    );
   }
 
   #commandOf([name, ...args]: RedisCommand): Command {
@@ -141,6 +166,8 @@ export class IoredisPort implements RedisPort {
     for (const close of this.#opened) close();
     this.#opened.clear();
     this.#client.off('close', this.#onLost);
+    this.#client.off('ready', this.#login.accepted);
+    this.#client.off(errorMonitor as unknown as 'error', this.#onError);
     if (isCluster(this.#client)) {
       this.#client.off('+node', this.#onNode);
       for (const node of this.#client.nodes()) node.off('close', this.#onLost);

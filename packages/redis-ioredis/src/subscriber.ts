@@ -1,4 +1,4 @@
-import type { SubscriptionEvents } from '@locks/redis-protocol';
+import { refusedLogin, type SubscriptionEvents } from '@locks/redis-protocol';
 import type { Cluster, Redis } from 'ioredis';
 
 export interface IoredisSubscriber {
@@ -28,7 +28,6 @@ export function openSubscriber(
           enableOfflineQueue: true,
           commandTimeout: undefined,
         });
-  connection.on('error', () => undefined); // It connects again by itself; until then the checks serve the waiters.
   connection.on('message', (from: string, text: string) => {
     if (from === channel) events.message(text);
   });
@@ -44,6 +43,10 @@ export function openSubscriber(
     connection.on('ready', listen);
     // A cluster client moves its subscriptions to another node by itself.
     if ('nodes' in client) connection.on('+subscriber', () => listening && events.restored());
+    // It connects again by itself; until then the checks serve the waiters.
+    connection.on('error', (error: Error) => {
+      if (refusedLogin(error) !== undefined) reject(refusedLogin(error));
+    });
     connection.on('end', () => reject(new Error('the subscriber has ended')));
   });
   connection.connect().catch(() => undefined); // `ready` rejects, or the client tries again.

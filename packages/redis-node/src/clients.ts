@@ -20,12 +20,13 @@ export interface NodeRedisClient {
 export const COMMAND_OPTIONS = { typeMapping: undefined, timeout: undefined } as const;
 
 interface Emitter {
-  on(event: string, listener: (...args: unknown[]) => void): unknown;
-  off(event: string, listener: (...args: unknown[]) => void): unknown;
+  on(event: string | symbol, listener: (...args: unknown[]) => void): unknown;
+  off(event: string | symbol, listener: (...args: unknown[]) => void): unknown;
 }
 
 interface Connectable extends Emitter {
   readonly isOpen: boolean;
+  readonly isReady: boolean;
   readonly _keyPrefix?: unknown;
   connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
@@ -45,7 +46,7 @@ export interface SentinelClient extends Connectable {
 }
 
 interface ClusterNode {
-  client?: { readonly isOpen: boolean } | undefined;
+  client?: { readonly isOpen: boolean; readonly isReady: boolean } | undefined;
   /** Present while the client connects for the first time. */
   readonly connectPromise?: unknown;
 }
@@ -66,6 +67,11 @@ export type RecognisedClient =
   | { readonly kind: 'standalone'; readonly client: StandaloneClient }
   | { readonly kind: 'sentinel'; readonly client: SentinelClient }
   | { readonly kind: 'cluster'; readonly client: ClusterClient };
+
+/** Whether commands are sent now; if not, the client keeps them until it has connected. */
+export function isReady(to: RecognisedClient): boolean {
+  return to.kind === 'cluster' ? to.client.masters.some(({ client }) => client?.isReady) : to.client.isReady;
+}
 
 /** Ends a client that this package opened, in any state: one that is not open may still have a connection. */
 export async function endClient(client: Pick<Connectable, 'destroy'>): Promise<void> {

@@ -1,7 +1,14 @@
+import { errorMonitor } from 'node:events';
 import { invalidArgument } from '@locks/core/backend';
-import type { RedisCommand, RedisPort, SideConnection, SubscriptionEvents } from '@locks/redis-protocol';
-import { type ClusterClient, COMMAND_OPTIONS, endClient, type RecognisedClient } from './clients.ts';
-import { openSubscriber } from './subscriber.ts';
+import {
+  LoginWatch,
+  type RedisCommand,
+  type RedisPort,
+  type SideConnection,
+  type SubscriptionEvents,
+} from '@locks/redis-protocol';
+import { type ClusterClient, COMMAND_OPTIONS, endClient, isReady, type RecognisedClient } from './clients.ts';
+import { openSubscriber, orRefusal } from './subscriber.ts';
 
 /** The events that report a lost connection. */
 const LOST_EVENTS = {
@@ -9,6 +16,13 @@ const LOST_EVENTS = {
   sentinel: ['reconnecting', 'end', 'topology-change', 'client-error'],
   cluster: ['node-reconnecting', 'node-disconnect', 'disconnect'],
 } as const;
+/** The events with an error of a connection. An `error` that nobody listens to ends the process: it is only watched. */
+const ERROR_EVENTS = {
+  standalone: [errorMonitor],
+  sentinel: [errorMonitor, 'client-error'],
+  cluster: [errorMonitor, 'node-error'],
+} as const;
+const READY_EVENTS = { standalone: 'ready', sentinel: 'ready', cluster: 'node-ready' } as const;
 
 /**
  * How many commands of one turn of the event loop are written together. The client would write all of a turn at once:
@@ -23,6 +37,12 @@ export class NodeRedisPort implements RedisPort {
   readonly keyPrefix: string;
   reconnects = 0;
   readonly #recognised: RecognisedClient;
+  readonly #login = new LoginWatch();
+  readonly #onError = (error: unknown): void => {
+    if (isReady(this.#recognised)) return;
+    // Sentinel's client tells the node beside the error.
+    this.#login.failed(error instanceof Error ? error : (error as { error?: unknown } | undefined)?.error);
+  };
   readonly #opened = new Set<() => void>();
   #sentThisTurn = 0;
   readonly #delayed: (() => void)[] = [];
@@ -42,7 +62,10 @@ export class NodeRedisPort implements RedisPort {
       throw invalidArgument('the keyPrefix of the client is a Buffer: locks need a string');
     }
     this.keyPrefix = keyPrefix;
-    for (const event of LOST_EVENTS[recognised.kind]) recognised.client.on(event, this.#onLost);
+    const { client, kind } = recognised;
+    for (const event of LOST_EVENTS[kind]) client.on(event, this.#onLost);
+    for (const event of ERROR_EVENTS[kind]) client.on(event, this.#onError);
+    client.on(READY_EVENTS[kind], this.#login.accepted);
   }
 
   assertUsable(): void {
@@ -56,10 +79,16 @@ export class NodeRedisPort implements RedisPort {
   send(key: string, command: RedisCommand): Promise<unknown> {
     this.#sentThisTurn += 1;
     if (this.#sentThisTurn === 1) setImmediate(this.#nextTurn);
-    if (this.#sentThisTurn <= COMMANDS_TOGETHER) return send(this.#recognised, key, command);
+    if (this.#sentThisTurn <= COMMANDS_TOGETHER) return this.#send(key, command);
     return new Promise((resolve) => {
       this.#delayed.push(() => resolve(this.send(key, command)));
     });
+  }
+
+  #send(key: string, command: RedisCommand): Promise<unknown> {
+    const recognised = this.#recognised;
+    if (isReady(recognised)) return send(recognised, key, command);
+    return this.#login.outcomeOf(() => send(recognised, key, command));
   }
 
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
@@ -101,7 +130,7 @@ export class NodeRedisPort implements RedisPort {
     };
     this.#opened.add(close);
     try {
-      await side.client.connect();
+      await orRefusal(side.client, side.client.connect());
     } finally {
       // The connection may have opened after the close.
       if (closed) await endClient(side.client);
@@ -112,7 +141,10 @@ export class NodeRedisPort implements RedisPort {
   close(): Promise<void> {
     for (const close of this.#opened) close();
     this.#opened.clear();
-    for (const event of LOST_EVENTS[this.#recognised.kind]) this.#recognised.client.off(event, this.#onLost);
+    const { client, kind } = this.#recognised;
+    for (const event of LOST_EVENTS[kind]) client.off(event, this.#onLost);
+    for (const event of ERROR_EVENTS[kind]) client.off(event, this.#onError);
+    client.off(READY_EVENTS[kind], this.#login.accepted);
     return Promise.resolve();
   }
 }

@@ -1,4 +1,5 @@
-import type { SubscriptionEvents } from '@locks/redis-protocol';
+import { errorMonitor } from 'node:events';
+import { refusedLogin, type SubscriptionEvents } from '@locks/redis-protocol';
 import { endClient, type RecognisedClient, type StandaloneClient } from './clients.ts';
 
 export interface NodeRedisSubscriber {
@@ -35,7 +36,7 @@ function throughClient(
   };
   for (const event of RESTORED_EVENTS[kind]) client.on(event, restored);
   const subscribed = client.subscribe(channel, heard);
-  const ready = subscribed.then(() => {
+  const ready = orRefusal(client, subscribed).then(() => {
     listening = true;
   });
   const close = (): void => {
@@ -85,7 +86,27 @@ function onOwnConnection(
   };
   // The client subscribes again by itself; messages published meanwhile are lost.
   connection.on('ready', () => listening && events.restored());
-  return { ready: listen(), close };
+  return { ready: orRefusal(connection, listen()), close };
+}
+
+/** A client whose login is refused tries again for ever: the refusal ends what waits for its connection. */
+export async function orRefusal(
+  client: RecognisedClient['client'],
+  connected: Promise<unknown>,
+): Promise<void> {
+  let onError: (error: unknown) => void = () => undefined;
+  const refused = new Promise<never>((_, reject) => {
+    onError = (error) => {
+      const refusal = refusedLogin(error);
+      if (refusal !== undefined) reject(refusal);
+    };
+  });
+  client.on(errorMonitor, onError);
+  try {
+    await Promise.race([connected, refused]);
+  } finally {
+    client.off(errorMonitor, onError);
+  }
 }
 
 function persistent(client: object): object {

@@ -18,6 +18,7 @@ import { type Script, scripts } from './generated/scripts.ts';
 import { isRedisGrant, type RedisGrant } from './grant.ts';
 import { holdersKey, keysOf, type ResourceKeys } from './keys.ts';
 import { RedisLocalWaiters } from './local-waiters.ts';
+import { undoLate } from './login-watch.ts';
 import { limitArgument, shareWeight, weightArgument } from './mode.ts';
 import { type CheckedRedisOptions, checkOptions, type RedisBackendOptions } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
@@ -100,6 +101,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     try {
       encoded = await this.#port.send(keys.lock, command);
     } catch (error) {
+      undoLate(error, () => this.abandon(request, call));
       // Abandoned meanwhile: a repetition would come after the abandon.
       if (call.signal?.aborted || call.now() > call.deadline) throw error;
       encoded = await recover(this.#port, scripts.acquire, keys.lock, command, error);
@@ -283,7 +285,10 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
           limitArgument(mode),
           weightArgument(mode),
         ]),
-      ),
+      ).catch((error: unknown) => {
+        undoLate(error, () => Promise.all(requests.map((request) => this.abandon(request, call))));
+        throw error;
+      }),
     );
     const grants = reply?.map(
       ({ token, leftMs }, at): RedisGrant => ({

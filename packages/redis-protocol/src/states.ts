@@ -27,6 +27,8 @@ export async function* list(
   // The pattern ends before the first character that may be encoded; the rest is compared after decoding.
   const plain = escapeGlob(keyPrefix + (/^[^{}%]*/.exec(prefix)?.[0] ?? ''));
   const seen = new Set<string>();
+  // A client of a cluster knows no master before it has connected.
+  if (port.masters().length === 0) await port.send(keyPrefix, ['PING']);
   // Queues first: a lock that is handed off between the scans is then found by its key.
   for (const [pattern, ends] of [
     [`{${plain}*}:q`, ['{', '}:q']],

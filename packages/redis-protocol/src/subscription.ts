@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { refusedLogin } from './login-watch.ts';
 import type { RedisPort } from './port.ts';
 
 const RETRY_MS = 5000;
@@ -49,13 +50,17 @@ export class Subscription {
       },
       (error: unknown) => {
         // Warned of once: waiting works without the channel, only later.
-        if (this.#retryAt === 0 && String(error).includes('NOPERM'))
-          process.emitWarning(
-            `Late hand-offs: ${String(error)} Grant +subscribe &${this.channel.slice(0, -32)}*`,
-          );
+        if (this.#retryAt === 0) this.#warn(error);
         this.#opening = false;
         this.#retryAt = performance.now() + RETRY_MS;
       },
     );
+  }
+
+  #warn(error: unknown): void {
+    const refusal = refusedLogin(error);
+    if (refusal !== undefined) return process.emitWarning(`Late hand-offs: ${refusal.message}`);
+    if (!String(error).includes('NOPERM')) return;
+    process.emitWarning(`Late hand-offs: ${String(error)} Grant +subscribe &${this.channel.slice(0, -32)}*`);
   }
 }

@@ -11,7 +11,7 @@ export function timeoutError(
   query: HolderQuery | undefined,
 ): LockError {
   const waited = waitedMs < 1 ? 'at once' : `after ${Math.round(waitedMs)} ms`;
-  const parts = [`Gave up on ${quote(resource)} ${waited}: ${describeHolders(query?.holders)}.`];
+  const parts = [`Gave up on ${quote(resource)} ${waited}: ${describeHolders(query)}.`];
   if (query?.isHeldHere) {
     parts.push(
       'This process holds it itself. If the waiting code runs inside the holding code, it waits for itself: ' +
@@ -21,8 +21,14 @@ export function timeoutError(
   return core.error('LOCK_TIMEOUT', parts.join(' '), resource);
 }
 
-function describeHolders(holders: readonly Holder[] | undefined): string {
-  if (holders === undefined) return 'it is contended';
+function describeHolders(query: HolderQuery | undefined): string {
+  if (query === undefined) return 'it is contended';
+  const { holders, error } = query;
+  // The store may have fallen silent since it answered that somebody else holds (docs/spec.md §7.5).
+  if (holders === undefined) {
+    const why = error instanceof Error ? `: ${error.message}` : '';
+    return `it was contended, and the store did not say at the end who holds it${why}`;
+  }
   if (holders.length === 0) return 'it was contended until the end';
   return `held by ${holders.slice(0, 3).map(describeHolder).join(', ')}${holders.length > 3 ? ', …' : ''}`;
 }

@@ -58,6 +58,7 @@ class NodesBackend implements QuorumBackend {
   readonly spec = 'locks-backend/1';
   readonly name = 'quorum';
   readonly capabilities: QuorumCapabilities;
+  readonly releaseBudgetMs?: number;
   readonly #quorum: Quorum;
   readonly #cleaning = new Set<Promise<void>>();
   /** No node is called after `close` (docs/spec.md §12.4). */
@@ -69,6 +70,9 @@ class NodesBackend implements QuorumBackend {
   constructor(quorum: Quorum) {
     this.#quorum = quorum;
     this.capabilities = capabilitiesOf(quorum);
+    // A release needs a majority, so it may take as long as the slowest node (docs/spec.md §2.5).
+    const budgets = quorum.nodes.flatMap(({ releaseBudgetMs = [] }) => releaseBudgetMs);
+    if (budgets.length > 0) this.releaseBudgetMs = Math.max(...budgets);
     const { modes, features } = this.capabilities;
     if (modes.includes('exclusive') && modes.includes('shared')) this.downgrade = this.#downgrade.bind(this);
     if (features.includes('force-release')) this.forceRelease = this.#forceRelease.bind(this);
@@ -160,11 +164,13 @@ class NodesBackend implements QuorumBackend {
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
-    const { majority } = this.#quorum;
+    const { majority, nodeTimeoutMs } = this.#quorum;
     const { nodeGrants } = grant as Partial<QuorumGrant>;
     if (nodeGrants !== undefined) nodeGrants.over = true;
+    // Core sends a release again before its first sending was answered, and an answer to either counts (docs/spec.md §2.5).
+    const unhurried: Call = { now: () => call.now(), deadline: call.now() + nodeTimeoutMs };
     return this.#poll<'released' | 'not-held' | 'unknown', 'released' | 'not-held'>(
-      call,
+      unhurried,
       async (node, nodeCall, index) => {
         const own = grantAt(grant, index);
         if (own !== undefined) return node.release(own, nodeCall);

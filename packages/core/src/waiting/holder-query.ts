@@ -1,3 +1,4 @@
+import { NoAnswerError } from '../backend/time-limit.ts';
 import type { Holder, LockBackend } from '../backend/types.ts';
 import { CallContext, INTERRUPTED } from '../call/call-context.ts';
 import type { CallDeadlines } from '../call/call-deadlines.ts';
@@ -13,6 +14,8 @@ export const HOLDER_QUERY_MS = 100;
 export interface HolderQuery {
   /** `undefined` until the store has answered, or where it does not. */
   holders: readonly Holder[] | undefined;
+  /** Why there are no holders, once that is known. */
+  error: unknown;
   /** Whether a lease of this manager is in the way. */
   readonly isHeldHere: boolean;
   answered: Promise<void>;
@@ -42,7 +45,7 @@ export class HolderQueries {
     let query = this.#recent.get(resource);
     if (query === undefined) {
       const isHeldHere = [...this.#monitor.leases].some(({ grant }) => grant.request.resource === resource);
-      query = { holders: undefined, isHeldHere, answered: Promise.resolve() };
+      query = { holders: undefined, error: undefined, isHeldHere, answered: Promise.resolve() };
       this.#recent.set(resource, query);
       query.answered = this.#answer(resource, query);
     }
@@ -56,8 +59,10 @@ export class HolderQueries {
       readableState(await this.#backend.inspect(resource, context, { waiters: false })),
     );
     context.done();
-    // Without an answer the message does without the holders.
-    if (state !== INTERRUPTED && !(state instanceof Failure)) query.holders = state.holders;
+    // Without an answer the message does without the holders, and says why.
+    if (state === INTERRUPTED) query.error = new NoAnswerError(HOLDER_QUERY_MS);
+    else if (state instanceof Failure) query.error = state.error;
+    else query.holders = state.holders;
     deadlines.at(deadlines.clock.now() + HOLDER_QUERY_MS, () => this.#recent.delete(resource));
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { freshAcquisitionId } from '../../src/acquire/acquisition-id.ts';
-import type { AcquireRequest } from '../../src/backend/types.ts';
+import type { AcquireRequest, LockBackend } from '../../src/backend/types.ts';
 import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
 import { capabilities, contended, granted, noAnswer, scriptedBackend } from '../scripted-backend.ts';
 
@@ -182,6 +182,27 @@ test('a timeout names the holder, and for how long it has held', async () => {
   expect((error as Error).message).toContain('worker-7:412');
   expect(gaveUp).toMatchObject([{ resource: 'a', error }]);
   expect(firstAnswers).toHaveLength(1);
+});
+
+test('a timeout after which nobody could say who holds says why', async () => {
+  useFakeClock();
+  const messageWith = async (inspect: LockBackend['inspect']): Promise<string> => {
+    const backend = scriptedBackend({
+      attempt: () => Promise.resolve(contended),
+      awaitTurn: noAnswer,
+      inspect,
+    });
+    const waiting = locksOn(backend)
+      .lock('a')
+      .acquire({ waitMs: 500 })
+      .catch((error: unknown) => error);
+    await pass(500);
+    const error = await waiting;
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT' });
+    return (error as Error).message;
+  };
+  expect(await messageWith(() => noAnswer())).toContain('the store did not say');
+  expect(await messageWith(() => Promise.reject(new Error('NOAUTH')))).toContain('who holds it: NOAUTH');
 });
 
 test('a timeout in a process that holds the resource itself explains nesting', async () => {

@@ -227,6 +227,24 @@ test('many waiters of one process ask the nodes no more often than one', async (
   expect(new Set(await Promise.all(waiting))).toEqual(new Set(['LOCK_TIMEOUT']));
 });
 
+test('a release waits for as long as the slowest node needs, and an answer to an earlier sending counts', async () => {
+  const slow = (): Node => {
+    const node = nodeWith({
+      async release(given, at) {
+        // Longer than core's own budget, and than the time between two sendings.
+        await delay(1_200);
+        return sane(node).release(given, at);
+      },
+    });
+    return Object.assign(node, { releaseBudgetMs: 3_000 });
+  };
+  const quorum = quorumOf([slow(), slow(), nodeWith()], { nodeTimeoutMs: 3_000 });
+  expect(quorum.releaseBudgetMs).toBe(3_000);
+  expect(quorumOf(held('other', 'other', 'other')).releaseBudgetMs).toBeUndefined();
+  const lease = await locksOn(quorum).lock('a').acquire();
+  expect(await rejectionOf(lease.release())).toBe('fulfilled');
+});
+
 test('a holder is shown though one of just the majority that granted does not answer', async () => {
   const holding = (): Node =>
     nodeWith({

@@ -1,0 +1,75 @@
+/** The server wants a password that the client does not give: NOAUTH for none, WRONGPASS for another. */
+const REFUSED = /^(?:NOAUTH|WRONGPASS)\b/;
+
+/** The server refused the login of a client; `cause` is its reply. */
+class LoginRefusedError extends Error {
+  override readonly name = 'LoginRefusedError';
+  /** Of a command that the client still keeps, to send it once it is logged in: resolves when it was answered. */
+  readonly answered: Promise<unknown> | undefined;
+
+  constructor(code: string, cause: unknown, answered?: Promise<unknown>) {
+    super(
+      code === 'NOAUTH'
+        ? 'NOAUTH: the server requires a password, and the client gave none'
+        : 'WRONGPASS: the server refused the user name or the password of the client',
+      { cause },
+    );
+    this.answered = answered;
+  }
+}
+
+/**
+ * The refusal of a login in an error of a client, or in the error that it wraps, with a message that says what to do;
+ * `undefined` for any other error.
+ */
+export function refusedLogin(error: unknown, answered?: Promise<unknown>): Error | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if (error instanceof LoginRefusedError) return error;
+  const [code] = REFUSED.exec(error.message) ?? [];
+  if (code !== undefined) return new LoginRefusedError(code, error, answered);
+  const { lastNodeError } = error as { lastNodeError?: unknown };
+  return refusedLogin(lastNodeError, answered) ?? refusedLogin(error.cause, answered);
+}
+
+/** Undoes a command that a refused client still keeps, after it was carried out all the same. */
+export function undoLate(error: unknown, undo: () => Promise<unknown>): void {
+  if (error instanceof LoginRefusedError) error.answered?.then(undo).catch(() => undefined);
+}
+
+/**
+ * Knows whether the server refused the last login of a client. Such a client connects again and again, and keeps commands in a
+ * queue until then: each would end without an answer, and without the reason.
+ */
+export class LoginWatch {
+  #refusal: unknown;
+  readonly #queued = new Set<(cause: unknown) => void>();
+
+  /** The client is logged in. */
+  readonly accepted = (): void => {
+    this.#refusal = undefined;
+  };
+
+  /** Takes an error of a client that is not logged in; any but a refused login is ignored. */
+  failed(error: unknown): void {
+    if (refusedLogin(error) === undefined) return;
+    this.#refusal = error;
+    for (const refuse of this.#queued) refuse(error);
+  }
+
+  /** The outcome of what a client does that is not logged in, or the refusal of its login, whichever comes first. */
+  outcomeOf<T>(work: () => Promise<T>): Promise<T> {
+    const refusal = refusedLogin(this.#refusal);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    return new Promise((resolve, reject) => {
+      const outcome = work();
+      const refuse = (cause: unknown): void => reject(refusedLogin(cause, outcome));
+      this.#queued.add(refuse);
+      outcome
+        .finally(() => this.#queued.delete(refuse))
+        .then(resolve, (error: unknown) => {
+          this.failed(error);
+          reject(refusedLogin(error) ?? error);
+        });
+    });
+  }
+}
