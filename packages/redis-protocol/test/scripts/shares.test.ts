@@ -195,6 +195,18 @@ describe('permits', () => {
     expect((reply as unknown[])[0]).toBe('y');
   });
 
+  it('that were passed over while readers took the name wait for the end of the readers', async () => {
+    const name = fresh();
+    const checked = () =>
+      client.run(scripts.check, client.keys(name), ['5000||!x', 1, 'w|2000:2|!x|label', '7:4']);
+    await client.take(name, 'reader', '0:0');
+    expect(await checked()).toEqual([expect.any(Number)]);
+    expect((await client.inspect(name)).waiters).toEqual(['w']);
+    expect(await client.take(name, 'other', '0:0')).toBe(0);
+    expect(await client.releaseShare(name, 'reader', 0, '=x')).toEqual(['w', expect.any(Number)]);
+    expect(await client.mark(name)).toBe('*4|2');
+  });
+
   it('of another limit, and beside other modes, are a conflict as long as anything lives', async () => {
     const name = fresh();
     await client.take(name, 'a', '4:1');
