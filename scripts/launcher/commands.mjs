@@ -14,7 +14,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|all [--json FILE]
   conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
   locks        the command \`locks\` of packages/cli: locks run NAME -- COMMAND…
-  simulate     core in virtual time, with faults: simulate [--backend rules|quorum] [--schedules N] [--seed S] [--replay SEED] [--json FILE]
+  simulate     core in virtual time, with faults: simulate [--backend rules|quorum|redis] [--schedules N] [--seed S] [--replay SEED] [--json FILE]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix

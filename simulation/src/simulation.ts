@@ -4,7 +4,8 @@ import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
 import { Link, type NetworkOptions } from './network/link.ts';
 import type { LoadedLocks, LockCode } from './process/lock-code.ts';
 import { SimulatedProcess } from './process/simulated-process.ts';
-import { makeStores, type SimulatedStore } from './store/simulated-store.ts';
+import { makeStores } from './store/make-stores.ts';
+import type { SimulatedStore } from './store/simulated-store.ts';
 import { type FaultPlan, hasEndsByTime, isClean, type Plan, type ProcessPlan } from './workload/plan.ts';
 import { type OperationContext, RunningOperation } from './workload/run-operation.ts';
 

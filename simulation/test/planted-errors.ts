@@ -13,6 +13,7 @@ const MODES = 'core/src/backend/modes.ts';
 const LEASE = 'core/src/tenure/lease-state.ts';
 const MONITOR = 'core/src/tenure/lease-monitor.ts';
 const LOOP = 'core/src/acquire/acquire-loop.ts';
+const SCRIPTS = 'redis-protocol/src/generated/scripts.ts';
 const QUORUM = 'core/src/quorum/quorum-backend.ts';
 
 export const plantedErrors: readonly PlantedError[] = [
@@ -118,5 +119,20 @@ export const plantedErrors: readonly PlantedError[] = [
     what: 'a quorum does not return what it was granted by a minority',
     backend: 'quorum',
     change: { file: QUORUM, from: 'const cleanUp = nodes.map(', to: 'const cleanUp = [].map(' },
+  },
+  {
+    what: 'a script of Redis hands off to a waiter that does not fit',
+    backend: 'redis',
+    change: { file: SCRIPTS, from: 'if alive and not fit then break end', to: '' },
+  },
+  {
+    what: 'a script of Redis gives a token a second time',
+    backend: 'redis',
+    change: { file: SCRIPTS, from: 'math.max(r.last+1,now)', to: 'r.last' },
+  },
+  {
+    what: 'a script of Redis keeps a lease for half of its ttl',
+    backend: 'redis',
+    change: { file: SCRIPTS, from: "\\'PX\\',ttl)", to: "\\'PX\\',math.floor(ttl/2))" },
   },
 ];

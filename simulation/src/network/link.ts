@@ -24,6 +24,8 @@ export interface NetworkOptions {
 /** The connection broke: the request may or may not have been executed. */
 export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost';
+  /** As the errors of Node's sockets say it. */
+  readonly code = 'ECONNRESET';
 }
 
 export interface Answer<T> {

@@ -4,8 +4,10 @@ import { readFile } from 'node:fs/promises';
 import { compileFunction } from 'node:vm';
 import type * as core from '@locks/core';
 import type * as quorum from '@locks/core/quorum';
+import type * as redis from '@locks/redis-protocol';
 import type * as rules from '@locks/core/rules';
 import { build, type Plugin } from 'esbuild';
+import { LuaScripts } from '../redis/lua-scripts.ts';
 import type { BackendKind } from '../workload/plan.ts';
 import { globalsOf, modulesOf } from './process-globals.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
@@ -14,6 +16,7 @@ import type { SimulatedProcess } from './simulated-process.ts';
 export interface LoadedLocks {
   readonly createLocks: typeof core.createLocks;
   readonly quorumBackend: typeof quorum.quorumBackend;
+  readonly createRedisBackend: typeof redis.createRedisBackend;
   readonly LockRules: typeof rules.LockRules;
 }
 
@@ -30,6 +33,7 @@ const CORE = `export { createLocks } from '@locks/core'; export { LockRules } fr
 /** A process loads what its backend needs: the less code, the more runs in a second. */
 const ENTRIES: Readonly<Record<BackendKind, string>> = {
   rules: CORE,
+  redis: `${CORE} export { createRedisBackend } from '@locks/redis-protocol';`,
   quorum: `${CORE} export { quorumBackend } from '@locks/core/quorum';`,
 };
 const PARAMETERS = [
@@ -48,12 +52,16 @@ const PARAMETERS = [
   'clearImmediate',
 ];
 
-/** The sources of core, compiled once; each simulated process evaluates them for itself. */
+/** The sources of core and of the Redis protocol, compiled once; each simulated process evaluates them for itself. */
 export class LockCode {
   readonly #evaluate: (...values: unknown[]) => void;
   #server: LoadedLocks | undefined;
 
-  private constructor(text: string) {
+  /** What runs the scripts of a simulated Redis. */
+  readonly lua: LuaScripts | undefined;
+
+  private constructor(text: string, lua: LuaScripts | undefined) {
+    this.lua = lua;
     this.#evaluate = compileFunction(text, PARAMETERS, { filename: 'simulated-process.cjs' }) as (
       ...values: unknown[]
     ) => void;
@@ -71,7 +79,8 @@ export class LockCode {
       target: 'node24',
       plugins: [sources(changes)],
     });
-    return new LockCode(outputFiles[0]?.text ?? '');
+    const lua = backend === 'redis' ? await LuaScripts.load() : undefined;
+    return new LockCode(outputFiles[0]?.text ?? '', lua);
   }
 
   /** The code as a store has loaded it, once for all runs: it has no state and reads no time. */

@@ -2,7 +2,7 @@ import type { NetworkOptions } from '../network/link.ts';
 
 /** What the simulated processes lock with. */
 export type BackendKind = (typeof BACKEND_KINDS)[number];
-export const BACKEND_KINDS = ['rules', 'quorum'] as const;
+export const BACKEND_KINDS = ['rules', 'quorum', 'redis'] as const;
 
 /** Everything that one run does, as data: the seed draws it, and shrinking leaves parts of it out. */
 export interface Plan {

@@ -176,7 +176,7 @@ export class RunningOperation {
       case 'extend':
         return lease.renew(2 * ttlMs);
       case 'shorten':
-        return lease.renew(Math.max(20, Math.floor(ttlMs / 2)));
+        return lease.renew(Math.max(50, Math.floor(ttlMs / 2)));
       case 'downgrade':
         if (kind === 'all' || lease.mode.kind !== 'exclusive') return;
         this.#context.checks.downgrades(this.#by.resources[0] as string, lease);

@@ -1,0 +1,45 @@
+import type { LockBackend } from '@locks/core';
+import type { Link } from '../network/link.ts';
+import type { SimulatedProcess } from '../process/simulated-process.ts';
+import { RulesBackend } from './rules-backend.ts';
+import type { RulesStore } from './rules-store.ts';
+import type { SimulatedStore } from './simulated-store.ts';
+
+/** A store of the rules, and the network to it. It keeps its data. */
+export class NetworkedRules implements SimulatedStore {
+  readonly #store: RulesStore;
+  readonly name: string;
+
+  constructor(store: RulesStore) {
+    this.#store = store;
+    this.name = store.name;
+  }
+
+  get isAway(): boolean {
+    return this.#store.isAway;
+  }
+
+  goAway(ms: number): void {
+    this.#store.goAway(ms);
+  }
+
+  backendIn(process: SimulatedProcess, link: Link): LockBackend {
+    return new RulesBackend(process, link, this.#store, process.name);
+  }
+
+  isEmpty(): boolean {
+    return this.leftovers().length === 0;
+  }
+
+  leftovers(label?: string): string[] {
+    const isMeant = (one: { readonly label: string | undefined }): boolean =>
+      label === undefined || one.label === label;
+    return this.#store.names().flatMap((name) => {
+      const { holds, waiters } = this.#store.read(name);
+      return [
+        ...holds.filter(isMeant).map((hold) => `the hold of ${name} by ${hold.label}`),
+        ...waiters.filter(isMeant).map((waiter) => `the wait for ${name} of ${waiter.label}`),
+      ];
+    });
+  }
+}
