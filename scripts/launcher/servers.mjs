@@ -14,9 +14,11 @@ export const urlVariables = /** @type {const} */ ({
 
 /** @typedef {keyof typeof urlVariables} ServerName */
 
-/** Benchmarks that are not named after a server. */
+/** Packages and benchmarks that are not named after a server. */
 const suites = /** @type {Record<string, ServerName[]>} */ ({
   kinds: ['redis'],
+  // The simulated server is compared with a real one.
+  simulation: ['redis'],
   all: /** @type {ServerName[]} */ (Object.keys(urlVariables)),
 });
 
