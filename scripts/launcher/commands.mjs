@@ -15,6 +15,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
   locks        the command \`locks\` of packages/cli: locks run NAME -- COMMAND…
   simulate     core in virtual time, with faults: simulate [--backend rules|quorum|redis] [--schedules N] [--seed S] [--replay SEED] [--json FILE]
+  lab          workloads on real servers while these are broken: lab BACKEND… [--minutes M] [--seed S] [--nemesis a,b] [--json FILE]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
@@ -58,6 +59,14 @@ export const commands = {
     const { node, env } = await prepare();
     await build(['@locks/simulation^...'], env);
     return runTask(node, 'simulation/src/main.ts', args, env);
+  },
+
+  async lab(args) {
+    const { node, env } = await prepare();
+    const servers = new Set(args.filter((arg) => !arg.startsWith('--')).flatMap((name) => serversOf(name)));
+    await requireServers([...servers], node, env);
+    await build(['@locks/contract-tests^...'], env);
+    return runTask(node, 'contract-tests/src/lab/main.ts', args, env);
   },
 
   async build(args) {

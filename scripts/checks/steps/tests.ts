@@ -23,6 +23,8 @@ const BESIDE_THE_SUITE = [
   'suite-run',
   'web-locks',
   'web-locks-order',
+  'lab/lab-logic',
+  'lab/lab-run',
 ];
 
 /** Everything that vitest runs, and what is rendered from its reports. */

@@ -1,0 +1,157 @@
+import { appendFileSync, globSync } from 'node:fs';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { machineNow, startProcess } from '@locks/core/conformance/process';
+import { checkHistory, HistoryRecorder, readHistory } from '@locks/history';
+import { type LabBackend, labBackends, type LabDeployment } from './deployments.ts';
+import { SetKeeper } from './kept-set.ts';
+import type { LabResult } from './lab-report.ts';
+import { type NemesisContext, type NemesisName, nemeses, type RunningWorker } from './nemeses.ts';
+import type { SeededRandom } from './random.ts';
+import { historyFile, type LabWorkerCommands, type LabWorkerSetup } from './worker/worker-commands.ts';
+import { type Workload, workloadsOf } from './workloads.ts';
+
+const WORKER_MAIN = new URL('worker/main.ts', import.meta.url);
+const WORKERS = 3;
+const HOLD_MS = 6;
+/** Workers end within this: every call of theirs has a deadline. */
+const STOP_MS = 30_000;
+
+export interface LabRun {
+  readonly backend: string;
+  readonly nemesis: NemesisName;
+  readonly seconds: number;
+  readonly random: SeededRandom;
+  readonly workloads?: readonly Workload[] | undefined;
+  /** Where the histories are kept. Absent: nowhere. */
+  readonly histories?: string | undefined;
+  /** Receives the sentences of violations. */
+  readonly onViolation?: (sentence: string) => void;
+}
+
+/** All workloads of a backend for some seconds under one nemesis; `undefined` where the nemesis does not apply. */
+export async function runLab(run: LabRun): Promise<LabResult[] | undefined> {
+  const backend = labBackends[run.backend];
+  if (backend === undefined) throw new Error(`The lab has no backend ${run.backend}.`);
+  const nemesis = nemeses[run.nemesis];
+  await using stack = new AsyncDisposableStack();
+  const deployment = stack.use(await backend.deploy());
+  if (!nemesis.applies(backend, deployment)) return undefined;
+  const folder = await mkdtemp(join(tmpdir(), 'locks-lab-'));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const { histories } = run;
+  if (histories !== undefined)
+    stack.defer(() => cp(folder, join(histories, run.backend, run.nemesis), { recursive: true }));
+  const sets = stack.use(new SetKeeper());
+  const possible = workloadsOf(backend.modes);
+  const workloads = possible.filter((one) => run.workloads?.includes(one) ?? true);
+  const crew = stack.use(new Crew(backend, deployment, { workloads, setPort: await sets.listen(), folder }));
+  await crew.start();
+
+  const { random } = run;
+  const context: NemesisContext = {
+    ...{ backend, deployment, random },
+    workers: () => crew.workers,
+    replace: (worker) => crew.replace(worker),
+  };
+  let strikes = 0;
+  for (const end = machineNow() + run.seconds * 1_000; machineNow() < end; strikes += 1) {
+    await sleep(random.between(50, 400));
+    await nemesis.strike(context);
+  }
+  await crew.stop();
+  return workloads.map((workload) => judge(run, { backend, folder, sets, workload, strikes }));
+}
+
+interface JudgedRun {
+  readonly backend: LabBackend;
+  readonly folder: string;
+  readonly sets: SetKeeper;
+  readonly workload: Workload;
+  readonly strikes: number;
+}
+
+function judge(run: LabRun, { backend, folder, sets, workload, strikes }: JudgedRun): LabResult {
+  const files = globSync(historyFile('.', workload, '*'), { cwd: folder }).map((file) => join(folder, file));
+  const verdict = checkHistory(
+    readHistory(...files.sort()),
+    ...(backend.hasTokens ? (['fenced'] as const) : []),
+  );
+  for (const { sentence } of verdict.violations) run.onViolation?.(sentence);
+  const isSet = workload === 'lock-set';
+  return {
+    workload,
+    nemesis: run.nemesis,
+    faults: run.nemesis === 'none' ? 0 : strikes,
+    operations: verdict.operations,
+    violations: verdict.violations.length,
+    longestIdleMs: Math.round(verdict.longestIdleMs),
+    lostWithoutFence: isSet ? sets.lost('plain') : null,
+    lostWithFence: isSet && backend.hasTokens ? sets.lost('fenced') : null,
+  };
+}
+
+/** The workers of a run. */
+class Crew implements AsyncDisposable {
+  workers: RunningWorker[] = [];
+  readonly #backend: LabBackend;
+  readonly #deployment: LabDeployment;
+  readonly #setup: Pick<LabWorkerSetup, 'workloads' | 'setPort' | 'folder'>;
+  #names = 0;
+
+  constructor(
+    backend: LabBackend,
+    deployment: LabDeployment,
+    setup: Pick<LabWorkerSetup, 'workloads' | 'setPort' | 'folder'>,
+  ) {
+    this.#backend = backend;
+    this.#deployment = deployment;
+    this.#setup = setup;
+  }
+
+  async start(): Promise<void> {
+    for (let worker = 0; worker < WORKERS; worker += 1) this.workers.push(await this.#open());
+    await Promise.all(this.workers.map((worker) => worker.process.call.start()));
+  }
+
+  async replace(worker: RunningWorker): Promise<void> {
+    // Read before the signal is sent: a store may free what the worker held before its end is reported here.
+    const killedAt = machineNow();
+    await worker.process.kill();
+    for (const workload of this.#setup.workloads) {
+      const file = historyFile(this.#setup.folder, workload, worker.name);
+      new HistoryRecorder(
+        worker.name,
+        (line) => appendFileSync(file, line),
+        () => killedAt,
+      ).crashed();
+    }
+    this.workers = this.workers.filter((one) => one !== worker);
+    const next = await this.#open();
+    this.workers.push(next);
+    await next.process.call.start();
+  }
+
+  async stop(): Promise<void> {
+    const limit = sleep(STOP_MS, 'late', { ref: false });
+    const ended = Promise.all(this.workers.map((worker) => worker.process.call.stop()));
+    if ((await Promise.race([ended, limit])) === 'late')
+      throw new Error(`Workers did not end within ${STOP_MS} ms.`);
+  }
+
+  async #open(): Promise<RunningWorker> {
+    this.#names += 1;
+    const name = `worker ${this.#names}`;
+    const { address, proxy } = await this.#deployment.connect();
+    const { module, options } = this.#backend;
+    const setup: LabWorkerSetup = { ...this.#setup, name, module, address, options, holdMs: HOLD_MS };
+    const process = await startProcess<LabWorkerCommands>(WORKER_MAIN, [JSON.stringify(setup)]);
+    return { name, process, proxy };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.workers.map(({ process }) => process.kill()));
+  }
+}

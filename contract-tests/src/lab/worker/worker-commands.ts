@@ -1,0 +1,29 @@
+import type { Workload } from '../workloads.ts';
+
+/** What a worker of the lab is told at its start, as JSON. */
+export interface LabWorkerSetup {
+  /** Its name in histories. */
+  readonly name: string;
+  /** Whose default export is a `FaultLab`; it opens the client. */
+  readonly module: string;
+  readonly address: unknown;
+  readonly options: object;
+  readonly workloads: readonly Workload[];
+  /** The port of the kept set. */
+  readonly setPort: number;
+  /** Where the histories go, one file a workload. */
+  readonly folder: string;
+  /** For how long sections last at most. */
+  readonly holdMs: number;
+}
+
+export interface LabWorkerCommands {
+  start(): Promise<void>;
+  /** Resolves when every loop has ended; no section is left open. */
+  stop(): Promise<void>;
+}
+
+/** Where a worker writes the history of a workload. */
+export function historyFile(folder: string, workload: Workload, worker: string): string {
+  return `${folder}/${workload} ${worker}.jsonl`;
+}

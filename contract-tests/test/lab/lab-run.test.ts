@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { SeededRandom } from '../../src/lab/random.ts';
+import { runLab } from '../../src/lab/run-lab.ts';
+import { WORKLOADS } from '../../src/lab/workloads.ts';
+
+describe('the lab', { timeout: 120_000 }, () => {
+  it.each(['none', 'pause', 'kill'] as const)(
+    'runs every workload on SQLite under the nemesis %s, and finds nothing',
+    async (nemesis) => {
+      const sentences: string[] = [];
+      const onViolation = (sentence: string) => sentences.push(sentence);
+      const random = new SeededRandom(11);
+      const results = await runLab({ backend: 'sqlite', nemesis, seconds: 2, random, onViolation });
+      expect(sentences).toEqual([]);
+      expect(results?.map(({ workload }) => workload)).toEqual(WORKLOADS);
+      for (const { workload, operations, violations, lostWithFence } of results ?? []) {
+        expect(operations, workload).toBeGreaterThan(0);
+        expect(violations, workload).toBe(0);
+        expect(lostWithFence ?? 0, workload).toBe(0);
+      }
+    },
+  );
+
+  it('says where a nemesis does not apply', async () => {
+    const random = new SeededRandom(1);
+    expect(await runLab({ backend: 'sqlite', nemesis: 'failover', seconds: 1, random })).toBeUndefined();
+  });
+});
