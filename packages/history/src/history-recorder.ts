@@ -194,14 +194,17 @@ class Hold<T> implements RecordedHold<T> {
     else signal?.addEventListener('abort', () => this.lost(), { once: true });
   }
 
-  confirm(validForMs = (this.lease as RecordableLease).validForMs): void {
+  confirm(given?: number): void {
+    // The clock is read before the lease: a process that stands still between the two must not add the pause to its validity.
+    const now = this.#now();
+    const validForMs = given ?? (this.lease as RecordableLease).validForMs;
     if (validForMs === undefined) return;
     if (typeof validForMs !== 'number' || Number.isNaN(validForMs))
       throw new HistoryError(
         `confirm(): validForMs must be a number of milliseconds, not ${show(validForMs)}.`,
       );
     // A lease that is over ended when it was last confirmed to, and one that never was valid, before it was granted.
-    if (validForMs > 0) this.#validUntil = this.#now() + validForMs;
+    if (validForMs > 0) this.#validUntil = now + validForMs;
     else if (this.#validUntil === Number.POSITIVE_INFINITY) this.#validUntil = this.#askedAt;
   }
 

@@ -104,6 +104,23 @@ describe('HistoryRecorder', () => {
     expect(events().at(-1)).toMatchObject({ operation: 'loss', time: 160, endedAt: 100 });
   });
 
+  it('does not add a pause between the clock and the lease to what is confirmed', async () => {
+    const { recorder, clock, events } = recording();
+    const controller = new AbortController();
+    const lease = {
+      acquisitionId: 'x',
+      signal: controller.signal,
+      get validForMs() {
+        clock.now += 50;
+        return 20;
+      },
+    };
+    expect(await recorder.acquire('r', async () => lease)).toBeDefined();
+    clock.now = 200;
+    controller.abort();
+    expect(events().at(-1)).toMatchObject({ operation: 'loss', endedAt: 120 });
+  });
+
   it('notes a loss that only the release reports, before the outcome of the release', async () => {
     const { recorder, events } = recording();
     const hold = await recorder.acquire('r', async () => ({ acquisitionId: 'x' }));
