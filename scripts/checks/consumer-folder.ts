@@ -31,6 +31,9 @@ async function makeConsumer(): Promise<string> {
     ...Object.fromEntries(clients),
     '@types/node': '^24.0.0',
     '@types/pg': '^8.15.0',
+    // Schedulers of the examples in docs/once-per-slot.md.
+    croner: '^11.0.1',
+    'node-cron': '^4.6.0',
     ...Object.fromEntries(packages.map((one) => [one.manifest.name, `file:${one.tarball}`])),
   };
   const manifest = { name: 'consumer', private: true, type: 'module', dependencies };

@@ -54,6 +54,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{row-decision,row-capacity,taken-row,lock-row}.ts'],
     ['{connections,connection-queue,own-pool,mysql-error,options}.ts'],
   ],
+  once: [['index.ts'], ['once.ts'], ['{keep-at-least,record,run-signal,slots}.ts']],
   postgres: [
     ['index.ts'],
     ['{lease/lease-backend,advisory/advisory-backend}.ts', '{fenced,transaction}/*.ts'],

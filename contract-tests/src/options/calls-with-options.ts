@@ -16,6 +16,7 @@ import { clientOptions, etcdBackend } from '@locks/etcd';
 import { lead, watch } from '@locks/leader';
 import { memoryBackend } from '@locks/memory';
 import { mysqlBackend, schemaStatements } from '@locks/mysql';
+import { day, every, once } from '@locks/once';
 import {
   acquireInTransaction,
   fencedUpdate,
@@ -42,6 +43,7 @@ export interface CallWithOptions {
 }
 
 const locks: LockManager = createLocks(memoryBackend());
+const fencedLocks = createLocks(memoryBackend());
 const lock: Lock = locks.lock('a');
 const slots: Semaphore = locks.semaphore('b', 3);
 const set: MultiLock = locks.all([lock]);
@@ -122,6 +124,12 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     valid: { uri: 'mysql://nobody@127.0.0.1:1/nowhere' },
   },
   '@locks/mysql: schemaStatements(options)': { call: (options) => schemaStatements(options) },
+  '@locks/once: day(options)': { call: (options) => day(options) },
+  '@locks/once: every(options)': { call: (options) => every(1_000, options) },
+  '@locks/once: once(options)': {
+    call: (options) => once(fencedLocks, 'a', options, work),
+    valid: { slot: day(), atMostMs: 1_000, record: { read: work, write: work }, retry: 'next-machine' },
+  },
   '@locks/postgres: postgresLeaseBackend(options)': {
     call: (options) => postgresLeaseBackend(options),
     valid: { connectionString, listen: { connectionString } },
@@ -187,6 +195,7 @@ export const notOptions: Readonly<Record<string, string>> = {
   'NetworkFaults.addStall(scope)': 'what Proxy.stall() calls',
   '@locks/core/conformance/proxy: startProxy(target)': 'an address',
   'Harness.createLocks(options)': 'createLocks() of core',
+  'OnceRecord.write(entry)': 'an entry of a record',
   '@locks/web-locks: leaseOf(lock)': 'a lock',
   '@locks/core/conformance: runCase(testCase)': 'a case of the suite',
   '@locks/core/conformance: writeReport(report)': 'a report of the suite',

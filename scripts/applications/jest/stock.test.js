@@ -21,6 +21,7 @@ test.each([
   '@locks/core/conformance',
   '@locks/core/conformance/node-test',
   '@locks/leader',
+  '@locks/once',
   '@locks/postgres',
   '@locks/redis-ioredis',
   '@locks/redis-node',

@@ -18,6 +18,7 @@ const BESIDE_THE_SUITE = [
   'guide',
   'leader',
   'memory-timing',
+  'once',
   'options',
   'suite-processes',
   'suite-run',
@@ -58,7 +59,7 @@ export const testSteps: readonly Step[] = [
   {
     name: 'contract:others',
     about:
-      'the suite itself, the guide, options of every function, Web Locks and elections of several processes',
+      'the suite itself, the guide, options of every function, Web Locks, elections and jobs of several processes',
     kind: 'alone',
     uses: allServers(),
     run: (context) =>

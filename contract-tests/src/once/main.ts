@@ -1,0 +1,35 @@
+/** The main module of a machine with a clock of its own. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLocks, type FencedLease, type LockManager } from '@locks/core';
+import type { Harness } from '@locks/core/conformance';
+import { serveCalls } from '@locks/core/conformance/process';
+import { every, once } from '@locks/once';
+import { harnessUrl } from '../harness-names.ts';
+import type { MachineCommands, MachineSetup } from './commands.ts';
+import { recordOf } from './records.ts';
+
+const { store, env, label, aheadMs } = JSON.parse(process.argv[2] as string) as MachineSetup;
+Object.assign(process.env, env);
+const { default: harness } = (await import(harnessUrl(store).href)) as { default: Harness };
+// The types cannot know what the harness makes; each of these has tokens.
+const locks = createLocks(await harness.createBackend()) as LockManager as LockManager<FencedLease>;
+const record = await recordOf[store]();
+const begun: string[] = [];
+
+const commands: MachineCommands = {
+  ...record,
+  async once({ job, slotMs, work, ...options }, trueMs) {
+    const all = { ...options, slot: every(slotMs), record, label, clock: () => trueMs + aheadMs };
+    return once(locks, job, all, async ({ slot }) => {
+      begun.push(slot);
+      if (work === 'fail') throw new Error('the job failed');
+      await sleep(work);
+      return label;
+    });
+  },
+  async begun() {
+    return begun;
+  },
+};
+
+serveCalls(commands);

@@ -1,0 +1,3 @@
+export { once, type OnceOptions, type OnceResult, type OnceRun } from './once.ts';
+export { type OnceRecord, type SlotEntry, type TextStore, textRecord } from './record.ts';
+export { day, type DayOptions, every, type EveryOptions, hour, type Slot } from './slots.ts';

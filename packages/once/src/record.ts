@@ -1,0 +1,118 @@
+import { isLockError } from '@locks/core';
+import { invalidArgument, matching, mustBe } from '@locks/core/backend';
+
+/** What the record has of a job: the last slot that was done, or begun. */
+export interface SlotEntry {
+  readonly slot: string;
+  /** `begun` is written with `retry: 'next-slot'` only. What stays `begun` failed, or died. */
+  readonly state: 'begun' | 'done';
+  /** The fencing token of the lease under which it was written. */
+  readonly token: bigint;
+  /** Who wrote it, for people: the option `label`. */
+  readonly label: string;
+  /** When, for people: milliseconds since 1970 by the clock of the writer. */
+  readonly at: number;
+}
+
+/** Where a job's last slot is kept: one entry for each job, in a store that does not lose it. */
+export interface OnceRecord {
+  /** The entry as it was last written; never from a replica or a cache, which may be behind. */
+  read(job: string): Promise<SlotEntry | undefined>;
+  /**
+   * Replaces the entry *in one step*, unless its token is higher than that of the new entry.
+   * @returns whether it was written. An error with the code `LOCK_LOST`, as `fencedSet` throws it, means the same as `false`
+   */
+  write(job: string, entry: SlotEntry): Promise<boolean>;
+}
+
+/** A store of texts with writes that compare fencing tokens, for {@link textRecord}. */
+export interface TextStore {
+  /** The text of a key; `undefined` or `null` where there is none. */
+  get(key: string): Promise<string | null | undefined>;
+  /** Writes a text under a token, in one step. Rejects with `LOCK_LOST` when a newer token wrote before. */
+  set(key: string, value: string, token: bigint): Promise<void>;
+}
+
+// setup: import { textRecord } from '@locks/once'; import { fencedSet } from '@locks/redis-ioredis'; import { Redis } from 'ioredis'; const redis = new Redis();
+/**
+ * A record in a store of texts: the entry of a job is JSON under the key `once:<job>`.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ * @example
+ * ```ts
+ * const record = textRecord({
+ *   get: (key) => redis.get(key),
+ *   set: (key, value, token) => fencedSet(redis, key, value, token),
+ * });
+ * ```
+ */
+export function textRecord(store: TextStore): OnceRecord {
+  const { get, set } = (store ?? {}) as Partial<TextStore>;
+  if (typeof get !== 'function' || typeof set !== 'function') {
+    throw mustBe('textRecord(): the store', 'an object with the functions get and set', store);
+  }
+  return {
+    async read(job) {
+      const text = await store.get(keyOf(job));
+      return text === undefined || text === null ? undefined : parse(job, text);
+    },
+    async write(job, entry) {
+      await store.set(keyOf(job), JSON.stringify({ ...entry, token: `${entry.token}` }), entry.token);
+      return true;
+    },
+  };
+}
+
+export const readRecord = matching('an object with the functions read and write', isRecord);
+
+/** Reads an entry, and checks what a record of the user's own gave. */
+export async function readEntry(record: OnceRecord, job: string): Promise<SlotEntry | undefined> {
+  const entry: unknown = await record.read(job);
+  if (entry === undefined) return undefined;
+  if (isEntry(entry)) return entry;
+  throw mustBe(`once(): what record.read gives of ${job}`, 'undefined, or { slot, state, token, … }', entry);
+}
+
+/** Gives whether the entry was written; `false`: a newer token wrote before. */
+export async function writeEntry(record: OnceRecord, job: string, entry: SlotEntry): Promise<boolean> {
+  let written: unknown;
+  try {
+    written = await record.write(job, entry);
+  } catch (error) {
+    if (isLockError(error, 'LOCK_LOST')) return false;
+    throw error;
+  }
+  // A forgotten result would count as a refusal, or as a success that was none.
+  if (typeof written !== 'boolean') {
+    throw mustBe(`once(): what record.write gives of ${job}`, 'whether the entry was written', written);
+  }
+  return written;
+}
+
+function keyOf(job: string): string {
+  return `once:${job}`;
+}
+
+function parse(job: string, text: string): SlotEntry {
+  try {
+    const { token, ...entry } = JSON.parse(text) as Omit<SlotEntry, 'token'> & { readonly token: string };
+    return { ...entry, token: BigInt(token) };
+  } catch {
+    throw invalidArgument(`once(): the entry of ${job} cannot be read: it was not written by textRecord().`);
+  }
+}
+
+function isRecord(value: unknown): value is OnceRecord {
+  const { read, write } = (value ?? {}) as Partial<OnceRecord>;
+  return typeof read === 'function' && typeof write === 'function';
+}
+
+function isEntry(value: unknown): value is SlotEntry {
+  const { slot, state, token } = (value ?? {}) as Partial<SlotEntry>;
+  return (
+    typeof slot === 'string' &&
+    slot !== '' &&
+    (state === 'begun' || state === 'done') &&
+    typeof token === 'bigint'
+  );
+}

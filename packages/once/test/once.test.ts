@@ -1,0 +1,408 @@
+import { createLocks, type FencedLease, type LockManager, onLockEvent } from '@locks/core';
+import { memoryBackend } from '@locks/memory';
+import { describe, expect, it, vi } from 'vitest';
+import { once, type OnceOptions, type OnceRun, textRecord } from '../src/index.ts';
+import { Machines, MINUTE, NOON } from './machine.ts';
+
+const until = (condition: () => void | Promise<void>) =>
+  vi.waitFor(condition, { timeout: 20_000, interval: 2 });
+const untilAborted = ({ signal }: OnceRun) =>
+  new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+  );
+
+describe('a slot', () => {
+  it('runs on the machine that comes first, and on no other one', async () => {
+    const machines = new Machines();
+    const first = await machines.call('a', 0);
+    expect(first).toMatchObject({ status: 'ran', slot: '2026-11-22T12:00:00.000Z', value: 'a' });
+    const recorded = { slot: '2026-11-22T12:00:00.000Z', state: 'done', label: 'a', at: NOON };
+    expect(await machines.call('b', 0)).toMatchObject({ status: 'done-before', recorded });
+    expect(await machines.call('a', 0)).toMatchObject({ status: 'done-before', recorded });
+    expect(machines.ran).toEqual(['a 12:00']);
+    expect(machines.record.written).toHaveLength(1);
+    expect(await machines.locks.isLocked('invoices')).toBe(false);
+  });
+
+  it('runs in the next slot again, with a higher token', async () => {
+    const machines = new Machines();
+    const first = await machines.call('a', 0);
+    machines.now += 10 * MINUTE;
+    const second = await machines.call('b', 0);
+    expect(machines.ran).toEqual(['a 12:00', 'b 12:10']);
+    const tokens = [first, second].map((result) => ('fencingToken' in result ? result.fencingToken : 0n));
+    expect(tokens[1]).toBeGreaterThan(tokens[0] as bigint);
+  });
+
+  it('does not run on a machine whose clock is late: not in the same slot, and not in one that is over', async () => {
+    const machines = new Machines();
+    await machines.call('a', 0);
+    // The cron of `late` fires when its own clock shows noon, four minutes after that of `a`.
+    machines.now = NOON + 4 * MINUTE;
+    expect(await machines.call('late', -4 * MINUTE)).toMatchObject({ status: 'done-before' });
+    machines.now = NOON + 10 * MINUTE;
+    await machines.call('a', 0);
+    expect(await machines.call('late', -4 * MINUTE)).toMatchObject({
+      status: 'slot-over',
+      slot: '2026-11-22T12:00:00.000Z',
+      recorded: { slot: '2026-11-22T12:10:00.000Z' },
+    });
+    expect(machines.ran).toEqual(['a 12:00', 'a 12:10']);
+  });
+
+  it('runs on a machine whose clock is ahead, and then on no other one', async () => {
+    const machines = new Machines();
+    machines.now = NOON - 3 * MINUTE;
+    expect(await machines.call('ahead', 3 * MINUTE)).toMatchObject({ status: 'ran' });
+    machines.now = NOON;
+    expect(await machines.call('a', 0)).toMatchObject({ status: 'done-before' });
+  });
+
+  it('does not run while it runs elsewhere; with waitMs the other machine waits for how that ends', async () => {
+    const machines = new Machines();
+    let finish = (): void => {};
+    const running = machines.call('a', 0, {}, () => new Promise<void>((resolve) => (finish = resolve)));
+    await until(() => expect(machines.ran).toHaveLength(1));
+    const slot = '2026-11-22T12:00:00.000Z';
+    expect(await machines.call('b', 0)).toEqual({ status: 'running-elsewhere', slot });
+    expect(await machines.call('b', 0, { waitMs: 10 })).toEqual({ status: 'running-elsewhere', slot });
+    const waiting = machines.call('c', 0, { waitMs: 60_000 });
+    await until(async () => expect((await machines.locks.inspect('invoices')).waiters).toHaveLength(1));
+    finish();
+    expect(await running).toMatchObject({ status: 'ran' });
+    expect(await waiting).toMatchObject({ status: 'done-before', recorded: { label: 'a' } });
+    expect(machines.ran).toEqual(['a 12:00']);
+  });
+
+  it('runs once when many machines call at the same time', async () => {
+    const machines = new Machines();
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => machines.call(`m${index}`, 0, { waitMs: 30_000 })),
+    );
+    expect(results.map(({ status }) => status).sort()).toEqual([
+      ...Array.from({ length: 19 }, () => 'done-before'),
+      'ran',
+    ]);
+  });
+
+  it('jobs of different names do not know of each other', async () => {
+    const machines = new Machines();
+    await machines.call('a', 0);
+    const options: OnceOptions = {
+      slot: () => 'x',
+      atMostMs: 1_000,
+      record: machines.record,
+      retry: 'next-machine',
+    };
+    expect(await once(machines.locks, 'reports', options, () => 5)).toMatchObject({
+      status: 'ran',
+      value: 5,
+    });
+  });
+});
+
+describe('a run that fails', () => {
+  const error = new Error('no connection');
+  const fail = (): never => {
+    throw error;
+  };
+
+  it("is repeated by the next machine with retry 'next-machine', at once", async () => {
+    const machines = new Machines();
+    await expect(machines.call('a', 0, { atLeastMs: MINUTE }, fail)).rejects.toBe(error);
+    expect(machines.record.written).toEqual([]);
+    expect(await machines.locks.isLocked('invoices')).toBe(false);
+    expect(await machines.call('b', 0)).toMatchObject({ status: 'ran' });
+  });
+
+  it('is repeated by a machine that waits', async () => {
+    const machines = new Machines();
+    let end = (): void => {};
+    const running = machines.call('a', 0, {}, () => new Promise((_, reject) => (end = () => reject(error))));
+    await until(() => expect(machines.ran).toHaveLength(1));
+    const waiting = machines.call('b', 0, { waitMs: 60_000 });
+    await until(async () => expect((await machines.locks.inspect('invoices')).waiters).toHaveLength(1));
+    end();
+    await expect(running).rejects.toBe(error);
+    expect(await waiting).toMatchObject({ status: 'ran', value: 'b' });
+  });
+
+  it("is repeated by nobody with retry 'next-slot', until the next slot", async () => {
+    const machines = new Machines();
+    const retry = { retry: 'next-slot' } as const;
+    await expect(machines.call('a', 0, retry, fail)).rejects.toBe(error);
+    expect(await machines.call('b', 0, retry)).toMatchObject({
+      status: 'failed-before',
+      recorded: { state: 'begun', label: 'a' },
+    });
+    machines.now += 10 * MINUTE;
+    expect(await machines.call('b', 0, retry)).toMatchObject({ status: 'ran' });
+    expect(await machines.call('a', 0, retry)).toMatchObject({ status: 'done-before' });
+    expect(machines.ran).toEqual(['a 12:00', 'b 12:10']);
+  });
+
+  it("with retry 'next-slot' is begun in the record before the job runs, and not run where that fails", async () => {
+    const machines = new Machines();
+    const retry = { retry: 'next-slot' } as const;
+    await machines.call('a', 0, retry, () => {
+      expect(machines.record.written).toMatchObject([{ state: 'begun' }]);
+    });
+    expect(machines.record.written).toMatchObject([{ state: 'begun' }, { state: 'done' }]);
+    machines.now += 10 * MINUTE;
+    machines.record.before.write = fail;
+    await expect(machines.call('a', 0, retry)).rejects.toBe(error);
+    expect(machines.ran).toHaveLength(1);
+    expect(await machines.call('b', 0, retry)).toMatchObject({ status: 'ran' });
+  });
+
+  it('a record that cannot be read runs nothing; one that cannot be written is told, and the slot may run again', async () => {
+    const machines = new Machines();
+    machines.record.before.read = fail;
+    await expect(machines.call('a', 0)).rejects.toBe(error);
+    expect(machines.ran).toEqual([]);
+    machines.record.before.write = fail;
+    await expect(machines.call('a', 0)).rejects.toBe(error);
+    expect(await machines.locks.isLocked('invoices')).toBe(false);
+    expect(await machines.call('b', 0)).toMatchObject({ status: 'ran' });
+    expect(machines.ran).toEqual(['a 12:00', 'b 12:00']);
+  });
+});
+
+describe('a machine that stood still for longer than its lease', () => {
+  it('before its job began does not run it, when another one has', async () => {
+    const machines = new Machines();
+    machines.record.before.read = async () => {
+      machines.memory.advance(11 * MINUTE);
+      expect(await machines.call('b', 0)).toMatchObject({ status: 'ran' });
+    };
+    // It reads the record after the pause.
+    expect(await machines.call('a', 0)).toMatchObject({ status: 'done-before' });
+    expect(machines.ran).toEqual(['b 12:00']);
+  });
+
+  it('after it had read the record does not run it either', async () => {
+    const machines = new Machines();
+    const { record } = machines;
+    const read = record.read.bind(record);
+    record.read = async (job) => {
+      const found = await read(job);
+      machines.memory.advance(11 * MINUTE);
+      record.read = read;
+      expect(await machines.call('b', 0)).toMatchObject({ status: 'ran' });
+      return found;
+    };
+    await expect(machines.call('a', 0)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    expect(machines.ran).toEqual(['b 12:00']);
+  });
+
+  it("with retry 'next-slot' does not begin the slot again, nor one that was done meanwhile", async () => {
+    const machines = new Machines();
+    const retry = { retry: 'next-slot' } as const;
+    machines.record.before.write = async () => {
+      machines.memory.advance(11 * MINUTE);
+      expect(await machines.call('b', 0, retry)).toMatchObject({ status: 'ran' });
+    };
+    await expect(machines.call('a', 0, retry)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    expect(machines.ran).toEqual(['b 12:00']);
+    expect(machines.record.entries.get('invoices')).toMatchObject({ state: 'done', label: 'b' });
+  });
+
+  it.each([false, true])(
+    'and whose job had ended is overtaken, and does not write over the record (refused by an error: %s)',
+    async (throwsRefusals) => {
+      const machines = new Machines();
+      machines.record.throwsRefusals = throwsRefusals;
+      const signals: boolean[] = [];
+      const result = await machines.call('a', 0, {}, async ({ signal }) => {
+        machines.memory.advance(11 * MINUTE);
+        signals.push(signal.aborted);
+        expect(await machines.call('b', 0)).toMatchObject({ status: 'ran' });
+        return 'late';
+      });
+      expect(result).toMatchObject({ status: 'overtaken', value: 'late' });
+      expect(signals).toEqual([true]);
+      expect(machines.record.entries.get('invoices')).toMatchObject({ label: 'b' });
+    },
+  );
+
+  it('records its slot all the same while nobody newer has written', async () => {
+    const machines = new Machines();
+    const result = await machines.call('a', 0, {}, () => machines.memory.advance(11 * MINUTE));
+    expect(result).toMatchObject({ status: 'ran' });
+    expect(await machines.call('b', 0)).toMatchObject({ status: 'done-before' });
+  });
+});
+
+describe('the lock', () => {
+  it('is kept for atMostMs, without renewal: then the signal of the job aborts', async () => {
+    const machines = new Machines();
+    const startedAt = performance.now();
+    const failed = machines.call('a', 0, { atMostMs: 300 }, untilAborted);
+    await expect(failed).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    expect(performance.now() - startedAt).toBeGreaterThan(250);
+    // The store ends the lease a little later than its holder.
+    expect(await machines.call('b', 0, { waitMs: 20_000 })).toMatchObject({ status: 'ran' });
+  });
+
+  it('is kept for atLeastMs after a recorded run; once does not wait for that, and nothing is lost', async () => {
+    const machines = new Machines();
+    const lost = vi.fn();
+    const stop = onLockEvent('locks:lost', lost);
+    const released = vi.fn();
+    const stopReleased = onLockEvent('locks:released', released);
+    const startedAt = performance.now();
+    expect(await machines.call('a', 0, { atLeastMs: 400 })).toMatchObject({ status: 'ran' });
+    expect(await machines.locks.isLocked('invoices')).toBe(true);
+    // What is left of it in the store is little more than the least time.
+    const { holders } = await machines.locks.inspect('invoices');
+    expect(holders[0]?.expiresInMs).toBeLessThan(2_000);
+    expect(await machines.call('b', 0)).toMatchObject({ status: 'running-elsewhere' });
+    await until(async () => expect(await machines.locks.isLocked('invoices')).toBe(false));
+    expect(performance.now() - startedAt).toBeGreaterThan(390);
+    expect(released).toHaveBeenCalled();
+    expect(lost).not.toHaveBeenCalled();
+    stop();
+    stopReleased();
+  });
+
+  it('is given back at once where nothing ran', async () => {
+    const machines = new Machines();
+    await machines.call('a', 0);
+    expect(await machines.call('b', 0, { atLeastMs: MINUTE })).toMatchObject({ status: 'done-before' });
+    expect(await machines.locks.isLocked('invoices')).toBe(false);
+  });
+
+  it('shows the label, and the run has what it needs', async () => {
+    const machines = new Machines();
+    await machines.call('machine 7', 0, {}, async ({ slot, fencingToken, signal, assertValid }) => {
+      const { holders } = await machines.locks.inspect('invoices');
+      expect(holders).toMatchObject([{ label: 'machine 7', fencingToken }]);
+      expect([slot, signal.aborted]).toEqual(['2026-11-22T12:00:00.000Z', false]);
+      assertValid(MINUTE);
+      expect(() => assertValid(11 * MINUTE)).toThrow(expect.objectContaining({ code: 'LOCK_LOST' }));
+    });
+  });
+});
+
+describe('the signal', () => {
+  it('that has aborted runs nothing; one that aborts ends the wait, or aborts that of the job', async () => {
+    const machines = new Machines();
+    const gone = AbortSignal.abort(new Error('shutting down'));
+    await expect(machines.call('a', 0, { signal: gone })).rejects.toThrow('shutting down');
+    const stop = new AbortController();
+    const running = machines.call('a', 0, { signal: stop.signal }, untilAborted);
+    await until(() => expect(machines.ran).toHaveLength(1));
+    const waiting = machines.call('b', 0, { signal: stop.signal, waitMs: Number.POSITIVE_INFINITY });
+    await until(async () => expect((await machines.locks.inspect('invoices')).waiters).toHaveLength(1));
+    const reason = new Error('shutting down');
+    stop.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+    await expect(running).rejects.toBe(reason);
+    expect(await machines.locks.isLocked('invoices')).toBe(false);
+    expect(machines.record.written).toEqual([]);
+  });
+});
+
+describe('a record', () => {
+  it('whose tokens are newer than those of the lock runs nothing, and says so', async () => {
+    const machines = new Machines();
+    await machines.call('a', 0);
+    const { entries } = machines.record;
+    const entry = entries.get('invoices');
+    if (entry !== undefined) entries.set('invoices', { ...entry, token: 1n << 62n });
+    machines.now += 10 * MINUTE;
+    await expect(machines.call('a', 0)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
+    expect(machines.ran).toHaveLength(1);
+  });
+
+  it('that gives or takes something else is refused', async () => {
+    const machines = new Machines();
+    const token = 1n;
+    for (const odd of [
+      null,
+      5,
+      {},
+      { slot: '', state: 'done', token },
+      { slot: 'a', state: 'done', token: '1' },
+    ]) {
+      const record = { read: async () => odd as unknown as undefined, write: async () => true };
+      await expect(machines.call('a', 0, { record })).rejects.toMatchObject({
+        code: 'LOCK_INVALID_ARGUMENT',
+      });
+    }
+    expect(machines.ran).toEqual([]);
+    const record = { read: async () => undefined, write: async () => undefined as unknown as boolean };
+    await expect(machines.call('a', 0, { record })).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+  });
+
+  it('of texts gives back what was written, and refuses what it cannot read', async () => {
+    const texts = new Map<string, string>();
+    const record = textRecord({
+      get: async (key) => texts.get(key) ?? null,
+      set: async (key, value) => void texts.set(key, value),
+    });
+    const machines = new Machines();
+    expect(await record.read('invoices')).toBeUndefined();
+    expect(await machines.call('a', 0, { record })).toMatchObject({ status: 'ran' });
+    expect([...texts.keys()]).toEqual(['once:invoices']);
+    expect(await machines.call('b', 0, { record })).toMatchObject({
+      status: 'done-before',
+      recorded: { label: 'a', token: expect.any(BigInt) as bigint },
+    });
+    texts.set('once:invoices', 'something else');
+    await expect(machines.call('b', 0, { record })).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+    expect(() => textRecord({} as never)).toThrow(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
+  });
+});
+
+describe('the arguments', () => {
+  it('are refused at once where they are wrong, and nothing is asked of the store or of the record', async () => {
+    const machines = new Machines();
+    const attempt = vi.spyOn(machines.memory, 'attempt');
+    const read = vi.spyOn(machines.record, 'read');
+    const wrong: Partial<Record<keyof OnceOptions, unknown>>[] = [
+      { slot: 'today' },
+      { slot: () => '' },
+      { slot: () => 5 },
+      { clock: () => Number.NaN },
+      { clock: 5 },
+      { atMostMs: 0 },
+      { atMostMs: 2 ** 31 },
+      { atMostMs: 1_000, atLeastMs: 1_001 },
+      { record: {} },
+      { record: undefined },
+      { retry: 'never' },
+      { retry: undefined },
+      { waitMs: -1 },
+      { signal: {} },
+      { label: 'a\nb' },
+    ];
+    for (const options of wrong) {
+      await expect(machines.call('a', 0, options as Partial<OnceOptions>)).rejects.toMatchObject({
+        code: 'LOCK_INVALID_ARGUMENT',
+      });
+    }
+    const { record } = machines;
+    const options: OnceOptions = { slot: () => 'a', atMostMs: 1_000, record, retry: 'next-machine' };
+    await expect(once(machines.locks, 'a', options, 5 as never)).rejects.toMatchObject({
+      code: 'LOCK_INVALID_ARGUMENT',
+    });
+    await expect(once(machines.locks, '', options, () => 5)).rejects.toMatchObject({
+      code: 'LOCK_INVALID_ARGUMENT',
+    });
+    expect(attempt).not.toHaveBeenCalled();
+    expect(read).not.toHaveBeenCalled();
+  });
+
+  it('a backend without fencing tokens is refused', async () => {
+    const memory = memoryBackend();
+    const capabilities = { ...memory.capabilities, fencing: 'none' } as const;
+    const without = new Proxy(memory, {
+      get: (target, key) => (key === 'capabilities' ? capabilities : Reflect.get(target, key)),
+    });
+    const locks = createLocks(without) as LockManager as LockManager<FencedLease>;
+    const { record } = new Machines();
+    const options: OnceOptions = { slot: () => 'a', atMostMs: 1_000, record, retry: 'next-machine' };
+    await expect(once(locks, 'a', options, () => 5)).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED' });
+  });
+});
