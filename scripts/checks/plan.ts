@@ -4,6 +4,7 @@ import { applicationSteps } from './steps/applications.ts';
 import { changesetStep } from './steps/changesets.ts';
 import { consumerSteps } from './steps/consumers.ts';
 import { layersStep } from './steps/layers.ts';
+import { modelStep } from './steps/model.ts';
 import { packageSteps } from './steps/packages.ts';
 import { readmeStep } from './steps/readme.ts';
 import { simulationStep } from './steps/simulation.ts';
@@ -18,6 +19,7 @@ export const steps: readonly Step[] = [
   ...sourceSteps,
   wordsStep,
   layersStep,
+  modelStep,
   ...packageSteps,
   apiStep,
   sizeStep,

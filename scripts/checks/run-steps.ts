@@ -70,5 +70,10 @@ async function reportOf(step: Step, run: () => Promise<StepResult>): Promise<Ste
     }),
   );
   const seconds = (performance.now() - start) / 1_000;
-  return { ...result, name: step.name, seconds, outcome: result.failed > 0 ? 'failed' : 'ok' };
+  return { ...result, name: step.name, seconds, outcome: outcomeOf(result) };
+}
+
+function outcomeOf({ failed, notRun }: StepResult): StepReport['outcome'] {
+  if (failed > 0) return 'failed';
+  return notRun ? 'not run' : 'ok';
 }

@@ -39,6 +39,8 @@ export interface StepResult {
    * runs.
    */
   readonly again?: () => Promise<StepResult>;
+  /** The step cannot run on this machine; `output` says why. */
+  readonly notRun?: boolean;
   /** The tests that failed beside others and passed alone: each is a bug to find, but no reason to stop a change. */
   readonly onlyAlone?: readonly string[];
 }

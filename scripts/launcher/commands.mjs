@@ -16,6 +16,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   locks        the command \`locks\` of packages/cli: locks run NAME -- COMMAND…
   simulate     core in virtual time, with faults: simulate [--backend rules|quorum|redis] [--schedules N] [--seed S] [--replay SEED] [--json FILE]
   lab          workloads on real servers while these are broken: lab BACKEND… [--minutes M] [--seed S] [--nemesis a,b] [--json FILE]
+  model        the model of the Redis protocol, searched exhaustively with Spin: model [--full] [--write]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
@@ -67,6 +68,11 @@ export const commands = {
     await requireServers([...servers], node, env);
     await build(['@locks/contract-tests^...'], env);
     return runTask(node, 'contract-tests/src/lab/main.ts', args, env);
+  },
+
+  async model(args) {
+    const { node, env } = await prepare();
+    return runTask(node, 'scripts/model/main.ts', args, env);
   },
 
   async build(args) {

@@ -2,7 +2,7 @@
 import { accessSync, constants, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** @typedef {{ binaries: string[], files?: string[], apt: string[], brew: string[], urlVariable: string }} ServerKind */
+/** @typedef {{ binaries: string[], files?: string[], apt: string[], brew: string[], urlVariable?: string }} ServerKind */
 
 /** @type {Record<string, ServerKind>} */
 export const serverKinds = {
@@ -32,6 +32,8 @@ export const serverKinds = {
     urlVariable: 'ZOOKEEPER_URL',
   },
   etcd: { binaries: ['etcd'], apt: ['etcd-server'], brew: ['etcd'], urlVariable: 'ETCD_URL' },
+  // No server: the checker of model/lock.pml.
+  spin: { binaries: ['spin'], apt: ['spin'], brew: ['spin'] },
 };
 
 const usualPlaces = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin'];
@@ -94,9 +96,13 @@ export function serverKind(kind) {
  */
 export function howToInstall(kind) {
   const { apt, brew, urlVariable } = serverKind(kind);
+  const ownServer =
+    urlVariable === undefined
+      ? ''
+      : `, or set ${urlVariable} to the URL of a server that may be used for tests`;
   return (
     `Install it with "apt-get install -y --no-install-recommends ${apt.join(' ')}" (Debian, Ubuntu) or ` +
-    `"brew install ${brew.join(' ')}" (macOS), or set ${urlVariable} to the URL of a server that may be used for tests.`
+    `"brew install ${brew.join(' ')}" (macOS)${ownServer}.`
   );
 }
 
