@@ -52,7 +52,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{row-writer,row-writers}.ts'],
     ['{mysql-store,mysql-statements,schema,state-sql,tables}.ts'],
     ['{row-decision,row-capacity,taken-row,lock-row}.ts'],
-    ['{connections,connection-queue,own-pool,mysql-error,options}.ts'],
+    ['{connections,own-pool,mysql-error,options}.ts'],
   ],
   once: [['index.ts'], ['once.ts'], ['{keep-at-least,record,run-signal,slots}.ts']],
   postgres: [

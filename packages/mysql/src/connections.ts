@@ -1,6 +1,11 @@
-import { withTimeLimit } from '@locks/core/backend';
+import {
+  type ConnectionPool,
+  ConnectionQueue,
+  PRIORITIES,
+  type Priority,
+  withTimeLimit,
+} from '@locks/core/backend';
 import type { Pool, PoolConnection } from 'mysql2';
-import { ConnectionQueue, type Urgency, URGENT } from './connection-queue.ts';
 import { isCollision, MysqlNoAnswerError } from './mysql-error.ts';
 
 /** A row as the server sent it, column by column, whatever the settings of the pool say about types. */
@@ -19,6 +24,16 @@ export interface MysqlSession {
   read(sql: string): Promise<readonly Cells[]>;
 }
 
+/** How soon a connection is needed; a request for one may become more urgent while it waits. */
+export interface Urgency {
+  readonly priority: Priority;
+}
+
+export const URGENT: Urgency = { priority: PRIORITIES.holder };
+export const PATIENT: Urgency = { priority: PRIORITIES.acquire };
+
+/** The limit of mysql2's pool where its `connectionLimit` is not set. */
+const DEFAULT_LIMIT = 10;
 const LATE_ANSWER_MS = 1_000;
 const MAX_PAUSE_MS = 40;
 const MAX_COLLISIONS = 8;
@@ -30,11 +45,11 @@ const IN_TRANSACTION = 1;
  * repeated when it collided with another (docs/backends/mysql.md).
  */
 export class Connections {
-  readonly #queue: ConnectionQueue;
+  readonly #queue: ConnectionQueue<PoolConnection>;
   readonly #limitMs: number;
 
   constructor(pool: () => Pool, limitMs: number) {
-    this.#queue = new ConnectionQueue(pool);
+    this.#queue = new ConnectionQueue(lendingPool(pool));
     this.#limitMs = limitMs;
   }
 
@@ -82,12 +97,37 @@ export class Connections {
   }
 
   #connect(endsAt: number, urgency: Urgency): Promise<PoolConnection> {
-    const request = this.#queue.request(urgency);
-    return withTimeLimit(request.connection, leftUntil(endsAt), () => {
-      request.withdraw();
+    let withdraw = (): void => undefined;
+    const connection = new Promise<PoolConnection>((resolve, fail) => {
+      withdraw = this.#queue.add({
+        get priority() {
+          return urgency.priority;
+        },
+        serve: (lent) => {
+          resolve(lent);
+          return true;
+        },
+        fail,
+      });
+    });
+    return withTimeLimit(connection, leftUntil(endsAt), () => {
+      withdraw();
       throw new MysqlNoAnswerError('no connection of the pool came free, or none could be made, in time');
     });
   }
+}
+
+/** mysql2's pool as the queue of connections needs it. */
+export function lendingPool(pool: () => Pool): ConnectionPool<PoolConnection> {
+  return {
+    /** The types of mysql2 do not have it; 0 means none. */
+    get limit() {
+      const { config } = pool() as { readonly config?: { readonly connectionLimit?: number } };
+      return (config?.connectionLimit ?? DEFAULT_LIMIT) || Number.POSITIVE_INFINITY;
+    },
+    connect: (done) => pool().getConnection(done),
+    release: (connection) => connection.release(),
+  };
 }
 
 class LentConnection implements MysqlSession {

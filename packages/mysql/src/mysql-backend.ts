@@ -12,8 +12,7 @@ import type {
   ResourceState,
   Standing,
 } from '@locks/core/backend';
-import { refuseAfterClose } from '@locks/core/backend';
-import { PRIORITIES } from './connection-queue.ts';
+import { PRIORITIES, refuseAfterClose } from '@locks/core/backend';
 import { Connections } from './connections.ts';
 import { liveState, toHolder } from './live-state.ts';
 import { isRetryableError, QueueFullError } from './mysql-error.ts';

@@ -1,6 +1,6 @@
 import type { AcquireRequest } from '@locks/core/backend';
-import { PATIENT, type Urgency } from './connection-queue.ts';
-import type { Cells, Connections, MysqlSession, WriteResult } from './connections.ts';
+import { type Cells, type Connections, type MysqlSession, PATIENT, type Urgency } from './connections.ts';
+import type { WriteResult } from './connections.ts';
 import type { LockRow } from './lock-row.ts';
 import { isMissingTable } from './mysql-error.ts';
 import type { Schema } from './schema.ts';

@@ -1,5 +1,5 @@
-import type { Call } from '@locks/core/backend';
-import { PRIORITIES, type Urgency } from './connection-queue.ts';
+import { type Call, PRIORITIES, type Priority } from '@locks/core/backend';
+import type { Urgency } from './connections.ts';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { type DecisionContext, RowDecision } from './row-decision.ts';
 
@@ -8,7 +8,7 @@ export interface RowStep {
   readonly call: Call;
   /** `call.now()` before the statement was sent that the step's answer comes from. */
   sentAt: number;
-  readonly priority: number;
+  readonly priority: Priority;
   /** Whether it may add a waiter. */
   readonly enqueues: boolean;
   /** Takes the resource in one statement where nothing is known of it. Resolves with the row when it did. */
@@ -37,7 +37,7 @@ export class RowWriter {
   /** Only one write at a time is sent: others of this process would collide with it. */
   busy = false;
   /** That of the most urgent step, including the steps that came while the writer waits for a connection. */
-  readonly urgency = { priority: PRIORITIES.acquire as number };
+  readonly urgency: { priority: Priority } = { priority: PRIORITIES.acquire };
   usedAt = performance.now();
   /** The row with which the waiters of this process were last compared, and when. */
   compared: LockRow | undefined;
@@ -52,6 +52,11 @@ export class RowWriter {
     const decision = new RowDecision(row, this.knownAt, context);
     decision.serve();
     return decision;
+  }
+
+  /** Makes the writer as urgent as one more of its steps. */
+  rise(priority: Priority): void {
+    if (priority < this.urgency.priority) this.urgency.priority = priority;
   }
 
   learn(row: LockRow | undefined, at: number): void {

@@ -1,6 +1,6 @@
-import type { AcquireRequest, Call } from '@locks/core/backend';
+import { type AcquireRequest, type Call, PRIORITIES, type Priority } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
-import { PRIORITIES, type Urgency } from './connection-queue.ts';
+import type { Urgency } from './connections.ts';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { isBroken, MysqlNoAnswerError } from './mysql-error.ts';
 import { freshVersion } from './mysql-statements.ts';
@@ -72,7 +72,7 @@ export class RowWriters {
       urgency: Urgency,
     ) => Promise<{ readonly row: LockRow; readonly result: T } | undefined>,
     enqueues = false,
-    priority: number = take === undefined ? PRIORITIES.holder : PRIORITIES.acquire,
+    priority: Priority = take === undefined ? PRIORITIES.holder : PRIORITIES.acquire,
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const writer = this.#open(resource);
@@ -99,7 +99,7 @@ export class RowWriters {
         fail: reject,
       };
       writer.pending.push(step);
-      writer.urgency.priority = Math.min(writer.urgency.priority, priority);
+      writer.rise(priority);
       if (!writer.busy) void this.#work(writer);
     });
   }
@@ -162,10 +162,8 @@ export class RowWriters {
     writer.busy = true;
     while (writer.pending.length > 0) {
       const batch = writer.pending.splice(0);
-      writer.urgency.priority = batch.reduce(
-        (most, { priority }) => Math.min(most, priority),
-        PRIORITIES.acquire as number,
-      );
+      writer.urgency.priority = PRIORITIES.acquire;
+      for (const { priority } of batch) writer.rise(priority);
       try {
         await this.#round(writer, batch);
         this.#hooks?.learned(writer);

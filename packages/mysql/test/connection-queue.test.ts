@@ -1,7 +1,8 @@
+import { ConnectionQueue, PRIORITIES, type Priority } from '@locks/core/backend';
 import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
-import { createPool, type Pool } from 'mysql2';
+import { createPool, type Pool, type PoolConnection } from 'mysql2';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ConnectionQueue, PATIENT, URGENT, type Urgency } from '../src/connection-queue.ts';
+import { lendingPool } from '../src/connections.ts';
 import { theServer, useServer } from './fixture.ts';
 
 useServer();
@@ -34,19 +35,26 @@ function poolBy(ports: readonly (number | 'server')[], connectionLimit: number):
   return pool;
 }
 
-function request(queue: ConnectionQueue, urgency: Urgency) {
-  const requested = queue.request(urgency);
-  requested.connection.catch(() => undefined);
-  return requested;
+function request(queue: ConnectionQueue<PoolConnection>, priority: Priority) {
+  let withdraw = (): void => undefined;
+  const connection = new Promise<PoolConnection>((resolve, fail) => {
+    const serve = (lent: PoolConnection): boolean => {
+      resolve(lent);
+      return true;
+    };
+    withdraw = queue.add({ priority, serve, fail });
+  });
+  connection.catch(() => undefined);
+  return { connection, withdraw };
 }
 
 describe('the queue in front of a pool', { timeout: 5_000 }, () => {
   it('asks for a connection though a connect for a request that was withdrawn hangs', async () => {
     const silent = await listen(() => undefined);
     const pool = poolBy([silent], 2);
-    const queue = new ConnectionQueue(() => pool);
-    request(queue, PATIENT).withdraw();
-    const connection = await request(queue, URGENT).connection;
+    const queue = new ConnectionQueue(lendingPool(() => pool));
+    request(queue, PRIORITIES.acquire).withdraw();
+    const connection = await request(queue, PRIORITIES.holder).connection;
     connection.release();
     queue.returned();
   });
@@ -54,29 +62,17 @@ describe('the queue in front of a pool', { timeout: 5_000 }, () => {
   it('gives a connection that came back to a request whose connect hangs', async () => {
     const silent = await listen(() => undefined);
     const pool = poolBy(['server', silent], 2);
-    const queue = new ConnectionQueue(() => pool);
-    const first = await request(queue, URGENT).connection;
-    const second = request(queue, URGENT);
+    const queue = new ConnectionQueue(lendingPool(() => pool));
+    const first = await request(queue, PRIORITIES.holder).connection;
+    const second = request(queue, PRIORITIES.holder);
     first.release();
     queue.returned();
     expect(await second.connection).toBe(first);
     first.release();
     queue.returned();
-    const third = await request(queue, URGENT).connection;
+    const third = await request(queue, PRIORITIES.holder).connection;
     expect(third).toBe(first);
     third.release();
-    queue.returned();
-  });
-
-  it('fails the least urgent request when a connect fails', async () => {
-    const cutting = await listen((socket) => socket.resetAndDestroy());
-    const pool = poolBy([cutting, cutting], 3);
-    const queue = new ConnectionQueue(() => pool);
-    const acquires = [request(queue, PATIENT), request(queue, PATIENT)];
-    const release = request(queue, URGENT);
-    const outcomes = await Promise.allSettled(acquires.map(({ connection }) => connection));
-    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    (await release.connection).release();
     queue.returned();
   });
 
@@ -86,11 +82,13 @@ describe('the queue in front of a pool', { timeout: 5_000 }, () => {
       Array.from({ length: 20 }, () => cutting),
       3,
     );
-    const queue = new ConnectionQueue(() => pool);
-    const requests = Array.from({ length: 20 }, (_, at) => request(queue, at % 2 === 0 ? PATIENT : URGENT));
+    const queue = new ConnectionQueue(lendingPool(() => pool));
+    const requests = Array.from({ length: 20 }, (_, at) =>
+      request(queue, at % 2 === 0 ? PRIORITIES.acquire : PRIORITIES.holder),
+    );
     const outcomes = await Promise.allSettled(requests.map(({ connection }) => connection));
     expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
-    (await request(queue, PATIENT).connection).release();
+    (await request(queue, PRIORITIES.acquire).connection).release();
     queue.returned();
   });
 });

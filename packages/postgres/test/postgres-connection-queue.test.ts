@@ -1,7 +1,8 @@
+import { ConnectionQueue, PRIORITIES, type Priority } from '@locks/core/backend';
 import { type PostgresServer, startPostgres, startProxy, waitUntil } from '@locks/test-servers';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PostgresConnectionQueue, priorities, type Priority } from '../src/pool/postgres-connection-queue.ts';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { lendingPool } from '../src/pool/postgres-statements.ts';
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -11,15 +12,18 @@ afterAll(() => server.stop());
 
 /** Resolves to the function that returns the connection. */
 function connectionOf(
-  queue: PostgresConnectionQueue,
-  priority: Priority = priorities.acquire,
+  queue: ConnectionQueue<pg.PoolClient>,
+  priority: Priority = PRIORITIES.acquire,
 ): Promise<(error?: Error) => void> {
   return new Promise((resolve, fail) => {
     queue.add({
       priority,
       fail,
-      serve: (_, release) => {
-        resolve(release);
+      serve: (client) => {
+        resolve((error) => {
+          client.release(error);
+          queue.returned();
+        });
         return true;
       },
     });
@@ -31,11 +35,11 @@ describe('the queue in front of a pool', () => {
     await using proxy = await startProxy(server, { protocol: 'raw' });
     const pool = new pg.Pool({ connectionString: `postgres://postgres@127.0.0.1:${proxy.port}/postgres` });
     pool.on('error', () => undefined);
-    const queue = new PostgresConnectionQueue(pool);
+    const queue = new ConnectionQueue(lendingPool(pool));
     const returnConnection = await connectionOf(queue);
     const made = proxy.connections();
     proxy.blackhole({ only: (connection) => !made.includes(connection) });
-    const waiting = connectionOf(queue, priorities.holder);
+    const waiting = connectionOf(queue, PRIORITIES.holder);
     returnConnection();
     (await waiting)();
     // The connection is idle now, and the next request uses it.
@@ -48,29 +52,9 @@ describe('the queue in front of a pool', () => {
     await pool.end();
   });
 
-  it('fails the least urgent request when a connection cannot be made', async () => {
-    await using proxy = await startProxy(server, { protocol: 'raw' });
-    const pool = new pg.Pool({
-      connectionString: `postgres://postgres@127.0.0.1:${proxy.port}/postgres`,
-      max: 1,
-    });
-    const queue = new PostgresConnectionQueue(pool);
-    proxy.blackhole();
-    const failed: Priority[] = [];
-    const requests = [priorities.holder, priorities.abandon, priorities.acquire].map((priority) =>
-      connectionOf(queue, priority).catch(() => void failed.push(priority)),
-    );
-    while (failed.length < requests.length) {
-      proxy.cut();
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-    expect(failed).toEqual([priorities.acquire, priorities.abandon, priorities.holder]);
-    await pool.end();
-  });
-
   it('asks for another connection as soon as a broken one is returned', async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 });
-    const queue = new PostgresConnectionQueue(pool);
+    const queue = new ConnectionQueue(lendingPool(pool));
     const returnConnection = await connectionOf(queue);
     const waiting = connectionOf(queue);
     returnConnection(new Error('broken'));

@@ -1,5 +1,12 @@
 export * from './types.ts';
 export {
+  type ConnectionPool,
+  ConnectionQueue,
+  type ConnectionRequest,
+  PRIORITIES,
+  type Priority,
+} from './connection-queue.ts';
+export {
   matching,
   milliseconds,
   oneOf,

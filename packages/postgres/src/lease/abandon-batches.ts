@@ -1,5 +1,4 @@
-import type { AcquireRequest, Call } from '@locks/core/backend';
-import { priorities } from '../pool/postgres-connection-queue.ts';
+import { type AcquireRequest, type Call, PRIORITIES } from '@locks/core/backend';
 import type { MakeStatement, OutgoingStatement, StatementResult } from '../pool/postgres-statements.ts';
 import type { PostgresLocalWaiters } from './local-waiters.ts';
 import { nameBytes } from './name-bytes.ts';
@@ -20,7 +19,7 @@ interface Abandon {
 
 type Send = (
   make: MakeStatement,
-  priority: typeof priorities.abandon,
+  priority: typeof PRIORITIES.abandon,
 ) => Promise<StatementResult | undefined>;
 
 /** Abandons many acquisitions in one statement: thousands of waiters may end in the same moment. */
@@ -69,7 +68,7 @@ export class AbandonBatches {
         this.#isWaiting = false;
         this.#start();
         return isFilled(batch) ? this.#statement(batch) : undefined;
-      }, priorities.abandon);
+      }, PRIORITIES.abandon);
       const [first] = batch;
       if (result !== undefined && first !== undefined) {
         const handOffs = parseHandOffs(result.rows[0]?.[0] ?? '');

@@ -1,5 +1,4 @@
-import type { AcquireRequest, Attempt, Call, Grant } from '@locks/core/backend';
-import { priorities } from '../pool/postgres-connection-queue.ts';
+import { type AcquireRequest, type Attempt, type Call, type Grant, PRIORITIES } from '@locks/core/backend';
 import {
   GRACE_MS,
   type MakeStatement,
@@ -40,7 +39,7 @@ export interface AttemptContext {
   mayBeUncontended(request: AcquireRequest): boolean;
   /** Sends the plain insert, if `take` allows it when a connection is free. */
   insert(request: AcquireRequest, call: Call, take: () => boolean): Promise<Grant | undefined>;
-  send(make: MakeStatement, priority: typeof priorities.acquire): Promise<StatementResult | undefined>;
+  send(make: MakeStatement, priority: typeof PRIORITIES.acquire): Promise<StatementResult | undefined>;
 }
 
 /** Rejects attempts whose caller listens no more. */
@@ -128,7 +127,7 @@ export class AttemptQueues {
       const result = await context.send(() => {
         batch = takeWanted(queue);
         return batch.length === 0 ? undefined : this.#statement(batch);
-      }, priorities.acquire);
+      }, PRIORITIES.acquire);
       if (result === undefined) return;
       const lines = (result.rows[0]?.[0] ?? '').split('\n');
       const [{ call, sentAt }] = batch as [PendingAttempt];

@@ -8,13 +8,13 @@ import type {
   Holder,
   InspectOptions,
   LockBackend,
+  Priority,
   RenewItem,
   ResourceState,
   Standing,
 } from '@locks/core/backend';
-import { refuseAfterClose } from '@locks/core/backend';
+import { PRIORITIES, refuseAfterClose } from '@locks/core/backend';
 import { guardPool, openPool } from '../pool/database-source.ts';
-import { type Priority, priorities } from '../pool/postgres-connection-queue.ts';
 import { type MakeStatement, PostgresStatements, type StatementResult } from '../pool/postgres-statements.ts';
 import { isRetryablePostgresError } from '../pool/retryable.ts';
 import { codeOf } from '../pool/server-error.ts';
@@ -108,7 +108,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
     const names = requests.map(({ resource }) => nameBytes(resource));
     const values = [names, ...acquireColumns(requests), this.#waiters.client];
-    const { rows, sentAt } = await this.#run(this.#sql.acquireMany, values, call, priorities.acquire);
+    const { rows, sentAt } = await this.#run(this.#sql.acquireMany, values, call, PRIORITIES.acquire);
     const reply = rows[0]?.[0];
     if (reply === null || reply === undefined) return undefined;
     const lines = reply.split('\n');
@@ -225,7 +225,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   }
 
   #asking(call: Call): (sql: string, values: unknown[]) => Promise<StatementResult> {
-    return (sql, values) => this.#run(sql, values, call, priorities.acquire);
+    return (sql, values) => this.#run(sql, values, call, PRIORITIES.acquire);
   }
 
   async #run(sql: string, values: unknown[], call: Call, priority?: Priority): Promise<StatementResult> {

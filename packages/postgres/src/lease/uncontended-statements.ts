@@ -1,5 +1,4 @@
-import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
-import { priorities } from '../pool/postgres-connection-queue.ts';
+import { type AcquireRequest, type Call, type Grant, PRIORITIES } from '@locks/core/backend';
 import type { PostgresStatements } from '../pool/postgres-statements.ts';
 import { nameBytes } from './name-bytes.ts';
 
@@ -49,7 +48,7 @@ WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2 AND NOT qu
       const sentAt = call.now();
       const values = [nameBytes(resource), acquisitionId, ttlMs, label];
       return { text: this.#insert, values, sentAt, leftMs: call.deadline - sentAt };
-    }, priorities.acquire);
+    }, PRIORITIES.acquire);
     const token = result?.rows[0]?.[0];
     if (result === undefined || token === undefined || token === null) return undefined;
     return { request, fencingToken: BigInt(token), countedFrom: result.sentAt, uncontended: true };

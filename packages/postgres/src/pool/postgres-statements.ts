@@ -1,10 +1,16 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Call, NoAnswerError } from '@locks/core/backend';
+import {
+  type Call,
+  type ConnectionPool,
+  ConnectionQueue,
+  NoAnswerError,
+  PRIORITIES,
+  type Priority,
+} from '@locks/core/backend';
 import type pg from 'pg';
 import type { Value } from './bind-message.ts';
 import { NamedStatement } from './named-statement.ts';
-import { PostgresConnectionQueue, type Priority, priorities } from './postgres-connection-queue.ts';
 import { isRefusal, isStrangeStatement } from './server-error.ts';
 import { queryTexts, type TextResult } from './text-query.ts';
 
@@ -49,6 +55,21 @@ export interface OutgoingStatement {
 /** Makes a statement when a connection is free; `undefined`: nobody wants its result any more. */
 export type MakeStatement = () => OutgoingStatement | undefined;
 
+/** The `max` of pg's pool where it is not set. */
+const DEFAULT_MAX = 10;
+
+/**
+ * pg's pool as the queue of connections needs it. The pool's own queue must stay short: pg-pool recurses for every request that
+ * returns its connection at once.
+ */
+export function lendingPool(pool: pg.Pool): ConnectionPool<pg.PoolClient> {
+  return {
+    limit: pool.options?.max ?? DEFAULT_MAX,
+    connect: (done) => pool.connect(done),
+    release: (client) => client.release(),
+  };
+}
+
 /** A statement that was sent and has no answer yet. */
 interface SentStatement {
   readonly end: (error: Error) => void;
@@ -59,7 +80,7 @@ interface SentStatement {
 /** Single statements on the connections of a pool. */
 export class PostgresStatements {
   readonly pool: pg.Pool;
-  readonly #queue: PostgresConnectionQueue;
+  readonly #queue: ConnectionQueue<pg.PoolClient>;
   /** Whether statements are prepared, once for each connection. Off where a pooler lends connections by transaction. */
   prepare = false;
   readonly #names = new Map<string, string>();
@@ -68,7 +89,7 @@ export class PostgresStatements {
 
   constructor(pool: pg.Pool) {
     this.pool = pool;
-    this.#queue = new PostgresConnectionQueue(pool);
+    this.#queue = new ConnectionQueue(lendingPool(pool));
   }
 
   /** Runs one statement. A connection that gives no answer until the caller's deadline, or for 5 s, is closed. */
@@ -76,7 +97,7 @@ export class PostgresStatements {
     text: string,
     values: unknown[],
     call: StatementDeadline,
-    priority: Priority = priorities.holder,
+    priority: Priority = PRIORITIES.holder,
   ): Promise<StatementResult> {
     const late = call.now() >= call.deadline;
     const result = await this.send(() => {
@@ -93,10 +114,10 @@ export class PostgresStatements {
   /** Runs the statement that `make` gives when a connection is free. Resolves to `undefined` when `make` does. */
   send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> {
     return new Promise((resolve, reject) => {
-      const serve = (client: pg.PoolClient, release: (error?: Error) => void): boolean => {
+      const serve = (client: pg.PoolClient): boolean => {
         const statement = make();
         if (statement === undefined) resolve(undefined);
-        else this.#send(client, release, statement, resolve, reject);
+        else this.#send(client, statement, resolve, reject);
         return statement !== undefined;
       };
       this.#queue.add({ priority, serve, fail: reject });
@@ -105,7 +126,6 @@ export class PostgresStatements {
 
   #send(
     client: pg.PoolClient,
-    release: (error?: Error) => void,
     { text, values, sentAt, leftMs }: OutgoingStatement,
     resolve: (result: StatementResult) => void,
     reject: (error: Error) => void,
@@ -113,7 +133,8 @@ export class PostgresStatements {
     const end = (error: Error | null | undefined, result: TextResult = noResult): void => {
       if (!this.#sent.delete(sent)) return;
       client.removeListener('error', end);
-      release(!error || isRefusal(error) ? undefined : error);
+      client.release(!error || isRefusal(error) ? undefined : error);
+      this.#queue.returned();
       if (!error) {
         const { rows, count } = result;
         return resolve({ rows, count, sentAt, processId: processIdOf(client) });
