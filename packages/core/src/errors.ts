@@ -23,12 +23,12 @@ export type LockErrorCode =
 
 export interface LockErrorDetails {
   /** The name of the lock. */
-  readonly resource?: string;
+  readonly resource?: string | undefined;
   /** The `name` of the backend. */
-  readonly backend?: string;
+  readonly backend?: string | undefined;
   readonly cause?: unknown;
   /** With `LOCK_LOST`: why. Absent when `assertValid` found less time left than its caller needs. */
-  readonly reason?: LossReason;
+  readonly reason?: LossReason | undefined;
 }
 
 // A registered symbol: two copies of core in one process recognise each other's errors.
@@ -59,7 +59,8 @@ export class LockError extends Error {
   declare readonly result?: unknown;
 
   constructor(code: LockErrorCode, message: string, details: LockErrorDetails = {}) {
-    super(message, 'cause' in details ? { cause: details.cause } : undefined);
+    // `Error` takes only a cause that is there.
+    super(message, details);
     this.code = code;
     this.resource = details.resource;
     this.backend = details.backend;
@@ -83,18 +84,13 @@ export function isLockError(error: unknown, code?: LockErrorCode): error is Lock
 
 /** The same loss, with the value that the work had returned. */
 export function lostWithResult(lost: LockError, result: unknown): LockError {
-  const error = new LockError('LOCK_LOST', lost.message, {
-    resource: lost.resource,
-    backend: lost.backend,
-    reason: lost.reason,
-    cause: lost.cause,
-  });
+  const error = new LockError('LOCK_LOST', lost.message, lost);
   Object.defineProperty(error, 'result', { value: result, enumerable: true });
   return error;
 }
 
 export function invalidArgument(message: string, resource?: string): LockError {
-  return new LockError('LOCK_INVALID_ARGUMENT', message, resource === undefined ? {} : { resource });
+  return new LockError('LOCK_INVALID_ARGUMENT', message, { resource });
 }
 
 /** A refusal that names an argument, what is allowed for it, and the value that was given. */

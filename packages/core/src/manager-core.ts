@@ -69,11 +69,7 @@ export class ManagerCore implements LeaseOwner {
   }
 
   error(code: LockErrorCode, message: string, resource?: string, more?: LockErrorDetails): LockError {
-    return new LockError(code, message, {
-      ...more,
-      ...(resource === undefined ? undefined : { resource }),
-      backend: this.backend.name,
-    });
+    return new LockError(code, message, { ...more, resource, backend: this.backend.name });
   }
 
   unsupported(what: string, resource?: string): LockError {
@@ -260,32 +256,23 @@ export class ManagerCore implements LeaseOwner {
     if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
     this.#backendClosed = true;
     this.monitor.stop();
-    const answer = await this.#waitFor(CLOSE_MS, () => this.backend.close());
-    this.deadlines.stop();
-    if (answer === INTERRUPTED) throw this.backendError('close', undefined, new NoAnswerError(CLOSE_MS));
-    if (answer instanceof Failure) throw this.backendError('close', undefined, answer.error);
+    await this.#waitFor('close', CLOSE_MS, () => this.backend.close()).finally(() => this.deadlines.stop());
   }
 
   /** Until nothing is held, the time is over, or a second call of `close` gives none (docs/spec.md §12.5). */
   async #drain(drainMs: number): Promise<void> {
-    await this.#waitFor(
-      drainMs,
-      () =>
-        new Promise<void>((resolve) => {
-          this.#endDrain = resolve;
-          if (this.monitor.leases.size === 0) resolve();
-        }),
-    );
+    const drained = new Promise<void>((resolve) => {
+      this.#endDrain = resolve;
+      if (this.monitor.leases.size === 0) resolve();
+    });
+    // What is held when the time is over ends in the next step.
+    await this.#waitFor('drain', drainMs, () => drained).catch(() => {});
     this.deadlines.enter(CLOSED)();
   }
 
-  /** Waits with a time limit, and keeps the process alive meanwhile. */
-  async #waitFor(limitMs: number, work: () => Promise<void>): Promise<void | Failure | typeof INTERRUPTED> {
-    const context = new CallContext(this.deadlines, this.now() + limitMs, undefined, NEVER);
+  /** Waits with a time limit that `close` does not end, and keeps the process alive meanwhile. */
+  async #waitFor(doing: string, limitMs: number, work: () => Promise<void>): Promise<void> {
     this.keepAlive.enter();
-    const outcome = await context.answerOf(work);
-    this.keepAlive.leave();
-    context.done();
-    return outcome;
+    await this.ask(doing, undefined, limitMs, work, NEVER).finally(() => this.keepAlive.leave());
   }
 }

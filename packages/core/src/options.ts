@@ -145,8 +145,7 @@ export function resolveLockOptions(
   caller = 'lock()',
 ): ResolvedOptions {
   if (options === undefined) return base;
-  const read = readOptions(caller, options, LOCK_TABLE, ELSEWHERE);
-  return resolve(base, { ...read, signal: undefined, within: undefined, steal: false }, ttl, caller);
+  return resolve(base, readOptions(caller, options, LOCK_TABLE, ELSEWHERE), ttl, caller);
 }
 
 /** @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed. */
@@ -157,11 +156,11 @@ export function resolveAcquireOptions(
   caller = 'acquire()',
 ): ResolvedOptions {
   if (options === undefined) return base;
-  const read = readOptions(caller, options, ACQUIRE_TABLE, ELSEWHERE);
-  return resolve(base, { ...read, reentrant: undefined }, ttl, caller);
+  return resolve(base, readOptions(caller, options, ACQUIRE_TABLE, ELSEWHERE), ttl, caller);
 }
 
-type Read = OptionsRead<typeof LOCK_TABLE & typeof ACQUIRE_TABLE>;
+type Read = OptionsRead<typeof SHARED_TABLE> &
+  Partial<OptionsRead<Pick<typeof LOCK_TABLE, 'reentrant'> & typeof ACQUIRE_TABLE>>;
 
 /** Options that were not given are as in `base`, except for those of one acquire. */
 function resolve(
@@ -187,7 +186,7 @@ function resolve(
     reentrant: read.reentrant ?? base.reentrant,
     signal: read.signal,
     within: read.within,
-    steal: read.steal,
+    steal: read.steal ?? false,
   };
 }
 

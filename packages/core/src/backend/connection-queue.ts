@@ -37,27 +37,22 @@ export interface ConnectionRequest<C> {
  *
  * @example
  * ```ts
- * import { ConnectionQueue, PRIORITIES } from '@locks/core/backend';
+ * import { type ConnectionPool, ConnectionQueue, PRIORITIES } from '@locks/core/backend';
  *
- * // A pool with one connection, which is a string here.
- * const queue = new ConnectionQueue<string>({
- *   limit: 1,
- *   connect: (done) => done(undefined, 'the connection'),
- *   release: () => undefined,
- * });
- *
- * const withdraw = queue.add({
- *   priority: PRIORITIES.holder,
- *   fail: (error) => console.error(error),
- *   serve: (connection) => {
- *     console.log(`a release on ${connection}`);
- *     // Once the connection is back in its pool: the next request may have it.
- *     setImmediate(() => queue.returned());
- *     return true;
- *   },
- * });
- * // Takes the request back, if it still waits.
- * withdraw();
+ * export function release(pool: ConnectionPool<{ send(text: string): Promise<void> }>): void {
+ *   const queue = new ConnectionQueue(pool);
+ *   queue.add({
+ *     priority: PRIORITIES.holder,
+ *     fail: console.error,
+ *     serve(connection) {
+ *       void connection.send('release').finally(() => {
+ *         pool.release(connection);
+ *         queue.returned();
+ *       });
+ *       return true;
+ *     },
+ *   });
+ * }
  * ```
  */
 export class ConnectionQueue<C> {

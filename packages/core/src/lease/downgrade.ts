@@ -1,8 +1,7 @@
-import { CLOSED } from '../call/call-deadlines.ts';
+import { askStanding } from './ask-standing.ts';
 import { quote } from '../errors.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import type { LeaseState } from '../tenure/lease-state.ts';
-import { standingOf } from '../tenure/standing.ts';
 
 const DOWNGRADE_MS = 1_000;
 
@@ -29,24 +28,9 @@ export async function downgrade(core: ManagerCore, lease: LeaseState): Promise<v
   // From here on no re-entry is admitted that counts on being alone.
   lease.mayBeShared = true;
   const limitMs = Math.min(lease.deadline - core.now(), DOWNGRADE_MS);
-  const answer = await core.ask(
-    'downgrade',
-    resource,
-    limitMs,
-    (call) => send.call(backend, lease.grant, call),
-    CLOSED,
-  );
-  const standing = standingOf([answer], 0);
-  switch (standing.status) {
-    case 'held':
-      lease.grant = { ...lease.grant, request: { ...lease.grant.request, mode: { kind: 'shared' } } };
-      return;
-    case 'lost':
-      lease.lose(standing.reason);
-      return;
-    case 'unknown':
-      throw core.backendError('downgrade', resource, standing.error);
-    default:
-      return standing satisfies never;
-  }
+  const held = await askStanding(core, lease, 'downgrade', limitMs, async (call) => [
+    await send.call(backend, lease.grant, call),
+  ]);
+  if (held !== undefined)
+    lease.grant = { ...lease.grant, request: { ...lease.grant.request, mode: { kind: 'shared' } } };
 }
