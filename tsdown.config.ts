@@ -48,7 +48,7 @@ export default defineConfig([
           ...common,
           format: 'cjs',
           entry: entries(entryPoints),
-          outputOptions: { comments: { jsdoc: false } },
+          outputOptions: { comments: false },
         } as const,
       ]
     : []),

@@ -1,4 +1,4 @@
-/** How soon a request of a {@link ConnectionQueue} needs its connection: the lowest number goes first. */
+/** The lowest number goes first. */
 export const PRIORITIES = {
   /** What a holder waits for: releases, renewals and the heartbeat of waiters. */
   holder: 0,
@@ -16,7 +16,6 @@ export interface ConnectionPool<C> {
   readonly limit: number;
   /** Asks for a connection. `done` is called once, at once or later: with a connection, or with why none could be made. */
   connect(done: (error: Error | null | undefined, connection: C | undefined) => void): void;
-  /** Takes back a connection that nobody needs any more. */
   release(connection: C): void;
 }
 
@@ -32,8 +31,7 @@ export interface ConnectionRequest<C> {
 
 /**
  * The queue in front of a pool of connections: releases, renewals and abandons come before acquires, however many of those
- * wait. The pool is never asked for more connections than it lends, so its own queue, which knows no priorities, stays short,
- * and an application that uses the same pool gets its turn between two requests.
+ * wait. The pool is never asked for more connections than it lends: its own queue, which knows no priorities, stays short.
  *
  * @example
  * ```ts
@@ -83,7 +81,7 @@ export class ConnectionQueue<C> {
   }
 
   #ask(more = 0): void {
-    // A pool that refuses calls back at once: the loop goes on then, it does not begin again within itself.
+    // A pool that refuses may call back at once: the loop goes on then, without recursion.
     if (this.#asking) return;
     this.#asking = true;
     try {
