@@ -17,7 +17,7 @@ test('a set that used up its time waits no longer for its other members, whateve
   const locks = locksOn(backend, { ttlMs: 60_000 });
   const acquiring = rejectionOf(locks.all([locks.lock('a'), locks.lock('b')]).acquire({ waitMs: 100 }));
   await pass(200);
-  expect(await Promise.race([acquiring, 'it still waits'])).toBe('LOCK_BACKEND');
+  expect(await Promise.race([acquiring, Promise.resolve('it still waits')])).toBe('LOCK_BACKEND');
 });
 
 test('one step that fails when the time is over is followed by no attempt that takes longer', async () => {
@@ -33,5 +33,5 @@ test('one step that fails when the time is over is followed by no attempt that t
   const locks = locksOn(backend, { ttlMs: 60_000 });
   const acquiring = rejectionOf(locks.all([locks.lock('a'), locks.lock('b')]).acquire({ waitMs: 100 }));
   await pass(200);
-  expect(await Promise.race([acquiring, 'it still waits'])).toBe('LOCK_BACKEND');
+  expect(await Promise.race([acquiring, Promise.resolve('it still waits')])).toBe('LOCK_BACKEND');
 });
