@@ -38,10 +38,6 @@ const REASONS: Readonly<Record<string, string>> = {
     'The store has forgotten its holders and grants anew: only the token, checked where the data lives, helps.',
   restart: 'The server saves its data and is killed: what it grants between the two can be forgotten.',
   failover: 'A grant that had not reached the replica which took over is forgotten.',
-  'redis-node pause':
-    'Not explained: in the workload `all`, and once more in 12694 operations of a second run. It may be the lock or the lab.',
-  'redis-ioredis-sentinel none':
-    'No fault was made, and the cause was not found. A second run of the same seed and workload, of 22712 operations, showed none. Not recorded was whether the sentinels moved the master by themselves on the busy machine. The recorder of these runs read the clock after the lease, which can have made a hold a few milliseconds too long; it no longer does.',
 };
 
 /** The page of the guarantee matrix: backend × nemesis. */

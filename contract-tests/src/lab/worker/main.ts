@@ -1,7 +1,7 @@
 /** A worker of the lab: one client of a store, in a process of its own, which writes down what its locks do. */
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lease, LockManager } from '@locks/core';
+import { isLockError, type Lease, type LockManager } from '@locks/core';
 import { serveCalls } from '@locks/core/conformance/process';
 import { type HistoryMode, HistoryRecorder, type RecordedHold } from '@locks/history';
 import type { FaultLab } from '../../fault-lab/fault-lab.ts';
@@ -107,11 +107,21 @@ const ROUNDS: Readonly<Record<Workload, Round>> = {
     const released = settled.map(async (one) => {
       if (one.status === 'rejected') return;
       one.value?.confirm();
-      await one.value?.release(() => releasing);
+      await one.value?.release(() => ofMember(one.value?.resource, releasing));
     });
     for (const one of await Promise.allSettled(released)) if (one.status === 'rejected') throw one.reason;
   },
 };
+
+/** The release of a set, as that of one member: the loss of another member says nothing about it. */
+async function ofMember(resource: string | undefined, releasing: Promise<void>): Promise<void> {
+  try {
+    await releasing;
+  } catch (error) {
+    if (!isLockError(error) || error.resource === resource) throw error;
+    throw new Error('another member of the set was not released', { cause: error });
+  }
+}
 
 /** A critical section in which the holder looks at its lease now and then. */
 async function section(hold: RecordedHold<Lease> | undefined): Promise<void> {
