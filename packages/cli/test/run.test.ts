@@ -172,6 +172,7 @@ it('a command is ended when the store stands still for longer than the lease', a
 
 describe.runIf(process.platform === 'linux')('in a terminal', () => {
   // `script` gives its command a terminal.
+  const SELF = `"${process.execPath}" "${MAIN}"`;
   const inTerminal = (command: string) =>
     spawn('script', ['-qec', command, '/dev/null'], {
       stdio: ['pipe', 'pipe', 'inherit'],
@@ -180,7 +181,7 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
 
   it('stdin, stdout and stderr of the command stay the terminal, and the window size is passed on', async () => {
     const tty = 'for fd in 0 1 2; do test -t $fd && echo terminal $fd; done; read line; echo got $line';
-    const terminal = inTerminal(`${process.execPath} ${MAIN} run ${fresh()} -- sh -c '${tty}'`);
+    const terminal = inTerminal(`${SELF} run ${fresh()} -- sh -c '${tty}'`);
     let shown = '';
     terminal.stdout.on('data', (chunk) => (shown += String(chunk)));
     await waitUntil(() => shown.includes('terminal 2'), { what: 'the command to run' });
@@ -193,7 +194,7 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
   it('Ctrl-C reaches the command', async () => {
     const dir = folder();
     const script = `trap "echo int > ${dir}/got; exit 3" INT; echo $$ > ${dir}/child; while :; do sleep 0.05; done`;
-    const terminal = inTerminal(`${process.execPath} ${MAIN} run ${fresh()} -- sh -c '${script}'`);
+    const terminal = inTerminal(`${SELF} run ${fresh()} -- sh -c '${script}'`);
     await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
     terminal.stdin.write('\u0003');
     await waitUntil(() => textIn(join(dir, 'got')) === 'int\n', { what: 'the signal' });
@@ -204,7 +205,7 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
   it('the command ends when the terminal is killed, and the lock is free', async () => {
     const [name, dir] = [fresh(), folder()];
     const script = `echo $$ > ${dir}/child; while :; do sleep 0.05; done`;
-    const terminal = inTerminal(`${process.execPath} ${MAIN} run ${name} -- sh -c '${script}'`);
+    const terminal = inTerminal(`${SELF} run ${name} -- sh -c '${script}'`);
     const pid = await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
     terminal.kill('SIGKILL');
     await waitUntil(() => !isAlive(pid), { what: 'the end of the command' });
