@@ -1,6 +1,7 @@
 import type { FencedLease } from '@locks/core';
 import { createLocks, type LockManager } from '@locks/core';
-import { memoryBackend, type MemoryStore } from '@locks/memory';
+import { memoryBackend, MemoryStore } from '@locks/memory';
+import { vi } from 'vitest';
 import { lead, type LeadOptions, type Leadership } from '../src/index.ts';
 
 /** A candidate with a manager of its own, whose work lasts until its signal aborts or the test ends it. */
@@ -48,5 +49,33 @@ export class Candidate {
     } finally {
       this.current = undefined;
     }
+  }
+}
+
+const WAIT = { timeout: 20_000, interval: 2 };
+export const until = (condition: () => void | Promise<void>) => vi.waitFor(condition, WAIT);
+export const forEver = ({ signal }: { readonly signal: AbortSignal }) =>
+  new Promise<void>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+  );
+
+/** Candidates on one store; all of them are ended after the use. */
+export async function withCandidates(
+  use: (
+    add: (name: string, options?: ConstructorParameters<typeof Candidate>[2]) => Candidate,
+  ) => Promise<void>,
+): Promise<void> {
+  const store = new MemoryStore();
+  const added: Candidate[] = [];
+  try {
+    await use((name, options) => {
+      const candidate = new Candidate(store, name, options);
+      added.push(candidate);
+      return candidate;
+    });
+  } finally {
+    for (const { stop } of added) stop.abort();
+    await Promise.all(added.map(({ over }) => over));
+    await Promise.all(added.map(({ locks }) => locks.close()));
   }
 }
