@@ -12,6 +12,8 @@ let redis: RedisServer;
 let url: string;
 let client: Redis;
 let manager: LockManager;
+/** What a failed test leaves behind. */
+const started: number[] = [];
 let count = 0;
 const fresh = () => `job-${++count}`;
 
@@ -23,6 +25,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  for (const pid of started) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
   await manager.close();
   client.disconnect();
   await redis.stop();
@@ -41,7 +44,9 @@ async function startStubborn(name: string, ttl: string): Promise<{ program: Prog
   const program = new Program(['run', name, '--ttl', ttl, '--', ...stubborn(dir)], url);
   const files = ['child', 'grandchild'].map((file) => join(dir, file));
   await waitUntil(() => files.every((file) => pidIn(file) !== undefined), { what: 'the command to run' });
-  return { program, pids: files.map((file) => pidIn(file) as number) };
+  const pids = files.map((file) => pidIn(file) as number);
+  started.push(...pids, program.child.pid as number);
+  return { program, pids };
 }
 
 describe.concurrent('locks run', () => {
