@@ -16,7 +16,7 @@ export function describe(report: StepReport): string {
 export function summarise(
   reports: readonly StepReport[],
   seconds: number,
-  { stalledMs, stolen }: Disturbance,
+  { stolen }: Pick<Disturbance, 'stolen'>,
 ): string {
   const passed = sum(reports.map((report) => report.passed));
   const failed = sum(reports.map((report) => report.failed));
@@ -28,7 +28,7 @@ export function summarise(
     ...reports.map(lineOf),
     '',
     `${reports.length} steps in ${seconds.toFixed(0)} s; ${skipped} tests skipped`,
-    `the machine stood still for at most ${stalledMs.toFixed(0)} ms; its host took ${(100 * stolen).toFixed(0)} % of the processors`,
+    `the host of this machine took ${(100 * stolen).toFixed(0)} % of its processors away`,
     ...(onlyAlone.length > 0 ? ['failed beside others and passed alone, a bug to find:'] : []),
     ...onlyAlone.map((test) => `  ${test}`),
     ...(notRun.length > 0 ? [`not run: ${notRun.join(', ')}`] : []),

@@ -49,7 +49,7 @@ describe.concurrent('a failed test', () => {
     expect(report.said).toMatch(
       /^failed .*\n +⎯+ Failed Tests 1[^]*AssertionError[^]*\n {4}repeated alone later$/,
     );
-    expect(summarise([report], 1, { stalledMs: 0, stolen: 0 })).toMatch(/a bug to find:\n {2}by chance/);
+    expect(summarise([report], 1, { stolen: 0 })).toMatch(/a bug to find:\n {2}by chance/);
   });
 
   it('is repeated with what it left behind', async () => {
