@@ -120,7 +120,9 @@ export const quickConformanceStep: Step = {
 
 /** Packages whose tests take longest, the longest last. */
 function rank({ shortName }: WorkspacePackage): number {
-  return ['etcd', 'postgres', 'redis-ioredis', 'redis-node', 'test-servers'].indexOf(shortName);
+  return ['mysql', 'cli', 'core', 'redis-node', 'postgres', 'etcd', 'redis-protocol', 'test-servers'].indexOf(
+    shortName,
+  );
 }
 
 function faultsStep(server: ServerName): Step {
