@@ -64,9 +64,9 @@ function parseUrl(text: string): URL {
   return new URL(first);
 }
 
-/** `host:port,host:port` of a URL with several hosts, with everything behind them. */
+/** `host:port,host:port` of a URL with several hosts, with the path behind them but for a last slash. */
 function hostsOf(text: string): string {
-  return text.slice(text.indexOf('://') + 3);
+  return text.slice(text.indexOf('://') + 3).replace(/\/$/, '');
 }
 
 async function openRedis(_url: URL, text: string, prefix: string | undefined): Promise<OpenBackend> {
@@ -98,7 +98,6 @@ async function openEtcd({ protocol }: URL, text: string, prefix: string | undefi
   const { etcdBackend } = await import('@locks/etcd');
   const scheme = protocol === 'etcds:' ? 'https' : 'http';
   const hosts = hostsOf(text)
-    .replace(/\/$/, '')
     .split(',')
     .map((host) => `${scheme}://${host}`);
   return { backend: etcdBackend({ hosts }, prefix === undefined ? {} : { prefix }) };
@@ -107,7 +106,7 @@ async function openEtcd({ protocol }: URL, text: string, prefix: string | undefi
 async function openZookeeper(_url: URL, text: string, prefix: string | undefined): Promise<OpenBackend> {
   const { zookeeperBackend } = await import('@locks/zookeeper');
   const path = prefix === undefined ? {} : { path: prefix };
-  return { backend: zookeeperBackend({ servers: hostsOf(text).replace(/\/$/, ''), ...path }) };
+  return { backend: zookeeperBackend({ servers: hostsOf(text), ...path }) };
 }
 
 async function openSqlite(url: URL, text: string, prefix: string | undefined): Promise<OpenBackend> {
