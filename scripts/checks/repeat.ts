@@ -36,9 +36,7 @@ export function chanceFailures(files: readonly TestFile[], output: string): read
   );
   const failed = files
     .filter(({ name, status }) => status === 'failed' && !ended.some(({ file }) => file === name))
-    .map(({ name: file, assertionResults }) =>
-      assertionResults.filter(({ status }) => status === 'failed').map((test) => ({ ...test, file })),
-    );
+    .map(failedTests);
   const tests = failed.flat();
   const count = files.reduce((sum, { assertionResults }) => sum + assertionResults.length, 0);
   const explained =
@@ -46,13 +44,20 @@ export function chanceFailures(files: readonly TestFile[], output: string): read
     failed.every((ofFile) => ofFile.length > 0) &&
     !tests.some(({ failureMessages }) => failureMessages.some((text) => text.includes('SafetyViolation')));
   if (!explained) return [];
-  return [
-    ...ended,
-    ...tests.map(({ file, title, fullName, failureMessages: [message = ''] }) => {
-      const [first = ''] = message.split('\n');
-      return { file, title, summary: `${fullName}: ${first}` };
-    }),
-  ];
+  return [...ended, ...tests.map(({ file, title, summary }) => ({ file, title, summary }))];
+}
+
+/** The failed tests of a file. */
+export function failedTests({
+  name: file,
+  assertionResults,
+}: TestFile): (Failure & { title: string; failureMessages: readonly string[] })[] {
+  return assertionResults
+    .filter(({ status }) => status === 'failed')
+    .map(({ title, fullName, failureMessages }) => {
+      const [message = ''] = failureMessages;
+      return { file, title, failureMessages, summary: `${fullName}: ${message.split('\n')[0]}` };
+    });
 }
 
 /**

@@ -32,6 +32,8 @@ export interface StepResult {
   readonly skipped?: number;
   /** Shown when something failed. */
   readonly output: string;
+  /** One line for each failure; the end of the summary repeats them, where they are found without the log before it. */
+  readonly failures?: readonly string[];
   /** Shown always, below the step's line: a measured figure, for example. */
   readonly notes?: readonly string[];
   /**
@@ -61,6 +63,7 @@ export function resultOf(
     passed: checks.length - problems.length,
     failed: problems.length,
     output: problems.map(({ name, problem }) => `${name}:\n${problem}`).join('\n\n'),
+    failures: problems.map(({ name, problem = '' }) => `${name}: ${problem.trim().split('\n')[0]}`),
     notes,
   };
 }

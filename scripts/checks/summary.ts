@@ -2,6 +2,7 @@ import type { Disturbance } from './machine.ts';
 import type { StepReport } from './step.ts';
 
 const shownLines = 250;
+const shownFailures = 50;
 
 /** The report at the end of a step: its line and notes, and, when it failed, the output of the tools. */
 export function describe(report: StepReport): string {
@@ -22,6 +23,7 @@ export function summarise(
   const failed = sum(reports.map((report) => report.failed));
   const skipped = sum(reports.map((report) => report.skipped ?? 0));
   const onlyAlone = reports.flatMap((report) => report.onlyAlone ?? []);
+  const failures = reports.flatMap(failuresOf);
   const notRun = reports.filter((report) => report.outcome === 'not run').map((report) => report.name);
   return [
     '',
@@ -31,9 +33,17 @@ export function summarise(
     `the host of this machine took ${(100 * stolen).toFixed(0)} % of its processors away`,
     ...(onlyAlone.length > 0 ? ['failed beside others and passed alone, a bug to find:'] : []),
     ...onlyAlone.map((test) => `  ${test}`),
+    ...(failures.length > 0 ? ['failed:'] : []),
+    ...failures.slice(0, shownFailures).map((failure) => `  ${failure}`),
     ...(notRun.length > 0 ? [`not run: ${notRun.join(', ')}`] : []),
     `${passed} passed, ${failed} failed`,
   ].join('\n');
+}
+
+function failuresOf({ name, outcome, failures = [], output }: StepReport): string[] {
+  if (outcome !== 'failed') return [];
+  const lines = failures.length > 0 ? failures : output.trim().split('\n', 1);
+  return lines.map((line) => `${name}: ${line}`);
 }
 
 function lineOf({ name, seconds, outcome, passed, failed, skipped, onlyAlone }: StepReport): string {

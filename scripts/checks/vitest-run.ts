@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from './command.ts';
 import { isDisturbed, watchMachine } from './machine.ts';
-import { chanceFailures, type Failure, selectionOf, type TestFile } from './repeat.ts';
+import { chanceFailures, type Failure, failedTests, selectionOf, type TestFile } from './repeat.ts';
 import type { StepResult } from './step.ts';
 
 interface VitestReport {
@@ -41,7 +41,8 @@ export async function runVitest(
   if (!report) return { passed: 0, failed: 1, output };
   // A file that cannot be loaded, or an unhandled rejection, fails the run without a failed test.
   const failed = ok ? report.numFailedTests : Math.max(1, report.numFailedTests);
-  const result = { passed: report.numPassedTests, failed, skipped: report.numPendingTests, output };
+  const { numPassedTests: passed, numPendingTests: skipped } = report;
+  const result = { passed, failed, skipped, output, failures: linesOf(report) };
   const failures = failed > 0 ? chanceFailures(report.testResults, output) : [];
   return failures.length === 0 ? result : { ...result, again: () => repeat(run, result, failures) };
 }
@@ -64,10 +65,16 @@ async function repeat(run: VitestRun, before: StepResult, failures: readonly Fai
       round -= 1;
       continue;
     }
-    return { ...before, output: `repeated alone, and failed again:\n${output}` };
+    const again = report ? linesOf(report).map((line) => `again: ${line}`) : [];
+    const lines = [...(before.failures ?? []), ...again];
+    return { ...before, failures: lines, output: `repeated alone, and failed again:\n${output}` };
   }
   const onlyAlone = failures.map(({ summary }) => summary);
   return { passed: before.passed + passed, failed: 0, skipped: before.skipped ?? 0, output: '', onlyAlone };
+}
+
+function linesOf({ testResults }: VitestReport): string[] {
+  return testResults.flatMap(failedTests).map(({ summary }) => summary);
 }
 
 async function runOnce({ folder, args, env }: VitestRun): Promise<{

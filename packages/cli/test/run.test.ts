@@ -176,10 +176,10 @@ it('a command is ended when the store stands still for longer than the lease', a
 });
 
 describe.runIf(process.platform === 'linux')('in a terminal', () => {
-  // `script` gives its command a terminal.
   const SELF = `"${process.execPath}" "${MAIN}"`;
+  // `script` gives its command a terminal, and runs it in a shell, which `exec` replaces: some shells end at Ctrl-C with 130.
   const inTerminal = (command: string) =>
-    spawn('script', ['-qec', command, '/dev/null'], {
+    spawn('script', ['-qec', `exec ${command}`, '/dev/null'], {
       stdio: ['pipe', 'pipe', 'inherit'],
       env: { ...process.env, LOCKS_URL: url },
     });
