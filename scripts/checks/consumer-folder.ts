@@ -31,6 +31,8 @@ async function makeConsumer(): Promise<string> {
     ...Object.fromEntries(clients),
     '@types/node': '^24.0.0',
     '@types/pg': '^8.15.0',
+    // For the examples in docs/nestjs.md.
+    '@nestjs/testing': '^12.1.1',
     // Schedulers of the examples in docs/once-per-slot.md.
     croner: '^11.0.1',
     'node-cron': '^4.6.0',

@@ -54,6 +54,13 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{row-decision,row-capacity,taken-row,lock-row}.ts'],
     ['{connections,own-pool,mysql-error,options}.ts'],
   ],
+  nestjs: [
+    ['testing/*.ts'],
+    ['index.ts'],
+    ['{locked,once}.ts', 'locks-module.ts'],
+    ['{injected,module-options}.ts'],
+    ['tokens.ts'],
+  ],
   once: [['index.ts'], ['once.ts'], ['{keep-at-least,record,run-signal,slots}.ts']],
   postgres: [
     ['index.ts'],

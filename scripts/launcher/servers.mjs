@@ -17,6 +17,7 @@ export const urlVariables = /** @type {const} */ ({
 /** Packages and benchmarks that are not named after a server. */
 const suites = /** @type {Record<string, ServerName[]>} */ ({
   kinds: ['redis'],
+  nestjs: ['redis'],
   // The simulated server is compared with a real one.
   simulation: ['redis'],
   all: /** @type {ServerName[]} */ (Object.keys(urlVariables)),

@@ -16,6 +16,7 @@ import { clientOptions, etcdBackend } from '@locks/etcd';
 import { lead, watch } from '@locks/leader';
 import { memoryBackend } from '@locks/memory';
 import { mysqlBackend, schemaStatements } from '@locks/mysql';
+import { Locked as lockedInNest, Once } from '@locks/nestjs';
 import { day, every, once } from '@locks/once';
 import {
   acquireInTransaction,
@@ -124,6 +125,11 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     valid: { uri: 'mysql://nobody@127.0.0.1:1/nowhere' },
   },
   '@locks/mysql: schemaStatements(options)': { call: (options) => schemaStatements(options) },
+  '@locks/nestjs: Locked(options)': { call: (options) => lockedInNest('a', options) },
+  '@locks/nestjs: Once(options)': {
+    call: (options) => Once('a', options),
+    valid: { slot: day(), atMostMs: 1_000, retry: 'next-machine' },
+  },
   '@locks/once: day(options)': { call: (options) => day(options) },
   '@locks/once: every(options)': { call: (options) => every(1_000, options) },
   '@locks/once: once(options)': {

@@ -1,7 +1,10 @@
-// A NestJS application: decorators of `experimentalDecorators`, and what they need injected through the constructor.
+// A NestJS application: `@Locked` of core with what it needs injected through the constructor, and `@locks/nestjs`. CommonJS.
 import 'reflect-metadata';
 import { createLocks, Locked, type LockManager } from '@locks/core';
 import { memoryBackend } from '@locks/memory';
+import { Locked as LockedByModule, LocksModule, Once } from '@locks/nestjs';
+import { memoryRecord } from '@locks/nestjs/testing';
+import { every } from '@locks/once';
 import { Inject, Injectable, Module, type OnModuleDestroy } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -53,8 +56,29 @@ class Stock implements OnModuleDestroy {
   }
 }
 
+@Injectable()
+class Ledger {
+  entries = 0;
+  reports = 0;
+
+  constructor(private readonly prices: Prices) {}
+
+  @LockedByModule('ledger')
+  async enter(sku: string): Promise<void> {
+    const { entries } = this;
+    await sleep(2);
+    this.entries = entries + this.prices.of(sku);
+  }
+
+  @Once('report', { slot: every(1_000), atMostMs: 1_000, retry: 'next-slot', clock: () => 0 })
+  async report(): Promise<void> {
+    this.reports += 1;
+  }
+}
+
 @Module({
-  providers: [Prices, Stock, { provide: LOCKS, useFactory: () => createLocks(memoryBackend()) }],
+  imports: [LocksModule.forRoot({ backend: () => memoryBackend(), record: memoryRecord() })],
+  providers: [Ledger, Prices, Stock, { provide: LOCKS, useFactory: () => createLocks(memoryBackend()) }],
 })
 class AppModule {}
 
@@ -66,8 +90,13 @@ async function main(): Promise<void> {
   stock.most = 0;
   await Promise.all([stock.sell('sku-1', 1), stock.sell('sku-2', 2)]);
   const audit = await stock.audit();
+  const ledger = application.get(Ledger);
+  await Promise.all(['a', 'bc', 'def'].map((sku) => ledger.enter(sku)));
+  await ledger.report();
+  await ledger.report();
   await application.close();
-  console.log(JSON.stringify({ one, mostOfOne, mostOfTwo: stock.most, audit }));
+  const { entries, reports } = ledger;
+  console.log(JSON.stringify({ one, mostOfOne, mostOfTwo: stock.most, audit, entries, reports }));
 }
 
 void main();

@@ -83,6 +83,8 @@ export const applicationSteps: readonly Step[] = [
               mostOfOne: 1,
               mostOfTwo: 2,
               audit: 11,
+              entries: 6,
+              reports: 1,
             })),
         },
       ];

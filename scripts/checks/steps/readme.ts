@@ -28,7 +28,8 @@ const compilerOptions = {
  * Every `ts` block of the READMEs, and every `@example` of a docstring, compiles in an application that has the packed
  * packages. Lines that the block needs, but not its reader, are in a comment before it:
  * `<!-- setup: declare const db: Database; -->`, or `// setup: declare const db: Database;` above a docstring, where
- * `// setup of file.ts: …` makes a file that the example imports. Blocks with decorators compile as decorators of the standard and as `experimentalDecorators`.
+ * `// setup of file.ts: …` makes a file that the example imports. Blocks with decorators compile as decorators of the standard and as
+ * `experimentalDecorators`; those with NestJS as the latter only, since NestJS knows no others.
  */
 export const readmeStep: Step = {
   name: 'readme',
@@ -48,8 +49,9 @@ export const readmeStep: Step = {
       writeFileSync(join(folder, file), code);
     }
     const decorated = blocks.filter(({ code }) => /^ *@[A-Z]/m.test(code));
+    const ofStandard = blocks.filter((block) => !decorated.includes(block) || !/'@nestjs\//.test(block.code));
     return resultOf([
-      ...(await compile(folder, 'tsconfig.json', blocks, {})),
+      ...(await compile(folder, 'tsconfig.json', ofStandard, {})),
       ...(await compile(folder, 'tsconfig.legacy.json', decorated, { experimentalDecorators: true })),
     ]);
   },

@@ -1,0 +1,105 @@
+import {
+  matching,
+  milliseconds,
+  MAX_TIMEOUT_MS,
+  mustBe,
+  oneOf,
+  optional,
+  type OptionTable,
+  readOptions,
+  text,
+  wholeNumber,
+} from '@locks/core/backend';
+import { once, type OnceOptions, type OnceResult, type OnceRun, type Slot } from '@locks/once';
+import { Logger } from '@nestjs/common';
+import { injectLocks, injectRecord, locksOf, methodOf, recordOf } from './injected.ts';
+import { readOnceRecord } from './module-options.ts';
+
+/** Options of {@link Once}: those of `once` of `@locks/once`, without `signal`. All times are milliseconds. */
+export interface OnceMethodOptions extends Omit<OnceOptions, 'record' | 'signal'> {
+  /** Where it is kept which slot was done. Default: the record of `LocksModule`. */
+  readonly record?: OnceOptions['record'] | undefined;
+  /**
+   * Gets what became of every call. Default: Nest's logger gets it, at the level `debug`, and `overtaken` as a warning.
+   */
+  readonly onResult?: ((result: OnceResult<void>) => void) | undefined;
+}
+
+/** A decorator of TypeScript's `experimentalDecorators` for a method that takes at most the run, and gives nothing. */
+export type OnceMethodDecorator = <M extends (run: OnceRun) => Promise<void>>(
+  target: object,
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<M>,
+) => TypedPropertyDescriptor<M>;
+
+type OnResult = NonNullable<OnceMethodOptions['onResult']>;
+const isFunction = (value: unknown): value is () => never => typeof value === 'function';
+const aFunction = <F>() =>
+  matching('a function', isFunction as (value: unknown) => value is F & (() => never));
+
+const TABLE = {
+  slot: aFunction<Slot>(),
+  atMostMs: wholeNumber(10, MAX_TIMEOUT_MS, 'milliseconds'),
+  atLeastMs: optional(wholeNumber(0, MAX_TIMEOUT_MS, 'milliseconds')),
+  record: optional(readOnceRecord),
+  retry: oneOf('next-machine', 'next-slot'),
+  waitMs: optional(milliseconds(0, Number.POSITIVE_INFINITY)),
+  label: optional(text('a string', /^/)),
+  clock: optional(aFunction<() => number>()),
+  onResult: optional(aFunction<OnResult>()),
+} satisfies OptionTable<OnceMethodOptions>;
+
+// setup: import { Once } from '@locks/nestjs'; import { day, type OnceRun } from '@locks/once'; import { Injectable } from '@nestjs/common';
+/**
+ * A method that runs once per slot, on whatever machine: `once` of `@locks/once` with the manager and the record of the application.
+ * Whoever calls it, as a cron on every machine, the method runs where the slot is still to do, and gets the run as its argument.
+ *
+ * @param name - the name of the job and of its lock: the same on every machine, whatever a bundler calls the class
+ * @throws LockError `LOCK_INVALID_ARGUMENT`; the decorated method rejects as `once`, and with `LOCK_INVALID_ARGUMENT` without a record,
+ * or on an instance that Nest has not made
+ * @example
+ * ```ts
+ * @Injectable()
+ * class Invoices {
+ *   // Under the @Cron() of @nestjs/schedule, for example.
+ *   @Once('invoices', { slot: day({ timeZone: 'Europe/Berlin' }), atMostMs: 600_000, retry: 'next-machine' })
+ *   async send(run?: OnceRun): Promise<void> {
+ *     run?.assertValid();
+ *   }
+ * }
+ * ```
+ */
+export function Once(name: string, options: OnceMethodOptions): OnceMethodDecorator {
+  if (typeof name !== 'string' || name === '') throw mustBe('@Once(): the name', 'a non-empty string', name);
+  const { record, onResult = logResult(name), ...times } = readOptions('@Once()', options, TABLE);
+  const decorate = (target: unknown, key: unknown, found: unknown): unknown => {
+    const method = methodOf('@Once()', target, key, found);
+    injectLocks(method);
+    if (record === undefined) injectRecord(method);
+    const { descriptor } = method;
+    const job = descriptor.value as (this: object, run: OnceRun) => Promise<void>;
+    const replacement = async function (this: object): Promise<void> {
+      const locks = locksOf('@Once()', this);
+      const all = { ...times, record: record ?? recordOf('@Once()', this) };
+      onResult(await once(locks, name, all, (run) => job.call(this, run)));
+    };
+    copyMetadata(job, replacement);
+    return { ...descriptor, value: replacement };
+  };
+  return decorate as OnceMethodDecorator;
+}
+
+function logResult(name: string): OnResult {
+  const logger = new Logger('Once');
+  return ({ status, slot }) => {
+    const line = `${name}, ${slot}: ${status}`;
+    if (status === 'overtaken') logger.warn(line);
+    else logger.debug(line);
+  };
+}
+
+/** Other decorators, as `@Cron()`, keep their metadata on the function of the method. */
+function copyMetadata(from: object, to: object): void {
+  for (const key of Reflect.getOwnMetadataKeys(from))
+    Reflect.defineMetadata(key, Reflect.getOwnMetadata(key, from), to);
+}

@@ -1,0 +1,7 @@
+export {
+  LOCKS_MEMORY,
+  LocksTestingModule,
+  type LocksTestingOptions,
+  memoryRecord,
+} from './locks-testing-module.ts';
+export { memoryTestBackend, type MemoryTestBackend } from '@locks/memory';
