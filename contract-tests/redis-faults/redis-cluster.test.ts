@@ -186,7 +186,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
     },
   );
 
-  it('hands off within the claim time and a check when the next in the queue was killed: nobody counts the listeners', async () => {
+  it('hands off within the claim time when the next in the queue was killed: nobody counts the listeners', async () => {
     await using lab = new Lab(library);
     const name = `killed next ${library}`;
     const [holder, last] = [await lab.locks(address), await lab.locks(address)];
@@ -201,7 +201,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
     const releasedAt = performance.now();
     const after = await entered;
     figure(`${library} on a cluster, next in the queue killed`, performance.now() - releasedAt);
-    expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
+    expect(performance.now() - releasedAt).toBeLessThan(CLAIM_MS + SLACK_MS);
     await after.release();
   });
 });

@@ -100,7 +100,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{waiter-heartbeat,claim}.ts'],
     ['{lease-chunks,subscription,waiter,grant,replies}.ts'],
     ['{run-script,retryable,value,mode,keys,options}.ts'],
-    ['{slot,port,login-watch}.ts'],
+    ['{slot,port,login-watch,hold-end-timers}.ts'],
   ],
   sqlite: [
     ['index.ts'],

@@ -42,7 +42,7 @@ export async function runVitest(
   // A file that cannot be loaded, or an unhandled rejection, fails the run without a failed test.
   const failed = ok ? report.numFailedTests : Math.max(1, report.numFailedTests);
   const { numPassedTests: passed, numPendingTests: skipped } = report;
-  const result = { passed, failed, skipped, output, failures: linesOf(report) };
+  const result = { passed, failed, skipped, output, failures: ok ? [] : linesOf(report, output) };
   const failures = failed > 0 ? chanceFailures(report.testResults, output) : [];
   return failures.length === 0 ? result : { ...result, again: () => repeat(run, result, failures) };
 }
@@ -65,7 +65,7 @@ async function repeat(run: VitestRun, before: StepResult, failures: readonly Fai
       round -= 1;
       continue;
     }
-    const again = report ? linesOf(report).map((line) => `again: ${line}`) : [];
+    const again = report ? linesOf(report, output).map((line) => `again: ${line}`) : [];
     const lines = [...(before.failures ?? []), ...again];
     return { ...before, failures: lines, output: `repeated alone, and failed again:\n${output}` };
   }
@@ -73,8 +73,15 @@ async function repeat(run: VitestRun, before: StepResult, failures: readonly Fai
   return { passed: before.passed + passed, failed: 0, skipped: before.skipped ?? 0, output: '', onlyAlone };
 }
 
-function linesOf({ testResults }: VitestReport): string[] {
-  return testResults.flatMap(failedTests).map(({ summary }) => summary);
+/** A line for each failed test; where none failed, the errors of hooks and those that no test caught, with their file. */
+function linesOf({ testResults }: VitestReport, output: string): string[] {
+  const tests = testResults.flatMap(failedTests).map(({ summary }) => summary);
+  if (tests.length > 0) return tests;
+  return (
+    output
+      .match(/^ *( FAIL |⎯+ Unhandled|\w*Error: |This error originated|Serialized Error|Error: |❯ ).*$/gm)
+      ?.slice(0, 12) ?? []
+  );
 }
 
 async function runOnce({ folder, args, env }: VitestRun): Promise<{

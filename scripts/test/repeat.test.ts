@@ -66,6 +66,10 @@ describe.concurrent('a failed test', () => {
     const report = await outcome('third');
     expect(report).toMatchObject({ outcome: 'failed', passed: 1, failed: 1, reports: 2 });
     expect(report.output).toContain('failed again');
+    const summary = summarise([report], 1, { stolen: 0 });
+    expect(summary).toMatch(
+      /failed:\n {2}by-chance: .* fails in every third run: AssertionError.*\n {2}by-chance: again: /,
+    );
   });
 
   it('is repeated once more for a repetition in which the machine stood still', async () => {
@@ -79,7 +83,10 @@ describe.concurrent('a failed test', () => {
     ['it passed, and an error was caught by no test', ['unhandled']],
     ['there are many', ['many']],
   ])('is not repeated where %s', async (_, ways) => {
-    expect(await outcome(...ways)).toMatchObject({ outcome: 'failed', reports: 1 });
+    const report = await outcome(...ways);
+    expect(report).toMatchObject({ outcome: 'failed', reports: 1 });
+    const [told] = ways.includes('unhandled') ? ['nobody looks'] : ['by chance (as it happens)'];
+    expect(summarise([report], 1, { stolen: 0 })).toContain(told);
   });
 
   it('is repeated by nobody when all pass', async () => {

@@ -13,6 +13,7 @@ import {
   typical,
 } from './comparison.ts';
 import type { TripsResult } from './trips.ts';
+import type { KilledResult } from './killed.ts';
 import type { WaitingResult } from './waiting.ts';
 
 export function comparisonSection(comparison: Comparison): Section {
@@ -124,18 +125,45 @@ export function tripsSection(trips: readonly TripsResult[]): Section {
 }
 
 export function waitingSection(waiting: readonly WaitingResult[]): Section {
+  const hasScripts = waiting.some(({ callsInScriptsPerSecond }) => callsInScriptsPerSecond !== undefined);
   return {
     title: 'Waiting: waiters of one process on held locks, holder included',
     table: {
-      heading: ['', 'waiters', 'locks', 'seconds', 'requests/s'],
+      heading: [
+        '',
+        'waiters',
+        'locks',
+        'seconds',
+        'requests/s',
+        ...(hasScripts ? ['commands in scripts/s'] : []),
+      ],
       lines: waiting.map((result) => [
         result.contender,
         whole(result.waiters),
         whole(result.locks),
         String(result.seconds),
         result.requestsPerSecond.toFixed(1),
+        ...(hasScripts ? [result.callsInScriptsPerSecond?.toFixed(0) ?? ''] : []),
       ]),
     },
+  };
+}
+
+export function killedSection(killed: readonly KilledResult[]): Section {
+  return {
+    title:
+      'After a killed holder: from the end of its lease in the store to the next entry, three processes wait',
+    table: {
+      heading: ['', 'kills', 'p50 ms', 'p90 ms', 'p99 ms'],
+      lines: killed.map(({ contender, kills, p50Ms, p90Ms, p99Ms }) => [
+        contender,
+        whole(kills),
+        p50Ms.toFixed(1),
+        p90Ms.toFixed(1),
+        p99Ms.toFixed(1),
+      ]),
+    },
+    note: 'Where a lock ends with a session, which has no end that the store tells, counted from the kill.',
   };
 }
 

@@ -9,6 +9,8 @@ export interface WaitingResult {
   readonly seconds: number;
   /** Requests of the waiting and the holding process, in all. */
   readonly requestsPerSecond: number;
+  /** Commands called inside scripts, where the server tells them apart. */
+  readonly callsInScriptsPerSecond?: number;
   readonly byCommand?: Readonly<Record<string, number>>;
 }
 
@@ -41,7 +43,7 @@ export async function measureWaiting(
     await holder.call.holdAll(names);
     await queue.call.queueUp(Array.from({ length: waiters }, (_, index) => names[index % locks] as string));
     if (waiters > 0) await delay(SETTLE_MS);
-    const [{ total, sent }] = await testbed.meter.count(() => delay(waitingMs));
+    const [{ total, sent, callsInScripts }] = await testbed.meter.count(() => delay(waitingMs));
     await queue.call.letGo();
     await holder.call.letGo();
     const seconds = waitingMs / 1000;
@@ -52,6 +54,7 @@ export async function measureWaiting(
       locks,
       seconds,
       requestsPerSecond,
+      ...(callsInScripts !== undefined && { callsInScriptsPerSecond: callsInScripts / seconds }),
       byCommand: Object.fromEntries(sent),
     };
   } finally {

@@ -5,6 +5,8 @@ export interface Counted {
   readonly total: number;
   /** Commands that were also called inside scripts: the server's statistics add the two up. */
   readonly alsoInScripts: readonly string[];
+  /** Calls inside scripts, which `sent` does not count; where the server tells them apart. */
+  readonly callsInScripts?: number;
 }
 
 /** What a server spent between two moments, in microseconds. */

@@ -16,6 +16,7 @@ export async function countRequests<T>(control: Redis, work: () => Promise<T>): 
   const inScripts = new Set<string>();
   const times: number[] = [];
   let total = 0;
+  let callsInScripts = 0;
   let counting = false;
   const mark = randomUUID();
   let marked = Promise.withResolvers<void>();
@@ -25,6 +26,7 @@ export async function countRequests<T>(control: Redis, work: () => Promise<T>): 
       marked.resolve();
     } else if (counting && source === 'lua') {
       inScripts.add(command);
+      callsInScripts += 1;
     } else if (counting) {
       sent.set(command, (sent.get(command) ?? 0) + 1);
       times.push(time * 1000);
@@ -45,7 +47,7 @@ export async function countRequests<T>(control: Redis, work: () => Promise<T>): 
     const result = await work();
     await passMark();
     const alsoInScripts = [...sent.keys()].filter((name) => inScripts.has(name));
-    return [{ sent, total, alsoInScripts, times }, result];
+    return [{ sent, total, alsoInScripts, callsInScripts, times }, result];
   } finally {
     marked.promise.catch(() => {});
     tap.destroy();

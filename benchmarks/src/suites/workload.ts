@@ -19,6 +19,8 @@ export interface StoreSettings extends CompareSettings {
   readonly quick: boolean;
   readonly waitingMs: number;
   readonly tripsMs: number;
+  readonly kills: number;
+  readonly killedTtlMs: number;
 }
 
 const full: StoreSettings = {
@@ -34,6 +36,8 @@ const full: StoreSettings = {
   sectionMs: 1,
   waitingMs: 4_000,
   tripsMs: 900,
+  kills: 200,
+  killedTtlMs: 2_500,
 };
 
 const quick: StoreSettings = {
@@ -48,6 +52,7 @@ const quick: StoreSettings = {
   burstLimitMs: 1_500,
   waitingMs: 2_000,
   tripsMs: 500,
+  kills: 20,
 };
 
 export function settingsFor(options: SettingsOptions): StoreSettings {

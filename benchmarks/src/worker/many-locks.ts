@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BaseLease, LockManager } from '@locks/core';
+import { machineNow } from '../measure/clock.ts';
 import { countLiveTimers } from './live-timers.ts';
 import type { Watched } from './methods.ts';
 
@@ -73,6 +74,34 @@ export class ManyLocks {
       await delay(5);
     }
     unsubscribe('locks:contended', count);
+  }
+
+  async enterAll(names: readonly string[]): Promise<number[]> {
+    const enter = async (name: string): Promise<number> => {
+      const lease = await this.#locks.lock(name).acquire();
+      const enteredAt = machineNow();
+      await lease.release();
+      return enteredAt;
+    };
+    return await Promise.all(names.map(enter));
+  }
+
+  async untilWaiting(names: readonly string[], waiters: number): Promise<void> {
+    const deadline = performance.now() + QUEUE_UP_MS;
+    for (const name of names) {
+      while ((await this.#locks.inspect(name)).waiters.length < waiters) {
+        if (performance.now() > deadline) throw new Error(`${name} has fewer than ${waiters} waiters`);
+        await delay(5);
+      }
+    }
+  }
+
+  async endsOf(names: readonly string[]): Promise<number[]> {
+    const endOf = async (name: string): Promise<number> => {
+      const { holders } = await this.#locks.inspect(name);
+      return machineNow() + (holders[0]?.expiresInMs ?? 0);
+    };
+    return await Promise.all(names.map(endOf));
   }
 
   async letGo(): Promise<void> {

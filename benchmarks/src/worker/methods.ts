@@ -17,6 +17,12 @@ export interface WorkerMethods {
   watch(ms: number): Promise<Watched>;
   /** Waits for these held locks; resolves when all of them queue. */
   queueUp(names: readonly string[]): Promise<void>;
+  /** Waits for each of these locks and releases it at once; returns the times of entry, by the machine's clock. */
+  enterAll(names: readonly string[]): Promise<number[]>;
+  /** Resolves when so many acquisitions wait for each of these locks. */
+  untilWaiting(names: readonly string[], waiters: number): Promise<void>;
+  /** When the leases of these locks end in the store, by the machine's clock; where they have no end, now. */
+  endsOf(names: readonly string[]): Promise<number[]>;
   /** Releases all locks, and ends all waits. */
   letGo(): Promise<void>;
   /** Acquires and releases each of `count` distinct names; returns the heap in use before and after, in bytes. */

@@ -2,6 +2,7 @@ import { type AcquireRequest, type Call, TurnWait } from '@locks/core/backend';
 import { claim } from './claim.ts';
 import { scripts } from './generated/scripts.ts';
 import type { RedisGrant } from './grant.ts';
+import { HoldEndTimers } from './hold-end-timers.ts';
 import { keysOfLock, type ResourceKeys } from './keys.ts';
 import type { CheckedRedisOptions } from './options.ts';
 import type { RedisPort } from './port.ts';
@@ -44,6 +45,7 @@ export class RedisLocalWaiters {
   readonly #options: CheckedRedisOptions;
   readonly #entries = new Map<string, Enqueuing | RedisWaiter | Holding>();
   readonly #unclaimed: RedisWaiter[] = [];
+  readonly #holdEnds = new HoldEndTimers((locks) => this.#checkEnds(locks));
   #timer: NodeJS.Timeout | undefined;
   #move: NodeJS.Immediate | undefined;
   #closed = false;
@@ -56,9 +58,11 @@ export class RedisLocalWaiters {
       // Earlier messages are lost, and waiters from before have no channel in the queue yet.
       listening: () => this.heartbeat.checkNow(this.#waiters()),
     });
-    this.heartbeat = new RedisWaiterHeartbeat(port, options, this.subscription, (...hold) =>
-      this.#deliver(...hold),
-    );
+    this.heartbeat = new RedisWaiterHeartbeat(port, options, this.subscription, {
+      holds: (...hold) => this.#deliver(...hold),
+      handedOff: (handOff, lock, agoMs) => this.handOff([handOff], lock, agoMs),
+      mayEnd: (lock, inMs) => this.#mayEnd(lock, inMs),
+    });
   }
 
   /**
@@ -83,7 +87,7 @@ export class RedisLocalWaiters {
     call: Call,
     sentAt: number,
     notify: string,
-    { position, lastToken }: RedisAttemptReply & { readonly status: 'waiting' },
+    { position, lastToken, endsInMs }: RedisAttemptReply & { readonly status: 'waiting' },
   ): void {
     const id = request.acquisitionId;
     const entry = this.#entries.get(id);
@@ -113,6 +117,7 @@ export class RedisLocalWaiters {
     if (!this.subscription.isOpen) this.subscription.open();
     // The channel was opened while the enqueue was under way.
     else if (notify === this.subscription.silent) this.#moveSoon();
+    this.#mayEnd(keys.lock, endsInMs);
     this.#timer ??= setInterval(() => this.#beat(), this.#options.checkIntervalMs).unref();
   }
 
@@ -280,6 +285,24 @@ export class RedisLocalWaiters {
     if (waiters.length === 0) return;
     if (!this.subscription.isOpen) this.subscription.open();
     this.heartbeat.beat(waiters);
+  }
+
+  /** A hold of the lock can end by itself in so many milliseconds; negative: none does. */
+  #mayEnd(lock: string, inMs: number): void {
+    // The regular check sees what ends later.
+    if (inMs >= 0 && inMs < this.heartbeat.intervalMs) this.#holdEnds.expect(lock, inMs);
+  }
+
+  /** The holds of these locks may have ended: one waiter of each looks, the first of this process. */
+  #checkEnds(locks: ReadonlySet<string>): void {
+    const firsts = new Map<string, RedisWaiter>();
+    for (const waiter of this.#waiters()) {
+      const { lock } = waiter.keys;
+      if (!locks.has(lock)) continue;
+      const other = firsts.get(lock);
+      if (other === undefined || waiter.position < other.position) firsts.set(lock, waiter);
+    }
+    this.heartbeat.checkNow([...firsts.values()]);
   }
 
   #stop(): void {

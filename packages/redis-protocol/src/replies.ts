@@ -14,11 +14,19 @@ interface WithHandOffs {
   readonly handOffs: readonly RedisHandOff[];
 }
 
-/** `leftMs` of a grant: what is left if the id held the lock already; `undefined` for a new grant, for its whole ttl. */
+/**
+ * `leftMs` of a grant: what is left if the id held the lock already; `undefined` for a new grant, for its whole ttl.
+ * `endsInMs` of a waiter: until a hold of the lock can end by itself; negative if none does.
+ */
 export type RedisAttemptReply = WithHandOffs &
   (
     | { readonly status: 'granted'; readonly token: bigint; readonly leftMs: number | undefined }
-    | { readonly status: 'waiting'; readonly position: number; readonly lastToken: number }
+    | {
+        readonly status: 'waiting';
+        readonly position: number;
+        readonly lastToken: number;
+        readonly endsInMs: number;
+      }
     | { readonly status: 'conflict'; readonly with: LockMode }
     | { readonly status: 'contended' }
   );
@@ -54,10 +62,14 @@ export function decodeAttempt(reply: unknown): RedisAttemptReply {
     return { status: 'granted', token: BigInt(reply as string), leftMs: undefined, handOffs: NO_HAND_OFFS };
   }
   const first = Number(reply[0]);
+  const second = Number(reply[1]);
+  if (first < 0) {
+    const handOffs = handOffsFrom(reply, 3);
+    return { status: 'waiting', position: -first, lastToken: second, endsInMs: Number(reply[2]), handOffs };
+  }
   const handOffs = handOffsFrom(reply, 2);
-  if (first < 0) return { status: 'waiting', position: -first, lastToken: Number(reply[1]), handOffs };
-  if (first === 0) return { status: 'conflict', with: modeOfLimit(Number(reply[1])), handOffs };
-  return { status: 'granted', token: BigInt(first), leftMs: leftOf(reply[1]), handOffs };
+  if (first === 0) return { status: 'conflict', with: modeOfLimit(second), handOffs };
+  return { status: 'granted', token: BigInt(first), leftMs: leftOf(second), handOffs };
 }
 
 /** The message to a process whose waiter was handed a lock: `granted <id> <token> <lock key>`. */
@@ -126,7 +138,9 @@ export function decodeClaim(reply: unknown): number | 'lost' | 'unknown' {
 /** The reply of `check` for one resource. */
 export interface RedisCheckReply {
   readonly lastToken: number;
-  /** The waiters that hold, by id; the others wait. */
+  /** Until a hold of the lock can end by itself, in milliseconds; negative if none does. */
+  readonly endsInMs: number;
+  /** The waiters of this process that hold, by id; the others wait. */
   readonly held: ReadonlyMap<string, { readonly token: number; readonly leftMs: number }>;
 }
 
@@ -134,15 +148,14 @@ const NONE_HELD: RedisCheckReply['held'] = new Map();
 
 /** `undefined`: the check failed for the keys of this resource. */
 export function decodeCheck(reply: unknown): RedisCheckReply | undefined {
-  if (!Array.isArray(reply)) {
-    const lastToken = Number(reply);
-    return Number.isNaN(lastToken) ? undefined : { lastToken, held: NONE_HELD };
-  }
+  if (!Array.isArray(reply)) return undefined;
+  const [lastToken, endsInMs] = [Number(reply[0]), Number(reply[1])];
+  if (reply.length === 2) return { lastToken, endsInMs, held: NONE_HELD };
   const held = new Map<string, { token: number; leftMs: number }>();
-  for (let at = 1; at < reply.length; at += 3) {
+  for (let at = 2; at < reply.length; at += 3) {
     held.set(String(reply[at]), { token: Number(reply[at + 1]), leftMs: leftOf(reply[at + 2]) });
   }
-  return { lastToken: Number(reply[0]), held };
+  return { lastToken, endsInMs, held };
 }
 
 export function decodeInspect(resource: string, reply: unknown): ResourceState {

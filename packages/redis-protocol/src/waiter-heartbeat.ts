@@ -1,7 +1,7 @@
 import { scripts } from './generated/scripts.ts';
 import type { CheckedRedisOptions } from './options.ts';
 import type { RedisPort } from './port.ts';
-import { decodeCheck } from './replies.ts';
+import { decodeCheck, type RedisCheckReply, type RedisHandOff } from './replies.ts';
 import { isRetryableRedisError } from './retryable.ts';
 import { runScript } from './run-script.ts';
 import type { Subscription } from './subscription.ts';
@@ -18,8 +18,15 @@ interface Batch {
   size: number;
 }
 
-/** A waiter holds the lock, for `validForMs` from `countedFrom` on core's clock. */
-export type Deliver = (waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number) => void;
+/** What the reply to a check tells. */
+export interface CheckEvents {
+  /** A waiter holds the lock, for `validForMs` from `countedFrom` on core's clock. */
+  holds(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void;
+  /** The check handed the lock to a waiter of this process that it did not name. */
+  handedOff(handOff: RedisHandOff, lock: string, agoMs: () => number): void;
+  /** A hold of the lock can end by itself in so many milliseconds; negative: none does. */
+  mayEnd(lock: string, inMs: number): void;
+}
 
 /** Keeps the waiters of a process alive in Redis, and checks how they stand: see `check.lua`. */
 export class RedisWaiterHeartbeat {
@@ -28,16 +35,21 @@ export class RedisWaiterHeartbeat {
   readonly #port: RedisPort;
   readonly #options: CheckedRedisOptions;
   readonly #subscription: Subscription;
-  readonly #deliver: Deliver;
+  readonly #events: CheckEvents;
   #busySince: number | undefined;
   #turns = 1;
   #turn = 0;
 
-  constructor(port: RedisPort, options: CheckedRedisOptions, subscription: Subscription, deliver: Deliver) {
+  constructor(
+    port: RedisPort,
+    options: CheckedRedisOptions,
+    subscription: Subscription,
+    events: CheckEvents,
+  ) {
     this.#port = port;
     this.#options = options;
     this.#subscription = subscription;
-    this.#deliver = deliver;
+    this.#events = events;
     this.aliveMs = options.claimMs + 3 * options.checkIntervalMs;
   }
 
@@ -55,6 +67,11 @@ export class RedisWaiterHeartbeat {
   /** Checks waiters at once, and all of them. */
   checkNow(waiters: readonly RedisWaiter[]): void {
     void this.#checkAll(this.#batchesOf(waiters));
+  }
+
+  /** The time from one check of a waiter to the next. */
+  get intervalMs(): number {
+    return this.#options.checkIntervalMs * this.#turns;
   }
 
   #checkAll(batches: readonly Batch[]): Promise<unknown> {
@@ -135,16 +152,34 @@ export class RedisWaiterHeartbeat {
     for (const waiter of waiters) waiter.notify = notify;
     for (const [at, together] of batch.resources.entries()) {
       const reply = decodeCheck(replies[at]);
-      for (const waiter of together) {
-        const hold = reply?.held.get(waiter.request.acquisitionId);
-        const from = sentAt.get(waiter) as number;
-        if (reply === undefined) waiter.turn.end();
-        else if (hold !== undefined) this.#deliver(waiter, hold.token, from, hold.leftMs);
-        else {
-          waiter.confirmedAt = Math.max(waiter.confirmedAt, from);
-          waiter.lastToken = Math.max(waiter.lastToken, reply.lastToken);
-        }
-      }
+      if (reply === undefined) for (const { turn } of together) turn.end();
+      else this.#onReply(together, reply, sentAt);
     }
+  }
+
+  #onReply(
+    waiters: readonly RedisWaiter[],
+    { endsInMs, held, lastToken }: RedisCheckReply,
+    sentAt: ReadonlyMap<RedisWaiter, number>,
+  ): void {
+    const others = new Map(held);
+    for (const waiter of waiters) {
+      const { acquisitionId } = waiter.request;
+      const hold = held.get(acquisitionId);
+      const from = sentAt.get(waiter) as number;
+      if (hold !== undefined) this.#events.holds(waiter, hold.token, from, hold.leftMs);
+      else {
+        waiter.confirmedAt = Math.max(waiter.confirmedAt, from);
+        waiter.lastToken = Math.max(waiter.lastToken, lastToken);
+      }
+      others.delete(acquisitionId);
+    }
+    const [first] = waiters as [RedisWaiter];
+    const { call, keys } = first;
+    const from = sentAt.get(first) as number;
+    for (const [id, { token }] of others) {
+      this.#events.handedOff({ id, token }, keys.lock, () => call.now() - from);
+    }
+    this.#events.mayEnd(keys.lock, endsInMs);
   }
 }

@@ -190,7 +190,7 @@ describe('a waiter', () => {
     }
   });
 
-  it('frozen with its process costs those behind it a claim time and a check', async () => {
+  it('frozen with its process costs those behind it a claim time', async () => {
     await using proxy = await startProxy(redis);
     await using a = participant(redis);
     await using frozen = participant(proxy);
@@ -205,7 +205,7 @@ describe('a waiter', () => {
     expect(await next).toBeDefined();
     const gap = performance.now() - from;
     expect(gap).toBeGreaterThan(1500);
-    expect(gap).toBeLessThan(2000 + 1000 + 700);
+    expect(gap).toBeLessThan(2000 + 700);
   });
 
   it('is granted without any message by its next check', async () => {

@@ -1,4 +1,5 @@
 import type { Comparison } from '../../compare/comparison.ts';
+import type { KilledResult } from '../../compare/killed.ts';
 import type { WaitingResult } from '../../compare/waiting.ts';
 import type { ReportHead } from '../../report/head.ts';
 import type { Settings } from './settings.ts';
@@ -38,5 +39,6 @@ export interface Report extends ReportHead {
   readonly core?: CoreResult;
   readonly renewal?: readonly RenewalResult[];
   readonly waiting?: readonly WaitingResult[];
+  readonly killed?: readonly KilledResult[];
   readonly memory?: readonly MemoryResult[];
 }

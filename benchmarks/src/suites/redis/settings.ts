@@ -8,6 +8,8 @@ export interface Settings extends CompareSettings {
   readonly renewalWatchMs: number;
   readonly waiters: number;
   readonly waitingMs: number;
+  readonly kills: number;
+  readonly killedTtlMs: number;
   readonly names: number;
   readonly corePairs: number;
 }
@@ -28,6 +30,8 @@ const full: Settings = {
   renewalWatchMs: 7_000,
   waiters: 1_000,
   waitingMs: 10_000,
+  kills: 200,
+  killedTtlMs: 2_500,
   names: 1_000_000,
   corePairs: 200_000,
 };
@@ -46,6 +50,7 @@ const quick: Settings = {
   renewalTtlMs: 3_000,
   renewalWatchMs: 3_500,
   waitingMs: 3_000,
+  kills: 20,
   names: 100_000,
   corePairs: 50_000,
 };

@@ -1,6 +1,7 @@
 import type { Contention } from '../../compare/burst.ts';
 import type { Comparison } from '../../compare/comparison.ts';
 import { compareContended } from '../../compare/contended.ts';
+import { type KilledResult, measureKilled } from '../../compare/killed.ts';
 import { compareUncontended, type LoopRow } from '../../compare/uncontended.ts';
 import { measureWaiting, type WaitingResult } from '../../compare/waiting.ts';
 import type { Contender } from '../../contenders/contender.ts';
@@ -22,6 +23,7 @@ export const rowIds = [
   'core',
   'renewal',
   'waiting',
+  'kill',
   'memory',
 ] as const;
 export type RowId = (typeof rowIds)[number];
@@ -89,6 +91,7 @@ interface Others {
   core?: CoreResult;
   renewal?: RenewalResult[];
   waiting?: WaitingResult[];
+  killed?: KilledResult[];
   memory?: MemoryResult[];
 }
 
@@ -112,6 +115,10 @@ async function measureOurs(
     for (const locks of rows.has('waiting') ? [settings.waiters, 1] : []) {
       report(`waiting ${ours.name}, ${locks} locks`);
       (others.waiting ??= []).push(await measureWaiting(testbed, ours, { ...settings, locks }));
+    }
+    if (rows.has('kill')) {
+      report(`kill ${ours.name}`);
+      (others.killed ??= []).push(await measureKilled(testbed, ours, settings));
     }
     if (rows.has('memory')) {
       report(`memory ${ours.name}`);

@@ -1,4 +1,4 @@
-import { comparisonSection, waitingSection } from '../../compare/tables.ts';
+import { comparisonSection, killedSection, waitingSection } from '../../compare/tables.ts';
 import { whole } from '../../report/figures.ts';
 import type { Section } from '../../report/section.ts';
 import type { Report } from './result.ts';
@@ -7,7 +7,7 @@ export function sectionsOf(report: Report): Section[] {
   return [...report.comparisons.map(comparisonSection), ...otherSections(report)];
 }
 
-function otherSections({ core, renewal, waiting, memory }: Report): Section[] {
+function otherSections({ core, renewal, waiting, killed, memory }: Report): Section[] {
   const sections: Section[] = [];
   if (core !== undefined) {
     const { withCoreMicros, bareBackendMicros, coreMicros } = core;
@@ -51,6 +51,7 @@ function otherSections({ core, renewal, waiting, memory }: Report): Section[] {
     });
   }
   if (waiting !== undefined) sections.push(waitingSection(waiting));
+  if (killed !== undefined) sections.push(killedSection(killed));
   if (memory !== undefined) {
     sections.push({
       title: 'Memory: distinct names acquired and released, 64 at once',

@@ -117,7 +117,7 @@ function judgeFairness(result: ContenderResult, target: MakeTarget): Target[] {
   return [target('p99 wait ≤ 1.5 × p50', `× ${spread.toFixed(2)}`, spread <= 1.5)];
 }
 
-function judgeOthers({ core, renewal = [], waiting = [], memory = [] }: Report): Target[] {
+function judgeOthers({ core, renewal = [], waiting = [], killed = [], memory = [] }: Report): Target[] {
   const targets: Target[] = [];
   const add = (row: string, contender: string, asked: string, measured: string, reached: boolean): void => {
     targets.push({ row, contender, asked, measured, reached });
@@ -146,9 +146,18 @@ function judgeOthers({ core, renewal = [], waiting = [], memory = [] }: Report):
     add('renewal', contender, 'event loop delay p99 < 10 ms', delay, delayP99Ms < 10);
     add('renewal', contender, 'all leases live', `${valid} of ${leases}`, valid === leases);
   }
-  for (const { contender, waiters, locks, requestsPerSecond } of waiting) {
-    const asked = `≤ 20 requests/s (${waiters} waiters on ${locks === 1 ? 'one lock' : `${locks} locks`})`;
-    add('waiting', contender, asked, requestsPerSecond.toFixed(1), requestsPerSecond <= 20);
+  for (const { contender, waiters, locks, requestsPerSecond, callsInScriptsPerSecond } of waiting) {
+    const where = `${waiters} waiters on ${locks === 1 ? 'one lock' : `${locks} locks`}`;
+    const requests = requestsPerSecond.toFixed(1);
+    add('waiting', contender, `≤ 20 requests/s (${where})`, requests, requestsPerSecond <= 20);
+    if (locks > 1 || callsInScriptsPerSecond === undefined) continue;
+    const calls = callsInScriptsPerSecond.toFixed(0);
+    const asked = `≤ 100 commands in scripts/s (${where})`;
+    add('waiting', contender, asked, calls, callsInScriptsPerSecond <= 100);
+  }
+  for (const { contender, p50Ms, p90Ms } of killed) {
+    add('kill', contender, 'p50 ≤ 15 ms', `${p50Ms.toFixed(1)} ms`, p50Ms <= 15);
+    add('kill', contender, 'p90 ≤ 25 ms', `${p90Ms.toFixed(1)} ms`, p90Ms <= 25);
   }
   for (const { contender, heapGrowthBytes, otherKeys, tokenKeys } of memory) {
     const grown = heapGrowthBytes / 2 ** 20;

@@ -1,5 +1,6 @@
 import type { Comparison } from '../../compare/comparison.ts';
 import { compareContended } from '../../compare/contended.ts';
+import { type KilledResult, measureKilled } from '../../compare/killed.ts';
 import { measureTrips, type TripsResult } from '../../compare/trips.ts';
 import { compareUncontended } from '../../compare/uncontended.ts';
 import { measureWaiting, type WaitingResult } from '../../compare/waiting.ts';
@@ -12,7 +13,7 @@ import type { Store } from '../../stores/store.ts';
 import type { Selection } from '../command.ts';
 import { contentions, sequential, type StoreSettings } from '../workload.ts';
 
-export const rowIds = ['sequential', 'waiters', 'processes', 'trips', 'waiting'] as const;
+export const rowIds = ['sequential', 'waiters', 'processes', 'trips', 'waiting', 'kill'] as const;
 
 export interface StoreReport extends ReportHead {
   readonly suite: Store['id'];
@@ -21,6 +22,7 @@ export interface StoreReport extends ReportHead {
   readonly comparisons: readonly Comparison[];
   readonly trips?: readonly TripsResult[];
   readonly waiting?: readonly WaitingResult[];
+  readonly killed?: readonly KilledResult[];
 }
 
 /** The first row: a lock is held, and nobody waits. */
@@ -49,6 +51,7 @@ export async function measureStore(
   const trips = rows.has('trips') ? await measureAllTrips(testbed, settings, contenders, progress) : [];
   const ours = contenders.filter(({ kind }) => kind === 'ours');
   const waiting = rows.has('waiting') ? await measureWaits(testbed, settings, ours, progress) : [];
+  const killed = rows.has('kill') ? await measureKills(testbed, settings, ours, progress) : [];
   progress.report('done');
   const packages = contenders.flatMap((contender) => contender.packages);
   return {
@@ -65,6 +68,7 @@ export async function measureStore(
     comparisons,
     ...(trips.length > 0 && { trips }),
     ...(waiting.length > 0 && { waiting }),
+    ...(killed.length > 0 && { killed }),
   };
 }
 
@@ -126,6 +130,23 @@ async function measureWaits(
       );
       if (result !== undefined) results.push(result);
     }
+  }
+  return results;
+}
+
+async function measureKills(
+  testbed: Testbed,
+  settings: StoreSettings,
+  ours: readonly Contender[],
+  progress: Progress,
+): Promise<KilledResult[]> {
+  const results: KilledResult[] = [];
+  for (const contender of ours) {
+    await testbed.endWorkers(contender);
+    const result = await progress.part(`kill ${contender.name}`, () =>
+      measureKilled(testbed, contender, settings),
+    );
+    if (result !== undefined) results.push(result);
   }
   return results;
 }

@@ -1,14 +1,15 @@
-import { comparisonSection, tripsSection, waitingSection } from '../../compare/tables.ts';
+import { comparisonSection, killedSection, tripsSection, waitingSection } from '../../compare/tables.ts';
 import type { Section } from '../../report/section.ts';
 import type { StoreReport } from './measure.ts';
 
 export function sectionsOf(report: StoreReport): Section[] {
-  const { comparisons, trips, waiting } = report;
+  const { comparisons, trips, waiting, killed } = report;
   return [
     ...comparisons.map(comparisonSection),
     ...(comparisons.length > 0 ? [operationsSection(report)] : []),
     ...(trips === undefined ? [] : [tripsSection(trips)]),
     ...(waiting === undefined ? [] : [waitingSection(waiting)]),
+    ...(killed === undefined ? [] : [killedSection(killed)]),
   ];
 }
 

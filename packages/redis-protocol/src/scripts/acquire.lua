@@ -7,7 +7,8 @@
 --       {token, ms left}          this id holds the lock
 --       0                         contended; the attempt left nothing behind
 --       {0, limit}                conflict with permits of this limit, with readers (0), with an exclusive hold (-1)
---       {-position, last}         waiting; both are numbers of the token counter: a later grant has a token above `last`
+--       {-position, last, left}   waiting; position and last are numbers of the token counter: a later grant has a token
+--                                 above `last`. left: ms until a hold can end by itself, negative if none does
 --       … id, token, …            at the end of each of these lists: other waiters of the calling process that the lock
 --                                 was handed to
 local call = redis.call
@@ -73,8 +74,8 @@ local now = time[1] * 1000000 + time[2]
 local weight = ARGV[6] or ''
 local r = { lock = KEYS[1], token = KEYS[2], queue = KEYS[3], id = ARGV[1], label = ARGV[3], asked = (ARGV[5] or 0) + 0, weight = weight }
 local alive_ms, claim_ms, notify = string.match(ARGV[4] or '', '^(%d+)|(%d+)|(.*)$')
-local function reply(served, first, second)
-  local list = { first, second }
+local function reply(served, ...)
+  local list = { ... }
   for i = 1, #served, 2 do
     if served[i] ~= r.id then
       list[#list + 1] = served[i]
@@ -122,4 +123,4 @@ else
 end
 keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon)
 if r.held then mark(r.lock, r.held) end
-return reply(served, -position, last)
+return reply(served, -position, last, ends_in(r.lock, r.mark))

@@ -5,8 +5,9 @@
 -- ARGV  1 `<aliveMs>|<former>|<notify>` · then for each resource: n, and n times: member, position; for permits: position:limit
 --       former: the first character of the notify that these waiters have in the queue so far, or nothing
 -- Reply for each resource: a string: the error of its keys
---       last                             all wait; a later grant has a token above this number
---       {last, id, token, ms left, …}    these waiters of the caller hold the lock, the others wait
+--       {last, left}                     all wait; a later grant has a token above `last`. left: ms until a hold can
+--                                        end by itself, negative if none does
+--       … id, token, ms left, …          at its end: these waiters of the caller's process hold the lock
 @include clock
 @include token
 @include shares
@@ -25,17 +26,17 @@ local function check(lock, token, queue, from, to)
   local held, m = shares(lock, holders, redis.call('GET', lock))
   local holder = held and string.match(held, '^([%w_-]+)|[+-]|%d+|')
   local last, horizon = read_token(token)
-  local reply = { last }
+  local reply = { last, -1 }
   local function report(id, minted, left)
     for _, value in ipairs({ id, tonumber(minted), left }) do reply[#reply + 1] = value end
   end
-  local waiting, times, asked = {}, {}, nil
+  local waiting, moved, times, asked = {}, {}, {}, nil
   for i = from, to, 2 do
     local member = ARGV[i]
     local id, px = string.match(member, '^([^|]*)|(%d+)')
     local position, of = string.match(ARGV[i + 1], '^(%d+):?(%d*)$')
     if deaf then member = string.gsub(member, '^([^|]*|[^|]*|).', '%1!') end
-    if former ~= '' then redis.call('ZREM', queue, (string.gsub(member, '^([^|]*|[^|]*|).', '%1' .. former))) end
+    if former ~= '' then moved[#moved + 1] = string.gsub(member, '^([^|]*|[^|]*|).', '%1' .. former) end
     local ends, minted
     if m then ends, minted = find_share(holders, id) end
     if ends then
@@ -50,6 +51,7 @@ local function check(lock, token, queue, from, to)
       if of ~= '' then asked = of end
     end
   end
+  if moved[1] then redis.call('ZREM', queue, unpack(moved)) end
   if waiting[1] then
     redis.call('ZADD', queue, 'NX', unpack(waiting))
     -- NX: `resize` may have changed the limit in the queue. Readers, whose limit is 0, may have come since the waiters of
@@ -62,8 +64,9 @@ local function check(lock, token, queue, from, to)
       local handed = hand_off(lock, token, queue, notify, m, true) or {}
       for i = 1, #handed, 2 do report(handed[i], handed[i + 1], times[handed[i]] or 0) end
     end
+    reply[2] = ends_in(lock, m)
   end
-  return reply[2] and reply or last
+  return reply
 end
 local replies = {}
 local at = 2

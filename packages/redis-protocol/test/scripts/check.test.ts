@@ -14,7 +14,7 @@ describe('check', () => {
     await client.check(name, '!x', [['b', positions[0] as number]]);
     await redis.command('DEL', client.lock(name));
     const [reply] = (await client.check(name, '!x', [['c', positions[1] as number]])) as unknown[][];
-    expect(reply?.[1]).toBe('b');
+    expect(reply?.[2]).toBe('b');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|\+\|/);
   });
 
@@ -25,9 +25,35 @@ describe('check', () => {
       ['a', 1],
       ['b', 2],
     ])) as unknown[][];
-    expect(reply?.slice(1, 3)).toEqual(['a', token]);
-    expect(Number(reply?.[3])).toBeLessThanOrEqual(9000);
+    expect(reply?.slice(2, 4)).toEqual(['a', token]);
+    expect(Number(reply?.[4])).toBeLessThanOrEqual(9000);
     expect(await redis.command('ZRANGE', client.keys(name)[2], 0, -1)).toEqual(['@!x', 'b|2000|!x|label']);
+  });
+
+  it('tells until when the hold may last: of a value of ours and of a stranger, of the first share, of none', async () => {
+    const [own, shared, theirs, endless] = [fresh(), fresh(), fresh(), fresh()];
+    await client.acquire(own, 'a', { ttlMs: 9_000 });
+    await client.take(shared, 'long', '0:0', { ttlMs: 9_000 });
+    await client.take(shared, 'short', '0:0', { ttlMs: 7_000 });
+    await redis.command('SET', client.lock(theirs), 'theirs', 'PX', 9_000);
+    await redis.command('SET', client.lock(endless), 'theirs');
+    const left = async (name: string) => {
+      const [, , enqueued] = (await client.acquire(name, 'b', { notify: '!x' })) as number[];
+      const [reply] = (await client.check(name, '!x', [['b', 1]])) as number[][];
+      expect(reply).toHaveLength(2);
+      expect(Math.abs(Number(enqueued) - Number(reply?.[1]))).toBeLessThan(5_000);
+      return Number(reply?.[1]);
+    };
+    for (const [name, ttlMs] of [
+      [own, 9_000],
+      [shared, 7_000],
+      [theirs, 9_000],
+    ] as const) {
+      const leftMs = await left(name);
+      expect(leftMs).toBeLessThanOrEqual(ttlMs);
+      expect(leftMs).toBeGreaterThan(ttlMs - 5_000);
+    }
+    expect(await left(endless)).toBe(-1);
   });
 
   it('gives silent waiters a channel, at their position', async () => {
@@ -77,7 +103,7 @@ describe('check', () => {
       ['5000||!x', 1, 'b|2000|!x|', 1, 1, 'c|2000|!x|', 2],
     )) as unknown[];
     expect(replies[0]).toMatch(/WRONGTYPE/);
-    expect(Number(replies[1])).toBeGreaterThan(0);
+    expect(Number((replies[1] as unknown[])[0])).toBeGreaterThan(0);
   });
 
   it('lets a queue die with its last process', async () => {

@@ -179,9 +179,9 @@ describe('operating', () => {
       ...['a|2000:1|!x|label', '1:4', 'c|2000:2|!x|label', `${positions[0]}:4`],
       ...['d|2000:2|!x|label', `${positions[1]}:4`],
     ])) as unknown[][];
-    expect(reply?.slice(1, 3)).toEqual(['a', token]);
-    expect(reply?.[3]).toBeLessThanOrEqual(9_000);
-    expect([reply?.[4], reply?.[6], reply?.length]).toEqual(['c', 2000, 7]);
+    expect(reply?.slice(2, 4)).toEqual(['a', token]);
+    expect(reply?.[4]).toBeLessThanOrEqual(9_000);
+    expect([reply?.[5], reply?.[7], reply?.length]).toEqual(['c', 2000, 8]);
     expect(await client.mark(name)).toBe('*4|3');
   });
 
@@ -195,7 +195,7 @@ describe('operating', () => {
       '5000||!me',
       ...[1, 'r3|2000:0|!me|label', position],
     ])) as unknown[][];
-    expect(reply?.[1]).toBe('r3');
+    expect(reply?.[2]).toBe('r3');
     const { holders, waiters } = await client.inspect(name);
     expect([holders.sort(), waiters]).toEqual([['r', 'r3'], []]);
   });
@@ -252,7 +252,7 @@ describe('operating', () => {
       ['5000||!x', 1, 'b|2000:0|!x|', 1, 1, 'c|2000:0|!x|', 2],
     )) as unknown[];
     expect(replies[0]).toMatch(/WRONGTYPE/);
-    expect((replies[1] as unknown[])[1]).toBe('c');
+    expect((replies[1] as unknown[])[2]).toBe('c');
   });
 
   it('a full memory refuses new shares, but renews, releases, downgrades and hands off', async () => {

@@ -85,6 +85,10 @@ local function shares(lock, holders, held, gone, followed)
   end
   return held, m, ended
 end
+-- The ms until a hold of the lock can end by itself; negative: there is none, or it never ends.
+local function ends_in(lock, m)
+  return m and m.first - now_ms or redis.call('PTTL', lock)
+end
 -- Whether one more hold fits beside the shares of the mark `m` (nil: nobody holds), where the limit is `of`.
 local function fits(weight, of, m)
   if weight == '' then return not m end
