@@ -27,4 +27,9 @@ export {
   type ZooKeeperEnsemble,
   type ZooKeeperEnsembleOptions,
 } from './zookeeper/start-zookeeper-ensemble.ts';
-export { startZookeeper, type ZooKeeperMode, ZooKeeperServer } from './zookeeper/zookeeper-server.ts';
+export {
+  startZookeeper,
+  type ZooKeeperMode,
+  type ZooKeeperOptions,
+  ZooKeeperServer,
+} from './zookeeper/zookeeper-server.ts';

@@ -3,6 +3,7 @@ import { UsageError } from './usage-error.ts';
 
 export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
        locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
+       locks doctor [options]
 
 run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
   --wait D      how long to wait for the lock: 500ms, 5s, 2m, 1h; default: for ever
@@ -16,6 +17,7 @@ show       who holds NAME and who waits for it
 watch      ls, again and again; --every D, default: 1s
 release    ends the hold of NAME that has the acquisition id ID; --everyone: all of them
   --yes         do not ask
+doctor     what about the store would break locks or slow them; exit code 1: something would break them
 
 every command
   --url URL     redis[s]://…, postgres://…, mysql://…, etcd://host:port[,host:port…],
@@ -54,7 +56,10 @@ const OPTIONS = {
     everyone: { type: 'boolean', default: false },
     yes: { type: 'boolean', default: false },
   },
+  doctor: STORE,
 } satisfies Record<string, ParseArgsConfig['options']>;
+
+const COMMANDS = Object.keys(OPTIONS).join(', ');
 
 export type CommandName = keyof typeof OPTIONS;
 
@@ -75,9 +80,9 @@ export function readCommandLine(args: readonly string[]): CommandLine | 'help' |
   const [command, ...others] = args;
   if (command === '--help' || command === 'help') return 'help';
   if (command === '--version') return 'version';
-  if (command === undefined) throw new UsageError('a command is missing: run, ls, show, watch or release');
+  if (command === undefined) throw new UsageError(`a command is missing: ${COMMANDS} exist`);
   if (!isCommand(command)) {
-    throw new UsageError(`unknown command "${command}": run, ls, show, watch and release exist`);
+    throw new UsageError(`unknown command "${command}": ${COMMANDS} exist`);
   }
   const end = others.indexOf('--');
   const [own, rest] = end < 0 ? [others, []] : [others.slice(0, end), others.slice(end + 1)];

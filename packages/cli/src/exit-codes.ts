@@ -3,6 +3,8 @@ export const EXIT = {
   ok: 0,
   /** `release` found nobody to release. */
   nothing: 1,
+  /** `doctor` found something that would break locks. */
+  unfit: 1,
   /** A wrong command line, or one that the store cannot do. */
   usage: 64,
   /** The store did not answer, or refused. */

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { isLockError } from '@locks/core';
 import { type CommandLine, readCommandLine, textOf, USAGE } from './command-line.ts';
+import { doctor } from './commands/doctor.ts';
 import { ls, show, watch } from './commands/look.ts';
 import { readReleasePlan, release } from './commands/release.ts';
 import { readRunPlan, run } from './commands/run.ts';
@@ -32,18 +33,27 @@ async function main(args: readonly string[]): Promise<number> {
     else return await carryOut(line);
     return EXIT.ok;
   } catch (error) {
-    say(error instanceof UsageError || isLockError(error) ? error.message : String(error));
+    say(messageOf(error));
     return exitCodeOf(error);
   }
 }
 
 async function carryOut(line: CommandLine): Promise<number> {
+  const url = textOf(line.values, 'url') ?? process.env['LOCKS_URL'];
+  const prefix = textOf(line.values, 'prefix');
+  if (line.command === 'doctor') {
+    refuseNames(line, 0);
+    return await doctor(url, prefix, line.values['json'] === true, write, reach);
+  }
   // What is wrong is said before a store is asked.
   const work = prepared(line);
-  await using store = await openStore(
-    textOf(line.values, 'url') ?? process.env['LOCKS_URL'],
-    textOf(line.values, 'prefix'),
-  );
+  await using store = await openStore(url, prefix);
+  await reach(store);
+  return await work(store);
+}
+
+/** Waits for the first answer of a store. */
+async function reach(store: Store): Promise<void> {
   try {
     await store.locks.ping({ waitMs: REACH_MS });
   } catch (error) {
@@ -51,7 +61,14 @@ async function carryOut(line: CommandLine): Promise<number> {
     if (cause !== undefined) say(cause);
     throw error;
   }
-  return await work(store);
+}
+
+/** @throws UsageError for a command that is to be run, and for more than so many names */
+function refuseNames({ command, operands, rest }: CommandLine, most: 0 | 1): void {
+  if (rest.length > 0) throw new UsageError(`${command} runs no command: "${rest.join(' ')}"`);
+  const more = operands.slice(most);
+  if (more.length === 0) return;
+  throw new UsageError(`${command} takes ${most === 0 ? 'no' : 'one'} name: "${more.join(' ')}" is too much`);
 }
 
 /** Checks a command line. Gives the work, which gives the exit code. */
@@ -62,9 +79,8 @@ function prepared(line: CommandLine): (store: Store) => Promise<number> {
     const plan = readRunPlan(operands, rest, values);
     return ({ locks }) => run(locks, plan, say);
   }
-  if (rest.length > 0) throw new UsageError(`${command} runs no command: "${rest.join(' ')}"`);
-  const [operand, ...more] = operands;
-  if (more.length > 0) throw new UsageError(`${command} takes one name: "${more.join(' ')}" is too much`);
+  refuseNames(line, 1);
+  const [operand] = operands;
   if (command === 'ls') return done(({ locks }) => ls(locks, operand ?? '', json, write));
   if (command === 'watch') {
     const every = textOf(values, 'every');
@@ -92,6 +108,12 @@ function interrupted(): AbortSignal {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.once(signal, () => controller.abort());
   return controller.signal;
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof UsageError || isLockError(error)) return error.message;
+  // A host with several addresses was reached at none of them; the message is empty.
+  return error instanceof AggregateError ? error.errors.map(String).join(', ') : String(error);
 }
 
 function exitCodeOf(error: unknown): number {

@@ -19,8 +19,10 @@ export class Program {
   readonly child: ChildProcess;
   readonly outcome: Promise<Outcome>;
 
-  constructor(args: readonly string[], url: string, stdin = '') {
-    this.child = spawn(process.execPath, [MAIN, ...args], { env: { ...process.env, LOCKS_URL: url } });
+  constructor(args: readonly string[], url: string, stdin = '', env: Readonly<Record<string, string>> = {}) {
+    this.child = spawn(process.execPath, [MAIN, ...args], {
+      env: { ...process.env, LOCKS_URL: url, ...env },
+    });
     this.outcome = this.#collect(stdin);
   }
 

@@ -61,6 +61,8 @@ export class Subscription {
     const refusal = refusedLogin(error);
     if (refusal !== undefined) return process.emitWarning(`Late hand-offs: ${refusal.message}`);
     if (!String(error).includes('NOPERM')) return;
-    process.emitWarning(`Late hand-offs: ${String(error)} Grant +subscribe &${this.channel.slice(0, -32)}*`);
+    process.emitWarning(`Late hand-offs: ${String(error)} Grant +subscribe &${this.channel.slice(0, -32)}*`, {
+      code: 'LOCKS_REDIS_CHANNEL',
+    });
   }
 }

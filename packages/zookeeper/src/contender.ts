@@ -235,6 +235,8 @@ export class Contender implements SessionMember {
       this.#uncertain = hasCode(made.error, 'CONNECTION_LOSS', 'SESSION_EXPIRED');
       if (!hasCode(made.error, 'NO_NODE') || tries === TRIES) throw made.error;
       this.#resourceNodes.unmade(this.parent);
+      // The parent is missing because this client may not create it.
+      if ('error' in madeParent && hasCode(madeParent.error, 'NO_AUTH')) throw madeParent.error;
       if ('error' in madeParent && hasCode(madeParent.error, 'NO_NODE'))
         await this.#resourceNodes.makeRoot(this.#session);
     }

@@ -65,11 +65,14 @@ test('an access control list keeps out clients without credentials', async () =>
   );
   const lease = await owned.lock('secret').acquire();
   const stranger = locksAt('/owned');
-  const refused = await stranger
-    .lock('secret')
-    .acquire()
-    .catch((error: unknown) => error);
-  expect(refused).toMatchObject({ code: 'LOCK_BACKEND', cause: { code: 'NO_AUTH' } });
+  // A name that is in use, and one whose node the stranger would have to create.
+  for (const name of ['secret', 'another']) {
+    const refused = await stranger
+      .lock(name)
+      .acquire()
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: 'LOCK_BACKEND', cause: { code: 'NO_AUTH' } });
+  }
   await lease.release();
   await Promise.all([owned.close(), stranger.close()]);
 });

@@ -7,11 +7,14 @@ import { fourLetterWord, parseReport } from './four-letter-word.ts';
 /** How the server takes part: `standalone`, or as the leader or a follower of an ensemble. */
 export type ZooKeeperMode = 'standalone' | 'leader' | 'follower';
 
-export interface EnsembleMember {
+export interface ZooKeeperOptions {
+  /** Lines of `zoo.cfg` behind those that all servers have, in whose place they count: `['tickTime=2000']`. */
+  readonly config?: readonly string[];
+}
+
+export interface EnsembleMember extends Required<ZooKeeperOptions> {
   /** 1, 2, 3 */
   readonly id: number;
-  /** Lines of `zoo.cfg` beyond those that all servers have. */
-  readonly config: readonly string[];
 }
 
 const CLASS_PATH = ['/usr/share/java/zookeeper.jar', '/usr/share/java/slf4j-simple.jar'].join(path.delimiter);
@@ -35,8 +38,11 @@ const COMMON = [
 ];
 
 /** Starts one ZooKeeper server on a free port of 127.0.0.1. Its session timeouts go from 0.4 to 60 seconds. */
-export async function startZookeeper(): Promise<ZooKeeperServer> {
-  return await startServer({ label: 'zookeeper' }, (location) => new ZooKeeperServer(location));
+export async function startZookeeper({ config = [] }: ZooKeeperOptions = {}): Promise<ZooKeeperServer> {
+  return await startServer(
+    { label: 'zookeeper' },
+    (location) => new ZooKeeperServer(location, { id: 1, config }),
+  );
 }
 
 /** A private server on loopback, alone or a member of an ensemble. */

@@ -1,0 +1,69 @@
+import { isLockError } from '@locks/core';
+import type { Examine } from '../doctor/examination.ts';
+import type { Diagnosis, Finding } from '../doctor/finding.ts';
+import { EXIT } from '../exit-codes.ts';
+import { openStore, type Store } from '../open-store.ts';
+import { readStoreUrl, type StoreName } from '../store-url.ts';
+import type { Write } from './look.ts';
+import { printable } from './states.ts';
+
+/** How each store is examined. Its client is loaded with it. */
+const EXAMINATIONS: Readonly<Record<StoreName, () => Promise<Examine>>> = {
+  redis: async () => (await import('../doctor/redis.ts')).examineRedis,
+  postgres: async () => (await import('../doctor/postgres.ts')).examinePostgres,
+  mysql: async () => (await import('../doctor/mysql.ts')).examineMysql,
+  etcd: async () => (await import('../doctor/etcd.ts')).examineEtcd,
+  zookeeper: async () => (await import('../doctor/zookeeper.ts')).examineZookeeper,
+  sqlite: async () => (await import('../doctor/sqlite.ts')).examineSqlite,
+};
+
+/** Stores whose first use makes tables or a file, or fails where that is not allowed: their examinations connect by themselves. */
+const FIRST_USE_PREPARES = new Set<StoreName>(['postgres', 'mysql', 'sqlite']);
+
+/**
+ * Says what about a store would break locks or slow them. Gives the exit code.
+ *
+ * @param reach - asks a store for its first answer
+ * @throws UsageError; LockError `LOCK_BACKEND` where the store cannot be reached
+ */
+export async function doctor(
+  text: string | undefined,
+  prefix: string | undefined,
+  json: boolean,
+  write: Write,
+  reach: (store: Store) => Promise<void>,
+): Promise<number> {
+  const url = readStoreUrl(text);
+  await using one = await openStore(text, prefix);
+  if (!FIRST_USE_PREPARES.has(url.store)) await reach(one).catch(unlessForbidden);
+  await using other = await openStore(text, prefix);
+  const examine = await EXAMINATIONS[url.store]();
+  const diagnosis = await examine({ url, prefix, locks: { one: one.locks, other: other.locks } });
+  write(json ? `${JSON.stringify(diagnosis)}\n` : `${textOf(diagnosis)}\n`);
+  return diagnosis.findings.some(({ severity }) => severity === 'error') ? EXIT.unfit : EXIT.ok;
+}
+
+/** A user who may not even ask whether the store is there has reached it. */
+function unlessForbidden(cause: unknown): void {
+  if (!isLockError(cause, 'LOCK_BACKEND') || !/NOPERM/.test(cause.message)) throw cause;
+}
+
+function textOf({ store, version, findings }: Diagnosis): string {
+  const title = version === undefined ? store : `${store} ${version}`;
+  if (findings.length === 0) return `${title}: nothing would break locks or slow them`;
+  const lines = findings.flatMap(({ severity, id, what, toDo }) => [
+    `${severity.padEnd(8)} ${id}`,
+    `  ${printable(what)}`,
+    `  do: ${toDo}`,
+  ]);
+  return [`${title}: ${countsOf(findings)}`, ...lines].join('\n');
+}
+
+function countsOf(findings: readonly Finding[]): string {
+  const counts = (['error', 'warning', 'unknown'] as const).flatMap((severity) => {
+    const count = findings.filter((finding) => finding.severity === severity).length;
+    if (count === 0) return [];
+    return [severity === 'unknown' ? `${count} not known` : `${count} ${severity}${count === 1 ? '' : 's'}`];
+  });
+  return counts.join(', ');
+}

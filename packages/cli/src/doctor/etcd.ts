@@ -1,0 +1,169 @@
+import { clientOptions } from '@locks/etcd';
+import { Etcd3 } from 'etcd3';
+import { etcdHosts } from '../store-url.ts';
+import { clockDifference } from './clock-difference.ts';
+import { type Patient, trialFindings, type TrialReading } from './examination.ts';
+import { type Diagnosis, error, type Finding, found, warning } from './finding.ts';
+import { oldVersion } from './old-version.ts';
+
+/** A share of the quota from which on it is nearly used up. */
+const NEARLY = 0.8;
+const LIMIT_MS = 3_000;
+/** How long entries of waiters live that nobody renews, by default: servers should grant no more for it. */
+const WAITER_SECONDS = 3;
+/** `Date` of HTTP has whole seconds. */
+const DATE_RESOLUTION_MS = 1_000;
+
+const READING: TrialReading = {
+  failure({ message }) {
+    if (!message.includes('space exceeded')) return undefined;
+    return { id: 'etcd/no-space', severity: 'error', toDo: FREE_SPACE };
+  },
+};
+const FREE_SPACE =
+  'compact, defragment, and then `etcdctl alarm disarm`; turn on --auto-compaction-retention, or raise --quota-backend-bytes';
+
+/** A member that answers. */
+interface Member {
+  readonly host: string;
+  readonly version: string;
+  readonly bytes: number;
+  readonly quota: number | undefined;
+  readonly hasLeader: boolean;
+}
+
+export async function examineEtcd({ url, locks }: Patient): Promise<Diagnosis> {
+  const hosts = etcdHosts(url);
+  const client = new Etcd3(clientOptions({ hosts }));
+  try {
+    const { members: listed } = await client.cluster.memberList({}, limited());
+    const all = [...new Set([...hosts, ...listed.flatMap(({ clientURLs }) => clientURLs)])];
+    const asked = await Promise.all(all.map((host) => memberAt(host)));
+    const members = asked.filter((member) => member !== undefined);
+    const alarms = await alarmFindings(client);
+    const findings = [
+      ...found(...all.map((host, index) => asked[index] === undefined && downFinding(host))),
+      ...alarms,
+      ...found(
+        listed.length === 1 && singleFinding(),
+        ...members.map(({ version }) => oldVersion('etcd', 'etcd', version)),
+        ...members.map(quotaFinding),
+        ...members.map(({ host, hasLeader }) => !hasLeader && leaderlessFinding(host)),
+        ...(await Promise.all(members.map(({ host }) => clockFinding(host)))),
+      ),
+      // Without space there is none for a lock.
+      ...(alarms.length > 0
+        ? []
+        : [...found(await electionFinding(client)), ...(await trialFindings('etcd', locks, READING))]),
+    ];
+    return { store: 'etcd', version: members[0]?.version, findings };
+  } finally {
+    client.close();
+  }
+}
+
+function limited(): { readonly deadline: number } {
+  return { deadline: Date.now() + LIMIT_MS };
+}
+
+/** `undefined`: it does not answer. */
+async function memberAt(host: string): Promise<Member | undefined> {
+  const client = new Etcd3(clientOptions({ hosts: host }));
+  try {
+    const { version, dbSize, leader } = await client.maintenance.status(limited());
+    return { host, version, bytes: Number(dbSize), quota: await quotaOf(host), hasLeader: leader !== '0' };
+  } catch {
+    return undefined;
+  } finally {
+    client.close();
+  }
+}
+
+/** The quota as the member's metrics have it; `undefined` where they are kept elsewhere. */
+async function quotaOf(host: string): Promise<number | undefined> {
+  try {
+    const response = await fetch(`${host}/metrics`, { signal: AbortSignal.timeout(LIMIT_MS) });
+    const [, bytes] = /^etcd_server_quota_backend_bytes (\S+)$/m.exec(await response.text()) ?? [];
+    return bytes === undefined ? undefined : Number(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+async function alarmFindings(client: Etcd3): Promise<Finding[]> {
+  const { alarms } = await client.maintenance.alarm({}, limited());
+  return alarms.map(({ alarm, memberID }) =>
+    alarm.toUpperCase() === 'NOSPACE'
+      ? error(
+          'etcd/no-space',
+          `the database of member ${memberID} is full: etcd refuses all writes, and locks end by their ttl`,
+          FREE_SPACE,
+        )
+      : error(
+          'etcd/corrupt',
+          `member ${memberID} raised the alarm ${alarm}: members disagree about the data`,
+          'stop trusting the locks, and follow "Data corruption" in etcd’s operations guide',
+        ),
+  );
+}
+
+function quotaFinding({ host, bytes, quota }: Member): Finding | undefined {
+  if (quota === undefined || !(quota > 0) || bytes < NEARLY * quota) return undefined;
+  return warning(
+    'etcd/quota',
+    `the database of ${host} has ${bytes} of ${quota} bytes: when it is full, etcd refuses all writes, and locks end by their ttl`,
+    'turn on --auto-compaction-retention, defragment, or raise --quota-backend-bytes',
+  );
+}
+
+function downFinding(host: string): Finding {
+  return warning(
+    'etcd/member-down',
+    `the member at ${host} does not answer from here`,
+    'bring it back: with a majority away nothing is granted, released or renewed; or check its --advertise-client-urls',
+  );
+}
+
+function leaderlessFinding(host: string): Finding {
+  return error(
+    'etcd/no-leader',
+    `the member at ${host} knows no leader: it serves no locks`,
+    'check that it reaches the other members (peer URLs)',
+  );
+}
+
+function singleFinding(): Finding {
+  return warning(
+    'etcd/single-member',
+    'the cluster has one member: while it is away nothing is granted or renewed, and its disk is the only copy',
+    'run three or five members',
+  );
+}
+
+async function clockFinding(host: string): Promise<Finding | undefined> {
+  try {
+    return await clockDifference(
+      'etcd',
+      async () => {
+        const { headers } = await fetch(`${host}/version`, { signal: AbortSignal.timeout(LIMIT_MS) });
+        return Date.parse(headers.get('date') ?? '');
+      },
+      DATE_RESOLUTION_MS,
+    );
+  } catch {
+    // HTTP is served elsewhere. No lock depends on this clock.
+    return undefined;
+  }
+}
+
+/** Servers grant no lease that is shorter than one and a half election timeouts. */
+async function electionFinding(client: Etcd3): Promise<Finding | undefined> {
+  const { ID, TTL } = await client.leaseClient.leaseGrant({ TTL: 1 }, limited());
+  await client.leaseClient.leaseRevoke({ ID }, limited());
+  if (Number(TTL) <= WAITER_SECONDS) return undefined;
+  return warning(
+    'etcd/election-timeout',
+    `the shortest lease is ${TTL} s: a dead waiter delays the next one for so long, and shorter ttls are raised to it`,
+    'lower --election-timeout (and --heartbeat-interval) where the network between the members allows it',
+  );
+}

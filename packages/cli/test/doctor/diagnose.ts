@@ -1,0 +1,30 @@
+import { expect } from 'vitest';
+import type { Diagnosis, Finding } from '../../src/doctor/finding.ts';
+import { Program } from '../program.ts';
+
+/** Lets a program believe that it is a minute later. */
+const A_MINUTE_LATER = {
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent('const now=Date.now;Date.now=()=>now()+60000')}`,
+};
+
+/** What `locks doctor --json` says of a store, with its exit code, which must fit. */
+export async function diagnose(
+  url: string,
+  { args = [], clock = 'right' }: { args?: readonly string[]; clock?: 'right' | 'wrong' } = {},
+): Promise<Diagnosis> {
+  const env = clock === 'wrong' ? A_MINUTE_LATER : {};
+  const {
+    code,
+    stdout,
+    stderr: written,
+  } = await new Program(['doctor', '--json', ...args], url, '', env).outcome;
+  // ioredis says that it may not call INFO.
+  const stderr = written.replace(/^Skipping the ready check .*\n/gm, '');
+  expect({ code, stderr }).toEqual({ code: stdout.includes('"severity":"error"') ? 1 : 0, stderr: '' });
+  return JSON.parse(stdout) as Diagnosis;
+}
+
+/** The severity of each finding, by its id. */
+export function severities({ findings }: Diagnosis): Record<string, Finding['severity']> {
+  return Object.fromEntries(findings.map(({ id, severity }) => [id, severity]));
+}

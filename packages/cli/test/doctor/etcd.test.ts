@@ -1,0 +1,95 @@
+import { clientOptions } from '@locks/etcd';
+import {
+  type EtcdCluster,
+  type EtcdClusterOptions,
+  type EtcdServer,
+  startEtcdCluster,
+  waitUntil,
+} from '@locks/test-servers';
+import { Etcd3 } from 'etcd3';
+import { afterEach, describe, expect, it } from 'vitest';
+import { diagnose, severities } from './diagnose.ts';
+
+const started: EtcdCluster[] = [];
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((cluster) => cluster.stop()));
+});
+
+async function start(
+  options: EtcdClusterOptions = {},
+): Promise<{ url: string; members: readonly EtcdServer[] }> {
+  const cluster = await startEtcdCluster(options);
+  started.push(cluster);
+  const { members } = cluster;
+  return { url: `etcd://${members.map(({ host, port }) => `${host}:${port}`).join(',')}`, members };
+}
+
+/** Writes until the database has this share of its quota, or is full. */
+async function fill(server: EtcdServer, quota: number, share: number): Promise<void> {
+  const client = new Etcd3(clientOptions({ hosts: server.url }));
+  const size = async () => Number((await client.maintenance.status()).dbSize);
+  try {
+    for (let count = 0; (await size()) < share * quota; count += 1)
+      await client.put(`filled/${count}`).value('x'.repeat(20_000));
+  } finally {
+    client.close();
+  }
+}
+
+describe('locks doctor on etcd', () => {
+  it('finds nothing where nothing is wrong', async () => {
+    const { url, members } = await start();
+    const version = (await members[0]?.status())?.version;
+    expect(await diagnose(url)).toEqual({ store: 'etcd', version, findings: [] });
+  });
+
+  it('etcd/member-down: a member does not answer, whether it was named or not', async () => {
+    const { members } = await start();
+    const [first, , last] = members;
+    await last?.kill();
+    const { findings } = await diagnose(`etcd://127.0.0.1:${first?.port}`);
+    expect(findings).toEqual([
+      expect.objectContaining({
+        id: 'etcd/member-down',
+        severity: 'warning',
+        what: expect.stringContaining(`${last?.port}`) as string,
+      }),
+    ]);
+  });
+
+  it('etcd/single-member: there is one member', async () => {
+    const { url } = await start({ members: 1 });
+    expect(severities(await diagnose(url))).toEqual({ 'etcd/single-member': 'warning' });
+  });
+
+  it('etcd/quota, etcd/no-space: the database is nearly full, and then full', async () => {
+    const quota = 4_000_000;
+    const { url, members } = await start({ members: 1, args: [`--quota-backend-bytes=${quota}`] });
+    const [server] = members as [EtcdServer];
+    await fill(server, quota, 0.85);
+    expect(severities(await diagnose(url))).toMatchObject({ 'etcd/quota': 'warning' });
+    await expect(fill(server, quota, 2)).rejects.toThrow(/space exceeded/);
+    expect(severities(await diagnose(url))).toMatchObject({ 'etcd/no-space': 'error' });
+  });
+
+  it('etcd/corrupt: a member found the data damaged', async () => {
+    const { url, members } = await start({ members: 1 });
+    const [server] = members as [EtcdServer];
+    const client = new Etcd3(clientOptions({ hosts: server.url }));
+    const { memberId } = await server.status();
+    await client.maintenance.alarm({ action: 1, alarm: 2, memberID: memberId });
+    client.close();
+    await waitUntil(async () => 'etcd/corrupt' in severities(await diagnose(url)), { what: 'the alarm' });
+  });
+
+  it('etcd/election-timeout: leases are long', async () => {
+    const { url } = await start({ members: 1, electionTimeoutMs: 5_000 });
+    expect(severities(await diagnose(url))).toMatchObject({ 'etcd/election-timeout': 'warning' });
+  });
+
+  it('etcd/clock: the clocks are apart', async () => {
+    const { url } = await start({ members: 1 });
+    expect(severities(await diagnose(url, { clock: 'wrong' }))).toMatchObject({ 'etcd/clock': 'warning' });
+  });
+});

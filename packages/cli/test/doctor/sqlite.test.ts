@@ -1,0 +1,106 @@
+import { spawnSync } from 'node:child_process';
+import { linkSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, it } from 'vitest';
+import { networkFinding } from '../../src/doctor/sqlite.ts';
+import type { Diagnosis } from '../../src/doctor/finding.ts';
+import { folder, locks, MAIN } from '../program.ts';
+import { diagnose, severities } from './diagnose.ts';
+
+/** A file with locks. */
+async function lockFile(): Promise<string> {
+  const file = join(folder(), 'locks.db');
+  expect(await locks(`sqlite:${file}`, 'run', 'first', '--', 'true')).toMatchObject({ code: 0 });
+  return file;
+}
+
+async function found(file: string): Promise<Record<string, string>> {
+  return severities(await diagnose(`sqlite:${file}`));
+}
+
+describe('locks doctor on SQLite', () => {
+  it('finds nothing where nothing is wrong', async () => {
+    const file = await lockFile();
+    expect(await diagnose(`sqlite:${file}`)).toEqual({
+      store: 'sqlite',
+      version: process.versions['sqlite'],
+      findings: [],
+    });
+  });
+
+  it('makes no file where there is none yet', async () => {
+    const dir = folder();
+    expect(await found(join(dir, 'locks.db'))).toEqual({});
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('sqlite/cannot-open: there is no folder, a folder in its place, a second name', async () => {
+    expect(await found(join(folder(), 'missing', 'locks.db'))).toEqual({ 'sqlite/cannot-open': 'error' });
+    expect(await found(folder())).toEqual({ 'sqlite/cannot-open': 'error' });
+    const file = await lockFile();
+    linkSync(file, `${file}.link`);
+    expect(await found(file)).toEqual({ 'sqlite/cannot-open': 'error' });
+  });
+
+  it('sqlite/foreign-file: the file is no file of locks', async () => {
+    const file = join(folder(), 'text');
+    writeFileSync(
+      file,
+      'This is a text, and no database: it is longer than a page needs to be read.\n'.repeat(20),
+    );
+    expect(await found(file)).toEqual({ 'sqlite/foreign-file': 'error' });
+  });
+
+  it('sqlite/schema-newer: a newer version made the file', async () => {
+    const file = await lockFile();
+    const db = new DatabaseSync(file);
+    db.exec('PRAGMA user_version = 99');
+    db.close();
+    expect(await found(file)).toEqual({ 'sqlite/schema-newer': 'error' });
+  });
+
+  it('sqlite/busy: a program keeps a transaction open', async () => {
+    const file = await lockFile();
+    const db = new DatabaseSync(file);
+    db.exec('BEGIN IMMEDIATE');
+    expect(await found(file)).toEqual({ 'sqlite/busy': 'error' });
+    db.close();
+  });
+
+  it('sqlite/network-file-system: by the number of the file system', () => {
+    expect(networkFinding('/mnt', 0x6969)).toMatchObject({
+      id: 'sqlite/network-file-system',
+      severity: 'error',
+    });
+    // ext4 and tmpfs.
+    expect([networkFinding('/mnt', 0xef53), networkFinding('/mnt', 0x01021994)]).toEqual([
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
+    'sqlite/disk-space, sqlite/disk-full, sqlite/read-only: a disk that is small, full, or cannot be written',
+    () => {
+      // The mount ends with the namespace of the shell.
+      const script = `export LOCKS_URL="sqlite:$0/locks.db"; mount -t tmpfs -o size=4m none "$0" &&
+        "$1" "$2" run first -- true && "$1" "$2" doctor --json &&
+        { dd if=/dev/zero of="$0/filler" bs=4k 2>&-; "$1" "$2" doctor --json; } ||
+        { rm "$0/filler"; mount -o remount,ro "$0"; "$1" "$2" doctor --json; }`;
+      const args = ['--mount', 'sh', '-c', script, folder(), process.execPath, MAIN];
+      const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' });
+      expect(stderr).toBe('');
+      const diagnoses = stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => severities(JSON.parse(line) as Diagnosis));
+      const small = { 'sqlite/disk-space': 'warning' };
+      expect(diagnoses).toEqual([
+        small,
+        { ...small, 'sqlite/disk-full': 'error' },
+        { ...small, 'sqlite/read-only': 'error' },
+      ]);
+    },
+  );
+});

@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { type ZooKeeperServer, startZookeeper, startZookeeperEnsemble } from '@locks/test-servers';
+import { zookeeperBackend } from '@locks/zookeeper';
+import { createLocks } from '@locks/core';
+import { afterEach, describe, expect, it } from 'vitest';
+import { diagnose, severities } from './diagnose.ts';
+
+const started: { stop(): Promise<void> }[] = [];
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((server) => server.stop()));
+});
+
+async function start(...config: string[]): Promise<ZooKeeperServer> {
+  const server = await startZookeeper({ config });
+  started.push(server);
+  return server;
+}
+
+function digestOf(user: string, password: string): string {
+  return `${user}:${createHash('sha1').update(`${user}:${password}`).digest('base64')}`;
+}
+
+/** The library has no types of its own. */
+interface AclClasses {
+  readonly ACL: new (permission: number, id: unknown) => unknown;
+  readonly Id: new (scheme: string, id: string) => unknown;
+  readonly Permission: { readonly ALL: number };
+}
+
+/** Makes the tree of the locks for a user with a password. */
+async function closeTree(server: ZooKeeperServer): Promise<void> {
+  const { ACL, Id, Permission } = createRequire(import.meta.url)('node-zookeeper-client') as AclClasses;
+  const rights = [new ACL(Permission.ALL, new Id('digest', digestOf('owner', 'secret')))];
+  const locks = createLocks(
+    zookeeperBackend({
+      servers: server.address,
+      acl: rights,
+      prepare: (client) => client.addAuthInfo('digest', Buffer.from('owner:secret')),
+    }),
+  );
+  await (await locks.lock('first').acquire()).release();
+  await locks.close();
+}
+
+describe('locks doctor on ZooKeeper', () => {
+  it('finds nothing where nothing is wrong', async () => {
+    const ensemble = await startZookeeperEnsemble();
+    started.push(ensemble);
+    expect(await diagnose(`zookeeper://${ensemble.servers}`)).toEqual({
+      store: 'zookeeper',
+      version: expect.stringMatching(/^3\.\d+/) as string,
+      findings: [],
+    });
+    await ensemble.members[2]?.kill();
+    expect(severities(await diagnose(`zookeeper://${ensemble.servers}`))).toEqual({
+      'zookeeper/member-down': 'warning',
+    });
+  });
+
+  it('zookeeper/standalone: one server alone', async () => {
+    const server = await start();
+    expect(severities(await diagnose(`zookeeper://${server.address}`))).toEqual({
+      'zookeeper/standalone': 'warning',
+    });
+  });
+
+  it.each([
+    ['zookeeper/session-timeout', 'error', ['maxSessionTimeout=4000']],
+    ['zookeeper/session-timeout', 'warning', ['minSessionTimeout=20000']],
+    ['zookeeper/tick', 'warning', ['tickTime=4000']],
+  ])('%s: %s with %s', async (id, severity, config) => {
+    const server = await start(...config);
+    expect(severities(await diagnose(`zookeeper://${server.address}`))).toEqual({
+      'zookeeper/standalone': 'warning',
+      [id]: severity,
+    });
+  });
+
+  it('zookeeper/acl: the tree of the locks belongs to another user', async () => {
+    const server = await start();
+    await closeTree(server);
+    expect(severities(await diagnose(`zookeeper://${server.address}`))).toEqual({
+      'zookeeper/standalone': 'warning',
+      'zookeeper/acl': 'error',
+    });
+  });
+});
