@@ -3,6 +3,7 @@ import { allSuite } from './suites/all.ts';
 import { kindsSuite } from './suites/kinds.ts';
 import { redisSuite } from './suites/redis.ts';
 import { storeSuite } from './suites/stores.ts';
+import { telemetrySuite } from './suites/telemetry.ts';
 import { etcdStore } from './stores/etcd.ts';
 import { mysqlStore } from './stores/mysql.ts';
 import { postgresStore } from './stores/postgres.ts';
@@ -15,6 +16,7 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   zookeeper: (args) => storeSuite(zookeeperStore, args),
   etcd: (args) => storeSuite(etcdStore, args),
   kinds: kindsSuite,
+  telemetry: telemetrySuite,
   all: allSuite,
 };
 

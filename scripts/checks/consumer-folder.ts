@@ -33,6 +33,9 @@ async function makeConsumer(): Promise<string> {
     '@types/pg': '^8.15.0',
     // For the examples in docs/nestjs.md.
     '@nestjs/testing': '^12.1.1',
+    // Of the examples in docs/telemetry.md.
+    '@opentelemetry/exporter-prometheus': '^0.301.0',
+    '@opentelemetry/sdk-metrics': '^3.1.1',
     // Schedulers of the examples in docs/once-per-slot.md.
     croner: '^11.0.1',
     'node-cron': '^4.6.0',

@@ -71,6 +71,12 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['tokens.ts'],
   ],
   once: [['index.ts'], ['once.ts'], ['{keep-at-least,record,run-signal,slots}.ts']],
+  opentelemetry: [
+    ['index.ts'],
+    ['{meter,trace}-locks.ts'],
+    ['series.ts'],
+    ['{attributes,hand-offs,instruments}.ts'],
+  ],
   postgres: [
     ['index.ts'],
     ['{lease/lease-backend,advisory/advisory-backend}.ts', '{fenced,transaction}/*.ts'],

@@ -11,7 +11,7 @@ import { requireServers, serversOf } from './servers.mjs';
 export const usage = `usage: node scripts/run.mjs <command> [args…]
   demo         the main job: processes sell one stock, without and with a lock (--backend, --workers, --sales, --json)
   test         every check (names of steps run only those; --list shows them; --quick runs those for the loop of a contributor)
-  bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|all [--json FILE]
+  bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|telemetry|all [--json FILE]
   conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
   locks        the command \`locks\` of packages/cli: locks run NAME -- COMMAND…
   simulate     core in virtual time, with faults: simulate [--backend rules|quorum|redis] [--schedules N] [--seed S] [--replay SEED] [--json FILE]

@@ -34,6 +34,8 @@ export const serverKinds = {
   etcd: { binaries: ['etcd'], apt: ['etcd-server'], brew: ['etcd'], urlVariable: 'ETCD_URL' },
   // No server: the checker of model/lock.pml.
   spin: { binaries: ['spin'], apt: ['spin'], brew: ['spin'] },
+  // Of the alerts in packages/opentelemetry.
+  prometheus: { binaries: ['prometheus', 'promtool'], apt: ['prometheus'], brew: ['prometheus'] },
 };
 
 const usualPlaces = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin'];

@@ -18,6 +18,7 @@ import { memoryBackend } from '@locks/memory';
 import { mysqlBackend, schemaStatements } from '@locks/mysql';
 import { Locked as lockedInNest, Once } from '@locks/nestjs';
 import { day, every, once } from '@locks/once';
+import { meterLocks, traceLocks } from '@locks/opentelemetry';
 import {
   acquireInTransaction,
   fencedUpdate,
@@ -136,6 +137,8 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (options) => once(fencedLocks, 'a', options, work),
     valid: { slot: day(), atMostMs: 1_000, record: { read: work, write: work }, retry: 'next-machine' },
   },
+  '@locks/opentelemetry: meterLocks(options)': { call: (options) => meterLocks(options) },
+  '@locks/opentelemetry: traceLocks(options)': { call: (options) => traceLocks(options) },
   '@locks/postgres: postgresLeaseBackend(options)': {
     call: (options) => postgresLeaseBackend(options),
     valid: { connectionString, listen: { connectionString } },

@@ -1,4 +1,11 @@
-import { type Channel, channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
+import {
+  type Channel,
+  channel,
+  subscribe,
+  type TracingChannel,
+  tracingChannel,
+  unsubscribe,
+} from 'node:diagnostics_channel';
 import type { AcquireRequest, Holder, LockMode, LossReason } from './backend/types.ts';
 
 /** What the message of every event has. Times are in milliseconds. */
@@ -25,29 +32,72 @@ export interface LockEvents {
     readonly waitedMs: number;
     /** The token of the lease; `undefined` where the backend has none. */
     readonly fencingToken: bigint | undefined;
+    /** The `acquisitionId` in `locks:contended` of the same acquire; `undefined` where there was none. */
+    readonly contendedAs: string | undefined;
   };
-  /** The store's first answer: somebody else holds the resource, or waits before this acquire. */
+  /** The store's first answer, `waitedMs` after the call: somebody else holds the resource, or waits before this acquire. */
   'locks:contended': LockEvent & {
+    readonly waitedMs: number;
+    /** Whether the acquire waits now; `false`: it was a single attempt, and has ended. */
+    readonly waits: boolean;
     /** Asks the store who holds the resource, for 100 ms at most; `undefined` without an answer. Every use costs a call. */
     readonly lookUpHolders: () => Promise<readonly Holder[] | undefined>;
   };
   /** An acquire ended with an error: its time was over, it was aborted, its manager was closed, or the store failed. */
   'locks:gave-up': LockEvent & {
     readonly waitedMs: number;
+    readonly contendedAs: string | undefined;
     readonly error: unknown;
     /** Who held the resource shortly before, where the message of `LOCK_TIMEOUT` needed it. */
     readonly holders: readonly Holder[] | undefined;
   };
-  'locks:released': LockEvent & { readonly heldMs: number };
+  /** A lease was released. `tookMs` before, when the release was sent, it had `remainingMs` left of `validForMs`. */
+  'locks:released': LockEvent & { readonly heldMs: number; readonly tookMs: number } & ShareOfValidity;
   'locks:lost': LockEvent & { readonly heldMs: number; readonly reason: LossReason };
+  /** The store confirmed a renewal. When its answer came, the lease had `remainingMs` left of `validForMs`. */
+  'locks:renewed': LockEvent & ShareOfValidity;
   /** A renewal got no clear answer. It is repeated until the lease ends. */
   'locks:renewal-failed': LockEvent & { readonly remainingMs: number; readonly error: unknown };
-  /** A release got no answer, or found the lease lost. Published by `run` and by disposal, which do not throw it. */
+  /** A release got no answer, or a disposal found the lease lost. */
   'locks:release-failed': LockEvent & { readonly error: unknown };
   /** An abandoned acquisition could not be removed from the store: it ends there by itself after at most its ttl. */
   'locks:abandon-failed': LockEvent & { readonly error: unknown };
   /** A lease without `maxHoldMs` is held for more than twice its ttl. Published once per lease. */
   'locks:slow-hold': LockEvent & { readonly heldMs: number; readonly ttlMs: number };
+  /** A fenced write was refused: `target` was written before under a token that is newer than `token`. */
+  'locks:fence-rejected': {
+    readonly backend: string;
+    /** The key or the table. */
+    readonly target: string;
+    readonly token: bigint;
+  };
+}
+
+interface ShareOfValidity {
+  readonly remainingMs: number;
+  /** For how long the lease was valid from its grant, or from its last renewal: the ttl, and less after a hand-off. */
+  readonly validForMs: number;
+}
+
+/**
+ * The message of the tracing channels `locks:acquire`, `locks:run` and `locks:release` of `node:diagnostics_channel`: `acquire` and
+ * `tryAcquire`, `run`, the release of a handle. `tracingChannel` of Node adds `result` and `error`.
+ *
+ * @example
+ * ```ts
+ * import { tracingChannel } from 'node:diagnostics_channel';
+ * import type { LockTrace } from '@locks/core';
+ * tracingChannel<unknown, LockTrace>('locks:run').start.subscribe((message) => console.log((message as LockTrace).resource));
+ * ```
+ */
+export interface LockTrace extends Omit<LockEvent, 'acquisitionId' | 'label'> {
+  /** Of `locks:release` only. */
+  readonly fencingToken?: bigint | undefined;
+  /** Of `locks:acquire`: the lease; `undefined` where `tryAcquire` found the resource contended. */
+  readonly result?: unknown;
+  readonly error?: unknown;
+  /** A subscriber of `start` may set it: the call then runs inside, for example in a span's context. */
+  enter?: (<T>(call: () => T) => T) | undefined;
 }
 
 // setup: import { onLockEvent } from '@locks/core'; declare const logger: { error(what: object, text: string): void };
@@ -83,6 +133,20 @@ function channelOf(name: string): Channel {
 export const acquiredChannel = channelOf('locks:acquired');
 export const contendedChannel = channelOf('locks:contended');
 export const releasedChannel = channelOf('locks:released');
+export const renewedChannel = channelOf('locks:renewed');
+
+export const acquireTracing = tracingChannel<unknown, LockTrace>('locks:acquire');
+export const runTracing = tracingChannel<unknown, LockTrace>('locks:run');
+export const releaseTracing = tracingChannel<unknown, LockTrace>('locks:release');
+
+/** Makes a call, and tells the subscribers of a tracing channel. To be used where there are some. */
+export function traced<T>(
+  channel: TracingChannel<unknown, LockTrace>,
+  message: LockTrace,
+  call: () => Promise<T>,
+): Promise<T> {
+  return channel.tracePromise(() => (message.enter === undefined ? call() : message.enter(call)), message);
+}
 
 /** What every event says of an acquisition. */
 export function identityOf(

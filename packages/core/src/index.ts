@@ -7,7 +7,7 @@ export {
   type PingOptions,
 } from './create-locks.ts';
 export { isLockError, LockError, type LockErrorCode, type LockErrorDetails } from './errors.ts';
-export { type LockEvent, type LockEvents, onLockEvent } from './events.ts';
+export { type LockEvent, type LockEvents, type LockTrace, onLockEvent } from './events.ts';
 export type { AllOptions, MultiLease, MultiLock } from './compose/multi-lock.ts';
 export { Locked, locked, type LockedDecorator, type LockedOptions, type LockKey } from './compose/locked.ts';
 export type { ReadWriteLock } from './compose/read-write-lock.ts';

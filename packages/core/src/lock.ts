@@ -4,6 +4,7 @@ import { timeoutError } from './acquire/timeout-error.ts';
 import type { LockMode, ResourceState } from './backend/types.ts';
 import { CLOSED } from './call/call-deadlines.ts';
 import { mustBe } from './errors.ts';
+import { acquireTracing, type LockTrace, runTracing, traced } from './events.ts';
 import type { BaseLease, Lease } from './lease.ts';
 import { deliver, LeaseHandle } from './lease/lease-handle.ts';
 import type { ManagerCore } from './manager-core.ts';
@@ -75,7 +76,11 @@ export class ResourceLock implements Lock {
     return this.#acquire('acquire()', options, false);
   }
 
-  async tryAcquire(options?: AcquireOptions): Promise<Lease | undefined> {
+  tryAcquire(options?: AcquireOptions): Promise<Lease | undefined> {
+    return this.#traceAcquire(() => this.#tryAcquire(options), options);
+  }
+
+  async #tryAcquire(options: AcquireOptions | undefined): Promise<LeaseHandle | undefined> {
     const core = this.#core;
     const resolved = this.#resolve('tryAcquire()', options);
     if (resolved.within !== undefined) {
@@ -88,7 +93,13 @@ export class ResourceLock implements Lock {
     return lease && deliver(new LeaseHandle(core, lease), resolved.signal);
   }
 
-  async run<T>(work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T> {
+  run<T>(work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T> {
+    return runTracing.hasSubscribers
+      ? traced(runTracing, this.#trace, () => this.#run(work, options))
+      : this.#run(work, options);
+  }
+
+  async #run<T>(work: (lease: Lease) => T | Promise<T>, options: AcquireOptions | undefined): Promise<T> {
     if (typeof work !== 'function') {
       throw mustBe('What run() works', 'a function', work);
     }
@@ -114,8 +125,27 @@ export class ResourceLock implements Lock {
     return resolved;
   }
 
+  get #trace(): LockTrace {
+    return { resource: this.name, backend: this.#core.backendName, mode: this.mode };
+  }
+
+  #traceAcquire<L extends LeaseHandle | undefined>(
+    acquire: () => Promise<L>,
+    options: AcquireOptions | undefined,
+  ): Promise<L> {
+    if (!acquireTracing.hasSubscribers) return acquire();
+    // Tracing takes a turn of its own, in which the caller may abort.
+    return traced(acquireTracing, this.#trace, acquire).then(
+      (lease) => lease && deliver(lease, options?.signal),
+    );
+  }
+
   /** @param mayReenter - the scope around the caller, without `within` */
-  async #acquire(
+  #acquire(caller: string, options: AcquireOptions | undefined, mayReenter: boolean): Promise<LeaseHandle> {
+    return this.#traceAcquire(() => this.#acquireOrReenter(caller, options, mayReenter), options);
+  }
+
+  async #acquireOrReenter(
     caller: string,
     options: AcquireOptions | undefined,
     mayReenter: boolean,

@@ -161,7 +161,7 @@ export class ManagerCore implements LeaseOwner {
     return sendUntilAnswered(
       this,
       (call) => this.backend.release(lease.grant, call),
-      (answer, sendings) => this.#released(lease, answer, sendings),
+      (answer, sendings) => this.#released(lease, answer, sendings, now),
       now,
       lease.deadline,
     );
@@ -204,10 +204,12 @@ export class ManagerCore implements LeaseOwner {
     lease: LeaseState,
     answer: 'released' | 'not-held' | 'unknown' | Failure,
     sendings: number,
+    sentAt: number,
   ): void {
     this.#ended();
     const { resource } = lease.grant.request;
-    if (answer instanceof Failure) throw this.backendError('release', resource, answer.error);
+    if (answer instanceof Failure)
+      throw this.#releaseFailed(lease, this.backendError('release', resource, answer.error));
     this.localQueues.released(resource);
     switch (answer) {
       case 'not-held':
@@ -220,10 +222,18 @@ export class ManagerCore implements LeaseOwner {
         break;
       default:
         answer satisfies never;
-        throw this.contractError('release', resource, 'no answer');
+        throw this.#releaseFailed(lease, this.contractError('release', resource, 'no answer'));
     }
-    if (releasedChannel.hasSubscribers)
-      publish('locks:released', { ...identity(lease), heldMs: this.now() - lease.grantedAt });
+    if (releasedChannel.hasSubscribers) {
+      const now = this.now();
+      const [heldMs, tookMs] = [now - lease.grantedAt, now - sentAt];
+      publish('locks:released', { ...identity(lease), heldMs, tookMs, ...lease.shareLeft(sentAt) });
+    }
+  }
+
+  #releaseFailed(lease: LeaseState, error: LockError): LockError {
+    publish('locks:release-failed', { ...identity(lease), error });
+    return error;
   }
 
   #ended(): void {

@@ -1,9 +1,7 @@
 import { isLockError, type LockError, lostWithResult } from './errors.ts';
-import { publish } from './events.ts';
 import type { Lease } from './lease.ts';
-import { LeaseHandle } from './lease/lease-handle.ts';
+import type { LeaseHandle } from './lease/lease-handle.ts';
 import { runInside } from './scope/context.ts';
-import { identity } from './tenure/lease-monitor.ts';
 
 /** Works under a lease, and releases it. */
 export function holdAndWork<T>(
@@ -49,9 +47,6 @@ export async function releaseQuietly(lease: Lease): Promise<LockError | undefine
     await lease.release();
   } catch (error) {
     if (isLockError(error, 'LOCK_LOST')) return error;
-    const handle = LeaseHandle.of(lease);
-    // Not for a lease of another copy of core, or of the application's own.
-    if (handle !== undefined) publish('locks:release-failed', { ...identity(handle.lease), error });
   }
   return undefined;
 }

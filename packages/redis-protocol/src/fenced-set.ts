@@ -1,4 +1,4 @@
-import { LockError } from '@locks/core';
+import { LockError, type LockEvents } from '@locks/core';
 import { scripts } from './generated/scripts.ts';
 import {
   mustBe,
@@ -8,6 +8,7 @@ import {
   readOptions,
   wholeNumber,
 } from '@locks/core/backend';
+import { channel } from 'node:diagnostics_channel';
 import type { RedisPort } from './port.ts';
 import { runScript } from './run-script.ts';
 import { slotOf, tagOf } from './slot.ts';
@@ -22,6 +23,7 @@ export interface FencedSetOptions {
   readonly fenceTtlMs?: number;
 }
 
+const rejectedChannel = channel('locks:fence-rejected');
 const spanMs = wholeNumber(1, Number.MAX_SAFE_INTEGER, 'milliseconds');
 const spanOrKeep: OptionReader<number | 'keep'> = (value, what) =>
   value === 'keep' ? value : spanMs(value, what);
@@ -57,6 +59,8 @@ export async function fencedSetThrough(
   const args = [String(token), value, String(ttlMs ?? ''), String(fenceTtlMs ?? '')];
   const reply = await runScript(port, scripts.fencedSet, [prefixed, fence], args);
   if (Number(reply) === 1) return;
+  const event = { backend: port.name, target: key, token };
+  rejectedChannel.publish(event satisfies LockEvents['locks:fence-rejected']);
   throw new LockError(
     'LOCK_LOST',
     `Nothing was written to ${key}: it was written under token ${String(reply)}, which is newer than ${token}. ` +

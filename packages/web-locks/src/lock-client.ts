@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { channel } from 'node:diagnostics_channel';
 import { hostname } from 'node:os';
 import {
   createLocks,
-  isLockError,
   type Lease,
   type Lock,
   type LockBackend,
@@ -41,14 +39,12 @@ const OPTION_TABLE = {
 } satisfies OptionTable<WebLocksOptions>;
 /** How long a granted reader waits for the callbacks of the readers before it. */
 const READERS_BEFORE_MS = 1_000;
-const RELEASE_FAILED = channel('locks:release-failed');
 
 /** One agent of the specification: its requests, in their order, and its view of the store. */
 export class LockClient {
   readonly clientId = `${hostname()
     .replace(/[^\x21-\x7e]/g, '?')
     .slice(0, 100)}:${process.pid}:${randomUUID()}`;
-  readonly #backendName: string;
   readonly #locks: LockManager;
   readonly #names: ResourceNames;
   readonly #held: Set<HeldLock>;
@@ -75,7 +71,6 @@ export class LockClient {
       ttlMs: ttlMs ?? Math.max(DEFAULT_TTL_MS, floor),
       waitMs: Number.POSITIVE_INFINITY,
     });
-    this.#backendName = backend.name;
     this.#held = heldOn(backend);
   }
 
@@ -253,17 +248,11 @@ export class LockClient {
   }
 
   /**
-   * The lease's signal reports a loss. Where the store gives no answer, the ttl ends the lock, and the request has the
-   * outcome of its callback.
+   * The lease's signal reports a loss. Where the store gives no answer, core reports it, the ttl ends the lock, and the request has
+   * the outcome of its callback.
    */
   async #release(lease: Lease): Promise<void> {
-    try {
-      await lease.release();
-    } catch (error) {
-      if (isLockError(error, 'LOCK_LOST')) return;
-      const { name: resource, acquisitionId } = lease;
-      RELEASE_FAILED.publish({ resource, backend: this.#backendName, acquisitionId, error });
-    }
+    await lease.release().catch(() => {});
   }
 
   #lockOf({ resource, wanted: { mode } }: LockRequest): Lock {

@@ -22,6 +22,7 @@ test.each([
   '@locks/core/conformance/node-test',
   '@locks/leader',
   '@locks/once',
+  '@locks/opentelemetry',
   '@locks/postgres',
   '@locks/redis-ioredis',
   '@locks/redis-node',

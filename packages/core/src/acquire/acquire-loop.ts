@@ -62,7 +62,8 @@ export class AcquireLoop {
   #request: AcquireRequest;
   /** Whether an attempt was sent with the present acquisition id. */
   #sent = false;
-  #contended = false;
+  /** The id with which the acquire found the resource contended. */
+  #contendedAs: string | undefined;
   #lastError: unknown;
   /** Failures in a row: each makes the pause longer. */
   #failures = 0;
@@ -116,7 +117,7 @@ export class AcquireLoop {
         switch (step?.status) {
           case 'granted': {
             const { grant }: { grant: Grant } = step;
-            const isShort = this.#contended && this.#isShort(grant);
+            const isShort = this.#contendedAs !== undefined && this.#isShort(grant);
             const lease = isShort ? await this.#acceptShort(grant) : this.#accept(grant);
             if (lease !== undefined) return lease;
             this.#abandonUseless();
@@ -179,7 +180,7 @@ export class AcquireLoop {
     const lease = core.monitor.start(core, grant, this.#options, now, validity);
     if (lease !== undefined && acquiredChannel.hasSubscribers) {
       const { fencingToken } = grant;
-      publish('locks:acquired', { ...this.#identity(), waitedMs: now - this.#startedAt, fencingToken });
+      publish('locks:acquired', { ...this.#identity(), ...this.#waited(now), fencingToken });
     }
     return lease;
   }
@@ -290,10 +291,10 @@ export class AcquireLoop {
   }
 
   #foundContended(): void {
-    if (this.#contended) return;
-    this.#contended = true;
+    if (this.#contendedAs !== undefined) return;
     const { deadlines, holderQueries } = this.#core;
-    const { resource } = this.#request;
+    const { resource, acquisitionId } = this.#request;
+    this.#contendedAs = acquisitionId;
     const { deadline } = this.#call;
     if (this.#enqueue && deadline !== Number.POSITIVE_INFINITY) {
       // Shortly before the deadline: the query does not prolong the wait.
@@ -308,7 +309,8 @@ export class AcquireLoop {
       await query.answered;
       return query.holders;
     };
-    publish('locks:contended', { ...this.#identity(), lookUpHolders });
+    const { waitedMs } = this.#waited();
+    publish('locks:contended', { ...this.#identity(), waitedMs, waits: this.#enqueue, lookUpHolders });
   }
 
   /** A given-up id is never used again (docs/spec.md §2.2). */
@@ -329,24 +331,28 @@ export class AcquireLoop {
   /** Leaves nothing behind, and gives the error for the caller. */
   #giveUp(error = this.#reason()): unknown {
     if (this.#sent) this.#core.abandonInTurn(this.#request);
-    const waitedMs = this.#core.clock.now() - this.#startedAt;
-    publish('locks:gave-up', { ...this.#identity(), waitedMs, error, holders: this.#holderQuery?.holders });
+    const holders = this.#holderQuery?.holders;
+    publish('locks:gave-up', { ...this.#identity(), ...this.#waited(), error, holders });
     return error;
   }
 
   #reason(): unknown {
     const core = this.#core;
     const { resource } = this.#request;
-    const waitedMs = core.clock.now() - this.#startedAt;
+    const { waitedMs, contendedAs } = this.#waited();
     const outside = interruptionFromOutside(core, resource, this.#call);
     if (outside !== undefined) return outside.reason;
-    if (this.#contended && this.#lastError === undefined)
+    if (contendedAs !== undefined && this.#lastError === undefined)
       return timeoutError(core, resource, waitedMs, this.#holderQuery);
     return core.backendError('acquire', resource, this.#lastError ?? new NoAnswerError(waitedMs));
   }
 
   #brokenContract(what: string): unknown {
     return this.#giveUp(this.#core.contractError('acquire', this.#request.resource, what));
+  }
+
+  #waited(now = this.#core.clock.now()): { waitedMs: number; contendedAs: string | undefined } {
+    return { waitedMs: now - this.#startedAt, contendedAs: this.#contendedAs };
   }
 
   #identity(): LockEvent {

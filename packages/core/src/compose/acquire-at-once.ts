@@ -133,8 +133,10 @@ function accept(
   }
   if (acquiredChannel.hasSubscribers) {
     const waitedMs = now - startedAt;
-    for (const lease of leases)
-      publish('locks:acquired', { ...identity(lease), waitedMs, fencingToken: lease.grant.fencingToken });
+    for (const lease of leases) {
+      const { fencingToken } = lease.grant;
+      publish('locks:acquired', { ...identity(lease), waitedMs, contendedAs: undefined, fencingToken });
+    }
   }
   return leases.map((lease) => new LeaseHandle(core, lease));
 }

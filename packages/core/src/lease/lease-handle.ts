@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { milliseconds } from '../backend/read-options.ts';
 import type { LockMode } from '../backend/types.ts';
 import { quote } from '../errors.ts';
-import { publish } from '../events.ts';
+import { type LockTrace, publish, releaseTracing, traced } from '../events.ts';
 import type { BaseLease } from '../lease.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { MAX_TTL_MS } from '../options.ts';
@@ -125,7 +125,9 @@ export class LeaseHandle implements BaseLease {
   release(): Promise<void> {
     if (!this.#released) {
       this.#released = true;
-      this.#releasing = this.#release();
+      this.#releasing = releaseTracing.hasSubscribers
+        ? traced(releaseTracing, this.#trace, () => this.#release())
+        : this.#release();
     }
     // `#releasing` is not set yet where this very release finds the loss, and a listener of the loss releases too.
     return this.#releasing ?? Promise.reject(this.#lease.lost);
@@ -135,8 +137,8 @@ export class LeaseHandle implements BaseLease {
     try {
       await this.release();
     } catch (error) {
-      // Thrown here it would hide the error of the block that is being left (docs/spec.md §3.4).
-      publish('locks:release-failed', { ...identity(this.#lease), error });
+      // Thrown here it would hide the error of the block that is being left (docs/spec.md §3.4). Another error was published.
+      if (error === this.#lease.lost) publish('locks:release-failed', { ...identity(this.#lease), error });
     }
   }
 
@@ -150,6 +152,11 @@ export class LeaseHandle implements BaseLease {
   /** The same, with the token as a decimal string. */
   toJSON(): object {
     return withPlainToken(this[inspect.custom]());
+  }
+
+  get #trace(): LockTrace {
+    const { name: resource, mode, fencingToken } = this;
+    return { resource, backend: this.core.backendName, mode, fencingToken };
   }
 
   #assertHeld(): void {

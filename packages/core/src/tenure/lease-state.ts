@@ -1,6 +1,7 @@
 import { runOutside } from '../async-context.ts';
 import type { Grant, LossReason } from '../backend/types.ts';
 import { LockError, quote } from '../errors.ts';
+import { identityOf, publish, renewedChannel } from '../events.ts';
 
 /** What a lease needs of the manager that acquired it. */
 export interface LeaseOwner {
@@ -81,6 +82,8 @@ export class LeaseState {
   /** When the last confirmed renewal was sent. */
   #confirmedAt = Number.NEGATIVE_INFINITY;
   #deadline: number;
+  /** For how long the lease was valid at its grant, or at the renewal that set `#deadline`. */
+  #validForMs: number;
   #lost: LockError | undefined;
   #controller: AbortController | undefined;
 
@@ -102,6 +105,7 @@ export class LeaseState {
     this.slowAt = maxHoldMs === Number.POSITIVE_INFINITY ? now + 2 * ttlMs : Number.POSITIVE_INFINITY;
     // Counted from before sending: the store may have started the lease at any later moment (docs/spec.md §1.2).
     this.#deadline = endOf(countedFrom, validForMs);
+    this.#validForMs = validForMs;
     this.shortGrant = validForMs < ttlMs;
     if (this.shortGrant) this.renewIn((this.#deadline - now) / 3, now);
     else if (autoRenew) this.renewIn(ttlMs / 3, countedFrom);
@@ -179,13 +183,19 @@ export class LeaseState {
   renewalSent(ttlMs: number, sentAt: number, isRequested: boolean): SentRenewal {
     if (isRequested) {
       // The store may shorten the lease at any moment from now, whether or not its answer arrives.
-      this.#deadline = Math.min(this.#deadline, endOf(sentAt, ttlMs));
+      const end = endOf(sentAt, ttlMs);
+      if (end < this.#deadline) [this.#deadline, this.#validForMs] = [end, ttlMs];
       this.#requests += 1;
     }
     const shortestMs = Math.min(ttlMs, ...this.#unconfirmed.map((earlier) => earlier.ttlMs));
     const renewal = { ttlMs, sentAt, requests: this.#requests, shortestMs, unclear: false };
     this.#unconfirmed = [...this.#unconfirmed, renewal];
     return renewal;
+  }
+
+  /** What is left of the lease, and of how much. */
+  shareLeft(now: number): { remainingMs: number; validForMs: number } {
+    return { remainingMs: this.deadline - now, validForMs: this.#validForMs };
   }
 
   /** Moves the end: the store confirmed a renewal. A stale reply moves nothing. */
@@ -200,7 +210,12 @@ export class LeaseState {
     this.#unconfirmed = this.#unconfirmed.filter(({ unclear }) => !unclear);
     this.shortGrant = shortestMs < Math.min(validForMs, renewal.ttlMs);
     const keptForMs = this.shortGrant ? shortestMs : validForMs;
+    if (renewedChannel.hasSubscribers) {
+      const identity = identityOf(this.grant.request, this.owner.backendName);
+      publish('locks:renewed', { ...identity, ...this.shareLeft(this.owner.now()) });
+    }
     this.#deadline = endOf(sentAt, keptForMs);
+    this.#validForMs = keptForMs;
     this.renewIn(this.autoRenew || this.shortGrant ? keptForMs / 3 : Number.POSITIVE_INFINITY, sentAt);
   }
 }

@@ -1,4 +1,4 @@
-import { LockError } from '@locks/core';
+import { LockError, type LockEvents } from '@locks/core';
 import {
   invalidArgument,
   matching,
@@ -8,6 +8,7 @@ import {
   readOptions,
   text,
 } from '@locks/core/backend';
+import { channel } from 'node:diagnostics_channel';
 import type pg from 'pg';
 
 /** A write to one row, and the fencing token that it is made under. */
@@ -83,6 +84,7 @@ export async function fencedUpdate(client: QueryClient, update: FencedUpdate): P
   return false;
 }
 
+const rejectedChannel = channel('locks:fence-rejected');
 const readColumns = matching('an object with at least one column', isColumns);
 const TABLE = {
   table: matching('the name of a table, or [schema, table]', isTable),
@@ -121,6 +123,8 @@ async function hasRow(
   );
   const { found = false, fence: newest = null } = rows[0] ?? {};
   if (newest === null || BigInt(newest) <= token) return found;
+  const event = { backend: 'postgres', target, token };
+  rejectedChannel.publish(event satisfies LockEvents['locks:fence-rejected']);
   throw new LockError(
     'LOCK_LOST',
     `Nothing was written to ${target}: the row was written under token ${newest}, which is newer than ${token}. ` +

@@ -1,0 +1,58 @@
+import { isLockError, type LockMode } from '@locks/core';
+import { matching } from '@locks/core/backend';
+import { type Attributes, diag } from '@opentelemetry/api';
+
+/**
+ * The group of a lock's name, for the attribute `lock.group`; `undefined` for none. There must be few groups: each has its own
+ * series of every metric.
+ */
+export type GroupOf = (resource: string) => string | undefined;
+
+export const readGroupOf = matching('a function', (value): value is GroupOf => typeof value === 'function');
+
+/** What of an event tells which series it belongs to. */
+export interface Measured {
+  readonly resource: string;
+  readonly backend: string;
+  readonly mode: LockMode;
+}
+
+/** The attributes that all metrics and spans of a lock have. The name of a lock is never one. */
+export function attributesOf(backend: string, mode: string, group: string | undefined): Attributes {
+  const attributes: Attributes = { 'lock.backend': backend, 'lock.mode': mode };
+  if (group !== undefined) attributes['lock.group'] = group;
+  return attributes;
+}
+
+/** The user's function, made safe: one that throws must not end the process, as a listener of a diagnostics channel would. */
+export function groupWith(groupOf: GroupOf | undefined): GroupOf {
+  if (groupOf === undefined) return () => undefined;
+  return (resource) => {
+    try {
+      return groupOf(resource);
+    } catch (error) {
+      diag.error('@locks/opentelemetry: groupOf() threw', error);
+      return undefined;
+    }
+  };
+}
+
+/** How an acquire ended that got no lease. */
+export function outcomeOf(error: unknown): 'timeout' | 'closed' | 'aborted' | 'error' {
+  // An abort rejects with the signal's reason: any value, and `LOCK_LOST` where the signal is that of another lease.
+  if (!isLockError(error) || error.code === 'LOCK_LOST') return 'aborted';
+  if (error.code === 'LOCK_TIMEOUT') return 'timeout';
+  return error.code === 'LOCK_CLOSED' ? 'closed' : 'error';
+}
+
+/** The attribute `error.type`: the code of an error, or else its class. Messages have names of locks, and are never used. */
+export function errorType(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return '_OTHER';
+  const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
+  if (isIdentifier(code)) return code;
+  return isIdentifier(name) ? name : '_OTHER';
+}
+
+function isIdentifier(value: unknown): value is string {
+  return typeof value === 'string' && /^[A-Za-z_]\w{0,63}$/.test(value);
+}

@@ -1,0 +1,86 @@
+import type { LockEvent } from '@locks/core';
+
+interface Moment {
+  readonly token: bigint;
+  readonly at: number;
+}
+
+interface Release extends Moment {
+  readonly answeredAt: number;
+}
+
+/** A grant that is known this soon after the answer to the release came with it. */
+const WITH_THE_ANSWER_MS = 1;
+
+/**
+ * Measures the gap between a release and the grant that follows it, where both happen in this process and nobody else held in
+ * between. That is known where the grant has the next token, and where it came while the release was under way, or with its
+ * answer. Another process may have held before any other grant, so these are left out.
+ */
+export class HandOffs {
+  readonly #record: (gapMs: number, of: LockEvent) => void;
+  /** How many acquires of this process wait for each resource. */
+  readonly #waiting = new Map<string, number>();
+  /** The last release of a resource for which others wait. */
+  readonly #releases = new Map<string, Release>();
+  /** The last grant after a wait, until its lease ends. */
+  readonly #grants = new Map<string, Moment>();
+
+  constructor(record: (gapMs: number, of: LockEvent) => void) {
+    this.#record = record;
+  }
+
+  waits(of: LockEvent): void {
+    const key = keyOf(of);
+    this.#waiting.set(key, (this.#waiting.get(key) ?? 0) + 1);
+  }
+
+  /** An acquire waits no more: it was granted, or gave up. */
+  waitsNoMore(of: LockEvent): void {
+    const key = keyOf(of);
+    const others = (this.#waiting.get(key) ?? 1) - 1;
+    if (others > 0) this.#waiting.set(key, others);
+    else {
+      this.#waiting.delete(key);
+      this.#releases.delete(key);
+    }
+  }
+
+  /** An acquire that had waited was granted. To be called before `waitsNoMore`. */
+  granted(of: LockEvent, token: bigint): void {
+    const key = keyOf(of);
+    const at = performance.now();
+    const release = this.#releases.get(key);
+    this.#releases.delete(key);
+    const follows =
+      release !== undefined && (token === release.token + 1n || at - release.answeredAt < WITH_THE_ANSWER_MS);
+    if (follows) this.#record(at - release.at, of);
+    else this.#grants.set(key, { token, at });
+  }
+
+  /** A release was answered. */
+  released(of: LockEvent, token: bigint, tookMs: number): void {
+    if (this.#waiting.size === 0 && this.#grants.size === 0) return;
+    const key = keyOf(of);
+    const answeredAt = performance.now();
+    const at = answeredAt - tookMs;
+    const next = this.#grants.get(key);
+    if (next !== undefined && next.token !== token && next.at >= at) {
+      this.#grants.delete(key);
+      this.#record(next.at - at, of);
+      return;
+    }
+    if (this.#waiting.has(key)) this.#releases.set(key, { token, at, answeredAt });
+  }
+
+  /** A lease ended, in whatever way: its grant is of no more use. */
+  ended(of: LockEvent, token: bigint): void {
+    if (this.#grants.size === 0) return;
+    const key = keyOf(of);
+    if (this.#grants.get(key)?.token === token) this.#grants.delete(key);
+  }
+}
+
+function keyOf({ backend, resource }: LockEvent): string {
+  return `${backend} ${resource}`;
+}

@@ -1,0 +1,148 @@
+import type { BaseLease, Lease, LockTrace } from '@locks/core';
+import { matching, optional, type OptionTable, readOptions } from '@locks/core/backend';
+import {
+  context,
+  type Context,
+  type Span,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+  type TracerProvider,
+} from '@opentelemetry/api';
+import { tracingChannel } from 'node:diagnostics_channel';
+import { attributesOf, errorType, groupWith, type GroupOf, outcomeOf, readGroupOf } from './attributes.ts';
+
+/** Options of {@link traceLocks}. */
+export interface TraceLocksOptions {
+  /**
+   * Where the spans go.
+   * @defaultValue the global one
+   */
+  readonly tracerProvider?: TracerProvider | undefined;
+  /**
+   * Maps the name of a lock to the attribute `lock.group` of its spans.
+   * @defaultValue no such attribute
+   */
+  readonly groupOf?: GroupOf | undefined;
+}
+
+const TABLE = {
+  tracerProvider: optional(
+    matching(
+      'a TracerProvider',
+      (value): value is TracerProvider =>
+        typeof (value as Partial<TracerProvider> | null)?.getTracer === 'function',
+    ),
+  ),
+  groupOf: optional(readGroupOf),
+} satisfies OptionTable<TraceLocksOptions>;
+
+type Operation = 'acquire' | 'run' | 'release';
+
+// setup: import { traceLocks } from '@locks/opentelemetry';
+/**
+ * Makes spans of all locks of this process, of every manager and backend: `lock.acquire`, `lock.run` and `lock.release`, in the
+ * context of their caller. What `run` works is in the context of its span, as are the acquire and the release that it makes.
+ *
+ * @returns what ends that; a span that has begun still ends
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ * @example
+ * ```ts
+ * const stop = traceLocks({ groupOf: (name) => name.split(':', 1)[0] });
+ * stop(); // no more
+ * ```
+ */
+export function traceLocks(options?: TraceLocksOptions): () => void {
+  const { tracerProvider = trace.getTracerProvider(), groupOf } = readOptions('traceLocks()', options, TABLE);
+  const tracer = new LockTracer(tracerProvider.getTracer('@locks/opentelemetry'), groupWith(groupOf));
+  const stops = [tracer.follow('acquire'), tracer.follow('run'), tracer.follow('release')];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+interface OpenSpan {
+  readonly span: Span;
+  readonly startedAt: number;
+  /** The context around the span. */
+  readonly around: Context;
+}
+
+/** Turns the messages of the tracing channels into spans. */
+class LockTracer {
+  readonly #tracer: Tracer;
+  readonly #groupOf: GroupOf;
+  readonly #open = new WeakMap<LockTrace, OpenSpan>();
+  /** The spans of `run` whose acquire, the first one inside, has not ended: it tells them its token and wait. */
+  readonly #startedRuns = new WeakSet<Span>();
+
+  constructor(tracer: Tracer, groupOf: GroupOf) {
+    this.#tracer = tracer;
+    this.#groupOf = groupOf;
+  }
+
+  follow(operation: Operation): () => void {
+    const { start, asyncEnd } = tracingChannel<unknown, LockTrace>(`locks:${operation}`);
+    let open = 0;
+    let isStopped = false;
+    const onStart = (message: unknown): void => {
+      open += 1;
+      this.#start(operation, message as LockTrace);
+    };
+    const onEnd = (message: unknown): void => {
+      if (this.#end(operation, message as LockTrace)) open -= 1;
+      if (isStopped && open === 0) asyncEnd.unsubscribe(onEnd);
+    };
+    start.subscribe(onStart);
+    asyncEnd.subscribe(onEnd);
+    return () => {
+      isStopped = true;
+      start.unsubscribe(onStart);
+      if (open === 0) asyncEnd.unsubscribe(onEnd);
+    };
+  }
+
+  #start(operation: Operation, message: LockTrace): void {
+    const { resource, backend, mode, fencingToken } = message;
+    const around = context.active();
+    const attributes = attributesOf(backend, mode.kind, this.#groupOf(resource));
+    if (fencingToken !== undefined) attributes['lock.fencing_token'] = String(fencingToken);
+    const span = this.#tracer.startSpan(`lock.${operation}`, { attributes }, around);
+    if (operation === 'run') this.#startedRuns.add(span);
+    this.#open.set(message, { span, startedAt: performance.now(), around });
+    const inside = trace.setSpan(around, span);
+    const { enter } = message;
+    message.enter = (call) => context.with(inside, () => (enter === undefined ? call() : enter(call)));
+  }
+
+  /** Whether the span of this call was open. */
+  #end(operation: Operation, message: LockTrace): boolean {
+    const open = this.#open.get(message);
+    if (open === undefined) return false;
+    this.#open.delete(message);
+    const { span } = open;
+    if (operation === 'acquire') this.#acquired(open, message);
+    if ('error' in message) {
+      span.setAttribute('error.type', errorType(message.error));
+      // Without the message, which has the name of the lock. A caller who aborts made no error.
+      if (operation !== 'acquire' || outcomeOf(message.error) !== 'aborted')
+        span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    span.end();
+    return true;
+  }
+
+  #acquired({ span, startedAt, around }: OpenSpan, message: LockTrace): void {
+    const waited = (performance.now() - startedAt) / 1_000;
+    const lease = message.result as BaseLease | undefined;
+    const outcome = 'error' in message ? outcomeOf(message.error) : lease ? 'acquired' : 'contended';
+    const token = (lease as Lease | undefined)?.fencingToken;
+    const attributes = {
+      'lock.wait.duration': waited,
+      ...(token !== undefined && { 'lock.fencing_token': String(token) }),
+    };
+    span.setAttributes({ ...attributes, 'lock.outcome': outcome });
+    const parent = trace.getSpan(around);
+    if (parent !== undefined && this.#startedRuns.delete(parent)) parent.setAttributes(attributes);
+  }
+}
