@@ -1,21 +1,35 @@
 // `simulate [options]`: runs schedules in virtual time, and shows those that break a promise.
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { renderMutants } from './mutants/render-mutants.ts';
+import { runMutants } from './mutants/run-mutants.ts';
+import { pictureOf } from './picture/picture.ts';
 import { LockCode } from './process/lock-code.ts';
-import { explain, type FoundViolation, runSchedules } from './run-schedules.ts';
-import { Simulation } from './simulation.ts';
+import type { SourceChange } from './process/source-change.ts';
+import { explain, type FoundViolation, runSchedules, type SimulationReport } from './run-schedules.ts';
+import { type RunResult, Simulation } from './simulation.ts';
 import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
 import { BACKEND_KINDS, type BackendKind } from './workload/plan.ts';
 
-const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE]
-       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED
+const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--plant FILE]
+       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--html FILE] [--plant FILE]
+       simulate --mutants [--only TEXT] [--schedules N] [--seed S] [--json FILE] [--write]
   --backend    what the simulated processes lock with (default: rules)
   --schedules  how many runs, each with the next seed (default: 1000)
   --seconds    begin no run after this time
   --seed       of the first run, from 0 to 4294967295 (default: drawn, and printed)
   --replay     one run, event by event; one that breaks a promise is made smaller first
-  --json       write the report to a file`;
+  --html       write that run to a file, as a picture with a lane for each process
+  --json       write the report to a file
+  --plant      change a source first: a file with { "file": below packages/, "from": text, "to": text }
+  --mutants    plant errors, one at a time, and tell after how many schedules each is found
+  --only       those of them with this in their file, their name or what they say
+  --write      put the table into docs/simulation.md
+exit code: 0 no promise was broken, 1 one was (with --mutants: too many errors were not found), 2 wrong usage`;
+
+/** The part of the planted errors that is found at least. */
+const LEAST_FOUND = 0.95;
 
 class WrongUsage extends Error {}
 
@@ -23,46 +37,108 @@ class WrongUsage extends Error {}
 Error.stackTraceLimit = 0;
 
 try {
-  process.exitCode = await main();
+  process.exitCode = await main(readArguments());
 } catch (error) {
   if (!(error instanceof WrongUsage)) throw error;
   console.error(`${error.message}\n${USAGE}`);
   process.exitCode = 2;
 }
 
-async function main(): Promise<number> {
-  const { backend: kind = 'rules', seed, schedules, seconds, replay, json, help } = readArguments();
-  if (help) {
+type Arguments = ReturnType<typeof readArguments>;
+
+async function main(given: Arguments): Promise<number> {
+  const { backend: kind = 'rules', replay, html, write, only } = given;
+  if (given.help) {
     console.log(USAGE);
     return 0;
   }
   const backend = BACKEND_KINDS.find((one) => one === kind);
   if (backend === undefined) throw new WrongUsage(`--backend must be one of ${BACKEND_KINDS.join(', ')}`);
-  if (replay !== undefined) return replayed(backend, wholeNumber('--replay', replay, 0));
+  if (html !== undefined && replay === undefined) throw new WrongUsage('--html needs --replay SEED');
+  if (!given.mutants && (write || only !== undefined))
+    throw new WrongUsage('--only and --write need --mutants');
+  const changes = given.plant === undefined ? [] : [readChange(given.plant)];
+  if (given.mutants) return plantMutants(given);
+  if (replay !== undefined) return replayed(backend, wholeNumber('--replay', replay, 0), changes, html);
+  return simulated(backend, given, changes);
+}
+
+async function simulated(
+  backend: BackendKind,
+  { seed, schedules, seconds, json }: Arguments,
+  changes: readonly SourceChange[],
+): Promise<number> {
   const first = seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber('--seed', seed, 0);
   const many = wholeNumber('--schedules', schedules ?? (seconds === undefined ? '1000' : '1000000000'), 1);
   const limit = seconds === undefined ? {} : { seconds: wholeNumber('--seconds', seconds, 1) };
-  const report = await runSchedules({ backend, seed: first, schedules: many, ...limit });
+  const report = await runSchedules({
+    backend,
+    seed: first,
+    schedules: many,
+    planted: { changes },
+    ...limit,
+  });
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
   for (const violation of report.violations) show(backend, violation);
-  const faults = Object.values(report.faults).reduce((sum, count) => sum + count, 0);
-  console.log(
-    `${backend}: ${report.schedules} schedules from seed ${first} in ${report.seconds.toFixed(1)} s, ` +
-      `${report.steps} events, ${faults} faults, ${report.violations.length} violations`,
-  );
+  summarize(report);
   return report.violations.length > 0 ? 1 : 0;
 }
 
-async function replayed(backend: BackendKind, seed: number): Promise<number> {
-  const code = await LockCode.load(backend);
-  const [violation] = await explain(code, backend, seed);
-  if (violation === undefined) {
-    const result = await new Simulation(code, drawPlan(backend, seed), true).run();
+function summarize({ backend, seed, schedules, seconds, steps, faults, ...report }: SimulationReport): void {
+  const { expected, lateWrites, violations } = report;
+  const faulty = Object.values(faults).reduce((sum, count) => sum + count, 0);
+  console.log(
+    `${backend}: ${schedules} schedules from seed ${seed} in ${seconds.toFixed(1)} s, ` +
+      `${steps} events, ${faulty} faults, ${violations.length} violations`,
+  );
+  for (const one of expected)
+    console.log(
+      `expected, after a loss of data: ${one.clause} ${one.count} times, first in seed ${one.seed}: ${one.message}`,
+    );
+  if (lateWrites.late > 0)
+    console.log(`writes of former holders: ${lateWrites.late}, stopped by the fence: ${lateWrites.stopped}`);
+}
+
+async function replayed(
+  backend: BackendKind,
+  seed: number,
+  changes: readonly SourceChange[],
+  html: string | undefined,
+): Promise<number> {
+  const code = await LockCode.load(backend, { changes });
+  const explained = await explain(code, backend, seed);
+  const result = explained?.result ?? (await new Simulation(code, drawPlan(backend, seed), true).run());
+  if (html !== undefined) writePicture(html, `${backend}, seed ${seed}`, result);
+  if (explained === undefined) {
     console.log(`${timelineOf(result).join('\n')}\n${backend}: seed ${seed} breaks no promise`);
     return 0;
   }
-  show(backend, violation);
+  show(backend, explained.violation);
   return 1;
+}
+
+function writePicture(file: string, title: string, { timeline, drawing }: RunResult): void {
+  if (drawing !== undefined) writeFileSync(file, pictureOf(title, timeline, drawing));
+}
+
+async function plantMutants({ seed, schedules, only, json, write }: Arguments): Promise<number> {
+  const options = {
+    seed: wholeNumber('--seed', seed ?? '1', 0),
+    schedules: wholeNumber('--schedules', schedules ?? '4000', 1),
+    ...(only !== undefined && { only }),
+  };
+  const report = await runMutants(options, ({ name, says, foundAfter, clause, unseen }) => {
+    const outcome =
+      foundAfter === undefined ? `NOT FOUND${unseen ? ` (${unseen})` : ''}` : `${clause} after ${foundAfter}`;
+    console.log(`${name}: ${says}: ${outcome}`);
+  });
+  if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
+  if (write) renderMutants(report);
+  const { found, visible } = report;
+  console.log(
+    `${found} of ${visible} that can be seen were found, ${report.mutants.length - visible} cannot be seen`,
+  );
+  return found >= LEAST_FOUND * visible ? 0 : 1;
 }
 
 function show(backend: BackendKind, { seed, clause, message, timeline }: FoundViolation): void {
@@ -80,12 +156,28 @@ function readArguments() {
         seed: { type: 'string' },
         json: { type: 'string' },
         replay: { type: 'string' },
+        html: { type: 'string' },
+        plant: { type: 'string' },
+        mutants: { type: 'boolean' },
+        only: { type: 'string' },
+        write: { type: 'boolean' },
         help: { type: 'boolean' },
       },
     }).values;
   } catch (error) {
     throw new WrongUsage(error instanceof Error ? error.message : String(error));
   }
+}
+
+function readChange(path: string): SourceChange {
+  try {
+    const { file, from, to } = JSON.parse(readFileSync(path, 'utf8')) as Partial<SourceChange>;
+    if (typeof file === 'string' && typeof from === 'string' && typeof to === 'string')
+      return { file, from, to };
+  } catch (error) {
+    throw new WrongUsage(`--plant: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  throw new WrongUsage(`--plant: ${path} needs the texts file, from and to`);
 }
 
 function wholeNumber(option: string, text: string, min: number): number {

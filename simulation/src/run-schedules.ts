@@ -1,6 +1,7 @@
-import { LockCode, type SourceChange } from './process/lock-code.ts';
+import { LockCode, type PlantedErrors } from './process/lock-code.ts';
+import type { LateWrites } from './checks/fenced-resource.ts';
 import { shrink } from './shrink.ts';
-import { Simulation } from './simulation.ts';
+import { type RunResult, Simulation } from './simulation.ts';
 import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
 import type { BackendKind } from './workload/plan.ts';
@@ -16,9 +17,20 @@ export interface SimulationReport {
   readonly steps: number;
   /** How often each kind of fault happened. */
   readonly faults: Readonly<Record<string, number>>;
-  /** What a store allows that lost data by itself: none of the simulated stores does. */
-  readonly expected: readonly FoundViolation[];
+  /** What the documents of a store allow that lost data by itself. */
+  readonly expected: readonly ExpectedViolation[];
+  /** What former holders wrote to what the locks protect, and how much of it the fence stopped. */
+  readonly lateWrites: LateWrites;
   readonly violations: readonly FoundViolation[];
+}
+
+/** How often a promise could not be kept, since the store lost data. */
+export interface ExpectedViolation {
+  readonly clause: string;
+  readonly count: number;
+  /** The first run in which it happened. */
+  readonly seed: number;
+  readonly message: string;
 }
 
 export interface FoundViolation {
@@ -38,37 +50,59 @@ export interface ScheduleOptions {
   readonly seconds?: number;
   /** The run ends after so many violations. @defaultValue 3 */
   readonly mostViolations?: number;
-  /** Errors that a test plants in the sources. */
-  readonly changes?: readonly SourceChange[];
+  readonly planted?: PlantedErrors;
 }
 
 /** Runs schedules, one after the other, each from its own seed. */
 export async function runSchedules(options: ScheduleOptions): Promise<SimulationReport> {
-  const { backend, seed, schedules, seconds = Infinity, mostViolations = 3, changes } = options;
-  const code = await LockCode.load(backend, changes);
+  const { backend, seed, schedules, seconds = Infinity, mostViolations = 3, planted } = options;
+  const code = await LockCode.load(backend, planted);
   const startedAt = performance.now();
   const elapsed = (): number => (performance.now() - startedAt) / 1_000;
   const faults: Record<string, number> = {};
   const violations: FoundViolation[] = [];
+  const expected = new Map<string, ExpectedViolation>();
+  const lateWrites: LateWrites = { late: 0, stopped: 0 };
   let steps = 0;
   let done = 0;
   while (done < schedules && elapsed() < seconds && violations.length < mostViolations) {
     const result = await new Simulation(code, drawPlan(backend, seed + done)).run();
-    if (result.violations.length > 0) violations.push(...(await explain(code, backend, seed + done)));
+    if (result.violations.length > 0) {
+      const explained = await explain(code, backend, seed + done);
+      if (explained !== undefined) violations.push(explained.violation);
+    }
+    for (const { clause, message } of result.expected) {
+      const first = expected.get(clause) ?? { clause, count: 0, seed: seed + done, message };
+      expected.set(clause, { ...first, count: first.count + 1 });
+    }
+    lateWrites.late += result.lateWrites.late;
+    lateWrites.stopped += result.lateWrites.stopped;
     steps += result.steps;
     for (const [kind, count] of Object.entries(result.faults)) faults[kind] = (faults[kind] ?? 0) + count;
     done += 1;
   }
-  return { backend, seed, schedules: done, seconds: elapsed(), steps, faults, expected: [], violations };
+  const figures = { backend, seed, schedules: done, seconds: elapsed(), steps, faults };
+  return { ...figures, expected: [...expected.values()], lateWrites, violations };
 }
 
-/** The violation of a seed, if it has one, with the timeline of the smallest run that fails for the same reason. */
-export async function explain(code: LockCode, backend: BackendKind, seed: number): Promise<FoundViolation[]> {
+/** A run that broke a promise, made smaller. */
+export interface Explained {
+  readonly violation: FoundViolation;
+  /** With its timeline. */
+  readonly result: RunResult;
+}
+
+/** The violation of a seed, if it has one, with the smallest run that fails for the same reason. */
+export async function explain(
+  code: LockCode,
+  backend: BackendKind,
+  seed: number,
+): Promise<Explained | undefined> {
   const plan = drawPlan(backend, seed);
   const [found] = (await new Simulation(code, plan).run()).violations;
-  if (found === undefined) return [];
+  if (found === undefined) return undefined;
   const smallest = await shrink(code, plan, found.clause);
   const result = await new Simulation(code, smallest, true).run();
-  const [shown = found] = result.violations;
-  return [{ seed, clause: shown.clause, message: shown.message, timeline: timelineOf(result) }];
+  const [{ clause, message } = found] = result.violations;
+  return { violation: { seed, clause, message, timeline: timelineOf(result) }, result };
 }

@@ -24,7 +24,7 @@ export async function shrink(code: LockCode, plan: Plan, clause: string): Promis
 
 /** Plans with a part less, those with the largest part left out first. */
 function* smallerPlans(plan: Plan): Generator<Plan> {
-  const { processes, faults, network } = plan;
+  const { processes, faults, storeFaults, network } = plan;
   const withProcess = (index: number, process: ProcessPlan): Plan => ({
     ...plan,
     processes: processes.with(index, process),
@@ -32,6 +32,7 @@ function* smallerPlans(plan: Plan): Generator<Plan> {
   for (const [index, process] of processes.entries())
     if (process.clients.length > 0) yield withProcess(index, { ...process, clients: [] });
   for (const index of faults.keys()) yield { ...plan, faults: faults.toSpliced(index, 1) };
+  for (const index of storeFaults.keys()) yield { ...plan, storeFaults: storeFaults.toSpliced(index, 1) };
   for (const kind of ['slow', 'lostRequests', 'lostReplies', 'resent', 'lostPushes'] as const)
     if (network[kind] > 0) yield { ...plan, network: { ...network, [kind]: 0 } };
   for (const [index, process] of processes.entries()) {
@@ -51,7 +52,7 @@ function* smallerPlans(plan: Plan): Generator<Plan> {
     }
   }
   if (!network.ordered) yield { ...plan, network: { ...network, ordered: true } };
-  if (faults.every(({ at }) => at < plan.faultsEndAt / 2) && plan.faultsEndAt > 50)
+  if ([...faults, ...storeFaults].every(({ at }) => at < plan.faultsEndAt / 2) && plan.faultsEndAt > 50)
     yield { ...plan, faultsEndAt: Math.floor(plan.faultsEndAt / 2) };
 }
 

@@ -1,27 +1,46 @@
 import type { LockBackend, LockManager } from '@locks/core';
+import type { LateWrites } from './checks/fenced-resource.ts';
 import { HolderChecks } from './checks/holder-checks.ts';
 import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
 import { Link, type NetworkOptions } from './network/link.ts';
 import type { LoadedLocks, LockCode } from './process/lock-code.ts';
+import type { Drawing } from './picture/drawing.ts';
 import { SimulatedProcess } from './process/simulated-process.ts';
 import { makeStores } from './store/make-stores.ts';
 import type { SimulatedStore } from './store/simulated-store.ts';
-import { type FaultPlan, hasEndsByTime, isClean, type Plan, type ProcessPlan } from './workload/plan.ts';
-import { type OperationContext, RunningOperation } from './workload/run-operation.ts';
+import {
+  type FaultPlan,
+  hasEndsByTime,
+  isClean,
+  isSound,
+  type Plan,
+  type ProcessPlan,
+  type StoreFaultPlan,
+} from './workload/plan.ts';
+import type { OperationContext } from './workload/operation-context.ts';
+import { RunningOperation } from './workload/run-operation.ts';
 
 /** What came of one run. */
 export interface RunResult {
   readonly steps: number;
   readonly faults: Readonly<Record<string, number>>;
   readonly violations: readonly Violation[];
+  /** What the documents of the store allow, since it lost data by itself. */
+  readonly expected: readonly Violation[];
+  /** What former holders wrote, and how much of it the fence stopped. */
+  readonly lateWrites: LateWrites;
   /** Empty unless it was asked for. */
   readonly timeline: readonly TimelineEntry[];
+  /** `undefined` unless it was asked for. */
+  readonly drawing: Drawing | undefined;
 }
 
 /** How late a timer fires at most, in milliseconds: less than the margin of a lease, 2 ms. */
 const TIMER_LATENESS_MS = 0.4;
 /** After the last fault, somebody who waits gets on within this and the longest hold, in milliseconds. */
 const PROGRESS_MS = 8_000;
+/** A free resource is entered by whoever waits within this and the times of messages, in milliseconds. */
+const IDLE_MS = 100;
 /** A closing manager gives its releases and abandons this long, in milliseconds. */
 const CLOSES_WITHIN_MS = 15_000;
 const SOUND: NetworkOptions = {
@@ -47,6 +66,7 @@ interface RunningProcess {
 /** One run of a plan: the same plan gives the same events, each time. */
 export class Simulation {
   readonly #world: World;
+  readonly #code: LockCode;
   readonly #plan: Plan;
   readonly #checks: HolderChecks;
   readonly #stores: readonly SimulatedStore[];
@@ -61,6 +81,7 @@ export class Simulation {
   constructor(code: LockCode, plan: Plan, keepsTimeline = false) {
     const world = new World(plan.seed, keepsTimeline);
     this.#world = world;
+    this.#code = code;
     this.#plan = plan;
     this.#checks = new HolderChecks(world);
     this.#leavesNothing = isClean(plan) && !hasEndsByTime(plan);
@@ -83,15 +104,18 @@ export class Simulation {
     };
     process.on('unhandledRejection', unhandled);
     for (const fault of this.#plan.faults) world.schedule(fault.at, () => this.#fault(fault));
+    for (const fault of this.#plan.storeFaults) world.schedule(fault.at, () => this.#storeFault(fault));
     world.schedule(this.#plan.faultsEndAt, () => this.#heal());
     await world.run(
       () => this.#isOver(),
       () => this.#check(),
     );
     process.off('unhandledRejection', unhandled);
+    this.#code.runIsOver();
     if (world.violations.length === 0) this.#checkEnd();
-    const { steps, faults, violations, timeline = [] } = world;
-    return { steps, faults, violations, timeline };
+    const { steps, faults, violations, expected, timeline = [], drawing } = world;
+    const { lateWrites } = this.#checks;
+    return { steps, faults, violations, expected, lateWrites, timeline, drawing };
   }
 
   #start(code: LockCode, plan: ProcessPlan, index: number): RunningProcess {
@@ -106,7 +130,7 @@ export class Simulation {
         new Link(world, process, store, world.random.fork(100 + index * 10 + at), this.#plan.network),
     );
     const backends = this.#stores.map((store, at) => store.backendIn(process, links[at] as Link, loaded));
-    const locks = loaded.createLocks(this.#asOne(loaded, backends)) as LockManager;
+    const locks = this.#locksOver(loaded, backends);
     const running = {
       process,
       links,
@@ -122,8 +146,10 @@ export class Simulation {
       resources: this.#plan.resources,
       checks: this.#checks,
       isClean: isClean(this.#plan),
+      latencyMs: this.#plan.network.latencyMs,
       longestDelayMs: 2 * this.#plan.network.slowMs + this.#longestTtlMs + PROGRESS_MS,
       isClosing: () => running.isClosing,
+      isClosed: () => running.isClosed,
       gaveUp: (label) => this.#gaveUp(label),
     };
     for (const client of plan.clients) {
@@ -131,6 +157,14 @@ export class Simulation {
       process.deliver(0, () => void this.#runClient(running, context, client.name, client.operations));
     }
     return running;
+  }
+
+  #locksOver(loaded: LoadedLocks, backends: readonly LockBackend[]): LockManager {
+    const { mutant } = loaded;
+    const one = this.#asOne(loaded, backends);
+    const backend = mutant?.backend?.(one) ?? one;
+    const locks = loaded.createLocks(mutant?.calls?.(backend) ?? backend) as LockManager;
+    return mutant?.locks?.(locks) ?? locks;
   }
 
   #asOne(loaded: LoadedLocks, backends: readonly LockBackend[]): LockBackend {
@@ -163,7 +197,7 @@ export class Simulation {
       await locks.close({ drainMs });
     } catch (error) {
       // An hour passes at once: the time for the abandons is over before they are sent.
-      if (!this.#plan.faults.some(({ kind }) => kind === 'wall clock'))
+      if (!this.#plan.faults.some(({ kind }) => kind === 'wall clock' || kind === 'sleep'))
         this.#world.violated('§12.2', `${process.name} could not close its locks: ${String(error)}`);
     }
     const tookMs = process.clock.monotonic() - closingAt;
@@ -171,6 +205,17 @@ export class Simulation {
     if (!stood && tookMs > drainMs + CLOSES_WITHIN_MS)
       this.#world.violated('§12.2', `${process.name} took ${tookMs} ms to close its locks`);
     running.isClosed = true;
+    this.#checkClosed(process);
+  }
+
+  /** What is closed holds nothing and waits for nothing (docs/spec.md §12.2), where every message arrived. */
+  #checkClosed({ name }: SimulatedProcess): void {
+    const { faults } = this.#plan;
+    if (!isSound(this.#plan) || faults.some(({ kind }) => kind !== 'close') || hasEndsByTime(this.#plan))
+      return;
+    for (const store of this.#stores)
+      for (const left of store.leftovers((label) => label.startsWith(`${name}.`)))
+        this.#world.violated('§12.2', `${left} is left, and ${name} has closed its locks`);
   }
 
   /** Whoever gave up leaves nothing behind (docs/spec.md §2.2, §7.2): without faults, soon. */
@@ -179,7 +224,7 @@ export class Simulation {
     if (!isClean(this.#plan)) return;
     world.schedule(world.now + 10 + 20 * this.#plan.network.latencyMs, () => {
       for (const store of this.#stores)
-        for (const left of store.leftovers(label))
+        for (const left of store.leftovers((other) => other === label))
           world.violated('§2.2', `${left} is left, and ${label} gave up`);
     });
   }
@@ -194,6 +239,9 @@ export class Simulation {
     switch (fault.kind) {
       case 'pause':
         return process.pause(fault.ms);
+      case 'sleep':
+        process.pause(fault.ms);
+        return process.clock.sleep(fault.ms);
       case 'crash':
         process.crash();
         return this.#checks.crashed(process);
@@ -209,6 +257,17 @@ export class Simulation {
         return links[fault.store]?.partition(fault.direction, fault.ms);
       default:
         fault satisfies never;
+    }
+  }
+
+  #storeFault(fault: StoreFaultPlan): void {
+    const { at: _, kind, ...rest } = fault;
+    this.#world.countFault(kind);
+    for (const store of this.#stores) {
+      this.#world.note(store.name, () => `FAULT ${kind} ${JSON.stringify(rest)}`);
+      // Until the last lease of before ends, and a reply that was slow on its way.
+      if (store.suffer?.(fault))
+        this.#world.dataWasLost(this.#world.now + this.#longestTtlMs + 2 * this.#plan.network.slowMs + 100);
     }
   }
 
@@ -247,12 +306,18 @@ export class Simulation {
 
   #check(): void {
     const { now } = this.#world;
+    if (this.#leavesNothing) this.#checks.checkIdle(this.#idleMs);
     if (now - this.#checkedAt < 1_000 || now < this.#plan.faultsEndAt) return;
     this.#checkedAt = now;
     this.#checks.checkProgress(
       this.#plan.faultsEndAt,
       this.#longestHoldMs + this.#longestTtlMs + PROGRESS_MS,
     );
+  }
+
+  /** Without a fault, and without a lease that ends by its time: the next waiter enters within this, in milliseconds. */
+  get #idleMs(): number {
+    return 30 * this.#plan.network.latencyMs + IDLE_MS;
   }
 
   #checkEnd(): void {

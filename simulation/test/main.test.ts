@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -10,10 +10,54 @@ function simulate(...args: string[]) {
   return spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8' });
 }
 
-test('a report has the figures of a run', () => {
+function fileIn(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'simulate-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'report.json');
+  return join(folder, name);
+}
+
+/** A newcomer overtakes the queue. */
+const OVERTAKES = {
+  file: 'core/src/rules/lock-rules.ts',
+  from: 'return this.#queue.length === 0 && this.fits(mode);',
+  to: 'return this.fits(mode);',
+};
+
+test('a run that breaks a promise ends with exit code 1, and is in the report', () => {
+  const plant = fileIn('plant.json');
+  const file = fileIn('report.json');
+  writeFileSync(plant, JSON.stringify(OVERTAKES));
+  const run = simulate('--schedules', '300', '--seed', '1', '--plant', plant, '--json', file);
+  expect(run.status).toBe(1);
+  expect(run.stdout).toContain('§7.1 violated');
+  const report = JSON.parse(readFileSync(file, 'utf8')) as { violations: { seed: number; clause: string }[] };
+  const [violation] = report.violations;
+  expect(violation?.clause).toBe('§7.1');
+  const seed = String(violation?.seed);
+  const picture = fileIn('picture.html');
+  const replay = simulate('--replay', seed, '--plant', plant, '--html', picture);
+  expect(replay.status).toBe(1);
+  expect(readFileSync(picture, 'utf8')).toContain('§7.1 violated');
+  // The same seed without the error breaks nothing.
+  expect(simulate('--replay', seed).status).toBe(0);
+});
+
+test('planted errors that are all found end with exit code 0', () => {
+  const file = fileIn('mutants.json');
+  const run = simulate('--mutants', '--only', 'a token is used again', '--schedules', '200', '--json', file);
+  expect(run.stdout).toContain('1 of 1');
+  expect(run.status).toBe(0);
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ visible: 1, found: 1 });
+});
+
+test('planted errors that are not found end with exit code 1', () => {
+  const run = simulate('--mutants', '--only', 'does not serve their queues', '--schedules', '1');
+  expect(run.stdout).toContain('0 of 1');
+  expect(run.status).toBe(1);
+});
+
+test('a report has the figures of a run', () => {
+  const file = fileIn('report.json');
   const { status, stdout } = simulate('--schedules', '5', '--seed', '9', '--json', file);
   expect(stdout).toContain('5 schedules from seed 9');
   expect(status).toBe(0);
@@ -33,6 +77,9 @@ test.each([
   ['an unknown backend', ['--backend', 'paper']],
   ['a seed that is no number', ['--seed', 'x']],
   ['no schedules', ['--schedules', '0']],
+  ['a picture of no run', ['--html', 'picture.html']],
+  ['a planted error that is no file', ['--plant', '/no/such/file']],
+  ['--only without --mutants', ['--only', 'release']],
 ])('%s ends with exit code 2 and the usage', (_, args) => {
   const { status, stderr } = simulate(...args);
   expect(status).toBe(2);

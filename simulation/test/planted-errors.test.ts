@@ -11,7 +11,7 @@ test.each(plantedErrors)('the simulation finds that $what', async ({ backend, ch
     seed: 1,
     schedules: SCHEDULES,
     mostViolations: 1,
-    changes: [change],
+    planted: { changes: [change] },
   });
   expect(report.violations).toHaveLength(1);
   expect(report.violations[0]?.timeline.length).toBeGreaterThan(0);
@@ -19,7 +19,7 @@ test.each(plantedErrors)('the simulation finds that $what', async ({ backend, ch
 
 test('a planted error that fits no source is refused', async () => {
   const change = { file: 'core/src/lock.ts', from: 'no such line', to: '' };
-  await expect(runSchedules({ backend: 'rules', seed: 1, schedules: 1, changes: [change] })).rejects.toThrow(
-    'no such line',
-  );
+  await expect(
+    runSchedules({ backend: 'rules', seed: 1, schedules: 1, planted: { changes: [change] } }),
+  ).rejects.toThrow('no such line');
 });

@@ -1,4 +1,4 @@
-import type { SourceChange } from '../src/process/lock-code.ts';
+import type { SourceChange } from '../src/process/source-change.ts';
 import type { BackendKind } from '../src/workload/plan.ts';
 
 /** An error in a line on which a promise hangs. */

@@ -17,6 +17,27 @@ test.each(BACKEND_KINDS)('a seed gives the same timeline each time, on %s', asyn
   }
 });
 
+test.each(BACKEND_KINDS)('a run is the same after other runs as alone, on %s', async (backend) => {
+  const used = await LockCode.load(backend);
+  for (let seed = 0; seed < 40; seed += 1) await new Simulation(used, drawPlan(backend, seed)).run();
+  for (let seed = 40; seed < 46; seed += 1) {
+    const alone = await new Simulation(await LockCode.load(backend), drawPlan(backend, seed), true).run();
+    const after = await new Simulation(used, drawPlan(backend, seed), true).run();
+    expect(timelineOf(after)).toEqual(timelineOf(alone));
+  }
+});
+
+test('where Redis loses data, two may hold: that is counted, and the fence stops every late write', async () => {
+  const report = await runSchedules({ backend: 'redis', seed: 1, schedules: 1_500 });
+  expect(report.violations).toEqual([]);
+  expect(report.expected.map(({ clause }) => clause)).toContain('§11.1');
+  expect(report.lateWrites.late).toBeGreaterThan(0);
+  expect(report.lateWrites.stopped).toBe(report.lateWrites.late);
+  expect(Object.keys(report.faults)).toEqual(
+    expect.arrayContaining(['eviction', 'failover', 'restart', 'slot migration']),
+  );
+});
+
 test('seeds give different runs, and real time does not pass in them', async () => {
   const code = await LockCode.load('rules');
   const timelines = new Set<string>();
@@ -44,6 +65,7 @@ test('every kind of fault happens, and no promise is broken', async () => {
     'pause',
     'resent request',
     'reset',
+    'sleep',
     'slow message',
     'store away',
     'wall clock',
@@ -61,11 +83,11 @@ test('a violation is shrunk to a run that fails for the same reason, and is shor
     seed: 1,
     schedules: 500,
     mostViolations: 1,
-    changes: [change],
+    planted: { changes: [change] },
   });
   const [violation] = report.violations;
   expect(violation?.clause).toBe('§7.1');
-  const code = await LockCode.load('rules', [change]);
+  const code = await LockCode.load('rules', { changes: [change] });
   const whole = await new Simulation(code, drawPlan('rules', violation?.seed ?? 0), true).run();
   expect(violation?.timeline.length).toBeLessThan(whole.timeline.length);
   expect(violation?.timeline.at(-1)).toContain('§7.1 violated');

@@ -1,6 +1,8 @@
 import type { LockMode } from '@locks/core';
 import type { World } from '../kernel/world.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
+import { FencedResource, type LateWrites } from './fenced-resource.ts';
+import { fitTogether } from './fit-together.ts';
 
 /** What a check reads of a lease. */
 export interface HeldLease {
@@ -19,6 +21,8 @@ export interface Participant {
   /** True time. */
   readonly startedAt: number;
   readonly steals: boolean;
+  /** A lease that was taken away is reported within this time, where nothing fails; `Infinity` where nothing renews it. */
+  readonly learnsWithinMs: number;
 }
 
 interface Holding {
@@ -30,6 +34,8 @@ interface Holding {
   readonly signal: AbortSignal | undefined;
   /** While the process stands still: true time until which its holder believes to hold. */
   believesUntil: number;
+  /** Writes once more to what the lock protects. */
+  readonly write: () => void;
 }
 
 interface CheckedResource {
@@ -42,12 +48,15 @@ interface CheckedResource {
   takenAwayUntil: number;
   /** True time of the last grant, release or end of a wait. */
   progressAt: number;
+  /** What exclusive holders write to. */
+  readonly fenced: FencedResource;
 }
 
 /** Holds the leases that users have to docs/spec.md §6, §7.3, §8.2 and §11, by what each holder can read at that moment. */
 export class HolderChecks {
   readonly #world: World;
   readonly #resources = new Map<string, CheckedResource>();
+  readonly lateWrites: LateWrites = { late: 0, stopped: 0 };
 
   constructor(world: World) {
     this.#world = world;
@@ -88,9 +97,15 @@ export class HolderChecks {
     if (lease.validForMs <= 0) this.#violated('§1.4', `${by.label} got a lease on ${name} that is over`);
     this.#checkToken(resource, by, name, lease);
     this.#checkOthers(resource, by, name, lease);
+    if (by.steals) this.#checkStolen(resource, by, name, lease);
     const signal = readsSignal ? lease.signal : undefined;
-    resource.holdings.add({ by, lease, mode: lease.mode, signal, believesUntil: 0 });
+    const { mode, fencingToken } = lease;
+    const writes = mode.kind === 'exclusive' && fencingToken !== undefined;
+    const write = writes ? resource.fenced.enter(by.label, fencingToken) : () => {};
+    resource.holdings.add({ by, lease, mode, signal, believesUntil: 0, write });
     resource.progressAt = this.#world.now;
+    const what = `${by.label} holds ${name}, ${mode.kind}, token ${fencingToken}`;
+    this.#world.drawing?.begin(lease, 'hold', by.process.name, what, this.#world.now);
   }
 
   /** The user has asked to turn the hold into a share. */
@@ -103,7 +118,13 @@ export class HolderChecks {
   ended(name: string, lease: HeldLease): void {
     const resource = this.#resource(name);
     resource.progressAt = this.#world.now;
-    for (const holding of resource.holdings) if (holding.lease === lease) resource.holdings.delete(holding);
+    for (const holding of resource.holdings) {
+      if (holding.lease !== lease) continue;
+      this.#world.drawing?.end(lease, this.#world.now);
+      resource.holdings.delete(holding);
+      // As a holder writes that does not look at its lease any more.
+      holding.write();
+    }
   }
 
   /** The process stands still from here on: what its holders believe follows from its clock alone. */
@@ -119,7 +140,11 @@ export class HolderChecks {
   /** Nobody of a dead process holds or waits any more. */
   crashed(process: SimulatedProcess): void {
     for (const { holdings, waiting } of this.#resources.values()) {
-      for (const holding of holdings) if (holding.by.process === process) holdings.delete(holding);
+      for (const holding of holdings) {
+        if (holding.by.process !== process) continue;
+        holdings.delete(holding);
+        this.#world.drawing?.end(holding.lease, this.#world.now);
+      }
       for (const participant of waiting) if (participant.process === process) waiting.delete(participant);
     }
   }
@@ -137,6 +162,32 @@ export class HolderChecks {
     }
   }
 
+  /** Where nothing fails, whoever waits for a resource that nobody holds enters soon (docs/spec.md §7.3). */
+  checkIdle(withinMs: number): void {
+    const { now } = this.#world;
+    for (const [name, { waiting, holdings, progressAt, takenAwayUntil }] of this.#resources) {
+      if (holdings.size > 0 || now - progressAt <= withinMs || now <= takenAwayUntil) continue;
+      // A set may hold one of its resources while it waits for another.
+      if ([...waiting].some(({ resources }) => resources.length > 1)) continue;
+      for (const { label, startedAt } of waiting)
+        if (now - startedAt > withinMs)
+          return this.#violated('§7.3', `${label} waits for ${name}, which nobody holds, for ${withinMs} ms`);
+    }
+  }
+
+  /** The holders before a steal learn of it at their next renewal (docs/spec.md §8.3, §17.1). */
+  #checkStolen(resource: CheckedResource, by: Participant, name: string, lease: HeldLease): void {
+    for (const holding of resource.holdings) {
+      const { learnsWithinMs, label } = holding.by;
+      const isLater = (holding.lease.fencingToken ?? 0n) > (lease.fencingToken ?? 0n);
+      if (isLater || learnsWithinMs === Infinity) continue;
+      this.#world.schedule(this.#world.now + learnsWithinMs, () => {
+        if (resource.holdings.has(holding) && holding.lease.validForMs > 0)
+          this.#violated('§8.3', `${label} was not told that ${by.label} has stolen ${name}`);
+      });
+    }
+  }
+
   #checkToken(resource: CheckedResource, by: Participant, name: string, lease: HeldLease): void {
     const { fencingToken: token, acquisitionId } = lease;
     if (token === undefined) return;
@@ -146,7 +197,10 @@ export class HolderChecks {
     resource.tokens.set(token, acquisitionId);
     // Shares and permits that overlap may reach their holders in any order.
     if (lease.mode.kind === 'exclusive' && token <= resource.highestToken && !this.mayBeTaken(by))
-      this.#violated('§6.1', `${by.label} got the token ${token} of ${name} after ${resource.highestToken}`);
+      this.#world.violatedUnlessLost(
+        '§6.1',
+        `${by.label} got the token ${token} of ${name} after ${resource.highestToken}`,
+      );
     if (token > resource.highestToken) resource.highestToken = token;
   }
 
@@ -160,18 +214,27 @@ export class HolderChecks {
       if (this.#believes(holding)) believed.push(holding.mode);
       else if (!fitTogether([holding.mode], lease.mode)) this.#checkReport(holding, by, name);
       if (!fitTogether(believed, lease.mode)) {
-        this.#violated('§11.1', `${by.label} got ${name}, and ${holding.by.label} believes to hold it`);
+        this.#world.violatedUnlessLost(
+          '§11.1',
+          `${by.label} got ${name}, and ${holding.by.label} believes to hold it`,
+        );
         return;
       }
     }
   }
 
   /** The end of a lease by time is reported before anybody else enters (docs/spec.md §8.2). */
-  #checkReport({ by: { process, label }, signal }: Holding, by: Participant, name: string): void {
+  #checkReport({ by: { process, label }, lease, signal }: Holding, by: Participant, name: string): void {
     // A process that stood still reports it in its next timer phase, but before another of the same process enters.
     const stoodStill = process.isPaused || process.stalledUntil >= this.#world.now;
-    if (signal === undefined || (stoodStill && process !== by.process)) return;
-    this.#violated('§8.2', `${by.label} got ${name} before its end was reported to ${label}`);
+    if (signal === undefined) return;
+    if (stoodStill && process !== by.process) {
+      // Whatever is read of it then says so at once (docs/spec.md §1.3).
+      if (!process.standsStill && !lease.signal.aborted)
+        this.#violated('§1.3', `${label} reads a lease on ${name} that is over, and it does not say so`);
+      return;
+    }
+    this.#world.violatedUnlessLost('§8.2', `${by.label} got ${name} before its end was reported to ${label}`);
   }
 
   #believes({ by: { process }, lease, believesUntil }: Holding): boolean {
@@ -192,18 +255,10 @@ export class HolderChecks {
         highestToken: 0n,
         takenAwayUntil: Number.NEGATIVE_INFINITY,
         progressAt: 0,
+        fenced: new FencedResource(this.#world, name, this.lateWrites),
       };
       this.#resources.set(name, resource);
     }
     return resource;
   }
-}
-
-/** Whether one more may hold beside those who hold (docs/spec.md §15.1, §15.5), decided apart from core. */
-function fitTogether(held: readonly LockMode[], mode: LockMode): boolean {
-  if (held.length === 0) return true;
-  if (mode.kind === 'exclusive' || held.some(({ kind }) => kind !== mode.kind)) return false;
-  if (mode.kind === 'shared') return true;
-  const weight = held.reduce((sum, other) => sum + (other.kind === 'permit' ? other.weight : 0), 0);
-  return weight + mode.weight <= mode.limit;
 }

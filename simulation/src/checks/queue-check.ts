@@ -1,7 +1,12 @@
+import type { LockMode } from '@locks/core';
 import type { HoldRecord, WaiterRecord } from '@locks/core/rules';
 import type { World } from '../kernel/world.ts';
+import { fitTogether } from './fit-together.ts';
 
-/** Holds one resource of a store to docs/spec.md §7.1, §15.2 and §15.8 after every step, without a look at how it decides. */
+/**
+ * Holds one resource of a store to docs/spec.md §7.1, §7.3, §11.1, §15.2 and §15.8 after every step, without a look at how it
+ * decides.
+ */
 export class QueueCheck {
   readonly #world: World;
   readonly #resource: string;
@@ -10,6 +15,7 @@ export class QueueCheck {
   #holding = new Set<string>();
   #arrived = 0;
   #highestToken = 0;
+  #hasBeenStolen = false;
 
   constructor(world: World, resource: string) {
     this.#world = world;
@@ -18,9 +24,12 @@ export class QueueCheck {
 
   stepTaken(holds: readonly HoldRecord[], waiters: readonly WaiterRecord[]): void {
     const fresh = holds.filter(({ id }) => !this.#holding.has(id));
-    for (const hold of fresh) this.#granted(hold, waiters);
+    if (fresh.some(({ stolen }) => stolen)) this.#hasBeenStolen = true;
+    for (const hold of fresh) this.#granted(hold, holds, waiters);
     if (fresh.length > 0)
       this.#highestToken = Math.max(...fresh.map(({ token }) => token), this.#highestToken);
+    this.#checkHead(holds, waiters);
+    this.#checkFamilies([...holds, ...waiters]);
     const before = this.#arrivals;
     this.#arrivals = new Map();
     // A hold that was not claimed goes back to the place of its waiter when another steals the resource.
@@ -33,15 +42,59 @@ export class QueueCheck {
       this.#holding = new Set(holds.map(({ id }) => id));
   }
 
-  #granted({ id, label, token, stolen }: HoldRecord, waiters: readonly WaiterRecord[]): void {
+  #granted(
+    { id, mode, label, token, stolen }: HoldRecord,
+    holds: readonly HoldRecord[],
+    waiters: readonly WaiterRecord[],
+  ): void {
     if (token <= this.#highestToken) {
       const highest = this.#highestToken;
       this.#world.violated('§15.8', `${label} got the token ${token} of ${this.#resource} after ${highest}`);
     }
+    const others = holds.filter((other) => other.id !== id);
+    // A steal asks nobody for the limit: then others may wait with the one that a resize has set.
+    const isOdd = this.#hasBeenStolen && others.some((other) => familyOf(other.mode) !== familyOf(mode));
+    if (
+      !isOdd &&
+      !fitTogether(
+        others.map((other) => other.mode),
+        mode,
+      )
+    )
+      this.#world.violated(
+        '§11.1',
+        `${label} got ${this.#resource} at the store, and ${others[0]?.label} holds it`,
+      );
     if (stolen) return;
     const arrival = this.#arrivals.get(id) ?? Infinity;
     const passed = waiters.find((waiter) => (this.#arrivals.get(waiter.id) ?? Infinity) < arrival);
     if (passed !== undefined)
       this.#world.violated('§7.1', `${label} got ${this.#resource} before ${passed.label}, who came earlier`);
   }
+
+  /** Permits with one limit, or readers and writers, live on a resource (docs/spec.md §15.7); a steal may have changed that. */
+  #checkFamilies(living: readonly (HoldRecord | WaiterRecord)[]): void {
+    const [first] = living;
+    if (first === undefined) return;
+    const family = familyOf(first.mode);
+    const other = living.find(({ mode }) => familyOf(mode) !== family);
+    if (other !== undefined && !this.#hasBeenStolen)
+      this.#world.violated('§15.7', `${other.label} was let in to ${this.#resource} beside ${first.label}`);
+  }
+
+  /** Nobody waits for what is free (docs/spec.md §7.3). */
+  #checkHead(holds: readonly HoldRecord[], [head]: readonly WaiterRecord[]): void {
+    if (head === undefined) return;
+    const held = holds.map(({ mode }) => mode);
+    if (fitTogether(held, head.mode))
+      this.#world.violated(
+        '§7.3',
+        `${head.label} is left waiting for ${this.#resource}, which it could enter`,
+      );
+  }
+}
+
+/** What may live on a resource together. */
+function familyOf(mode: LockMode): string {
+  return mode.kind === 'permit' ? `permits of ${mode.limit}` : 'readers and writers';
 }

@@ -1,3 +1,4 @@
+import { Drawing } from '../picture/drawing.ts';
 import { EventQueue, type ScheduledEvent } from './event-queue.ts';
 import { SeededRandom } from './seeded-random.ts';
 
@@ -28,14 +29,21 @@ export class World {
   readonly random: SeededRandom;
   readonly faults: Record<string, number> = {};
   readonly violations: Violation[] = [];
+  /** What the documents of a store that lost data allow. */
+  readonly expected: Violation[] = [];
   readonly timeline: TimelineEntry[] | undefined;
+  /** What a picture of the run shows, if a timeline is kept. */
+  readonly drawing: Drawing | undefined;
   readonly #queue = new EventQueue();
   #now = 0;
   #steps = 0;
+  /** True time until which leases may be held that the store has lost. */
+  #lossLastsUntil = Number.NEGATIVE_INFINITY;
 
   constructor(seed: number, keepsTimeline: boolean) {
     this.random = new SeededRandom(seed);
     this.timeline = keepsTimeline ? [] : undefined;
+    this.drawing = keepsTimeline ? new Drawing() : undefined;
   }
 
   /** True time, in milliseconds since the start. */
@@ -59,6 +67,23 @@ export class World {
 
   countFault(kind: string): void {
     this.faults[kind] = (this.faults[kind] ?? 0) + 1;
+  }
+
+  /** The store has lost data by itself. Until this true time somebody may count on what it has lost. */
+  dataWasLost(until: number): void {
+    this.#lossLastsUntil = Math.max(this.#lossLastsUntil, until);
+  }
+
+  /** Whether somebody may count on something that the store has lost. */
+  get isDataLost(): boolean {
+    return this.#now <= this.#lossLastsUntil;
+  }
+
+  /** What a store cannot keep after it lost data: the documents say so, and the fence must stop what follows from it. */
+  violatedUnlessLost(clause: string, message: string): void {
+    if (!this.isDataLost) return this.violated(clause, message);
+    this.expected.push({ at: this.#now, clause, message });
+    this.note('CHECK', () => `expected, since the store lost data: ${clause}, ${message}`);
   }
 
   violated(clause: string, message: string): void {

@@ -59,6 +59,8 @@ export class Link {
   #reconnects = 0;
   /** Fails the requests under way. */
   readonly #underWay = new Set<() => void>();
+  /** Called when the connection breaks. */
+  onReset: () => void = () => {};
 
   constructor(
     world: World,
@@ -95,6 +97,7 @@ export class Link {
   reset(): void {
     this.#reconnects += 1;
     for (const fail of [...this.#underWay]) fail();
+    this.onReset();
   }
 
   /**
@@ -128,8 +131,10 @@ export class Link {
           reject(new ConnectionLost('no answer'));
         });
       };
+      const sentAt = world.now;
       const sends = (arrival: number, isLast: boolean, isResent: boolean): void => {
         world.schedule(arrival, () => {
+          this.#draw(this.#process.name, this.#store.name, sentAt, arrival);
           if (world.now < this.#requestsBlockedUntil) {
             if (isLast) getsNoAnswer('partition');
             return;
@@ -149,7 +154,9 @@ export class Link {
           if (!isLast) return;
           if (world.now < this.#repliesBlockedUntil) return getsNoAnswer('partition');
           if (random.chance(lostReplies)) return getsNoAnswer('lost reply');
-          settle(this.#replyTime(), outcome);
+          const replyAt = this.#replyTime();
+          this.#draw(this.#store.name, this.#process.name, world.now, replyAt);
+          settle(replyAt, outcome);
         });
       };
       this.#underWay.add(breaks);
@@ -173,7 +180,13 @@ export class Link {
       this.#count('lost push', what);
       return;
     }
-    this.#process.deliver(this.#replyTime(), receive);
+    const arrival = this.#replyTime();
+    this.#draw(this.#store.name, this.#process.name, world.now, arrival);
+    this.#process.deliver(arrival, receive);
+  }
+
+  #draw(from: string, to: string, sentAt: number, at: number): void {
+    this.#world.drawing?.messages.push({ from, to, sentAt, at });
   }
 
   #arrivalTime(): number {

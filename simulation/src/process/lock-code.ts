@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { readFile } from 'node:fs/promises';
@@ -11,6 +12,7 @@ import { LuaScripts } from '../redis/lua-scripts.ts';
 import type { BackendKind } from '../workload/plan.ts';
 import { globalsOf, modulesOf } from './process-globals.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
+import { changed, loadedFile, type SourceChange } from './source-change.ts';
 
 /** Core, as one simulated process has loaded them. */
 export interface LoadedLocks {
@@ -18,22 +20,35 @@ export interface LoadedLocks {
   readonly quorumBackend: typeof quorum.quorumBackend;
   readonly createRedisBackend: typeof redis.createRedisBackend;
   readonly LockRules: typeof rules.LockRules;
+  readonly freshAcquisitionId: () => string;
+  /** The scripts of Redis, by the names of their files in camel case. */
+  readonly scripts?: Readonly<Record<string, { readonly sha1: string; readonly source: string }>>;
+  /** What breaks core or its backend on purpose. */
+  readonly mutant?: SuiteMutant;
 }
 
-/** A change of one source file, for a test that plants an error. */
-export interface SourceChange {
-  /** Relative to `packages/`. */
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
+/** What the simulation uses of a `Mutant` of `contract-tests/src/mutants`. */
+export interface SuiteMutant {
+  readonly backend?: (backend: core.LockBackend) => core.LockBackend;
+  readonly calls?: (backend: core.LockBackend) => core.LockBackend;
+  readonly locks?: (locks: core.LockManager) => core.LockManager;
+}
+
+/** The errors that are planted in the code. */
+export interface PlantedErrors {
+  readonly changes?: readonly SourceChange[];
+  /** The name of a mutant of the suite. */
+  readonly mutant?: string;
 }
 
 const packages = join(import.meta.dirname, '../../../packages');
-const CORE = `export { createLocks } from '@locks/core'; export { LockRules } from '@locks/core/rules';`;
+const CORE = `export { createLocks } from '@locks/core'; export { LockRules } from '@locks/core/rules';
+  export { freshAcquisitionId } from '${packages}/core/src/acquire/acquisition-id.ts';`;
 /** A process loads what its backend needs: the less code, the more runs in a second. */
 const ENTRIES: Readonly<Record<BackendKind, string>> = {
   rules: CORE,
-  redis: `${CORE} export { createRedisBackend } from '@locks/redis-protocol';`,
+  redis: `${CORE} export { createRedisBackend } from '@locks/redis-protocol';
+    export { scripts } from '${packages}/redis-protocol/src/generated/scripts.ts';`,
   quorum: `${CORE} export { quorumBackend } from '@locks/core/quorum';`,
 };
 const PARAMETERS = [
@@ -52,25 +67,47 @@ const PARAMETERS = [
   'clearImmediate',
 ];
 
-/** The sources of core and of the Redis protocol, compiled once; each simulated process evaluates them for itself. */
+/** Code that was evaluated, and the process for which it runs. */
+interface Evaluated {
+  process: SimulatedProcess;
+  readonly loaded: LoadedLocks;
+  /** Its `globalThis`, where copies of core share what is one for a process. */
+  readonly shared: { [name: symbol]: unknown };
+}
+
+/** So many acquisition ids are made of random bytes at a time. */
+const IDS_AT_ONCE = 256;
+
+/**
+ * The sources of core and of the Redis protocol, compiled once; each process of a run has them evaluated for itself. What a run
+ * has evaluated serves the processes of the next one, since V8 runs code faster that it has run before.
+ */
 export class LockCode {
   readonly #evaluate: (...values: unknown[]) => void;
   #server: LoadedLocks | undefined;
+  readonly #idle: Evaluated[] = [];
+  #used: Evaluated[] = [];
+  /** Mutants of the suite may keep what they saw in one run. */
+  readonly #isReusable: boolean;
 
+  /** The names of the scripts of Redis; set by the first run. */
+  scriptNames: ReadonlyMap<string, string> | undefined;
   /** What runs the scripts of a simulated Redis. */
   readonly lua: LuaScripts | undefined;
 
-  private constructor(text: string, lua: LuaScripts | undefined) {
+  private constructor(text: string, lua: LuaScripts | undefined, isReusable: boolean) {
     this.lua = lua;
+    this.#isReusable = isReusable;
     this.#evaluate = compileFunction(text, PARAMETERS, { filename: 'simulated-process.cjs' }) as (
       ...values: unknown[]
     ) => void;
   }
 
-  /** @param changes - none: the sources as they are */
-  static async load(backend: BackendKind, changes: readonly SourceChange[] = []): Promise<LockCode> {
+  /** @param planted - none: the sources as they are */
+  static async load(backend: BackendKind, { changes = [], mutant }: PlantedErrors = {}): Promise<LockCode> {
+    const entry = ENTRIES[backend] + (mutant === undefined ? '' : mutantEntry(mutant));
     const { outputFiles } = await build({
-      stdin: { contents: ENTRIES[backend], resolveDir: import.meta.dirname, sourcefile: 'entry.ts' },
+      stdin: { contents: entry, resolveDir: import.meta.dirname, sourcefile: 'entry.ts' },
       bundle: true,
       write: false,
       format: 'cjs',
@@ -80,29 +117,67 @@ export class LockCode {
       plugins: [sources(changes)],
     });
     const lua = backend === 'redis' ? await LuaScripts.load() : undefined;
-    return new LockCode(outputFiles[0]?.text ?? '', lua);
+    return new LockCode(outputFiles[0]?.text ?? '', lua, mutant === undefined);
   }
 
   /** The code as a store has loaded it, once for all runs: it has no state and reads no time. */
   serverCode(process: () => SimulatedProcess): LoadedLocks {
-    return (this.#server ??= this.loadInto(process()));
+    return (this.#server ??= this.#load(process()).loaded);
   }
 
-  /** Evaluates the code with the clocks, timers and random numbers of a process. */
+  /** The code with the clocks, timers and random numbers of a process, until {@link runIsOver}. */
   loadInto(process: SimulatedProcess): LoadedLocks {
-    const module = { exports: {} };
-    const globals = globalsOf(process);
-    const modules = modulesOf(process);
-    const require = (name: string): unknown => modules[name] ?? nodeRequire(name);
-    const values: Readonly<Record<string, unknown>> = {
-      ...globals,
-      module,
-      require,
-      globalThis: { ...globals },
-    };
-    this.#evaluate(...PARAMETERS.map((name) => values[name]));
-    return module.exports as LoadedLocks;
+    const evaluated = this.#idle.pop() ?? this.#load(process);
+    evaluated.process = process;
+    if (this.#isReusable) this.#used.push(evaluated);
+    return evaluated.loaded;
   }
+
+  /** No code of the processes runs any more. */
+  runIsOver(): void {
+    // The first process of each run gets the same code.
+    for (const evaluated of this.#used.toReversed()) {
+      forget(evaluated);
+      this.#idle.push(evaluated);
+    }
+    this.#used = [];
+  }
+
+  #load(process: SimulatedProcess): Evaluated {
+    const module = { exports: {} };
+    let evaluated = undefined as Evaluated | undefined;
+    const current = (): SimulatedProcess => evaluated?.process ?? process;
+    const globals = globalsOf(current);
+    const modules = modulesOf(current);
+    const require = (name: string): unknown => modules[name] ?? nodeRequire(name);
+    const shared = { ...globals };
+    const values: Readonly<Record<string, unknown>> = { ...globals, module, require, globalThis: shared };
+    this.#evaluate(...PARAMETERS.map((name) => values[name]));
+    return (evaluated = { process, loaded: module.exports as LoadedLocks, shared });
+  }
+}
+
+/** Makes evaluated code as good as new: it keeps random bytes for ids, and what a run that broke off left open. */
+function forget(evaluated: Evaluated): void {
+  const { loaded, shared } = evaluated;
+  let hasDrawn = false;
+  const randomBytes = (size: number): Buffer => {
+    hasDrawn = true;
+    return Buffer.alloc(size);
+  };
+  evaluated.process = { randomBytes } as unknown as SimulatedProcess;
+  while (!hasDrawn) loaded.freshAcquisitionId();
+  for (let made = 1; made < IDS_AT_ONCE; made += 1) loaded.freshAcquisitionId();
+  for (const symbol of Object.getOwnPropertySymbols(shared)) {
+    const kept = shared[symbol];
+    if (kept instanceof Set) kept.clear();
+    else for (const name of Object.keys(kept as object)) delete (kept as Record<string, unknown>)[name];
+  }
+}
+
+function mutantEntry(name: string): string {
+  return `import { mutants } from '${packages}/../contract-tests/src/mutants/index.ts';
+    export const mutant = mutants.find(({ name }) => name === ${JSON.stringify(name)});`;
 }
 
 const nodeRequire = createRequire(import.meta.url);
@@ -116,16 +191,15 @@ function sources(changes: readonly SourceChange[]): Plugin {
         const [, name = '', ...entry] = path.split('/');
         return { path: join(packages, name, 'src', ...entry, 'index.ts') };
       });
-      for (const file of new Set(changes.map((change) => change.file))) {
+      for (const file of new Set(changes.map(loadedFile))) {
         const path = join(packages, file);
-        bundle.onLoad({ filter: new RegExp(`${file.replaceAll(/[.]/g, '\\$&')}$`) }, async () => {
-          let contents = await readFile(path, 'utf8');
-          for (const { from, to } of changes.filter((change) => change.file === file)) {
-            if (!contents.includes(from)) throw new Error(`${file} has no ${JSON.stringify(from)}`);
-            contents = contents.replace(from, () => to);
-          }
-          return { contents, loader: 'ts' };
-        });
+        bundle.onLoad({ filter: new RegExp(`${file.replaceAll(/[.]/g, '\\$&')}$`) }, async () => ({
+          contents: changed(
+            await readFile(path, 'utf8'),
+            changes.filter((change) => loadedFile(change) === file),
+          ),
+          loader: 'ts',
+        }));
       }
     },
   };

@@ -6,6 +6,9 @@ export class ProcessClock {
   readonly #drift: number;
   readonly #startedAt: number;
   #wallOffset: number;
+  #slept = 0;
+  /** Somebody has set the wall clock. */
+  hasJumped = false;
 
   /** @param drift - how much faster than true time the machine's clocks run: 0.005 is half a per cent */
   constructor(world: World, drift: number, wallOffset: number) {
@@ -17,7 +20,7 @@ export class ProcessClock {
 
   /** Milliseconds since the process started, as `performance.now()` gives them. */
   monotonic(): number {
-    return (this.#world.now - this.#startedAt) * (1 + this.#drift);
+    return (this.#world.now - this.#startedAt) * (1 + this.#drift) - this.#slept;
   }
 
   /** Whole milliseconds since 1970, as `Date.now()` gives them. */
@@ -30,8 +33,16 @@ export class ProcessClock {
     return ms / (1 + this.#drift);
   }
 
+  /** The machine sleeps for so long, from now on: then its wall clock has gone on, and its monotonic one has not. */
+  sleep(ms: number): void {
+    const slept = ms * (1 + this.#drift);
+    this.#slept += slept;
+    this.jump(slept);
+  }
+
   /** Somebody sets the wall clock: the monotonic one goes on as before. */
   jump(ms: number): void {
     this.#wallOffset += ms;
+    this.hasJumped = true;
   }
 }

@@ -1,42 +1,49 @@
-import { Buffer } from 'node:buffer';
+import type { Buffer } from 'node:buffer';
+import { createHash } from 'node:crypto';
 import type { SimulatedProcess, SimulatedTimer } from './simulated-process.ts';
 
+/** The process for which code runs now: code that is loaded once serves one process in each run. */
+export type CurrentProcess = () => SimulatedProcess;
+
 /** What code in a simulated process finds in place of Node's globals. */
-export function globalsOf(process: SimulatedProcess): Readonly<Record<string, unknown>> {
-  const { clock, random } = process;
+export function globalsOf(current: CurrentProcess): Readonly<Record<string, unknown>> {
   const clear = (timer: SimulatedTimer | undefined): void => timer?.cancel();
   // A class of which every read of the time is simulated; nothing in core makes a date.
-  const date = { now: () => clock.wall() };
-  const math = Object.create(Math, { random: { value: () => random.next() } }) as Math;
+  const date = { now: () => current().clock.wall() };
+  const math = Object.create(Math, { random: { value: () => current().random.next() } }) as Math;
+  type SetTimeout = SimulatedProcess['setTimeout'];
+  type SetInterval = SimulatedProcess['setInterval'];
+  type SetImmediate = SimulatedProcess['setImmediate'];
   return {
     process: { pid: 1, env: {}, emitWarning() {} },
-    performance: { now: () => clock.monotonic() },
+    performance: { now: () => current().clock.monotonic() },
     Date: date,
     Math: math,
-    setTimeout: process.setTimeout.bind(process),
+    setTimeout: (...given: Parameters<SetTimeout>) => current().setTimeout(...given),
     clearTimeout: clear,
-    setInterval: process.setInterval.bind(process),
+    setInterval: (...given: Parameters<SetInterval>) => current().setInterval(...given),
     clearInterval: clear,
-    setImmediate: process.setImmediate.bind(process),
+    setImmediate: (...given: Parameters<SetImmediate>) => current().setImmediate(...given),
     clearImmediate: clear,
   };
 }
 
 /** The modules of Node that depend on time, chance or the machine. */
-export function modulesOf(process: SimulatedProcess): Readonly<Record<string, unknown>> {
-  const { random, name } = process;
-  const randomBytes = (size: number): Buffer => {
-    const words = Uint32Array.from({ length: Math.ceil(size / 4) }, () => random.word());
-    return Buffer.from(words.buffer, 0, size);
-  };
+export function modulesOf(current: CurrentProcess): Readonly<Record<string, unknown>> {
+  const randomBytes = (size: number): Buffer => current().randomBytes(size);
   return {
-    'node:timers/promises': { setTimeout: delayIn(process) },
-    'node:crypto': { randomBytes, randomUUID: () => randomBytes(16).toString('hex') },
-    'node:os': { hostname: () => name },
+    'node:timers/promises': { setTimeout: delayIn(current), setImmediate: turnIn(current) },
+    'node:crypto': { randomBytes, randomUUID: () => randomBytes(16).toString('hex'), createHash },
+    'node:os': { hostname: () => current().name },
   };
 }
 
-function delayIn(process: SimulatedProcess) {
+function turnIn(current: CurrentProcess) {
+  return <T>(value?: T): Promise<T | undefined> =>
+    new Promise((resolve) => void current().setImmediate(() => resolve(value)));
+}
+
+function delayIn(current: CurrentProcess) {
   return <T>(ms = 1, value?: T, { signal }: { readonly signal?: AbortSignal } = {}): Promise<T | undefined> =>
     new Promise((resolve, reject) => {
       const abort = (): void => {
@@ -45,7 +52,7 @@ function delayIn(process: SimulatedProcess) {
           Object.assign(new Error('The operation was aborted'), { name: 'AbortError', code: 'ABORT_ERR' }),
         );
       };
-      const timer = process.setTimeout(() => {
+      const timer = current().setTimeout(() => {
         signal?.removeEventListener('abort', abort);
         resolve(value);
       }, ms);

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import type { ScheduledEvent } from '../kernel/event-queue.ts';
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
@@ -76,6 +77,12 @@ export class SimulatedProcess {
     this.#latenessMs = options.timerLatenessMs;
   }
 
+  randomBytes(size: number): Buffer {
+    const words = new Uint32Array(Math.ceil(size / 4));
+    for (let at = 0; at < words.length; at += 1) words[at] = this.random.word();
+    return Buffer.from(words.buffer, 0, size);
+  }
+
   get isCrashed(): boolean {
     return this.#crashed;
   }
@@ -98,6 +105,7 @@ export class SimulatedProcess {
     this.#standsStill = true;
     this.#resumes = true;
     this.world.note(this.name, () => 'stands still');
+    this.world.drawing?.begin(this, 'pause', this.name, 'stands still', this.world.now);
     this.world.schedule(this.#pausedUntil, () => this.#resume());
   }
 
@@ -106,6 +114,7 @@ export class SimulatedProcess {
     this.#crashed = true;
     this.#held = [];
     this.world.note(this.name, () => 'crashes');
+    this.world.drawing?.begin(this, 'pause', this.name, 'crashed', this.world.now);
   }
 
   /** Something of the outside reaches the process at this true time. */
@@ -166,6 +175,7 @@ export class SimulatedProcess {
     if (this.#crashed) return;
     if (world.now < this.#pausedUntil) return void world.schedule(this.#pausedUntil, () => this.#resume());
     world.note(this.name, () => 'goes on');
+    world.drawing?.end(this, world.now);
     this.#standsStill = false;
     // Node's event loop may come back in either phase: due timers first, or what the sockets have.
     const first = this.random.chance(0.5) ? 'timer' : 'message';

@@ -7,6 +7,8 @@ import type { SimulatedRedis } from './simulated-redis.ts';
 export interface LockView {
   /** Holds in the order of their tokens. Waiters in their order, those of dead processes too: Redis keeps them until they are passed over. */
   readonly record: LockRecord;
+  /** Waits where it holds or waits already: a request that the network repeated came after a check had moved the waiter. */
+  readonly repeated: ReadonlySet<string>;
   /** The position of each waiter. */
   readonly positions: ReadonlyMap<string, number>;
   /** Shares hold, and the next script that reads them counts them again. */
@@ -50,10 +52,13 @@ export function viewOf(server: SimulatedRedis, lock: string, token: string, now:
   const waiters: WaiterRecord[] = [];
   const positions = new Map<string, number>();
   const aliveUntil = new Map<string, number>();
+  const repeated = new Set<string>();
+  const holding = new Set(holds.map(({ id }) => id));
   for (const [member, score] of members) {
     if (member.startsWith('@')) aliveUntil.set(member.slice(1), -score);
     const waiter = score >= 0 ? waiterOf(member, waitingLimit) : undefined;
     // An id that waits twice, since a repeated request came late, waits where it came first.
+    if (waiter !== undefined && (positions.has(waiter.id) || holding.has(waiter.id))) repeated.add(waiter.id);
     if (waiter === undefined || positions.has(waiter.id)) continue;
     waiters.push(waiter);
     positions.set(waiter.id, score);
@@ -62,6 +67,7 @@ export function viewOf(server: SimulatedRedis, lock: string, token: string, now:
   return {
     record: { token: Number(last ?? 0), holds, waiters },
     positions,
+    repeated,
     aliveUntil,
     isShared: limit !== undefined,
     permitLimit: waitingLimit,

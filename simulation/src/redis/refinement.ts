@@ -57,6 +57,7 @@ function locksOf({ script, keys }: ScriptCall): readonly (readonly [lock: string
  *   or a forced release of what does not hold, a renewal, and an attempt beside shares of which none has ended.
  * - A waiter is passed over when its turn comes, not when its process dies: until then it holds back those behind it, if the
  *   script does not serve the queue.
+ * - A waiter that came twice is not compared: the next check, or the end of the claim time, puts that right.
  * - A check puts waiters of its process back to their positions, also beside holders of the other family, permits or not. A
  *   resize then goes by the holders, and is not compared.
  */
@@ -75,6 +76,7 @@ export class Refinement {
     const reply = execute();
     for (const { lock, token, own, expected, before } of steps) {
       const view = this.#view(lock, token);
+      if (before.repeated.size > 0) continue;
       const found = summary(view.record, (client) => this.#isAlive(view, client, own));
       const isOrdered = isGrantedAbove(view, before);
       if (isOrdered && JSON.stringify(found) === JSON.stringify(expected)) continue;
@@ -98,14 +100,19 @@ export class Refinement {
   }
 
   #expect(call: ScriptCall): readonly Expectation[] {
-    const views = locksOf(call).map(([lock, token]) => ({ lock, token, view: this.#view(lock, token) }));
+    const locks = locksOf(call);
+    const views = locks.map(([lock, token]) => ({ lock, token, view: this.#view(lock, token) }));
     const notify = callerOf(call);
     const own = channelOf(notify);
     const isTaken = call.script !== 'many' || this.#takesAll(call, views);
     let isStopped = false;
     return views.flatMap(({ lock, token, view }, index): Expectation[] => {
-      const step = isStopped ? () => false : stepOf(call, index, view, isTaken);
-      if (step === undefined) return [];
+      // Several holds of one lock may be renewed in one call: all its steps are decided with the first.
+      const same = [...locks.keys()].filter((at) => locks[at]?.[0] === lock);
+      if (same[0] !== index) return [];
+      const steps = same.flatMap((at) => (isStopped ? () => false : (stepOf(call, at, view, isTaken) ?? [])));
+      if (steps.length === 0) return [];
+      const step = (rules: LockRules) => steps.filter((each) => each(rules)).length > 0;
       const before = call.script === 'check' ? this.#withChecked(call, index, view) : view;
       const rules = this.#decide(before, step, notify, call.script === 'check');
       // `many` looks at no lock behind the first one that is not free.
@@ -211,9 +218,11 @@ function stepOf(call: ScriptCall, index: number, view: LockView, isTaken: boolea
       return (rules) => rules.holdOf(id) !== undefined && rules.release(id) !== undefined;
     case 'abandon':
       return (rules) => {
-        const isKnown = rules.isQueued(id) || rules.holdOf(id) !== undefined;
-        if (!isKnown && !view.isShared) return false;
-        rules.abandon(id);
+        // Of a waiter that its process does not know any more only the hold ends.
+        const isQueued = rules.isQueued(id) && args.slice(2).some((member) => member.startsWith(`${id}|`));
+        if (!isQueued && rules.holdOf(id) === undefined && !view.isShared) return false;
+        if (isQueued) rules.abandon(id);
+        else rules.release(id);
         return true;
       };
     case 'check':

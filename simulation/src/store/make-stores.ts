@@ -1,6 +1,6 @@
 import { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
-import type { LockCode } from '../process/lock-code.ts';
+import type { LoadedLocks, LockCode } from '../process/lock-code.ts';
 import { SimulatedProcess } from '../process/simulated-process.ts';
 import type { Plan } from '../workload/plan.ts';
 import { NetworkedRedis } from './networked-redis.ts';
@@ -11,10 +11,8 @@ import type { SimulatedStore } from './simulated-store.ts';
 /** The stores of a run: one, or the nodes of a quorum. */
 export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedStore[] {
   const { lua } = code;
-  if (plan.backend === 'redis' && lua !== undefined)
-    return plan.storeDrifts.map((drift) => new NetworkedRedis(world, drift, lua));
-  // The rules run in a process of their own.
-  const { LockRules } = code.serverCode(
+  // The code of a store runs in a process of its own.
+  const { LockRules, scripts = {} } = code.serverCode(
     () =>
       new SimulatedProcess(world, new SeededRandom(0), {
         name: 'store',
@@ -23,8 +21,25 @@ export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedS
         timerLatenessMs: 0,
       }),
   );
+  if (plan.backend === 'redis' && lua !== undefined) {
+    const scriptNames = (code.scriptNames ??= namesOf(scripts));
+    return plan.storeDrifts.map((drift) => new NetworkedRedis(world, { plan, drift, lua, scriptNames }));
+  }
   return plan.storeDrifts.map((drift, index) => {
     const name = plan.storeDrifts.length === 1 ? 'store' : `store${index}`;
     return new NetworkedRules(new RulesStore(world, name, drift, LockRules));
   });
+}
+
+/** The names of the scripts' files without `.lua`, by their hashes and by their sources. */
+function namesOf(scripts: NonNullable<LoadedLocks['scripts']>): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(scripts).flatMap(([camel, { sha1, source }]) => {
+      const name = camel.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      return [
+        [sha1, name],
+        [source, name],
+      ];
+    }),
+  );
 }

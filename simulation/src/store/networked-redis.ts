@@ -1,25 +1,57 @@
 import type { LockBackend } from '@locks/core';
-import type { RedisPort } from '@locks/redis-protocol';
+import type { RedisCommand, RedisPort } from '@locks/redis-protocol';
 import type { World } from '../kernel/world.ts';
 import type { Link } from '../network/link.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
+import { viewOf } from '../redis/lock-view.ts';
 import type { LuaScripts } from '../redis/lua-scripts.ts';
-import { SimulatedRedis } from '../redis/simulated-redis.ts';
+import { Refinement, RefinementError, type ScriptCall } from '../redis/refinement.ts';
+import { SimulatedRedisError } from '../redis/reply.ts';
+import type { ClientReply, SimulatedRedis } from '../redis/simulated-redis.ts';
 import { SimulatedRedisPort } from '../redis/simulated-redis-port.ts';
+import type { Plan, StoreFaultPlan } from '../workload/plan.ts';
+import { RedisServers } from './redis-servers.ts';
 import type { SimulatedStore } from './simulated-store.ts';
 
-/** A simulated Redis server, which runs the real scripts, and the network to it. It keeps its data. */
+/** A client connects again so long after it lost its connection, at most, in milliseconds. */
+const RECONNECTS_WITHIN_MS = 200;
+const PREFIX = 'lock:';
+const TOKEN_KEY = /^locks:token:/;
+
+interface RedisClient {
+  readonly process: SimulatedProcess;
+  readonly link: Link;
+  readonly port: SimulatedRedisPort;
+}
+
+/** What a simulated Redis is made from. */
+export interface NetworkedRedisOptions {
+  readonly plan: Plan;
+  readonly drift: number;
+  readonly lua: LuaScripts;
+  /** By their hashes, in kebab case. */
+  readonly scriptNames: ReadonlyMap<string, string>;
+}
+
+/** A simulated Redis, which runs the real scripts, and the network to it. */
 export class NetworkedRedis implements SimulatedStore {
   readonly name = 'redis';
   readonly #world: World;
-  readonly #redis: SimulatedRedis;
+  readonly #servers: RedisServers;
+  readonly #options: NetworkedRedisOptions;
+  readonly #clients: RedisClient[] = [];
   #awayUntil = 0;
+  #migratesUntil = 0;
+  /** No single key was lost. */
+  #isWhole = true;
 
-  constructor(world: World, drift: number, lua: LuaScripts) {
+  constructor(world: World, options: NetworkedRedisOptions) {
+    const { plan, lua, drift } = options;
+    const hasReplica = plan.storeFaults.some(({ kind }) => kind === 'failover');
     this.#world = world;
-    const micros = (): number => Math.floor((1_790_000_000_000 + world.now * (1 + drift)) * 1_000);
-    this.#redis = new SimulatedRedis({ lua, micros });
+    this.#options = options;
+    this.#servers = new RedisServers(world, lua, drift, hasReplica ? plan.replicaLagMs : undefined);
   }
 
   get isAway(): boolean {
@@ -30,14 +62,42 @@ export class NetworkedRedis implements SimulatedStore {
     this.#awayUntil = this.#world.now + ms;
   }
 
-  backendIn(_process: SimulatedProcess, link: Link, { createRedisBackend }: LoadedLocks): LockBackend {
+  suffer(fault: StoreFaultPlan): boolean {
+    const { master } = this.#servers;
+    switch (fault.kind) {
+      case 'restart': {
+        const hasLost = !fault.keepsData && master.keys().length > 0;
+        master.restart({ keepData: fault.keepsData });
+        this.#connectionsEnd(fault.downMs);
+        return hasLost;
+      }
+      case 'failover': {
+        const hasLost = this.#servers.failOver();
+        this.#connectionsEnd(fault.downMs);
+        return hasLost;
+      }
+      case 'slot migration':
+        this.#migratesUntil = this.#world.now + fault.ms;
+        return false;
+      case 'eviction':
+        // One key may say what another does not any more: the rules know no such state.
+        this.#isWhole = false;
+        return master.evict((count) => this.#world.random.between(0, count - 1)) !== undefined;
+      default:
+        return fault satisfies never;
+    }
+  }
+
+  backendIn(process: SimulatedProcess, link: Link, { createRedisBackend }: LoadedLocks): LockBackend {
     const port = new SimulatedRedisPort({
-      server: () => this.#redis,
+      server: () => this.#servers.master,
       request: async (command, execute) => {
-        const what = (): string =>
-          command[0] === 'EVALSHA' ? `script ${command[1]?.slice(0, 6)}` : command[0];
         // A client library knows no deadline: a connection that gives no answer is found broken at some time.
-        const answer = link.request(what, Infinity, execute);
+        const answer = link.request(
+          () => describe(command, this.#options.scriptNames),
+          Infinity,
+          () => this.#execute(command, execute),
+        );
         try {
           return (await answer).value;
         } finally {
@@ -46,15 +106,103 @@ export class NetworkedRedis implements SimulatedStore {
       },
       message: (deliver) => link.push(() => 'a message', deliver),
     });
-    return createRedisBackend(port satisfies RedisPort);
-  }
-
-  /** What Redis keeps beside locks, as the highest token, has an end of its own: it is no leftover. */
-  leftovers(): string[] {
-    return [];
+    const client = { process, link, port };
+    this.#clients.push(client);
+    link.onReset = () => this.#connectAgain(client);
+    const { claimMs, checkIntervalMs } = this.#options.plan;
+    return createRedisBackend(port satisfies RedisPort, { claimMs, checkIntervalMs });
   }
 
   isEmpty(): boolean {
-    return true;
+    return this.leftovers().length === 0;
   }
+
+  /** What Redis keeps beside locks has an end of its own, or is the highest token: it is no leftover. */
+  leftovers(isMeant: (label: string) => boolean = () => true): string[] {
+    const { master, micros } = this.#servers;
+    const now = Math.floor(micros() / 1_000);
+    const left = this.#options.plan.resources.flatMap(({ name }) => {
+      const { holds, waiters } = viewOf(master, `${PREFIX}${name}`, '', now).record;
+      const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
+      return [
+        ...holds.filter(named).map(({ label }) => `the hold of ${name} by ${label}`),
+        ...waiters.filter(named).map(({ label }) => `the wait for ${name} of ${label}`),
+      ];
+    });
+    return [...left, ...endless(master)];
+  }
+
+  #execute(command: RedisCommand, execute: () => ClientReply): ClientReply {
+    if (this.#world.now < this.#migratesUntil && usesSeveralKeys(command))
+      throw new SimulatedRedisError('TRYAGAIN Multiple keys request during rehashing of slot');
+    const call = this.#options.plan.refines && this.#isWhole ? this.#scriptCall(command) : undefined;
+    try {
+      return call === undefined ? execute() : this.#refined(call, execute);
+    } finally {
+      this.#servers.hasExecuted();
+    }
+  }
+
+  #refined(call: ScriptCall, execute: () => ClientReply): ClientReply {
+    const { master, micros } = this.#servers;
+    // In its last millisecond an exclusive hold is still held here, and not in the rules.
+    if (call.keys.some((key) => master.execute(['PTTL', key]) === 0)) return execute();
+    try {
+      return new Refinement(master, micros).run(call, execute);
+    } catch (error) {
+      if (!(error instanceof RefinementError)) throw error;
+      this.#world.violated('refinement', `${call.script} and the rules differ: ${error.message}`);
+      throw new SimulatedRedisError('ERR the script differs from the rules');
+    }
+  }
+
+  /** The call of a script that the server knows. */
+  #scriptCall([name, sha1 = '', count = '', ...rest]: readonly string[]): ScriptCall | undefined {
+    const { scriptNames } = this.#options;
+    const isKnown =
+      name === 'EVAL' ||
+      (name === 'EVALSHA' && String(this.#servers.master.execute(['SCRIPT', 'EXISTS', sha1])) === '1');
+    const script = scriptNames.get(sha1);
+    if (!isKnown || script === undefined) return undefined;
+    const keys = Number(count);
+    return { script, keys: rest.slice(0, keys), args: rest.slice(keys) };
+  }
+
+  /** All connections break, and the server cannot be reached for a time. */
+  #connectionsEnd(downMs: number): void {
+    this.goAway(downMs);
+    for (const { link } of this.#clients) link.reset();
+  }
+
+  #connectAgain({ process, port }: RedisClient): void {
+    port.loseSubscriptions();
+    const connect = (): void => {
+      // What fails is tried again, as clients do.
+      port.resubscribe().catch(() => later());
+    };
+    const later = (): void =>
+      void process.setTimeout(connect, 1 + process.random.next() * RECONNECTS_WITHIN_MS);
+    later();
+  }
+}
+
+function usesSeveralKeys([name, , count]: readonly string[]): boolean {
+  return (name === 'EVAL' || name === 'EVALSHA') && Number(count) > 1;
+}
+
+function describe(
+  [name = '', sha1 = '', count = '', ...rest]: readonly string[],
+  names: ReadonlyMap<string, string>,
+): string {
+  if (name !== 'EVALSHA' && name !== 'EVAL') return name;
+  const args = rest.slice(Number(count)).join(' ');
+  return `${names.get(sha1) ?? 'script'} ${rest[0]} ${args}`;
+}
+
+/** Keys without an end, beside tokens: they would stay for ever. */
+function endless(server: SimulatedRedis): string[] {
+  const keys = server.keys().filter((key) => !TOKEN_KEY.test(key));
+  return keys
+    .filter((key) => server.peek(key)?.expiresAt === undefined)
+    .map((key) => `the key ${key}, which has no end,`);
 }

@@ -31,14 +31,13 @@ export class NetworkedRules implements SimulatedStore {
     return this.leftovers().length === 0;
   }
 
-  leftovers(label?: string): string[] {
-    const isMeant = (one: { readonly label: string | undefined }): boolean =>
-      label === undefined || one.label === label;
+  leftovers(isMeant: (label: string) => boolean = () => true): string[] {
+    const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
     return this.#store.names().flatMap((name) => {
       const { holds, waiters } = this.#store.read(name);
       return [
-        ...holds.filter(isMeant).map((hold) => `the hold of ${name} by ${hold.label}`),
-        ...waiters.filter(isMeant).map((waiter) => `the wait for ${name} of ${waiter.label}`),
+        ...holds.filter(named).map((hold) => `the hold of ${name} by ${hold.label}`),
+        ...waiters.filter(named).map((waiter) => `the wait for ${name} of ${waiter.label}`),
       ];
     });
   }

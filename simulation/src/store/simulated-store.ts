@@ -2,13 +2,16 @@ import type { LockBackend } from '@locks/core';
 import type { Link, StoreNode } from '../network/link.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
+import type { StoreFaultPlan } from '../workload/plan.ts';
 
 /** A store outside of all processes, as a run uses it. */
 export interface SimulatedStore extends StoreNode {
   goAway(ms: number): void;
+  /** Something happens to the store itself. Returns whether it lost data that somebody may count on. */
+  suffer?(fault: StoreFaultPlan): boolean;
   /** The backend by which a process uses the store. */
   backendIn(process: SimulatedProcess, link: Link, loaded: LoadedLocks): LockBackend;
   isEmpty(): boolean;
-  /** What it keeps, of everybody or of one participant, in words. */
-  leftovers(label?: string): string[];
+  /** What it keeps, of everybody or of those with a label that is meant, in words. */
+  leftovers(isMeant?: (label: string) => boolean): string[];
 }

@@ -1,9 +1,19 @@
 import { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
-import type { BackendKind, FaultPlan, OperationKind, OperationPlan, Plan, ResourcePlan } from './plan.ts';
+import type {
+  BackendKind,
+  FaultPlan,
+  OperationKind,
+  OperationPlan,
+  Plan,
+  ResourcePlan,
+  StoreFaultPlan,
+} from './plan.ts';
 
 /** Half a per cent: two clocks run apart by 1 % at most, which is what the margin of a lease allows for. */
 const MOST_DRIFT = 0.005;
+/** To compare every script with the rules takes longer than to run it. */
+const REFINED_PART = 0.25;
 const KINDS: readonly OperationKind[] = [
   ...['acquire', 'acquire', 'acquire', 'acquire', 'try', 'run', 'run', 'all'],
 ] as OperationKind[];
@@ -14,7 +24,7 @@ export function drawPlan(backend: BackendKind, seed: number): Plan {
   const stores = backend === 'quorum' ? 3 : 1;
   const resources = drawResources(random, backend);
   // An operator who takes locks away makes some promises void: only few runs have one.
-  const hasOperator = random.chance(0.08);
+  const hasOperator = random.chance(0.12);
   const processes = Array.from({ length: random.between(1, 3) }, (_, process) => ({
     name: `p${process}`,
     drift: drift(random),
@@ -36,7 +46,33 @@ export function drawPlan(backend: BackendKind, seed: number): Plan {
     network: drawNetwork(random),
     faults: drawFaults(random, processes.length, stores, faultsEndAt),
     faultsEndAt,
+    storeFaults: backend === 'redis' ? drawStoreFaults(random, faultsEndAt) : [],
+    replicaLagMs: random.pick([0.2, 5, 50, 300]),
+    claimMs: random.pick([100, 300, 2_000, 2_000]),
+    checkIntervalMs: random.pick([100, 300, 1_000, 1_000]),
+    refines: backend === 'redis' && random.chance(REFINED_PART),
   };
+}
+
+/** In a part of the runs Redis itself has faults. */
+function drawStoreFaults(random: SeededRandom, endAt: number): StoreFaultPlan[] {
+  if (!random.chance(0.25)) return [];
+  return Array.from({ length: random.between(1, 2) }, (): StoreFaultPlan => {
+    const at = random.between(0, endAt);
+    const downMs = Math.min(random.pick([5, 50, 500]), endAt - at);
+    switch (random.between(0, 4)) {
+      case 0:
+        return { at, kind: 'restart', keepsData: true, downMs };
+      case 1:
+        return { at, kind: 'restart', keepsData: false, downMs };
+      case 2:
+        return { at, kind: 'failover', downMs };
+      case 3:
+        return { at, kind: 'slot migration', ms: Math.min(random.pick([50, 300, 1_000]), endAt - at) };
+      default:
+        return { at, kind: 'eviction' };
+    }
+  });
 }
 
 /** At its limits as often as not: that is where a margin fails. */
@@ -74,6 +110,9 @@ function drawOperation(
     resources: kind === 'all' ? resources.map((_, index) => index) : [first],
     mode,
     weight: random.between(1, permits),
+    isOdd: random.chance(0.04),
+    // Who waits for more than there is would wait for ever.
+    limit: random.between(permits, permits + 2),
     ttlMs,
     waitMs: random.pick([50, 300, 1_000, 10_000, Infinity, Infinity]),
     renewal: random.chance(0.7) ? 'auto' : 'manual',
@@ -101,12 +140,14 @@ function drawNetwork(random: SeededRandom): NetworkOptions {
 
 function drawFaults(random: SeededRandom, processes: number, stores: number, endAt: number): FaultPlan[] {
   if (random.chance(0.35)) return [];
-  return Array.from({ length: random.between(1, 4) }, (): FaultPlan => {
+  const faults = Array.from({ length: random.between(1, 4) }, (): FaultPlan => {
     const at = random.between(0, endAt);
     const process = random.between(0, processes - 1);
     const store = random.between(0, stores - 1);
     const ms = Math.min(random.pick([20, 100, 500, 1_500]), endAt - at);
-    switch (random.between(0, 7)) {
+    switch (random.between(0, 8)) {
+      case 8:
+        return { at, process, kind: 'sleep', ms: random.pick([80, 300, 1_200]) };
       case 0:
       case 1:
         return { at, process, kind: 'pause', ms: random.pick([5, 80, 300, 1_200]) };
@@ -131,4 +172,7 @@ function drawFaults(random: SeededRandom, processes: number, stores: number, end
         };
     }
   });
+  const sleeps = faults.some(({ kind }) => kind === 'sleep');
+  // A wall clock that is set back before anybody has looked at it hides that the machine slept.
+  return faults.filter((fault) => !(sleeps && fault.kind === 'wall clock' && fault.ms < 0));
 }

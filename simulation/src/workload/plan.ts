@@ -17,6 +17,15 @@ export interface Plan {
   readonly faultsEndAt: number;
   /** How much faster than true time the clock of each store runs. */
   readonly storeDrifts: readonly number[];
+  /** What happens to the store itself; only Redis has such faults. */
+  readonly storeFaults: readonly StoreFaultPlan[];
+  /** How long a step of a master takes to its replica, in milliseconds. */
+  readonly replicaLagMs: number;
+  /** How long Redis keeps a hand-off for a waiter, and how often a process checks its waiters, in milliseconds. */
+  readonly claimMs: number;
+  readonly checkIntervalMs: number;
+  /** Each script is compared with the rules of `@locks/core/rules`; only of Redis. */
+  readonly refines: boolean;
 }
 
 export interface ResourcePlan {
@@ -50,8 +59,12 @@ export interface OperationPlan {
   /** Indices in the plan's resources; `all` takes each of them. */
   readonly resources: readonly number[];
   readonly mode: 'exclusive' | 'shared';
-  /** Of permits; also the new limit of `resize`. */
+  /** Of permits. */
   readonly weight: number;
+  /** It asks for a lock where others ask for permits. */
+  readonly isOdd: boolean;
+  /** The new limit of a resize. */
+  readonly limit: number;
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly renewal: 'auto' | 'manual';
@@ -64,6 +77,8 @@ export interface OperationPlan {
 
 export type FaultPlan = { readonly at: number; readonly process: number } & (
   | { readonly kind: 'pause'; readonly ms: number }
+  /** The machine: its monotonic clock stands still too. */
+  | { readonly kind: 'sleep'; readonly ms: number }
   | { readonly kind: 'crash' }
   | { readonly kind: 'wall clock'; readonly ms: number }
   | { readonly kind: 'close'; readonly drainMs: number }
@@ -77,10 +92,25 @@ export type FaultPlan = { readonly at: number; readonly process: number } & (
     }
 );
 
+export type StoreFaultPlan = { readonly at: number } & (
+  | { readonly kind: 'restart'; readonly keepsData: boolean; readonly downMs: number }
+  /** The replica becomes the master with what it has received. */
+  | { readonly kind: 'failover'; readonly downMs: number }
+  /** The keys of a slot are on two nodes: commands on several keys are refused. */
+  | { readonly kind: 'slot migration'; readonly ms: number }
+  /** The memory is full: one key is removed. */
+  | { readonly kind: 'eviction' }
+);
+
 /** Whether nothing goes wrong in this run, except that messages take their time and clocks run apart. */
-export function isClean({ network, faults }: Plan): boolean {
+export function isClean(plan: Plan): boolean {
+  return plan.faults.length === 0 && isSound(plan);
+}
+
+/** Whether no message is lost or late, and the store stays as it is. */
+export function isSound({ network, storeFaults }: Plan): boolean {
   const { slow, lostRequests, lostReplies, resent, lostPushes } = network;
-  return faults.length === 0 && slow + lostRequests + lostReplies + resent + lostPushes === 0;
+  return storeFaults.length === 0 && slow + lostRequests + lostReplies + resent + lostPushes === 0;
 }
 
 /** Whether a lease may end by its time: where it is not renewed, what a part of the stores keeps of it ends by its ttl. */

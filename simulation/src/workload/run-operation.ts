@@ -1,7 +1,7 @@
-import type { FencedLease, Lock, LockManager, LossReason } from '@locks/core';
+import type { FencedLease, Lock, LossReason } from '@locks/core';
 import { isLockError } from '@locks/core';
-import type { HeldLease, HolderChecks, Participant } from '../checks/holder-checks.ts';
-import type { SimulatedProcess } from '../process/simulated-process.ts';
+import type { HeldLease, Participant } from '../checks/holder-checks.ts';
+import type { OperationContext } from './operation-context.ts';
 import type { OperationPlan, ResourcePlan } from './plan.ts';
 
 /** A lease of the workload, and what it can do in every mode. */
@@ -11,23 +11,15 @@ type AnyLease = HeldLease & {
   downgrade?(): Promise<void>;
 };
 
-/** What the operations of one process share. */
-export interface OperationContext {
-  readonly process: SimulatedProcess;
-  readonly locks: LockManager;
-  readonly resources: readonly ResourcePlan[];
-  readonly checks: HolderChecks;
-  /** No fault happens in this run: what fails is a violation. */
-  readonly isClean: boolean;
-  /** How long a message may be on its way, in milliseconds. */
-  readonly longestDelayMs: number;
-  readonly isClosing: () => boolean;
-  /** The user was told that an acquire failed. */
-  readonly gaveUp: (label: string) => void;
-}
-
 /** A promise settles some microtasks and one late timer after its reason, in milliseconds. */
 const SETTLES_WITHIN_MS = 20;
+/** A wait that ends with a timeout may end so much too early, in milliseconds. */
+const EARLY_MS = 2;
+/** Before its end a wait does not begin to try again what failed, in milliseconds. */
+const RETRY_MS = 1_100;
+/** What the margins of a lease take of it, that of a quorum and that of core: a part, and milliseconds. */
+const MARGIN = 0.02;
+const MARGIN_MS = 6;
 /** Reasons for which nobody but an operator, or a store that lost data, ends a lease. */
 const TAKEN_AWAY: readonly (LossReason | undefined)[] = ['taken-over', 'force-released'];
 const EXPECTED = ['LOCK_TIMEOUT', 'LOCK_LOST', 'LOCK_BACKEND', 'LOCK_CLOSED', 'LOCK_CONFLICT'] as const;
@@ -46,8 +38,21 @@ export class RunningOperation {
     this.#plan = plan;
     const resources = plan.resources.map((index) => (context.resources[index] as ResourcePlan).name);
     const startedAt = context.process.world.now;
-    this.#by = { process: context.process, label, resources, startedAt, steals: plan.kind === 'steal' };
+    const renewsItself = plan.renewal === 'auto' && plan.end !== 'forget';
+    this.#by = {
+      process: context.process,
+      label,
+      resources,
+      startedAt,
+      steals: plan.kind === 'steal',
+      learnsWithinMs: context.isClean && renewsItself ? plan.ttlMs / 2 + this.#roundTripMs + 50 : Infinity,
+    };
     this.#abort = plan.abortAfterMs === undefined ? undefined : new AbortController();
+  }
+
+  /** By far enough for a request and its reply, where no message is slow. */
+  get #roundTripMs(): number {
+    return 10 * this.#context.latencyMs;
   }
 
   async run(): Promise<void> {
@@ -125,7 +130,7 @@ export class RunningOperation {
 
   /** Calls something that waits, and holds it to its deadline (docs/spec.md §7.5) and to its abort (§7.8). */
   async #asking<T>(ask: () => Promise<T>, holds = false): Promise<T> {
-    const { process, checks } = this.#context;
+    const { process, checks, isClean, isClosing } = this.#context;
     const { waitMs, kind, abortAfterMs, ttlMs } = this.#plan;
     const { clock, world } = process;
     if (waitMs > 0) checks.waits(this.#by);
@@ -138,12 +143,38 @@ export class RunningOperation {
     const startedAtTrue = world.now;
     try {
       return await ask();
+    } catch (error) {
+      const waitedMs = clock.monotonic() - startedAt;
+      const { code } = error as { readonly code?: string };
+      // It ends within its time, and not long before (docs/spec.md §7.5).
+      if (
+        !holds &&
+        code === 'LOCK_TIMEOUT' &&
+        waitedMs < waitMs - EARLY_MS &&
+        this.#isPlain &&
+        !this.#hasJumped
+      )
+        world.violated('§7.5', `${this.#by.label} gave up after ${waitedMs} ms, of ${waitMs} ms`);
+      const hasTime = waitedMs < waitMs - RETRY_MS && this.#isPlain && !this.#hasJumped;
+      // What fails passes here, always: it is tried again while there is time (docs/spec.md §13.2).
+      if (!holds && code === 'LOCK_BACKEND' && hasTime && !isClosing())
+        world.violated(
+          '§13.2',
+          `${this.#by.label} failed after ${waitedMs} ms, of ${waitMs} ms: ${String(error)}`,
+        );
+      if (kind === 'try' && code === 'LOCK_TIMEOUT')
+        world.violated('§7.4', `${this.#by.label} waited, and asked for a single attempt`);
+      throw error;
     } finally {
       checks.waitsNoMore(this.#by);
       const stood = process.isPaused || process.stalledUntil >= startedAtTrue;
       const limit = kind === 'try' ? ttlMs : waitMs;
       if (!holds && !stood) {
         const now = clock.monotonic();
+        // Nobody waits before a steal (docs/spec.md §17.1).
+        const stealMs = kind === 'steal' && isClean && !isClosing() ? 3 * this.#roundTripMs + 50 : Infinity;
+        if (now - startedAt > stealMs)
+          world.violated('§17.1', `${this.#by.label} waited for ${now - startedAt} ms to steal`);
         if (now - startedAt > limit + SETTLES_WITHIN_MS)
           world.violated('§7.5', `${this.#by.label} waited for ${now - startedAt} ms, of ${limit} ms`);
         if (this.#abortedAt !== undefined && now - this.#abortedAt > SETTLES_WITHIN_MS)
@@ -161,11 +192,68 @@ export class RunningOperation {
     } catch (error) {
       this.#checkFailure(error);
     }
+    this.#checkValidity(lease);
     ended();
     if (end === 'forget') return;
+    const leftMs = lease.validForMs;
     const first = lease.release();
+    if (lease.validForMs > 0) process.world.violated('§3.3', `${this.#by.label} holds what it has released`);
     if (end === 'release twice') await Promise.allSettled([lease.release(), lease.release()]);
-    await first;
+    try {
+      await first;
+    } catch (error) {
+      // Whoever holds a lease can release it (docs/spec.md §3.2).
+      if (this.#isUndisturbed && leftMs > 2 * this.#roundTripMs + 20)
+        process.world.violated('§3.2', `${this.#by.label} could not release its lease: ${String(error)}`);
+      throw error;
+    }
+  }
+
+  /** What a lease says of itself after a hold that nothing disturbed (docs/spec.md §4.2, §4.3). */
+  #checkValidity(lease: AnyLease): void {
+    const { world } = this.#context.process;
+    const { renewal, end, during, ttlMs, holdMs, kind } = this.#plan;
+    if (!this.#isUndisturbed || during !== 'nothing' || kind === 'all') return;
+    const isManual = renewal === 'manual' || end === 'forget';
+    // A hand-off is renewed once, whoever renews the rest (docs/spec.md §4.3).
+    if (isManual && holdMs > 1.35 * ttlMs + this.#roundTripMs + 20 && lease.validForMs > 0)
+      world.violated('§4.3', `${this.#by.label} holds after its ttl, and nobody renewed its lease`);
+    if (lease.validForMs > ttlMs) world.violated('§1.2', `${this.#by.label} counts on more than its ttl`);
+  }
+
+  /** Nothing failed, nobody took anything away, and the locks are open. */
+  get #isUndisturbed(): boolean {
+    const { isClean, isClosing, checks } = this.#context;
+    return isClean && !isClosing() && !checks.mayBeTaken(this.#by);
+  }
+
+  /** One lock, and no operator's call. */
+  get #isPlain(): boolean {
+    return this.#plan.kind === 'acquire' || this.#plan.kind === 'run';
+  }
+
+  /** Somebody has set the wall clock: by it, time has passed. */
+  get #hasJumped(): boolean {
+    return this.#context.process.clock.hasJumped;
+  }
+
+  /** A renewal that was confirmed counts from its sending (docs/spec.md §1.2, §1.7). */
+  #checkRenewed(lease: AnyLease, ttlMs: number): void {
+    if (!this.#isUndisturbed) return;
+    const left = lease.validForMs;
+    const least = ttlMs * (1 - MARGIN) - MARGIN_MS - this.#roundTripMs;
+    // Where core renews too, its renewal may still be under way, and may be the shorter one.
+    const isAlone = this.#plan.renewal === 'manual' || this.#plan.end === 'forget';
+    if ((isAlone && left < least) || left > ttlMs)
+      this.#context.process.world.violated(
+        '§1.7',
+        `${this.#by.label} renewed for ${ttlMs} ms, and its lease is valid for ${left} ms`,
+      );
+  }
+
+  async #renew(lease: AnyLease, ttlMs: number): Promise<void> {
+    await lease.renew(ttlMs);
+    this.#checkRenewed(lease, ttlMs);
   }
 
   async #during(lease: AnyLease): Promise<void> {
@@ -174,9 +262,9 @@ export class RunningOperation {
       case 'renew':
         return lease.renew();
       case 'extend':
-        return lease.renew(2 * ttlMs);
+        return this.#renew(lease, 2 * ttlMs);
       case 'shorten':
-        return lease.renew(Math.max(50, Math.floor(ttlMs / 2)));
+        return this.#renew(lease, Math.max(50, Math.floor(ttlMs / 2)));
       case 'downgrade':
         if (kind === 'all' || lease.mode.kind !== 'exclusive') return;
         this.#context.checks.downgrades(this.#by.resources[0] as string, lease);
@@ -214,15 +302,18 @@ export class RunningOperation {
   async #resize(): Promise<void> {
     const { locks, resources } = this.#context;
     const { name, permits } = resources[this.#plan.resources[0] as number] as ResourcePlan;
-    if (permits !== undefined) await locks.semaphore(name, permits).resize(permits);
+    if (permits !== undefined) await locks.semaphore(name, permits).resize(this.#plan.limit);
   }
 
   #delivered(lease: HeldLease): void {
-    const { checks, process, isClean, isClosing } = this.#context;
+    const { checks, process, isClean, isClosing, isClosed } = this.#context;
     const name = (lease as unknown as { readonly name: string }).name;
     this.#hasHeld = true;
+    if (isClosed()) process.world.violated('§12.2', `${this.#by.label} got ${name} of closed locks`);
     const readsSignal = this.#plan.holdMs % 3 !== 1;
     checks.delivered(this.#by, name, lease, readsSignal);
+    const { clock } = process;
+    const validUntil = clock.monotonic() + lease.validForMs;
     process.world.note(process.name, () => `${this.#by.label} holds ${name}, token ${lease.fencingToken}`);
     if (!readsSignal) return;
     lease.signal.addEventListener('abort', () => {
@@ -230,8 +321,14 @@ export class RunningOperation {
       process.world.note(process.name, () => `${this.#by.label} lost ${name}: ${reason}`);
       const stood = process.isPaused || process.stalledUntil >= this.#by.startedAt;
       if (stood || isClosing() || checks.mayBeTaken(this.#by)) return;
+      const isEarly = clock.monotonic() < validUntil - EARLY_MS && this.#plan.during !== 'shorten';
+      if (reason === 'expired' && isEarly && !this.#hasJumped)
+        process.world.violated('§1.5', `${this.#by.label} lost ${name} before its time`);
       if (TAKEN_AWAY.includes(reason))
-        process.world.violated('§3.1', `${this.#by.label} lost ${name} (${reason}), and nobody took it away`);
+        process.world.violatedUnlessLost(
+          '§3.1',
+          `${this.#by.label} lost ${name} (${reason}), and nobody took it away`,
+        );
       else if (isClean && this.#plan.renewal === 'auto' && this.#plan.end !== 'forget')
         process.world.violated('§4.2', `${this.#by.label} lost ${name} (${reason}) without any fault`);
     });
@@ -252,7 +349,7 @@ export class RunningOperation {
   #lock(index: number, reentrant = false): Lock {
     const { locks, resources } = this.#context;
     const { name, permits } = resources[this.#plan.resources[index] as number] as ResourcePlan;
-    if (permits !== undefined) return locks.semaphore(name, permits, { reentrant });
+    if (permits !== undefined && !this.#plan.isOdd) return locks.semaphore(name, permits, { reentrant });
     if (this.#plan.mode === 'exclusive') return locks.lock(name, { reentrant });
     return locks.readWriteLock(name, { reentrant }).read;
   }
@@ -267,7 +364,10 @@ export class RunningOperation {
       renewal: end === 'forget' ? ('manual' as const) : renewal,
       ...(this.#abort && { signal: this.#abort.signal }),
       ...(kind === 'steal' && { steal: true }),
-      ...(permits !== undefined && kind !== 'all' && during !== 're-enter' && { weight }),
+      ...(permits !== undefined &&
+        !this.#plan.isOdd &&
+        kind !== 'all' &&
+        during !== 're-enter' && { weight }),
     };
   }
 

@@ -1,0 +1,118 @@
+import { mutantsOf } from './line-mutant.ts';
+
+/** The lines of `@locks/redis-protocol` around its scripts. */
+export const redisAdapterMutants = [
+  ...mutantsOf('redis', 'redis-protocol/src/backend.ts', [
+    [
+      'countedFrom: sentAt,\n          validForMs,',
+      'countedFrom: call.now(),\n          validForMs,',
+      'a grant counts from its reply',
+    ],
+    [
+      'if (reply.handOffs.length > 0) this.#handOff(reply.handOffs, keys, call, sentAt);\n    // After',
+      '// After',
+      'a hand-off to the own process is not delivered',
+    ],
+    [
+      "if (reply.status === 'not-held' && this.#port.reconnects !== reconnects) return 'unknown';",
+      '',
+      'a release that was sent again looks lost',
+    ],
+    [
+      'if (!isSplitSlot(failure)) throw failure;',
+      'throw failure;',
+      'nothing is released while a slot moves',
+      'core sends a release again, and after the migration it arrives',
+    ],
+    [
+      'if (isRedisGrant(grant)) grant.mayBeShared = true;',
+      '',
+      'a lease that was downgraded is renewed as a lock',
+    ],
+    [
+      'const args = [acquisitionId, notify, ...this.#waiters.membersOf(request)];',
+      "const args = [acquisitionId, notify, 'nobody'];",
+      'an abandon does not name its waiter',
+    ],
+    [
+      "if (standings[index]?.status === 'held') this.#waiters.extend(grant.request.acquisitionId, ttlMs);",
+      '',
+      'a waiter that renewed is forgotten before its messages',
+      'a message that is so late has a token that nobody waits for',
+    ],
+  ]),
+  ...mutantsOf('redis', 'redis-protocol/src/local-waiters.ts', [
+    ['if (token <= waiter.lastToken) return;', '', 'a message about an earlier hold is taken for a grant'],
+    [
+      'if (left >= waiter.handOffMs / 2) return this.#grant(waiter, token, countedFrom, validForMs);',
+      'return this.#grant(waiter, token, countedFrom, validForMs);',
+      'a hand-off is never claimed',
+    ],
+    [
+      'this.#deliver(waiter, token, waiter.confirmedAt, waiter.handOffMs);',
+      'this.#deliver(waiter, token, waiter.call.now(), waiter.handOffMs);',
+      'a hand-off counts from its message',
+    ],
+    [
+      'this.#deliver(waiter, token, now - agoMs(), waiter.handOffMs);',
+      'this.#deliver(waiter, token, now, waiter.handOffMs);',
+      'a hand-off to the own process counts from its reply',
+    ],
+    [
+      'if (entry === undefined) this.#abandonUnknown(id, lock);',
+      'if (entry === undefined) void 0;',
+      'a hand-off to somebody who gave up is kept',
+    ],
+    [
+      "else if (entry.state === 'enqueuing') entry.messageToken = token;",
+      '',
+      'a message that comes before its reply is lost',
+    ],
+    [
+      'this.heartbeat.checkNow(lost);',
+      '',
+      'a claim that came too late is not looked after',
+      'the next regular check finds it',
+    ],
+    [
+      'if (!this.subscription.isOpen) this.subscription.open();\n    // The',
+      '// The',
+      'the channel is not opened with the first waiter',
+    ],
+    ['this.heartbeat.beat(waiters);', '', 'waiters are never checked'],
+    [
+      'this.heartbeat.checkNow(this.#waiters().filter(({ notify }) => notify === silent));',
+      '',
+      'waiters from before the channel was open are not moved',
+      'the next regular check moves them',
+    ],
+    [
+      'return notify === silent ? [member] : [formatMember(request, handOffMs, notify), member];',
+      'return [member];',
+      'an abandon does not name the waiter that moved',
+    ],
+  ]),
+  ...mutantsOf('redis', 'redis-protocol/src/waiter-heartbeat.ts', [
+    [
+      'waiter.confirmedAt = Math.max(waiter.confirmedAt, from);',
+      'waiter.confirmedAt = Math.max(waiter.confirmedAt, waiter.call.now());',
+      'a check counts from its reply',
+    ],
+    [
+      'if (hold !== undefined) this.#events.holds(waiter, hold.token, from, hold.leftMs);',
+      'if (hold !== undefined) this.#events.holds(waiter, hold.token, waiter.call.now(), hold.leftMs);',
+      'a hold that a check finds counts from its reply',
+    ],
+    [
+      'if (hold !== undefined) this.#events.holds(waiter, hold.token, from, hold.leftMs);',
+      'if (hold !== undefined) void 0;',
+      'a hold that a check finds is not delivered',
+    ],
+    [
+      'waiter.lastToken = Math.max(waiter.lastToken, lastToken);',
+      '',
+      'a check does not note the last token',
+      'a message of before the check names a hold that the check would have found',
+    ],
+  ]),
+];

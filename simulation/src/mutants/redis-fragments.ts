@@ -1,0 +1,191 @@
+import { type LineChange, mutantsOf } from './line-mutant.ts';
+
+const of = (fragment: string, changes: readonly LineChange[]) =>
+  mutantsOf('redis', `redis-protocol/src/scripts/fragments/${fragment}.lua`, changes);
+
+/** The lines that several scripts of Redis share. */
+export const redisFragmentMutants = [
+  ...of('attempt', [
+    [
+      'if r.held and string.sub(r.held, 1, #own) == own then',
+      'if false then',
+      'a repeated attempt does not find its own hold',
+    ],
+    [
+      'if ends then return tonumber(token), ends - now_ms end',
+      '',
+      'a repeated attempt does not find its own share',
+    ],
+    [
+      "r.queued = (r.mark or r.horizon * 1000 > now) and redis.call('EXISTS', r.queue) == 1",
+      'r.queued = false',
+      'an attempt does not look at the queue',
+    ],
+    [
+      'if token or not r.queued or (r.held and not r.ended) then',
+      'if true then',
+      'an attempt does not serve the waiters of a lock that ended',
+    ],
+    ['return not r.queued and (not r.held', 'return (not r.held', 'what is free goes to a newcomer'],
+    [
+      'local last = math.max(r.last + 1, now)',
+      'local last = r.last',
+      'a grant has the token of the one before',
+    ],
+    ["r.label, 'PX', ttl)", 'r.label)', 'an exclusive hold never ends'],
+    ['clear(r.holders)', '', 'shares of before count again with the next share'],
+    [
+      'add_share(r.holders, r.mark, r.id, ttl, token, r.weight, r.label)',
+      '',
+      'a share is granted and not written',
+    ],
+    ['write_token(r.token, last, r.horizon)', '', 'the token of a grant is not kept'],
+    [
+      "local flag = r.queued and '+' or '-'",
+      "local flag = '-'",
+      'a grant ahead of the queue does not note that others wait',
+    ],
+  ]),
+  ...of('enqueue', [
+    ["if at then redis.call('SETRANGE', lock, at, '+') end", '', 'a hold does not learn that somebody waits'],
+    [
+      "redis.call('ZADD', queue, string.format('-%.0f', until_ms), '@' .. notify)",
+      '',
+      'a process that waits does not count as alive',
+    ],
+    [
+      "if redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms) end",
+      '',
+      'a queue never ends',
+    ],
+    [
+      'write_token(token, last, math.max(horizon, until_ms))',
+      'write_token(token, last, horizon)',
+      'the token key does not say that somebody waits',
+    ],
+  ]),
+  ...of('hand-off', [
+    ["if not head[1] then\nredis.call('DEL', queue)", 'if not head[1] then', 'a queue without waiters stays'],
+    [
+      "local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. to) or 0) * 1000 >= now",
+      'local alive = true',
+      'a lock is handed to dead processes',
+    ],
+    [
+      "local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. to) or 0) * 1000 >= now",
+      'local alive = channel == own',
+      'the waiters of other processes are passed over',
+    ],
+    [
+      "if weight ~= '' and weight ~= '0' and not m then of = -(redis.call('ZSCORE', queue, '#') or -weight) end",
+      '',
+      'the limit of waiting permits is not read',
+    ],
+    ['local fit = fits(weight, of, m)', 'local fit = true', 'every waiter fits'],
+    [
+      "alive = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0",
+      '',
+      'a lock is handed to a process that does not listen',
+    ],
+    ['if alive and not fit then break end', '', 'a waiter that does not fit gets the lock'],
+    ['last = math.max(last + 1, now)', '', 'a hand-off has the token of the grant before'],
+    [
+      "minted .. '|' .. label, 'PX', px)",
+      "minted .. '|' .. label)",
+      'a hand-off that nobody claims never ends',
+    ],
+    ["local flag = head[2] and '+' or '-'", "local flag = '-'", 'a hand-off does not note that others wait'],
+    ['clear(holders)\nm = { limit', 'm = { limit', 'shares of before count again after a hand-off'],
+    ['add_share(holders, m, id, px, minted, weight, label)', '', 'a share is handed off and not written'],
+    [
+      "redis.pcall('PUBLISH', channel, 'granted ' .. id .. ' ' .. minted .. ' ' .. lock)",
+      '',
+      'a hand-off is not told',
+    ],
+    [
+      'if not share or m.limit > 0 and m.used >= m.limit then',
+      'if share and m.limit > 0 and m.used >= m.limit then',
+      'an exclusive lock is handed to all who wait',
+    ],
+    ['if last then write_token(token, last, horizon) end', '', 'the token of a hand-off is not kept'],
+    [
+      "if m then write_mark(lock, holders, m, head[1] and '+' or '-') end",
+      '',
+      'the mark of shares that were handed off is not written',
+    ],
+    [
+      "write_mark(lock, holders, m, head[1] and '+' or '-')",
+      "write_mark(lock, holders, m, '-')",
+      'shares do not note that somebody waits',
+    ],
+  ]),
+  ...of('shares', [
+    [
+      'm.first = math.min(m.first or ends, ends)',
+      'm.first = m.first or ends',
+      'the end of a shorter share is not noticed',
+    ],
+    [
+      'if ends > (m.last or 0) then m.last = ends + math.floor(px / 8) end',
+      'm.last = m.last or ends',
+      'shares end with the one that came first',
+    ],
+    [
+      'label)\nextend(m, now_ms + px, px)\nm.used = m.used + weight',
+      'label)\nextend(m, now_ms + px, px)',
+      'permits are not counted when they are taken',
+    ],
+    [
+      'if not ends or ends <= now_ms then return end',
+      'if not ends then return end',
+      'a share that has ended is renewed',
+    ],
+    [
+      "redis.call('HSET', holders, id, now_ms .. '|' .. px .. string.match(share, '^%d+|%d+(.*)$'))",
+      '',
+      'the renewal of a share is a lie',
+    ],
+    ["if redis.call('HLEN', holders) == 0 then", 'if false then', 'a mark without shares stays'],
+    ["redis.call('SET', lock, mark, 'PX', left)", "redis.call('SET', lock, mark)", 'a mark never ends'],
+    ["redis.call('PEXPIRE', holders, left + 120000)", '', 'the shares of a lost mark stay for ever'],
+    ['if gone then _, _, weight = find_share(holders, gone) end', '', 'a share that is given back stays'],
+    ['m.used = m.used - weight', '', 'permits that are given back stay taken'],
+    ['if m.first <= now_ms then', 'if false then', 'shares that have ended count on'],
+    [
+      'local ends, _, weight = parse_share(all[i + 1])\nif not ends or ends <= now_ms then',
+      'local ends, _, weight = parse_share(all[i + 1])\nif not ends then',
+      'a share that has ended counts on when shares are counted',
+    ],
+    ['else\nm.used = m.used + weight', 'else', 'permits are lost when shares are counted again'],
+    [
+      "if weight == '' then return not m end",
+      "if weight == '' then return true end",
+      'a writer fits beside readers',
+    ],
+    ["return (weight == '0') == (of == 0) and", 'return', 'readers and permits fit together'],
+    ['(m and m.used or 0) + weight <= of', 'true', 'any number of permits fits'],
+    [
+      '(m and m.used or 0) + weight <= of',
+      '(m and m.used or 0) + weight <= of + 1',
+      'one permit too many fits',
+    ],
+  ]),
+  ...of('token', [
+    [
+      "return tonumber(last or '0'), tonumber(horizon or '0') or 0",
+      "return tonumber(last or '0'), 0",
+      'nobody reads that somebody waits in the slot',
+    ],
+    [
+      "return tonumber(last or '0'), tonumber(horizon or '0') or 0",
+      "return 0, tonumber(horizon or '0') or 0",
+      'the last token is not read',
+    ],
+    [
+      "if horizon * 1000 > now then text = text .. ';' .. string.format('%.0f', horizon) end",
+      '',
+      'nobody writes that somebody waits in the slot',
+    ],
+    ["redis.call('SET', key, text)", '', 'no token is kept by the slow path'],
+  ]),
+];

@@ -1,0 +1,190 @@
+import { mutantsOf } from './line-mutant.ts';
+
+const RULES = 'core/src/rules/lock-rules.ts';
+const MODES = 'core/src/backend/modes.ts';
+
+const lockRulesMutants = mutantsOf('rules', RULES, [
+  ['if (until <= now) (expired ??= []).push(id);', 'if (false) void 0;', 'no lease ends by its time'],
+  ['if (until <= now) ', 'if (until <= now + 40) ', 'the store ends a lease before its ttl'],
+  [
+    'else if (unclaimed === undefined || isAlive?.(unclaimed.client) !== false) continue;',
+    'else continue;',
+    'what was handed to a dead client stays for its claim time',
+    'a claim time is half of the time after which a client counts as dead',
+  ],
+  [
+    'if (dead.size > 0) this.#queue.replace(waiters.filter(({ client }) => !dead.has(client)));',
+    '',
+    'the waiters of dead clients stay',
+  ],
+  [
+    'for (let { next } = this; next !== undefined;',
+    'for (let next = undefined as never; next !== undefined;',
+    'nobody is served',
+  ],
+  [
+    'this.handedOff.push(this.#grant(next, span, reachesIt ? undefined : next));',
+    'this.handedOff.push(this.#grant(next, span, next)); return;',
+    'one waiter is served at a time',
+  ],
+  [
+    'if (held !== undefined) return this.#attemptAgain(held, ttl);',
+    '',
+    'a repeated attempt does not find its own hold',
+  ],
+  ["if (this.isQueued(id)) return { status: 'contended' };", '', 'a repeated attempt waits twice'],
+  [
+    "if (conflict !== undefined) return { status: 'conflict', with: conflict };",
+    '',
+    'permits and readers wait in one queue',
+  ],
+  [
+    'if (this.#queue.remove(id)) this.changed = true;\n    this.#end(id);',
+    'this.#end(id);',
+    'an abandoned waiter stays in the queue',
+  ],
+  [
+    'if (this.#queue.remove(id)) this.changed = true;\n    this.#end(id);',
+    'if (this.#queue.remove(id)) this.changed = true;',
+    'an abandoned hold stays',
+  ],
+  ['held back those behind it.\n    this.serve();', 'held back those behind it.', 'an abandon serves nobody'],
+  [
+    'const ended = this.#end(id);\n    this.serve();',
+    'const ended = this.#end(id);',
+    'a release serves nobody',
+  ],
+  [
+    'const ended = this.#end(id);',
+    'const [ended] = this.forceRelease(undefined);',
+    'a release ends the holds of others',
+  ],
+  [
+    '(each) => this.#end(each) ?? []);\n    this.serve();',
+    '(each) => this.#end(each) ?? []);',
+    'a forced release serves nobody',
+  ],
+  [
+    'if (hold === undefined) return this.#lost(id, token);\n    this.#extend(hold, ttl);',
+    "if (hold === undefined) return { status: 'held' };\n    this.#extend(hold, ttl);",
+    'a renewal says held of what is lost',
+  ],
+  [
+    'if (hold === undefined) return this.#lost(id, token);\n    this.#extend(hold, ttl);',
+    'if (hold === undefined) return this.#lost(id, token);',
+    'a renewal is a lie',
+  ],
+  ["hold.mode = { kind: 'shared' };", '', 'a downgrade is a lie'],
+  [
+    "hold.mode = { kind: 'shared' };\n      this.#capacity = undefined;",
+    "hold.mode = { kind: 'shared' };",
+    'what fits beside a downgraded hold is not counted again',
+  ],
+  [
+    'this.changed = true;\n      this.serve();\n    }\n    return',
+    'this.changed = true;\n    }\n    return',
+    'a downgrade lets no readers in',
+  ],
+  [
+    'for (const hold of this.#holds.values()) hold.mode = { ...(hold.mode as PermitMode), limit };',
+    '',
+    'a resize does not change the permits that are held',
+  ],
+  [
+    'this.#queue.replace(resized.map((waiter) => this.#uncommit(waiter)));',
+    '',
+    'a resize does not change the permits that are waited for',
+  ],
+  [
+    'this.changed = true;\n    }\n    this.serve();\n    return undefined;',
+    'this.changed = true;\n    }\n    return undefined;',
+    'a resize lets nobody in',
+  ],
+  ['if (hold.span !== undefined) hold.until = at + hold.span;', '', 'a lease has no end'],
+  [
+    'return this.#queue.length === 0 && this.fits(mode);',
+    'return this.fits(mode);',
+    'a newcomer overtakes the queue',
+  ],
+  [
+    'return head !== undefined && this.fits(head.mode) ? head : undefined;',
+    'return this.#queue.toArray().find(({ mode }) => this.fits(mode));',
+    'who fits overtakes a head that does not',
+  ],
+  [
+    'return head !== undefined && this.fits(head.mode) ? head : undefined;',
+    'return head;',
+    'the head is served whether it fits or not',
+  ],
+  [
+    'if (hold.unclaimed !== undefined) this.#extend(hold, ttl);',
+    'if (hold.unclaimed !== undefined) hold.unclaimed = undefined;',
+    'a claim does not give the whole ttl',
+  ],
+  [
+    'hold.span = ttl;\n    hold.until = undefined;\n    hold.unclaimed = undefined;',
+    'hold.span = ttl;\n    hold.until = undefined;',
+    'a renewed hold counts as unclaimed',
+  ],
+  [
+    'if (handedOff.length > 0)\n      this.#queue.replace([...handedOff.map((each) => this.#uncommit(each)), ...this.waiters]);',
+    '',
+    'a steal loses a hand-off that was not claimed',
+  ],
+  ['this.#holds.clear();\n', '', 'a steal leaves the holds of others'],
+  [
+    'const hold = this.#grant(waiter, waiter.ttl, undefined, true);\n',
+    'this.#queue.replace([]); const hold = this.#grant(waiter, waiter.ttl, undefined, true);\n',
+    'a steal ends the queue',
+  ],
+  [
+    '(docs/spec.md §15.2).\n    this.serve();\n    return hold;',
+    '(docs/spec.md §15.2).\n    return hold;',
+    'a reader that steals lets no other readers in',
+  ],
+  ['const token = ++this.token;', 'const token = this.token;', 'a token is used again'],
+  [
+    'this.#holds.delete(id);\n    this.#capacity = undefined;\n    this.changed',
+    'this.#holds.delete(id);\n    this.changed',
+    'what is free after a release is not counted again',
+  ],
+  [
+    'this.#holds.delete(id);\n      this.#capacity = undefined;',
+    'this.#holds.delete(id);',
+    'what is free after an end by time is not counted again',
+    'nothing has been counted before: each step of a store begins with the ends',
+  ],
+  [
+    'if (this.#capacity?.take(mode) !== true) this.#capacity = undefined;',
+    '',
+    'what a grant takes is not counted',
+  ],
+]);
+
+const modesMutants = mutantsOf('rules', MODES, [
+  ['return one.limit !== other.limit;', 'return false;', 'permits with another limit are let in'],
+  [
+    "return one.kind === 'permit' || other.kind === 'permit';",
+    'return false;',
+    'permits wait beside readers and writers',
+  ],
+  [
+    "return this.#kind === undefined;\n      case 'shared'",
+    "return true;\n      case 'shared'",
+    'a writer enters beside others',
+  ],
+  [
+    "return this.#kind === undefined || this.#kind === 'shared';",
+    'return true;',
+    'a reader enters beside a writer',
+  ],
+  [
+    'this.#weight + mode.weight <= mode.limit',
+    'this.#weight + mode.weight <= mode.limit + 1',
+    'one permit too many is given out',
+  ],
+  ["if (mode.kind === 'permit') this.#weight += mode.weight;", '', 'permits are not counted'],
+]);
+
+/** The lines of the rules by which stores decide. */
+export const rulesMutants = [...lockRulesMutants, ...modesMutants];

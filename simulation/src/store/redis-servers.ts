@@ -1,0 +1,59 @@
+import type { World } from '../kernel/world.ts';
+import type { LuaScripts } from '../redis/lua-scripts.ts';
+import { SimulatedRedis } from '../redis/simulated-redis.ts';
+
+/** A master that clients reach, and one replica, which gets each step of the master some time later. */
+export class RedisServers {
+  readonly #world: World;
+  readonly #lua: LuaScripts;
+  readonly #lagMs: number;
+  readonly micros: () => number;
+  master: SimulatedRedis;
+  #replica: SimulatedRedis | undefined;
+
+  /** @param lagMs - `undefined`: there is no replica */
+  constructor(world: World, lua: LuaScripts, drift: number, lagMs: number | undefined) {
+    this.#world = world;
+    this.#lua = lua;
+    this.#lagMs = lagMs ?? 0;
+    this.micros = () => Math.floor((1_790_000_000_000 + world.now * (1 + drift)) * 1_000);
+    this.master = this.#start();
+    if (lagMs !== undefined) this.#replicate();
+  }
+
+  /** To be called after each command: what it wrote is on its way to the replica. */
+  hasExecuted(): void {
+    const replica = this.#replica;
+    const due = replica === undefined ? 0 : replica.lag - this.#underWay;
+    if (replica === undefined || due <= 0) return;
+    this.#underWay += due;
+    this.#world.schedule(this.#world.now + this.#lagMs, () => {
+      if (this.#replica !== replica) return;
+      replica.receive(due);
+      this.#underWay -= due;
+    });
+  }
+
+  /** The replica becomes the master. Returns whether it lacks anything. */
+  failOver(): boolean {
+    const replica = this.#replica;
+    if (replica === undefined) return false;
+    const isBehind = replica.lag > 0;
+    replica.promote();
+    this.master = replica;
+    this.#replicate();
+    return isBehind;
+  }
+
+  #underWay = 0;
+
+  #replicate(): void {
+    this.#replica = this.#start();
+    this.#replica.replicateFrom(this.master);
+    this.#underWay = 0;
+  }
+
+  #start(): SimulatedRedis {
+    return new SimulatedRedis({ lua: this.#lua, micros: this.micros });
+  }
+}
