@@ -5,19 +5,19 @@
 export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   cli: [
     ['main.ts', 'guardian/main.ts'],
-    ['commands/{doctor,look,release,run}.ts', 'open-store.ts'],
+    ['commands/{bench,doctor,look,release,run}.ts', 'open-store.ts'],
     [
       'commands/states.ts',
       'doctor/{etcd,mysql,postgres,redis,sqlite,zookeeper}.ts',
       'guardian/start-guardian.ts',
     ],
-    ['doctor/examination.ts'],
+    ['doctor/examination.ts', 'bench/rows.ts'],
     [
       '{command-line,duration,store-url}.ts',
       'doctor/{clock-difference,old-version,trial}.ts',
       'guardian/{messages,processes}.ts',
     ],
-    ['{exit-codes,usage-error}.ts', 'doctor/{adapter-warnings,finding}.ts'],
+    ['{exit-codes,manager-pair,usage-error}.ts', 'bench/figures.ts', 'doctor/{adapter-warnings,finding}.ts'],
   ],
   core: [
     ['conformance/**'],

@@ -3,7 +3,7 @@ import { UsageError } from './usage-error.ts';
 
 export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
        locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
-       locks doctor [options]
+       locks doctor | bench [options]
 
 run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
   --wait D      how long to wait for the lock: 500ms, 5s, 2m, 1h; default: for ever
@@ -18,6 +18,7 @@ watch      ls, again and again; --every D, default: 1s
 release    ends the hold of NAME that has the acquisition id ID; --everyone: all of them
   --yes         do not ask
 doctor     what about the store would break locks or slow them; exit code 1: something would break them
+bench      how fast locks are on this store, with names of its own; --seconds N, default: 60
 
 every command
   --url URL     redis[s]://…, postgres://…, mysql://…, etcd://host:port[,host:port…],
@@ -27,7 +28,8 @@ every command
   --help, --version
 
 exit codes of run: COMMAND's; 128 + n: COMMAND was ended by signal n; 64 usage; 69 the store cannot be reached;
-70 the lease was lost; 75 the lock was not free in time; 126, 127 COMMAND cannot be run, is not found`;
+70 the lease was lost; 75 the lock was not free in time; 126, 127 COMMAND cannot be run, is not found
+of the others: 0; 1 release found nobody, doctor found an error; 64; 69; 74 the output cannot be written`;
 
 const STORE = {
   url: { type: 'string' },
@@ -57,6 +59,7 @@ const OPTIONS = {
     yes: { type: 'boolean', default: false },
   },
   doctor: STORE,
+  bench: { ...STORE, seconds: { type: 'string' } },
 } satisfies Record<string, ParseArgsConfig['options']>;
 
 const COMMANDS = Object.keys(OPTIONS).join(', ');

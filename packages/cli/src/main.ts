@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { isLockError } from '@locks/core';
 import { type CommandLine, readCommandLine, textOf, USAGE } from './command-line.ts';
+import { bench, readBenchSeconds } from './commands/bench.ts';
 import { doctor } from './commands/doctor.ts';
 import { ls, show, watch } from './commands/look.ts';
 import { readReleasePlan, release } from './commands/release.ts';
@@ -23,6 +24,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(EXIT.io);
 });
 
+// A message that cannot be written must not end the process, which may hold a lock: the exit code says it too.
+process.stderr.on('error', () => undefined);
+
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<number> {
@@ -39,17 +43,20 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function carryOut(line: CommandLine): Promise<number> {
-  const url = textOf(line.values, 'url') ?? process.env['LOCKS_URL'];
-  const prefix = textOf(line.values, 'prefix');
   if (line.command === 'doctor') {
     refuseNames(line, 0);
+    const [url, prefix] = storeOf(line);
     return await doctor(url, prefix, line.values['json'] === true, write, reach);
   }
   // What is wrong is said before a store is asked.
   const work = prepared(line);
-  await using store = await openStore(url, prefix);
+  await using store = await openStore(...storeOf(line));
   await reach(store);
   return await work(store);
+}
+
+function storeOf({ values }: CommandLine): [url: string | undefined, prefix: string | undefined] {
+  return [textOf(values, 'url') ?? process.env['LOCKS_URL'], textOf(values, 'prefix')];
 }
 
 /** Waits for the first answer of a store. */
@@ -78,6 +85,14 @@ function prepared(line: CommandLine): (store: Store) => Promise<number> {
   if (command === 'run') {
     const plan = readRunPlan(operands, rest, values);
     return ({ locks }) => run(locks, plan, say);
+  }
+  if (command === 'bench') {
+    refuseNames(line, 0);
+    const seconds = readBenchSeconds(values);
+    return async ({ locks }) => {
+      await using other = await openStore(...storeOf(line));
+      return await bench({ one: locks, other: other.locks }, seconds, json, write);
+    };
   }
   refuseNames(line, 1);
   const [operand] = operands;

@@ -1,13 +1,14 @@
+import type { ManagerPair } from '../manager-pair.ts';
 import type { StoreUrl } from '../store-url.ts';
 import type { Diagnosis, Finding } from './finding.ts';
-import type { TrialFailure, TrialPair, TrialResult } from './trial.ts';
+import type { TrialFailure, TrialResult } from './trial.ts';
 import { tryLocks } from './trial.ts';
 
 /** What an examination of a store is given. */
 export interface Patient {
   readonly url: StoreUrl;
   readonly prefix: string | undefined;
-  readonly locks: TrialPair;
+  readonly locks: ManagerPair;
 }
 
 export type Examine = (patient: Patient) => Promise<Diagnosis>;
@@ -30,7 +31,7 @@ export interface TrialReading {
 /** Takes locks as programs do, and gives what stood in the way. */
 export async function trialFindings(
   store: string,
-  locks: TrialPair,
+  locks: ManagerPair,
   reading: TrialReading,
 ): Promise<Finding[]> {
   return findingsOf(store, await tryLocks(locks), reading);

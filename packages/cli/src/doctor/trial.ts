@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AcquireOptions, Lease, LockManager } from '@locks/core';
+import type { ManagerPair } from '../manager-pair.ts';
 import { type AdapterWarning, collectWarnings } from './adapter-warnings.ts';
 
 /** What could not be done on a store. */
@@ -16,12 +17,6 @@ export interface TrialResult {
   readonly warnings: readonly AdapterWarning[];
 }
 
-/** Two managers of one store, as two processes have them. */
-export interface TrialPair {
-  readonly one: LockManager;
-  readonly other: LockManager;
-}
-
 const LIMIT_MS = 5_000;
 const TTL_MS = 10_000;
 const LOOK_EVERY_MS = 10;
@@ -30,7 +25,7 @@ const LOOK_EVERY_MS = 10;
  * Takes, hands over, renews and releases locks of a random name, in each mode that the store has. It ends at the first failure
  * of an exclusive lock: nothing else would work.
  */
-export async function tryLocks(pair: TrialPair): Promise<TrialResult> {
+export async function tryLocks(pair: ManagerPair): Promise<TrialResult> {
   const endCollection = collectWarnings();
   const failures: TrialFailure[] = [];
   const attempt = async (doing: string, work: () => Promise<unknown>): Promise<boolean> => {
@@ -50,7 +45,7 @@ export async function tryLocks(pair: TrialPair): Promise<TrialResult> {
 
 type Attempt = (doing: string, work: () => Promise<unknown>) => Promise<boolean>;
 
-async function otherModes(pair: TrialPair, name: string, attempt: Attempt): Promise<void> {
+async function otherModes(pair: ManagerPair, name: string, attempt: Attempt): Promise<void> {
   const { one } = pair;
   const { modes, features } = one.capabilities;
   await attempt('wait for a lock', () => handOff(pair, `${name}-wait`));
@@ -80,7 +75,7 @@ async function takeAndRelease(locks: LockManager, name: string): Promise<void> {
 }
 
 /** One holds, the other waits, and gets the lock by a hand-off. */
-async function handOff({ one, other }: TrialPair, name: string): Promise<void> {
+async function handOff({ one, other }: ManagerPair, name: string): Promise<void> {
   const lease = await one.lock(name).acquire(options());
   const waiting: Promise<Lease> = other.lock(name).acquire(options(2 * LIMIT_MS));
   const outcome = waiting.then(
