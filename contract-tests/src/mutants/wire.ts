@@ -68,6 +68,24 @@ export const wireMutants: readonly Mutant[] = [
     },
   },
   {
+    name: 'token-follows-an-earlier-read',
+    says: 'an adapter reads the last token, and numbers its grant one above it',
+    host: 'memory-tcp',
+    expected: ['fencing/rises-past-a-slow-client'],
+    backend: (backend) =>
+      delegate(backend, {
+        async attempt(request, enqueue, call) {
+          const { resource } = request;
+          await backend.inspect(resource, call);
+          const fencingToken = (lastTokens.get(resource) ?? 0n) + 1n;
+          const attempt = await backend.attempt(request, enqueue, call);
+          if (attempt.status !== 'granted') return attempt;
+          lastTokens.set(resource, fencingToken);
+          return { status: 'granted', grant: { ...attempt.grant, fencingToken } };
+        },
+      }),
+  },
+  {
     name: 'replies-belong-to-the-oldest-request',
     says: 'an adapter counts every reply as the answer to its oldest request',
     host: 'memory-tcp',
@@ -78,3 +96,6 @@ export const wireMutants: readonly Mutant[] = [
     },
   },
 ];
+
+/** Stands for the last tokens in the store. */
+const lastTokens = new Map<string, bigint>();

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { behindProxies } from '../behind-proxies.ts';
 import type { ConformanceCase } from '../case.ts';
+import type { Client } from '../case-context.ts';
 import { assertRising } from '../critical-section.ts';
-import { fencing, forceRelease, leaseTenure, needs, processes } from '../needs.ts';
+import { fencing, forceRelease, leaseTenure, needs, processes, wire } from '../needs.ts';
 import { grab, openCall } from '../raw.ts';
-import { startWaiting } from '../waiter.ts';
+import { startWaiting, watch } from '../waiter.ts';
 
 export const fencingCases: readonly ConformanceCase[] = [
   {
@@ -173,6 +175,34 @@ export const fencingCases: readonly ConformanceCase[] = [
       assert.equal(stale.fencingToken, fencingToken);
       assertRising([stale.fencingToken, next.fencingToken]);
       await next.release();
+    },
+  },
+  {
+    id: 'fencing/rises-past-a-slow-client',
+    clause: '§6.1',
+    title: 'a client with slow requests gets no token below those of holders in the meantime',
+    ...needs(wire, fencing),
+    async run(context) {
+      const name = context.name();
+      const [slow, quick] = [await behindProxies(context), await context.client()];
+      for (const proxy of slow.proxies) proxy.latency(25, { direction: 'toServer' });
+      const tokens: (bigint | undefined)[] = [];
+      const take = async ({ locks }: Client): Promise<void> => {
+        const lease = await locks.lock(name).tryAcquire();
+        if (lease !== undefined) tokens.push(lease.fencingToken);
+        await lease?.release();
+      };
+      for (let round = 0; round < 20; round += 1) {
+        const taking = take(slow);
+        watch(taking);
+        // The last turn ends before the first request of the slow client, or between two of them.
+        for (let turn = round % 10; turn > 0; turn -= 1) {
+          await take(quick);
+          await context.sleep(4);
+        }
+        await taking;
+      }
+      assertRising(tokens);
     },
   },
 ];
