@@ -48,7 +48,7 @@ export default defineConfig([
           ...common,
           format: 'cjs',
           entry: entries(entryPoints),
-          outputOptions: { comments: false },
+          outputOptions: { comments: false, exports: 'named' },
         } as const,
       ]
     : []),

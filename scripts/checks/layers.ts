@@ -117,6 +117,14 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{run-script,retryable,value,mode,keys,options}.ts'],
     ['{slot,port,login-watch,hold-end-timers}.ts'],
   ],
+  'redlock-compat': [
+    ['index.ts'],
+    ['redlock.ts'],
+    ['lock.ts'],
+    ['{settings,votes}.ts'],
+    ['errors.ts'],
+    ['execution-stats.ts'],
+  ],
   sqlite: [
     ['index.ts'],
     ['sqlite-backend.ts'],

@@ -18,6 +18,7 @@ export const urlVariables = /** @type {const} */ ({
 const suites = /** @type {Record<string, ServerName[]>} */ ({
   kinds: ['redis'],
   nestjs: ['redis'],
+  'redlock-compat': ['redis'],
   // The simulated server is compared with a real one.
   simulation: ['redis'],
   all: /** @type {ServerName[]} */ (Object.keys(urlVariables)),

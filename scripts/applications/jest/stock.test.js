@@ -26,6 +26,7 @@ test.each([
   '@locks/postgres',
   '@locks/redis-ioredis',
   '@locks/redis-node',
+  '@locks/redlock-compat',
   '@locks/sqlite',
   '@locks/web-locks',
 ])('%s can be required', (name) => {
