@@ -1,4 +1,5 @@
 import type { Step } from './step.ts';
+import { alertsStep } from './steps/alerts.ts';
 import { apiStep } from './steps/api.ts';
 import { applicationSteps } from './steps/applications.ts';
 import { changesetStep } from './steps/changesets.ts';
@@ -20,6 +21,7 @@ export const steps: readonly Step[] = [
   wordsStep,
   layersStep,
   modelStep,
+  alertsStep,
   ...packageSteps,
   apiStep,
   sizeStep,

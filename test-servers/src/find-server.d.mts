@@ -12,3 +12,5 @@ export declare function serverKind(kind: string): ServerKind;
 export declare function howToInstall(kind: string): string;
 /** The path of a server's program; throws an error that says what to install or which variable to set. */
 export declare function findServer(binary: string, directories?: readonly string[]): string;
+/** Whether all programs of a kind are here. */
+export declare function canFindServer(kind: string): boolean;

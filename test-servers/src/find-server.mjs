@@ -121,3 +121,12 @@ export function findServer(binary, directories = searchPath()) {
     Object.entries(serverKinds).find(([, { binaries }]) => binaries.includes(binary)) ?? [];
   throw new Error(`${binary} was not found in ${directories.join(path.delimiter)}. ${howToInstall(kind)}`);
 }
+
+/**
+ * Whether all programs of a kind are here.
+ * @param {string} kind
+ * @returns {boolean}
+ */
+export function canFindServer(kind) {
+  return serverKind(kind).binaries.every((binary) => lookForServer(binary) !== undefined);
+}

@@ -2,13 +2,19 @@ export type { Proxy } from '@locks/core/conformance/proxy';
 export { EtcdCluster } from './etcd/etcd-cluster.ts';
 export { EtcdServer, type EtcdStatus } from './etcd/etcd-server.ts';
 export { type EtcdClusterOptions, type EtcdOptions, startEtcd, startEtcdCluster } from './etcd/start-etcd.ts';
-export { findServer } from './find-server.mjs';
+export { canFindServer, findServer } from './find-server.mjs';
 export { freePort, isFree } from './free-port.ts';
 export { type MariadbOptions, MariadbServer, startMariadb } from './mysql/mariadb-server.ts';
 export { call, granted, handOffOverCutChannel, Participant, request } from './participant.ts';
 export { type PostgresOptions, PostgresServer, startPostgres } from './postgres/postgres-server.ts';
 export { PostgresReplyError, type QueryRow } from './postgres/simple-query.ts';
 export { type PgbouncerOptions, PgbouncerServer, startPgbouncer } from './postgres/pgbouncer-server.ts';
+export {
+  type PrometheusAlert,
+  type PrometheusOptions,
+  PrometheusServer,
+  startPrometheus,
+} from './prometheus/prometheus-server.ts';
 export type { RedisProxy } from './proxy/redis-proxy.ts';
 export type { LoseOptions, RedisProxyConnection, RedisRequest } from './proxy/redis-proxy-connection.ts';
 export { startProxy } from './proxy/start-proxy.ts';

@@ -20,7 +20,8 @@ export const sourceSteps: readonly Step[] = [
   typesStep,
   {
     name: 'generated',
-    about: 'the embedded scripts agree with their .lua and .sql files',
+    about:
+      'the embedded scripts agree with their .lua and .sql files, the dashboard and the alerts with the metrics',
     kind: 'static',
     async run() {
       const checks = [];

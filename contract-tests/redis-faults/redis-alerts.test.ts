@@ -1,0 +1,61 @@
+import {
+  canFindServer,
+  freePort,
+  type PrometheusServer,
+  startPrometheus,
+  startRedis,
+  waitUntil,
+} from '@locks/test-servers';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { startWithSetup } from '../src/fixtures/start-with-setup.ts';
+import type { MeteredCommands, MeteredSetup } from '../src/telemetry/commands.ts';
+
+const RULES = fileURLToPath(new URL('../../packages/opentelemetry/generated/alerts.yml', import.meta.url));
+const APPLICATION = new URL('../src/telemetry/main.ts', import.meta.url);
+
+/** The names of the alerts that fire. */
+async function firing(prometheus: PrometheusServer): Promise<string[]> {
+  const alerts = await prometheus.alerts();
+  return alerts.filter(({ state }) => state === 'firing').map(({ name }) => name);
+}
+
+// Prometheus is installed where that is possible; elsewhere `promtool` and this test are left out.
+describe.skipIf(!canFindServer('prometheus'))('an application that Prometheus scrapes', () => {
+  it('alerts when its Redis server stands still, and not before', { timeout: 120_000 }, async () => {
+    await using redis = await startRedis();
+    const metricsPort = await freePort();
+    const setup: MeteredSetup = { url: redis.url, metricsPort, ttlMs: 3_000 };
+    await using application = await startWithSetup<MeteredCommands>(APPLICATION, setup);
+    const targets = [`127.0.0.1:${metricsPort}`];
+    await using prometheus = await startPrometheus({ targets, ruleFile: RULES, everySeconds: 1 });
+    await application.call.work('order:1', 20);
+    await application.call.hold('order:7');
+    const until = async (query: string, least: number): Promise<void> => {
+      await waitUntil(async () => ((await prometheus.value(query)) ?? 0) >= least || undefined, {
+        what: `${query} of ${least}`,
+        timeoutMs: 40_000,
+      });
+    };
+    await until('sum(lock_held{lock_group="order"})', 1);
+    await until('sum(lock_acquire_duration_count{lock_outcome="acquired"})', 21);
+    await until('sum(lock_renewals_total{lock_outcome="renewed"})', 2);
+    expect(await firing(prometheus)).toEqual([]);
+    await redis.pause();
+    const lost = await waitUntil(
+      async () => {
+        const alerts = await prometheus.alerts();
+        return alerts.find(({ name, state }) => name === 'LockLost' && state === 'firing');
+      },
+      { what: 'the alert LockLost', timeoutMs: 60_000 },
+    );
+    expect(lost.labels).toMatchObject({
+      severity: 'critical',
+      lock_backend: 'redis-ioredis',
+      lock_group: 'order',
+      lock_reason: 'unconfirmed',
+    });
+    await until('1 - sum(lock_held)', 1);
+    redis.resume();
+  });
+});
