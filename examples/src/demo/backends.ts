@@ -47,7 +47,7 @@ export interface Store extends AsyncDisposable {
 
 export async function openStore(backend: BackendName): Promise<Store> {
   const directory = mkdtempSync(join(tmpdir(), 'locks-demo-'));
-  const remove = (): void => rmSync(directory, { recursive: true, force: true });
+  const remove = (): void => rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
   // Also on Ctrl-C, which ends the process by `exit`.
   process.once('exit', remove);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));

@@ -1,4 +1,5 @@
 import type { BackendName } from './backends.ts';
+import { grid } from './grid.ts';
 import type { Run } from './shift.ts';
 
 export interface Report {
@@ -65,16 +66,4 @@ function cells(title: string, workers: number, run: Run, waited: boolean): strin
   const { sold, oversold, handoffsPerSecond, waitP50Ms, waitP99Ms } = row(run);
   const waits = waited ? [String(handoffsPerSecond), `${waitP50Ms} ms`, `${waitP99Ms} ms`] : ['-', '-', '-'];
   return [title, String(workers), String(sold), String(oversold), ...waits];
-}
-
-function grid(rows: readonly (readonly string[])[]): string[] {
-  const widths =
-    rows[0]?.map((_, column) => Math.max(...rows.map((cellsOfRow) => cellsOfRow[column]?.length ?? 0))) ?? [];
-  return rows.map((cellsOfRow) =>
-    cellsOfRow
-      .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-      )
-      .join('   '),
-  );
 }

@@ -1,8 +1,9 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Store } from './backends.ts';
 import { connect } from './connect.ts';
+import { nextMessage } from './next-message.ts';
 import { type Sold, sellOut } from './sell.ts';
 import { Stock } from './stock.ts';
 import type { WorkOrder } from './worker.ts';
@@ -72,21 +73,5 @@ async function sellInProcesses({
     for (const worker of crew) if (worker.connected) worker.disconnect();
     // They leave their connections in good order, so the store must outlive them.
     await gone;
-  }
-}
-
-async function nextMessage(worker: ChildProcess): Promise<unknown> {
-  const ended = new AbortController();
-  const exited = once(worker, 'exit', { signal: ended.signal }).then(([code]) => {
-    throw new Error(`A worker ended with exit code ${code} before its work was done.`);
-  });
-  try {
-    const [message] = (await Promise.race([once(worker, 'message', { signal: ended.signal }), exited])) as [
-      unknown,
-    ];
-    return message;
-  } finally {
-    exited.catch(() => {});
-    ended.abort();
   }
 }
