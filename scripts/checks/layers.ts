@@ -5,9 +5,10 @@
 export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   cli: [
     ['main.ts', 'guardian/main.ts'],
-    ['commands/{bench,doctor,look,release,run}.ts', 'open-store.ts'],
+    ['commands/{bench,doctor,look,once,release,run}.ts', 'open-store.ts'],
+    ['commands/guarded-command.ts', 'records/*-record.ts'],
     [
-      'commands/states.ts',
+      'commands/{forwarded-signals,name-and-command,states}.ts',
       'doctor/{etcd,mysql,postgres,redis,sqlite,zookeeper}.ts',
       'guardian/start-guardian.ts',
     ],
@@ -16,6 +17,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       '{command-line,duration,store-url}.ts',
       'doctor/{clock-difference,old-version,trial}.ts',
       'guardian/{messages,processes}.ts',
+      'records/{entry-text,sql-rows}.ts',
     ],
     ['{exit-codes,manager-pair,usage-error}.ts', 'bench/figures.ts', 'doctor/{adapter-warnings,finding}.ts'],
   ],

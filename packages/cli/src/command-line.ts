@@ -2,6 +2,7 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { UsageError } from './usage-error.ts';
 
 export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
+       locks once NAME --slot day|hour|D --at-most D [options] -- COMMAND [ARGUMENT…]
        locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
        locks doctor | bench [options]
 
@@ -12,6 +13,15 @@ run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
   --shared      hold it together with others who share it
   --permits N   hold one of N permits
   --label TEXT  what others see beside the lock; default: host:pid
+once       runs COMMAND unless it was done in this slot, on any machine; the store keeps a record of what was done
+  --slot S      day, hour, or a duration: 5m; --time-zone Z and --starts-at HH:MM of a day; --offset D of the others
+  --at-most D   how long a run may take: then COMMAND is ended; a machine that dies keeps the lock for so long
+  --at-least D  how long the lock is kept at least after a run; default: 0s
+  --retry P     next-machine: a slot whose run failed is run again; next-slot: it is not; default: next-machine
+  --wait D      how long to wait while another machine runs it; default: 0s
+  --label TEXT  what the record and others see of this machine; default: host:pid
+  --skip-code N the exit code where nothing is to be done; default: 0
+  --verbose     say so; default: only in a terminal
 ls         who holds and who waits, a line for each lock
 show       who holds NAME and who waits for it
 watch      ls, again and again; --every D, default: 1s
@@ -29,14 +39,18 @@ every command
 
 exit codes of run: COMMAND's; 128 + n: COMMAND was ended by signal n; 64 usage; 69 the store cannot be reached;
 70 the lease was lost; 75 the lock was not free in time; 126, 127 COMMAND cannot be run, is not found
+of once: the same without 75; 1 an earlier run of the slot failed, and next-slot forbids another
 of the others: 0; 1 release found nobody, doctor found an error; 64; 69; 74 the output cannot be written`;
 
-const STORE = {
+const CONNECTION = {
   url: { type: 'string' },
   prefix: { type: 'string' },
-  json: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
   version: { type: 'boolean', default: false },
+} satisfies ParseArgsConfig['options'];
+const STORE = {
+  ...CONNECTION,
+  json: { type: 'boolean', default: false },
 } satisfies ParseArgsConfig['options'];
 
 const OPTIONS = {
@@ -48,6 +62,20 @@ const OPTIONS = {
     shared: { type: 'boolean', default: false },
     permits: { type: 'string' },
     label: { type: 'string' },
+  },
+  once: {
+    ...CONNECTION,
+    slot: { type: 'string' },
+    'time-zone': { type: 'string' },
+    'starts-at': { type: 'string' },
+    offset: { type: 'string' },
+    'at-most': { type: 'string' },
+    'at-least': { type: 'string' },
+    retry: { type: 'string' },
+    wait: { type: 'string' },
+    label: { type: 'string' },
+    'skip-code': { type: 'string' },
+    verbose: { type: 'boolean', default: false },
   },
   ls: STORE,
   show: STORE,

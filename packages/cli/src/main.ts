@@ -6,6 +6,7 @@ import { type CommandLine, readCommandLine, textOf, USAGE } from './command-line
 import { bench, readBenchSeconds } from './commands/bench.ts';
 import { doctor } from './commands/doctor.ts';
 import { ls, show, watch } from './commands/look.ts';
+import { once, readOncePlan } from './commands/once.ts';
 import { readReleasePlan, release } from './commands/release.ts';
 import { readRunPlan, run } from './commands/run.ts';
 import { readDuration } from './duration.ts';
@@ -93,6 +94,10 @@ function prepared(line: CommandLine): (store: Store) => Promise<number> {
       await using other = await openStore(...storeOf(line));
       return await bench({ one: locks, other: other.locks }, seconds, json, write);
     };
+  }
+  if (command === 'once') {
+    const plan = readOncePlan(operands, rest, values, process.stderr.isTTY === true);
+    return (store) => once(store, plan, say);
   }
   refuseNames(line, 1);
   const [operand] = operands;

@@ -66,6 +66,10 @@ export interface OnceRun {
   readonly slot: string;
   /** Rises with every run of this job: send it with what the job writes. */
   readonly fencingToken: bigint;
+  /** The identity of the lease, which `locks.inspect` shows too. */
+  readonly acquisitionId: string;
+  /** Milliseconds for which the lock is still certain; 0 once it is lost. */
+  readonly validForMs: number;
   /** Aborts when the lock is lost, `atMostMs` after it was granted at the latest, and when `options.signal` aborts. */
   readonly signal: AbortSignal;
   /**
@@ -187,7 +191,12 @@ export async function once<T>(
     const assertValid = (minRemainingMs?: number): void => lease.assertValid(minRemainingMs);
     let value: T;
     try {
-      value = await job({ slot, fencingToken, signal: run.signal, assertValid });
+      value = await job({
+        ...{ slot, fencingToken, acquisitionId: lease.acquisitionId, signal: run.signal, assertValid },
+        get validForMs() {
+          return lease.validForMs;
+        },
+      });
     } finally {
       run.end();
     }

@@ -273,12 +273,16 @@ describe('the lock', () => {
 
   it('shows the label, and the run has what it needs', async () => {
     const machines = new Machines();
-    await machines.call('machine 7', 0, {}, async ({ slot, fencingToken, signal, assertValid }) => {
+    await machines.call('machine 7', 0, {}, async (run) => {
+      const { slot, fencingToken, acquisitionId, signal, assertValid } = run;
       const { holders } = await machines.locks.inspect('invoices');
-      expect(holders).toMatchObject([{ label: 'machine 7', fencingToken }]);
+      expect(holders).toMatchObject([{ label: 'machine 7', fencingToken, acquisitionId }]);
+      expect(run.validForMs).toBeGreaterThan(9 * MINUTE);
       expect([slot, signal.aborted]).toEqual(['2026-11-22T12:00:00.000Z', false]);
       assertValid(MINUTE);
       expect(() => assertValid(11 * MINUTE)).toThrow(expect.objectContaining({ code: 'LOCK_LOST' }));
+      machines.memory.advance(MINUTE);
+      expect(run.validForMs).toBeLessThan(9 * MINUTE + 1_000);
     });
   });
 });

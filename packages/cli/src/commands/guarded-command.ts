@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants } from 'node:os';
+import { EXIT } from '../exit-codes.ts';
+import type { CommandGuardian } from '../guardian/start-guardian.ts';
+import type { ForwardedSignals } from './forwarded-signals.ts';
+
+/** How often the guardian is told for how long the lease is valid. */
+const LEAST_TELL_MS = 20;
+const MOST_TELL_MS = 500;
+
+/** What a command needs to know of the lease under which it runs. */
+export interface CommandLease {
+  readonly name: string;
+  readonly acquisitionId: string;
+  readonly fencingToken?: bigint | undefined;
+  /** Milliseconds for which the lease is certain without another renewal. */
+  readonly validForMs: number;
+  /** Aborts when the lease is lost. */
+  readonly signal: AbortSignal;
+}
+
+export interface GuardedCommand {
+  readonly command: readonly string[];
+  /** What the command finds in its environment beside the lease. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Runs a command under a lease, with a guardian that ends it when the lease is lost. Gives the exit code. The guardian has ended
+ * afterwards.
+ */
+export async function runGuarded(
+  lease: CommandLease,
+  command: GuardedCommand,
+  guardian: CommandGuardian,
+  signals: ForwardedSignals,
+  say: (text: string) => void,
+): Promise<number> {
+  const tell = (): void => guardian.keptFor(lease.validForMs);
+  // A session is valid for seconds, whatever ttl was asked for.
+  const timer = setInterval(tell, Math.min(MOST_TELL_MS, Math.max(LEAST_TELL_MS, lease.validForMs / 20)));
+  const onLost = (): void => {
+    say(`the lock "${lease.name}" was lost: the command is ended`);
+    guardian.lost();
+  };
+  lease.signal.addEventListener('abort', onLost);
+  try {
+    const code = await runCommand(lease, command, guardian, signals);
+    return guardian.hasTerminated ? EXIT.lost : code;
+  } finally {
+    clearInterval(timer);
+    lease.signal.removeEventListener('abort', onLost);
+    guardian.done();
+  }
+}
+
+async function runCommand(
+  lease: CommandLease,
+  { command, env }: GuardedCommand,
+  guardian: CommandGuardian,
+  signals: ForwardedSignals,
+): Promise<number> {
+  const mark = `LOCK_ID=${lease.acquisitionId}`;
+  const [program = '', ...args] = command;
+  // Before the command runs: if this process is killed just then, its mark is enough.
+  guardian.guard(mark, lease.validForMs);
+  const child = spawn(program, args, {
+    stdio: 'inherit',
+    // A group of its own, so that all of its processes can be reached, and no signal reaches them twice.
+    detached: true,
+    env: {
+      ...process.env,
+      ...env,
+      LOCK_NAME: lease.name,
+      LOCK_ID: lease.acquisitionId,
+      LOCK_TOKEN: lease.fencingToken === undefined ? '' : String(lease.fencingToken),
+      LOCK_EXPIRES: Number.isFinite(lease.validForMs)
+        ? new Date(Date.now() + lease.validForMs).toISOString()
+        : '',
+    },
+  });
+  if (child.pid !== undefined) {
+    guardian.group(child.pid);
+    signals.forwardTo(child);
+  }
+  try {
+    const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+    return code ?? EXIT.signal + (signal === null ? 0 : constants.signals[signal]);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    process.stderr.write(`locks: ${program}: ${message}\n`);
+    return code === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable;
+  }
+}

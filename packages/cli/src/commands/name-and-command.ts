@@ -1,0 +1,22 @@
+import { UsageError } from '../usage-error.ts';
+
+/** What stands before and behind `--` in `locks run NAME -- COMMAND` and `locks once NAME -- COMMAND`. */
+export interface NameAndCommand {
+  readonly name: string;
+  readonly command: readonly string[];
+}
+
+/** @throws UsageError */
+export function readNameAndCommand(
+  caller: string,
+  operands: readonly string[],
+  command: readonly string[],
+): NameAndCommand {
+  const [name, ...more] = operands;
+  if (name === undefined) throw new UsageError(`${caller}: the name of the lock is missing`);
+  if (more.length > 0)
+    throw new UsageError(`${caller}: "${more.join(' ')}" stands before --: the command stands behind it`);
+  if (command.length === 0)
+    throw new UsageError(`${caller}: the command is missing: locks ${caller} NAME -- COMMAND`);
+  return { name, command };
+}

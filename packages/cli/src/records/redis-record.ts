@@ -1,0 +1,28 @@
+import { type OnceRecord, textRecord } from '@locks/once';
+import { fencedSet } from '@locks/redis-ioredis';
+import { Redis } from 'ioredis';
+
+const DEFAULT_PREFIX = 'lock:';
+const TIMES = { connectTimeout: 5_000, commandTimeout: 10_000, maxRetriesPerRequest: 3 };
+
+/**
+ * The record under `once:<job>`, as the recipe of docs/once-per-slot.md has it; with another prefix than that of most locks under
+ * `once|<prefix>|<job>`, since its tokens are others. Each call has a connection of its own: a job may take hours between two.
+ */
+export function redisRecord(url: string, prefix = DEFAULT_PREFIX): OnceRecord {
+  const keyOf = (key: string): string =>
+    prefix === DEFAULT_PREFIX ? key : `once|${prefix}|${key.slice('once:'.length)}`;
+  const use = async <T>(work: (client: Redis) => Promise<T>): Promise<T> => {
+    const client = new Redis(url, TIMES);
+    client.on('error', () => undefined);
+    try {
+      return await work(client);
+    } finally {
+      client.disconnect();
+    }
+  };
+  return textRecord({
+    get: (key) => use((client) => client.get(keyOf(key))),
+    set: (key, value, token) => use((client) => fencedSet(client, keyOf(key), value, token)),
+  });
+}
