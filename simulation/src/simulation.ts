@@ -211,11 +211,15 @@ export class Simulation {
   /** What is closed holds nothing and waits for nothing (docs/spec.md §12.2), where every message arrived. */
   #checkClosed({ name }: SimulatedProcess): void {
     const { faults } = this.#plan;
-    if (!isSound(this.#plan) || faults.some(({ kind }) => kind !== 'close') || hasEndsByTime(this.#plan))
-      return;
-    for (const store of this.#stores)
-      for (const left of store.leftovers((label) => label.startsWith(`${name}.`)))
-        this.#world.violated('§12.2', `${left} is left, and ${name} has closed its locks`);
+    // What a part of several stores keeps of a lease that ended by its time ends by its ttl.
+    if (this.#stores.length > 1 && hasEndsByTime(this.#plan)) return;
+    if (!isSound(this.#plan) || faults.some(({ kind }) => kind !== 'close')) return;
+    // A lease that ends by its time ends in the store some milliseconds later.
+    this.#world.schedule(this.#world.now + this.#cleanAfterMs, () => {
+      for (const store of this.#stores)
+        for (const left of store.leftovers((label) => label.startsWith(`${name}.`)))
+          this.#world.violated('§12.2', `${left} is left, and ${name} has closed its locks`);
+    });
   }
 
   /** Whoever gave up leaves nothing behind (docs/spec.md §2.2, §7.2): without faults, soon. */

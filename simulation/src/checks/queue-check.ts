@@ -22,9 +22,17 @@ export class QueueCheck {
     this.#resource = resource;
   }
 
-  stepTaken(holds: readonly HoldRecord[], waiters: readonly WaiterRecord[]): void {
+  /** @param waited - who had waited before the step, or had been handed the resource and did not know yet */
+  stepTaken(
+    holds: readonly HoldRecord[],
+    waiters: readonly WaiterRecord[],
+    waited: readonly WaiterRecord[],
+  ): void {
     const fresh = holds.filter(({ id }) => !this.#holding.has(id));
-    if (fresh.some(({ stolen }) => stolen)) this.#hasBeenStolen = true;
+    if (fresh.some(({ stolen }) => stolen)) {
+      this.#hasBeenStolen = true;
+      this.#checkQueueKept(holds, waiters, waited);
+    }
     for (const hold of fresh) this.#granted(hold, holds, waiters);
     if (fresh.length > 0)
       this.#highestToken = Math.max(...fresh.map(({ token }) => token), this.#highestToken);
@@ -40,6 +48,18 @@ export class QueueCheck {
     for (const { id } of waiters) this.#arrivals.set(id, before.get(id) ?? (this.#arrived += 1));
     if (fresh.length > 0 || holds.length !== this.#holding.size)
       this.#holding = new Set(holds.map(({ id }) => id));
+  }
+
+  /** A steal keeps the queue behind it (docs/spec.md §17.1). */
+  #checkQueueKept(
+    holds: readonly HoldRecord[],
+    waiters: readonly WaiterRecord[],
+    waited: readonly WaiterRecord[],
+  ): void {
+    const known = new Set([...holds, ...waiters].map(({ id }) => id));
+    const gone = waited.find(({ id }) => !known.has(id));
+    if (gone !== undefined)
+      this.#world.violated('§17.1', `${gone.label} waited for ${this.#resource}, and a steal has ended that`);
   }
 
   #granted(

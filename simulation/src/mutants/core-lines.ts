@@ -10,7 +10,7 @@ const tenureMutants = [
     ['return validForMs * 0.01 + 2;', 'return 0;', 'a lease has no margin'],
     ['return validForMs * 0.01 + 2;', 'return 2;', 'a lease has no margin for clocks that run apart'],
     [
-      'this.#deadline = Math.min(this.#deadline, endOf(sentAt, ttlMs));',
+      'if (end < this.#deadline) [this.#deadline, this.#validForMs] = [end, ttlMs];',
       '',
       'a shorter ttl does not count from its sending',
     ],
@@ -50,11 +50,13 @@ const tenureMutants = [
       'this.shortGrant = validForMs < ttlMs;',
       'this.shortGrant = false;',
       'a hand-off that the store limits is renewed as any other',
+      'the store of the rules limits none',
     ],
     [
       'if (this.shortGrant) this.renewIn((this.#deadline - now) / 3, now);\n    else if (autoRenew)',
       'if (autoRenew)',
       'a hand-off that the store limits is not renewed in time',
+      'the store of the rules limits none',
     ],
     ['this.#controller?.abort(lost);', '', 'the signal of a lost lease does not abort'],
     [
@@ -94,6 +96,7 @@ const tenureMutants = [
       'for (const lease of due) lease.renewIn(Math.min(lease.deadline - now, lease.ttlMs) / 3, now);',
       'for (const lease of due) lease.renewIn(Number.POSITIVE_INFINITY, now);',
       'a renewal without an answer is not repeated',
+      'the lease ends by its time and says so: no promise is broken',
     ],
     [
       "answer = leases.map(() => ({ status: 'unknown', error }));",
@@ -137,11 +140,13 @@ const acquireMutants = [
       'this.#core.abandon(this.#request);\n    this.#lastError = new Error(USELESS_GRANT);',
       'this.#lastError = new Error(USELESS_GRANT);',
       'a grant that came too late stays in the store',
+      'it ends there by its ttl',
     ],
     [
       'if (step === INTERRUPTED || this.#call.interruption !== undefined) throw this.#giveUp();',
       'if (step === INTERRUPTED) throw this.#giveUp();',
       'a grant that comes with the abort is delivered',
+      'the two come in different turns of the simulated event loop',
     ],
     [
       'if (this.#enqueue && this.#core.isRetryable(error)) return;',

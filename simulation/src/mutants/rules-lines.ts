@@ -16,6 +16,7 @@ const lockRulesMutants = mutantsOf('rules', RULES, [
     'if (dead.size > 0) this.#queue.replace(waiters.filter(({ client }) => !dead.has(client)));',
     '',
     'the waiters of dead clients stay',
+    'they are handed the resource, and lose it when the store looks at its clients next',
   ],
   [
     'for (let { next } = this; next !== undefined;',

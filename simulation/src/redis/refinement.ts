@@ -178,7 +178,9 @@ export class Refinement {
     for (const { waiter, position } of waiters) {
       if (holding.has(waiter.id)) queued.delete(waiter.id);
       else {
-        positions.set(waiter.id, positions.get(waiter.id) ?? position);
+        // A waiter that moves to the channel of its process comes to the position that the check names.
+        const stays = queued.get(waiter.id)?.client === now;
+        positions.set(waiter.id, (stays ? positions.get(waiter.id) : undefined) ?? position);
         queued.set(waiter.id, { ...(queued.get(waiter.id) ?? resized(waiter, view)), client: now });
       }
     }

@@ -43,7 +43,7 @@ export class NetworkedRedis implements SimulatedStore {
   readonly #clients: RedisClient[] = [];
   #awayUntil = 0;
   #migratesUntil = 0;
-  /** No single key was lost. */
+  /** No single key was lost or written without the others. */
   #isWhole = true;
 
   constructor(world: World, options: NetworkedRedisOptions) {
@@ -77,6 +77,8 @@ export class NetworkedRedis implements SimulatedStore {
         return hasLost;
       }
       case 'slot migration':
+        // What is released key by key is half done for a time.
+        this.#isWhole = false;
         this.#migratesUntil = this.#world.now + fault.ms;
         return false;
       case 'eviction':

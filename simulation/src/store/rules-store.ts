@@ -157,10 +157,11 @@ export class RulesStore implements StoreNode {
     };
     rules.expire(now);
     rules.serve();
+    const waited = [...rules.waiters, ...rules.holds.flatMap(({ unclaimed }) => unclaimed ?? [])];
     const result = step(rules);
     rules.commit(now);
     this.#lastToken = Math.max(this.#lastToken, rules.token);
-    resource.check.stepTaken(rules.holds, rules.waiters);
+    resource.check.stepTaken(rules.holds, rules.waiters, waited);
     this.#keepOrForget(name, resource);
     for (const hold of rules.handedOff.splice(0)) this.#handedOff(hold);
     return result;
