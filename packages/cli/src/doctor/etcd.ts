@@ -2,7 +2,7 @@ import { clientOptions } from '@locks/etcd';
 import { Etcd3 } from 'etcd3';
 import { etcdHosts } from '../store-url.ts';
 import { clockDifference } from './clock-difference.ts';
-import { type Patient, trialFindings, type TrialReading } from './examination.ts';
+import { type ExaminedStore, trialFindings, type TrialReading } from './examination.ts';
 import { type Diagnosis, error, type Finding, found, warning } from './finding.ts';
 import { oldVersion } from './old-version.ts';
 
@@ -32,7 +32,7 @@ interface Member {
   readonly hasLeader: boolean;
 }
 
-export async function examineEtcd({ url, locks }: Patient): Promise<Diagnosis> {
+export async function examineEtcd({ url, locks }: ExaminedStore): Promise<Diagnosis> {
   const hosts = etcdHosts(url);
   const client = new Etcd3(clientOptions({ hosts }));
   try {

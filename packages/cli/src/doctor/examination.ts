@@ -5,13 +5,13 @@ import type { TrialFailure, TrialResult } from './trial.ts';
 import { tryLocks } from './trial.ts';
 
 /** What an examination of a store is given. */
-export interface Patient {
+export interface ExaminedStore {
   readonly url: StoreUrl;
   readonly prefix: string | undefined;
   readonly locks: ManagerPair;
 }
 
-export type Examine = (patient: Patient) => Promise<Diagnosis>;
+export type Examine = (store: ExaminedStore) => Promise<Diagnosis>;
 
 /** Why something failed. */
 export interface FailureReason {

@@ -1,6 +1,6 @@
 import mysql from 'mysql2/promise';
 import { clockDifference } from './clock-difference.ts';
-import { type Patient, trialFindings, type TrialReading } from './examination.ts';
+import { type ExaminedStore, trialFindings, type TrialReading } from './examination.ts';
 import { type Diagnosis, error, type Finding, found, warning } from './finding.ts';
 import { oldVersion } from './old-version.ts';
 
@@ -41,7 +41,7 @@ const PRIVILEGES = `SELECT EXISTS (SELECT 1 FROM information_schema.USER_PRIVILE
   OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'CREATE' AND DATABASE() LIKE TABLE_SCHEMA)
   OR COALESCE(CURRENT_ROLE(), 'NONE') <> 'NONE' AS may`;
 
-export async function examineMysql({ url, prefix = 'locks_', locks }: Patient): Promise<Diagnosis> {
+export async function examineMysql({ url, prefix = 'locks_', locks }: ExaminedStore): Promise<Diagnosis> {
   const connection = await mysql.createConnection({ uri: url.text, connectTimeout: CONNECT_MS });
   // A failed call has its error.
   connection.on('error', () => undefined);

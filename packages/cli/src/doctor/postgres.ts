@@ -3,7 +3,7 @@ import { createLocks, isLockError } from '@locks/core';
 import { postgresAdvisoryBackend } from '@locks/postgres';
 import pg from 'pg';
 import { clockDifference } from './clock-difference.ts';
-import { type Patient, trialFindings, type TrialReading } from './examination.ts';
+import { type ExaminedStore, trialFindings, type TrialReading } from './examination.ts';
 import { type Diagnosis, error, type Finding, found, warning } from './finding.ts';
 import { oldVersion } from './old-version.ts';
 
@@ -65,7 +65,7 @@ const FACTS = `SELECT current_setting('server_version') AS version, pg_is_in_rec
   coalesce((SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = $1),
     has_database_privilege(current_database(), 'CREATE')) AS may_create`;
 
-export async function examinePostgres({ url, prefix = 'locks', locks }: Patient): Promise<Diagnosis> {
+export async function examinePostgres({ url, prefix = 'locks', locks }: ExaminedStore): Promise<Diagnosis> {
   const connectionString = url.text;
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_MS });
   // A failed call has its error.

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { clockDifference } from './clock-difference.ts';
-import { type Patient, trialFindings, type TrialReading } from './examination.ts';
+import { type ExaminedStore, trialFindings, type TrialReading } from './examination.ts';
 import { type Diagnosis, error, type Finding, found, unknown, warning } from './finding.ts';
 import { oldVersion } from './old-version.ts';
 
@@ -46,7 +46,7 @@ const READING: TrialReading = {
   },
 };
 
-export async function examineRedis({ url, locks }: Patient): Promise<Diagnosis> {
+export async function examineRedis({ url, locks }: ExaminedStore): Promise<Diagnosis> {
   const client = new Redis(url.text, { maxRetriesPerRequest: 1, enableReadyCheck: false });
   // A failed call has its error.
   client.on('error', () => undefined);

@@ -1,7 +1,7 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sqlitePath } from '../store-url.ts';
-import { type Patient, trialFindings, type TrialReading } from './examination.ts';
+import { type ExaminedStore, trialFindings, type TrialReading } from './examination.ts';
 import { type Diagnosis, error, type Finding, found, warning } from './finding.ts';
 
 /** File systems over a network, by the number that `statfs` gives on Linux. */
@@ -41,7 +41,7 @@ const READING: TrialReading = {
   },
 };
 
-export async function examineSqlite({ url, locks }: Patient): Promise<Diagnosis> {
+export async function examineSqlite({ url, locks }: ExaminedStore): Promise<Diagnosis> {
   const path = sqlitePath(url);
   const folder = dirname(path);
   const version = process.versions['sqlite'];

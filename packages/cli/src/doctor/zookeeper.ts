@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { createLocks } from '@locks/core';
 import { type NodeZooKeeperClient, zookeeperBackend } from '@locks/zookeeper';
 import { hostsOf } from '../store-url.ts';
-import { type Patient, trialFindings, type TrialReading } from './examination.ts';
+import { type ExaminedStore, trialFindings, type TrialReading } from './examination.ts';
 import { type Diagnosis, error, type Finding, found, warning } from './finding.ts';
 import { oldVersion } from './old-version.ts';
 
@@ -34,7 +34,7 @@ interface Server {
   readonly tickMs: number | undefined;
 }
 
-export async function examineZookeeper({ url, locks }: Patient): Promise<Diagnosis> {
+export async function examineZookeeper({ url, locks }: ExaminedStore): Promise<Diagnosis> {
   const servers = hostsOf(url);
   const addresses = [...new Set((servers.split('/')[0] ?? '').split(','))];
   const answers = await Promise.all(addresses.map(serverAt));
