@@ -67,7 +67,9 @@ export class Contender implements SessionMember {
   /** Reads the queue, and enters it if need be. `undefined` if this one held and an administrator deleted its node. */
   async readQueue(): Promise<ZookeeperQueue | undefined> {
     if (this.#entering === undefined && this.#node !== undefined) {
-      const queue = await this.#session.queue(this.parent);
+      // An attempt is repeated: a hold that was ended by force may still stand on a server that lags behind.
+      const sync = this.granted ? this.#session.barrier() : undefined;
+      const [queue] = await Promise.all([this.#session.queue(this.parent), sync]);
       if (queue.nodes.some(({ name }) => name === this.#node?.name)) return queue;
       if (this.granted) {
         this.lose('force-released');

@@ -60,6 +60,8 @@ function locksOf({ script, keys }: ScriptCall): readonly (readonly [lock: string
  * - A waiter that came twice is not compared: the next check, or the end of the claim time, puts that right.
  * - A check puts waiters of its process back to their positions, also beside holders of the other family, permits or not. A
  *   resize then goes by the holders, and is not compared.
+ * - A steal of permits with a limit that a resize has changed is not compared: the rules serve waiters by their own limit, the
+ *   scripts by that of the thief.
  */
 export class Refinement {
   readonly #server: SimulatedRedis;
@@ -76,7 +78,7 @@ export class Refinement {
     const reply = execute();
     for (const { lock, token, own, expected, before } of steps) {
       const view = this.#view(lock, token);
-      if (before.repeated.size > 0) continue;
+      if (before.repeated.size > 0 || stealsWithOtherLimit(call, before)) continue;
       const found = summary(view.record, (client) => this.#isAlive(view, client, own));
       const isOrdered = isGrantedAbove(view, before);
       if (isOrdered && JSON.stringify(found) === JSON.stringify(expected)) continue;
@@ -319,6 +321,13 @@ function callerOf({ script, args }: ScriptCall): string {
     default:
       return NOBODY;
   }
+}
+
+function stealsWithOtherLimit({ script, args }: ScriptCall, { record }: LockView): boolean {
+  if (script !== 'acquire' || args[6] === undefined) return false;
+  return [...record.holds, ...record.waiters].some(
+    ({ mode }) => mode.kind === 'permit' && mode.limit !== Number(args[4]),
+  );
 }
 
 /** Permits beside other modes: waiters that were passed over came back by a check after others had taken the name. */

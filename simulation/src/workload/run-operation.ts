@@ -39,13 +39,15 @@ export class RunningOperation {
     const resources = plan.resources.map((index) => (context.resources[index] as ResourcePlan).name);
     const startedAt = context.process.world.now;
     const renewsItself = plan.renewal === 'auto' && plan.end !== 'forget';
+    // A renewal is due in a third of the ttl that the lease has by then.
+    const longestTtlMs = plan.during === 'extend' ? 2 * plan.ttlMs : plan.ttlMs;
     this.#by = {
       process: context.process,
       label,
       resources,
       startedAt,
       steals: plan.kind === 'steal',
-      learnsWithinMs: context.isClean && renewsItself ? plan.ttlMs / 2 + this.#roundTripMs + 50 : Infinity,
+      learnsWithinMs: context.isClean && renewsItself ? longestTtlMs / 2 + this.#roundTripMs + 50 : Infinity,
     };
     this.#abort = plan.abortAfterMs === undefined ? undefined : new AbortController();
   }
