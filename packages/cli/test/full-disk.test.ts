@@ -25,7 +25,7 @@ afterAll(async () => {
   await redis.stop();
 });
 
-/** A disk on which nothing can be written. */
+/** What of the command line is on a full disk. */
 type Stream = 'stdout' | 'stderr';
 
 function start(full: readonly Stream[], ...args: string[]): ChildProcess {
