@@ -17,8 +17,14 @@ const missing = new Set(process.env['LOCKS_MISSING_SERVERS']?.split(','));
 const isRunnable = (name: BackendName): boolean => !missing.has(String(serverKindOf(name)));
 
 async function report<T>(...args: string[]): Promise<T> {
-  const { stdout } = await run(process.execPath, [MAIN, ...args, '--json']);
-  return JSON.parse(stdout) as T;
+  try {
+    const { stdout } = await run(process.execPath, [MAIN, ...args, '--json']);
+    return JSON.parse(stdout) as T;
+  } catch (error) {
+    // The message of `execFile` has the command alone.
+    const { stdout = '', stderr = '' } = error as { readonly stdout?: string; readonly stderr?: string };
+    throw new Error(`The demo failed: ${stdout.replace(/\s+/g, ' ')}${stderr}`, { cause: error });
+  }
 }
 
 interface StockReport {

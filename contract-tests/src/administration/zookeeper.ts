@@ -74,7 +74,7 @@ function surviveUnknownCodes(client: AdminClient): void {
 /** The properties of a session that a client needs to end it. */
 export interface Victim {
   session(): { readonly id: Buffer; readonly password: Buffer };
-  /** Whether the client of the session has noticed the end. */
+  /** Whether the client has noticed the end of its session, or was closed. */
   ended(): boolean;
 }
 
@@ -95,7 +95,12 @@ export function sessionOf(client: NodeZooKeeperClient | NativeZooKeeperClient): 
     };
   }
   client.on('expired', end);
-  const { getSessionPassword } = client as AdminClient;
+  const { getSessionPassword, close } = client as AdminClient;
+  // The backend closes a client whose server is silent for longer than the session lasts; that client emits no `expired`.
+  client.close = () => {
+    end();
+    close.call(client);
+  };
   return {
     session: () => ({ id: client.getSessionId(), password: getSessionPassword.call(client) }),
     ended: () => ended,

@@ -1,4 +1,5 @@
 import { createLocks, type LockManager } from '@locks/core';
+import type { MemoryStore } from '@locks/memory';
 import type { BackendName, StoreAddress } from './backends.ts';
 
 /** Locks, and the end of the connection under them. */
@@ -6,11 +7,15 @@ export interface Connection extends AsyncDisposable {
   readonly locks: LockManager;
 }
 
+let memoryStore: MemoryStore | undefined;
+
 /** What an application does once at its start. Each backend imports its own packages only, so that a worker starts quickly. */
 const connectors: Record<BackendName, (at: string) => Promise<Connection>> = {
   async memory() {
-    const { memoryBackend } = await import('@locks/memory');
-    return connection(createLocks(memoryBackend()));
+    const { MemoryStore, memoryBackend } = await import('@locks/memory');
+    // The workers of this process share one store, as processes share a server.
+    memoryStore ??= new MemoryStore();
+    return connection(createLocks(memoryBackend(memoryStore)));
   },
 
   async sqlite(path) {
