@@ -36,7 +36,9 @@ async function makeConsumer(): Promise<string> {
     // Of the examples in docs/telemetry.md.
     '@opentelemetry/exporter-prometheus': '^0.301.0',
     '@opentelemetry/sdk-metrics': '^3.1.1',
-    // Schedulers of the examples in docs/once-per-slot.md.
+    // Schedulers of the examples in docs/once-per-slot.md and docs/nestjs.md.
+    '@nestjs/schedule': '^12.0.2',
+    bullmq: '^6.7.0',
     croner: '^11.0.1',
     'node-cron': '^4.6.0',
     ...Object.fromEntries(packages.map((one) => [one.manifest.name, `file:${one.tarball}`])),

@@ -26,8 +26,8 @@ export class CompiledApplication implements AsyncDisposable {
     return new CompiledApplication(folder);
   }
 
-  async start(env: Readonly<Record<string, string>>): Promise<RunningApplication> {
-    const child = spawn(process.execPath, [join(this.#folder, 'main.js')], {
+  async start(env: Readonly<Record<string, string>>, file = 'main.js'): Promise<RunningApplication> {
+    const child = spawn(process.execPath, [join(this.#folder, file)], {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -53,7 +53,7 @@ export class RunningApplication {
     this.#exited = once(child, 'exit');
   }
 
-  /** Until the application has printed its address. */
+  /** Until the application has printed its address, or that it is ready. */
   async listening(): Promise<void> {
     const lines = createInterface({ input: this.#child.stdout as NodeJS.ReadableStream });
     const line = once(lines, 'line') as Promise<[string]>;
