@@ -41,6 +41,7 @@ CREATE FUNCTION @schema@.abandon(p_names pg_catalog.bytea[], p_ids pg_catalog.te
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_item record;
+  v_id text;
   v_ended boolean;
   v_served text := '';
 BEGIN
@@ -48,10 +49,12 @@ BEGIN
     SELECT i.name, pg_catalog.array_agg(i.id) AS ids FROM unnest(p_names, p_ids) AS i(name, id) GROUP BY i.name ORDER BY i.name
   LOOP
     CONTINUE WHEN NOT @schema@.enter(v_item.name);
-    -- A join: with "= ANY" PostgreSQL may compare each waiter of the name with every abandoned id.
-    DELETE FROM @schema@.waiters w USING pg_catalog.unnest(v_item.ids) AS i(id)
-      WHERE w.client = p_client AND w.id = i.id AND w.name = v_item.name;
-    v_ended := FOUND;
+    v_ended := false;
+    -- One by one: for all at once PostgreSQL may compare each waiter of the name with every abandoned id.
+    FOREACH v_id IN ARRAY v_item.ids LOOP
+      DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = v_id AND w.name = v_item.name;
+      v_ended := v_ended OR FOUND;
+    END LOOP;
     UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = v_item.name AND l.id = ANY (v_item.ids);
     v_ended := v_ended OR FOUND;
     DELETE FROM @schema@.shares s USING pg_catalog.unnest(v_item.ids) AS i(id)

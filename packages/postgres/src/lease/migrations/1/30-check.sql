@@ -15,8 +15,9 @@ DECLARE
   v_served text := '';
   v_next timestamptz;
 BEGIN
-  DELETE FROM @schema@.waiters w WHERE p_all AND w.client = p_client AND w.id <> ALL (p_ids)
-    AND w.enqueued_at < pg_catalog.clock_timestamp() - interval '10 seconds';
+  DELETE FROM @schema@.waiters w WHERE p_all AND w.client = p_client
+    AND w.enqueued_at < pg_catalog.clock_timestamp() - interval '10 seconds'
+    AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p_ids) AS i(id) WHERE i.id = w.id);
   -- Somebody deleted the row of the resource by hand: its waiters are in no queue any more, and attempt again.
   DELETE FROM @schema@.waiters w WHERE w.client = p_client
     AND NOT EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = w.name AND l.queued);
