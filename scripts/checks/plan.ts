@@ -9,6 +9,7 @@ import { modelStep } from './steps/model.ts';
 import { packageSteps } from './steps/packages.ts';
 import { readmeStep } from './steps/readme.ts';
 import { simulationStep } from './steps/simulation.ts';
+import { siteStep } from './steps/site.ts';
 import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
 import { suiteOnNodesStep } from './steps/suite-on-nodes.ts';
@@ -28,6 +29,7 @@ export const steps: readonly Step[] = [
   ...consumerSteps,
   ...applicationSteps,
   readmeStep,
+  siteStep,
   changesetStep,
   simulationStep,
   suiteOnNodesStep,

@@ -35,6 +35,7 @@ export const workspacePackages: readonly WorkspacePackage[] = [
   'benchmarks',
   'simulation',
   'examples',
+  'site',
 ]
   .filter((path) => existsSync(join(root, path, 'package.json')))
   .map(readPackage);

@@ -18,6 +18,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   simulate     core in virtual time, with faults: simulate [--backend rules|quorum|redis] [--schedules N] [--seed S] [--replay SEED [--html FILE]] [--mutants] [--json FILE]
   lab          workloads on real servers while these are broken: lab BACKEND… [--minutes M] [--seed S] [--nemesis a,b] [--json FILE]
   model        the model of the Redis protocol, searched exhaustively with Spin: model [--full] [--write]
+  site         the website, from the documents and the packages' types, into site/dist: site [--base /PATH/] [--serve PORT]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
@@ -74,6 +75,12 @@ export const commands = {
   async model(args) {
     const { node, env } = await prepare();
     return runTask(node, 'scripts/model/main.ts', args, env);
+  },
+
+  async site(args) {
+    const { node, env } = await prepare();
+    await build(['./packages/*'], env);
+    return runTask(node, 'site/src/main.ts', args, env);
   },
 
   async build(args) {

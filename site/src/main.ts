@@ -1,0 +1,46 @@
+// `npm run site`: builds the site into site/dist, offline, from the documents of the repository and the packages' types.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { build, serve } from 'vitepress';
+import { deadLinks } from './check-links.ts';
+import { readDocuments } from './documents.ts';
+import { writeLlmsFiles } from './llms.ts';
+import { sidebarOf } from './navigation.ts';
+import { readReference } from './reference/read-reference.ts';
+import { writeReferencePages } from './reference/reference-pages.ts';
+import { outputFolder, siteFolder } from './repository.ts';
+import { writePages } from './write-pages.ts';
+
+const { values: options } = parseArgs({
+  options: {
+    /** The path under which the site is served, `/` at both ends. */
+    base: { type: 'string', default: '/' },
+    /** Serves the site on this port of the loopback interface, once it is built. */
+    serve: { type: 'string' },
+  },
+});
+
+const started = performance.now();
+const documents = readDocuments();
+writePages(documents);
+const reference = await writeReferencePages(await readReference());
+writeFileSync(join(siteFolder, 'generated/sidebar.json'), JSON.stringify(sidebarOf(documents, reference)));
+
+await build(siteFolder, { base: options.base });
+writeLlmsFiles(documents, reference, options.base);
+
+const dead = deadLinks(outputFolder, options.base);
+for (const link of dead) console.error(link);
+if (dead.length > 0) {
+  console.error(`${dead.length} links of the site lead nowhere`);
+  process.exitCode = 1;
+} else {
+  const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+  console.log(
+    `site/dist: ${documents.length} documents, ${reference.length} pages of reference, ${seconds} s`,
+  );
+  if (options.serve !== undefined) {
+    await serve({ root: siteFolder, base: options.base, port: Number(options.serve) });
+  }
+}

@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The root of the repository. */
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** The folder of this package. */
+export const siteFolder = join(root, 'site');
+
+/** Where the build writes the pages for VitePress; ignored by git. */
+export const pagesFolder = join(siteFolder, 'generated/pages');
+
+/** The site itself; ignored by git. */
+export const outputFolder = join(siteFolder, 'dist');
+
+/** @param path relative to the root, with `/` */
+export function readRepositoryFile(path: string): string {
+  return readFileSync(join(root, path), 'utf8');
+}

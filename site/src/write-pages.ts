@@ -1,0 +1,46 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, extname, join } from 'node:path';
+import type { RepositoryDocument } from './documents.ts';
+import { filesOf, LinkTargets, sourceRoute } from './links.ts';
+import { pagesFolder, readRepositoryFile } from './repository.ts';
+
+/** Writes a page for each document, and one for each file or folder of the repository that a document links to. */
+export function writePages(documents: readonly RepositoryDocument[]): void {
+  rmSync(pagesFolder, { recursive: true, force: true });
+  const targets = new LinkTargets(documents.map(({ file }) => file));
+  for (const { file, route, title, summary, text } of documents) {
+    writePage(route, { title, description: summary }, targets.rewrite(file, text));
+  }
+  for (const path of [...targets.sources]) {
+    const files = filesOf(path);
+    if (files === undefined) writeSourcePage(path);
+    else writeFolderPage(path, files, documents);
+  }
+  if (targets.problems.length > 0) throw new Error(`dead links:\n${targets.problems.join('\n')}`);
+}
+
+function writeFolderPage(
+  path: string,
+  files: readonly string[],
+  documents: readonly RepositoryDocument[],
+): void {
+  const lines = files.map((file) => {
+    const document = documents.find((one) => one.file === file);
+    if (document !== undefined) return `- [${document.title}](/${document.route})`;
+    writeSourcePage(file);
+    return `- [${file}](/${sourceRoute(file)})`;
+  });
+  writePage(sourceRoute(path), { title: path, search: false }, `# ${path}\n\n${lines.join('\n')}\n`);
+}
+
+function writeSourcePage(file: string): void {
+  const language = extname(file).slice(1) || 'txt';
+  const text = `# ${file}\n\n\`\`\`\`${language}\n${readRepositoryFile(file).trimEnd()}\n\`\`\`\`\n`;
+  writePage(sourceRoute(file), { title: file, search: false }, text);
+}
+
+function writePage(route: string, frontmatter: Readonly<Record<string, unknown>>, text: string): void {
+  const file = join(pagesFolder, `${route}.md`);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `---\n${JSON.stringify(frontmatter)}\n---\n\n${text}`);
+}
