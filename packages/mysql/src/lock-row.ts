@@ -20,7 +20,7 @@ interface HoldJson {
   readonly by?: string;
   readonly ttl?: number;
   readonly queued?: number;
-  readonly thief?: true;
+  readonly stolen?: true;
   readonly label?: string;
 }
 
@@ -42,18 +42,18 @@ export const NO_ROW: LockRow = { version: 0, token: 0, holds: [], waiters: [] };
  */
 export function encodeState({ holds, waiters }: Pick<LockRecord, 'holds' | 'waiters'>): Buffer {
   if (holds.length + waiters.length === 0) return Buffer.alloc(0);
-  return Buffer.from(`{"holds":${JSON.stringify(holds.map(holdJson))},"places":[${groupsOf(waiters)}]}`);
+  return Buffer.from(`{"holds":${JSON.stringify(holds.map(holdJson))},"waiters":[${groupsOf(waiters)}]}`);
 }
 
 /** The state of a resource with one hold. The token is the one that the row's column gets. */
 export function encodeSole(id: string, mode: LockMode, label: string | undefined, span: number): Buffer {
   const hold: HoldJson = { id, mode: modeText(mode), span, label };
-  return Buffer.from(JSON.stringify({ holds: [hold], places: [] }));
+  return Buffer.from(JSON.stringify({ holds: [hold], waiters: [] }));
 }
 
 export function decodeState(version: number, token: number, at: number, bytes: Buffer): LockRow {
   if (bytes.length === 0) return { version, token, holds: [], waiters: [], bytes };
-  const state = JSON.parse(bytes.toString('utf8')) as { holds: HoldJson[]; places: WaitersJson[] };
+  const state = JSON.parse(bytes.toString('utf8')) as { holds: HoldJson[]; waiters: WaitersJson[] };
   const holds = state.holds.map((json): HoldRecord => {
     const { id, label, by: client, ttl = 0, queued = at } = json;
     const mode = modeOf(json.mode);
@@ -66,10 +66,10 @@ export function decodeState(version: number, token: number, at: number, bytes: B
       until: json.until ?? at + (json.span ?? 0),
       span: undefined,
       unclaimed: client === undefined ? undefined : { id, mode, label, client, ttl, since: queued },
-      stolen: json.thief ?? false,
+      stolen: json.stolen ?? false,
     };
   });
-  const waiters = state.places.flatMap(({ ids, mode, by, ttl, since = at, label }) => {
+  const waiters = state.waiters.flatMap(({ ids, mode, by, ttl, since = at, label }) => {
     const shared = { mode: modeOf(mode), label, client: by, ttl, since };
     return ids.map((id): WaiterRecord => ({ id, ...shared }));
   });
@@ -87,7 +87,7 @@ function holdJson({ id, mode, token, since, until, span, unclaimed, stolen, labe
     by: unclaimed?.client,
     ttl: unclaimed?.ttl,
     queued: unclaimed?.since,
-    thief: stolen || undefined,
+    stolen: stolen || undefined,
     label,
   };
 }

@@ -32,7 +32,7 @@ describe('a queue of thousands in one row', () => {
     // Those who still wait at the end are told that the backend was closed.
     for (const wait of waits) wait.catch(() => {});
     await until(async () => (await backend.inspect('a', call)).waiters.length === 2_000);
-    // The first write after the places were added fills in since when they wait.
+    // The first write after the waiters were added fills in since when they wait.
     for (const wait of waits.splice(0, 2)) {
       await backend.release(holder, call);
       holder = await wait;
