@@ -2,7 +2,8 @@
  * Thousands of waiters of one process on one lock that give up within a second, and what that costs the process: run by
  * `many-waiters.test.ts`, in a process of its own, since a test runner keeps memory and works beside. Prints JSON.
  *
- * Arguments: the name of a harness, whose store was set up already; the number of waiters.
+ * Arguments: the name of a harness, whose store was set up already; the number of waiters; the milliseconds from the first call to
+ * the first end, within which all must be in the queue.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLocks, isLockError, type LockManager } from '@locks/core';
@@ -26,14 +27,12 @@ export interface Cost {
 }
 
 const TICK_MS = 5;
-/** From the first call to the first end: all must be in the queue by then. */
-const ENQUEUE_MS = 12_000;
 const GIVE_UP_WITHIN_MS = 1_000;
 const CALLS_A_TURN = 100;
 /** Renewed every third of it. */
 const OTHER_TTL_MS = 3_000;
 
-const [harnessName = '', waiters = ''] = process.argv.slice(2);
+const [harnessName = '', waiters, enqueueMs] = process.argv.slice(2);
 const { default: harness } = (await import(`../src/harnesses/${harnessName}.ts`)) as { default: Harness };
 const locks: LockManager = createLocks(await harness.createBackend());
 
@@ -100,7 +99,7 @@ async function heapUsed(): Promise<number> {
 // Code is compiled and connections are opened before anything is measured.
 await giveUpTogether(200, 1_000);
 const before = await heapUsed();
-const cost = await giveUpTogether(Number(waiters), ENQUEUE_MS);
+const cost = await giveUpTogether(Number(waiters), Number(enqueueMs));
 const heapMb = Math.round(((await heapUsed()) - before) / 1e5) / 10;
 await locks.close();
 console.log(JSON.stringify({ ...cost, heapMb } satisfies Cost));

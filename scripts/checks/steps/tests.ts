@@ -80,7 +80,7 @@ export const testSteps: readonly Step[] = [
     about:
       'thousands of waiters, slots and names of one process, which cost its other locks and its memory nothing',
     kind: 'alone',
-    needs: ['redis'],
+    needs: ['redis', 'postgres', 'mysql'],
     run: ({ testArguments }) =>
       runVitest(contractTests, ['--dir=load', '--no-file-parallelism', ...testArguments]),
   },
