@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { DefaultTheme } from 'vitepress';
 import { defineConfig } from 'vitepress';
+import { nodeInPages } from '../src/browser/node-in-pages.ts';
 import { topLinks } from '../src/navigation.ts';
 import { outputFolder, pagesFolder, siteFolder } from '../src/repository.ts';
 import { slugOf } from '../src/slug.ts';
@@ -19,7 +20,7 @@ export default defineConfig({
   // The build checks all links of the finished pages itself, with their anchors.
   ignoreDeadLinks: true,
   // The index of the search is one file, which is loaded at the first search.
-  vite: { build: { chunkSizeWarningLimit: 2_000 } },
+  vite: { build: { chunkSizeWarningLimit: 2_000 }, plugins: [nodeInPages()] },
   markdown: { anchor: { slugify: slugOf } },
   themeConfig: {
     nav: topLinks,

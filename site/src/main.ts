@@ -1,6 +1,4 @@
 // `npm run site`: builds the site into site/dist, offline, from the documents of the repository and the packages' types.
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build, serve } from 'vitepress';
 import { deadLinks } from './check-links.ts';
@@ -9,7 +7,7 @@ import { writeLlmsFiles } from './llms.ts';
 import { sidebarOf } from './navigation.ts';
 import { readReference } from './reference/read-reference.ts';
 import { writeReferencePages } from './reference/reference-pages.ts';
-import { outputFolder, siteFolder } from './repository.ts';
+import { outputFolder, siteFolder, writeGenerated } from './repository.ts';
 import { writePages } from './write-pages.ts';
 
 const { values: options } = parseArgs({
@@ -25,7 +23,7 @@ const started = performance.now();
 const documents = readDocuments();
 writePages(documents);
 const reference = await writeReferencePages(await readReference());
-writeFileSync(join(siteFolder, 'generated/sidebar.json'), JSON.stringify(sidebarOf(documents, reference)));
+writeGenerated('sidebar.json', sidebarOf(documents, reference));
 
 await build(siteFolder, { base: options.base });
 writeLlmsFiles(documents, reference, options.base);

@@ -56,6 +56,7 @@ export const topLinks: DefaultTheme.NavItem[] = [
   { text: 'Guides', link: '/guides/kinds-of-locks' },
   { text: 'Specification', link: '/spec' },
   { text: 'API', link: '/api/' },
+  { text: 'Playground', link: '/playground' },
 ];
 
 /** Every document is in exactly one group. */

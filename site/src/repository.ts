@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -17,4 +17,10 @@ export const outputFolder = join(siteFolder, 'dist');
 /** @param path relative to the root, with `/` */
 export function readRepositoryFile(path: string): string {
   return readFileSync(join(root, path), 'utf8');
+}
+
+/** Writes data that the pages import as `#generated/NAME`. */
+export function writeGenerated(name: string, data: unknown): void {
+  mkdirSync(join(siteFolder, 'generated'), { recursive: true });
+  writeFileSync(join(siteFolder, 'generated', name), JSON.stringify(data));
 }

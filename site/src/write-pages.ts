@@ -2,15 +2,22 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import type { RepositoryDocument } from './documents.ts';
 import { filesOf, LinkTargets, sourceRoute } from './links.ts';
-import { pagesFolder, readRepositoryFile } from './repository.ts';
+import { pagesFolder, readRepositoryFile, writeGenerated } from './repository.ts';
+import { readChoices } from './widgets/choices.ts';
+import { withWidgets } from './widgets/with-widgets.ts';
+
+const PLAYGROUND = `# Playground\n\n<PlayGround />\n`;
 
 /** Writes a page for each document, and one for each file or folder of the repository that a document links to. */
 export function writePages(documents: readonly RepositoryDocument[]): void {
   rmSync(pagesFolder, { recursive: true, force: true });
   const targets = new LinkTargets(documents.map(({ file }) => file));
   for (const { file, route, title, summary, text } of documents) {
-    writePage(route, { title, description: summary }, targets.rewrite(file, text));
+    const page = withWidgets(file, targets.rewrite(file, text));
+    writePage(route, { title, description: summary, ...page.frontmatter }, page.text);
+    if (file === 'docs/choosing-a-backend.md') writeGenerated('choices.json', readChoices(page.text));
   }
+  writePage('playground', { title: 'Playground', aside: false }, PLAYGROUND);
   for (const path of [...targets.sources]) {
     const files = filesOf(path);
     if (files === undefined) writeSourcePage(path);

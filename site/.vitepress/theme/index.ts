@@ -1,5 +1,15 @@
 import type { Theme } from 'vitepress';
 import DefaultTheme from 'vitepress/theme';
+import PlayGround from './components/PlayGround.vue';
+import TableFilter from './components/TableFilter.vue';
+import WhichBackend from './components/WhichBackend.vue';
 import './style.css';
 
-export default { extends: DefaultTheme } satisfies Theme;
+export default {
+  extends: DefaultTheme,
+  enhanceApp({ app }) {
+    app.component('PlayGround', PlayGround);
+    app.component('TableFilter', TableFilter);
+    app.component('WhichBackend', WhichBackend);
+  },
+} satisfies Theme;

@@ -1,0 +1,27 @@
+import { withBarCharts } from './bar-charts.ts';
+
+interface PageExtras {
+  readonly text: string;
+  readonly frontmatter: Readonly<Record<string, unknown>>;
+}
+
+const WIDE = { aside: false, pageClass: 'wide' };
+
+/** What the site adds to a document: pictures and controls over what the document itself says. */
+export function withWidgets(file: string, text: string): PageExtras {
+  switch (file) {
+    case 'docs/choosing-a-backend.md':
+      return { text: text.replace(/^## Five questions$/m, '$&\n\n<WhichBackend />'), frontmatter: {} };
+    case 'docs/compatibility.md':
+    case 'docs/guarantees.md':
+      return { text: insertBeforeFirstTable(text, '<TableFilter />'), frontmatter: WIDE };
+    case 'benchmarks/README.md':
+      return { text: withBarCharts(text), frontmatter: {} };
+    default:
+      return { text, frontmatter: {} };
+  }
+}
+
+function insertBeforeFirstTable(text: string, inserted: string): string {
+  return text.replace(/^\|/m, `${inserted}\n\n|`);
+}
