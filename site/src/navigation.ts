@@ -33,7 +33,11 @@ const GROUPS: readonly Group[] = [
     ],
     rest: /^docs\/(guides\/(?!operating|write-a-backend)|redlock-compat)/,
   },
-  { text: 'Backends', first: ['docs/backends/redis.md'], rest: /^docs\/backends\// },
+  {
+    text: 'Backends',
+    first: ['docs/backends/redis.md', 'docs/backends/redis-protocol.md'],
+    rest: /^docs\/backends\//,
+  },
   { text: 'Operation', first: ['docs/guides/operating.md', 'docs/telemetry.md', 'docs/histories.md'] },
   {
     text: 'Promises and proof',

@@ -21,6 +21,7 @@ export type LockErrorCode =
   /** The lock manager was closed. */
   | 'LOCK_CLOSED';
 
+/** What a {@link LockError} is made with, beside its code and message. */
 export interface LockErrorDetails {
   /** The name of the lock. */
   readonly resource?: string | undefined;
@@ -89,6 +90,7 @@ export function lostWithResult(lost: LockError, result: unknown): LockError {
   return error;
 }
 
+/** The error for an argument that a function does not take: `LOCK_INVALID_ARGUMENT`. */
 export function invalidArgument(message: string, resource?: string): LockError {
   return new LockError('LOCK_INVALID_ARGUMENT', message, { resource });
 }

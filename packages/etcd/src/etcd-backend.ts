@@ -33,6 +33,7 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
+/** What the backend can do. */
 export type EtcdCapabilities = typeof capabilities;
 
 /** A last resort: the local waiters are checked every few seconds anyway. */

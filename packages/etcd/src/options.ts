@@ -1,6 +1,7 @@
 import { matching, milliseconds, mustBe, optional, type OptionTable, readOptions } from '@locks/core/backend';
 import { Etcd3, type IOptions } from 'etcd3';
 
+/** The options of `etcdBackend`. */
 export interface EtcdBackendOptions {
   /**
    * The prefix of all keys. Nothing else may write keys with this prefix.

@@ -26,6 +26,7 @@ export type HistoryViolationKind =
   /** More releases succeeded than there were acquires, or one after the loss. */
   | 'release';
 
+/** A promise that a history broke. */
 export interface HistoryViolation {
   readonly kind: HistoryViolationKind;
   readonly resource: string;
@@ -35,6 +36,7 @@ export interface HistoryViolation {
   readonly operations: readonly HistoryOperation[];
 }
 
+/** What a history shows. */
 export interface HistoryVerdict {
   /** How many calls the history has. */
   readonly operations: number;

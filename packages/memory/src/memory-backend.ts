@@ -25,7 +25,9 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const;
 
+/** What the backend can do. */
 export type MemoryCapabilities = typeof capabilities;
+/** A backend whose store is in this process. */
 export type MemoryBackend = LockBackend<MemoryCapabilities>;
 
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory';

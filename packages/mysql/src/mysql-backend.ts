@@ -40,6 +40,7 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
+/** What the backend can do. */
 export type MysqlCapabilities = typeof capabilities;
 
 const LIST_PAGE = 64;

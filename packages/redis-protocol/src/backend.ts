@@ -54,6 +54,7 @@ const clusterCapabilities = {
   features: ['list', 'waiters', 'force-release', 'steal'],
 } as const satisfies BackendCapabilities;
 
+/** What the backend can do: `many` not in a cluster. */
 export type RedisCapabilities = typeof capabilities | typeof clusterCapabilities;
 
 /** The lock protocol over any Redis client that has a {@link RedisPort}. */

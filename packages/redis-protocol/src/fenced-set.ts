@@ -13,6 +13,7 @@ import type { RedisPort } from './port.ts';
 import { runScript } from './run-script.ts';
 import { slotOf, tagOf } from './slot.ts';
 
+/** How long a fenced value and its token last. */
 export interface FencedSetOptions {
   /** How long the value lasts; `'keep'` leaves the expiry as it is. @defaultValue for ever */
   readonly ttlMs?: number | 'keep';

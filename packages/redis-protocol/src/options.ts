@@ -1,6 +1,7 @@
 import { mustBe, optional, type OptionTable, readOptions, wholeNumber } from '@locks/core/backend';
 import { readPrefix } from './keys.ts';
 
+/** The options of the backends on Redis. */
 export interface RedisBackendOptions {
   /** The prefix of every name in Redis. All clients that share locks use the same one. @defaultValue `'lock:'` */
   readonly prefix?: string;

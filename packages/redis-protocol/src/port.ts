@@ -7,6 +7,7 @@ export interface SideConnection {
   close(): void;
 }
 
+/** What a subscription tells the backend. */
 export interface SubscriptionEvents {
   message(text: string): void;
   /** The connection was lost and listens again: messages may have been missed. */

@@ -9,6 +9,7 @@ import {
   readOptions,
 } from '@locks/core/backend';
 
+/** The options of `sqliteBackend`. */
 export interface SqliteBackendOptions {
   /**
    * The lock file, on a local disk, made when it is missing. Every process that shares locks names the same file.

@@ -34,6 +34,7 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
+/** What the backend can do. */
 export type SqliteCapabilities = typeof capabilities;
 
 const RENEW_CHUNK = 256;

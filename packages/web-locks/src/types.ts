@@ -1,3 +1,4 @@
+/** `exclusive`: alone; `shared`: together with other `shared` locks of the same name. */
 export type WebLockMode = 'exclusive' | 'shared';
 
 /** A granted lock, as the callback sees it. */
@@ -9,8 +10,9 @@ export interface WebLock {
 /** Called with the lock, or with `null` where `ifAvailable` was given and the lock was not available. */
 export type LockGrantedCallback<T> = (lock: WebLock | null) => T;
 
+/** The options of `request`. */
 export interface WebLockOptions {
-  /** @defaultValue 'exclusive' */
+  /** Whether others may hold the same name. @defaultValue 'exclusive' */
   mode?: WebLockMode | undefined;
   /** Calls the callback with `null` instead of waiting. @defaultValue false */
   ifAvailable?: boolean | undefined;
@@ -20,12 +22,14 @@ export interface WebLockOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** A lock that is held or asked for, as `query` tells it. */
 export interface LockInfo {
   name: string;
   mode: WebLockMode;
   clientId: string;
 }
 
+/** The locks of a scope at one moment. */
 export interface LockManagerSnapshot {
   held: LockInfo[];
   pending: LockInfo[];
@@ -58,6 +62,7 @@ export interface WebLocks extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** The options of `webLocks`. */
 export interface WebLocksOptions {
   /**
    * Objects with the same scope share their locks, as pages of one origin do. Resources of core are called `scope:name`.

@@ -9,4 +9,5 @@ export const capabilities = {
   features: ['list', 'waiters', 'force-release'],
 } as const;
 
+/** What the backend can do. */
 export type ZooKeeperCapabilities = typeof capabilities;

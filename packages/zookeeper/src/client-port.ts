@@ -47,6 +47,7 @@ export interface NodeContent {
   readonly owner: string;
 }
 
+/** What a server, or the client, answered instead of a result. */
 export type ZooKeeperErrorCode =
   | 'NO_NODE'
   | 'NODE_EXISTS'

@@ -28,6 +28,7 @@ export { ZooKeeperError, type ZooKeeperErrorCode } from './client-port.ts';
 export type { NodeClientError, NodeStat, NodeZooKeeperClient } from './node-client-types.ts';
 export type { CommonOptions, ServerOptions } from './options.ts';
 
+/** A backend on the client library `node-zookeeper-client`. */
 export type ZooKeeperBackend = LockBackend<ZooKeeperCapabilities>;
 
 /** The addresses of the servers, or a client of yours. */

@@ -1,3 +1,4 @@
+/** The state of a node as the client library tells it. */
 export interface NativeStat {
   /** A transaction id as a JavaScript number, which is exact up to 2⁵³. */
   readonly czxid: number;
@@ -39,6 +40,7 @@ export interface NativeZooKeeperClient {
 /** A listener; `code` says why a client closed itself. */
 export type NativeListener = (client: unknown, code?: number) => void;
 
+/** Gets the data of a node, or the number of an error as `rc`. */
 export type NativeDataCallback = (
   rc: number,
   error: unknown,

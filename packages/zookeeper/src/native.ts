@@ -32,6 +32,7 @@ export type {
 } from './native-client-types.ts';
 export type { CommonOptions, ServerOptions } from './options.ts';
 
+/** A backend on the client library `zookeeper`. */
 export type ZooKeeperBackend = LockBackend<ZooKeeperCapabilities>;
 
 /** The addresses of the servers, or a client of yours. */

@@ -3,10 +3,12 @@ type Callback<A extends readonly unknown[]> = (
   ...answer: A
 ) => void;
 
+/** An error of the client library; `code` is the number that ZooKeeper gives it. */
 export interface NodeClientError extends Error {
   readonly code?: number;
 }
 
+/** The state of a node as the client library tells it: numbers of 64 bits, the highest byte first. */
 export interface NodeStat {
   readonly czxid: Buffer;
   readonly pzxid: Buffer;

@@ -9,6 +9,7 @@ import {
   text,
 } from '@locks/core/backend';
 
+/** The options with servers and with a client of yours. */
 export interface CommonOptions {
   /**
    * The node that all locks are under; the backend creates it if it is missing.
@@ -27,6 +28,7 @@ export interface CommonOptions {
   readonly connectTimeoutMs?: number;
 }
 
+/** The options of a client that the backend makes itself. */
 export interface ServerOptions<Client> {
   /** The connect string: `host:port,host:port,…`, followed by a path for a chroot. */
   readonly servers: string;

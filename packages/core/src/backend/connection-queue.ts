@@ -8,6 +8,7 @@ export const PRIORITIES = {
   acquire: 2,
 } as const;
 
+/** How urgent a call is: the order in which calls that wait for a connection get one. */
 export type Priority = (typeof PRIORITIES)[keyof typeof PRIORITIES];
 
 /** What a {@link ConnectionQueue} needs of the pool of a client library. */

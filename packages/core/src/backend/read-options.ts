@@ -76,7 +76,11 @@ export function milliseconds(least: number, most: number): OptionReader<number> 
   );
 }
 
-/** @param unit - for messages: `milliseconds` */
+/**
+ * Reads a whole number from `least` to `most`.
+ *
+ * @param unit - for messages: `milliseconds`
+ */
 export function wholeNumber(least: number, most: number, unit?: string): OptionReader<number> {
   return matching(
     `a whole number${unit === undefined ? '' : ` of ${unit}`} from ${least} to ${most}`,

@@ -78,6 +78,7 @@ export interface BackendCapabilities {
   readonly features: readonly BackendFeature[];
 }
 
+/** What core asks a backend for. */
 export interface AcquireRequest {
   readonly resource: string;
   /** Fresh for every acquisition, 1 to 64 characters of `A-Z a-z 0-9 _ -`; never used again after it was given up. */
@@ -110,6 +111,7 @@ export interface Call {
   readonly signal?: AbortSignal;
 }
 
+/** A hold that a backend gave. */
 export interface Grant {
   readonly request: AcquireRequest;
   /** Present exactly when `capabilities.fencing` is not `none`. */
@@ -124,6 +126,7 @@ export interface Grant {
   readonly lost?: AbortSignal;
 }
 
+/** What came of one attempt. */
 export type Attempt =
   | { readonly status: 'granted'; readonly grant: Grant }
   /** `retryAfterMs`: when core should attempt again at the latest, hint or no hint. */
@@ -143,6 +146,7 @@ export type Standing =
   | { readonly status: 'lost'; readonly reason: LossReason }
   | { readonly status: 'unknown'; readonly error: unknown };
 
+/** An acquisition that holds. */
 export interface Holder {
   readonly acquisitionId: string;
   readonly mode: LockMode;
@@ -153,6 +157,7 @@ export interface Holder {
   readonly expiresInMs?: number;
 }
 
+/** An acquisition that waits. */
 export interface Waiter {
   readonly acquisitionId: string;
   readonly mode: LockMode;
@@ -160,6 +165,7 @@ export interface Waiter {
   readonly waitingForMs?: number;
 }
 
+/** Who holds a resource, and who waits for it. */
 export interface ResourceState {
   readonly resource: string;
   readonly holders: readonly Holder[];
@@ -173,6 +179,7 @@ export interface InspectOptions {
   readonly waiters: boolean;
 }
 
+/** A hold to renew, and for how many milliseconds. */
 export interface RenewItem {
   readonly grant: Grant;
   readonly ttlMs: number;

@@ -5,6 +5,7 @@ import type { BaseLease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
 import { type AcquireOptions, ALL_TABLE, ELSEWHERE, LOCK_TABLE, type LockOptions } from '../options.ts';
 
+/** The options of a function, or a method, that runs under a lock. */
 export interface LockedOptions
   extends Omit<AcquireOptions, 'within' | 'steal'>,
     Pick<LockOptions, 'reentrant'> {

@@ -14,6 +14,7 @@ export interface SetMember {
   readonly parts: LockParts | undefined;
 }
 
+/** The options of an acquire of several locks at once: all but `within` and `steal`. */
 export type AllOptions = Omit<AcquireOptions, 'within' | 'steal'>;
 
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());

@@ -7,6 +7,7 @@ import { delegate } from './delegate.ts';
 import { type Harness, inSteps, type Timing, timingOf } from './harness.ts';
 import { Random } from './random.ts';
 
+/** A backend, and a lock manager on it. */
 export interface Client {
   readonly backend: LockBackend;
   readonly locks: LockManager;

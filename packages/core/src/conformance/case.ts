@@ -24,6 +24,7 @@ export const GROUPS = [
   'faults',
 ] as const;
 
+/** The first part of the id of a case: what it is about. */
 export type Group = (typeof GROUPS)[number];
 
 /**
@@ -32,6 +33,7 @@ export type Group = (typeof GROUPS)[number];
  */
 export type Missing = { readonly missing: 'capability' | 'hook'; readonly reason: string };
 
+/** One promise of the specification, as a test. */
 export interface ConformanceCase {
   /** A stable id: `group/what-holds`. */
   readonly id: `${Group}/${string}`;

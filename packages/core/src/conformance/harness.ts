@@ -65,6 +65,7 @@ export interface Waiver {
   readonly link: string;
 }
 
+/** How the suite reaches a backend: what its author writes. */
 export interface HarnessDefinition {
   /**
    * `import.meta.url` of the module that exports the harness: child processes load it. It must not define tests. A process
@@ -96,6 +97,7 @@ export interface HarnessDefinition {
   readonly createLocks?: typeof createLocks;
 }
 
+/** A definition, complete. */
 export interface Harness extends HarnessDefinition {
   readonly createLocks: typeof createLocks;
 }

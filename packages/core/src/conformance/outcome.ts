@@ -1,6 +1,7 @@
 /** The five outcomes of a case. They are never mixed: a case that did not run has not passed. */
 export type Outcome = 'passed' | 'failed' | 'not-applicable' | 'untested' | 'waived';
 
+/** What came of one case. */
 export interface CaseResult {
   readonly id: string;
   readonly outcome: Outcome;

@@ -6,15 +6,17 @@ import type { Harness } from './harness.ts';
 import type { CaseResult, ConformanceReport } from './outcome.ts';
 import { runCase } from './run-case.ts';
 
+/** Which cases run, and how. */
 export interface SuiteOptions {
   /** The ids of the cases to run. @defaultValue all */
   readonly only?: readonly string[] | undefined;
   /** How many cases run at a time. @defaultValue 8 */
   readonly concurrency?: number | undefined;
-  /** @defaultValue a random one, which the report names */
+  /** The number that all random choices come from. @defaultValue a random one, which the report names */
   readonly seed?: number | undefined;
   /** For the report. @defaultValue 'none' */
   readonly runner?: string | undefined;
+  /** Called after each case. */
   readonly onResult?: ((result: CaseResult) => void) | undefined;
 }
 
@@ -66,6 +68,7 @@ export function warnOfEarlyFailure({ first }: ConformanceCase, { id, outcome, re
     console.error(`${id} failed, and many other cases will fail or time out for it. ${reason}`);
 }
 
+/** A random seed for a run of the suite: a whole number from 0 to 2³¹ − 1. */
 export function freshSeed(): number {
   return Math.floor(Math.random() * 2 ** 31);
 }
@@ -81,6 +84,7 @@ export async function startHarness(harness: Harness): Promise<{ teardown(): Prom
   return { teardown };
 }
 
+/** The report of a run, with what the harness tells about its server. */
 export async function reportOf(
   harness: Harness,
   results: readonly CaseResult[],

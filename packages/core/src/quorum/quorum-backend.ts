@@ -34,6 +34,7 @@ const DRIFT_MS = 2;
 /** Nodes have this part of the caller's time for an abandon. */
 const ABANDON_PART = 0.75;
 
+/** A backend that holds a lock on most of its nodes. */
 export type QuorumBackend = LockBackend<QuorumCapabilities>;
 
 // setup: import { createLocks } from '@locks/core'; import { quorumBackend } from '@locks/core/quorum';

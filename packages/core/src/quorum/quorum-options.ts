@@ -3,6 +3,7 @@ import type { LockBackend } from '../backend/types.ts';
 import { checkBackend } from '../backend/validate.ts';
 import { invalidArgument, mustBe } from '../errors.ts';
 
+/** How a quorum decides. */
 export interface QuorumOptions {
   /**
    * How much faster than ours a node's clock may run, as a part of the ttl. A lease is valid for that much less, and 2 ms more.

@@ -40,6 +40,7 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
+/** What the backend on a lease table can do. */
 export type PostgresLeaseCapabilities = typeof capabilities;
 
 /** How often a process that uses locks removes expired rows that nobody asks for. */

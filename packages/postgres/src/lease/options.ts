@@ -7,6 +7,7 @@ import {
 } from '../pool/database-source.ts';
 import { quoteSchema } from '../pool/quote-schema.ts';
 
+/** The options of the backend on a lease table. */
 export type PostgresLeaseOptions = DatabaseSource & {
   /**
    * The schema of the tables and functions: letters, digits, `_` and `-`. Processes that share locks use the same schema.

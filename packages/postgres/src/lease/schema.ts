@@ -16,6 +16,7 @@ export type PostgresSchemaErrorCode =
   /** The role lacks the privilege to use it, or to create it. */
   | 'NO_PRIVILEGE';
 
+/** The schema in the database is missing, or is not the one that this version works with; `code` says which. */
 export class PostgresSchemaError extends Error {
   override readonly name = 'PostgresSchemaError';
   readonly code: PostgresSchemaErrorCode;

@@ -15,6 +15,7 @@ import { checkLockName } from './lock-name.ts';
 /** The client that runs your transaction: a `Client` or a `PoolClient` of the package pg. */
 export type TransactionClient = Pick<pg.ClientBase, 'query'>;
 
+/** The options of an attempt to lock inside a transaction. */
 export interface TransactionLockOptions {
   /**
    * `exclusive`: alone; `shared`: together with other `shared` locks of the same name.
@@ -24,6 +25,7 @@ export interface TransactionLockOptions {
   readonly mode?: 'exclusive' | 'shared';
 }
 
+/** The options of a lock inside a transaction that waits. */
 export interface TransactionWaitOptions extends TransactionLockOptions {
   /**
    * How long to wait for the lock, in milliseconds; `Infinity` for as long as it takes.

@@ -7,10 +7,11 @@ import { runCase } from '../run-case.ts';
 import { freshSeed, readSeed, reportOf, startHarness, warnOfEarlyFailure } from '../run-suite.ts';
 import { amendReport, writeReport } from './report-file.ts';
 
+/** How a test runner runs the suite. */
 export interface BindingOptions {
   /** Where the JSON report goes. @defaultValue 'conformance-report' */
   readonly reportDirectory?: string;
-  /** @defaultValue a random one, printed with every failure */
+  /** The number that all random choices of a run come from. @defaultValue a random one, printed with every failure */
   readonly seed?: number;
 }
 

@@ -1,5 +1,6 @@
 import { matching, oneOf, optional, type OptionTable, readOptions } from '../../backend/read-options.ts';
 
+/** Which way data goes through the proxy. */
 export type Direction = 'toServer' | 'toClient';
 
 /** The data that a fault affects. The scope is checked for every chunk, so it also includes later connections. */

@@ -9,6 +9,7 @@ export interface Address {
   readonly port: number;
 }
 
+/** What the connections of one proxy share. */
 export interface ConnectionContext<C extends object> {
   readonly target: Address;
   readonly faults: NetworkFaults<C>;
