@@ -34,7 +34,7 @@ every command
   --url URL     redis[s]://…, postgres://…, mysql://…, etcd://host:port[,host:port…],
                 zookeeper://host:port[,host:port…], sqlite:FILE; default: LOCKS_URL
   --prefix TEXT what the store keeps the locks under: see the page of the backend
-  --json        JSON, for programs: one object a line
+  --json        JSON, for programs: one object a line; not of run and once
   --help, --version
 
 exit codes of run: COMMAND's; 128 + n: COMMAND was ended by signal n; 64 usage; 69 the store cannot be reached;
@@ -55,7 +55,7 @@ const STORE = {
 
 const OPTIONS = {
   run: {
-    ...STORE,
+    ...CONNECTION,
     wait: { type: 'string' },
     'no-wait': { type: 'boolean', default: false },
     ttl: { type: 'string' },

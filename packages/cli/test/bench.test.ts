@@ -1,35 +1,13 @@
-import { createLocks, type LockManager } from '@locks/core';
-import { redisBackend } from '@locks/redis-ioredis';
-import { type RedisServer, startPostgres, startRedis, waitUntil } from '@locks/test-servers';
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { folder, locks, Program } from './program.ts';
+import { waitUntil } from '@locks/test-servers';
+import { describe, expect, it } from 'vitest';
+import { locks, Program } from './program.ts';
+import { startStore, TestRedis } from './started-stores.ts';
 
-let redis: RedisServer;
-let client: Redis;
-let manager: LockManager;
-
-beforeAll(async () => {
-  redis = await startRedis();
-  client = new Redis(redis.url);
-  manager = createLocks(redisBackend(client));
-});
-
-afterAll(async () => {
-  await manager.close();
-  client.disconnect();
-  await redis.stop();
-});
-
-async function used(): Promise<string[]> {
-  const names: string[] = [];
-  for await (const { resource } of manager.list()) names.push(resource);
-  return names;
-}
+const redis = new TestRedis();
 
 /** How many pings the server has answered. */
 async function pings(): Promise<number> {
-  return Number(/^cmdstat_ping:calls=(\d+)/m.exec(await client.info('commandstats'))?.[1] ?? 0);
+  return Number(/^cmdstat_ping:calls=(\d+)/m.exec(await redis.client.info('commandstats'))?.[1] ?? 0);
 }
 
 const FIGURES = {
@@ -63,7 +41,7 @@ describe('locks bench', () => {
     // A lock and its release are two requests.
     expect(rows['uncontended']?.pings).toBeGreaterThan(1);
     expect(rows['contended']?.medianMs).toBeGreaterThan(rows['uncontended']?.medianMs ?? 0);
-    const keys = await client.keys('*');
+    const keys = await redis.client.keys('*');
     expect(keys.filter((key) => !key.startsWith('locks:token:'))).toEqual([]);
   });
 
@@ -94,18 +72,19 @@ describe('locks bench', () => {
     const runs =
       row === 'ping'
         ? async () => (await pings()) > before + 100
-        : async () => (await used()).some((name) => name.endsWith(`-${row}`));
+        : async () => (await redis.used()).some((name) => name.endsWith(`-${row}`));
     await waitUntil(runs, { what: `the row ${row}`, everyMs: 1 });
     child.kill(signal);
     expect(await program.outcome).toMatchObject({ code, stdout: '' });
-    expect(await used()).toEqual([]);
-    const keys = await client.keys('*');
+    expect(await redis.used()).toEqual([]);
+    const keys = await redis.client.keys('*');
     expect(keys.filter((key) => !key.startsWith('locks:token:'))).toEqual([]);
   });
 
   it('works on a store without pushed messages, and on a database', async () => {
-    await using postgres = await startPostgres();
-    for (const url of [postgres.url, `sqlite:${folder()}/locks.db`]) {
+    for (const name of ['postgres', 'sqlite'] as const) {
+      await using store = await startStore(name);
+      const { url } = store;
       const { code, stdout } = await locks(url, 'bench', '--seconds', '1', '--json');
       expect(code).toBe(0);
       expect(JSON.parse(stdout)).toMatchObject({ handOff: FIGURES });

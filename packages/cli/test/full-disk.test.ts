@@ -2,28 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { createLocks, type LockManager } from '@locks/core';
-import { redisBackend } from '@locks/redis-ioredis';
-import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { waitUntil } from '@locks/test-servers';
+import { describe, expect, it } from 'vitest';
 import { folder, isAlive, MAIN, pidIn } from './program.ts';
+import { TestRedis } from './started-stores.ts';
 
-let redis: RedisServer;
-let client: Redis;
-let manager: LockManager;
-
-beforeAll(async () => {
-  redis = await startRedis();
-  client = new Redis(redis.url);
-  manager = createLocks(redisBackend(client));
-});
-
-afterAll(async () => {
-  await manager.close();
-  client.disconnect();
-  await redis.stop();
-});
+const redis = new TestRedis();
 
 /** What of the command line is on a full disk. */
 type Stream = 'stdout' | 'stderr';
@@ -60,20 +44,20 @@ describe.runIf(process.platform === 'linux')('on a full disk', () => {
       code: 1,
       stderr: expect.stringMatching(/^cat: .*No space left on device\n$/) as string,
     });
-    expect(await manager.isLocked('printing')).toBe(false);
+    expect(await redis.locks.isLocked('printing')).toBe(false);
     // A command that writes nothing is not disturbed.
     expect((await outcomeOf(start(['stdout', 'stderr'], 'run', 'silent', '--', 'true'))).code).toBe(0);
-    expect(await manager.isLocked('silent')).toBe(false);
+    expect(await redis.locks.isLocked('silent')).toBe(false);
   });
 
   it('run keeps its exit codes where its own messages cannot be written', async () => {
-    await using _lease = await manager.lock('held').acquire();
+    await using _lease = await redis.locks.lock('held').acquire();
     const run = async (...args: string[]) => (await outcomeOf(start(['stderr'], 'run', ...args))).code;
     expect(await run('held', '--no-wait', '--', 'true')).toBe(75);
     expect(await run('missing', '--', 'no-such-command')).toBe(127);
     expect(await run('missing', '--', folder())).toBe(126);
     expect(await run('missing')).toBe(64);
-    expect(await manager.isLocked('missing')).toBe(false);
+    expect(await redis.locks.isLocked('missing')).toBe(false);
   });
 
   it('run ends the command of a lost lease where it cannot say so', async () => {
@@ -82,7 +66,7 @@ describe.runIf(process.platform === 'linux')('on a full disk', () => {
     const child = start(['stdout', 'stderr'], 'run', 'lost', '--ttl', '3s', '--', 'sh', '-c', script);
     const outcome = outcomeOf(child);
     const pid = await waitUntil(() => pidIn(file), { what: 'the command to run' });
-    await manager.forceRelease('lost');
+    await redis.locks.forceRelease('lost');
     expect((await outcome).code).toBe(70);
     await waitUntil(() => !isAlive(pid), { what: 'the end of the command' });
   });
@@ -97,19 +81,17 @@ describe.runIf(process.platform === 'linux')('on a full disk', () => {
       ['--help'],
       ['--version'],
     ]) {
-      await using _lease = await manager.lock('shown').acquire();
+      await using _lease = await redis.locks.lock('shown').acquire();
       expect(await outcomeOf(start(['stdout'], ...args)), args.join(' ')).toEqual(CANNOT_WRITE);
     }
-    const left: string[] = [];
-    for await (const { resource } of manager.list()) left.push(resource);
-    expect(left).toEqual([]);
+    expect(await redis.used()).toEqual([]);
   });
 
   it('release has ended the hold, though it cannot say so', async () => {
-    const lease = await manager.lock('stuck').acquire();
+    const lease = await redis.locks.lock('stuck').acquire();
     const args = ['release', 'stuck', '--id', lease.acquisitionId, '--yes'];
     expect(await outcomeOf(start(['stdout'], ...args))).toEqual(CANNOT_WRITE);
-    expect(await manager.isLocked('stuck')).toBe(false);
+    expect(await redis.locks.isLocked('stuck')).toBe(false);
     // Where nothing at all can be said, the exit code says it.
     expect((await outcomeOf(start(['stdout', 'stderr'], 'show', 'stuck'))).code).toBe(74);
   });

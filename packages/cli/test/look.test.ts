@@ -1,50 +1,32 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
-import { createLocks, type LockManager } from '@locks/core';
-import { redisBackend } from '@locks/redis-ioredis';
-import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { waitUntil } from '@locks/test-servers';
+import { describe, expect, it } from 'vitest';
 import { folder, locks, MAIN, Program } from './program.ts';
+import { TestRedis } from './started-stores.ts';
 
-let redis: RedisServer;
-let url: string;
-let client: Redis;
-let manager: LockManager;
-
-beforeAll(async () => {
-  redis = await startRedis();
-  url = `redis://127.0.0.1:${redis.port}`;
-  client = new Redis(url);
-  manager = createLocks(redisBackend(client));
-});
-
-afterAll(async () => {
-  await manager.close();
-  client.disconnect();
-  await redis.stop();
-});
+const redis = new TestRedis();
 
 describe('locks ls, show, watch and release', () => {
   it('show who holds and who waits, for people and as JSON', async () => {
-    const lease = await manager.lock('stock').acquire({ label: 'a holder' });
-    const waiter = manager.lock('stock').acquire({ label: 'a waiter', waitMs: 30_000 });
-    await waitUntil(async () => (await manager.inspect('stock')).waiters.length === 1, {
+    const lease = await redis.locks.lock('stock').acquire({ label: 'a holder' });
+    const waiter = redis.locks.lock('stock').acquire({ label: 'a waiter', waitMs: 30_000 });
+    await waitUntil(async () => (await redis.locks.inspect('stock')).waiters.length === 1, {
       what: 'the waiter',
     });
-    await using _other = await manager.readWriteLock('stack').read.acquire();
-    const { stdout: table } = await locks(url, 'ls', 'sto');
+    await using _other = await redis.locks.readWriteLock('stack').read.acquire();
+    const { stdout: table } = await locks(redis.url, 'ls', 'sto');
     expect(table).toMatch(
       /^NAME +MODE +HOLDER +TOKEN +HELD +LEFT +WAITING\nstock +exclusive +a holder +\d+ .* 1\n$/,
     );
-    const { stdout: json } = await locks(url, 'ls', '--json');
+    const { stdout: json } = await locks(redis.url, 'ls', '--json');
     const states = json
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as { resource: string; holders: { fencingToken: string }[] });
     expect(states.map(({ resource }) => resource).sort()).toEqual(['stack', 'stock']);
-    const { stdout: shown } = await locks(url, 'show', 'stock', '--json');
+    const { stdout: shown } = await locks(redis.url, 'show', 'stock', '--json');
     expect(JSON.parse(shown)).toEqual({
       resource: 'stock',
       holders: [
@@ -57,23 +39,25 @@ describe('locks ls, show, watch and release', () => {
       ],
       waiters: [expect.objectContaining({ label: 'a waiter' })],
     });
-    expect((await locks(url, 'show', 'stock')).stdout).toMatch(/held by a holder .*\n {2}1\. waits a waiter/);
+    expect((await locks(redis.url, 'show', 'stock')).stdout).toMatch(
+      /held by a holder .*\n {2}1\. waits a waiter/,
+    );
     await lease.release();
     await (await waiter).release();
-    expect((await locks(url, 'show', 'stock')).stdout).toBe('stock is free\n');
+    expect((await locks(redis.url, 'show', 'stock')).stdout).toBe('stock is free\n');
   });
 
   it('a name cannot change what a terminal shows', async () => {
-    await using _lease = await manager.lock('red \u001B[31m').acquire();
-    const { stdout } = await locks(url, 'ls', 'red');
+    await using _lease = await redis.locks.lock('red \u001B[31m').acquire();
+    const { stdout } = await locks(redis.url, 'ls', 'red');
     expect(stdout).toContain('red \\u{1b}[31m');
   });
 
   it('watch writes each change', async () => {
-    const program = new Program(['watch', 'seen', '--every', '50ms', '--json'], url);
+    const program = new Program(['watch', 'seen', '--every', '50ms', '--json'], redis.url);
     let written = '';
     program.child.stdout?.on('data', (chunk) => (written += String(chunk)));
-    const lease = await manager.lock('seen').acquire();
+    const lease = await redis.locks.lock('seen').acquire();
     await waitUntil(() => written.includes(lease.acquisitionId), { what: 'the holder to be seen' });
     await lease.release();
     await waitUntil(() => written.endsWith('{"resource":"seen","holders":[],"waiters":[]}\n'), {
@@ -84,22 +68,22 @@ describe('locks ls, show, watch and release', () => {
   });
 
   it('release ends one hold, after it was told that nobody asks', async () => {
-    const lease = await manager.lock('stuck').acquire();
+    const lease = await redis.locks.lock('stuck').acquire();
     const id = lease.acquisitionId;
-    const unasked = await locks(url, 'release', 'stuck', '--id', id);
+    const unasked = await locks(redis.url, 'release', 'stuck', '--id', id);
     expect(unasked).toMatchObject({ code: 64, stderr: expect.stringContaining('--yes') });
-    expect((await locks(url, 'release', 'stuck', '--yes')).code).toBe(64);
-    expect((await locks(url, 'release', 'stuck', '--id', 'another', '--yes')).code).toBe(1);
-    expect(await manager.isLocked('stuck')).toBe(true);
-    const { code, stdout } = await locks(url, 'release', 'stuck', '--id', id, '--yes', '--json');
+    expect((await locks(redis.url, 'release', 'stuck', '--yes')).code).toBe(64);
+    expect((await locks(redis.url, 'release', 'stuck', '--id', 'another', '--yes')).code).toBe(1);
+    expect(await redis.locks.isLocked('stuck')).toBe(true);
+    const { code, stdout } = await locks(redis.url, 'release', 'stuck', '--id', id, '--yes', '--json');
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ resource: 'stuck', released: [{ acquisitionId: id }] });
-    expect(await manager.isLocked('stuck')).toBe(false);
+    expect(await redis.locks.isLocked('stuck')).toBe(false);
   });
 
   it.runIf(process.platform === 'linux')('says when its output cannot be written', async () => {
-    await using _lease = await manager.lock('full').acquire();
-    const child = spawn(process.execPath, [MAIN, 'ls', '--url', url], {
+    await using _lease = await redis.locks.lock('full').acquire();
+    const child = spawn(process.execPath, [MAIN, 'ls', '--url', redis.url], {
       stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],
     });
     let stderr = '';
@@ -120,19 +104,23 @@ describe('a wrong command line', () => {
     [['run', 'x', '--perimts', '5', '--', 'true'], '--perimts'],
     [['run', 'x', '--shared', '--permits', '5', '--', 'true'], '--shared and --permits'],
     [['run', 'x', '--permits', 'many', '--', 'true'], 'permits'],
+    [['run', 'x', '--json', '--', 'true'], '--json'],
     [['ls', 'a', 'b'], '"b" is too much'],
     [['show'], 'the name of the lock is missing'],
     [['show', 'x', '--id', 'y'], '--id'],
     [['ls', '--url', 'ftp://host'], 'no backend for "ftp:"'],
     [['ls', '--url', 'nonsense'], 'not a URL'],
   ])('%j is refused with 64 and a reason', async (args, reason) => {
-    const { code, stderr } = await locks(url, ...args);
+    const { code, stderr } = await locks(redis.url, ...args);
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(reason) });
   });
 
   it('a store that cannot be reached is 69, with the error of the connection', async () => {
-    const { code, stderr } = await locks('redis://127.0.0.1:1', 'ls');
-    expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining('ECONNREFUSED') });
+    const outcomes = await Promise.all(
+      ['ls', 'doctor'].map((command) => locks('redis://127.0.0.1:1', command)),
+    );
+    for (const { code, stderr } of outcomes)
+      expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining('ECONNREFUSED') });
   });
 
   it('--help and --version need no store', async () => {

@@ -1,46 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  startEtcd,
-  startMariadb,
-  startPostgres,
-  startRedis,
-  startZookeeper,
-  waitUntil,
-} from '@locks/test-servers';
+import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { folder, isAlive, locks, type Outcome, pidIn, Program, textIn } from './program.ts';
-
-interface StartedStore {
-  readonly url: string;
-  stop(): Promise<unknown>;
-}
-
-const STORES: Readonly<Record<string, () => Promise<StartedStore>>> = {
-  async redis() {
-    const server = await startRedis();
-    return { url: `redis://127.0.0.1:${server.port}`, stop: () => server.stop() };
-  },
-  async sqlite() {
-    return { url: `sqlite:${folder()}/locks.db`, stop: async () => undefined };
-  },
-  async postgres() {
-    const server = await startPostgres();
-    return { url: server.url, stop: () => server.stop() };
-  },
-  async mysql() {
-    const server = await startMariadb();
-    return { url: server.urlOf('app'), stop: () => server.stop() };
-  },
-  async etcd() {
-    const server = await startEtcd();
-    return { url: `etcd://${server.url.replace('http://', '')}`, stop: () => server.stop() };
-  },
-  async zookeeper() {
-    const server = await startZookeeper();
-    return { url: `zookeeper://${server.address}`, stop: () => server.stop() };
-  },
-};
+import { type StartedStore, startStore, STORE_NAMES, TestRedis } from './started-stores.ts';
 
 /** A slot that does not end while the tests run. */
 const SLOT = [
@@ -53,11 +16,29 @@ const BASE = [...SLOT, '--at-most', '2m'];
 const codes = (outcomes: readonly Outcome[]): number[] =>
   outcomes.map(({ code }) => code).toSorted((a, b) => a - b);
 
-describe.concurrent.each(Object.entries(STORES))('locks once on %s', (store, start) => {
+it.concurrent('a command goes on for longer than a session is valid without an answer of its server', async () => {
+  await using store = await startStore('zookeeper');
+  const outcomes = await Promise.all([
+    locks(store.url, 'once', 'once', ...SLOT, '--at-most', '10m', '--', 'sleep', '14'),
+    locks(store.url, 'run', 'run', '--ttl', '10m', '--', 'sleep', '14'),
+  ]);
+  expect(codes(outcomes)).toEqual([0, 0]);
+});
+
+it.concurrent('--at-least is refused where the lock ends with the process', async () => {
+  await using store = await startStore('zookeeper');
+  const outcome = await locks(store.url, 'once', 'x', ...BASE, '--at-least', '1s', '--', 'true');
+  expect(outcome).toMatchObject({ code: 64, stderr: expect.stringContaining('--at-least') });
+});
+
+describe.concurrent.each(STORE_NAMES)('locks once on %s', (store) => {
+  let started: StartedStore;
   let url: string;
-  let stop: StartedStore['stop'];
-  beforeAll(async () => ({ url, stop } = await start()));
-  afterAll(() => stop());
+  beforeAll(async () => {
+    started = await startStore(store);
+    ({ url } = started);
+  });
+  afterAll(() => started[Symbol.asyncDispose]());
 
   const once = (name: string, options: readonly string[], script: string): Promise<Outcome> =>
     locks(url, 'once', name, ...BASE, ...options, '--', 'sh', '-c', script);
@@ -134,35 +115,32 @@ describe.concurrent.each(Object.entries(STORES))('locks once on %s', (store, sta
 });
 
 describe('locks once', () => {
-  let url: string;
-  let stop: StartedStore['stop'];
-  beforeAll(async () => ({ url, stop } = await (STORES['redis'] as () => Promise<StartedStore>)()));
-  afterAll(() => stop());
+  const redis = new TestRedis();
   const args = (name: string, script: string): string[] => ['once', name, ...BASE, '--', 'sh', '-c', script];
 
   it('passes streams and signals on, and does not record a command that was ended', async () => {
     const script = 'read line; echo "$line $LOCK_SLOT"; echo oh >&2';
-    const outcome = await new Program(args('streams', script), url, 'input\n').outcome;
+    const outcome = await new Program(args('streams', script), redis.url, 'input\n').outcome;
     expect(outcome).toEqual({ code: 0, stdout: expect.stringMatching(/^input \d{4}-/), stderr: 'oh\n' });
     const dir = folder();
     const waits = `echo $$ > ${dir}/child; while :; do sleep 0.05; done`;
-    const program = new Program(args('ended', waits), url);
+    const program = new Program(args('ended', waits), redis.url);
     await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
     program.child.kill('SIGTERM');
     expect((await program.outcome).code).toBe(128 + 15);
-    expect((await locks(url, ...args('ended', 'exit 4'))).code).toBe(4);
+    expect((await locks(redis.url, ...args('ended', 'exit 4'))).code).toBe(4);
   });
 
   it('a signal ends the wait', async () => {
     const dir = folder();
     const busy = new Program(
       args('wait', `echo $$ > ${dir}/child; while ! test -e ${dir}/end; do sleep 0.05; done`),
-      url,
+      redis.url,
     );
     await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
-    const waiting = new Program(['once', 'wait', ...BASE, '--wait', '1h', '--', 'true'], url);
+    const waiting = new Program(['once', 'wait', ...BASE, '--wait', '1h', '--', 'true'], redis.url);
     const isWaiting = async (): Promise<boolean> =>
-      (await locks(url, 'show', 'wait')).stdout.includes('waits');
+      (await locks(redis.url, 'show', 'wait')).stdout.includes('waits');
     await waitUntil(isWaiting, { what: 'the wait' });
     waiting.child.kill('SIGINT');
     expect((await waiting.outcome).code).toBe(128 + 2);
@@ -175,15 +153,15 @@ describe('locks once', () => {
     const stubborn = `trap '' TERM; echo $$ > ${dir}/child; while :; do sleep 0.05; done`;
     const program = new Program(
       ['once', 'killed', ...SLOT, '--at-most', '4s', '--', 'sh', '-c', stubborn],
-      url,
+      redis.url,
     );
     const pid = await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
     program.child.kill('SIGKILL');
     await program.outcome;
     const look = `grep State /proc/${pid}/status > ${dir}/state; true`;
-    expect((await locks(url, 'once', 'killed', ...BASE, '--wait', '40s', '--', 'sh', '-c', look)).code).toBe(
-      0,
-    );
+    expect(
+      (await locks(redis.url, 'once', 'killed', ...BASE, '--wait', '40s', '--', 'sh', '-c', look)).code,
+    ).toBe(0);
     // It is gone, or has ended and is not yet reaped.
     expect(textIn(join(dir, 'state'))).toMatch(/^$|[ZX]/);
   });
@@ -202,24 +180,7 @@ describe('locks once', () => {
     [['once', 'x', ...BASE, '--skip-code', '300', '--', 'true'], '--skip-code'],
     [['once', 'x', ...BASE, '--json', '--', 'true'], '--json'],
   ])('%j is refused with 64 and a reason', async (line, reason) => {
-    const { code, stderr } = await locks(url, ...line);
+    const { code, stderr } = await locks(redis.url, ...line);
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(reason) });
   });
-});
-
-it('a command goes on for longer than a session is valid without an answer of its server', async () => {
-  const { url, stop } = await (STORES['zookeeper'] as () => Promise<StartedStore>)();
-  const outcomes = await Promise.all([
-    locks(url, 'once', 'once', ...SLOT, '--at-most', '10m', '--', 'sleep', '14'),
-    locks(url, 'run', 'run', '--ttl', '10m', '--', 'sleep', '14'),
-  ]);
-  expect(codes(outcomes)).toEqual([0, 0]);
-  await stop();
-});
-
-it('--at-least is refused where the lock ends with the process', async () => {
-  const { url, stop } = await (STORES['zookeeper'] as () => Promise<StartedStore>)();
-  const outcome = await locks(url, 'once', 'x', ...BASE, '--at-least', '1s', '--', 'true');
-  expect(outcome).toMatchObject({ code: 64, stderr: expect.stringContaining('--at-least') });
-  await stop();
 });

@@ -1,34 +1,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { createLocks, type LockManager } from '@locks/core';
-import { redisBackend } from '@locks/redis-ioredis';
-import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startRedis, waitUntil } from '@locks/test-servers';
+import { afterAll, describe, expect, it } from 'vitest';
 import { folder, isAlive, locks, MAIN, pidIn, Program, textIn } from './program.ts';
+import { TestRedis } from './started-stores.ts';
 
-let redis: RedisServer;
-let url: string;
-let client: Redis;
-let manager: LockManager;
+const redis = new TestRedis();
 /** What a failed test leaves behind. */
 const started: number[] = [];
 let count = 0;
 const fresh = () => `job-${++count}`;
 
-beforeAll(async () => {
-  redis = await startRedis();
-  url = `redis://127.0.0.1:${redis.port}`;
-  client = new Redis(url);
-  manager = createLocks(redisBackend(client));
-});
-
-afterAll(async () => {
+afterAll(() => {
   for (const pid of started) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
-  await manager.close();
-  client.disconnect();
-  await redis.stop();
 });
 
 /** A command that writes its process id and ignores SIGTERM, and a grandchild in a session of its own that does so too. */
@@ -41,7 +26,7 @@ function stubborn(dir: string): string[] {
 
 async function startStubborn(name: string, ttl: string): Promise<{ program: Program; pids: number[] }> {
   const dir = folder();
-  const program = new Program(['run', name, '--ttl', ttl, '--', ...stubborn(dir)], url);
+  const program = new Program(['run', name, '--ttl', ttl, '--', ...stubborn(dir)], redis.url);
   const files = ['child', 'grandchild'].map((file) => join(dir, file));
   await waitUntil(() => files.every((file) => pidIn(file) !== undefined), { what: 'the command to run' });
   const pids = files.map((file) => pidIn(file) as number);
@@ -56,29 +41,29 @@ describe.concurrent('locks run', () => {
     const name = fresh();
     const script =
       'read line; echo "$line of $LOCK_NAME with $LOCK_TOKEN until $LOCK_EXPIRES"; echo oh >&2; exit 7';
-    const outcome = await new Program(['run', name, '--', 'sh', '-c', script], url, 'input\n').outcome;
+    const outcome = await new Program(['run', name, '--', 'sh', '-c', script], redis.url, 'input\n').outcome;
     expect(outcome).toMatchObject({ code: 7, stderr: 'oh\n' });
     expect(outcome.stdout).toMatch(
       new RegExp(`^input of ${name} with \\d+ until \\d{4}-\\d\\d-\\d\\dT.*Z\n$`),
     );
-    expect(await manager.isLocked(name)).toBe(false);
+    expect(await redis.locks.isLocked(name)).toBe(false);
   });
 
   it('waits for its turn, and lets one in at a time', async ({ expect }) => {
     const [name, dir] = [fresh(), folder()];
     const script = `mkdir ${dir}/inside && sleep 0.2 && rmdir ${dir}/inside`;
     const outcomes = await Promise.all(
-      Array.from({ length: 5 }, () => locks(url, 'run', name, '--', 'sh', '-c', script)),
+      Array.from({ length: 5 }, () => locks(redis.url, 'run', name, '--', 'sh', '-c', script)),
     );
     expect(outcomes.map(({ code, stderr }) => [code, stderr])).toEqual(outcomes.map(() => [0, '']));
   });
 
   it('gives up with 75 when the lock is not free in time, and names its holder', async ({ expect }) => {
     const name = fresh();
-    await using _lease = await manager.lock(name).acquire({ label: 'the holder' });
+    await using _lease = await redis.locks.lock(name).acquire({ label: 'the holder' });
     const [at, within] = await Promise.all([
-      locks(url, 'run', name, '--no-wait', '--', 'true'),
-      locks(url, 'run', name, '--wait', '2s', '--', 'true'),
+      locks(redis.url, 'run', name, '--no-wait', '--', 'true'),
+      locks(redis.url, 'run', name, '--wait', '2s', '--', 'true'),
     ]);
     expect([at.code, within.code]).toEqual([75, 75]);
     expect(at.stderr).toContain('the holder');
@@ -86,12 +71,14 @@ describe.concurrent('locks run', () => {
 
   it('shares the lock, and takes permits', async ({ expect }) => {
     const [shared, permits] = [fresh(), fresh()];
-    await using _reader = await manager.readWriteLock(shared).read.acquire();
-    await using _one = await manager.semaphore(permits, 2).acquire();
-    expect((await locks(url, 'run', shared, '--no-wait', '--shared', '--', 'true')).code).toBe(0);
-    expect((await locks(url, 'run', shared, '--no-wait', '--', 'true')).code).toBe(75);
-    expect((await locks(url, 'run', permits, '--no-wait', '--permits', '2', '--', 'true')).code).toBe(0);
-    const wrong = await locks(url, 'run', permits, '--no-wait', '--permits', '3', '--', 'true');
+    await using _reader = await redis.locks.readWriteLock(shared).read.acquire();
+    await using _one = await redis.locks.semaphore(permits, 2).acquire();
+    expect((await locks(redis.url, 'run', shared, '--no-wait', '--shared', '--', 'true')).code).toBe(0);
+    expect((await locks(redis.url, 'run', shared, '--no-wait', '--', 'true')).code).toBe(75);
+    expect((await locks(redis.url, 'run', permits, '--no-wait', '--permits', '2', '--', 'true')).code).toBe(
+      0,
+    );
+    const wrong = await locks(redis.url, 'run', permits, '--no-wait', '--permits', '3', '--', 'true');
     expect(wrong).toMatchObject({ code: 64, stderr: expect.stringContaining('2') });
   });
 
@@ -99,7 +86,7 @@ describe.concurrent('locks run', () => {
     const dir = folder();
     const script = `for s in HUP USR1 USR2 WINCH; do trap "echo $s >> ${dir}/got" $s; done
       echo $$ > ${dir}/child; while :; do sleep 0.05; done`;
-    const program = new Program(['run', fresh(), '--', 'sh', '-c', script], url);
+    const program = new Program(['run', fresh(), '--', 'sh', '-c', script], redis.url);
     await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
     for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const) {
       program.child.kill(signal);
@@ -111,9 +98,9 @@ describe.concurrent('locks run', () => {
 
   it('ends its wait at a signal, and leaves nothing in the queue', async ({ expect }) => {
     const name = fresh();
-    await using _lease = await manager.lock(name).acquire();
-    const program = new Program(['run', name, '--', 'true'], url);
-    const waiting = async () => (await manager.inspect(name)).waiters.length;
+    await using _lease = await redis.locks.lock(name).acquire();
+    const program = new Program(['run', name, '--', 'true'], redis.url);
+    const waiting = async () => (await redis.locks.inspect(name)).waiters.length;
     await waitUntil(async () => (await waiting()) === 1, { what: 'the wait' });
     program.child.kill('SIGINT');
     expect((await program.outcome).code).toBe(128 + 2);
@@ -121,14 +108,14 @@ describe.concurrent('locks run', () => {
   });
 
   it('says what it cannot run as a shell does: 127 and 126', async ({ expect }) => {
-    expect((await locks(url, 'run', fresh(), '--', 'no-such-command')).code).toBe(127);
-    expect((await locks(url, 'run', fresh(), '--', folder())).code).toBe(126);
+    expect((await locks(redis.url, 'run', fresh(), '--', 'no-such-command')).code).toBe(127);
+    expect((await locks(redis.url, 'run', fresh(), '--', folder())).code).toBe(126);
   });
 
   it('ends a command whose lease was released by force, grandchildren too, with 70', async ({ expect }) => {
     const name = fresh();
     const { program, pids } = await startStubborn(name, '3s');
-    await manager.forceRelease(name);
+    await redis.locks.forceRelease(name);
     expect(await program.outcome).toMatchObject({ code: 70, stderr: expect.stringContaining('was lost') });
     await waitUntil(() => !pids.some(isAlive), { what: 'the end of all processes' });
   });
@@ -141,7 +128,7 @@ describe.concurrent('a command whose `locks run` renews no more', () => {
       const name = fresh();
       const { program, pids } = await startStubborn(name, '4s');
       program.child.kill(signal);
-      await using _lease = await manager.lock(name).acquire({ waitMs: 30_000 });
+      await using _lease = await redis.locks.lock(name).acquire({ waitMs: 30_000 });
       expect(pids.filter(isAlive)).toEqual([]);
       program.child.kill('SIGKILL');
       await program.outcome;
@@ -152,11 +139,11 @@ describe.concurrent('a command whose `locks run` renews no more', () => {
     const [name, dir] = [fresh(), folder()];
     const script = `trap 'echo yes > ${dir}/asked; exit 0' TERM
       echo $$ > ${dir}/child; while :; do sleep 0.05; done`;
-    const program = new Program(['run', name, '--ttl', '8s', '--', 'sh', '-c', script], url);
+    const program = new Program(['run', name, '--ttl', '8s', '--', 'sh', '-c', script], redis.url);
     await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
     program.child.kill('SIGSTOP');
     await waitUntil(() => textIn(join(dir, 'asked')), { what: 'the request to end' });
-    expect(await manager.isLocked(name)).toBe(true);
+    expect(await redis.locks.isLocked(name)).toBe(true);
     program.child.kill('SIGKILL');
     await program.outcome;
   });
@@ -166,7 +153,7 @@ it('a command is ended when the store stands still for longer than the lease', a
   await using own = await startRedis();
   const dir = folder();
   const args = ['run', 'frozen', '--ttl', '2s', '--', ...stubborn(dir)];
-  const program = new Program(args, `redis://127.0.0.1:${own.port}`);
+  const program = new Program(args, own.url);
   await waitUntil(() => pidIn(join(dir, 'grandchild')), { what: 'the command to run' });
   const pids = ['child', 'grandchild'].map((file) => pidIn(join(dir, file)) as number);
   await own.pause();
@@ -181,7 +168,7 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
   const inTerminal = (command: string) =>
     spawn('script', ['-qec', `exec ${command}`, '/dev/null'], {
       stdio: ['pipe', 'pipe', 'inherit'],
-      env: { ...process.env, LOCKS_URL: url },
+      env: { ...process.env, LOCKS_URL: redis.url },
     });
 
   it('stdin, stdout and stderr of the command stay the terminal, and the window size is passed on', async () => {
@@ -214,6 +201,6 @@ describe.runIf(process.platform === 'linux')('in a terminal', () => {
     const pid = await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
     terminal.kill('SIGKILL');
     await waitUntil(() => !isAlive(pid), { what: 'the end of the command' });
-    await waitUntil(async () => !(await manager.isLocked(name)), { what: 'the release' });
+    await waitUntil(async () => !(await redis.locks.isLocked(name)), { what: 'the release' });
   });
 });

@@ -82,6 +82,8 @@ async function underLease(
   say: (text: string) => void,
 ): Promise<number> {
   try {
+    // The signal came when the store had granted the lock: a command that began now would never get it.
+    if (signals.endOfWait.aborted) return EXIT.signal + signals.number;
     return await runGuarded(lease, { command }, guardian, signals, say);
   } finally {
     await lease.release().catch((error: unknown) => {
