@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    // The tests in browser/ need Chromium: the step `board` runs them, with --dir=browser.
+    dir: 'test',
     // Real servers on a machine that may be busy with other suites.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -5,16 +5,18 @@
 export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   cli: [
     ['main.ts', 'guardian/main.ts'],
-    ['commands/{bench,doctor,look,once,release,run}.ts', 'open-store.ts'],
+    ['commands/{bench,board,doctor,look,once,release,run}.ts', 'open-store.ts'],
     ['commands/guarded-command.ts', 'records/*-record.ts'],
     [
-      'commands/{forwarded-signals,name-and-command,states}.ts',
+      'board/board-server.ts',
+      'commands/{board-plan,forwarded-signals,name-and-command,states}.ts',
       'doctor/{etcd,mysql,postgres,redis,sqlite,zookeeper}.ts',
       'guardian/start-guardian.ts',
     ],
-    ['doctor/examination.ts', 'bench/rows.ts'],
+    ['board/watched-locks.ts', 'doctor/examination.ts', 'bench/rows.ts'],
     [
       '{command-line,duration,store-url}.ts',
+      'board/ended-holds.ts',
       'doctor/{clock-difference,old-version,trial}.ts',
       'guardian/{messages,processes}.ts',
       'records/{entry-text,sql-rows}.ts',

@@ -2,6 +2,7 @@ import type { Step } from './step.ts';
 import { alertsStep } from './steps/alerts.ts';
 import { apiStep } from './steps/api.ts';
 import { applicationSteps } from './steps/applications.ts';
+import { boardStep } from './steps/board.ts';
 import { changesetStep } from './steps/changesets.ts';
 import { consumerSteps } from './steps/consumers.ts';
 import { layersStep } from './steps/layers.ts';
@@ -33,6 +34,7 @@ export const steps: readonly Step[] = [
   changesetStep,
   simulationStep,
   suiteOnNodesStep,
+  boardStep,
   ...testSteps,
 ];
 

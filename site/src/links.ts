@@ -11,6 +11,8 @@ export class LinkTargets {
   readonly #documents: ReadonlySet<string>;
   /** Files that are no documents and that a document links to: each becomes a page that shows it. */
   readonly sources = new Set<string>();
+  /** Pictures that a document shows: the site has them under the same path. */
+  readonly pictures = new Set<string>();
   /** Links that lead nowhere, with the document they stand in. */
   readonly problems: string[] = [];
 
@@ -48,6 +50,10 @@ export class LinkTargets {
     const document = [path, `${path}/README.md`].find((candidate) => this.#documents.has(candidate));
     if (document !== undefined) return linkOf(routeOf(document));
     if (!existsSync(join(root, path))) return undefined;
+    if (path.endsWith('.png')) {
+      this.pictures.add(path);
+      return path;
+    }
     this.sources.add(path);
     return sourceRoute(path);
   }

@@ -1,8 +1,8 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import type { RepositoryDocument } from './documents.ts';
 import { filesOf, LinkTargets, sourceRoute } from './links.ts';
-import { pagesFolder, readRepositoryFile, writeGenerated } from './repository.ts';
+import { pagesFolder, readRepositoryFile, root, writeGenerated } from './repository.ts';
 import { readChoices } from './widgets/choices.ts';
 import { withWidgets } from './widgets/with-widgets.ts';
 
@@ -23,6 +23,7 @@ export function writePages(documents: readonly RepositoryDocument[]): void {
     if (files === undefined) writeSourcePage(path);
     else writeFolderPage(path, files, documents);
   }
+  for (const path of targets.pictures) cpSync(join(root, path), join(pagesFolder, 'public', path));
   if (targets.problems.length > 0) throw new Error(`dead links:\n${targets.problems.join('\n')}`);
 }
 

@@ -44,6 +44,15 @@ it('turns links to files into links to pages, except in code', () => {
   expect(targets.problems).toEqual([]);
 });
 
+it('keeps pictures as they are', () => {
+  const targets = new LinkTargets(['docs/command-line.md']);
+  expect(targets.rewrite('docs/command-line.md', '![the page](images/board.png)')).toBe(
+    '![the page](/docs/images/board.png)',
+  );
+  expect([...targets.pictures]).toEqual(['docs/images/board.png']);
+  expect([...targets.sources]).toEqual([]);
+});
+
 it('reports a link to a file that does not exist', () => {
   const targets = new LinkTargets(['docs/spec.md']);
   targets.rewrite('docs/spec.md', '[a](guides/none.md)');

@@ -36,6 +36,8 @@ export const serverKinds = {
   spin: { binaries: ['spin'], apt: ['spin'], brew: ['spin'] },
   // Of the alerts in packages/opentelemetry.
   prometheus: { binaries: ['prometheus', 'promtool'], apt: ['prometheus'], brew: ['prometheus'] },
+  // Of the page in packages/cli.
+  chromium: { binaries: ['chromium'], apt: ['chromium'], brew: ['chromium'] },
 };
 
 const usualPlaces = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin'];

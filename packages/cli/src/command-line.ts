@@ -4,6 +4,7 @@ import { UsageError } from './usage-error.ts';
 export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
        locks once NAME --slot day|hour|D --at-most D [options] -- COMMAND [ARGUMENT…]
        locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
+       locks board [PREFIX] [options]
        locks doctor | bench [options]
 
 run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
@@ -25,6 +26,9 @@ once       runs COMMAND unless it was done in this slot, on any machine; the sto
 ls         who holds and who waits, a line for each lock
 show       who holds NAME and who waits for it
 watch      ls, again and again; --every D, default: 1s
+board      ls as a page for a browser, on this machine alone; --port N, --every D
+  --allow-release  the page has a button that ends a hold, after a question; its address has a token then
+  --host ADDRESS   listens there, for other machines; its address has a token then; default: 127.0.0.1
 release    ends the hold of NAME that has the acquisition id ID; --everyone: all of them
   --yes         do not ask
 doctor     what about the store would break locks or slow them; exit code 1: something would break them
@@ -34,7 +38,7 @@ every command
   --url URL     redis[s]://…, postgres://…, mysql://…, etcd://host:port[,host:port…],
                 zookeeper://host:port[,host:port…], sqlite:FILE; default: LOCKS_URL
   --prefix TEXT what the store keeps the locks under: see the page of the backend
-  --json        JSON, for programs: one object a line; not of run and once
+  --json        JSON, for programs: one object a line; not of run, once and board
   --help, --version
 
 exit codes of run: COMMAND's; 128 + n: COMMAND was ended by signal n; 64 usage; 69 the store cannot be reached;
@@ -80,6 +84,13 @@ const OPTIONS = {
   ls: STORE,
   show: STORE,
   watch: { ...STORE, every: { type: 'string' } },
+  board: {
+    ...CONNECTION,
+    every: { type: 'string' },
+    host: { type: 'string' },
+    port: { type: 'string' },
+    'allow-release': { type: 'boolean', default: false },
+  },
   release: {
     ...STORE,
     id: { type: 'string' },

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { isLockError } from '@locks/core';
 import { type CommandLine, readCommandLine, textOf, USAGE } from './command-line.ts';
 import { bench, readBenchSeconds } from './commands/bench.ts';
+import { readBoardPlan } from './commands/board-plan.ts';
 import { doctor } from './commands/doctor.ts';
 import { ls, show, watch } from './commands/look.ts';
 import { once, readOncePlan } from './commands/once.ts';
@@ -108,6 +109,13 @@ function prepared(line: CommandLine): (store: Store) => Promise<number> {
     const isTerminal = process.stdout.isTTY === true;
     const options = { prefix: operand ?? '', json, everyMs, isTerminal, signal: interrupted() };
     return done(({ locks }) => watch(locks, options, write));
+  }
+  if (command === 'board') {
+    const plan = readBoardPlan(operand ?? '', values);
+    return done(async ({ locks }) => {
+      const { board } = await import('./commands/board.ts');
+      await board(locks, plan, new URL('../page/', import.meta.url), interrupted(), write);
+    });
   }
   if (operand === undefined) throw new UsageError(`${command}: the name of the lock is missing`);
   if (command === 'show') return done(({ locks }) => show(locks, operand, json, write));

@@ -1,0 +1,151 @@
+import { once } from 'node:events';
+import { findServer, waitUntil } from '@locks/test-servers';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Program } from '../test/program.ts';
+import { TestRedis } from '../test/started-stores.ts';
+
+const redis = new TestRedis();
+const programs: Program[] = [];
+let browser: Browser;
+let page: Page;
+/** What the page reported: errors of its script, and what its content security policy refused. */
+let reported: string[];
+
+beforeAll(async () => {
+  browser = await chromium.launch({ executablePath: findServer('chromium') });
+});
+afterEach(async () => {
+  await page.close();
+  for (const { child } of programs) child.kill('SIGINT');
+  await Promise.all(programs.splice(0).map(({ outcome }) => outcome));
+  expect(reported).toEqual([]);
+});
+afterAll(() => browser.close());
+
+async function open(...args: string[]): Promise<void> {
+  const program = new Program(['board', '--every', '100ms', ...args], redis.url);
+  programs.push(program);
+  const [chunk] = (await once(program.child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
+  page = await browser.newPage({ viewport: { width: 1_000, height: 560 }, colorScheme: 'light' });
+  reported = [];
+  page.on('pageerror', (error) => reported.push(String(error)));
+  page.on('console', (message) => void (message.type() === 'error' && reported.push(message.text())));
+  await page.goto(String(chunk).trim());
+}
+
+/** The row of a lock in which this text stands. */
+const row = (name: string, text: string) =>
+  page.getByRole('row').filter({ has: page.getByRole('rowheader', { name, exact: true }), hasText: text });
+
+describe('locks board in Chromium', () => {
+  it('shows who holds, who waits, since when, and what was lost, and goes on doing so', async () => {
+    await using _nightly = await redis.locks.lock('nightly-report').acquire({ label: 'worker-1:4711' });
+    const waiter = redis.locks.lock('nightly-report').acquire({ label: 'worker-2:815', waitMs: 60_000 });
+    const third = redis.locks.lock('nightly-report').acquire({ label: 'worker-3:16', waitMs: 60_000 });
+    await using _reader = await redis.locks.readWriteLock('catalogue').read.acquire({ label: 'web-1:33' });
+    await open();
+    await row('nightly-report', 'worker-2:815').waitFor();
+    await row('nightly-report', 'worker-3:16').filter({ hasText: 'waits, 2.' }).waitFor();
+    expect(await row('nightly-report', 'worker-2:815').textContent()).toMatch(/waits, 1\..*exclusive.* s$/);
+    expect(await row('nightly-report', 'worker-1:4711').textContent()).toMatch(/held.*exclusive\d+.* s.* s$/);
+    const since = () => row('nightly-report', 'worker-1:4711').getByRole('cell').nth(4).textContent();
+    const before = await since();
+    await waitUntil(async () => (await since()) !== before, { what: 'the time to go on' });
+    // A row of a waiter becomes one of a holder.
+    await redis.locks.forceRelease('nightly-report');
+    await row('nightly-report', 'worker-2:815').filter({ hasText: 'held' }).waitFor();
+    // Long enough that a busy machine looks while less than half of it is left.
+    const lost = await redis.locks
+      .lock('import')
+      .acquire({ label: 'importer', ttlMs: 4_000, renewal: 'manual' });
+    await row('import', 'lost: its ttl ran out').waitFor();
+    await page.getByRole('status').filter({ hasText: 'Lost: import of importer' }).waitFor();
+    const picture = process.env['LOCKS_BOARD_PICTURE'];
+    if (picture !== undefined) await page.screenshot({ path: picture });
+    await (await waiter).release();
+    await (await third).release();
+    await lost.release().catch(() => undefined);
+  });
+
+  it('has no button without --allow-release', async () => {
+    await using _lease = await redis.locks.lock('kept').acquire({ label: 'keeper' });
+    await open();
+    await row('kept', 'keeper').waitFor();
+    expect(await page.getByRole('button').allTextContents()).toEqual(['Pause']);
+  });
+
+  it('ends a hold by the keyboard alone, after asking', async () => {
+    const lease = await redis.locks.lock('stuck').acquire({ label: 'a dead worker' });
+    await using _other = await redis.locks.lock('work').acquire();
+    await open('--allow-release');
+    const button = page.getByRole('button', { name: 'End the hold of stuck by a dead worker' });
+    await button.focus();
+    // The page reads the state several times, and the focus stays.
+    const summary = page.locator('#summary');
+    const before = await summary.textContent();
+    await waitUntil(async () => (await summary.textContent()) !== before, { what: 'the next look' });
+    expect(await button.evaluate((one) => one === one.ownerDocument.activeElement)).toBe(true);
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'End this hold?' });
+    await dialog.filter({ hasText: 'stuck, held by a dead worker' }).waitFor();
+    // What is chosen at first does no harm; Escape closes it too.
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'hidden' });
+    await page.keyboard.press('Enter');
+    await dialog.waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    expect(await redis.locks.isLocked('stuck')).toBe(true);
+    await page.keyboard.press('Enter');
+    await dialog.waitFor();
+    const picture = process.env['LOCKS_BOARD_PICTURE'];
+    if (picture !== undefined) await page.screenshot({ path: picture.replace('.png', '-ask.png') });
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByRole('status').filter({ hasText: 'Ended: stuck of a dead worker' }).waitFor();
+    await row('stuck', 'ended by force from here').waitFor();
+    expect(await redis.locks.isLocked('stuck')).toBe(false);
+    expect(await redis.locks.isLocked('work')).toBe(true);
+    await lease.release().catch(() => undefined);
+  });
+
+  it('names and labels are text, whatever stands in them', async () => {
+    const name = '<img src=x onerror=alert(1)>\u202Eevil';
+    await using _lease = await redis.locks.lock(name).acquire({ label: '<b>bold</b>' });
+    await open();
+    await row('<img src=x onerror=alert(1)>\\u{202e}evil', '<b>bold</b>').waitFor();
+    expect(await page.locator('main img, main b').count()).toBe(0);
+  });
+
+  it('stands still while it is paused', async () => {
+    await open('later');
+    await page.getByText('Nothing is held or waited for.').waitFor();
+    const pause = page.getByRole('button', { name: 'Pause', pressed: false });
+    await pause.click();
+    await page.getByRole('button', { name: 'Pause', pressed: true }).waitFor();
+    await using _lease = await redis.locks.lock('later').acquire();
+    const asked = () => page.waitForResponse((response) => response.url().endsWith('/state'));
+    await asked();
+    await asked();
+    expect(await row('later', 'held').count()).toBe(0);
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await row('later', 'held').waitFor();
+  });
+
+  it('every control and table has a name, and the page a language and headings', async () => {
+    await using _lease = await redis.locks.lock('named').acquire({ label: 'a holder' });
+    await open('--allow-release');
+    await row('named', 'a holder').waitFor();
+    expect(await page.locator('html').getAttribute('lang')).toBe('en');
+    expect(await page.getByRole('heading').allTextContents()).toEqual([
+      'Locks',
+      'Held and waited for',
+      'Ended since this command runs',
+    ]);
+    const tree = await page.locator('body').ariaSnapshot();
+    expect(tree).not.toMatch(/- (button|table|region)$/m);
+    expect(tree).toMatch(/columnheader "Since"/);
+    expect(tree).toMatch(/rowheader "named"/);
+  });
+});

@@ -1,0 +1,184 @@
+// The page of `locks board`: reads the state again and again, and changes only what has changed, so that focus and reading position stay.
+const element = (id) => document.getElementById(id);
+const token = location.hash.slice(1);
+const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
+const ENDINGS = {
+  'ran-out': 'lost: its ttl ran out without a renewal',
+  'released-here': 'ended by force from here',
+  ended: 'released, or ended by force elsewhere',
+};
+
+let isPaused = false;
+/** The hold that the open dialog asks about. */
+let asked;
+/** How many holds had ended, to tell of the new ones. */
+let toldOf;
+
+/** A name or label, with characters that would change what the page shows written out. */
+function printable(text) {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+}
+
+function who({ label, acquisitionId }) {
+  return label === undefined ? acquisitionId : `${printable(label)} (${acquisitionId})`;
+}
+
+function modeOf({ mode }) {
+  return mode.kind === 'permit' ? `${mode.weight} of ${mode.limit} permits` : mode.kind;
+}
+
+function seconds(ms) {
+  return ms === undefined ? '' : `${(ms / 1_000).toFixed(1)} s`;
+}
+
+function rowsOf({ resource, holders, waiters }) {
+  const name = printable(resource);
+  const holds = holders.map((holder) => ({
+    key: `held ${holder.acquisitionId} ${resource}`,
+    hold: { resource, holder },
+    cells: [
+      name,
+      'held',
+      who(holder),
+      modeOf(holder),
+      holder.fencingToken ?? '',
+      seconds(holder.heldForMs),
+      seconds(holder.expiresInMs),
+    ],
+  }));
+  const waits = waiters.map((waiter, index) => ({
+    key: `waits ${waiter.acquisitionId} ${resource}`,
+    cells: [name, `waits, ${index + 1}.`, who(waiter), modeOf(waiter), '', seconds(waiter.waitingForMs), ''],
+  }));
+  return [...holds, ...waits];
+}
+
+function endedRowOf({ resource, holder, ending, at }) {
+  return {
+    key: `${holder.acquisitionId} ${at}`,
+    name: ending,
+    cells: [printable(resource), who(holder), ENDINGS[ending], new Date(at).toLocaleTimeString()],
+  };
+}
+
+/** Makes the rows of a table those, in that order; a row that stays is the same element. */
+function fill(table, rows, mayRelease) {
+  const body = table.tBodies[0];
+  const present = new Map([...body.rows].map((row) => [row.dataset.key, row]));
+  let previous;
+  for (const { key, name, cells, hold } of rows) {
+    const row = present.get(key) ?? newRow(key, name, cells.length, mayRelease && hold);
+    present.delete(key);
+    for (const [index, text] of cells.entries())
+      if (row.cells[index].textContent !== text) row.cells[index].textContent = text;
+    // A row is moved only where the order has changed: moving takes the focus away.
+    const expected = previous === undefined ? body.firstElementChild : previous.nextElementSibling;
+    if (expected !== row && !(present.has(expected?.dataset.key) && expected.nextElementSibling === row))
+      body.insertBefore(row, expected);
+    previous = row;
+  }
+  for (const row of present.values()) row.remove();
+}
+
+function newRow(key, name, columns, hold) {
+  const row = document.createElement('tr');
+  row.dataset.key = key;
+  if (name !== undefined) row.className = name;
+  for (let column = 0; column < columns; column += 1) {
+    const cell = document.createElement(column === 0 ? 'th' : 'td');
+    if (column === 0) cell.scope = 'row';
+    row.append(cell);
+  }
+  if (hold) {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'danger';
+    button.textContent = 'End…';
+    button.setAttribute('aria-label', `End the hold of ${printable(hold.resource)} by ${who(hold.holder)}`);
+    button.addEventListener('click', () => ask(hold));
+    row.insertCell().append(button);
+  }
+  return row;
+}
+
+function show({ at, states, isPart, ended, error, mayRelease }) {
+  const holds = states.flatMap(({ holders }) => holders).length;
+  const waits = states.flatMap(({ waiters }) => waiters).length;
+  const part = isPart ? `; the first ${states.length} names only: start the command with a PREFIX` : '';
+  element('summary').textContent =
+    `${states.length} names, ${holds} held, ${waits} waiting, at ${new Date(at).toLocaleTimeString()}${part}`;
+  element('none').hidden = states.length > 0;
+  element('action-column').hidden = !mayRelease;
+  fill(element('held'), states.flatMap(rowsOf), mayRelease);
+  fill(element('ended'), ended.map(endedRowOf), false);
+  problem(error === undefined ? '' : `The store did not answer; this is what it said before. ${error}`);
+  tellOf(ended);
+}
+
+/** Tells screen readers of holds that were lost since the last look. */
+function tellOf(ended) {
+  const known = toldOf ?? new Set(ended.map((one) => endedRowOf(one).key));
+  const lost = ended.filter((one) => one.ending === 'ran-out' && !known.has(endedRowOf(one).key));
+  toldOf = new Set(ended.map((one) => endedRowOf(one).key));
+  if (lost.length > 0)
+    element('news').textContent =
+      `Lost: ${lost.map(({ resource, holder }) => `${printable(resource)} of ${who(holder)}`).join(', ')}`;
+}
+
+function problem(text) {
+  const alert = element('problem');
+  if (alert.textContent !== text) alert.textContent = text;
+  alert.hidden = text === '';
+}
+
+async function request(path, options) {
+  const response = await fetch(path, { ...options, headers: { ...headers, ...options?.headers } });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
+}
+
+function ask(hold) {
+  asked = hold;
+  element('ask-text').textContent = `${printable(hold.resource)}, held by ${who(hold.holder)}`;
+  element('ask').showModal();
+}
+
+async function release() {
+  const { resource, holder } = asked;
+  element('ask').close();
+  const body = JSON.stringify({ resource, acquisitionId: holder.acquisitionId });
+  try {
+    const { released } = await request('/release', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
+    element('news').textContent =
+      released.length > 0
+        ? `Ended: ${printable(resource)} of ${who(holder)}`
+        : `${printable(resource)} was not held by ${who(holder)} any more`;
+    show(await request('/state'));
+  } catch (error) {
+    problem(`The hold was not ended. ${error.message}`);
+  }
+}
+
+element('cancel').addEventListener('click', () => element('ask').close());
+element('release').addEventListener('click', () => void release());
+element('pause').addEventListener('click', () => {
+  isPaused = !isPaused;
+  element('pause').setAttribute('aria-pressed', String(isPaused));
+});
+
+for (;;) {
+  let everyMs = 1_000;
+  try {
+    const state = await request('/state');
+    ({ everyMs } = state);
+    if (!isPaused) show(state);
+  } catch (error) {
+    if (!isPaused) problem(`The board does not answer. ${error.message}`);
+  }
+  await new Promise((resolve) => setTimeout(resolve, everyMs));
+}
