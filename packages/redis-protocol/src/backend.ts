@@ -103,8 +103,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       encoded = await this.#port.send(keys.lock, command);
     } catch (error) {
       undoLate(error, () => this.abandon(request, call));
-      // Abandoned meanwhile: a repetition would come after the abandon.
-      if (call.signal?.aborted || call.now() > call.deadline) throw error;
+      if (isOver(call)) throw error;
       encoded = await recover(this.#port, scripts.acquire, keys.lock, command, error);
     }
     const reply = decodeAttempt(encoded);
@@ -217,7 +216,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     this.#port.assertUsable();
     const { acquisitionId } = grant.request;
     const keys = this.#keysOf(grant);
-    this.#waiters.forget(acquisitionId);
     const { reconnects } = this.#port;
     const sentAt = call.now();
     const { notify } = this.#waiters.subscription;
@@ -234,6 +232,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     } catch (error) {
       reply = await this.#recoverRelease(keys, acquisitionId, share, command, error);
     }
+    // Not before: a late message of its hand-off would have it abandoned, and a release that is repeated would not find it.
+    this.#waiters.forget(acquisitionId);
     // Before the release resolves: waiters of this process get the lock in the same turn of the event loop.
     if (reply.handOffs.length > 0) this.#handOff(reply.handOffs, keys, call, sentAt);
     // After a lost connection clients repeat unanswered commands: the first sending of this one may have released.
@@ -286,6 +286,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
           limitArgument(mode),
           weightArgument(mode),
         ]),
+        () => !isOver(call),
       ).catch((error: unknown) => {
         undoLate(error, () => Promise.all(requests.map((request) => this.abandon(request, call))));
         throw error;
@@ -388,6 +389,11 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   #keysOf(grant: Grant): ResourceKeys {
     return isRedisGrant(grant) ? grant.keys : keysOf(this.#options.prefix, grant.request.resource);
   }
+}
+
+/** Its request was abandoned meanwhile: a repetition would come after the abandon. */
+function isOver(call: Call): boolean | undefined {
+  return call.signal?.aborted || call.now() > call.deadline;
 }
 
 function allOf(keys: ResourceKeys): readonly string[] {

@@ -1,5 +1,5 @@
 import type { AcquireRequest } from '@locks/core/backend';
-import { type Script, scripts } from './generated/scripts.ts';
+import { scripts } from './generated/scripts.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import { shareWeight } from './mode.ts';
 import type { RedisPort } from './port.ts';
@@ -39,12 +39,12 @@ export function chunksOf({ cluster }: RedisPort, leases: readonly RenewableLease
   return chunks;
 }
 
-/** Runs `script` on exclusive leases, `renew-shares` on shares. Resolves to one reply for each lease of the chunk. */
+/** Renews or claims. Resolves to one reply for each lease of the chunk. */
 export async function runOnChunk(
   port: RedisPort,
-  script: Script,
   leases: readonly RenewableLease[],
   { areShares, indexes }: LeaseChunk,
+  ...claims: readonly 'claim'[]
 ): Promise<readonly unknown[]> {
   const keys: string[] = [];
   const args: string[] = [];
@@ -54,5 +54,6 @@ export async function runOnChunk(
     if (areShares) keys.push(holdersKey(lease.keys));
     args.push(lease.request.acquisitionId, String(lease.ttlMs));
   }
-  return (await runScript(port, areShares ? scripts.renewShares : script, keys, args)) as unknown[];
+  args.push(...claims);
+  return (await runScript(port, areShares ? scripts.renewShares : scripts.renew, keys, args)) as unknown[];
 }

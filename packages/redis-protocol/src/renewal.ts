@@ -45,7 +45,7 @@ async function renewChunk(
 ): Promise<void> {
   const { areShares, indexes } = chunk;
   try {
-    const replies = await runOnChunk(port, scripts.renew, leases, chunk);
+    const replies = await runOnChunk(port, leases, chunk);
     for (const [at, index] of indexes.entries()) standings[index] = decodeStanding(replies[at]);
   } catch (error) {
     const index = indexes[0] as number;

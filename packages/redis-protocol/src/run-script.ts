@@ -22,17 +22,20 @@ export async function recover(
   }
 }
 
+/** @param mayRepeat - whether the script may still run when the server turns out not to know it; otherwise its error is thrown */
 export async function runScript(
   port: RedisPort,
   script: Script,
   keys: readonly string[],
   args: readonly string[],
+  mayRepeat = () => true,
 ): Promise<unknown> {
   const key = keys[0] as string;
   const command: RedisCommand = ['EVALSHA', script.sha1, String(keys.length), ...keys, ...args];
   try {
     return await port.send(key, command);
   } catch (error) {
+    if (!mayRepeat()) throw error;
     return recover(port, script, key, command, error);
   }
 }

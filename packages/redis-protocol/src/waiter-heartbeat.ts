@@ -139,9 +139,11 @@ export class RedisWaiterHeartbeat {
     }
     if (former !== '') for (const waiter of waiters) waiter.isMoving = true;
     const sentAt = new Map(waiters.map((waiter) => [waiter, waiter.call.now()]));
+    // A repetition comes after the release or the abandon of a waiter that it names, and would let it wait again.
+    const mayRepeat = (): boolean => waiters.every(({ state }) => state === 'waiting');
     let replies: unknown[];
     try {
-      replies = (await runScript(this.#port, scripts.check, keys, args)) as unknown[];
+      replies = (await runScript(this.#port, scripts.check, keys, args, mayRepeat)) as unknown[];
     } catch (error) {
       // The next attempt of each shows what is wrong.
       if (!isRetryableRedisError(error)) for (const { turn } of waiters) turn.end();

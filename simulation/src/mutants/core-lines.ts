@@ -324,6 +324,11 @@ const quorumMutants = [
   ]),
   ...mutantsOf('quorum', 'core/src/quorum/quorum-grants.ts', [
     [
+      "return mayHold ? { status: 'unknown', error: new NoAnswerError('the attempt is under way') } : undefined;",
+      'return undefined;',
+      'a store that has not answered yet counts as one that refused',
+    ],
+    [
       'countedFrom: Math.min(startedAt, end - request.ttlMs)',
       'countedFrom: startedAt',
       'a quorum counts from its own sending',

@@ -29,6 +29,13 @@ export const redisAdapterMutants = [
       '',
       'a lease that was downgraded is renewed as a lock',
     ],
+    ['if (isOver(call)) throw error;', '', 'an attempt is repeated after its abandon'],
+    ['() => !isOver(call),', '', 'an attempt for several locks is repeated after its abandon'],
+    [
+      'const { reconnects } = this.#port;\n    const sentAt = call.now();\n    const { notify }',
+      'const { reconnects } = this.#port;\n    this.#waiters.forget(acquisitionId);\n    const sentAt = call.now();\n    const { notify }',
+      'a late message abandons what is being released',
+    ],
     [
       'const args = [acquisitionId, notify, ...this.#waiters.membersOf(request)];',
       "const args = [acquisitionId, notify, 'nobody'];",
@@ -107,6 +114,11 @@ export const redisAdapterMutants = [
       'if (hold !== undefined) this.#events.holds(waiter, hold.token, from, hold.leftMs);',
       'if (hold !== undefined) void 0;',
       'a hold that a check finds is not delivered',
+    ],
+    [
+      "const mayRepeat = (): boolean => waiters.every(({ state }) => state === 'waiting');",
+      'const mayRepeat = (): boolean => true;',
+      'a check is repeated after the release of a waiter',
     ],
     [
       'waiter.lastToken = Math.max(waiter.lastToken, lastToken);',

@@ -206,14 +206,6 @@ export const redisScriptMutants = [
       'a check does not report what it handed off',
     ],
   ]),
-  ...of('claim', [
-    [
-      "elseif held and string.sub(held, 1, #own) == own and redis.call('PEXPIRE', lock, ARGV[2 * i]) == 1 then",
-      "elseif held and redis.call('PEXPIRE', lock, ARGV[2 * i]) == 1 then",
-      'a claim takes the lock of another',
-    ],
-    ["redis.call('PEXPIRE', lock, ARGV[2 * i]) == 1", 'true', 'a claim does not give the whole ttl'],
-  ]),
   ...of('downgrade', [
     ['clear(KEYS[4])', '', 'a downgrade brings shares of before back'],
     [
@@ -329,9 +321,9 @@ export const redisScriptMutants = [
   ]),
   ...of('renew-shares', [
     [
-      "if string.sub(held, 1, #id + 1) == id .. '|' then\nredis.call('PEXPIRE', lock, ttl)",
-      "if string.sub(held, 1, #id + 1) == id .. '|' then",
-      'the renewal of a lock that may be shared is a lie',
+      "redis.call('PEXPIRE', lock, claims and math.max(ttl, redis.call('PTTL', lock)) or ttl)",
+      '',
+      'the renewal of a lock that may be shared, and each claim, is a lie',
     ],
     [
       "if string.sub(held, 1, #id + 1) == id .. '|' then",
@@ -344,6 +336,12 @@ export const redisScriptMutants = [
       'the mark is not renewed with its shares',
     ],
     ['extend(m, now_ms + ttl, ttl)', '', 'the ends of shares that are renewed are not noted'],
+    [
+      "claims and math.max(ttl, redis.call('PTTL', lock)) or ttl",
+      'ttl',
+      'a claim that comes late shortens a renewed lease',
+    ],
+    ['ttl, claims)', 'ttl)', 'a claim that comes late shortens a renewed share'],
   ]),
   ...of('resize', [
     ['m.limit = ARGV[1] + 0', '', 'a resize does not change the permits that are held'],

@@ -6,7 +6,10 @@ import type { SimulatedProcess } from '../process/simulated-process.ts';
 export interface NetworkOptions {
   /** A message takes this long, and up to as much again, in milliseconds. */
   readonly latencyMs: number;
-  /** Messages of one connection arrive in the order in which they were sent. */
+  /**
+   * What one connection carries arrives in the order in which it was sent, as by TCP. Otherwise the client has a pool, and each
+   * message may go by a connection of its own.
+   */
   readonly ordered: boolean;
   /** Messages that take up to `slowMs`. */
   readonly slow: number;
@@ -41,6 +44,25 @@ export interface StoreNode {
   readonly isAway: boolean;
 }
 
+/** One connection of a client: what is sent on it later does not arrive earlier. */
+class Connection {
+  #lastRequest = 0;
+  #lastReply = 0;
+
+  requestArrives(at: number): number {
+    this.#lastRequest = Math.max(this.#lastRequest, at);
+    return this.#lastRequest;
+  }
+
+  replyArrives(at: number): number {
+    this.#lastReply = Math.max(this.#lastReply, at);
+    return this.#lastReply;
+  }
+}
+
+/** What a client keeps a connection for: Redis sends messages on one that is used for nothing else. */
+export type ConnectionUse = 'requests' | 'messages';
+
 /** A connection that breaks without a sign is noticed after this at the latest, in milliseconds. */
 const NOTICED_AFTER_MS = 3_000;
 
@@ -54,8 +76,7 @@ export class Link {
   /** True times until which nothing goes through in a direction. */
   #requestsBlockedUntil = 0;
   #repliesBlockedUntil = 0;
-  #lastArrival = 0;
-  #lastReply = 0;
+  #connections = connect();
   #reconnects = 0;
   /** Fails the requests under way. */
   readonly #underWay = new Set<() => void>();
@@ -86,6 +107,11 @@ export class Link {
     return this.#reconnects;
   }
 
+  /** Whether somebody waits for an answer. */
+  get isBusy(): boolean {
+    return this.#underWay.size > 0;
+  }
+
   /** Lets nothing through in one direction, or in both. */
   partition(direction: 'requests' | 'replies' | 'both', ms: number): void {
     const until = this.#world.now + ms;
@@ -93,9 +119,9 @@ export class Link {
     if (direction !== 'requests') this.#repliesBlockedUntil = until;
   }
 
-  /** Breaks the connection: requests under way fail, whether they were executed or not. */
+  /** Breaks the connections: requests under way fail, whether they were executed or not. */
   reset(): void {
-    this.#reconnects += 1;
+    this.#reconnect();
     for (const fail of [...this.#underWay]) fail();
     this.onReset();
   }
@@ -105,7 +131,13 @@ export class Link {
    *
    * @param giveUpAt - true time after which the caller does not wait any more
    */
-  request<T>(what: () => string, giveUpAt: number, execute: () => T): Promise<Answer<T>> {
+  request<T>(
+    what: () => string,
+    giveUpAt: number,
+    execute: () => T,
+    use: ConnectionUse = 'requests',
+  ): Promise<Answer<T>> {
+    const connection = this.#connections[use];
     const world = this.#world;
     const random = this.#random;
     const { lostRequests, lostReplies, resent } = this.#options;
@@ -127,12 +159,12 @@ export class Link {
         this.#count(kind, what);
         const noticed = random.chance(0.5) ? random.next() * NOTICED_AFTER_MS : NOTICED_AFTER_MS;
         settle(Math.min(giveUpAt, world.now + noticed), () => {
-          this.#reconnects += 1;
+          this.#reconnect();
           reject(new ConnectionLost('no answer'));
         });
       };
       const sentAt = world.now;
-      const sends = (arrival: number, isLast: boolean, isResent: boolean): void => {
+      const sends = (arrival: number, isLast: boolean, isResent: boolean, answering = connection): void => {
         world.schedule(arrival, () => {
           this.#draw(this.#process.name, this.#store.name, sentAt, arrival);
           if (world.now < this.#requestsBlockedUntil) {
@@ -140,7 +172,8 @@ export class Link {
             return;
           }
           if (this.#store.isAway) {
-            if (isLast) settle(this.#replyTime(), () => reject(new ConnectionLost('connection refused')));
+            if (isLast)
+              settle(this.#replyTime(answering), () => reject(new ConnectionLost('connection refused')));
             return;
           }
           world.note(this.#store.name, () => `${this.#process.name}: ${what()}${isResent ? ' (again)' : ''}`);
@@ -154,22 +187,23 @@ export class Link {
           if (!isLast) return;
           if (world.now < this.#repliesBlockedUntil) return getsNoAnswer('partition');
           if (random.chance(lostReplies)) return getsNoAnswer('lost reply');
-          const replyAt = this.#replyTime();
+          const replyAt = this.#replyTime(answering);
           this.#draw(this.#store.name, this.#process.name, world.now, replyAt);
           settle(replyAt, outcome);
         });
       };
       this.#underWay.add(breaks);
       if (random.chance(lostRequests)) return getsNoAnswer('lost request');
-      const arrival = this.#arrivalTime();
+      const arrival = this.#arrivalTime(connection);
       if (!random.chance(resent)) return sends(arrival, true, false);
       this.#count('resent request', what);
-      this.#reconnects += 1;
-      // The old connection may still carry the first copy when the second one is executed.
+      this.#reconnect();
+      // The old connection may still carry the first copy when the second one is executed, and what the client sends after it.
       const second = Math.max(arrival, world.now + this.#delay()) + random.next() * this.#options.slowMs;
       const first = random.chance(0.5) ? arrival : second + random.next() * this.#options.slowMs;
       sends(first, false, false);
-      sends(second, true, true);
+      const next = this.#connections[use];
+      sends(this.#options.ordered ? next.requestArrives(second) : second, true, true, next);
     });
   }
 
@@ -180,7 +214,7 @@ export class Link {
       this.#count('lost push', what);
       return;
     }
-    const arrival = this.#replyTime();
+    const arrival = this.#replyTime(this.#connections.messages);
     this.#draw(this.#store.name, this.#process.name, world.now, arrival);
     this.#process.deliver(arrival, receive);
   }
@@ -189,18 +223,20 @@ export class Link {
     this.#world.drawing?.messages.push({ from, to, sentAt, at });
   }
 
-  #arrivalTime(): number {
-    const arrival = this.#world.now + this.#delay();
-    if (!this.#options.ordered) return arrival;
-    this.#lastArrival = Math.max(this.#lastArrival, arrival);
-    return this.#lastArrival;
+  /** From here on the client uses new connections. What is under way on those of before may arrive later, or never. */
+  #reconnect(): void {
+    this.#reconnects += 1;
+    this.#connections = connect();
   }
 
-  #replyTime(): number {
+  #arrivalTime(connection: Connection): number {
+    const arrival = this.#world.now + this.#delay();
+    return this.#options.ordered ? connection.requestArrives(arrival) : arrival;
+  }
+
+  #replyTime(connection: Connection): number {
     const reply = this.#world.now + this.#delay();
-    if (!this.#options.ordered) return reply;
-    this.#lastReply = Math.max(this.#lastReply, reply);
-    return this.#lastReply;
+    return this.#options.ordered ? connection.replyArrives(reply) : reply;
   }
 
   #delay(): number {
@@ -215,4 +251,8 @@ export class Link {
     this.#world.countFault(kind);
     this.#world.note(this.#process.name, () => `${kind}: ${what()}`);
   }
+}
+
+function connect(): Readonly<Record<ConnectionUse, Connection>> {
+  return { requests: new Connection(), messages: new Connection() };
 }

@@ -6,7 +6,8 @@ import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
 import { viewOf } from '../redis/lock-view.ts';
 import type { LuaScripts } from '../redis/lua-scripts.ts';
-import { Refinement, RefinementError, type ScriptCall } from '../redis/refinement.ts';
+import { Refinement, RefinementError } from '../redis/refinement.ts';
+import type { ScriptCall } from '../redis/script-step.ts';
 import { SimulatedRedisError } from '../redis/reply.ts';
 import type { ClientReply, SimulatedRedis } from '../redis/simulated-redis.ts';
 import { SimulatedRedisPort } from '../redis/simulated-redis-port.ts';
@@ -43,8 +44,11 @@ export class NetworkedRedis implements SimulatedStore {
   readonly #clients: RedisClient[] = [];
   #awayUntil = 0;
   #migratesUntil = 0;
+  /** Keys that were lost without the others of their locks. */
+  readonly #evicted = new Set<string>();
   /** No single key was lost or written without the others. */
   #isWhole = true;
+  readonly #otherLimits = new Set<string>();
 
   constructor(world: World, options: NetworkedRedisOptions) {
     const { plan, lua, drift } = options;
@@ -81,10 +85,13 @@ export class NetworkedRedis implements SimulatedStore {
         this.#isWhole = false;
         this.#migratesUntil = this.#world.now + fault.ms;
         return false;
-      case 'eviction':
+      case 'eviction': {
         // One key may say what another does not any more: the rules know no such state.
         this.#isWhole = false;
-        return master.evict((count) => this.#world.random.between(0, count - 1)) !== undefined;
+        const evicted = master.evict((count) => this.#world.random.between(0, count - 1));
+        if (evicted !== undefined) this.#evicted.add(evicted);
+        return evicted !== undefined;
+      }
       default:
         return fault satisfies never;
     }
@@ -99,6 +106,7 @@ export class NetworkedRedis implements SimulatedStore {
           () => describe(command, this.#options.scriptNames),
           Infinity,
           () => this.#execute(command, execute),
+          command[0] === 'SUBSCRIBE' ? 'messages' : 'requests',
         );
         try {
           return (await answer).value;
@@ -131,7 +139,13 @@ export class NetworkedRedis implements SimulatedStore {
         ...waiters.filter(named).map(({ label }) => `the wait for ${name} of ${label}`),
       ];
     });
-    return [...left, ...endless(master)];
+    // Holders of a lock that were evicted come back with the next share, without an end until the name is used again.
+    return [
+      ...left,
+      ...endless(master)
+        .filter((key) => !this.#evicted.has(key))
+        .map(inWords),
+    ];
   }
 
   #execute(command: RedisCommand, execute: () => ClientReply): ClientReply {
@@ -150,7 +164,7 @@ export class NetworkedRedis implements SimulatedStore {
     // In its last millisecond an exclusive hold is still held here, and not in the rules.
     if (call.keys.some((key) => master.execute(['PTTL', key]) === 0)) return execute();
     try {
-      return new Refinement(master, micros).run(call, execute);
+      return new Refinement(master, micros, this.#otherLimits).run(call, execute);
     } catch (error) {
       if (!(error instanceof RefinementError)) throw error;
       this.#world.violated('refinement', `${call.script} and the rules differ: ${error.message}`);
@@ -204,7 +218,9 @@ function describe(
 /** Keys without an end, beside tokens: they would stay for ever. */
 function endless(server: SimulatedRedis): string[] {
   const keys = server.keys().filter((key) => !TOKEN_KEY.test(key));
-  return keys
-    .filter((key) => server.peek(key)?.expiresAt === undefined)
-    .map((key) => `the key ${key}, which has no end,`);
+  return keys.filter((key) => server.peek(key)?.expiresAt === undefined);
+}
+
+function inWords(endless: string): string {
+  return `the key ${endless}, which has no end,`;
 }

@@ -34,6 +34,8 @@ interface WaiterEntry {
   readonly wait: TurnWait;
   /** The turn came while nobody waited for it. */
   hasTurn: boolean;
+  /** The store has answered that it waits. */
+  isQueued: boolean;
 }
 
 /** The client of a {@link RulesStore}, in one process: all that it knows came through the network. */
@@ -45,7 +47,7 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
   readonly #link: Link;
   readonly #store: RulesStore;
   readonly #client: string;
-  /** By acquisition id, from the first contended attempt to the grant or the abandon. */
+  /** By acquisition id, from the first attempt that may wait to the grant or the abandon. */
   readonly #waiters = new Map<string, WaiterEntry>();
   #beats = false;
 
@@ -66,13 +68,17 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const countedFrom = call.now();
     const { acquisitionId: id, resource } = request;
+    // Its turn may come before the answer.
+    if (enqueue && !this.#waiters.has(id))
+      this.#waiters.set(id, { resource, wait: new TurnWait(), hasTurn: false, isQueued: false });
     const { value } = await this.#ask(
       () => `attempt ${describe(request)}`,
       call,
       (store, client) => store.attempt(client, request, enqueue),
     );
     if (value.status === 'contended' && enqueue) {
-      if (!this.#waiters.has(id)) this.#waiters.set(id, { resource, wait: new TurnWait(), hasTurn: false });
+      const waiter = this.#waiters.get(id);
+      if (waiter !== undefined) waiter.isQueued = true;
       this.#beatSoon();
       return { status: 'contended' };
     }
@@ -218,7 +224,9 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
     this.#beats = false;
     if (this.#waiters.size === 0) return;
     this.#beatSoon();
-    const waiting = [...this.#waiters].map(([id, { resource }]) => [resource, id] as const);
+    const waiting = [...this.#waiters].flatMap(([id, { resource, isQueued }]) =>
+      isQueued ? [[resource, id] as const] : [],
+    );
     const { world } = this.#process;
     try {
       const { value } = await this.#link.request(

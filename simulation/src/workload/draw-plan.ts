@@ -43,7 +43,7 @@ export function drawPlan(backend: BackendKind, seed: number): Plan {
     resources,
     processes,
     storeDrifts: Array.from({ length: stores }, () => drift(random)),
-    network: drawNetwork(random),
+    network: drawNetwork(random, backend),
     faults: drawFaults(random, processes.length, stores, faultsEndAt),
     faultsEndAt,
     storeFaults: backend === 'redis' ? drawStoreFaults(random, faultsEndAt) : [],
@@ -123,12 +123,13 @@ function drawOperation(
   };
 }
 
-function drawNetwork(random: SeededRandom): NetworkOptions {
+function drawNetwork(random: SeededRandom, backend: BackendKind): NetworkOptions {
   const rate = (): number => (random.chance(0.5) ? 0 : random.next() * 0.15);
   const isSound = random.chance(0.3);
   return {
     latencyMs: random.pick([0.05, 0.5, 3]),
-    ordered: random.chance(0.5),
+    // A client of Redis has one connection for its commands; those of other stores have pools.
+    ordered: random.chance(0.5) || backend === 'redis',
     slow: isSound ? 0 : rate(),
     slowMs: random.pick([20, 200, 1_500]),
     lostRequests: isSound ? 0 : rate(),

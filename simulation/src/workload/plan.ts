@@ -114,9 +114,25 @@ export function isSound({ network, storeFaults }: Plan): boolean {
 }
 
 /** Whether a lease may end by its time: where it is not renewed, what a part of the stores keeps of it ends by its ttl. */
-export function hasEndsByTime({ processes }: Plan): boolean {
-  const operations = processes.flatMap(({ clients }) => clients.flatMap((client) => client.operations));
-  return operations.some(
+export function hasEndsByTime(plan: Plan): boolean {
+  return operationsOf(plan).some(
     ({ renewal, end, during }) => renewal === 'manual' || end === 'forget' || during === 'shorten',
   );
+}
+
+/**
+ * Whether renewals come in time where nothing fails: what is left of a hand-off, half of its ttl, is enough for one that is sent
+ * twice, since the server does not know its script yet.
+ */
+export function isRenewedInTime({ renewal, end, ttlMs }: OperationPlan, roundTripMs: number): boolean {
+  return renewal === 'auto' && end !== 'forget' && ttlMs > 6 * roundTripMs;
+}
+
+/** Whether an operator may end a lease. */
+export function hasForcedEnds(plan: Plan): boolean {
+  return operationsOf(plan).some(({ kind }) => kind === 'steal' || kind === 'force-release');
+}
+
+function operationsOf({ processes }: Plan): OperationPlan[] {
+  return processes.flatMap(({ clients }) => clients.flatMap(({ operations }) => operations));
 }

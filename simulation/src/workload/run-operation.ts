@@ -2,7 +2,7 @@ import type { FencedLease, Lock, LossReason } from '@locks/core';
 import { isLockError } from '@locks/core';
 import type { HeldLease, Participant } from '../checks/holder-checks.ts';
 import type { OperationContext } from './operation-context.ts';
-import type { OperationPlan, ResourcePlan } from './plan.ts';
+import { isRenewedInTime, type OperationPlan, type ResourcePlan } from './plan.ts';
 
 /** A lease of the workload, and what it can do in every mode. */
 type AnyLease = HeldLease & {
@@ -331,7 +331,7 @@ export class RunningOperation {
           '§3.1',
           `${this.#by.label} lost ${name} (${reason}), and nobody took it away`,
         );
-      else if (isClean && this.#plan.renewal === 'auto' && this.#plan.end !== 'forget')
+      else if (isClean && isRenewedInTime(this.#plan, this.#roundTripMs))
         process.world.violated('§4.2', `${this.#by.label} lost ${name} (${reason}) without any fault`);
     });
   }

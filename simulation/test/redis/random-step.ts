@@ -85,12 +85,14 @@ export class RandomSteps {
         };
       }
       case 'renew':
-      case 'claim':
         return { keys: LOCKS, args: LOCKS.flatMap((each) => [this.#id(each), this.#ttl()]) };
       case 'renewShares':
         return {
           keys: LOCKS.flatMap((each) => [each, holdersKey(keysOfLock(each))]),
-          args: LOCKS.flatMap((each) => [this.#id(each), this.#ttl()]),
+          args: [
+            ...LOCKS.flatMap((each) => [this.#id(each), this.#ttl()]),
+            ...(random.chance(0.5) ? ['claim'] : []),
+          ],
         };
       case 'check':
         return this.#check();

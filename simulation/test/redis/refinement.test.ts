@@ -212,7 +212,8 @@ class Run {
 
   #claim(acquisition: Acquisition | undefined): void {
     if (acquisition === undefined) return;
-    this.#run('claim', [acquisition.lock], [acquisition.id, acquisition.ttl]);
+    const { lock, id, ttl } = acquisition;
+    this.#run('renewShares', [lock, holdersKey(keysOfLock(lock))], [id, ttl, 'claim']);
   }
 
   #forceRelease(lock: string, only: Acquisition | undefined): void {
@@ -259,7 +260,6 @@ it('every script does what the rules of a lock say', { timeout: 36_000_000 }, ()
     'abandon',
     'acquire',
     'check',
-    'claim',
     'downgrade',
     'forceRelease',
     'many',

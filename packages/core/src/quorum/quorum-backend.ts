@@ -21,6 +21,7 @@ import {
   type QuorumGrant,
   quorumGrant,
   validated,
+  withoutGrant,
 } from './quorum-grants.ts';
 import { capabilitiesOf, type QuorumCapabilities } from './quorum-capabilities.ts';
 import { type Quorum, type QuorumOptions, resolveQuorum } from './quorum-options.ts';
@@ -83,13 +84,22 @@ class NodesBackend implements QuorumBackend {
   async attempt(request: AcquireRequest, _enqueue: boolean, call: Call): Promise<Attempt> {
     const { majority, nodes } = this.#quorum;
     const startedAt = call.now();
-    const nodeGrants: QuorumGrants = { grants: nodes.map(() => undefined), over: false };
+    const unanswered = new Set(nodes.keys());
+    const nodeGrants: QuorumGrants = { grants: nodes.map(() => undefined), unanswered, over: false };
     const { grants } = nodeGrants;
     this.#nodeGrants.set(request, nodeGrants);
     const votes = await this.#poll<Attempt, Votes<Attempt>>(
       call,
-      async (node, nodeCall) =>
-        validated(await node.attempt(request, false, nodeCall), request, node, nodeCall),
+      async (node, nodeCall, index) => {
+        const isAnswered = (): void => void unanswered.delete(index);
+        // Given up, it counts as failed.
+        nodeCall.signal?.addEventListener('abort', isAnswered, { once: true });
+        try {
+          return validated(await node.attempt(request, false, nodeCall), request, node, nodeCall);
+        } finally {
+          isAnswered();
+        }
+      },
       (sofar) => {
         const granted = grantsIn(sofar).filter(Boolean).length;
         // A majority is reached, or impossible: nobody waits for the other nodes.
@@ -151,11 +161,15 @@ class NodesBackend implements QuorumBackend {
     return this.#poll<NodeStandings, readonly Standing[]>(
       call,
       async (node, nodeCall, index) => {
-        const there = items.map(({ grant, ttlMs }) => ({ grant: grantAt(grant, index), ttlMs }));
+        const there = items.map(({ grant, ttlMs }) => ({
+          grant: grantAt(grant, index),
+          other: withoutGrant(grant, index),
+          ttlMs,
+        }));
         const known = there.flatMap(({ grant, ttlMs }) => (grant === undefined ? [] : [{ grant, ttlMs }]));
         const answer = known.length === 0 ? [] : await node.renew(known, nodeCall);
         let next = 0;
-        return there.map(({ grant }) => (grant === undefined ? undefined : standingOf(answer, next++)));
+        return there.map(({ grant, other }) => (grant === undefined ? other : standingOf(answer, next++)));
       },
       (votes) => {
         const standings = items.map(({ ttlMs }, item) => this.#standing('renew', votes, item, ttlMs));
@@ -246,7 +260,8 @@ class NodesBackend implements QuorumBackend {
       call,
       async (node, nodeCall, index) => {
         const own = grantAt(grant, index);
-        return [own === undefined ? undefined : standingOf([await node.downgrade?.(own, nodeCall)], 0)];
+        if (own === undefined) return [withoutGrant(grant, index)];
+        return [standingOf([await node.downgrade?.(own, nodeCall)], 0)];
       },
       (votes) => this.#standing('downgrade', votes, 0, 0),
     );

@@ -1,10 +1,13 @@
 import { grantFault } from '../acquire/validate-grant.ts';
-import type { AcquireRequest, Attempt, Call, Grant, LockBackend } from '../backend/types.ts';
+import { NoAnswerError } from '../backend/time-limit.ts';
+import type { AcquireRequest, Attempt, Call, Grant, LockBackend, Standing } from '../backend/types.ts';
 
 /** The grants of one attempt. */
 export interface QuorumGrants {
   /** The grant of each node; those that come late are added. */
   readonly grants: (Grant | undefined)[];
+  /** The nodes whose answers to the attempt may still come: each may have granted. */
+  readonly unanswered: Set<number>;
   /** The attempt failed, or its lease was released: later grants of nodes are abandoned. */
   over: boolean;
 }
@@ -46,4 +49,13 @@ export function grantAt(grant: Grant, index: number): Grant | undefined {
   // The node's own object where nothing changed: the node may have added to it. Never for another id (docs/spec.md §3.1).
   const same = acquisitionId === grant.request.acquisitionId && mode.kind === grant.request.mode.kind;
   return same ? own : { ...own, request: grant.request };
+}
+
+/**
+ * How a lease stands at a node that is not known to have granted it: unknown while the node may still answer the attempt,
+ * otherwise `undefined`, since it does not hold it.
+ */
+export function withoutGrant(grant: Grant, index: number): Standing | undefined {
+  const mayHold = (grant as Partial<QuorumGrant>).nodeGrants?.unanswered.has(index);
+  return mayHold ? { status: 'unknown', error: new NoAnswerError('the attempt is under way') } : undefined;
 }

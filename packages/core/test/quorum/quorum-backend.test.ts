@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { AcquireRequest, Attempt, Call, Grant, LockBackend, Standing } from '../../src/backend/types.ts';
 import { quorumBackend, type QuorumOptions } from '../../src/quorum/index.ts';
 import { locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
@@ -153,6 +153,37 @@ test.each<[string, Partial<Grant>]>([
   expect((await quorumOf([...held(undefined, 'other'), faulty]).attempt(request, false, call)).status).toBe(
     'contended',
   );
+});
+
+test.each(['renew', 'downgrade'] as const)(
+  '%s: a node that may still grant is not counted as one that does not hold',
+  async (how) => {
+    const lost: Standing = { status: 'lost', reason: 'taken-over' };
+    const losing = nodeWith({ renew: () => Promise.resolve([lost]), downgrade: () => Promise.resolve(lost) });
+    const { node: slow, carryOut } = slowToAttempt();
+    const quorum = quorumOf([losing, ...held(undefined), slow]);
+    const lease = await won(quorum);
+    const standing = async () =>
+      how === 'downgrade'
+        ? quorum.downgrade?.(lease, call)
+        : (await quorum.renew([{ grant: lease, ttlMs: 30_000 }], call))[0];
+    expect(await standing()).toMatchObject({ status: 'unknown' });
+    carryOut();
+    await settled();
+    expect(await standing()).toMatchObject({ status: 'held' });
+  },
+);
+
+test('a node that did not answer the attempt in time counts as one that does not hold', async () => {
+  const lost: Standing = { status: 'lost', reason: 'taken-over' };
+  const losing = nodeWith({ renew: () => Promise.resolve([lost]) });
+  const { node: slow } = slowToAttempt();
+  const quorum = quorumOf([losing, ...held(undefined), slow], { nodeTimeoutMs: 20 });
+  const lease = await won(quorum);
+  await vi.waitFor(async () => {
+    const [standing] = await quorum.renew([{ grant: lease, ttlMs: 30_000 }], call);
+    expect(standing).toEqual(lost);
+  });
 });
 
 test('nodes that answer a renewal with nothing leave it unknown', async () => {

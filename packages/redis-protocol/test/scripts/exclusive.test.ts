@@ -289,8 +289,10 @@ describe('renew', () => {
     const [held, other] = [fresh(), fresh()];
     const token = await client.acquire(held, 'a', { ttlMs: 1000 });
     await client.acquire(other, 'b', { ttlMs: 1000 });
-    const locks = [client.lock(held), client.lock(other)];
-    expect(await client.run(scripts.claim, locks, ['a', 9000, 'a', 9000])).toEqual([Number(token), 0]);
+    const keys = [held, other].flatMap((name) => [client.lock(name), client.holders(name)]);
+    const args = ['a', 9000, 'a', 9000, 'claim'];
+    expect(await client.run(scripts.renewShares, keys, args)).toEqual([Number(token), 2]);
+    expect(Number(await redis.command('PTTL', client.lock(held)))).toBeGreaterThan(8000);
     expect(Number(await redis.command('PTTL', client.lock(other)))).toBeLessThanOrEqual(1000);
   });
 });
