@@ -10,7 +10,7 @@ import { modelStep } from './steps/model.ts';
 import { packageSteps } from './steps/packages.ts';
 import { readmeStep } from './steps/readme.ts';
 import { simulationStep } from './steps/simulation.ts';
-import { siteStep } from './steps/site.ts';
+import { siteSteps } from './steps/site.ts';
 import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
 import { suiteOnNodesStep } from './steps/suite-on-nodes.ts';
@@ -30,7 +30,7 @@ export const steps: readonly Step[] = [
   ...consumerSteps,
   ...applicationSteps,
   readmeStep,
-  siteStep,
+  ...siteSteps,
   changesetStep,
   simulationStep,
   suiteOnNodesStep,

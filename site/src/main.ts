@@ -4,7 +4,7 @@ import { build, serve } from 'vitepress';
 import { deadLinks } from './check-links.ts';
 import { readDocuments } from './documents.ts';
 import { writeLlmsFiles } from './llms.ts';
-import { sidebarOf } from './navigation.ts';
+import { sidebarsOf } from './navigation.ts';
 import { readReference } from './reference/read-reference.ts';
 import { writeReferencePages } from './reference/reference-pages.ts';
 import { outputFolder, siteFolder, writeGenerated } from './repository.ts';
@@ -23,7 +23,7 @@ const started = performance.now();
 const documents = readDocuments();
 writePages(documents);
 const reference = await writeReferencePages(await readReference());
-writeGenerated('sidebar.json', sidebarOf(documents, reference));
+writeGenerated('sidebars.json', sidebarsOf(documents, reference));
 
 await build(siteFolder, { base: options.base });
 writeLlmsFiles(documents, reference, options.base);

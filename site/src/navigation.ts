@@ -8,7 +8,8 @@ interface Group {
   readonly first: readonly string[];
   /** Other files of the group, in the order of their names. */
   readonly rest?: RegExp;
-  readonly collapsed?: boolean;
+  /** The group has a sidebar of its own, on pages with this path. */
+  readonly folder?: string;
 }
 
 /** The first group that names a file or whose pattern fits has it. */
@@ -51,8 +52,8 @@ const GROUPS: readonly Group[] = [
     rest: /^docs\/[^/]+\.md$/,
   },
   { text: 'Development', first: ['CONTRIBUTING.md', 'docs/guides/write-a-backend.md'] },
-  { text: 'Packages', first: ['packages/core/README.md'], rest: /^packages\//, collapsed: true },
-  { text: 'Decisions', first: [], rest: /^docs\/adr\//, collapsed: true },
+  { text: 'Packages', first: ['packages/core/README.md'], rest: /^packages\//, folder: '/packages/' },
+  { text: 'Decisions', first: [], rest: /^docs\/adr\//, folder: '/decisions/' },
 ];
 
 export const topLinks: DefaultTheme.NavItem[] = [
@@ -66,40 +67,47 @@ export const topLinks: DefaultTheme.NavItem[] = [
 /** Every document is in exactly one group. */
 export function groupsOf(
   documents: readonly RepositoryDocument[],
-): { text: string; collapsed: boolean; documents: RepositoryDocument[] }[] {
+): { text: string; folder: string | undefined; documents: RepositoryDocument[] }[] {
   const named = new Set(GROUPS.flatMap((group) => group.first));
   const left = new Set(documents);
-  const groups = GROUPS.map(({ text, first, rest, collapsed = false }) => {
+  const groups = GROUPS.map(({ text, first, rest, folder }) => {
     const inGroup = [
       ...first.flatMap((file) => documents.find((document) => document.file === file) ?? []),
       ...[...left].filter(({ file }) => !named.has(file) && rest?.test(file)),
     ];
     for (const document of inGroup) left.delete(document);
-    return { text, collapsed, documents: inGroup };
+    return { text, folder, documents: inGroup };
   });
   if (left.size > 0)
     throw new Error(`in no group of the navigation: ${[...left].map(({ file }) => file).join(', ')}`);
   return groups;
 }
 
-/** The sidebar of every page. */
-export function sidebarOf(
+/** The sidebars: the packages, the decisions and the reference have their own, by the path of their pages. */
+export function sidebarsOf(
   documents: readonly RepositoryDocument[],
   reference: readonly ReferencePage[],
-): DefaultTheme.SidebarItem[] {
-  return [
-    ...groupsOf(documents).map(({ text, collapsed, documents: inGroup }) => ({
-      text,
-      collapsed,
-      items: inGroup.map(({ title, route }) => ({
-        text: title,
-        link: route === 'index' ? '/' : `/${route}`,
-      })),
-    })),
+): DefaultTheme.SidebarMulti {
+  const groups = groupsOf(documents).map(({ text, folder, documents: inGroup }) => ({
+    text,
+    folder,
+    items: inGroup.map(({ title, route }) => ({ text: title, link: route === 'index' ? '/' : `/${route}` })),
+  }));
+  const own = [
+    ...groups.filter(({ folder }) => folder !== undefined),
     {
       text: 'API reference',
-      collapsed: true,
+      folder: '/api/',
       items: reference.map(({ title, route }) => ({ text: title, link: `/${route}` })),
     },
   ];
+  const more = own.map(({ text, items }) => ({ text, link: items[0]?.link ?? '/' }));
+  const back = { text: 'Documents', items: [{ text: 'All documents', link: '/' }] };
+  return {
+    ...Object.fromEntries(own.map(({ text, folder = '', items }) => [folder, [back, { text, items }]])),
+    '/': [
+      ...groups.filter(({ folder }) => folder === undefined).map(({ text, items }) => ({ text, items })),
+      { text: 'More', items: more },
+    ],
+  };
 }

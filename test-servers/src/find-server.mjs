@@ -36,7 +36,7 @@ export const serverKinds = {
   spin: { binaries: ['spin'], apt: ['spin'], brew: ['spin'] },
   // Of the alerts in packages/opentelemetry.
   prometheus: { binaries: ['prometheus', 'promtool'], apt: ['prometheus'], brew: ['prometheus'] },
-  // Of the page in packages/cli.
+  // A browser, for the page in packages/cli and those of the site.
   chromium: { binaries: ['chromium'], apt: ['chromium'], brew: ['chromium'] },
 };
 
