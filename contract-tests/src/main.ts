@@ -1,7 +1,9 @@
 /**
- * `npm run conformance -- <backend> [--seed N] [--only CASE]…`: runs the suite on one backend, prints the outcomes and writes the
- * report. The seed of a failure repeats its random choices.
+ * `npm run conformance -- <backend> [--seed N] [--only CASE]… [--server VERSION]`: runs the suite on one backend, prints the outcomes
+ * and writes the report. The seed of a failure repeats its random choices; `--server valkey-9` takes a version of the server
+ * that test-servers/src/server-versions.mjs names.
  */
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
   type CaseResult,
@@ -13,6 +15,7 @@ import {
   warnIfKeptOpen,
   writeReport,
 } from '@locks/core/conformance';
+import { fetchVersion } from '@locks/test-servers';
 import { harnessNames, harnessUrl } from './harness-names.ts';
 import { reportDirectory } from './report-directory.ts';
 
@@ -22,6 +25,7 @@ const { values, positionals } = parseArgs({
     list: { type: 'boolean' },
     seed: { type: 'string' },
     only: { type: 'string', multiple: true },
+    server: { type: 'string' },
   },
 });
 const [backend] = positionals;
@@ -33,6 +37,8 @@ if (values.list) {
   console.error(`${problem} There are: ${harnessNames.join(', ')}.`);
   process.exitCode = 2;
 } else {
+  // Harnesses and their processes look for servers in this folder alone.
+  if (values.server !== undefined) process.env['LOCKS_SERVER_PATH'] = fetchVersion(values.server);
   const harness = harnessIn((await import(harnessUrl(backend).href)) as object);
   if (harness === undefined) throw new Error(`src/harnesses/${backend}.ts exports no harness.`);
   process.exitCode = await run(harness);
@@ -59,12 +65,17 @@ async function run(harness: Harness): Promise<number> {
     if (result.reason !== undefined) console.log(indent(result.reason));
   }
   // A run of a part of the suite writes no report.
-  const file = values.only === undefined ? writeReport(report, reportDirectory) : 'no report of a part';
+  // The matrix is rendered from runs on the servers that `npm test` installs: those on other versions have a folder of their own.
+  const folder =
+    values.server === undefined ? reportDirectory : join(reportDirectory, 'servers', values.server);
+  const file = values.only === undefined ? writeReport(report, folder) : 'no report of a part';
   const counts = new Map<Outcome, number>();
   for (const { outcome } of report.cases) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
   const summary = [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(', ');
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
-  console.log(`\n${report.backend}: ${summary}, in ${seconds} s with seed ${report.seed}\n${file}`);
+  console.log(
+    `\n${report.backend}${values.server === undefined ? '' : ` on ${values.server}`}: ${summary}, in ${seconds} s with seed ${report.seed}\n${file}`,
+  );
   return counts.has('failed') || counts.has('untested') ? 1 : 0;
 }
 

@@ -22,7 +22,7 @@ export function applicationFolder(name: 'tools' | 'next' | 'old-clients'): Promi
 async function makeFolder(name: string): Promise<string> {
   const folder = join(root, '.tools/applications', name);
   const packages = await packedPackages();
-  await install(folder, readFileSync(join(source, 'manifests', `${name}.json`), 'utf8'));
+  await installManifest(name, folder);
   for (const { manifest, tarball } of packages) {
     const target = join(folder, 'node_modules', manifest.name);
     rmSync(target, { recursive: true, force: true });
@@ -34,7 +34,9 @@ async function makeFolder(name: string): Promise<string> {
   return folder;
 }
 
-async function install(folder: string, manifest: string): Promise<void> {
+/** Installs what `manifests/<name>.json` asks for, unless the folder has just that. */
+export async function installManifest(name: string, folder: string): Promise<void> {
+  const manifest = readFileSync(join(source, 'manifests', `${name}.json`), 'utf8');
   const stamp = join(folder, '.installed');
   const wanted = createHash('sha256')
     .update(`${process.platform} ${process.arch}\n${manifest}`)

@@ -5,6 +5,23 @@ import { hostPath } from '../launcher/environment.mjs';
 import { root } from '../launcher/root.mjs';
 import { runCommand } from './command.ts';
 import { packedPackages } from './packed.ts';
+import type { WorkspacePackage } from './workspace.ts';
+
+/** What the examples of the documents import besides, and the types of what they use. */
+const documentPackages = {
+  '@types/node': '^24.0.0',
+  '@types/pg': '^8.15.0',
+  // For the examples in docs/nestjs.md.
+  '@nestjs/testing': '^12.1.1',
+  // Of the examples in docs/telemetry.md.
+  '@opentelemetry/exporter-prometheus': '^0.301.0',
+  '@opentelemetry/sdk-metrics': '^3.1.1',
+  // Schedulers of the examples in docs/once-per-slot.md and docs/nestjs.md.
+  '@nestjs/schedule': '^12.0.2',
+  bullmq: '^6.7.0',
+  croner: '^11.0.1',
+  'node-cron': '^4.6.0',
+};
 
 let made: Promise<string> | undefined;
 
@@ -21,29 +38,7 @@ async function makeConsumer(): Promise<string> {
   const packages = await packedPackages();
   const folder = mkdtempSync(join(tmpdir(), 'consumer-'));
   cpSync(join(root, 'scripts/consumer'), folder, { recursive: true });
-  // Without the optional peers that an application need not have: vitest, and a client that compiles at its installation.
-  const clients = packages.flatMap(({ manifest }) =>
-    Object.entries(manifest.peerDependencies ?? {}).filter(
-      ([name]) => manifest.peerDependenciesMeta?.[name]?.optional !== true,
-    ),
-  );
-  const dependencies = {
-    ...Object.fromEntries(clients),
-    '@types/node': '^24.0.0',
-    '@types/pg': '^8.15.0',
-    // For the examples in docs/nestjs.md.
-    '@nestjs/testing': '^12.1.1',
-    // Of the examples in docs/telemetry.md.
-    '@opentelemetry/exporter-prometheus': '^0.301.0',
-    '@opentelemetry/sdk-metrics': '^3.1.1',
-    // Schedulers of the examples in docs/once-per-slot.md and docs/nestjs.md.
-    '@nestjs/schedule': '^12.0.2',
-    bullmq: '^6.7.0',
-    croner: '^11.0.1',
-    'node-cron': '^4.6.0',
-    ...Object.fromEntries(packages.map((one) => [one.manifest.name, `file:${one.tarball}`])),
-  };
-  const manifest = { name: 'consumer', private: true, type: 'module', dependencies };
+  const manifest = consumerManifest(({ tarball }) => `file:${tarball}`, packages, documentPackages);
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
   const { ok, output } = await runCommand(
     'npm',
@@ -52,4 +47,24 @@ async function makeConsumer(): Promise<string> {
   );
   if (!ok) throw new Error(`npm could not install the packed packages in an empty folder:\n${output}`);
   return folder;
+}
+
+/** What an application of the tests depends on: our packages from where `from` says, and all that these ask for. */
+export function consumerManifest<T extends WorkspacePackage>(
+  from: (one: T) => string,
+  packages: readonly T[],
+  more: Readonly<Record<string, string>> = {},
+): object {
+  // Without the optional peers that an application need not have: vitest, and a client that compiles at its installation.
+  const clients = packages.flatMap(({ manifest }) =>
+    Object.entries(manifest.peerDependencies ?? {}).filter(
+      ([name]) => manifest.peerDependenciesMeta?.[name]?.optional !== true,
+    ),
+  );
+  const dependencies = {
+    ...Object.fromEntries(clients),
+    ...more,
+    ...Object.fromEntries(packages.map((one) => [one.manifest.name, from(one)])),
+  };
+  return { name: 'consumer', version: '1.0.0', private: true, type: 'module', dependencies };
 }

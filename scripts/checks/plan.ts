@@ -9,6 +9,7 @@ import { layersStep } from './steps/layers.ts';
 import { modelStep } from './steps/model.ts';
 import { packageSteps } from './steps/packages.ts';
 import { readmeStep } from './steps/readme.ts';
+import { releaseStep } from './steps/release.ts';
 import { simulationStep } from './steps/simulation.ts';
 import { siteSteps } from './steps/site.ts';
 import { sizeStep } from './steps/size.ts';
@@ -16,12 +17,14 @@ import { sourceSteps } from './steps/source.ts';
 import { suiteOnNodesStep } from './steps/suite-on-nodes.ts';
 import { quickConformanceStep, testSteps } from './steps/tests.ts';
 import { wordsStep } from './steps/words.ts';
+import { workflowsStep } from './steps/workflows.ts';
 
 /** Every step of `npm test`, in the order of the summary. */
 export const steps: readonly Step[] = [
   ...sourceSteps,
   wordsStep,
   layersStep,
+  workflowsStep,
   modelStep,
   alertsStep,
   ...packageSteps,
@@ -32,6 +35,7 @@ export const steps: readonly Step[] = [
   readmeStep,
   ...siteSteps,
   changesetStep,
+  releaseStep,
   simulationStep,
   suiteOnNodesStep,
   boardStep,

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../launcher/root.mjs';
+import { writeLists } from '../release/rehearsal/published-contents.ts';
 import { problemOf } from './command.ts';
 import type { Generator } from './generators.ts';
 import { generators, matrixGenerator } from './generators.ts';
@@ -13,6 +14,7 @@ const problems: string[] = [];
 await Promise.all(generators.map(run));
 const built = await buildStep.run({ missing: new Set(), testArguments: [] });
 if (built.failed > 0) problems.push(built.output);
+else await writeLists();
 problems.push(...updateReports());
 // The matrix needs the reports of a full run of the conformance suite.
 if (existsSync(matrixGenerator.file) && existsSync(join(root, 'conformance-report')))

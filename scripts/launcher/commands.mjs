@@ -19,6 +19,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   lab          workloads on real servers while these are broken: lab BACKEND… [--minutes M] [--seed S] [--nemesis a,b] [--json FILE]
   model        the model of the Redis protocol, searched exhaustively with Spin: model [--full] [--write]
   site         the website, from the documents and the packages' types, into site/dist: site [--base /PATH/] [--serve PORT]
+  rehearsal    a whole release to a private registry on this machine: rehearsal [--quick] [--before COMMIT] [--sbom FILE]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
@@ -81,6 +82,12 @@ export const commands = {
     const { node, env } = await prepare();
     await build(['./packages/*'], env);
     return runTask(node, 'site/src/main.ts', args, env);
+  },
+
+  async rehearsal(args) {
+    const { node, env } = await prepare();
+    await build([], env);
+    return runTask(node, 'scripts/release/rehearsal/main.ts', args, env);
   },
 
   async build(args) {

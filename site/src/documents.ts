@@ -17,6 +17,7 @@ export interface RepositoryDocument {
 const SOURCES = [
   'README.md',
   'CONTRIBUTING.md',
+  'SECURITY.md',
   'benchmarks/README.md',
   'docs/**/*.md',
   'packages/*/README.md',

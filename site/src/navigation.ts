@@ -39,7 +39,10 @@ const GROUPS: readonly Group[] = [
     first: ['docs/backends/redis.md', 'docs/backends/redis-protocol.md'],
     rest: /^docs\/backends\//,
   },
-  { text: 'Operation', first: ['docs/guides/operating.md', 'docs/telemetry.md', 'docs/histories.md'] },
+  {
+    text: 'Operation',
+    first: ['docs/guides/operating.md', 'docs/telemetry.md', 'docs/histories.md', 'docs/support.md'],
+  },
   {
     text: 'Promises and proof',
     first: [
@@ -51,7 +54,10 @@ const GROUPS: readonly Group[] = [
     ],
     rest: /^docs\/[^/]+\.md$/,
   },
-  { text: 'Development', first: ['CONTRIBUTING.md', 'docs/guides/write-a-backend.md'] },
+  {
+    text: 'Development',
+    first: ['CONTRIBUTING.md', 'docs/guides/write-a-backend.md', 'docs/releasing.md', 'SECURITY.md'],
+  },
   { text: 'Packages', first: ['packages/core/README.md'], rest: /^packages\//, folder: '/packages/' },
   { text: 'Decisions', first: [], rest: /^docs\/adr\//, folder: '/decisions/' },
 ];

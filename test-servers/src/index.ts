@@ -2,6 +2,7 @@ export type { Proxy } from '@locks/core/conformance/proxy';
 export { EtcdCluster } from './etcd/etcd-cluster.ts';
 export { EtcdServer, type EtcdStatus } from './etcd/etcd-server.ts';
 export { type EtcdClusterOptions, type EtcdOptions, startEtcd, startEtcdCluster } from './etcd/start-etcd.ts';
+export { fetchVersion } from '../fetch-version.mjs';
 export { canFindServer, findServer } from './find-server.mjs';
 export { freePort, isFree } from './free-port.ts';
 export { type MariadbOptions, MariadbServer, startMariadb } from './mysql/mariadb-server.ts';

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ServerKind } from '../../../examples/src/demo/servers.ts';
 import { applicationFolder } from '../application-folder.ts';
-import { problemOf, runCommand } from '../command.ts';
+import { problemOf } from '../command.ts';
 import { compilerPath } from '../compilers.ts';
 import { nodesOfUsers } from '../nodes.ts';
+import { asUnderNode, oneCopy, problemOfOutput, runtimesIn, twoCopies, withServers } from '../runtimes.ts';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
 
@@ -12,27 +12,6 @@ interface Check {
   readonly name: string;
   readonly problem: string | undefined;
 }
-
-/** What two-copies/main.js prints. */
-const sharedByCopies = {
-  holdCount: 3,
-  detachedCount: 'LOCK_TIMEOUT',
-  branches: ['LOCK_REENTRANT', 'done'],
-  errorIsKnown: true,
-  told: ['a', 'b'],
-};
-const oneCopy = { copies: 1, ...sharedByCopies };
-const twoCopies = { copies: 2, ...sharedByCopies };
-
-/** What runtimes/main.js prints. */
-const asUnderNode = {
-  refused: true,
-  isKept: true,
-  timeout: 'LOCK_TIMEOUT',
-  isHandedOn: true,
-  counter: 20,
-  holdCount: 2,
-};
 
 /** The packed packages in applications that have tools and runtimes of their own. */
 export const applicationSteps: readonly Step[] = [
@@ -214,62 +193,4 @@ function problemOfRoute(next: string): string | undefined {
   const said = readFileSync(file, 'utf8');
   const expected = JSON.stringify({ holdCount: 2, redisBackend: 'function' });
   return said === expected ? undefined : `answered ${said}`;
-}
-
-interface Runtime {
-  readonly name: string;
-  readonly command: readonly string[];
-  /** Deno resolves as Node does; Bun does not know the condition `module-sync`. */
-  readonly copies: object;
-}
-
-async function runtimesIn(folder: string): Promise<readonly Runtime[]> {
-  const modules = join(folder, 'node_modules');
-  const cpu = { x64: 'x64', arm64: 'aarch64' }[process.arch as string] ?? process.arch;
-  const bun = join(modules, `@oven/bun-${process.platform}-${cpu}/bin/bun`);
-  const libc = process.platform === 'linux' ? '-glibc' : '';
-  const deno = join(modules, `@deno/${process.platform}-${process.arch}${libc}/deno`);
-  const missing = [bun, deno].filter((file) => !existsSync(file));
-  if (missing.length > 0)
-    throw new Error(`not in scripts/applications/manifests/tools.json: ${missing.join(', ')}`);
-  const versionOf = async (file: string) =>
-    (await runCommand(file, ['--version'])).stdout.split('\n')[0]?.trim();
-  return [
-    { name: `Bun ${await versionOf(bun)}`, command: [bun], copies: twoCopies },
-    {
-      name: `${await versionOf(deno)}`,
-      command: [deno, 'run', '--allow-all', '--node-modules-dir=manual'],
-      copies: oneCopy,
-    },
-  ];
-}
-
-/** The user's servers where variables name them, else private ones for as long as `work` takes. */
-async function withServers<T>(
-  kinds: readonly ServerKind[],
-  work: (env: NodeJS.ProcessEnv) => Promise<T>,
-): Promise<T> {
-  // Imported here, after the build: the module reads `dist/`.
-  const { serverOf } = await import('../../../examples/src/demo/servers.ts');
-  const started = await Promise.all(
-    kinds.map(async (kind) => ({ variable: `${kind.toUpperCase()}_URL`, server: await serverOf(kind) })),
-  );
-  try {
-    return await work(Object.fromEntries(started.map(({ variable, server }) => [variable, server.at])));
-  } finally {
-    await Promise.all(started.map(({ server }) => server.stop()));
-  }
-}
-
-async function problemOfOutput(
-  executable: string,
-  args: readonly string[],
-  cwd: string,
-  expected: object,
-  env: NodeJS.ProcessEnv = {},
-): Promise<string | undefined> {
-  const options = { cwd, env: { ...process.env, ...env }, limitMs: 60_000 };
-  const { ok, output, stdout } = await runCommand(executable, args, options);
-  if (!ok) return output.trim() === '' ? 'failed without output' : output;
-  return stdout.trim() === JSON.stringify(expected) ? undefined : `printed ${stdout.trim()}`;
 }

