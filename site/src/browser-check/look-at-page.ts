@@ -11,9 +11,14 @@ interface AxeViolation {
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const NODES_SHOWN = 3;
 
-/** What is wrong with the page that is shown: for who cannot see it well, and whether it is wider than the window. */
-export async function problemsOf(page: Page): Promise<string[]> {
+/** Whether the page that is shown is wider than the window. */
+export async function excessOf(page: Page): Promise<string[]> {
   const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  return excess > 0 ? [`is ${excess} pixels wider than the window`] : [];
+}
+
+/** What axe-core finds on the page that is shown for who cannot see it well, or has no mouse. */
+export async function objectionsTo(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   // The function runs in the page, where the line above has defined `axe`.
   const violations = await page.evaluate(async () => {
@@ -23,13 +28,10 @@ export async function problemsOf(page: Page): Promise<string[]> {
     const result = await checker.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] });
     return result.violations;
   });
-  return [
-    ...(excess > 0 ? [`is ${excess} pixels wider than the window`] : []),
-    ...violations.map(({ id, help, nodes }) => {
-      const where = nodes.slice(0, NODES_SHOWN).map(({ target, failureSummary = '' }) => {
-        return `\n    ${target.join(' ')}: ${failureSummary.split('\n').slice(1).join(' ').trim()}`;
-      });
-      return `${id}: ${help}, ${nodes.length} times${where.join('')}`;
-    }),
-  ];
+  return violations.map(({ id, help, nodes }) => {
+    const where = nodes.slice(0, NODES_SHOWN).map(({ target, failureSummary = '' }) => {
+      return `\n    ${target.join(' ')}: ${failureSummary.split('\n').slice(1).join(' ').trim()}`;
+    });
+    return `${id}: ${help}, ${nodes.length} times${where.join('')}`;
+  });
 }

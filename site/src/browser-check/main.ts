@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { findServer } from '@locks/test-servers';
 import { type Browser, chromium } from 'playwright-core';
 import { outputFolder } from '../repository.ts';
-import { problemsOf } from './look-at-page.ts';
+import { excessOf, objectionsTo } from './look-at-page.ts';
 import { serveFolder } from './serve-folder.ts';
 import { uses } from './use-page.ts';
 
@@ -66,8 +66,12 @@ async function problemsOfView(chrome: Browser, { page: path, window, theme }: Vi
     page.on('console', (message) => {
       if (message.type() === 'error') problems.push(`the console says: ${message.text()}`);
     });
-    await page.goto(`${site.url}/${path}`, { waitUntil: 'networkidle' });
-    problems.push(...(await problemsOf(page)));
+    await page.goto(`${site.url}/${path}`, { waitUntil: 'load' });
+    // From now on the page answers.
+    await page.waitForFunction(() => '__vue_app__' in (document.querySelector('#app') ?? {}));
+    problems.push(...(await excessOf(page)));
+    // Layout differs by the width and colours by the theme: these two views have each of them.
+    if ((window === 'phone') === (theme === 'light')) problems.push(...(await objectionsTo(page)));
     if (options.pictures !== undefined) {
       mkdirSync(options.pictures, { recursive: true });
       const name = `${path.replace(/\.html$/, '').replaceAll('/', '-')}-${window}-${theme}.png`;
