@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runCommand } from '../../checks/command.ts';
 import { consumerManifest } from '../../checks/consumer-folder.ts';
@@ -31,7 +31,11 @@ export async function freshProject(
   for (const name of ['upgrade', 'runtimes', 'readme'])
     cpSync(join(root, 'scripts/applications', name), join(folder, name), { recursive: true });
   for (const file of ['use.mjs', 'use.cjs']) cpSync(join(root, 'scripts/consumer', file), join(folder, file));
-  const manifest = consumerManifest(() => version, publishedPackages);
+  // An earlier version may not have had all packages of today.
+  const available = publishedPackages.filter((one) =>
+    existsSync(registry.tarball(one.manifest.name, version)),
+  );
+  const manifest = consumerManifest(() => version, available);
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
   writeFileSync(join(folder, '.npmrc'), `@locks:registry=${registry.url}\n`);
   // pnpm asks of its user which dependencies may run a script when they are installed; none of ours needs to.

@@ -10,6 +10,7 @@ import { writeReadmeCode } from './readme-code.ts';
 import { type Registry, startRegistry } from './registry.ts';
 import {
   buildCopy,
+  checkPacked,
   copyOfCommit,
   copyOfSources,
   publishTo,
@@ -108,6 +109,7 @@ async function release(
   await steps.run('build, pack, publish', async () => {
     await buildCopy(copy);
     await publishTo(registry, copy);
+    checkPacked(copy);
     return [undefined, quick ? 'changeset publish, with dist/ of the working tree' : 'npm run release'];
   });
   return { before: old, version };

@@ -127,20 +127,20 @@ export async function publishTo(registry: Registry, copy: ReleaseCopy): Promise<
   if (copy.isBuilt) {
     await run(process.execPath, ['scripts/release/write-links.mjs']);
     const changeset = join(copy.folder, 'node_modules/.bin/changeset');
+    rmSync(join(copy.folder, '.release'), { recursive: true, force: true });
     await run(changeset, ['pack', '--out-dir', '.release']);
     await run(changeset, ['publish', '--from-pack-dir', '.release']);
   } else {
+    rmSync(join(copy.folder, '.release'), { recursive: true, force: true });
     await run('npm', ['run', 'release']);
   }
-  checkPacked(copy.folder);
 }
 
 /** The tarballs are what `scripts/release/stage.mjs` would stage at npm. */
-function checkPacked(folder: string): void {
+export function checkPacked({ folder }: ReleaseCopy): void {
   const packed = tarballsOf(join(folder, '.release'));
   if (packed.length !== publishedPackages.length)
     throw new Error(`${packed.length} of ${publishedPackages.length} packages were packed`);
-  rmSync(join(folder, '.release'), { recursive: true });
 }
 
 /** The standard output of a command that must succeed. */
