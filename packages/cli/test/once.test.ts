@@ -2,17 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BASE, SLOT } from './once-slot.ts';
 import { folder, isAlive, locks, type Outcome, pidIn, Program, textIn } from './program.ts';
-import { type StartedStore, startStore, STORE_NAMES, TestRedis } from './started-stores.ts';
+import { type StartedStore, startStore, STORE_NAMES } from './started-stores.ts';
 
-/** A slot that does not end while the tests run. */
-const SLOT = [
-  '--slot',
-  'day',
-  '--starts-at',
-  `${String((new Date().getUTCHours() + 12) % 24).padStart(2, '0')}:00`,
-];
-const BASE = [...SLOT, '--at-most', '2m'];
 const codes = (outcomes: readonly Outcome[]): number[] =>
   outcomes.map(({ code }) => code).toSorted((a, b) => a - b);
 
@@ -83,7 +76,7 @@ describe.concurrent.each(STORE_NAMES)('locks once on %s', (store) => {
     await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
     const others = await Promise.all([
       once('busy', [], 'exit 9'),
-      once('busy', ['--wait', '5s', '--skip-code', '7', '--verbose'], 'exit 9'),
+      once('busy', ['--wait', '2s', '--skip-code', '7', '--verbose'], 'exit 9'),
     ]);
     expect(codes(others)).toEqual([0, 7]);
     expect(others[1]?.stderr).toContain('another machine runs it');
@@ -111,76 +104,5 @@ describe.concurrent.each(STORE_NAMES)('locks once on %s', (store) => {
       holders: { expiresInMs: number }[];
     };
     expect(holders[0]?.expiresInMs).toBeLessThan(65_000);
-  });
-});
-
-describe('locks once', () => {
-  const redis = new TestRedis();
-  const args = (name: string, script: string): string[] => ['once', name, ...BASE, '--', 'sh', '-c', script];
-
-  it('passes streams and signals on, and does not record a command that was ended', async () => {
-    const script = 'read line; echo "$line $LOCK_SLOT"; echo oh >&2';
-    const outcome = await new Program(args('streams', script), redis.url, 'input\n').outcome;
-    expect(outcome).toEqual({ code: 0, stdout: expect.stringMatching(/^input \d{4}-/), stderr: 'oh\n' });
-    const dir = folder();
-    const waits = `echo $$ > ${dir}/child; while :; do sleep 0.05; done`;
-    const program = new Program(args('ended', waits), redis.url);
-    await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
-    program.child.kill('SIGTERM');
-    expect((await program.outcome).code).toBe(128 + 15);
-    expect((await locks(redis.url, ...args('ended', 'exit 4'))).code).toBe(4);
-  });
-
-  it('a signal ends the wait', async () => {
-    const dir = folder();
-    const busy = new Program(
-      args('wait', `echo $$ > ${dir}/child; while ! test -e ${dir}/end; do sleep 0.05; done`),
-      redis.url,
-    );
-    await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
-    const waiting = new Program(['once', 'wait', ...BASE, '--wait', '1h', '--', 'true'], redis.url);
-    const isWaiting = async (): Promise<boolean> =>
-      (await locks(redis.url, 'show', 'wait')).stdout.includes('waits');
-    await waitUntil(isWaiting, { what: 'the wait' });
-    waiting.child.kill('SIGINT');
-    expect((await waiting.outcome).code).toBe(128 + 2);
-    writeFileSync(join(dir, 'end'), '');
-    expect((await busy.outcome).code).toBe(0);
-  });
-
-  it('a command whose `locks once` was killed has ended before another machine runs it', async () => {
-    const dir = folder();
-    const stubborn = `trap '' TERM; echo $$ > ${dir}/child; while :; do sleep 0.05; done`;
-    const program = new Program(
-      ['once', 'killed', ...SLOT, '--at-most', '4s', '--', 'sh', '-c', stubborn],
-      redis.url,
-    );
-    const pid = await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
-    program.child.kill('SIGKILL');
-    await program.outcome;
-    const look = `grep State /proc/${pid}/status > ${dir}/state; true`;
-    expect(
-      (await locks(redis.url, 'once', 'killed', ...BASE, '--wait', '40s', '--', 'sh', '-c', look)).code,
-    ).toBe(0);
-    // It is gone, or has ended and is not yet reaped.
-    expect(textIn(join(dir, 'state'))).toMatch(/^$|[ZX]/);
-  });
-
-  it.each([
-    [['once'], 'the name of the lock is missing'],
-    [['once', 'x', ...BASE], 'the command is missing'],
-    [['once', 'x', '--at-most', '1m', '--', 'true'], '--slot is missing'],
-    [['once', 'x', '--slot', 'day', '--', 'true'], '--at-most is missing'],
-    [['once', 'x', '--slot', 'week', '--at-most', '1m', '--', 'true'], '--slot'],
-    [['once', 'x', ...BASE, '--at-least', '3m', '--', 'true'], '--at-least is above --at-most'],
-    [['once', 'x', ...BASE, '--offset', '1m', '--', 'true'], '--offset'],
-    [['once', 'x', '--slot', 'hour', '--time-zone', 'UTC', '--at-most', '1m', '--', 'true'], '--time-zone'],
-    [['once', 'x', '--slot', 'day', '--time-zone', 'Mars', '--at-most', '1m', '--', 'true'], 'time zone'],
-    [['once', 'x', ...BASE, '--retry', 'never', '--', 'true'], '--retry'],
-    [['once', 'x', ...BASE, '--skip-code', '300', '--', 'true'], '--skip-code'],
-    [['once', 'x', ...BASE, '--json', '--', 'true'], '--json'],
-  ])('%j is refused with 64 and a reason', async (line, reason) => {
-    const { code, stderr } = await locks(redis.url, ...line);
-    expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(reason) });
   });
 });

@@ -63,7 +63,7 @@ describe.concurrent('locks run', () => {
     await using _lease = await redis.locks.lock(name).acquire({ label: 'the holder' });
     const [at, within] = await Promise.all([
       locks(redis.url, 'run', name, '--no-wait', '--', 'true'),
-      locks(redis.url, 'run', name, '--wait', '2s', '--', 'true'),
+      locks(redis.url, 'run', name, '--wait', '1s', '--', 'true'),
     ]);
     expect([at.code, within.code]).toEqual([75, 75]);
     expect(at.stderr).toContain('the holder');
