@@ -131,7 +131,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   sqlite: [
     ['index.ts'],
-    ['sqlite-backend.ts'],
+    ['{once-record,sqlite-backend}.ts'],
     ['sqlite-local-waiters.ts'],
     ['transactions.ts'],
     ['open-file.ts'],

@@ -1,7 +1,7 @@
 /** The recipes of docs/once-per-slot.md for every store, on the server of a harness. */
-import { DatabaseSync } from 'node:sqlite';
 import { type OnceRecord, type SlotEntry, textRecord } from '@locks/once';
 import { fencedSet } from '@locks/redis-ioredis';
+import { sqliteRecord } from '@locks/sqlite';
 import { Redis } from 'ioredis';
 import { createPool, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise';
 import pg from 'pg';
@@ -82,31 +82,11 @@ export const recordOf: Readonly<Record<RecordStore, () => Promise<OnceRecord>>> 
   },
 
   async sqlite() {
-    const db = new DatabaseSync(`${process.env['LOCKS_SQLITE_PATH']}.record`);
-    db.exec('PRAGMA busy_timeout = 20000');
-    db.exec(TABLE);
-    return {
-      async read(job) {
-        const read = db.prepare('SELECT * FROM once_slots WHERE job = ?');
-        read.setReadBigInts(true);
-        return entryOf(read.get(job) as Row | undefined);
-      },
-      async write(job, { slot, state, token, label, at }) {
-        const { changes } = db
-          .prepare(
-            `INSERT INTO once_slots (job, slot, state, token, label, at) VALUES (?, ?, ?, ?, ?, ?)
-             ON CONFLICT (job) DO UPDATE SET slot = excluded.slot, state = excluded.state, token = excluded.token,
-               label = excluded.label, at = excluded.at
-             WHERE once_slots.token <= excluded.token`,
-          )
-          .run(job, slot, state, token, label, at);
-        return Number(changes) === 1;
-      },
-    };
+    return sqliteRecord({ path: `${process.env['LOCKS_SQLITE_PATH']}.record` });
   },
 };
 
-/** Both libraries give big numbers as text, and SQLite as bigints. */
+/** Both libraries give big numbers as text. */
 function entryOf(row: Row | undefined): SlotEntry | undefined {
   return row && { ...row, token: BigInt(row.token), at: Number(row.at) };
 }

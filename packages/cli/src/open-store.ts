@@ -104,10 +104,11 @@ async function openZookeeper(url: StoreUrl, prefix: string | undefined): Promise
 
 async function openSqlite(url: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
   if (prefix !== undefined) throw new UsageError('--prefix: a SQLite file has none: take another file');
-  const { sqliteBackend } = await import('@locks/sqlite');
+  const { sqliteBackend, sqliteRecord } = await import('@locks/sqlite');
   const path = sqlitePath(url);
   return {
     backend: sqliteBackend({ path }),
-    openRecord: async () => (await import('./records/sqlite-record.ts')).sqliteRecord(path),
+    // Whoever deletes the file deletes the tokens and the record together.
+    openRecord: async () => sqliteRecord({ path }),
   };
 }

@@ -37,19 +37,25 @@ export interface CheckedSqliteOptions {
   readonly maxPollMs: number;
 }
 
+export const filePath = matching('the path of a file that all processes share', isPath);
+
 const TABLE = {
-  path: matching('the path of a file that all processes share', isPath),
+  path: filePath,
   synchronous: optional(oneOf('normal', 'full'), 'normal'),
   maxPollMs: optional(milliseconds(1, 1_000), 25),
 } satisfies OptionTable<SqliteBackendOptions>;
 
 export function checkOptions(options: SqliteBackendOptions): CheckedSqliteOptions {
   const { path, ...others } = readOptions('sqliteBackend()', options, TABLE);
+  return { path: plainPath('sqliteBackend()', path), ...others };
+}
+
+/** The absolute path: the process may change its folder before the file is opened. */
+export function plainPath(caller: string, path: string): string {
   if (path === ':memory:' || path.startsWith('file:')) {
-    throw mustBe('sqliteBackend(): path', 'a plain path (for locks of one process use @locks/memory)', path);
+    throw mustBe(`${caller}: path`, 'a plain path (for locks of one process use @locks/memory)', path);
   }
-  // Resolved now: the process may change its folder before the file is opened.
-  return { path: resolve(path), ...others };
+  return resolve(path);
 }
 
 function isPath(value: unknown): value is string {

@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FencedLease, LockManager } from '@locks/core';
 import { day, once, type OnceResult } from '@locks/once';
+import { sqliteRecord } from '@locks/sqlite';
 import type { StoreAddress } from '../backends.ts';
 import { type Connection, connect } from '../connect.ts';
-import { sqliteRecord } from './sqlite-record.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -70,7 +70,7 @@ export class Machine implements AsyncDisposable {
           slot: day({ startsAt: '12:00' }),
           atMostMs: 30_000,
           waitMs: 30_000,
-          record: sqliteRecord(join(directory, 'once.db')),
+          record: sqliteRecord({ path: join(directory, 'once.db') }),
           retry: 'next-machine',
           label,
           clock,

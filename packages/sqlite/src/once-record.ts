@@ -1,0 +1,89 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { readOptions } from '@locks/core/backend';
+import { loadSqlite } from './load-sqlite.ts';
+import { filePath, plainPath } from './options.ts';
+
+/** The options of `sqliteRecord`. */
+export interface SqliteRecordOptions {
+  /** A file on a local disk, made when it is missing: the file of the locks, or another one. The table `once_slots` is made in it. */
+  readonly path: string;
+}
+
+/** What the record has of a job: a `SlotEntry` of `@locks/once`. */
+export interface SqliteSlotEntry {
+  /** The last slot that was done, or begun. */
+  readonly slot: string;
+  /** Whether the slot was done, or only begun. */
+  readonly state: 'begun' | 'done';
+  /** The fencing token of the lease under which it was written. */
+  readonly token: bigint;
+  /** Who wrote it, for people. */
+  readonly label: string;
+  /** When, for people: milliseconds since 1970 by the clock of the writer. */
+  readonly at: number;
+}
+
+/** A record for `once` of `@locks/once`: its `OnceRecord`. */
+export interface SqliteOnceRecord {
+  /** The entry of a job as it was last written. */
+  read(job: string): Promise<SqliteSlotEntry | undefined>;
+  /** Replaces the entry in one step, unless its token is higher; gives whether it was written. */
+  write(job: string, entry: SqliteSlotEntry): Promise<boolean>;
+}
+
+/** How long SQLite waits for another process that writes. */
+const BUSY_MS = 10_000;
+const PREPARE = `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA synchronous = FULL;
+  CREATE TABLE IF NOT EXISTS once_slots (job TEXT PRIMARY KEY, slot TEXT NOT NULL, state TEXT NOT NULL,
+    token INTEGER NOT NULL, label TEXT NOT NULL, at INTEGER NOT NULL)`;
+const WRITE = `INSERT INTO once_slots (job, slot, state, token, label, at) VALUES (?, ?, ?, ?, ?, ?)
+  ON CONFLICT (job) DO UPDATE SET slot = excluded.slot, state = excluded.state, token = excluded.token,
+    label = excluded.label, at = excluded.at
+  WHERE once_slots.token <= excluded.token`;
+
+type Row = Omit<SqliteSlotEntry, 'at'> & { readonly at: bigint };
+
+// setup: import { createLocks } from '@locks/core'; import { day, once } from '@locks/once'; import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
+// setup: declare function sendInvoices(token: bigint): Promise<void>;
+/**
+ * Where `once` of `@locks/once` keeps which slots were done: a table of a SQLite file that all processes of the machine share. Each call
+ * opens the file, has every write on the disk before it answers, and closes it. While another process writes, a call blocks its thread, for
+ * 10 s at most; then it rejects with the error of SQLite.
+ *
+ * @example
+ * ```ts
+ * const path = './locks.db';
+ * const locks = createLocks(sqliteBackend({ path }));
+ * const options = { slot: day(), atMostMs: 600_000, retry: 'next-machine', record: sqliteRecord({ path }) } as const;
+ * await once(locks, 'invoices', options, ({ fencingToken }) => sendInvoices(fencingToken));
+ * ```
+ *
+ * @throws LockError `LOCK_UNSUPPORTED` before Node 22.13; `LOCK_INVALID_ARGUMENT` for a bad option.
+ */
+export function sqliteRecord(options: SqliteRecordOptions): SqliteOnceRecord {
+  const path = plainPath('sqliteRecord()', readOptions('sqliteRecord()', options, { path: filePath }).path);
+  const { DatabaseSync } = loadSqlite();
+  const inFile = <T>(work: (db: DatabaseSync) => T): T => {
+    const db = new DatabaseSync(path);
+    try {
+      db.exec(PREPARE);
+      return work(db);
+    } finally {
+      db.close();
+    }
+  };
+  return {
+    async read(job) {
+      return inFile((db) => {
+        const read = db.prepare('SELECT slot, state, token, label, at FROM once_slots WHERE job = ?');
+        // Tokens are beyond what a number holds exactly.
+        read.setReadBigInts(true);
+        const row = read.get(job) as unknown as Row | undefined;
+        return row && { ...row, at: Number(row.at) };
+      });
+    },
+    async write(job, { slot, state, token, label, at }) {
+      return inFile((db) => Number(db.prepare(WRITE).run(job, slot, state, token, label, at).changes) === 1);
+    },
+  };
+}
