@@ -29,6 +29,14 @@ describe('how a hold ended, seen from outside', () => {
     expect(endingAfter(...left)).toBe(ending);
   });
 
+  it('ran-out: its time went down to nothing while a slow store answered', () => {
+    const ended = new EndedHolds();
+    ended.look(held(holder('a', 3_000)), 0, 10);
+    ended.look(held(holder('a', 1_200)), 1_800, 1_810);
+    ended.look([], 2_800, 3_100);
+    expect(ended.list).toMatchObject([{ ending: 'ran-out', at: 3_100 }]);
+  });
+
   it('keeps the last fifty, the newest first, and each once', () => {
     const ended = new EndedHolds();
     for (let id = 0; id < 60; id += 1) {

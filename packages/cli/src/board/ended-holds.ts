@@ -45,8 +45,8 @@ export class EndedHolds {
     else this.#releasedHere.delete(acquisitionId);
   }
 
-  /** @param now - milliseconds since 1970 at which the states were asked for */
-  look(states: readonly ResourceState[], now: number): void {
+  /** @param askedAt - milliseconds since 1970 at which the states were asked for; the answer came at `answeredAt` */
+  look(states: readonly ResourceState[], askedAt: number, answeredAt = askedAt): void {
     const holds = new Map<string, Pick<Seen, 'resource' | 'holder'>>(
       states.flatMap(({ resource, holders }) =>
         holders.map((holder) => [`${holder.acquisitionId} ${resource}`, { resource, holder }] as const),
@@ -57,13 +57,13 @@ export class EndedHolds {
       this.#seen.delete(key);
       const ending = this.#releasedHere.delete(seen.holder.acquisitionId)
         ? 'released-here'
-        : endingOf(seen, now);
-      return { resource: seen.resource, holder: seen.holder, ending, at: now };
+        : endingOf(seen, answeredAt);
+      return { resource: seen.resource, holder: seen.holder, ending, at: answeredAt };
     });
     this.#ended = [...ended, ...this.#ended].slice(0, MOST_KEPT);
     for (const [key, { resource, holder }] of holds) {
       const longestMs = Math.max(holder.expiresInMs ?? 0, this.#seen.get(key)?.longestMs ?? 0);
-      this.#seen.set(key, { resource, holder, at: now, longestMs });
+      this.#seen.set(key, { resource, holder, at: askedAt, longestMs });
     }
   }
 }

@@ -53,7 +53,7 @@ export class WatchedLocks {
     }
     states.sort((a, b) => (a.resource < b.resource ? -1 : 1));
     // A name that was left out has not ended.
-    if (!isPart) this.#ended.look(states, at);
+    if (!isPart) this.#ended.look(states, at, Date.now());
     this.#state = { at, states, isPart, ended: this.#ended.list };
   }
 

@@ -15,13 +15,16 @@ const WAITER_SECONDS = 3;
 const DATE_RESOLUTION_MS = 1_000;
 
 const READING: TrialReading = {
-  failure({ message }) {
-    if (!message.includes('space exceeded')) return undefined;
-    return { id: 'etcd/no-space', severity: 'error', toDo: FREE_SPACE };
+  failure(reason) {
+    return isFull(reason) ? { id: 'etcd/no-space', severity: 'error', toDo: FREE_SPACE } : undefined;
   },
 };
 const FREE_SPACE =
   'compact, defragment, and then `etcdctl alarm disarm`; turn on --auto-compaction-retention, or raise --quota-backend-bytes';
+
+function isFull({ message }: { readonly message: string }): boolean {
+  return message.includes('space exceeded');
+}
 
 /** A member that answers. */
 interface Member {
@@ -54,7 +57,7 @@ export async function examineEtcd({ url, locks }: ExaminedStore): Promise<Diagno
       // Without space there is none for a lock.
       ...(alarms.length > 0
         ? []
-        : [...found(await electionFinding(client)), ...(await trialFindings('etcd', locks, READING))]),
+        : [...(await electionFindings(client)), ...(await trialFindings('etcd', locks, READING))]),
     ];
     return { store: 'etcd', version: members[0]?.version, findings };
   } finally {
@@ -157,13 +160,23 @@ async function clockFinding(host: string): Promise<Finding | undefined> {
 }
 
 /** Servers grant no lease that is shorter than one and a half election timeouts. */
-async function electionFinding(client: Etcd3): Promise<Finding | undefined> {
-  const { ID, TTL } = await client.leaseClient.leaseGrant({ TTL: 1 }, limited());
-  await client.leaseClient.leaseRevoke({ ID }, limited());
-  if (Number(TTL) <= WAITER_SECONDS) return undefined;
-  return warning(
-    'etcd/election-timeout',
-    `the shortest lease is ${TTL} s: a dead waiter delays the next one for so long, and shorter ttls are raised to it`,
-    'lower --election-timeout (and --heartbeat-interval) where the network between the members allows it',
-  );
+async function electionFindings(client: Etcd3): Promise<Finding[]> {
+  let shortest: number;
+  try {
+    const { ID, TTL } = await client.leaseClient.leaseGrant({ TTL: 1 }, limited());
+    await client.leaseClient.leaseRevoke({ ID }, limited());
+    shortest = Number(TTL);
+  } catch (failure) {
+    // The database is full, and no write has raised the alarm yet: the trial finds that too.
+    if (isFull(failure as Error)) return [];
+    throw failure;
+  }
+  if (shortest <= WAITER_SECONDS) return [];
+  return [
+    warning(
+      'etcd/election-timeout',
+      `the shortest lease is ${shortest} s: a dead waiter delays the next one for so long, and shorter ttls are raised to it`,
+      'lower --election-timeout (and --heartbeat-interval) where the network between the members allows it',
+    ),
+  ];
 }

@@ -64,12 +64,18 @@ describe('locks doctor on etcd', () => {
   });
 
   it('etcd/quota, etcd/no-space: the database is nearly full, and then full', async () => {
-    const quota = 4_000_000;
+    // The size grows by all that was written since the last commit, up to some hundred kilobytes at once.
+    const quota = 24_000_000;
     const { url, members } = await start({ members: 1, args: [`--quota-backend-bytes=${quota}`] });
     const [server] = members as [EtcdServer];
     await fill(server, quota, 0.85);
     expect(severities(await diagnose(url))).toMatchObject({ 'etcd/quota': 'warning' });
     await expect(fill(server, quota, 2)).rejects.toThrow(/space exceeded/);
+    expect(severities(await diagnose(url))).toMatchObject({ 'etcd/no-space': 'error' });
+    // Still full, and no write has raised the alarm again.
+    const client = new Etcd3(clientOptions({ hosts: server.url }));
+    await client.maintenance.alarm({ action: 2, alarm: 1, memberID: (await server.status()).memberId });
+    client.close();
     expect(severities(await diagnose(url))).toMatchObject({ 'etcd/no-space': 'error' });
   });
 
