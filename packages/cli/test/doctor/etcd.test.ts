@@ -31,7 +31,7 @@ async function fill(server: EtcdServer, quota: number, share: number): Promise<v
   const size = async () => Number((await client.maintenance.status()).dbSize);
   try {
     for (let count = 0; (await size()) < share * quota; count += 1)
-      await client.put(`filled/${count}`).value('x'.repeat(20_000));
+      await client.put(`filled/${count}`).value('x'.repeat(8_000));
   } finally {
     client.close();
   }
