@@ -30,7 +30,7 @@ import {
 import * as onIoredis from '@locks/redis-ioredis';
 import * as onNodeRedis from '@locks/redis-node';
 import { createRedisBackend, fencedSetThrough, type RedisPort } from '@locks/redis-protocol';
-import { sqliteBackend } from '@locks/sqlite';
+import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
 import { webLocks } from '@locks/web-locks';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
@@ -183,6 +183,10 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (options) => sqliteBackend(options),
     valid: { path: 'nowhere.db' },
   },
+  '@locks/sqlite: sqliteRecord(options)': {
+    call: (options) => sqliteRecord(options),
+    valid: { path: 'nowhere.db' },
+  },
   '@locks/web-locks: webLocks(options)': { call: (options) => webLocks(memoryBackend(), options) },
   '@locks/zookeeper: zookeeperBackend(options)': {
     call: (options) => zookeeperBackend(options),
@@ -205,6 +209,7 @@ export const notOptions: Readonly<Record<string, string>> = {
   '@locks/core/conformance/proxy: startProxy(target)': 'an address',
   'Harness.createLocks(options)': 'createLocks() of core',
   'OnceRecord.write(entry)': 'an entry of a record',
+  'SqliteOnceRecord.write(entry)': 'an entry of a record',
   '@locks/web-locks: leaseOf(lock)': 'a lock',
   '@locks/core/conformance: runCase(testCase)': 'a case of the suite',
   '@locks/core/conformance: writeReport(report)': 'a report of the suite',
