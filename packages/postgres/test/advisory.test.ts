@@ -145,6 +145,24 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await lease.release();
   });
 
+  it('lets readers in when the writer before them gives up and readers of another process wait behind', async () => {
+    const name = freshName();
+    await using one = open(`one ${name}`);
+    await using two = open(`two ${name}`);
+    const holder = await two.readWriteLock(name).read.acquire();
+    const controller = new AbortController();
+    const writer = one.readWriteLock(name).write.acquire({ signal: controller.signal });
+    await untilWaiting(one, name, 1);
+    const reader = one.readWriteLock(name).read.acquire();
+    await untilWaiting(one, name, 2);
+    const other = two.readWriteLock(name).read.acquire();
+    await untilWaiting(one, name, 3);
+    controller.abort();
+    await expect(writer).rejects.toBe(controller.signal.reason);
+    const leases = await Promise.all([reader, other]);
+    await Promise.all([holder, ...leases].map((lease) => lease.release()));
+  });
+
   it.each([
     ['on connections of their own', 10],
     ['without a connection to wait on', 1],

@@ -114,7 +114,7 @@ export class ServerLock {
   /**
    * Whether anybody waits behind the session `last`; if that does not wait, whether anybody waits at all.
    *
-   * @param before - counts only those that wait before this session
+   * @param before - counts only writers that wait before this session: readers enter together
    */
   async isWaitedFor(
     asker: AdvisorySession,
@@ -125,8 +125,9 @@ export class ServerLock {
       name: 'locks-is-waited-for',
       // A wait that has just begun has no start time yet: it counts as behind `last` and before `before`.
       text: `WITH queue AS MATERIALIZED (
-               SELECT pid, waitstart FROM pg_catalog.pg_locks WHERE ${IS_THIS_LOCK} AND NOT granted)
+               SELECT pid, waitstart, mode FROM pg_catalog.pg_locks WHERE ${IS_THIS_LOCK} AND NOT granted)
              SELECT EXISTS (SELECT FROM queue WHERE pid OPERATOR(pg_catalog.<>) $3::integer
+               AND ($4::integer IS NULL OR mode OPERATOR(pg_catalog.=) 'ExclusiveLock')
                AND coalesce(waitstart OPERATOR(pg_catalog.>) (
                  SELECT waitstart FROM queue WHERE pid OPERATOR(pg_catalog.=) $3::integer), true)
                AND coalesce(waitstart OPERATOR(pg_catalog.<) (

@@ -163,7 +163,7 @@ export class SharedLockGroups {
 
   /**
    * Weakens the wait of a group in which only readers are left, after its writers gave up. A weaker request starts at the end
-   * of the server's queue, so the old position is given up only when nobody else can be between the two.
+   * of the server's queue, so the old position is given up only when no other writer can be between the two.
    */
   async weakenWait(group: SharedLockGroup): Promise<void> {
     if (group.serverMode === 'shared' || neededMode(group) === 'exclusive') return;
