@@ -145,12 +145,30 @@ function parse(
   options: NonNullable<ParseArgsConfig['options']>,
 ): { values: OptionValues; positionals: string[] } {
   try {
-    const parsed = parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+    const parsed = parseArgs({
+      args: withJoinedId(args, options),
+      options,
+      allowPositionals: true,
+      strict: true,
+    });
     return { values: parsed.values as OptionValues, positionals: parsed.positionals };
   } catch (error) {
     const { message } = error as Error;
     throw new UsageError(message.split('. To specify')[0] ?? message);
   }
+}
+
+/** An acquisition id may begin with a dash: `parseArgs` takes such a value only behind `=`. */
+function withJoinedId(args: readonly string[], options: object): string[] {
+  const joined: string[] = [];
+  for (const arg of args) {
+    const [name = ''] = arg.slice(2).split('=', 1);
+    const isOption = arg.startsWith('--') && Object.hasOwn(options, name);
+    if (joined.at(-1) === '--id' && arg.startsWith('-') && !isOption)
+      joined[joined.length - 1] = `--id=${arg}`;
+    else joined.push(arg);
+  }
+  return joined;
 }
 
 function isCommand(name: string): name is CommandName {

@@ -74,6 +74,10 @@ describe('locks ls, show, watch and release', () => {
     expect(unasked).toMatchObject({ code: 64, stderr: expect.stringContaining('--yes') });
     expect((await locks(redis.url, 'release', 'stuck', '--yes')).code).toBe(64);
     expect((await locks(redis.url, 'release', 'stuck', '--id', 'another', '--yes')).code).toBe(1);
+    // An id may begin with dashes; an option is none.
+    expect((await locks(redis.url, 'release', 'stuck', '--id', '-other', '--yes')).code).toBe(1);
+    expect((await locks(redis.url, 'release', 'stuck', '--id', '--other', '--yes')).code).toBe(1);
+    expect((await locks(redis.url, 'release', 'stuck', '--id', '--yes')).code).toBe(64);
     expect(await redis.locks.isLocked('stuck')).toBe(true);
     const { code, stdout } = await locks(redis.url, 'release', 'stuck', '--id', id, '--yes', '--json');
     expect(code).toBe(0);
