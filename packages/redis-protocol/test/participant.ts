@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Call } from '@locks/core/backend';
+import type { Call, Grant } from '@locks/core/backend';
 import { call, Participant, request, waitUntil } from '@locks/test-servers';
 import { Redis, type RedisOptions } from 'ioredis';
 import { createRedisBackend, type RedisBackendOptions } from '../src/index.ts';
@@ -43,4 +43,13 @@ export function participant(
   const client = new Redis({ port, host: '127.0.0.1', ...clientOptions });
   client.on('error', () => undefined);
   return new RedisParticipant(client, options);
+}
+
+/** Waits until `to` has received all messages published to its channel so far. */
+export async function hearsAll(from: RedisParticipant, to: RedisParticipant): Promise<void> {
+  const name = randomUUID();
+  const held = await from.take(name);
+  const { turn } = await to.queue(request(name));
+  await from.backend.release(held, call);
+  await to.backend.release((await turn) as Grant, call);
 }

@@ -1,7 +1,7 @@
 import type { AcquireRequest, Grant } from '@locks/core/backend';
 import { call, granted, type RedisServer, request, startRedis, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { participant, type RedisParticipant } from './participant.ts';
+import { hearsAll, participant, type RedisParticipant } from './participant.ts';
 
 let redis: RedisServer;
 let count = 0;
@@ -33,15 +33,6 @@ function holdNextReply(to: RedisParticipant): () => void {
   });
   onNextReply(to, (reply) => held.then(() => reply));
   return goOn;
-}
-
-/** Waits until `to` has received all messages published to its channel so far. */
-async function hearsAll(from: RedisParticipant, to: RedisParticipant): Promise<void> {
-  const name = fresh();
-  const held = await from.take(name);
-  const { turn } = await to.queue(request(name));
-  await from.backend.release(held, call);
-  await to.backend.release((await turn) as Grant, call);
 }
 
 /** Enqueues a request whose reply is lost: it is in the queue, and its client saw a failure. */

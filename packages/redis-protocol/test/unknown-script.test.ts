@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { claim } from '../src/claim.ts';
 import { keysOf } from '../src/keys.ts';
 import type { RedisWaiter } from '../src/waiter.ts';
-import { participant, type RedisParticipant } from './participant.ts';
+import { hearsAll, participant, type RedisParticipant } from './participant.ts';
 
 let redis: RedisServer;
 let count = 0;
@@ -31,15 +31,6 @@ function holdNextRefusal({ port }: RedisParticipant): { refused: Promise<void>; 
     });
   };
   return { refused, goOn };
-}
-
-/** All that was published to the channel of `to` so far has arrived. */
-async function hearsAll(from: RedisParticipant, to: RedisParticipant): Promise<void> {
-  const name = fresh();
-  const held = await from.take(name);
-  const { turn } = await to.queue(request(name));
-  await from.backend.release(held, call);
-  await to.backend.release((await turn) as Grant, call);
 }
 
 const membersOf = async (name: string) =>
