@@ -184,7 +184,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await (await two.lock(name).acquire({ waitMs: 0 })).release();
   });
 
-  it('keeps the position of readers behind a writer that gives up while another process waits behind them', async () => {
+  it('lets readers in when the writer before them gives up and a writer of another process waits behind', async () => {
     const name = freshName();
     await using one = open(`one ${name}`);
     await using two = open(`two ${name}`);
@@ -198,14 +198,37 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await untilWaiting(two, name, 3);
     controller.abort();
     await expect(gaveUp).rejects.toBe(controller.signal.reason);
-    // Runs after the process has handled the acquisition that gave up.
-    expect(await one.lock(name).tryAcquire()).toBeUndefined();
-    await holder.release();
     const lease = await reader;
-    expect((await one.inspect(name)).waiters).toHaveLength(1);
-    await lease.release();
+    const { holders, waiters } = await two.inspect(name);
+    expect([holders.length, waiters.length]).toEqual([2, 1]);
+    await Promise.all([holder, lease].map((one) => one.release()));
     await (await writer).release();
     await (await one.lock(name).acquire({ waitMs: 0 })).release();
+  });
+
+  it('gives readers that waited without a connection a request of their own, behind their writer', async () => {
+    const name = freshName();
+    // Two of the three wait for other locks, so that none is left to wait on.
+    await using one = open(`one ${name}`, 3);
+    await using two = open(`two ${name}`);
+    const holder = await two.readWriteLock(name).read.acquire();
+    const others = [freshName(), freshName()];
+    const busy = await Promise.all(others.map((other) => two.lock(other).acquire()));
+    const ahead = others.map((other) => one.lock(other).acquire());
+    for (const other of others) await untilWaiting(two, other, 1);
+    const controller = new AbortController();
+    const gaveUp = one.readWriteLock(name).write.acquire({ signal: controller.signal });
+    await untilWaiting(one, name, 1);
+    const readers = [1, 2].map(() => one.readWriteLock(name).read.acquire());
+    await untilWaiting(one, name, 3);
+    for (const lease of [...busy, ...ahead]) await (await lease).release();
+    const writer = two.readWriteLock(name).write.acquire();
+    await untilWaiting(two, name, 4);
+    controller.abort();
+    await expect(gaveUp).rejects.toBe(controller.signal.reason);
+    const leases = await Promise.all(readers);
+    await Promise.all([holder, ...leases].map((lease) => lease?.release()));
+    await (await writer).release();
   });
 
   it('ends the holds of another process by force, however many there are', async () => {

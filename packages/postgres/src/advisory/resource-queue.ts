@@ -8,12 +8,14 @@ import {
 } from '@locks/core/backend';
 import type { AdvisorySession } from './advisory-session.ts';
 import type { AdvisorySessions } from './advisory-sessions.ts';
+import type { ServerMode } from './lock-steps.ts';
 import { Mutex } from './mutex.ts';
 import type { ServerLock } from './server-lock.ts';
 import {
   type AdvisoryAcquisition,
   lastMode,
   lose,
+  neededMode,
   newGroup,
   serverModeOf,
   type SharedLockGroup,
@@ -170,8 +172,7 @@ export class ResourceQueue {
         last.serverMode === 'shared' &&
         last.waiting.length === 0 &&
         this.groups.every(({ state }) => state === 'held');
-      // Only readers may join behind a reader: the lock of a group is never strengthened.
-      const fits = enqueue && (mode === 'shared' || lastMode(last) === 'exclusive');
+      const fits = enqueue && mayJoin(last, mode);
       if ((atOnce || fits) && (await this.#groups.isLastInQueue(main, last))) {
         this.#groups.join({ ...acquisition, group: last });
         if (last.state === 'held') await this.#groups.serve(last);
@@ -201,8 +202,8 @@ export class ResourceQueue {
     const held = group.holders.delete(acquisition);
     if (!held) group.waiting.splice(group.waiting.indexOf(acquisition), 1);
     if (group.holders.size + group.waiting.length > 0) {
-      const follow = group.state === 'held' ? this.#groups.serve(group) : this.#groups.weakenWait(group);
-      await follow.catch(ignore);
+      if (group.state === 'held') await this.#groups.serve(group).catch(ignore);
+      if (group.state === 'parked') group.serverMode = neededMode(group);
       return held;
     }
     this.leaving.add(acquisition);
@@ -214,6 +215,16 @@ export class ResourceQueue {
       this.leaving.delete(acquisition);
     }
   }
+}
+
+/**
+ * Whether an acquisition may join the last group. Only readers join behind a reader, since the lock of a group is never
+ * strengthened. While the group waits on the server, no reader joins its writers: if these gave up, it would wait on with
+ * their exclusive request.
+ */
+function mayJoin(last: SharedLockGroup, mode: ServerMode): boolean {
+  if (last.state === 'queued') return mode === last.serverMode;
+  return mode === 'shared' || lastMode(last) === 'exclusive';
 }
 
 function isParked({ state }: SharedLockGroup): boolean {

@@ -111,28 +111,17 @@ export class ServerLock {
     return event === 'Lock';
   }
 
-  /**
-   * Whether anybody waits behind the session `last`; if that does not wait, whether anybody waits at all.
-   *
-   * @param before - counts only writers that wait before this session: readers enter together
-   */
-  async isWaitedFor(
-    asker: AdvisorySession,
-    last: AdvisorySession,
-    before?: AdvisorySession,
-  ): Promise<boolean> {
+  /** Whether anybody waits behind the session `last`; if that does not wait, whether anybody waits at all. */
+  async isWaitedFor(asker: AdvisorySession, last: AdvisorySession): Promise<boolean> {
     const [[waitedFor] = []] = await asker.ask({
       name: 'locks-is-waited-for',
-      // A wait that has just begun has no start time yet: it counts as behind `last` and before `before`.
+      // A wait that has just begun has no start time yet: it counts as behind `last`.
       text: `WITH queue AS MATERIALIZED (
-               SELECT pid, waitstart, mode FROM pg_catalog.pg_locks WHERE ${IS_THIS_LOCK} AND NOT granted)
+               SELECT pid, waitstart FROM pg_catalog.pg_locks WHERE ${IS_THIS_LOCK} AND NOT granted)
              SELECT EXISTS (SELECT FROM queue WHERE pid OPERATOR(pg_catalog.<>) $3::integer
-               AND ($4::integer IS NULL OR mode OPERATOR(pg_catalog.=) 'ExclusiveLock')
                AND coalesce(waitstart OPERATOR(pg_catalog.>) (
-                 SELECT waitstart FROM queue WHERE pid OPERATOR(pg_catalog.=) $3::integer), true)
-               AND coalesce(waitstart OPERATOR(pg_catalog.<) (
-                 SELECT waitstart FROM queue WHERE pid OPERATOR(pg_catalog.=) $4::integer), true))`,
-      values: [...halvesOf(this.key), last.pid, before?.pid ?? null],
+                 SELECT waitstart FROM queue WHERE pid OPERATOR(pg_catalog.=) $3::integer), true))`,
+      values: [...halvesOf(this.key), last.pid],
     });
     return waitedFor === 't';
   }

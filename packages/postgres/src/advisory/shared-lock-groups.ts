@@ -10,6 +10,7 @@ import {
   lose,
   neededMode,
   newGroup,
+  serverModeOf,
   type SharedLockGroup,
 } from './shared-lock-group.ts';
 
@@ -45,6 +46,7 @@ export class SharedLockGroups {
     const session =
       group.state === 'parked' ? await this.#sessions.forWait().catch(() => undefined) : undefined;
     if (session === undefined) return;
+    const readers = this.#splitReaders(group);
     group.session = session;
     group.state = 'queued';
     const wait = this.lock.wait(session, group.serverMode);
@@ -55,12 +57,19 @@ export class SharedLockGroups {
         () => this.#mutex.run(() => this.#waitFailed(group)),
       )
       .catch((error: unknown) => session.end(error));
+    await this.#untilQueued(group, session);
+    if (group.state === 'queued' && !session.blocked)
+      await wait.then((token) => this.#granted(group, token), ignore);
+    if (readers !== undefined) await this.enqueue(readers);
+  }
+
+  /** Resolves when the server has the wait of a group in its queue, or has ended it. */
+  async #untilQueued(group: SharedLockGroup, session: AdvisorySession): Promise<void> {
     for (let queries = 1; group.state === 'queued' && session.blocked; queries += 1) {
       const main = await this.#sessions.main();
       if (await this.lock.isQueued(main, session)) return;
       if (queries > QUICK_QUERIES) await delay(1);
     }
-    if (group.state === 'queued') await wait.then((token) => this.#granted(group, token), ignore);
   }
 
   async #granted(group: SharedLockGroup, token: string | null): Promise<void> {
@@ -161,32 +170,16 @@ export class SharedLockGroups {
     await this.#clear(session, group);
   }
 
-  /**
-   * Weakens the wait of a group in which only readers are left, after its writers gave up. A weaker request starts at the end
-   * of the server's queue, so the old position is given up only when no other writer can be between the two.
-   */
-  async weakenWait(group: SharedLockGroup): Promise<void> {
-    if (group.serverMode === 'shared' || neededMode(group) === 'exclusive') return;
-    if (group.state === 'parked') group.serverMode = 'shared';
-    if (group.state !== 'queued') return;
-    const weaker = newGroup('parked', 'shared');
-    this.groups.splice(this.groups.indexOf(group) + 1, 0, weaker);
-    if (!(await this.#enqueueNextTo(group, weaker).catch(() => false))) return this.withdraw(weaker);
-    weaker.positioned = true;
-    for (const acquisition of group.waiting.splice(0)) {
-      acquisition.group = weaker;
-      weaker.waiting.push(acquisition);
-    }
-    await this.withdraw(group);
-  }
-
-  async #enqueueNextTo(group: SharedLockGroup, weaker: SharedLockGroup): Promise<boolean> {
-    await this.enqueue(weaker);
-    const { session } = group;
-    if (session === undefined || weaker.session === undefined) return false;
-    const main = await this.#sessions.main();
-    const between = await this.lock.isWaitedFor(main, session, weaker.session);
-    return !between && session.blocked && group.state === 'queued' && weaker.state === 'queued';
+  /** Moves the readers of a parked group behind its writers into a parked group of their own, for a request of their own. */
+  #splitReaders(group: SharedLockGroup): SharedLockGroup | undefined {
+    const first = group.waiting.findIndex(({ mode }) => serverModeOf(mode) !== group.serverMode);
+    if (first < 0) return undefined;
+    const readers = newGroup('parked', 'shared');
+    readers.positioned = group.positioned;
+    this.groups.splice(this.groups.indexOf(group) + 1, 0, readers);
+    readers.waiting.push(...group.waiting.splice(first));
+    for (const acquisition of readers.waiting) acquisition.group = readers;
+    return readers;
   }
 
   /** Releases a lock that the session may hold without our knowledge, or ends the session. */
