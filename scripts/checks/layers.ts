@@ -79,7 +79,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['index.ts'],
     ['{meter,trace}-locks.ts'],
     ['series.ts'],
-    ['{attributes,hand-offs,instruments}.ts'],
+    ['{attributes,hand-offs,instruments,record-batch}.ts'],
   ],
   postgres: [
     ['index.ts'],

@@ -4,6 +4,7 @@ import { type Attributes, type MeterProvider, metrics, type ObservableResult } f
 import { errorType, type GroupOf, outcomeOf, readGroupOf } from './attributes.ts';
 import { HandOffs } from './hand-offs.ts';
 import { type Instruments, instrumentsOf } from './instruments.ts';
+import { RecordBatch } from './record-batch.ts';
 import { AllSeries, type Series } from './series.ts';
 
 /** Options of {@link meterLocks}. */
@@ -64,6 +65,8 @@ interface HeldLease {
 class LockMeter {
   readonly #instruments: Instruments;
   readonly #series: AllSeries;
+  /** The measurements that every acquire and release makes. */
+  readonly #batch = new RecordBatch();
   /** By acquisition. What began before anybody counted is in neither map, and changes no count when it ends. */
   readonly #held = new Map<string, HeldLease>();
   readonly #waiting = new Map<string, Series>();
@@ -79,7 +82,11 @@ class LockMeter {
 
   start(): () => void {
     const { held, waiting } = this.#instruments;
-    const observeHeld = (result: ObservableResult): void => this.#series.observe(result, 'held');
+    // Callbacks run before the histograms are read, so that no collection misses what the batch has.
+    const observeHeld = (result: ObservableResult): void => {
+      this.#batch.flush();
+      this.#series.observe(result, 'held');
+    };
     const observeWaiting = (result: ObservableResult): void => this.#series.observe(result, 'waiting');
     held.addCallback(observeHeld);
     waiting.addCallback(observeWaiting);
@@ -94,6 +101,7 @@ class LockMeter {
     ];
     return () => {
       for (const stop of stops) stop();
+      this.#batch.flush();
       held.removeCallback(observeHeld);
       waiting.removeCallback(observeWaiting);
     };
@@ -125,7 +133,7 @@ class LockMeter {
       if (fencingToken !== undefined) this.#handOffs.granted(event, fencingToken);
       this.#waitsNoMore(event, contendedAs);
     }
-    this.#instruments.acquireDuration.record(waitedMs / 1_000, series.acquired);
+    this.#batch.add(this.#instruments.acquireDuration, waitedMs / 1_000, series.acquired);
   }
 
   #contended(event: LockEvents['locks:contended']): void {
@@ -161,7 +169,7 @@ class LockMeter {
     if (token !== undefined) this.#handOffs.released(event, token, tookMs);
     const attributes = this.#attributesOf(event);
     if (remainingMs < LATE * validForMs) this.#instruments.lateReleases.add(1, attributes);
-    this.#instruments.holdDuration.record(heldMs / 1_000, attributes);
+    this.#batch.add(this.#instruments.holdDuration, heldMs / 1_000, attributes);
   }
 
   #lost(event: LockEvents['locks:lost']): void {

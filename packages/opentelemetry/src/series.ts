@@ -1,8 +1,12 @@
+import type { LockMode } from '@locks/core';
 import type { Attributes, ObservableResult } from '@opentelemetry/api';
 import { attributesOf, groupWith, type GroupOf, type Measured } from './attributes.ts';
 
 /** The measurements of equal attributes. The attributes are made once: most of a measurement's cost is in them. */
 export interface Series {
+  readonly backend: string;
+  readonly mode: LockMode['kind'];
+  readonly group: string | undefined;
   readonly attributes: Attributes;
   readonly acquired: Attributes;
   /** How many leases this process holds. */
@@ -15,6 +19,8 @@ export interface Series {
 export class AllSeries {
   readonly #groupOf: GroupOf;
   readonly #series = new Map<string, Map<string, Map<string | undefined, Series>>>();
+  /** The series of the last measurement, which is mostly that of the next one too. */
+  #last: Series | undefined;
 
   constructor(groupOf: GroupOf | undefined) {
     this.#groupOf = groupWith(groupOf);
@@ -22,10 +28,20 @@ export class AllSeries {
 
   of({ resource, backend, mode }: Measured): Series {
     const group = this.#groupOf(resource);
-    const found = this.#series.get(backend)?.get(mode.kind)?.get(group);
-    if (found !== undefined) return found;
-    const attributes = attributesOf(backend, mode.kind, group);
+    const last = this.#last;
+    if (last?.backend === backend && last.mode === mode.kind && last.group === group) return last;
+    const series =
+      this.#series.get(backend)?.get(mode.kind)?.get(group) ?? this.#added(backend, mode.kind, group);
+    this.#last = series;
+    return series;
+  }
+
+  #added(backend: string, mode: LockMode['kind'], group: string | undefined): Series {
+    const attributes = attributesOf(backend, mode, group);
     const series = {
+      backend,
+      mode,
+      group,
       attributes,
       acquired: { ...attributes, 'lock.outcome': 'acquired' },
       held: 0,
@@ -36,7 +52,7 @@ export class AllSeries {
       backend,
       () => new Map<string, Map<string | undefined, Series>>(),
     );
-    getOrAdd(ofBackend, mode.kind, () => new Map<string | undefined, Series>()).set(group, series);
+    getOrAdd(ofBackend, mode, () => new Map<string | undefined, Series>()).set(group, series);
     return series;
   }
 

@@ -44,6 +44,19 @@ test('an acquire and its release are counted, with their durations in seconds', 
   expect(held?.sum).toBeLessThan(10);
 });
 
+test.for([1, 63, 64, 65, 200])(
+  '%i pairs are counted, whether metrics are collected or stopped first',
+  async (pairs) => {
+    const lock = locksOn().lock('sku:42');
+    for (let pair = 0; pair < pairs; pair += 1) await lock.run(() => {});
+    expect(await metrics.histogram('lock.acquire.duration')).toMatchObject({ count: pairs });
+    for (let pair = 0; pair < pairs; pair += 1) await lock.run(() => {});
+    stop();
+    expect(await metrics.histogram('lock.acquire.duration')).toMatchObject({ count: 2 * pairs });
+    expect(await metrics.histogram('lock.hold.duration')).toMatchObject({ count: 2 * pairs });
+  },
+);
+
 test('no name of a lock is exported, and a function maps names to groups', async () => {
   const locks = locksOn();
   await locks.lock('secret:7').run(() => {});

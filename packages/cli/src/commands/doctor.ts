@@ -17,8 +17,11 @@ const EXAMINATIONS: Readonly<Record<StoreName, () => Promise<Examine>>> = {
   sqlite: async () => (await import('../doctor/sqlite.ts')).examineSqlite,
 };
 
-/** Stores whose first use makes tables or a file, or fails where that is not allowed: their examinations connect by themselves. */
-const FIRST_USE_PREPARES = new Set<StoreName>(['postgres', 'mysql', 'sqlite']);
+/**
+ * Stores whose examinations connect by themselves: the first use makes tables or a file, or fails where that is not allowed; a
+ * cluster without a leader answers nothing but questions about its members.
+ */
+const CONNECTS_BY_ITSELF = new Set<StoreName>(['postgres', 'mysql', 'sqlite', 'etcd']);
 
 /**
  * Says what about a store would break locks or slow them. Gives the exit code.
@@ -35,7 +38,7 @@ export async function doctor(
 ): Promise<number> {
   const url = readStoreUrl(text);
   await using one = await openStore(text, prefix);
-  if (!FIRST_USE_PREPARES.has(url.store)) await reach(one).catch(unlessForbidden);
+  if (!CONNECTS_BY_ITSELF.has(url.store)) await reach(one).catch(unlessForbidden);
   await using other = await openStore(text, prefix);
   const examine = await EXAMINATIONS[url.store]();
   const diagnosis = await examine({ url, prefix, locks: { one: one.locks, other: other.locks } });

@@ -35,23 +35,47 @@ interface Member {
   readonly hasLeader: boolean;
 }
 
+interface AskedMember {
+  readonly host: string;
+  /** `undefined`: it does not answer. */
+  readonly member: Member | undefined;
+}
+
+/** In place of the leader's id. */
+const NO_LEADER = '0';
+
+/** @throws LockError `LOCK_BACKEND` where no member of the URL answers */
 export async function examineEtcd({ url, locks }: ExaminedStore): Promise<Diagnosis> {
   const hosts = etcdHosts(url);
-  const client = new Etcd3(clientOptions({ hosts }));
+  const named = await Promise.all(hosts.map(askMember));
+  const answering = named.flatMap(({ member }) => (member === undefined ? [] : [member]));
+  if (answering.length === 0) await locks.one.ping({ waitMs: LIMIT_MS });
+  const led = answering.find(({ hasLeader }) => hasLeader);
+  // Without a leader a cluster answers for no more than the state of each member.
+  const findings = led === undefined ? memberFindings(named) : await clusterFindings(led, hosts, locks);
+  return { store: 'etcd', version: (led ?? answering[0])?.version, findings };
+}
+
+/** @param led - a member that knows a leader: it can answer for the cluster */
+async function clusterFindings(
+  led: Member,
+  hosts: readonly string[],
+  locks: ExaminedStore['locks'],
+): Promise<Finding[]> {
+  const client = new Etcd3(clientOptions({ hosts: led.host }));
   try {
     const { members: listed } = await client.cluster.memberList({}, limited());
     const all = [...new Set([...hosts, ...listed.flatMap(({ clientURLs }) => clientURLs)])];
-    const asked = await Promise.all(all.map((host) => memberAt(host)));
-    const members = asked.filter((member) => member !== undefined);
+    const asked = await Promise.all(all.map(askMember));
+    const members = asked.flatMap(({ member }) => (member === undefined ? [] : [member]));
     const alarms = await alarmFindings(client);
-    const findings = [
-      ...found(...all.map((host, index) => asked[index] === undefined && downFinding(host))),
+    return [
+      ...memberFindings(asked),
       ...alarms,
       ...found(
         listed.length === 1 && singleFinding(),
         ...members.map(({ version }) => oldVersion('etcd', 'etcd', version)),
         ...members.map(quotaFinding),
-        ...members.map(({ host, hasLeader }) => !hasLeader && leaderlessFinding(host)),
         ...(await Promise.all(members.map(({ host }) => clockFinding(host)))),
       ),
       // Without space there is none for a lock.
@@ -59,24 +83,34 @@ export async function examineEtcd({ url, locks }: ExaminedStore): Promise<Diagno
         ? []
         : [...(await electionFindings(client)), ...(await trialFindings('etcd', locks, READING))]),
     ];
-    return { store: 'etcd', version: members[0]?.version, findings };
   } finally {
     client.close();
   }
+}
+
+function memberFindings(asked: readonly AskedMember[]): Finding[] {
+  return [
+    ...found(...asked.map(({ host, member }) => member === undefined && downFinding(host))),
+    ...found(
+      ...asked.map(
+        ({ host, member }) => member !== undefined && !member.hasLeader && leaderlessFinding(host),
+      ),
+    ),
+  ];
 }
 
 function limited(): { readonly deadline: number } {
   return { deadline: Date.now() + LIMIT_MS };
 }
 
-/** `undefined`: it does not answer. */
-async function memberAt(host: string): Promise<Member | undefined> {
+async function askMember(host: string): Promise<AskedMember> {
   const client = new Etcd3(clientOptions({ hosts: host }));
   try {
     const { version, dbSize, leader } = await client.maintenance.status(limited());
-    return { host, version, bytes: Number(dbSize), quota: await quotaOf(host), hasLeader: leader !== '0' };
+    const hasLeader = leader !== NO_LEADER;
+    return { host, member: { host, version, bytes: Number(dbSize), quota: await quotaOf(host), hasLeader } };
   } catch {
-    return undefined;
+    return { host, member: undefined };
   } finally {
     client.close();
   }

@@ -8,6 +8,8 @@ import {
 } from '@locks/test-servers';
 import { Etcd3 } from 'etcd3';
 import { afterEach, describe, expect, it } from 'vitest';
+import { EXIT } from '../../src/exit-codes.ts';
+import { locks } from '../program.ts';
 import { diagnose, severities } from './diagnose.ts';
 
 const started: EtcdCluster[] = [];
@@ -72,6 +74,30 @@ describe('locks doctor on etcd', () => {
         what: expect.stringContaining(`${last?.port}`) as string,
       }),
     ]);
+  });
+
+  it('etcd/no-leader: the majority of the members is down', async () => {
+    const { url, members } = await start();
+    const [first, ...others] = members as [EtcdServer, ...EtcdServer[]];
+    for (const server of others) await server.kill();
+    await waitUntil(async () => (await first.status()).leaderId === '0', { what: 'the end of the leader' });
+    const expected = { 'etcd/no-leader': 'error', 'etcd/member-down': 'warning' };
+    expect(severities(await diagnose(url))).toEqual(expected);
+    const { findings } = await diagnose(`etcd://127.0.0.1:${first.port}`);
+    expect(findings).toEqual([
+      expect.objectContaining({
+        id: 'etcd/no-leader',
+        what: expect.stringContaining(`${first.port}`) as string,
+      }),
+    ]);
+  });
+
+  it('says that no member answers where none does', async () => {
+    const { url, members } = await start({ members: 1 });
+    await members[0]?.kill();
+    const { code, stdout, stderr } = await locks(url, 'doctor', '--json');
+    expect({ code, stdout }).toEqual({ code: EXIT.unavailable, stdout: '' });
+    expect(stderr).toMatch(/^locks: .*(no answer|ECONNREFUSED|connect)/);
   });
 
   it('etcd/single-member: there is one member', async () => {

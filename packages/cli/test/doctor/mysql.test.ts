@@ -63,6 +63,17 @@ describe('locks doctor on MariaDB', () => {
     expect(severities(await diagnose(server.url))).toEqual({ 'mysql/schema-newer': 'error' });
   });
 
+  it('mysql/version: the server says that it is older than what locks need', async () => {
+    const server = await start('--version=10.4.34-MariaDB');
+    expect(severities(await diagnose(server.url))).toMatchObject({ 'mysql/version': 'error' });
+  });
+
+  it('mysql/trial: a table is not what this version made', async () => {
+    const server = await start();
+    await asAdmin(server, 'DROP TABLE locks.locks_locks');
+    expect(severities(await diagnose(server.url))).toMatchObject({ 'mysql/trial': 'error' });
+  });
+
   it('mysql/read-only: the server refuses to write', async () => {
     const server = await start();
     await asAdmin(server, 'SET GLOBAL read_only = 1');

@@ -90,6 +90,15 @@ describe('locks doctor on PostgreSQL', () => {
     expect(severities(await diagnose(server.url))).toEqual({ 'postgres/schema-newer': 'error' });
   });
 
+  it('postgres/trial: what the tables need is gone', async () => {
+    const server = await start();
+    const [table] = await server.query(
+      "SELECT tablename FROM pg_tables WHERE schemaname = 'locks' AND tablename <> 'schema_version' ORDER BY tablename LIMIT 1",
+    );
+    await server.query(`DROP TABLE locks.${table?.['tablename']} CASCADE`);
+    expect(severities(await diagnose(server.url))).toEqual({ 'postgres/trial': 'error' });
+  });
+
   it('postgres/read-only: transactions of this database only read', async () => {
     const server = await start();
     await server.query('ALTER DATABASE postgres SET default_transaction_read_only = on');

@@ -175,6 +175,11 @@ describe('locks doctor on Redis', () => {
     ]);
   });
 
+  it('redis/trial: the server has no EVAL', async () => {
+    const server = await start(['--rename-command', 'EVAL', '', '--rename-command', 'EVALSHA', '']);
+    expect(severities(await diagnose(server.url))).toMatchObject({ 'redis/trial': 'error' });
+  });
+
   it('redis/version: the server is older than what locks need', async () => {
     const server = await start();
     const { redis_version: version = '' } = await server.info('server');

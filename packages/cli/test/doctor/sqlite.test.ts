@@ -1,7 +1,9 @@
-import { spawnSync } from 'node:child_process';
-import { linkSync, readdirSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { linkSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { networkFinding } from '../../src/doctor/sqlite.ts';
 import type { Diagnosis } from '../../src/doctor/finding.ts';
@@ -17,6 +19,32 @@ async function lockFile(): Promise<string> {
 
 async function found(file: string): Promise<Record<string, string>> {
   return severities(await diagnose(`sqlite:${file}`));
+}
+
+/** Mounts need such a user. */
+const isLinuxRoot = process.platform === 'linux' && process.getuid?.() === 0;
+
+/**
+ * Starts a program that takes one lock after another, each with a new connection to the file, where the system says that this is
+ * another boot than ours: as on another machine. The mount ends with the program.
+ */
+function startOnAnotherMachine(file: string): ChildProcess {
+  const program = `
+    import { sqliteBackend } from '@locks/sqlite';
+    import { createLocks } from '@locks/core';
+    for (;;) {
+      const locks = createLocks(sqliteBackend({ path: process.argv[1] }));
+      await locks.lock('other').run(() => undefined, { waitMs: 1_000 }).catch(() => undefined);
+      await locks.close();
+    }`;
+  const boot = join(folder(), 'boot_id');
+  writeFileSync(boot, `${randomUUID()}\n`);
+  const script = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"';
+  const node = [process.execPath, '--input-type=module', '-e', program, file];
+  return spawn('unshare', ['--mount', 'sh', '-c', script, boot, ...node], {
+    cwd: import.meta.dirname,
+    stdio: 'inherit',
+  });
 }
 
 describe('locks doctor on SQLite', () => {
@@ -60,6 +88,37 @@ describe('locks doctor on SQLite', () => {
     expect(await found(file)).toEqual({ 'sqlite/schema-newer': 'error' });
   });
 
+  it('sqlite/trial: a table is gone', async () => {
+    const file = await lockFile();
+    const db = new DatabaseSync(file);
+    db.exec('DROP TABLE holds');
+    db.close();
+    expect(await found(file)).toEqual({ 'sqlite/trial': 'error' });
+  });
+
+  it('sqlite/corrupt: a part of the file is lost', async () => {
+    const file = await lockFile();
+    truncateSync(file, 4_096 + 100);
+    expect(await found(file)).toEqual({ 'sqlite/corrupt': 'error' });
+  });
+
+  it.runIf(isLinuxRoot)(
+    'sqlite/two-machines: a program of another machine takes locks in the same file',
+    async () => {
+      const file = await lockFile();
+      const other = startOnAnotherMachine(file);
+      try {
+        // The other program takes the file over whenever it opens it: mostly, but not always, while the doctor tries its locks.
+        await waitUntil(async () => 'sqlite/two-machines' in (await found(file)), {
+          what: 'a look while the other program uses the file',
+          timeoutMs: 20_000,
+        });
+      } finally {
+        other.kill('SIGKILL');
+      }
+    },
+  );
+
   it('sqlite/busy: a program keeps a transaction open', async () => {
     const file = await lockFile();
     const db = new DatabaseSync(file);
@@ -80,7 +139,7 @@ describe('locks doctor on SQLite', () => {
     ]);
   });
 
-  it.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
+  it.runIf(isLinuxRoot)(
     'sqlite/disk-space, sqlite/disk-full, sqlite/read-only: a disk that is small, full, or cannot be written',
     () => {
       // The mount ends with the namespace of the shell.
