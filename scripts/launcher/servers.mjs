@@ -19,8 +19,8 @@ const suites = /** @type {Record<string, ServerName[]>} */ ({
   kinds: ['redis'],
   nestjs: ['redis'],
   'redlock-compat': ['redis'],
-  // The simulated server is compared with a real one.
-  simulation: ['redis'],
+  // The simulated servers are compared with real ones.
+  simulation: ['redis', 'mysql'],
   all: /** @type {ServerName[]} */ (Object.keys(urlVariables)),
 });
 

@@ -6,6 +6,7 @@ import { Link, type NetworkOptions } from './network/link.ts';
 import type { LoadedLocks, LockCode } from './process/lock-code.ts';
 import type { Drawing } from './picture/drawing.ts';
 import { SimulatedProcess } from './process/simulated-process.ts';
+import { BEAT_MS } from './store/rules-backend.ts';
 import { makeStores } from './store/make-stores.ts';
 import type { SimulatedStore } from './store/simulated-store.ts';
 import {
@@ -13,6 +14,7 @@ import {
   hasEndsByTime,
   hasForcedEnds,
   isClean,
+  isPrompt,
   isSound,
   type Plan,
   type ProcessPlan,
@@ -76,6 +78,7 @@ export class Simulation {
   readonly #processes: readonly RunningProcess[];
   /** No lease ends by its time: nothing stays in a store when all processes have ended. */
   readonly #leavesNothing: boolean;
+  readonly #isPrompt: boolean;
   readonly #longestTtlMs: number;
   readonly #longestHoldMs: number;
   #checkedAt = 0;
@@ -88,6 +91,7 @@ export class Simulation {
     this.#plan = plan;
     this.#checks = new HolderChecks(world);
     this.#leavesNothing = isClean(plan) && !hasEndsByTime(plan);
+    this.#isPrompt = isPrompt(plan);
     const operations = plan.processes.flatMap(({ clients }) =>
       clients.flatMap((client) => client.operations),
     );
@@ -240,7 +244,9 @@ export class Simulation {
   #gaveUp(running: RunningProcess, label: string): void {
     const world = this.#world;
     if (!isClean(this.#plan)) return;
-    world.schedule(world.now + 10 + 20 * this.#plan.network.latencyMs, () => {
+    // Processes that write the same row of MySQL make each other try again.
+    const latencies = this.#plan.backend === 'mysql' ? 100 : 20;
+    world.schedule(world.now + 10 + latencies * this.#plan.network.latencyMs, () => {
       if (running.leavesGhosts) return;
       for (const store of this.#stores)
         for (const left of store.leftovers((other) => other === label))
@@ -263,6 +269,7 @@ export class Simulation {
         return process.clock.sleep(fault.ms);
       case 'crash':
         process.crash();
+        if (fault.isNoticed) for (const link of links) link.reset();
         return this.#checks.crashed(process);
       case 'wall clock':
         return process.clock.jump(fault.ms);
@@ -325,7 +332,8 @@ export class Simulation {
 
   #check(): void {
     const { now } = this.#world;
-    if (this.#leavesNothing) this.#checks.checkIdle(this.#idleMs);
+    if (this.#plan.looksAtLeases) this.#checks.checkStore(this.#isHeld);
+    if (this.#isPrompt) this.#checks.checkIdle(this.#idleMs);
     if (now - this.#checkedAt < 1_000 || now < this.#plan.faultsEndAt) return;
     this.#checkedAt = now;
     this.#checks.checkProgress(
@@ -334,9 +342,21 @@ export class Simulation {
     );
   }
 
-  /** Without a fault, and without a lease that ends by its time: the next waiter enters within this, in milliseconds. */
+  /** By a majority of the stores. */
+  readonly #isHeld = (name: string, acquisitionId: string): boolean => {
+    const missing = this.#stores.filter((store) => !store.isHeld(name, acquisitionId)).length;
+    return missing <= (this.#stores.length - 1) / 2;
+  };
+
+  /** Without a lease that ends by its time the next waiter enters within this, in milliseconds. */
   get #idleMs(): number {
-    return 30 * this.#plan.network.latencyMs + IDLE_MS;
+    const { network, checkIntervalMs, backend } = this.#plan;
+    const promptMs = 30 * network.latencyMs + IDLE_MS;
+    // MySQL cannot call: each process asks it.
+    if (backend === 'mysql') return promptMs + 2.5 * checkIntervalMs;
+    if (network.lostPushes === 0) return promptMs;
+    // A lost message is made good by the next check of its process, and perhaps by that of the next waiter.
+    return promptMs + 3 * (backend === 'redis' ? checkIntervalMs : BEAT_MS);
   }
 
   #checkEnd(): void {

@@ -105,6 +105,8 @@ export class MysqlLocalWaiters implements WriterHooks {
     }
     this.#timer?.ref();
     if (!this.#isHeldHere(request.resource)) this.#pollSoon();
+    // While nobody waited only the heartbeat was due. After this process others may hold, and hand the lock back.
+    else this.#pollWithin(this.#maxPollMs);
     return turn;
   }
 
@@ -155,8 +157,12 @@ export class MysqlLocalWaiters implements WriterHooks {
 
   #pollSoon(): void {
     this.#pollMs = MIN_POLL_MS;
-    // Never later than planned: waiters that come one after another must not put the poll off.
-    if (!this.#polling && this.#dueAt > performance.now() + MIN_POLL_MS) this.#schedule(MIN_POLL_MS);
+    this.#pollWithin(MIN_POLL_MS);
+  }
+
+  /** Never later than planned: waiters that come one after another must not put the poll off. */
+  #pollWithin(delayMs: number): void {
+    if (!this.#polling && this.#dueAt > performance.now() + delayMs) this.#schedule(delayMs);
   }
 
   #schedule(delayMs: number): void {

@@ -39,7 +39,8 @@ export class RowDecision extends LockRules {
 
   /** @param now - the server's time when the row was read, or earlier */
   constructor(row: LockRow, now: number, context: DecisionContext) {
-    super(row, { claimTime: CLAIM_MICROS, ...context });
+    // A server that lost its last writes, as after a failover, gave out tokens up to the time at which it lost them.
+    super({ ...row, token: Math.max(row.token, now) }, { claimTime: CLAIM_MICROS, ...context });
     this.version = row.version;
     this.rowBytes = row.bytes;
     this.#maxStateBytes = context.maxStateBytes;

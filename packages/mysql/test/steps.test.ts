@@ -164,6 +164,26 @@ describe('the queue', () => {
     expect((await two.attempt(waiting, true, call)).status).toBe('granted');
   });
 
+  it('is polled at the usual pace by a process that held the lock when its waiter began to wait', async () => {
+    const tablePrefix = freshPrefix();
+    const [one, two] = [open({ tablePrefix, maxPollMs: 50 }), open({ tablePrefix })];
+    const held = await take(one, request('a'));
+    const first = request('a');
+    expect(await two.attempt(first, true, call)).toEqual({ status: 'contended' });
+    const second = request('a');
+    // In the queue, and nobody waits for its turn yet: until then only the heartbeat is due.
+    expect(await one.attempt(second, true, call)).toEqual({ status: 'contended' });
+    await sleep(100);
+    const turn = acquire(one, second);
+    await sleep(50);
+    await one.release(held, call);
+    const between = await acquire(two, first);
+    const releasedAt = performance.now();
+    await two.release(between, call);
+    await turn;
+    expect(performance.now() - releasedAt).toBeLessThan(500);
+  });
+
   it('passes over a waiter that does not claim the lock it was handed, though its process lives', async () => {
     const tablePrefix = freshPrefix();
     const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];

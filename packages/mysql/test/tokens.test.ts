@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core/backend';
+import type { Grant, LockBackend } from '@locks/core/backend';
 import { describe, expect, it } from 'vitest';
 import { call, freshPrefix, open, openPool, request, sql, sweeperOf, take, useServer } from './fixture.ts';
 
@@ -21,6 +21,22 @@ describe('fencing tokens', () => {
     expect(second.fencingToken).toBeGreaterThan(first.fencingToken as bigint);
     const other = await take(open({ tablePrefix }), request('b'));
     expect(other.fencingToken).toBeGreaterThan(first.fencingToken as bigint);
+  });
+
+  it('rise after the server lost its last grants, whichever statement grants', async () => {
+    const tablePrefix = freshPrefix();
+    const [holder, waiter] = [open({ tablePrefix }), open({ tablePrefix })];
+    const waiting = request('a');
+    const held = await take(holder, request('a'));
+    expect(await waiter.attempt(waiting, true, call)).toEqual({ status: 'contended' });
+    // As after a failover to a replica that does not have the grants of the last moments: they were given tokens up to now.
+    const [row] = await sql(
+      "SELECT CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS CHAR) AS now",
+    );
+    await holder.release(held, call);
+    const attempt = await waiter.attempt(waiting, true, call);
+    expect(attempt).toMatchObject({ status: 'granted' });
+    expect((attempt as { grant: Grant }).grant.fencingToken).toBeGreaterThan(BigInt(row?.['now'] as string));
   });
 
   it('rise after an administrator deleted the row, or dropped the tables', async () => {

@@ -149,6 +149,20 @@ export class HolderChecks {
     }
   }
 
+  /** Whoever believes to hold, holds in the store (docs/spec.md §1.2), unless that lost data or an operator took it away. */
+  checkStore(isHeld: (name: string, acquisitionId: string) => boolean): void {
+    if (this.#world.isDataLost) return;
+    for (const [name, { holdings }] of this.#resources) {
+      for (const holding of holdings) {
+        const { by, lease, signal } = holding;
+        if (signal?.aborted === true || this.mayBeTaken(by) || !this.#believes(holding)) continue;
+        if (isHeld(name, lease.acquisitionId)) continue;
+        this.#violated('§1.2', `${by.label} believes to hold ${name}, and the store does not say so`);
+        return;
+      }
+    }
+  }
+
   /** Everybody who waits makes progress: no wake-up is lost (docs/spec.md §7.3). */
   checkProgress(since: number, withinMs: number): void {
     const { now } = this.#world;
@@ -197,6 +211,7 @@ export class HolderChecks {
     resource.tokens.set(token, acquisitionId);
     // Shares and permits that overlap may reach their holders in any order.
     if (lease.mode.kind === 'exclusive' && token <= resource.highestToken && !this.mayBeTaken(by))
+      // What was granted before a loss of data may be delivered after it, with a set.
       this.#world.violatedUnlessLost(
         '§6.1',
         `${by.label} got the token ${token} of ${name} after ${resource.highestToken}`,

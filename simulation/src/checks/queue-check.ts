@@ -50,6 +50,17 @@ export class QueueCheck {
       this.#holding = new Set(holds.map(({ id }) => id));
   }
 
+  /** A hold has ended by its time: whoever comes back after it comes last. */
+  endedByTime(id: string): void {
+    this.#arrivals.delete(id);
+  }
+
+  /** The store has lost its last steps: this is left. Tokens go on above those of the steps that are lost. */
+  wentBackTo(holds: readonly HoldRecord[], waiters: readonly WaiterRecord[]): void {
+    this.#holding = new Set(holds.map(({ id }) => id));
+    this.#arrivals = new Map(waiters.map(({ id }) => [id, (this.#arrived += 1)]));
+  }
+
   /** A steal keeps the queue behind it (docs/spec.md §17.1). */
   #checkQueueKept(
     holds: readonly HoldRecord[],

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { compileFunction } from 'node:vm';
 import type * as core from '@locks/core';
 import type * as quorum from '@locks/core/quorum';
+import type * as mysql from '@locks/mysql';
 import type * as redis from '@locks/redis-protocol';
 import type * as rules from '@locks/core/rules';
 import { build, type Plugin } from 'esbuild';
@@ -18,9 +19,12 @@ import { changed, loadedFile, type SourceChange } from './source-change.ts';
 export interface LoadedLocks {
   readonly createLocks: typeof core.createLocks;
   readonly quorumBackend: typeof quorum.quorumBackend;
+  readonly mysqlBackend: typeof mysql.mysqlBackend;
   readonly createRedisBackend: typeof redis.createRedisBackend;
   readonly LockRules: typeof rules.LockRules;
   readonly freshAcquisitionId: () => string;
+  /** Of the rows of MySQL; it keeps random bytes too. */
+  readonly freshVersion?: () => number;
   /** The scripts of Redis, by the names of their files in camel case. */
   readonly scripts?: Readonly<Record<string, { readonly sha1: string; readonly source: string }>>;
   /** What breaks core or its backend on purpose. */
@@ -49,6 +53,8 @@ const ENTRIES: Readonly<Record<BackendKind, string>> = {
   rules: CORE,
   redis: `${CORE} export { createRedisBackend } from '@locks/redis-protocol';
     export { scripts } from '${packages}/redis-protocol/src/generated/scripts.ts';`,
+  mysql: `${CORE} export { mysqlBackend } from '@locks/mysql';
+    export { freshVersion } from '${packages}/mysql/src/mysql-statements.ts';`,
   quorum: `${CORE} export { quorumBackend } from '@locks/core/quorum';`,
 };
 const PARAMETERS = [
@@ -75,8 +81,9 @@ interface Evaluated {
   readonly shared: { [name: symbol]: unknown };
 }
 
-/** So many acquisition ids are made of random bytes at a time. */
+/** So many acquisition ids, and versions of rows, are made of random bytes at a time. */
 const IDS_AT_ONCE = 256;
+const VERSIONS_AT_ONCE = 128;
 
 /**
  * The sources of core and of the Redis protocol, compiled once; each process of a run has them evaluated for itself. What a run
@@ -114,6 +121,7 @@ export class LockCode {
       platform: 'node',
       logLevel: 'silent',
       target: 'node24',
+      external: ['mysql2'],
       plugins: [sources(changes)],
     });
     const lua = backend === 'redis' ? await LuaScripts.load() : undefined;
@@ -160,14 +168,19 @@ export class LockCode {
 /** Makes evaluated code as good as new: it keeps random bytes for ids, and what a run that broke off left open. */
 function forget(evaluated: Evaluated): void {
   const { loaded, shared } = evaluated;
-  let hasDrawn = false;
+  let hasDrawn: boolean;
   const randomBytes = (size: number): Buffer => {
     hasDrawn = true;
     return Buffer.alloc(size);
   };
   evaluated.process = { randomBytes } as unknown as SimulatedProcess;
-  while (!hasDrawn) loaded.freshAcquisitionId();
-  for (let made = 1; made < IDS_AT_ONCE; made += 1) loaded.freshAcquisitionId();
+  const useUp = (makeOne: () => unknown, atOnce: number): void => {
+    hasDrawn = false;
+    while (!hasDrawn) makeOne();
+    for (let made = 1; made < atOnce; made += 1) makeOne();
+  };
+  useUp(loaded.freshAcquisitionId, IDS_AT_ONCE);
+  if (loaded.freshVersion !== undefined) useUp(loaded.freshVersion, VERSIONS_AT_ONCE);
   for (const symbol of Object.getOwnPropertySymbols(shared)) {
     const kept = shared[symbol];
     if (kept instanceof Set) kept.clear();

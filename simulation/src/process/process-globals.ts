@@ -5,6 +5,11 @@ import type { SimulatedProcess, SimulatedTimer } from './simulated-process.ts';
 /** The process for which code runs now: code that is loaded once serves one process in each run. */
 export type CurrentProcess = () => SimulatedProcess;
 
+/** Before timers and messages, as in Node, and there before microtasks too. */
+function nextTick<T extends unknown[]>(callback: (...values: T) => void, ...values: T): void {
+  queueMicrotask(() => callback(...values));
+}
+
 /** What code in a simulated process finds in place of Node's globals. */
 export function globalsOf(current: CurrentProcess): Readonly<Record<string, unknown>> {
   const clear = (timer: SimulatedTimer | undefined): void => timer?.cancel();
@@ -15,7 +20,7 @@ export function globalsOf(current: CurrentProcess): Readonly<Record<string, unkn
   type SetInterval = SimulatedProcess['setInterval'];
   type SetImmediate = SimulatedProcess['setImmediate'];
   return {
-    process: { pid: 1, env: {}, emitWarning() {} },
+    process: { pid: 1, env: {}, emitWarning() {}, nextTick },
     performance: { now: () => current().clock.monotonic() },
     Date: date,
     Math: math,
@@ -31,9 +36,20 @@ export function globalsOf(current: CurrentProcess): Readonly<Record<string, unkn
 /** The modules of Node that depend on time, chance or the machine. */
 export function modulesOf(current: CurrentProcess): Readonly<Record<string, unknown>> {
   const randomBytes = (size: number): Buffer => current().randomBytes(size);
+  const randomFillSync = (target: Buffer): Buffer => {
+    randomBytes(target.length).copy(target);
+    return target;
+  };
   return {
     'node:timers/promises': { setTimeout: delayIn(current), setImmediate: turnIn(current) },
-    'node:crypto': { randomBytes, randomUUID: () => randomBytes(16).toString('hex'), createHash },
+    'node:crypto': {
+      randomBytes,
+      randomUUID: () => randomBytes(16).toString('hex'),
+      createHash,
+      randomFillSync,
+    },
+    // A pool is given to the adapter: it makes none.
+    mysql2: {},
     'node:os': { hostname: () => current().name },
   };
 }

@@ -13,6 +13,8 @@ export interface LockView {
   readonly positions: ReadonlyMap<string, number>;
   /** Shares hold, and the next script that reads them counts them again. */
   readonly mayHaveEnded: boolean;
+  /** The queue's key is there, and nobody waits: attempts take the slow path. */
+  readonly hasEmptyQueue: boolean;
   /** Shares hold. */
   readonly isShared: boolean;
   /** The limit of the permits that hold or wait; 0 if there are none. */
@@ -69,6 +71,7 @@ export function viewOf(server: SimulatedRedis, lock: string, token: string, now:
     positions,
     repeated,
     aliveUntil,
+    hasEmptyQueue: members.length > 0 && waiters.length === 0,
     isShared: limit !== undefined,
     permitLimit: waitingLimit,
     mayHaveEnded: mark !== null && Number(mark[2]) <= now,

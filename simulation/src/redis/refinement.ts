@@ -81,16 +81,29 @@ export class Refinement {
       if (!isComparable) continue;
       const found = summary(view.record, (client) => this.#isAlive(view, client, own));
       const isOrdered = isGrantedAbove(view, before);
-      if (isOrdered && JSON.stringify(found) === JSON.stringify(expected)) continue;
+      const isClean = !view.hasEmptyQueue || before.hasEmptyQueue;
+      if (isOrdered && isClean && JSON.stringify(found) === JSON.stringify(expected)) continue;
       throw new RefinementError(
         JSON.stringify(
-          { call, lock, now: this.#now, before: before.record, expected, found, isOrdered },
+          { call, lock, now: this.#now, before: before.record, expected, found, isOrdered, isClean },
           null,
           1,
         ),
       );
     }
+    this.#checkReply(call, steps, reply);
     return reply;
+  }
+
+  /** A release says whether the id held, and nothing else. */
+  #checkReply({ script, args }: ScriptCall, [step]: readonly Expectation[], reply: unknown): void {
+    if (script !== 'release' || step?.isComparable !== true) return;
+    const [id] = args;
+    const wasHeld = step.before.record.holds.some((hold) => hold.id === id);
+    if (wasHeld === (reply !== 0)) return;
+    throw new RefinementError(
+      `a release of ${id}, which ${wasHeld ? 'held' : 'did not hold'}, replied ${String(reply)}`,
+    );
   }
 
   get #now(): number {

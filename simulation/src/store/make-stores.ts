@@ -3,6 +3,7 @@ import type { World } from '../kernel/world.ts';
 import type { LoadedLocks, LockCode } from '../process/lock-code.ts';
 import { SimulatedProcess } from '../process/simulated-process.ts';
 import type { Plan } from '../workload/plan.ts';
+import { NetworkedMysql } from './networked-mysql.ts';
 import { NetworkedRedis } from './networked-redis.ts';
 import { NetworkedRules } from './networked-rules.ts';
 import { RulesStore } from './rules-store.ts';
@@ -11,6 +12,8 @@ import type { SimulatedStore } from './simulated-store.ts';
 /** The stores of a run: one, or the nodes of a quorum. */
 export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedStore[] {
   const { lua } = code;
+  if (plan.backend === 'mysql')
+    return plan.storeDrifts.map((drift) => new NetworkedMysql(world, plan, drift));
   // The code of a store runs in a process of its own.
   const { LockRules, scripts = {} } = code.serverCode(
     () =>

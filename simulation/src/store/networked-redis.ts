@@ -92,8 +92,11 @@ export class NetworkedRedis implements SimulatedStore {
         if (evicted !== undefined) this.#evicted.add(evicted);
         return evicted !== undefined;
       }
+      case 'script flush':
+        master.execute(['SCRIPT', 'FLUSH']);
+        return false;
       default:
-        return fault satisfies never;
+        throw new Error(`a simulated Redis has no ${fault.kind}`);
     }
   }
 
@@ -125,6 +128,15 @@ export class NetworkedRedis implements SimulatedStore {
 
   isEmpty(): boolean {
     return this.leftovers().length === 0;
+  }
+
+  isHeld(resource: string, acquisitionId: string): boolean {
+    const { master } = this.#servers;
+    const lock = `${PREFIX}${resource}`;
+    const held = String(master.execute(['GET', lock]));
+    if (!held.startsWith('*')) return held.startsWith(`${acquisitionId}|`);
+    const [from, ttl] = String(master.execute(['HGET', `{${lock}}:h`, acquisitionId])).split('|');
+    return this.#servers.micros() / 1_000 < Number(from) + Number(ttl);
   }
 
   /** What Redis keeps beside locks has an end of its own, or is the highest token: it is no leftover. */

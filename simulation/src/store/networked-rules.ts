@@ -31,6 +31,10 @@ export class NetworkedRules implements SimulatedStore {
     return this.leftovers().length === 0;
   }
 
+  isHeld(resource: string, acquisitionId: string): boolean {
+    return this.#store.isHeld(resource, acquisitionId);
+  }
+
   leftovers(isMeant: (label: string) => boolean = () => true): string[] {
     const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
     return this.#store.names().flatMap((name) => {

@@ -129,6 +129,11 @@ export class RulesStore implements StoreNode {
     return this.#step(undefined, resource, ({ holds, waiters }) => ({ holds, waiters }));
   }
 
+  isHeld(resource: string, id: string): boolean {
+    const { until = Infinity } = this.#resources.get(resource)?.rules.holdOf(id) ?? { until: -Infinity };
+    return this.now() < until;
+  }
+
   /** The names of the resources of which something is kept. */
   names(): string[] {
     return [...this.#resources.keys()];

@@ -12,6 +12,8 @@ export interface SimulatedStore extends StoreNode {
   /** The backend by which a process uses the store. */
   backendIn(process: SimulatedProcess, link: Link, loaded: LoadedLocks): LockBackend;
   isEmpty(): boolean;
+  /** Whether an acquisition holds a resource in the store at this moment. It changes nothing. */
+  isHeld(resource: string, acquisitionId: string): boolean;
   /** What it keeps, of everybody or of those with a label that is meant, in words. */
   leftovers(isMeant?: (label: string) => boolean): string[];
 }

@@ -2,7 +2,7 @@ import type { NetworkOptions } from '../network/link.ts';
 
 /** What the simulated processes lock with. */
 export type BackendKind = (typeof BACKEND_KINDS)[number];
-export const BACKEND_KINDS = ['rules', 'quorum', 'redis'] as const;
+export const BACKEND_KINDS = ['rules', 'quorum', 'redis', 'mysql'] as const;
 
 /** Everything that one run does, as data: the seed draws it, and shrinking leaves parts of it out. */
 export interface Plan {
@@ -17,15 +17,20 @@ export interface Plan {
   readonly faultsEndAt: number;
   /** How much faster than true time the clock of each store runs. */
   readonly storeDrifts: readonly number[];
-  /** What happens to the store itself; only Redis has such faults. */
+  /** What happens to the store itself; only Redis and MySQL have such faults. */
   readonly storeFaults: readonly StoreFaultPlan[];
   /** How long a step of a master takes to its replica, in milliseconds. */
   readonly replicaLagMs: number;
-  /** How long Redis keeps a hand-off for a waiter, and how often a process checks its waiters, in milliseconds. */
+  /** How long Redis keeps a hand-off for a waiter, in milliseconds. */
   readonly claimMs: number;
+  /** How many connections a client of MySQL has. */
+  readonly connectionLimit: number;
+  /** How often a process checks its waiters at least, in milliseconds. */
   readonly checkIntervalMs: number;
   /** Each script is compared with the rules of `@locks/core/rules`; only of Redis. */
   readonly refines: boolean;
+  /** After each event everybody who believes to hold is looked for in the stores; to look at a lease reports its end. */
+  readonly looksAtLeases: boolean;
 }
 
 export interface ResourcePlan {
@@ -50,7 +55,14 @@ export interface ClientPlan {
 export type OperationKind = 'acquire' | 'try' | 'run' | 'all' | 'steal' | 'force-release' | 'resize';
 
 /** What the holder does in the middle of a hold. */
-export type DuringHold = 'nothing' | 'renew' | 'extend' | 'shorten' | 'downgrade' | 're-enter';
+export type DuringHold =
+  | 'nothing'
+  | 'renew'
+  | 'extend'
+  | 'shorten'
+  | 'downgrade'
+  | 're-enter'
+  | 're-enter twice';
 
 export interface OperationPlan {
   readonly kind: OperationKind;
@@ -70,6 +82,8 @@ export interface OperationPlan {
   readonly renewal: 'auto' | 'manual';
   readonly holdMs: number;
   readonly during: DuringHold;
+  /** The part of the hold, from 0 to 1, before it does that. */
+  readonly duringAfter: number;
   /** `forget`: the lease is neither released nor renewed. */
   readonly end: 'release' | 'release twice' | 'forget';
   readonly abortAfterMs: number | undefined;
@@ -79,7 +93,8 @@ export type FaultPlan = { readonly at: number; readonly process: number } & (
   | { readonly kind: 'pause'; readonly ms: number }
   /** The machine: its monotonic clock stands still too. */
   | { readonly kind: 'sleep'; readonly ms: number }
-  | { readonly kind: 'crash' }
+  /** `isNoticed`: its connections end, as when the process is killed; else nobody hears of it, as when the power of its machine fails. */
+  | { readonly kind: 'crash'; readonly isNoticed: boolean }
   | { readonly kind: 'wall clock'; readonly ms: number }
   | { readonly kind: 'close'; readonly drainMs: number }
   | { readonly kind: 'reset'; readonly store: number }
@@ -100,6 +115,11 @@ export type StoreFaultPlan = { readonly at: number } & (
   | { readonly kind: 'slot migration'; readonly ms: number }
   /** The memory is full: one key is removed. */
   | { readonly kind: 'eviction' }
+  /** The server forgets its scripts, as after `SCRIPT FLUSH`. */
+  | { readonly kind: 'script flush' }
+  /** Statements collide with others: the server undoes half of those that write, and says so. */
+  | { readonly kind: 'collisions'; readonly ms: number }
+  | { readonly kind: 'read-only'; readonly ms: number }
 );
 
 /** Whether nothing goes wrong in this run, except that messages take their time and clocks run apart. */
@@ -108,9 +128,19 @@ export function isClean(plan: Plan): boolean {
 }
 
 /** Whether no message is lost or late, and the store stays as it is. */
-export function isSound({ network, storeFaults }: Plan): boolean {
-  const { slow, lostRequests, lostReplies, resent, lostPushes } = network;
-  return storeFaults.length === 0 && slow + lostRequests + lostReplies + resent + lostPushes === 0;
+export function isSound(plan: Plan): boolean {
+  return plan.network.lostPushes === 0 && isAnswering(plan);
+}
+
+/** Whether every request is answered in time, and the store stays as it is. */
+function isAnswering({ network, storeFaults }: Plan): boolean {
+  const { slow, lostRequests, lostReplies, resent } = network;
+  return storeFaults.length === 0 && slow + lostRequests + lostReplies + resent === 0;
+}
+
+/** Whether nothing but a lost message keeps a waiter from entering at once what is free. */
+export function isPrompt(plan: Plan): boolean {
+  return plan.faults.length === 0 && isAnswering(plan) && !hasEndsByTime(plan);
 }
 
 /** Whether a lease may end by its time: where it is not renewed, what a part of the stores keeps of it ends by its ttl. */

@@ -20,6 +20,12 @@ const RETRY_MS = 1_100;
 /** What the margins of a lease take of it, that of a quorum and that of core: a part, and milliseconds. */
 const MARGIN = 0.02;
 const MARGIN_MS = 6;
+/** How long a re-entry lasts, where two take turns, in milliseconds. */
+const RE_ENTRY_MS = 4;
+/** A release without an answer is repeated for so long, or until its lease ends, in milliseconds (docs/spec.md §2.5). */
+const RELEASED_WITHIN_MS = 1_000;
+/** Before the end of that time it is not repeated any more, in milliseconds. */
+const LAST_PAUSE_MS = 250;
 /** Reasons for which nobody but an operator, or a store that lost data, ends a lease. */
 const TAKEN_AWAY: readonly (LossReason | undefined)[] = ['taken-over', 'force-released'];
 const EXPECTED = ['LOCK_TIMEOUT', 'LOCK_LOST', 'LOCK_BACKEND', 'LOCK_CLOSED', 'LOCK_CONFLICT'] as const;
@@ -109,7 +115,7 @@ export class RunningOperation {
   }
 
   async #runWork(): Promise<void> {
-    const reentrant = this.#plan.during === 're-enter';
+    const reentrant = this.#plan.during === 're-enter' || this.#plan.during === 're-enter twice';
     const lock = this.#lock(0, reentrant);
     await this.#asking(
       () =>
@@ -118,16 +124,39 @@ export class RunningOperation {
           this.#context.checks.waitsNoMore(this.#by);
           this.#delivered(lease);
           try {
-            if (reentrant)
-              await lock.run((inner) => this.#checkReentry(lease, inner as unknown as HeldLease));
+            await this.#context.process.sleep(this.#beforeMs);
+            if (reentrant) await this.#reenter(lock, lease);
             else await this.#during(lease);
-            await this.#context.process.sleep(this.#plan.holdMs);
+            await this.#context.process.sleep(this.#plan.holdMs - this.#beforeMs);
           } finally {
             this.#ended(lease);
           }
         }, this.#options()),
       true,
     );
+  }
+
+  /** What comes of the hold before the holder does something in it, in milliseconds. */
+  get #beforeMs(): number {
+    const { holdMs, duringAfter } = this.#plan;
+    return Math.floor(holdMs * duringAfter);
+  }
+
+  /** Enters the lock inside of itself; those who enter beside each other take turns (docs/spec.md §5.3). */
+  async #reenter(lock: Lock, lease: AnyLease): Promise<void> {
+    const { process } = this.#context;
+    const isTwice = this.#plan.during === 're-enter twice';
+    let inside = 0;
+    const enter = (): Promise<void> =>
+      lock.run(async (inner) => {
+        this.#checkReentry(lease, inner as unknown as HeldLease);
+        inside += 1;
+        if (inside > 1 && lease.validForMs > 0)
+          process.world.violated('§5.3', `two re-entries of ${this.#by.label} are inside at the same time`);
+        if (isTwice) await process.sleep(RE_ENTRY_MS);
+        inside -= 1;
+      });
+    await Promise.all(isTwice ? [enter(), enter()] : [enter()]);
   }
 
   /** Calls something that waits, and holds it to its deadline (docs/spec.md §7.5) and to its abort (§7.8). */
@@ -189,8 +218,9 @@ export class RunningOperation {
     const { process } = this.#context;
     const { holdMs, end } = this.#plan;
     try {
+      await process.sleep(this.#beforeMs);
       await this.#during(lease);
-      await process.sleep(holdMs);
+      await process.sleep(holdMs - this.#beforeMs);
     } catch (error) {
       this.#checkFailure(error);
     }
@@ -198,17 +228,37 @@ export class RunningOperation {
     ended();
     if (end === 'forget') return;
     const leftMs = lease.validForMs;
+    const releasedAt = process.clock.monotonic();
+    const releasedAtTrue = process.world.now;
     const first = lease.release();
     if (lease.validForMs > 0) process.world.violated('§3.3', `${this.#by.label} holds what it has released`);
     if (end === 'release twice') await Promise.allSettled([lease.release(), lease.release()]);
     try {
       await first;
     } catch (error) {
+      const stood = process.isPaused || process.stalledUntil >= releasedAtTrue || this.#hasJumped;
+      if (
+        (error as { readonly code?: string }).code === 'LOCK_BACKEND' &&
+        this.#plan.kind !== 'all' &&
+        !stood
+      )
+        this.#checkRepeated(process.clock.monotonic() - releasedAt, leftMs);
       // Whoever holds a lease can release it (docs/spec.md §3.2).
       if (this.#isUndisturbed && leftMs > 2 * this.#roundTripMs + 20)
         process.world.violated('§3.2', `${this.#by.label} could not release its lease: ${String(error)}`);
       throw error;
     }
+  }
+
+  /** A release that gets no answer is repeated while its lease lasts (docs/spec.md §2.5): here every failure passes. */
+  #checkRepeated(tookMs: number, leftMs: number): void {
+    const { process, isClosing } = this.#context;
+    const mostMs = Math.min(RELEASED_WITHIN_MS, leftMs);
+    if (isClosing() || (tookMs >= mostMs - LAST_PAUSE_MS && tookMs <= mostMs + SETTLES_WITHIN_MS)) return;
+    process.world.violated(
+      '§2.5',
+      `${this.#by.label} failed to release its lease, which lasted ${leftMs} ms, after ${tookMs} ms`,
+    );
   }
 
   /** What a lease says of itself after a hold that nothing disturbed (docs/spec.md §4.2, §4.3). */
@@ -271,7 +321,8 @@ export class RunningOperation {
         if (kind === 'all' || lease.mode.kind !== 'exclusive') return;
         this.#context.checks.downgrades(this.#by.resources[0] as string, lease);
         return lease.downgrade?.();
-      case 're-enter': {
+      case 're-enter':
+      case 're-enter twice': {
         if (kind === 'all') return;
         const within = lease as unknown as FencedLease;
         const inner = await this.#lock(0).acquire({ within, waitMs: 100 });
@@ -286,6 +337,8 @@ export class RunningOperation {
   }
 
   #checkReentry(outer: HeldLease, inner: HeldLease): void {
+    // Whoever enters after the end of the lease is a stranger.
+    if (outer.validForMs <= 0) return;
     if (inner.acquisitionId !== outer.acquisitionId || inner.fencingToken !== outer.fencingToken)
       this.#context.process.world.violated('§6.2', `${this.#by.label} re-entered and got another token`);
   }
@@ -369,7 +422,7 @@ export class RunningOperation {
       ...(permits !== undefined &&
         !this.#plan.isOdd &&
         kind !== 'all' &&
-        during !== 're-enter' && { weight }),
+        !during.startsWith('re-enter') && { weight }),
     };
   }
 

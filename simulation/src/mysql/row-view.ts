@@ -1,0 +1,53 @@
+import { Buffer } from 'node:buffer';
+import type { LockMode } from '@locks/core';
+import type { HoldRecord, WaiterRecord } from '@locks/core/rules';
+import type { SqlRow } from './simulated-mysql.ts';
+
+/** What a row of the table of locks says, read by what docs/backends/mysql.md says of it alone. Times are microseconds. */
+export interface RowView {
+  readonly holds: readonly HoldRecord[];
+  readonly waiters: readonly WaiterRecord[];
+}
+
+interface StateJson {
+  readonly holds: readonly (Readonly<Record<string, string | number | true>> & { readonly id: string })[];
+  readonly waiters: readonly (Readonly<Record<string, string | number>> & {
+    readonly ids: readonly string[];
+  })[];
+}
+
+const NOTHING: RowView = { holds: [], waiters: [] };
+
+export function viewOfRow(row: SqlRow | undefined): RowView {
+  const state = row?.['state'];
+  if (typeof state !== 'string' || state === '') return NOTHING;
+  const at = Number(row?.['at']);
+  const { holds, waiters } = JSON.parse(Buffer.from(state, 'latin1').toString('utf8')) as StateJson;
+  return {
+    holds: holds.map((hold): HoldRecord => {
+      const { id, label, by, ttl, span, token = Number(row?.['token']) } = hold;
+      const mode = modeOf(String(hold['mode']));
+      const until = Number(hold['until'] ?? at + Number(span));
+      const own = { id, mode, label: label as string | undefined, since: undefined };
+      const unclaimed = by === undefined ? undefined : { ...own, client: String(by), ttl: Number(ttl) };
+      const stolen = hold['stolen'] === true;
+      return { ...own, token: Number(token), until, span: undefined, unclaimed, stolen };
+    }),
+    waiters: waiters.flatMap(({ ids, mode, by, ttl, label }) =>
+      ids.map((id) => ({
+        id,
+        mode: modeOf(String(mode)),
+        label: label as string | undefined,
+        client: String(by),
+        ttl: Number(ttl),
+        since: undefined,
+      })),
+    ),
+  };
+}
+
+function modeOf(text: string): LockMode {
+  if (text === 'exclusive' || text === 'shared') return { kind: text };
+  const [weight, limit] = text.split('/');
+  return { kind: 'permit', limit: Number(limit), weight: Number(weight) };
+}

@@ -1,0 +1,174 @@
+import type { LockBackend } from '@locks/core';
+import type { MysqlBackendOptions } from '@locks/mysql';
+import { QueueCheck } from '../checks/queue-check.ts';
+import type { World } from '../kernel/world.ts';
+import { type RowView, viewOfRow } from '../mysql/row-view.ts';
+import { SimulatedMysql, type SqlResult } from '../mysql/simulated-mysql.ts';
+import { SimulatedMysqlPool } from '../mysql/simulated-mysql-pool.ts';
+import { SqlError } from '../mysql/sql-error.ts';
+import type { Link } from '../network/link.ts';
+import type { LoadedLocks } from '../process/lock-code.ts';
+import type { SimulatedProcess } from '../process/simulated-process.ts';
+import type { Plan, StoreFaultPlan } from '../workload/plan.ts';
+import type { SimulatedStore } from './simulated-store.ts';
+
+const LOCKS = 'locks_locks';
+const CLIENTS = 'locks_clients';
+/** A client that was silent for so long counts as dead, in microseconds (docs/backends/mysql.md). */
+const ALIVE_MICROS = 3_000_000;
+/** Two transactions collided, and the server undid this one. */
+const DEADLOCK = 1213;
+const READ_ONLY = 1290;
+const COLLIDING_PART = 0.5;
+const SHORTEST_TIMEOUT_MS = 400;
+const USUAL_TIMEOUT_MS = 5_000;
+
+/** A simulated MySQL, which runs the real SQL, and the network to it. */
+export class NetworkedMysql implements SimulatedStore {
+  readonly name = 'mysql';
+  readonly #world: World;
+  readonly #plan: Plan;
+  readonly #drift: number;
+  readonly #server: SimulatedMysql;
+  readonly #pools: (readonly [Link, SimulatedMysqlPool])[] = [];
+  readonly #checks = new Map<string, QueueCheck>();
+  #awayUntil = 0;
+  #collidesUntil = 0;
+  #readOnlyUntil = 0;
+
+  constructor(world: World, plan: Plan, drift: number) {
+    this.#world = world;
+    this.#plan = plan;
+    this.#drift = drift;
+    this.#server = new SimulatedMysql(() => this.#micros());
+  }
+
+  get isAway(): boolean {
+    return this.#world.now < this.#awayUntil;
+  }
+
+  goAway(ms: number): void {
+    this.#awayUntil = this.#world.now + ms;
+  }
+
+  suffer(fault: StoreFaultPlan): boolean {
+    switch (fault.kind) {
+      case 'restart':
+        this.#connectionsEnd(fault.downMs);
+        return false;
+      case 'failover': {
+        const hasLost = this.#server.loseSince(this.#micros(this.#world.now - this.#plan.replicaLagMs));
+        for (const [name, check] of this.#checks) {
+          const { holds, waiters } = viewOfRow(this.#server.row(LOCKS, name));
+          check.wentBackTo(holds, waiters);
+        }
+        this.#connectionsEnd(fault.downMs);
+        return hasLost;
+      }
+      case 'collisions':
+        this.#collidesUntil = this.#world.now + fault.ms;
+        return false;
+      case 'read-only':
+        this.#readOnlyUntil = this.#world.now + fault.ms;
+        return false;
+      default:
+        throw new Error(`a simulated MySQL has no ${fault.kind}`);
+    }
+  }
+
+  backendIn(process: SimulatedProcess, link: Link, { mysqlBackend }: LoadedLocks): LockBackend {
+    const { checkIntervalMs, claimMs, connectionLimit } = this.#plan;
+    const pool = new SimulatedMysqlPool(
+      {
+        request: async (what, execute) => (await link.request(what, Infinity, execute)).value,
+        execute: (sql) => this.#execute(sql),
+        random: () => process.random.next(),
+      },
+      connectionLimit,
+    );
+    this.#pools.push([link, pool]);
+    link.onReset = () => pool.lose();
+    return mysqlBackend({
+      pool: pool as unknown as NonNullable<MysqlBackendOptions['pool']>,
+      maxPollMs: checkIntervalMs,
+      statementTimeoutMs: claimMs < SHORTEST_TIMEOUT_MS ? SHORTEST_TIMEOUT_MS : USUAL_TIMEOUT_MS,
+    });
+  }
+
+  isEmpty(): boolean {
+    return this.leftovers().length === 0;
+  }
+
+  isHeld(resource: string, acquisitionId: string): boolean {
+    const { holds } = viewOfRow(this.#server.row(LOCKS, resource));
+    return holds.some(({ id, until = 0 }) => id === acquisitionId && this.#micros() < until);
+  }
+
+  /** Waiters of clients that are silent, and holds that have ended, count no more: the next write drops them. */
+  leftovers(isMeant: (label: string) => boolean = () => true): string[] {
+    const now = this.#micros();
+    const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
+    const clients = this.#server.rows(CLIENTS);
+    const alive = new Set(
+      clients.flatMap(({ client = null, seen_at: seenAt = 0 }) =>
+        Number(seenAt) > now - ALIVE_MICROS ? [client] : [],
+      ),
+    );
+    return this.#plan.resources.flatMap(({ name }) => {
+      const { holds, waiters } = viewOfRow(this.#server.row(LOCKS, name));
+      return [
+        ...holds
+          .filter((hold) => named(hold) && now < (hold.until ?? 0))
+          .map(({ label }) => `the hold of ${name} by ${label}`),
+        ...waiters
+          .filter((waiter) => named(waiter) && alive.has(waiter.client))
+          .map(({ label }) => `the wait for ${name} of ${label}`),
+      ];
+    });
+  }
+
+  #execute(sql: string): SqlResult {
+    const isWrite = !sql.startsWith('SELECT') && sql !== 'COMMIT';
+    if (isWrite && this.#world.now < this.#readOnlyUntil)
+      throw new SqlError(READ_ONLY, 'The MySQL server is running with the --read-only option');
+    if (isWrite && this.#world.now < this.#collidesUntil && this.#world.random.chance(COLLIDING_PART))
+      throw new SqlError(DEADLOCK, 'Deadlock found when trying to get lock; try restarting transaction');
+    if (!isWrite) return this.#server.execute(sql);
+    const before = this.#plan.resources.map(({ name }) => this.#server.row(LOCKS, name));
+    const result = this.#server.execute(sql);
+    for (const [index, { name }] of this.#plan.resources.entries()) {
+      const row = this.#server.row(LOCKS, name);
+      // A statement that finds a row taken leaves it as it is.
+      if (row?.['version'] !== before[index]?.['version'])
+        this.#checkWrite(name, viewOfRow(before[index]), viewOfRow(row));
+    }
+    return result;
+  }
+
+  #checkWrite(name: string, before: RowView, after: RowView): void {
+    this.#world.note(this.name, () => `${name} ${inWords(after)}`);
+    const now = this.#micros();
+    const check = this.#checks.get(name) ?? new QueueCheck(this.#world, name);
+    this.#checks.set(name, check);
+    const lives = ({ until = Infinity }: { readonly until: number | undefined }): boolean => now < until;
+    for (const hold of before.holds) if (!lives(hold)) check.endedByTime(hold.id);
+    // One write may carry several steps, such as a claim and a steal from whoever claimed.
+    check.stepTaken(after.holds.filter(lives), after.waiters, []);
+  }
+
+  #micros(at = this.#world.now): number {
+    return Math.floor((1_790_000_000_000 + at * (1 + this.#drift)) * 1_000);
+  }
+
+  #connectionsEnd(downMs: number): void {
+    this.goAway(downMs);
+    for (const [link] of this.#pools) link.reset();
+  }
+}
+
+function inWords({ holds, waiters }: RowView): string {
+  const held = holds.map(({ label, unclaimed }) =>
+    unclaimed === undefined ? label : `${label} (not claimed yet)`,
+  );
+  return `is held by ${held.join(', ') || 'nobody'}, waited for by ${waiters.map(({ label }) => label).join(', ') || 'nobody'}`;
+}
