@@ -10,6 +10,9 @@ export const harnessNames: readonly string[] = readdirSync(FOLDER)
 
 /** Harnesses of what nobody can install: they test the suite, or one kind of lock in place of another. */
 export const fixtureNames: readonly string[] = [
+  'cohort-memory',
+  'cohort-postgres-lease',
+  'cohort-redis-ioredis',
   'memory-all-of-one',
   'memory-coarse',
   'memory-semaphore',

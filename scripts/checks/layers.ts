@@ -25,7 +25,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   core: [
     ['conformance/**'],
-    ['index.ts', 'quorum/**'],
+    ['index.ts', 'quorum/**', 'cohort/**'],
     ['create-locks.ts', 'compose/**'],
     ['lock.ts'],
     ['acquire/**', 'run.ts'],

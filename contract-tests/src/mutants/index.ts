@@ -8,6 +8,7 @@ import { abortMutants } from './abort.ts';
 import { closeMutants } from './close.ts';
 import { closeAgainMutants } from './close-again.ts';
 import { closeCallMutants } from './close-calls.ts';
+import { cohortMutants } from './cohort.ts';
 import { exclusionMutants } from './exclusion.ts';
 import { expiryMutants } from './expiry.ts';
 import { expiryReportedEndMutants } from './expiry-reported-end.ts';
@@ -45,6 +46,7 @@ export const mutants: readonly Mutant[] = [
   ...waitingManyMutants,
   ...fairnessMutants,
   ...fairnessCallMutants,
+  ...cohortMutants,
   ...reentrancyMutants,
   ...sharedMutants,
   ...sharedLateMutants,

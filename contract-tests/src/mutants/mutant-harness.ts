@@ -4,6 +4,7 @@
  */
 import { createLocks, type LockBackend, type LockManager, type LockOptions } from '@locks/core';
 import { defineHarness, type Harness } from '@locks/core/conformance';
+import cohortMemory from '../harnesses/cohort-memory.ts';
 import memory from '../harnesses/memory.ts';
 import memoryTcp from '../harnesses/memory-tcp.ts';
 import sessionMemory from '../harnesses/session-memory.ts';
@@ -16,6 +17,7 @@ export const MUTANT_VARIABLE = 'LOCKS_MUTANT';
 
 export const hosts: Readonly<Record<Mutant['host'], Harness>> = {
   memory,
+  'cohort-memory': cohortMemory,
   'memory-tcp': memoryTcp,
   sqlite,
   'session-memory': sessionMemory,

@@ -8,9 +8,9 @@ export interface Mutant {
   readonly says: string;
   /**
    * The backend that the mutant changes: memory for most; SQLite for faults between processes; memory behind TCP for faults on
-   * the wire; the other two for tenure `session`.
+   * the wire; cohorts over memory for faults of cohorts; the other two for tenure `session`.
    */
-  readonly host: 'memory' | 'memory-tcp' | 'sqlite' | 'session-memory' | 'session-sqlite';
+  readonly host: 'memory' | 'cohort-memory' | 'memory-tcp' | 'sqlite' | 'session-memory' | 'session-sqlite';
   /** The ids of the cases that must fail; others may. */
   readonly expected: readonly string[];
   /** Changes the behaviour of a backend. */

@@ -35,6 +35,7 @@ const LEAST_MUTANTS = 30;
 /** Longer than any case takes on a correct backend; a case that hangs with a mutant fails then. */
 const LIMIT_MS: Readonly<Record<Mutant['host'], number>> = {
   memory: 4_000,
+  'cohort-memory': 4_000,
   'memory-tcp': 9_000,
   'session-memory': 4_000,
   sqlite: 9_000,

@@ -86,7 +86,7 @@ export class AcquireLoop {
     this.#options = options;
     this.#startedAt = startedAt;
     this.#enqueue = waitMs > 0;
-    this.#storeHasQueue = core.backend.capabilities.order === 'fifo';
+    this.#storeHasQueue = core.backend.capabilities.order !== 'none';
     this.#usesLocalQueue = this.#enqueue && !this.#storeHasQueue && !options.steal;
     const limitMs = this.#enqueue ? waitMs : Math.min(ttlMs, SINGLE_ATTEMPT_MS);
     this.#call = new CallContext(core.deadlines, startedAt + limitMs, signal);

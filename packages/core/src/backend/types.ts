@@ -69,8 +69,16 @@ export interface BackendCapabilities {
   /** Which clients share the store: those of one process, of one host, or of a network. */
   readonly reach: 'process' | 'host' | 'network';
   readonly modes: readonly LockMode['kind'][];
-  /** `fifo`: first come, first served across all clients of the store. */
-  readonly order: 'fifo' | 'none';
+  /**
+   * `fifo`: first come, first served across all clients of the store. `cohort`: a lease may also serve later acquisitions of the
+   * process that took it, as `cohort` says.
+   */
+  readonly order: 'fifo' | 'cohort' | 'none';
+  /**
+   * With order `cohort`: how many acquisitions of a process one lease serves at most, and for how many milliseconds after its
+   * grant it is passed on.
+   */
+  readonly cohort?: { readonly turns: number; readonly withinMs: number };
   /** `durable`: tokens keep rising after a killed store process. `volatile`: the backend's page says when they could go back. */
   readonly fencing: 'durable' | 'volatile' | 'none';
   /** The shortest ttl in milliseconds, and the step to which core rounds a ttl up. */

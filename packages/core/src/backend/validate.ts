@@ -15,7 +15,7 @@ const OPTIONAL_METHODS = {
 const CHOICES = {
   tenure: ['lease', 'session'],
   reach: ['process', 'host', 'network'],
-  order: ['fifo', 'none'],
+  order: ['fifo', 'cohort', 'none'],
   fencing: ['durable', 'volatile', 'none'],
 };
 const LISTS = {

@@ -11,6 +11,7 @@ export const GROUPS = [
   'fencing',
   'waiting',
   'fairness',
+  'cohort',
   'reentrancy',
   'shared',
   'permits',

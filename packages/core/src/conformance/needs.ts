@@ -45,9 +45,21 @@ export const fencing: Need = {
     await lease.release();
   },
 };
+/** For cases in which every client has one waiter: then cohorts keep the order, too. */
 export const fifo: Need = {
-  missing: ({ order }) => (order === 'fifo' ? undefined : without('no order is declared')),
+  missing: ({ order }) => (order === 'none' ? without('no order is declared') : undefined),
   refused: everyWaiterIsGranted,
+};
+/** For cases in which a client has several waiters, and the order of all counts. */
+export const strictOrder: Need = {
+  missing: ({ order }) =>
+    order === 'cohort' ? without('a lease may serve later acquisitions of its process first') : undefined,
+  refused: everyWaiterIsGranted,
+};
+export const cohorts: Need = {
+  missing: ({ order }) =>
+    order === 'cohort' ? undefined : without('every acquisition is granted by the store'),
+  refused: noBoundIsDeclared,
 };
 /** For cases that inspect waiters. */
 export const waiters: Need = {
@@ -176,6 +188,12 @@ async function allIsTakenOneByOne(context: CaseContext): Promise<void> {
   const lease = await locks.all([locks.lock(context.name()), locks.lock(context.name())]).acquire();
   if (calls.of('attempt') !== 2) throw new Error('two members were not taken by two attempts');
   await lease.release();
+}
+
+/** Asserts that a backend which is not of order `cohort` declares no bound of one. */
+async function noBoundIsDeclared(context: CaseContext): Promise<void> {
+  const { order, cohort } = (await context.backend()).capabilities;
+  if (cohort !== undefined) throw new Error(`the order ${order} is declared with the bound of cohorts`);
 }
 
 /** Asserts that each waiter is granted, in any order. */

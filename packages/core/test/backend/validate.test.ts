@@ -79,7 +79,7 @@ test('everything that is wrong stands in one message', () => {
     'awaitTurn must be a method or absent',
     'capabilities.tenure must be one of lease, session, not "forever"',
     'capabilities.reach must be one of process, host, network, not "galaxy"',
-    'capabilities.order must be one of fifo, none, not "lifo"',
+    'capabilities.order must be one of fifo, cohort, none, not "lifo"',
     'capabilities.fencing must be one of durable, volatile, none, not true',
     'capabilities.modes has "quantum"',
     'capabilities.features has "teleport"',

@@ -21,7 +21,7 @@ export const closeAgainCases: readonly ConformanceCase[] = [
       await backend.close();
       await backend.close();
       const calls: Partial<Record<keyof LockBackend, () => Promise<unknown> | undefined>> = {
-        attempt: () => backend.attempt(request, capabilities.order === 'fifo', openCall),
+        attempt: () => backend.attempt(request, capabilities.order !== 'none', openCall),
         attemptMany: () => backend.attemptMany?.([request], openCall),
         awaitTurn: () => backend.awaitTurn?.(request, openCall),
         abandon: () => backend.abandon(request, openCall),

@@ -124,7 +124,7 @@ function waysToHold({ capabilities }: LockBackend): Record<string, WayToHold> {
     'a renewal of two, the shorter first': renewal(({ middle, long }) => [middle, long]),
     'a renewal of two, the longer first': renewal(({ middle, long }) => [long, middle]),
     'a renewal by less than there was': renewal(({ short }) => [short]),
-    ...(order === 'fifo' && { 'a hand-off': handedOff, 'an attempt in turn': inTurn }),
+    ...(order !== 'none' && { 'a hand-off': handedOff, 'an attempt in turn': inTurn }),
     ...(features.includes('steal') && {
       'a steal of a short hold': stolen(({ short, middle }) => [short, middle]),
       'a steal of a long hold': stolen(({ short }) => [HOUR_MS, short]),

@@ -269,7 +269,7 @@ export const expiryCases: readonly ConformanceCase[] = [
         await startWaiting(context, name, options),
         await startWaiting(context, name, options),
       ];
-      const inOrder = backend.capabilities.order === 'fifo';
+      const inOrder = backend.capabilities.order !== 'none';
       const turns: number[] = [];
       const leave = async (waiter: Waiter, index: number): Promise<void> => {
         const lease = await waiter.lease;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
 import { assertExclusive, enter, type CriticalSection } from '../critical-section.ts';
-import { fifo, needs, processes, waiters } from '../needs.ts';
+import { fifo, needs, processes, strictOrder, waiters } from '../needs.ts';
 import { startWaiting, watch } from '../waiter.ts';
 
 export const fairnessCases: readonly ConformanceCase[] = [
@@ -33,7 +33,7 @@ export const fairnessCases: readonly ConformanceCase[] = [
     id: 'fairness/order-over-three-processes',
     clause: '§7.1',
     title: 'six waiters in three processes are served in the order in which they came',
-    ...needs(processes, fifo, waiters),
+    ...needs(processes, fifo, strictOrder, waiters),
     async run(context) {
       const name = context.name();
       const { locks } = await context.client();

@@ -20,6 +20,8 @@ import { closeCases } from './close.ts';
 import { closeAgainCases } from './close-again.ts';
 import { closeCallCases } from './close-calls.ts';
 import { closeDrainCases } from './close-drain.ts';
+import { cohortCases } from './cohort.ts';
+import { cohortEndCases } from './cohort-ends.ts';
 import { fairnessCases } from './fairness.ts';
 import { fairnessCallCases } from './fairness-calls.ts';
 import { fairnessEndCases } from './fairness-ends.ts';
@@ -70,6 +72,8 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...fairnessCases,
   ...fairnessCallCases,
   ...fairnessEndCases,
+  ...cohortCases,
+  ...cohortEndCases,
   ...reentrancyCases,
   ...reentrancyHandleCases,
   ...reentrancyStrangerCases,

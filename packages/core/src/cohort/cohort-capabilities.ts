@@ -1,0 +1,14 @@
+import type { BackendCapabilities } from '../backend/types.ts';
+import type { CohortLimits } from './cohort-options.ts';
+
+/** What a cohort backend can do: what its backend can, in the order of cohorts. */
+export interface CohortCapabilities extends BackendCapabilities {
+  readonly order: 'cohort';
+  readonly cohort: CohortLimits;
+}
+
+/** The feature `waiters` is left out: the store knows only one waiter of each process. */
+export function capabilitiesOf(inner: BackendCapabilities, limits: CohortLimits): CohortCapabilities {
+  const features = inner.features.filter((feature) => feature !== 'waiters');
+  return { ...inner, order: 'cohort', cohort: limits, features };
+}

@@ -1,0 +1,87 @@
+import type { AcquireRequest, Grant } from '../backend/types.ts';
+import { turnToken } from './cohort-tokens.ts';
+
+/** One acquisition that holds a cohort's lease, or held it. */
+export interface Turn {
+  readonly lease: CohortLease;
+  /** What core gets. */
+  readonly grant: Grant;
+}
+
+/** A request as part of a grant: copies of it, such as core makes after a downgrade, keep its turn. */
+interface RequestWithTurn extends AcquireRequest {
+  readonly turn?: Turn;
+}
+
+/** The turn that the request of a grant belongs to. */
+export function turnIn(request: AcquireRequest): Turn | undefined {
+  const { turn, acquisitionId } = request as RequestWithTurn;
+  return turn?.grant.request.acquisitionId === acquisitionId ? turn : undefined;
+}
+
+/** One lease at the store, and whose turn it is in this process. */
+export class CohortLease {
+  /** What the store granted, with the request that it knows. */
+  readonly grant: Grant;
+  readonly grantedAt: number;
+  /** The waiters of this process up to this ticket waited when the store granted. */
+  readonly lastTicket: number;
+  /** The turn of the acquisition that holds; `undefined` before the first one. */
+  current: Turn | undefined;
+  turnsTaken = 0;
+  #countedFrom: number;
+  #validForMs: number;
+  /** A renewal with another ttl, or an answer that it is lost: the lease is not passed on. */
+  #isSpoilt = false;
+
+  constructor(grant: Grant, grantedAt: number, lastTicket: number) {
+    this.grant = grant;
+    this.grantedAt = grantedAt;
+    this.lastTicket = lastTicket;
+    this.#countedFrom = grant.countedFrom;
+    this.#validForMs = grant.validForMs ?? grant.request.ttlMs;
+  }
+
+  /** Begins the turn of a request: from here on it alone holds, with a token of its own. */
+  begin(request: AcquireRequest): Turn {
+    const fencingToken = turnToken(this.grant.fencingToken, this.turnsTaken);
+    this.turnsTaken += 1;
+    const own: { -readonly [K in keyof RequestWithTurn]: RequestWithTurn[K] } = { ...request };
+    const grant: Grant = {
+      ...this.grant,
+      request: own,
+      ...(fencingToken !== undefined && { fencingToken }),
+      countedFrom: this.#countedFrom,
+      validForMs: this.#validForMs,
+    };
+    this.current = own.turn = { lease: this, grant };
+    return this.current;
+  }
+
+  /**
+   * Whether a waiter may have the lease without a word with the store. A third of the lease at most is over: it could not have been
+   * renewed later, and its end is far beyond the margin (docs/spec.md §18.4).
+   */
+  suits({ ttlMs }: AcquireRequest, now: number): boolean {
+    const { lost, session, request } = this.grant;
+    if (this.#isSpoilt || lost?.aborted === true || ttlMs !== request.ttlMs) return false;
+    if (session !== undefined) return now < session.validUntil();
+    return now < this.#countedFrom + this.#validForMs / 3;
+  }
+
+  renewalSent(ttlMs: number): void {
+    if (ttlMs !== this.grant.request.ttlMs) this.#isSpoilt = true;
+  }
+
+  /** Moves the end. `sentAt` is from before the renewal was sent. */
+  renewed(sentAt: number, validForMs: number): void {
+    // A late reply to an earlier renewal moves nothing.
+    if (sentAt < this.#countedFrom) return;
+    this.#countedFrom = sentAt;
+    this.#validForMs = validForMs;
+  }
+
+  lost(): void {
+    this.#isSpoilt = true;
+  }
+}

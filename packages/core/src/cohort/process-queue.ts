@@ -1,0 +1,205 @@
+import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
+import { TurnWait } from '../backend/turn-wait.ts';
+import type { AcquireRequest, Grant } from '../backend/types.ts';
+import { CohortLease, type Turn } from './cohort-lease.ts';
+import type { CohortLimits } from './cohort-options.ts';
+
+/** An acquisition of this process that waits. */
+export interface LocalWaiter {
+  readonly request: AcquireRequest;
+  /** Rises with every waiter of the process. */
+  readonly ticket: number;
+  readonly wait: TurnWait;
+  /** The store has seen its acquisition id, which must not be used again after it was given up. */
+  isKnownToStore: boolean;
+}
+
+/** The one request of this process for a resource that the store knows of. */
+export interface StoreEntry {
+  readonly request: AcquireRequest;
+  state: 'asked' | 'granted' | 'given-up';
+  /** An attempt has no answer yet. */
+  isUnderWay: boolean;
+  /** Its waiter has changed: the next attempt of the new one shows the store that it lives. */
+  mustAttempt: boolean;
+}
+
+/**
+ * The waiters of this process for one resource, in the order of their calls. One of them, the leader, waits at the store for all.
+ * Those who waited when the store granted take turns with its lease; the first of the others is the next leader.
+ */
+export class ProcessQueue {
+  readonly #limits: CohortLimits;
+  /** Called when nobody waits any more. */
+  readonly #emptied: () => void;
+  /** Called with each turn that begins. */
+  readonly #began: (request: AcquireRequest, turn: Turn) => void;
+  readonly #waiting = new Map<string, LocalWaiter>();
+  #leader: LocalWaiter | undefined;
+  #entry: StoreEntry | undefined;
+  /** The lease that is passed on; `undefined` while there is none, or it is not passed on any more. */
+  #lease: CohortLease | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #lastTicket = 0;
+
+  constructor(
+    limits: CohortLimits,
+    emptied: () => void,
+    began: (request: AcquireRequest, turn: Turn) => void,
+  ) {
+    this.#limits = limits;
+    this.#emptied = emptied;
+    this.#began = began;
+  }
+
+  get(acquisitionId: string): LocalWaiter | undefined {
+    return this.#waiting.get(acquisitionId);
+  }
+
+  isLeader(waiter: LocalWaiter): boolean {
+    return this.#leader === waiter;
+  }
+
+  /** What the store knows of the leader; `undefined` before its first attempt. */
+  get entry(): StoreEntry | undefined {
+    return this.#entry;
+  }
+
+  join(request: AcquireRequest): LocalWaiter {
+    this.#lastTicket += 1;
+    const waiter = { request, ticket: this.#lastTicket, wait: new TurnWait(), isKnownToStore: false };
+    this.#waiting.set(request.acquisitionId, waiter);
+    this.#elect();
+    return waiter;
+  }
+
+  /** The entry with which the leader attempts. */
+  ask(leader: LocalWaiter): StoreEntry {
+    const { request } = leader;
+    this.#entry ??= {
+      // After an entry that was given up the same id would be a second acquisition with it.
+      request: leader.isKnownToStore ? { ...request, acquisitionId: freshAcquisitionId() } : request,
+      state: 'asked',
+      isUnderWay: false,
+      mustAttempt: false,
+    };
+    if (this.#entry.request === request) leader.isKnownToStore = true;
+    return this.#entry;
+  }
+
+  /**
+   * Takes a waiter out that gave up.
+   *
+   * @returns the entry that the store must forget; `undefined` where there is none, or where another waiter goes on with it
+   */
+  leave(waiter: LocalWaiter): StoreEntry | undefined {
+    this.#waiting.delete(waiter.request.acquisitionId);
+    waiter.wait.end();
+    if (this.#leader !== waiter) {
+      this.#elect();
+      return undefined;
+    }
+    this.#leader = undefined;
+    const entry = this.#entry;
+    const next = this.#firstOutside();
+    // Attempts of one id come one after the other: an entry whose attempt has no answer yet ends with its waiter.
+    if (entry !== undefined && !entry.isUnderWay && next?.request.ttlMs === entry.request.ttlMs) {
+      entry.mustAttempt = true;
+      this.#elect();
+      return undefined;
+    }
+    this.#forgetEntry('given-up');
+    this.#elect();
+    return entry;
+  }
+
+  /** The store refused the entry for good: it keeps nothing of it. */
+  refused(waiter: LocalWaiter): void {
+    this.#forgetEntry('given-up');
+    this.leave(waiter);
+  }
+
+  /** The store granted the entry: the first waiter has the first turn. */
+  granted(grant: Grant, now: number): void {
+    this.#forgetEntry('granted');
+    this.#leader = undefined;
+    const first = this.#first();
+    if (first === undefined) return;
+    this.#stopPassingOn();
+    const lease = new CohortLease(grant, now, this.#lastTicket);
+    this.#lease = lease;
+    this.#begin(first, lease);
+    if (this.#waiting.size === 0) return;
+    // The holder may never release, and those who count on it must then ask the store.
+    this.#timer = setTimeout(() => this.close(lease), this.#limits.withinMs).unref();
+    this.#elect();
+  }
+
+  /** Passes the lease on to the next waiter of this process. `false`: the store must have it back. */
+  passOn(lease: CohortLease, now: number): boolean {
+    const { turns, withinMs } = this.#limits;
+    const next = this.#first();
+    const mayPass =
+      this.#lease === lease &&
+      next !== undefined &&
+      next !== this.#leader &&
+      next.ticket <= lease.lastTicket &&
+      lease.turnsTaken < turns &&
+      now - lease.grantedAt < withinMs &&
+      lease.suits(next.request, now);
+    if (mayPass) this.#begin(next, lease);
+    return mayPass;
+  }
+
+  /** The lease is not passed on any more: those who counted on it wait at the store. */
+  close(lease = this.#lease): void {
+    if (lease === undefined || lease !== this.#lease) return;
+    this.#stopPassingOn();
+    this.#elect();
+  }
+
+  #begin(waiter: LocalWaiter, lease: CohortLease): void {
+    this.#waiting.delete(waiter.request.acquisitionId);
+    const turn = lease.begin(waiter.request);
+    this.#began(waiter.request, turn);
+    if (this.#waiting.size === 0) this.#end();
+    waiter.wait.end(turn.grant);
+  }
+
+  /** Makes sure that somebody waits at the store for those whom the present lease does not serve. */
+  #elect(): void {
+    if (this.#waiting.size === 0) return this.#end();
+    if (this.#leader !== undefined) return;
+    this.#leader = this.#firstOutside();
+    this.#leader?.wait.end();
+  }
+
+  #first(): LocalWaiter | undefined {
+    return this.#waiting.values().next().value;
+  }
+
+  /** The first waiter whom the present lease does not serve. */
+  #firstOutside(): LocalWaiter | undefined {
+    let left = this.#lease === undefined ? 0 : this.#limits.turns - this.#lease.turnsTaken;
+    for (const waiter of this.#waiting.values()) {
+      if (left === 0 || waiter.ticket > (this.#lease?.lastTicket ?? 0)) return waiter;
+      left -= 1;
+    }
+    return undefined;
+  }
+
+  #forgetEntry(state: StoreEntry['state']): void {
+    if (this.#entry !== undefined) this.#entry.state = state;
+    this.#entry = undefined;
+  }
+
+  #stopPassingOn(): void {
+    clearTimeout(this.#timer);
+    this.#lease = undefined;
+  }
+
+  #end(): void {
+    this.#stopPassingOn();
+    this.#emptied();
+  }
+}
