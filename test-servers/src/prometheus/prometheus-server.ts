@@ -46,10 +46,15 @@ export class PrometheusServer extends ManagedServer {
 
   /** The value of a query that gives one series; `undefined` where there is none. */
   async value(query: string): Promise<number | undefined> {
+    return (await this.seriesOf(query))[0];
+  }
+
+  /** The value of each series that a query gives. */
+  async seriesOf(query: string): Promise<number[]> {
     const { result } = await this.#get<{ result: { value: [number, string] }[] }>(
       `query?query=${encodeURIComponent(query)}`,
     );
-    return result[0] === undefined ? undefined : Number(result[0].value[1]);
+    return result.map(({ value: [, text] }) => Number(text));
   }
 
   async #get<T>(what: string): Promise<T> {

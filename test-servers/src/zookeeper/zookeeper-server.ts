@@ -1,6 +1,7 @@
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { findServer } from '../find-server.mjs';
+import { findServer, searchPath } from '../find-server.mjs';
 import { ManagedServer, type ServerLocation, startServer } from '../managed-server.ts';
 import { fourLetterWord, parseReport } from './four-letter-word.ts';
 
@@ -18,6 +19,8 @@ export interface EnsembleMember extends Required<ZooKeeperOptions> {
 }
 
 const CLASS_PATH = ['/usr/share/java/zookeeper.jar', '/usr/share/java/slf4j-simple.jar'].join(path.delimiter);
+/** The jars of another version (`--server zookeeper-3.9`), beside the programs. */
+const JARS = 'zookeeper-jars';
 const JAVA_FLAGS = [
   // Small, because three of these run beside the tests.
   '-Xms32m',
@@ -91,11 +94,20 @@ export class ZooKeeperServer extends ManagedServer {
 
   protected override program() {
     const main = 'org.apache.zookeeper.server.quorum.QuorumPeerMain';
-    return { command: findServer('java'), args: [...JAVA_FLAGS, '-cp', CLASS_PATH, main, this.#file] };
+    return { command: findServer('java'), args: [...JAVA_FLAGS, '-cp', classPath(), main, this.#file] };
   }
 
   /** `ruok` is answered before the server serves clients. */
   protected override async isReady(): Promise<boolean> {
     return (await this.mode()) !== undefined;
   }
+}
+
+function classPath(): string {
+  const jars = searchPath()
+    .map((directory) => path.join(directory, JARS))
+    .find((directory) => existsSync(directory));
+  if (jars === undefined) return CLASS_PATH;
+  // The manifests of Debian's jars name those that the system has: the two that make ZooKeeper come first.
+  return ['zookeeper-jute.jar', 'zookeeper.jar', '*'].map((jar) => path.join(jars, jar)).join(path.delimiter);
 }

@@ -1,5 +1,7 @@
 import { defineHarness, type Harness } from '@locks/core/conformance';
 import { migrateLeaseSchema, postgresLeaseBackend } from '@locks/postgres';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { withAdmin } from '../../administration/postgres.ts';
 import { at, serverIn } from '../connections/server-url.ts';
@@ -46,7 +48,8 @@ export function postgresLeaseHarness(module: string, { pgbouncer = false } = {})
       await migrateLeaseSchema({ connectionString, schema });
       const opened = openPool(started.proxied.url);
       await Promise.all(Array.from({ length: CONNECTIONS }, () => opened.query('SELECT 1')));
-      Object.assign(harness, { server: `PostgreSQL ${version}` });
+      const pooler = pgbouncer ? `, ${await pgbouncerVersion()}` : '';
+      Object.assign(harness, { server: `PostgreSQL ${version}${pooler}` });
       return {
         env: { [VARIABLE]: JSON.stringify(started.direct) },
         teardown: async () => {
@@ -95,4 +98,11 @@ export function postgresLeaseHarness(module: string, { pgbouncer = false } = {})
     timing: { idleGapMs: IDLE_GAP_MS, slackMs: 500 },
   });
   return harness;
+}
+
+/** `PgBouncer 1.18.0` */
+async function pgbouncerVersion(): Promise<string | undefined> {
+  const { findServer } = await import('@locks/test-servers');
+  const { stdout } = await promisify(execFile)(findServer('pgbouncer'), ['--version']);
+  return stdout.split('\n')[0];
 }

@@ -38,7 +38,7 @@ export function quorumHarness(module: string, name: string, libraries: readonly 
       const started = await Promise.all([deploy('standalone'), deploy('standalone'), deploy('standalone')]);
       deployments = started;
       const addresses = started.map((deployment) => deployment.direct);
-      Object.assign(harness, { server: `Redis ${await versionOf(addresses[0] as RedisAddress)}` });
+      Object.assign(harness, { server: await versionOf(addresses[0] as RedisAddress) });
       return {
         env: { [VARIABLE]: JSON.stringify(addresses) },
         teardown: async () => {

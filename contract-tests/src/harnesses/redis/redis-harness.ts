@@ -35,7 +35,7 @@ export function redisHarness(module: string, library: Library, topology: Topolog
       const started = await deploy(topology);
       deployment = started;
       await Promise.all(clients.openAll());
-      Object.assign(harness, { server: `Redis ${await versionOf(started.direct)}` });
+      Object.assign(harness, { server: await versionOf(started.direct) });
       return {
         env: { [VARIABLE]: JSON.stringify(started.direct) },
         teardown: async () => {

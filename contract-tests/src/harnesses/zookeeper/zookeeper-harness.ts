@@ -41,10 +41,9 @@ export function zookeeperHarness(module: string, library: ZookeeperLibrary, topo
   // A wrapper of a case passes on this very object.
   const victims = new WeakMap<object, Victim>();
   const name = library === 'zookeeper' ? 'zookeeper-native' : 'zookeeper';
-  return defineHarness({
+  const harness = defineHarness({
     module,
     name: topology === 'standalone' ? name : `${name}-${topology}`,
-    server: 'ZooKeeper 3.8',
     topology,
     async createBackend() {
       // The native client blocks while it closes: a proxy in its own process could not answer it.
@@ -67,6 +66,7 @@ export function zookeeperHarness(module: string, library: ZookeeperLibrary, topo
       const { deploy } = await import('./deployment.ts');
       const started = await deploy(topology);
       deployment = started;
+      Object.assign(harness, { server: `ZooKeeper ${await versionOf(started.direct)}` });
       return {
         env: { [VARIABLE]: started.direct },
         teardown: async () => {
@@ -113,6 +113,15 @@ export function zookeeperHarness(module: string, library: ZookeeperLibrary, topo
     }),
     timing: { slackMs: SLACK_MS[library], idleGapMs: SESSION_MS + TICK_MS },
   });
+  return harness;
+}
+
+/** As the first server says it; a server of the user's may not answer this question. */
+async function versionOf(servers: string): Promise<string> {
+  const { fourLetterWord } = await import('@locks/test-servers');
+  const [first = ''] = servers.split(',');
+  const report = await fourLetterWord(serverIn(`zookeeper://${first}`), 'srvr').catch(() => '');
+  return /version: ([\d.]+)/.exec(report)?.[1] ?? 'of unknown version';
 }
 
 /**
