@@ -1,4 +1,4 @@
-import type { LockBackend, LockManager } from '@locks/core';
+import type { LockBackend, LockManager, LockMode } from '@locks/core';
 import type { LateWrites } from './checks/fenced-resource.ts';
 import { HolderChecks } from './checks/holder-checks.ts';
 import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
@@ -154,8 +154,13 @@ export class Simulation {
       resources: this.#plan.resources,
       checks: this.#checks,
       isClean: isClean(this.#plan),
-      latencyMs: this.#plan.network.latencyMs,
+      mayGrantLate:
+        this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
+      limitsHandOffs: this.#plan.backend === 'redis' || this.#plan.backend === 'mysql',
+      // A step of MySQL is several statements where others write the same row.
+      latencyMs: this.#plan.network.latencyMs * (this.#plan.backend === 'mysql' ? 5 : 1),
       longestDelayMs: 2 * this.#plan.network.slowMs + this.#longestTtlMs + PROGRESS_MS,
+      released: (label, name, id) => this.#released(label, name, id),
       isClosing: () => running.isClosing,
       isClosed: () => running.isClosed,
       gaveUp: (label) => this.#gaveUp(running, label),
@@ -240,6 +245,14 @@ export class Simulation {
     return Math.min(claimMs, this.#longestTtlMs) / 2;
   }
 
+  /** Whoever has released holds nothing in the store (docs/spec.md §3.2), unless a request that was sent again comes after it. */
+  #released(label: string, name: string, id: string): void {
+    const { resent, ordered } = this.#plan.network;
+    const mayComeAgain = resent > 0 || !ordered || this.#world.isDataLost || this.#stores.length > 1;
+    if (mayComeAgain || !this.#stores.some((store) => store.modeHeld(name, id) !== undefined)) return;
+    this.#world.violated('§3.2', `${label} has released ${name}, and the store holds it for ${label}`);
+  }
+
   /** Whoever gave up leaves nothing behind (docs/spec.md §2.2, §7.2): without faults, soon. */
   #gaveUp(running: RunningProcess, label: string): void {
     const world = this.#world;
@@ -309,7 +322,8 @@ export class Simulation {
     this.#endedAt ??= this.#world.now;
     if (this.#world.now >= this.#endedAt + this.#leftoverMs) return true;
     if (this.#stores.every((store) => store.isEmpty())) return true;
-    if (this.#leavesNothing && this.#world.now > this.#endedAt + this.#cleanAfterMs) {
+    const leavesGhosts = this.#processes.some((running) => running.leavesGhosts);
+    if (this.#leavesNothing && !leavesGhosts && this.#world.now > this.#endedAt + this.#cleanAfterMs) {
       this.#reportLeftovers('is left, without any fault');
       return true;
     }
@@ -343,8 +357,10 @@ export class Simulation {
   }
 
   /** By a majority of the stores. */
-  readonly #isHeld = (name: string, acquisitionId: string): boolean => {
-    const missing = this.#stores.filter((store) => !store.isHeld(name, acquisitionId)).length;
+  readonly #isHeld = (name: string, id: string, modes: readonly LockMode['kind'][]): boolean => {
+    const missing = this.#stores.filter(
+      (store) => !modes.includes(store.modeHeld(name, id) as LockMode['kind']),
+    ).length;
     return missing <= (this.#stores.length - 1) / 2;
   };
 

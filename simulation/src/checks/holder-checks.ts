@@ -30,6 +30,8 @@ interface Holding {
   readonly lease: HeldLease;
   /** What the holder may rely on: a share, from the moment in which it asks for a downgrade. */
   mode: LockMode;
+  /** The store has confirmed a downgrade. */
+  isDowngraded: boolean;
   /** The signal, where the holder has read it. */
   readonly signal: AbortSignal | undefined;
   /** While the process stands still: true time until which its holder believes to hold. */
@@ -102,7 +104,7 @@ export class HolderChecks {
     const { mode, fencingToken } = lease;
     const writes = mode.kind === 'exclusive' && fencingToken !== undefined;
     const write = writes ? resource.fenced.enter(by.label, fencingToken) : () => {};
-    resource.holdings.add({ by, lease, mode, signal, believesUntil: 0, write });
+    resource.holdings.add({ by, lease, mode, isDowngraded: false, signal, believesUntil: 0, write });
     resource.progressAt = this.#world.now;
     const what = `${by.label} holds ${name}, ${mode.kind}, token ${fencingToken}`;
     this.#world.drawing?.begin(lease, 'hold', by.process.name, what, this.#world.now);
@@ -112,6 +114,12 @@ export class HolderChecks {
   downgrades(name: string, lease: HeldLease): void {
     for (const holding of this.#resource(name).holdings)
       if (holding.lease === lease) holding.mode = { kind: 'shared' };
+  }
+
+  /** The user was told that the hold is a share. */
+  downgraded(name: string, lease: HeldLease): void {
+    for (const holding of this.#resource(name).holdings)
+      if (holding.lease === lease) holding.isDowngraded = true;
   }
 
   /** The user has released the lease, or takes it for lost. */
@@ -149,16 +157,23 @@ export class HolderChecks {
     }
   }
 
-  /** Whoever believes to hold, holds in the store (docs/spec.md §1.2), unless that lost data or an operator took it away. */
-  checkStore(isHeld: (name: string, acquisitionId: string) => boolean): void {
+  /**
+   * Whoever believes to hold, holds in the store, and in its mode (docs/spec.md §1.2), unless that lost data or an operator took it
+   * away. Whatever is read of a lease that is over says so (§1.3).
+   */
+  checkStore(isHeld: (name: string, id: string, modes: readonly LockMode['kind'][]) => boolean): void {
     if (this.#world.isDataLost) return;
     for (const [name, { holdings }] of this.#resources) {
       for (const holding of holdings) {
-        const { by, lease, signal } = holding;
-        if (signal?.aborted === true || this.mayBeTaken(by) || !this.#believes(holding)) continue;
-        if (isHeld(name, lease.acquisitionId)) continue;
-        this.#violated('§1.2', `${by.label} believes to hold ${name}, and the store does not say so`);
-        return;
+        const { by, lease, signal, mode } = holding;
+        if (signal?.aborted === true || this.mayBeTaken(by)) continue;
+        if (this.#believes(holding)) {
+          if (isHeld(name, lease.acquisitionId, modesOf(holding))) continue;
+          const what = `${by.label} believes to hold ${name}, ${mode.kind}, and the store does not say so`;
+          return this.#violated('§1.2', what);
+        }
+        if (!by.process.standsStill && !lease.signal.aborted)
+          this.#violated('§1.3', `${by.label} reads a lease on ${name} that is over, and it does not say so`);
       }
     }
   }
@@ -276,4 +291,9 @@ export class HolderChecks {
     }
     return resource;
   }
+}
+
+/** In which modes a store may keep what its holder believes: where a downgrade was asked for, and not confirmed, in either. */
+function modesOf({ mode, lease, isDowngraded }: Holding): readonly LockMode['kind'][] {
+  return isDowngraded ? ['shared'] : [mode.kind, lease.mode.kind];
 }

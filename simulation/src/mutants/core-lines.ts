@@ -46,18 +46,6 @@ const tenureMutants = [
       'return this.#lost;',
       'what is read of a lease does not look at the clock',
     ],
-    [
-      'this.shortGrant = validForMs < ttlMs;',
-      'this.shortGrant = false;',
-      'a hand-off that the store limits is renewed as any other',
-      'the store of the rules limits none',
-    ],
-    [
-      'if (this.shortGrant) this.renewIn((this.#deadline - now) / 3, now);\n    else if (autoRenew)',
-      'if (autoRenew)',
-      'a hand-off that the store limits is not renewed in time',
-      'the store of the rules limits none',
-    ],
     ['this.#controller?.abort(lost);', '', 'the signal of a lost lease does not abort'],
     [
       'this.renewIn(this.autoRenew || this.shortGrant ? keptForMs / 3 : Number.POSITIVE_INFINITY, sentAt);',
@@ -121,6 +109,19 @@ const tenureMutants = [
     ['this.#skew += drift;', '', 'what the wall clock gained counts again and again'],
   ]),
 ];
+
+const shortGrantMutants = mutantsOf('redis', STATE, [
+  [
+    'this.shortGrant = validForMs < ttlMs;',
+    'this.shortGrant = false;',
+    'a hand-off that the store limits is renewed as any other',
+  ],
+  [
+    'if (this.shortGrant) this.renewIn((this.#deadline - now) / 3, now);\n    else if (autoRenew)',
+    'if (autoRenew)',
+    'a hand-off that the store limits is not renewed in time',
+  ],
+]);
 
 const acquireMutants = [
   ...mutantsOf('rules', LOOP, [
@@ -279,6 +280,7 @@ const quorumMutants = [
       'return ends[this.#quorum.majority - 1] as number;',
       'return ends[0] as number;',
       'a lease lasts as long as its longest store',
+      'each store is asked at the same time for the same ttl: by the clock of the holder all end together',
     ],
     [
       "if (answer === undefined || answer.status === 'granted')\n            void this.#abandonQuietly(node, request, call);",
@@ -305,6 +307,7 @@ const quorumMutants = [
       '(validities[majority - 1] as number)',
       '(validities[0] as number)',
       'a renewal lasts as long as its longest store',
+      'each store is asked at the same time for the same ttl: by the clock of the holder all end together',
     ],
     [
       'await node.abandon(grant.request, nodeCall);\n        return',
@@ -354,4 +357,10 @@ const quorumMutants = [
 ];
 
 /** The lines of core around the rules. */
-export const coreMutants = [...tenureMutants, ...acquireMutants, ...scopeMutants, ...quorumMutants];
+export const coreMutants = [
+  ...tenureMutants,
+  ...shortGrantMutants,
+  ...acquireMutants,
+  ...scopeMutants,
+  ...quorumMutants,
+];

@@ -69,6 +69,7 @@ export const redisAdapterMutants = [
       'if (entry === undefined) this.#abandonUnknown(id, lock);',
       'if (entry === undefined) void 0;',
       'a hand-off to somebody who gave up is kept',
+      'the abandon ends the hold too: only where it is lost the hold lasts for its claim time',
     ],
     [
       "else if (entry.state === 'enqueuing') entry.messageToken = token;",

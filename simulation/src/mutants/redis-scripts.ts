@@ -66,11 +66,13 @@ export const redisScriptMutants = [
       'if fits and (not held or first > ends - ttl) then',
       'if fits then',
       'the fast path of a share counts shares that have ended',
+      'they count as taken: what does not fit beside them takes the slow path, which looks at their ends',
     ],
     [
       "'^%*(%d+)|(%d+)|%-|(%d+)|(%d+)$'",
       "'^%*(%d+)|(%d+)|[+-]|(%d+)|(%d+)$'",
       'the fast path of a share overtakes the queue beside shares',
+      'the token key says too that somebody waits in the slot',
     ],
     [
       'if not before or (#before == #token and before < token) then\nif not held',
@@ -114,7 +116,12 @@ export const redisScriptMutants = [
       'the fast path of a share does not put the token back',
     ],
     ['if holds then return { holds, left } end', '', 'a repeated steal steals again'],
-    ["clear(r.holders)\ncall('DEL', r.lock)", "call('DEL', r.lock)", 'a steal leaves the shares of before'],
+    [
+      "clear(r.holders)\ncall('DEL', r.lock)",
+      "call('DEL', r.lock)",
+      'a steal leaves the shares of before',
+      'they count no more without a mark, and whoever takes the next share clears them',
+    ],
     ["call('DEL', r.lock)\nr.mark = nil", '', 'a steal leaves the mark of before'],
     [
       "local beside = r.queued and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark)",
@@ -297,6 +304,7 @@ export const redisScriptMutants = [
       "if mark then redis.call('SET', KEYS[1], mark .. '0' .. last, 'KEEPTTL') end",
       '',
       'a share that is given back while a slot moves stays counted',
+      'until the time of the share is over',
     ],
   ]),
   ...of('renew', [

@@ -3,32 +3,52 @@ import { join } from 'node:path';
 import type { MutantResult, MutantsReport } from './run-mutants.ts';
 
 const PAGE = join(import.meta.dirname, '../../../docs/simulation.md');
-const BEGIN = '<!-- mutants: written by npm run simulate -- --mutants --write -->';
-const END = '<!-- end of mutants -->';
+const LINES = 'mutants: written by npm run simulate -- --mutants --write';
+const SUITE = "mutants of the suite: written by npm run simulate -- --mutants --only 'suite ' --write";
 
-/** Puts what was found, and what was not, into the page. */
+/** Puts what was found, and what was not, into the page: of lines, of the suite, or of both. */
 export function renderMutants(report: MutantsReport): void {
-  const page = readFileSync(PAGE, 'utf8');
-  const [before, rest = ''] = page.split(BEGIN);
-  const [, after] = rest.split(END);
-  if (after === undefined) throw new Error(`${PAGE} has no place for the mutants`);
-  writeFileSync(PAGE, `${before}${BEGIN}\n\n${tablesOf(report)}\n\n${END}${after}`);
+  const lines = report.mutants.filter(({ kind }) => kind === 'line');
+  const ofTheSuite = report.mutants.filter(({ kind }) => kind === 'suite');
+  if (lines.length > 0)
+    write(
+      LINES,
+      tablesOf(report, lines, 'errors in', ({ name }) => `\`${name}\``),
+    );
+  if (ofTheSuite.length > 0)
+    write(
+      SUITE,
+      tablesOf(report, ofTheSuite, 'group', ({ group }) => group ?? 'others'),
+    );
 }
 
-function tablesOf({ mutants, seed, schedules }: MutantsReport): string {
-  const lines = mutants.filter(({ kind }) => kind === 'line');
-  const ofTheSuite = mutants.filter(({ kind }) => kind === 'suite');
-  const files = [...new Set(lines.map(({ name }) => name))];
-  const groups = [
-    ...files.map((file) => [`\`${file}\``, lines.filter(({ name }) => name === file)] as const),
-    ['mutants of the suite', ofTheSuite] as const,
-    ['**all**', mutants] as const,
-  ];
-  const rows = groups.filter(([, group]) => group.length > 0).map(([name, group]) => rowOf(name, group));
+function write(section: string, text: string): void {
+  const page = readFileSync(PAGE, 'utf8');
+  const begin = `<!-- ${section} -->`;
+  const end = '<!-- end of mutants -->';
+  const [before, rest = ''] = page.split(begin);
+  const at = rest.indexOf(end);
+  if (at < 0) throw new Error(`${PAGE} has no place for the ${section}`);
+  writeFileSync(PAGE, `${before}${begin}\n\n${text}\n\n${rest.slice(at)}`);
+}
+
+function tablesOf(
+  { seed, schedules }: MutantsReport,
+  mutants: readonly MutantResult[],
+  heading: string,
+  groupOf: (mutant: MutantResult) => string,
+): string {
+  const groups = new Map<string, MutantResult[]>();
+  for (const mutant of mutants) {
+    const group = groupOf(mutant);
+    groups.set(group, [...(groups.get(group) ?? []), mutant]);
+  }
+  const rows = [...groups, ['**all**', mutants] as const].map(([name, group]) => rowOf(name, group));
+  const isSuite = mutants[0]?.kind === 'suite';
   return [
     `From seed ${seed}, up to ${schedules} schedules for each:`,
     '',
-    '| errors in | planted | cannot be seen | found | after schedules: median | most |',
+    `| ${heading} | planted | cannot be seen | found | after schedules: median | most |`,
     '|---|---|---|---|---|---|',
     ...rows,
     '',
@@ -39,7 +59,8 @@ function tablesOf({ mutants, seed, schedules }: MutantsReport): string {
     ...mutants
       .filter(({ foundAfter }) => foundAfter === undefined)
       .map(
-        ({ name, says, unseen }) => `| \`${name}\` | ${says} | ${unseen ?? 'too rare in these schedules'} |`,
+        ({ name, says, unseen }) =>
+          `| \`${name}\` | ${says} | ${unseen ?? (isSuite ? 'no schedule looked at it' : 'too rare in these schedules')} |`,
       ),
   ].join('\n');
 }

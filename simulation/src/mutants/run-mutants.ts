@@ -3,6 +3,7 @@ import { Simulation } from '../simulation.ts';
 import { drawPlan } from '../workload/draw-plan.ts';
 import type { BackendKind } from '../workload/plan.ts';
 import { coreMutants } from './core-lines.ts';
+import { mysqlMutants } from './mysql-lines.ts';
 import { redisAdapterMutants } from './redis-adapter.ts';
 import { redisFragmentMutants } from './redis-fragments.ts';
 import { redisScriptMutants } from './redis-scripts.ts';
@@ -22,6 +23,8 @@ export interface MutantResult {
   readonly clause: string | undefined;
   /** Why it is not expected to be found. */
   readonly unseen: string | undefined;
+  /** Of a mutant of the suite: its file. */
+  readonly group?: string;
 }
 
 /** What `npm run simulate -- --mutants --json FILE` writes. */
@@ -35,7 +38,7 @@ export interface MutantsReport {
   readonly found: number;
 }
 
-interface Candidate extends Pick<MutantResult, 'name' | 'kind' | 'backend' | 'says' | 'unseen'> {
+interface Candidate extends Pick<MutantResult, 'name' | 'kind' | 'backend' | 'says' | 'unseen' | 'group'> {
   readonly planted: PlantedErrors;
 }
 
@@ -53,6 +56,7 @@ export const lineMutants = [
   ...redisAdapterMutants,
   ...rulesMutants,
   ...coreMutants,
+  ...mysqlMutants,
 ];
 
 function candidates(): readonly Candidate[] {
@@ -61,8 +65,9 @@ function candidates(): readonly Candidate[] {
     return { name: file, kind: 'line', backend, says, unseen, planted: { changes: [change] } };
   });
   const ofTheSuite = suiteMutants.map(
-    ({ name, says, unseen }): Candidate => ({
+    ({ name, says, unseen, group }): Candidate => ({
       name,
+      group,
       kind: 'suite',
       backend: 'rules',
       says,

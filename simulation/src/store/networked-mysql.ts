@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend, LockMode } from '@locks/core';
 import type { MysqlBackendOptions } from '@locks/mysql';
 import { QueueCheck } from '../checks/queue-check.ts';
 import type { World } from '../kernel/world.ts';
@@ -99,9 +99,9 @@ export class NetworkedMysql implements SimulatedStore {
     return this.leftovers().length === 0;
   }
 
-  isHeld(resource: string, acquisitionId: string): boolean {
+  modeHeld(resource: string, acquisitionId: string): LockMode['kind'] | undefined {
     const { holds } = viewOfRow(this.#server.row(LOCKS, resource));
-    return holds.some(({ id, until = 0 }) => id === acquisitionId && this.#micros() < until);
+    return holds.find(({ id, until = 0 }) => id === acquisitionId && this.#micros() < until)?.mode.kind;
   }
 
   /** Waiters of clients that are silent, and holds that have ended, count no more: the next write drops them. */

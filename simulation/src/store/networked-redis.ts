@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend, LockMode } from '@locks/core';
 import type { RedisCommand, RedisPort } from '@locks/redis-protocol';
 import type { World } from '../kernel/world.ts';
 import type { Link } from '../network/link.ts';
@@ -130,13 +130,15 @@ export class NetworkedRedis implements SimulatedStore {
     return this.leftovers().length === 0;
   }
 
-  isHeld(resource: string, acquisitionId: string): boolean {
+  modeHeld(resource: string, acquisitionId: string): LockMode['kind'] | undefined {
     const { master } = this.#servers;
     const lock = `${PREFIX}${resource}`;
     const held = String(master.execute(['GET', lock]));
-    if (!held.startsWith('*')) return held.startsWith(`${acquisitionId}|`);
-    const [from, ttl] = String(master.execute(['HGET', `{${lock}}:h`, acquisitionId])).split('|');
-    return this.#servers.micros() / 1_000 < Number(from) + Number(ttl);
+    if (!held.startsWith('*')) return held.startsWith(`${acquisitionId}|`) ? 'exclusive' : undefined;
+    const share = String(master.execute(['HGET', `{${lock}}:h`, acquisitionId]));
+    const [from, ttl] = share.split('|').map(Number) as [number, number];
+    if (!(this.#servers.micros() / 1_000 < from + ttl)) return undefined;
+    return held.startsWith('*0|') ? 'shared' : 'permit';
   }
 
   /** What Redis keeps beside locks has an end of its own, or is the highest token: it is no leftover. */
@@ -166,6 +168,13 @@ export class NetworkedRedis implements SimulatedStore {
     const call = this.#options.plan.refines && this.#isWhole ? this.#scriptCall(command) : undefined;
     try {
       return call === undefined ? execute() : this.#refined(call, execute);
+    } catch (error) {
+      if (error instanceof SimulatedRedisError && error.message.startsWith('ERR '))
+        this.#world.violated(
+          'scripts',
+          `${describe(command, this.#options.scriptNames)} failed: ${error.message}`,
+        );
+      throw error;
     } finally {
       this.#servers.hasExecuted();
     }

@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend, LockMode } from '@locks/core';
 import type { Link } from '../network/link.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
 import { RulesBackend } from './rules-backend.ts';
@@ -31,8 +31,8 @@ export class NetworkedRules implements SimulatedStore {
     return this.leftovers().length === 0;
   }
 
-  isHeld(resource: string, acquisitionId: string): boolean {
-    return this.#store.isHeld(resource, acquisitionId);
+  modeHeld(resource: string, acquisitionId: string): LockMode['kind'] | undefined {
+    return this.#store.modeHeld(resource, acquisitionId);
   }
 
   leftovers(isMeant: (label: string) => boolean = () => true): string[] {

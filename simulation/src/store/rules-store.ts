@@ -129,9 +129,9 @@ export class RulesStore implements StoreNode {
     return this.#step(undefined, resource, ({ holds, waiters }) => ({ holds, waiters }));
   }
 
-  isHeld(resource: string, id: string): boolean {
-    const { until = Infinity } = this.#resources.get(resource)?.rules.holdOf(id) ?? { until: -Infinity };
-    return this.now() < until;
+  modeHeld(resource: string, id: string): LockMode['kind'] | undefined {
+    const hold = this.#resources.get(resource)?.rules.holdOf(id);
+    return hold !== undefined && this.now() < (hold.until ?? Infinity) ? hold.mode.kind : undefined;
   }
 
   /** The names of the resources of which something is kept. */

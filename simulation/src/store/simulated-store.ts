@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend, LockMode } from '@locks/core';
 import type { Link, StoreNode } from '../network/link.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
@@ -12,8 +12,8 @@ export interface SimulatedStore extends StoreNode {
   /** The backend by which a process uses the store. */
   backendIn(process: SimulatedProcess, link: Link, loaded: LoadedLocks): LockBackend;
   isEmpty(): boolean;
-  /** Whether an acquisition holds a resource in the store at this moment. It changes nothing. */
-  isHeld(resource: string, acquisitionId: string): boolean;
+  /** How an acquisition holds a resource in the store at this moment; `undefined`: it does not. It changes nothing. */
+  modeHeld(resource: string, acquisitionId: string): LockMode['kind'] | undefined;
   /** What it keeps, of everybody or of those with a label that is meant, in words. */
   leftovers(isMeant?: (label: string) => boolean): string[];
 }

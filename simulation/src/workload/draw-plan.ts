@@ -2,6 +2,7 @@ import { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
 import type {
   BackendKind,
+  DuringHold,
   FaultPlan,
   OperationKind,
   OperationPlan,
@@ -42,6 +43,7 @@ interface Emphasis {
   readonly manual: number;
   readonly forgotten: number;
   readonly during: number;
+  readonly duringKinds: readonly DuringHold[];
   readonly ttlsMs: readonly number[];
 }
 
@@ -49,6 +51,7 @@ function drawEmphasis(random: SeededRandom): Emphasis {
   const isTidy = random.chance(0.15);
   const hasOperator = !isTidy && random.chance(0.15);
   const hasAllKinds = random.chance(0.5);
+  const duringKinds: readonly DuringHold[] = isTidy ? TIDY_DURING : [...TIDY_DURING, 'shorten'];
   return {
     isTidy,
     operatorKinds: hasOperator ? (hasAllKinds ? OPERATOR_KINDS : [random.pick(OPERATOR_KINDS)]) : [],
@@ -59,6 +62,7 @@ function drawEmphasis(random: SeededRandom): Emphasis {
     manual: isTidy ? 0 : random.pick([0.3, 0.3, 0.1, 0.6]),
     forgotten: isTidy ? 0 : random.pick([0.17, 0.17, 0.05, 0.4]),
     during: random.pick([0.4, 0.4, 0.1, 0.7]),
+    duringKinds: random.chance(0.5) ? duringKinds : [random.pick(duringKinds)],
     ttlsMs: random.pick([
       [60, 150, 400, 1_000],
       [60, 150, 400, 1_000],
@@ -170,9 +174,7 @@ function drawOperation(
   const ttlMs = random.pick(emphasis.ttlsMs);
   const permits = resources[first]?.permits ?? 1;
   const mode = random.chance(emphasis.exclusive) ? 'exclusive' : 'shared';
-  const during = random.chance(emphasis.during)
-    ? random.pick(emphasis.isTidy ? TIDY_DURING : [...TIDY_DURING, 'shorten' as const])
-    : 'nothing';
+  const during = random.chance(emphasis.during) ? random.pick(emphasis.duringKinds) : 'nothing';
   return {
     kind,
     afterMs: random.chance(0.3) ? 0 : random.between(0, 150),
@@ -191,7 +193,9 @@ function drawOperation(
     end: random.chance(emphasis.forgotten)
       ? 'forget'
       : random.pick(['release', 'release', 'release', 'release', 'release twice'] as const),
-    abortAfterMs: random.chance(0.12) ? random.between(0, 300) : undefined,
+    abortAfterMs: random.chance(0.12)
+      ? random.pick([random.between(0, 5), random.between(0, 300)])
+      : undefined,
   };
 }
 

@@ -11,7 +11,16 @@ export interface OperationContext {
   readonly checks: HolderChecks;
   /** No fault happens in this run: what fails is a violation. */
   readonly isClean: boolean;
-  /** A message takes this long, and up to as much again, in milliseconds. */
+  /** The user was told that a lease is released. */
+  readonly released: (label: string, name: string, acquisitionId: string) => void;
+  /**
+   * A store of a quorum may grant an attempt, which the network repeats, after the time in which it had to answer: where others lose
+   * the lease meanwhile, a renewal that was sent before takes it for lost.
+   */
+  readonly mayGrantLate: boolean;
+  /** The store limits a hand-off to its claim time, until it is renewed. */
+  readonly limitsHandOffs: boolean;
+  /** A request takes this long, and up to as much again, and so does its reply, in milliseconds. */
   readonly latencyMs: number;
   /** How long a message may be on its way, in milliseconds. */
   readonly longestDelayMs: number;

@@ -1,0 +1,151 @@
+import { mutantsOf } from './line-mutant.ts';
+
+/** The lines of `@locks/mysql`: its SQL, its decisions on a row, and its waiters. */
+export const mysqlMutants = [
+  ...mutantsOf('mysql', 'mysql/src/mysql-statements.ts', [
+    [
+      'const free = `waiting = 0 AND free_at <= ${NOW}`;',
+      'const free = `waiting = 0`;',
+      'what is held is taken in one statement',
+    ],
+    [
+      'const free = `waiting = 0 AND free_at <= ${NOW}`;',
+      'const free = `free_at <= ${NOW}`;',
+      'one statement overtakes the queue',
+    ],
+    [
+      "${this.#ifFree('token + LAST_INSERT_ID(0)')}",
+      "${this.#ifFree('token')}",
+      'a statement that took nothing is taken for a grant',
+    ],
+    [
+      'token = IF(${free}, LAST_INSERT_ID(GREATEST(token + 1, ${NOW})), ${otherwise}),',
+      'token = IF(${free}, LAST_INSERT_ID(token), ${otherwise}),',
+      'a token is given out again',
+    ],
+    ['${this.#ifFree(`${MAX_BIGINT} + token`)}', "${this.#ifFree('token')}", 'a part of a set is taken'],
+    ['free_at = IF(${free}, VALUES(free_at), free_at)`;', 'free_at = free_at`;', 'a lease has no time'],
+    [
+      ' AND version = ${decision.version}${end}${sole}`;',
+      '${end}${sole}`;',
+      'a step is written over one that it did not see',
+    ],
+    [
+      ' AND version = ${decision.version}${end}${sole}`;',
+      ' AND version = ${decision.version}${sole}`;',
+      'a hold is written that has ended since the row was read',
+    ],
+    [
+      ' AND version = ${decision.version}${end}${sole}`;',
+      ' AND version = ${decision.version}${end}`;',
+      'the end that only the row knows is not looked at',
+    ],
+    [
+      'version = ${version}, at = LAST_INSERT_ID(${NOW})',
+      'at = LAST_INSERT_ID(${NOW})',
+      'a write leaves the version',
+    ],
+    [
+      'waiting = ${decision.waiting},\nfree_at = ${freeAt(decision)}',
+      'waiting = 0,\nfree_at = ${freeAt(decision)}',
+      'the row does not say that somebody waits',
+    ],
+    [
+      'GREATEST(${fixed}, ${NOW} + ${span})',
+      '${NOW} + ${span}',
+      'a short lease hides the end of a long one',
+      'the state has the ends of both, and only a lock that is free for one statement goes by the column',
+    ],
+    [
+      'WHERE seen_at > ${NOW} - ${micros(CLIENT_ALIVE_MS)}',
+      'WHERE seen_at > ${NOW} - 1',
+      'clients count as dead at once',
+    ],
+  ]),
+  ...mutantsOf('mysql', 'mysql/src/row-decision.ts', [
+    [
+      'token: Math.max(row.token, now)',
+      'token: row.token',
+      'a token goes on from the row, whatever has been lost',
+    ],
+    ['this.expire(now);', '', 'no lease ends by its time'],
+    [
+      "if ('isFull' in attempted || 'left' in attempted) this.needsFresh = true;",
+      '',
+      'what is left of a lease is read from memory',
+    ],
+  ]),
+  ...mutantsOf('mysql', 'mysql/src/row-writer.ts', [
+    ['decision.serve();', '', 'a step does not serve the queue first'],
+  ]),
+  ...mutantsOf('mysql', 'mysql/src/row-writers.ts', [
+    [
+      'for (const step of batch) step.sentAt = step.call.now();',
+      '',
+      'a lease counts from its first sending',
+      'it ends sooner for its holder than in the store',
+    ],
+    [
+      'if (!fresh && (decision.needsFresh || !decision.changed || !decision.isWhole)) continue;',
+      '',
+      'an answer is given from memory',
+    ],
+    [
+      'if (decision.hasEnqueued) await this.#hooks?.beat(limit);',
+      '',
+      'a waiter is written whose process counts as dead',
+      'the heartbeat that goes along with the read has told of it',
+    ],
+    ['for (const deliver of deliveries) deliver?.();', '', 'a hand-off inside the process is not delivered'],
+  ]),
+  ...mutantsOf('mysql', 'mysql/src/mysql-backend.ts', [
+    ["if (!isWanted()) return { status: 'contended' };", '', 'an attempt takes what was abandoned meanwhile'],
+    ['decision.abandon(acquisitionId);', '', 'an abandon does nothing'],
+    ['if (!isKnown) decision.needsFresh = true;', '', 'an abandon looks at memory only'],
+    [
+      "return ambiguous ? 'unknown' : 'not-held';",
+      "return 'not-held';",
+      'a release that was sent again looks lost',
+    ],
+  ]),
+  ...mutantsOf('mysql', 'mysql/src/mysql-local-waiters.ts', [
+    [
+      'if (!queued.has(request.acquisitionId)) wait.end();',
+      '',
+      'a waiter that was handed the lock is not woken',
+    ],
+    [
+      'countedFrom: wait.call.now() };',
+      'countedFrom: wait.call.now() + 50 };',
+      'a hand-off counts from later than its sending',
+    ],
+    [
+      'else this.#pollWithin(this.#maxPollMs);',
+      '',
+      'a waiter beside a hold of its process waits for the heartbeat',
+    ],
+    [
+      'this.#inBackground(writer.resource, () => undefined);',
+      '',
+      'a queue behind a lease that ended by its time is not served',
+    ],
+    [
+      'if (client === this.#client && !this.#waiters.has(id)) this.#abandon(writer.resource, id);',
+      '',
+      'an entry that nobody asks for stays',
+      'until its claim time is over',
+    ],
+  ]),
+  ...mutantsOf('mysql', 'mysql/src/renewals.ts', [
+    [
+      'if (!group.mustRead && (isLost || !decision.isWhole)) {',
+      'if (!group.mustRead && !decision.isWhole) {',
+      'a lease is lost by memory alone',
+    ],
+    [
+      'if (rows === writes.length) {',
+      'if (rows > 0 || writes.length > 0) {',
+      'a renewal that wrote nothing is confirmed',
+    ],
+  ]),
+];
