@@ -18,6 +18,7 @@ import { faultMutants } from './faults.ts';
 import { fencingMutants } from './fencing.ts';
 import { idempotenceMutants } from './idempotence.ts';
 import { lossMutants } from './loss.ts';
+import { foundMutants } from './found.ts';
 import type { Mutant } from './mutant.ts';
 import { namesMutants } from './names.ts';
 import { operatorMutants } from './operator.ts';
@@ -64,4 +65,5 @@ export const mutants: readonly Mutant[] = [
   ...closeAgainMutants,
   ...faultMutants,
   ...wireMutants,
+  ...foundMutants,
 ];

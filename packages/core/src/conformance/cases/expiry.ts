@@ -155,7 +155,8 @@ export const expiryCases: readonly ConformanceCase[] = [
   {
     id: 'expiry/slow-reply-costs-validity',
     clause: '§1.2',
-    title: 'a lease counts from before its request was sent: the time of a slow reply is missing from it',
+    title:
+      'a lease counts from before its request was sent: the time of a slow reply or hand-off is missing from it',
     ...needs(leaseTenure),
     async run(context) {
       const ttlMs = 10_000;
@@ -174,6 +175,13 @@ export const expiryCases: readonly ConformanceCase[] = [
               await context.sleep(delayMs);
               return standings;
             },
+            ...(backend.awaitTurn && {
+              async awaitTurn(...args) {
+                const grant = await backend.awaitTurn?.(...args);
+                await context.sleep(delayMs);
+                return grant;
+              },
+            }),
           }),
       });
       const most = ttlMs * 0.99 - (delayMs - 2);
@@ -188,6 +196,17 @@ export const expiryCases: readonly ConformanceCase[] = [
         `${lease.validForMs} ms after a renewal that took ${delayMs} ms of ${ttlMs}`,
       );
       await lease.release();
+      const name = context.name();
+      const held = await (await context.client()).locks.lock(name).acquire();
+      const waiting = locks.lock(name).acquire({ waitMs: 30_000 });
+      await context.sleep(delayMs * 2);
+      await held.release();
+      const next = await waiting;
+      assert.ok(
+        next.validForMs <= most,
+        `${next.validForMs} ms after a hand-off that took ${delayMs} ms of ${ttlMs}`,
+      );
+      await next.release();
     },
   },
   {
