@@ -21,8 +21,11 @@ export default class LeaseLab extends FaultLab<LabOptions> {
     return this.use(await startPostgres({ settings }));
   }
 
-  locks(at: { readonly port: number }, options: LabOptions = {}): LockManager {
-    const { pool: config, schema, listen, ...lockOptions } = options;
+  locks(
+    at: { readonly port: number; readonly listen?: PostgresLeaseOptions['listen'] },
+    options: LabOptions = {},
+  ): LockManager {
+    const { pool: config, schema, listen = at.listen, ...lockOptions } = options;
     const pool = new pg.Pool({
       connectionString: urlOf(at),
       connectionTimeoutMillis: 1_000,

@@ -1,6 +1,6 @@
 import { createLocks } from '@locks/core';
 import type { Address } from '@locks/core/conformance/proxy';
-import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
+import { startZookeeper, waitUntil, type ZooKeeperOptions, type ZooKeeperServer } from '@locks/test-servers';
 import { type NodeZooKeeperClient, type ZooKeeperBackendOptions, zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
 import { FaultLab } from '../src/fault-lab/fault-lab.ts';
@@ -17,8 +17,8 @@ type ZooKeeperLocks = ReturnType<typeof locksOf>;
 export default class Lab extends FaultLab<LabOptions> {
   readonly module = import.meta.url;
 
-  async server(): Promise<ZooKeeperServer> {
-    return this.use(await startZookeeper());
+  async server(options?: ZooKeeperOptions): Promise<ZooKeeperServer> {
+    return this.use(await startZookeeper(options));
   }
 
   override locks(at: Address | { readonly address: string }, options: LabOptions = {}): ZooKeeperLocks {

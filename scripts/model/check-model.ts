@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runCommand } from '../checks/command.ts';
 import { root } from '../launcher/root.mjs';
-import { longRuns, type ModelRun, type PlantedError, plantedErrors, runs } from './runs.ts';
+import { largestRun, longRuns, type ModelRun, type PlantedError, plantedErrors, runs } from './runs.ts';
 import { inWords, searchModel } from './search.ts';
 
 export interface ModelCheck {
@@ -18,6 +18,9 @@ const PLANTED_SCOPE: Readonly<Record<ModelRun['search'], ModelRun['defines']>> =
   states: { PROCESSES: 2, ACQUISITIONS: 2 },
   cycles: { PROCESSES: 2, ACQUISITIONS: 1 },
 };
+
+/** The planted error of renewals, which the largest scope has none of otherwise. */
+const RENEWAL_ERROR = 4;
 
 /** What the model cannot be checked without here; `undefined` when all is there. Installs Spin where that is allowed. */
 export async function missingForModel(): Promise<string | undefined> {
@@ -43,6 +46,8 @@ export async function checkModel(
   const tasks = [
     ...(full ? [...runs, ...longRuns] : runs).map((run) => () => searched(run)),
     ...plantedErrors.map((planted) => () => found(planted, writeTraces)),
+    ...(full ? plantedErrors.map((planted) => () => foundInLargest(planted)) : []),
+    ...(full ? [() => searched(largestRun)] : []),
   ];
   const work = async () => {
     for (let task = tasks.shift(); task !== undefined; task = tasks.shift()) {
@@ -70,6 +75,16 @@ async function found(
   }
   const problem = existsSync(path) ? undefined : `${path} is missing: npm run model -- --write`;
   return { name, problem, figure: 'found' };
+}
+
+/** Whether the checker also finds a planted error in the largest scope. */
+async function foundInLargest({ number, what, search }: PlantedError): Promise<ModelCheck> {
+  const name = `planted error ${number} in the largest scope: ${what}`;
+  // An error of renewals needs one.
+  const defines = { ...largestRun.defines, RENEWALS: number === RENEWAL_ERROR ? 1 : 0 };
+  const { violation, states } = await searchModel({ ...largestRun, defines, search }, number);
+  if (violation === undefined) return { name, problem: 'the checker did not find it', figure: 'not found' };
+  return { name, figure: `found after ${states} states` };
 }
 
 async function searched(run: ModelRun): Promise<ModelCheck> {

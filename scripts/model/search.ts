@@ -16,8 +16,10 @@ export interface SearchResult {
 }
 
 const MODEL = join(root, 'model/lock.pml');
-/** No search of `npm run model -- --full` comes near it. */
+/** No search of `npm run model -- --full` needs as much. */
 const MEMORY_MB = 8_000;
+/** Slots of the table of hashes, as a power of two: one for each state or more. */
+const HASH_SLOTS = 28;
 const FLAGS: Readonly<Record<ModelRun['search'], readonly string[]>> = {
   states: ['-DSAFETY', '-DNOREDUCE'],
   cycles: ['-DNP', '-DNOREDUCE'],
@@ -26,11 +28,12 @@ const FLAGS: Readonly<Record<ModelRun['search'], readonly string[]>> = {
 /**
  * Searches all states of the model within a scope.
  *
- * @param planted - the number of a planted error: the search then ends at the shortest counterexample that it finds
+ * @param planted - the number of a planted error: the search then ends at the shortest counterexample that it finds, or at the first one
+ *   where hashes are kept
  * @throws Error when a tool fails, or the search is not exhaustive
  */
 export async function searchModel(
-  { defines, search, isLarge = false }: Omit<ModelRun, 'name'>,
+  { defines, search, isLarge = false, isHashed = false }: Omit<ModelRun, 'name'>,
   planted = 0,
 ): Promise<SearchResult> {
   const folder = mkdtempSync(join(tmpdir(), 'locks-model-'));
@@ -39,7 +42,7 @@ export async function searchModel(
     const macros = Object.entries({ ...defines, PLANTED: planted }).map(
       ([name, value]) => `-D${name}=${value}`,
     );
-    const isShort = planted > 0;
+    const isShort = planted > 0 && !isHashed;
     const breadthFirst = isShort && search === 'states' ? ['-DBFS'] : [];
     // A search in breadth keeps no variables outside the states.
     if (breadthFirst.length > 0) macros.push('-Dhidden=');
@@ -50,10 +53,12 @@ export async function searchModel(
       `-DMEMLIM=${MEMORY_MB}`,
       ...FLAGS[search],
       ...breadthFirst,
+      ...(isHashed ? ['-DHC4'] : []),
     ];
     await tool(folder, 'gcc', [...compiler, '-o', 'pan', 'pan.c']);
     const start = performance.now();
     const options = search === 'cycles' ? ['-l'] : ['-E'];
+    if (isHashed) options.push(`-w${planted > 0 ? HASH_SLOTS - 4 : HASH_SLOTS}`);
     const output = await tool(folder, join(folder, 'pan'), ['-m200000', ...options]);
     const seconds = (performance.now() - start) / 1_000;
     if (/Search not completed|max search depth too small/.test(output) && !/errors: [1-9]/.test(output))
@@ -64,7 +69,8 @@ export async function searchModel(
     const trace = existsSync(join(folder, 'lock.pml.trail'))
       ? eventsIn(await tool(folder, 'spin', [...macros, '-t', '-T', 'lock.pml']))
       : '';
-    const states = Number(/^\s*(\d+) states, stored/m.exec(output)?.[1] ?? Number.NaN);
+    // From a hundred million on with a fraction and a power of ten.
+    const states = Number(/^\s*([\d.e+]+) states, stored/m.exec(output)?.[1] ?? Number.NaN);
     const depth = Number(/depth reached (\d+)/.exec(output)?.[1] ?? Number.NaN);
     if (violation === undefined && !(states > 0)) throw new Error(`no figures:\n${output}`);
     return { violation, states, depth, seconds, trace };

@@ -45,6 +45,10 @@ if [ -n "$run" ]; then
 fi
 # A dying server may still create a file: try until the directory is gone.
 tries=0
+# A file system in memory that was mounted in it: conditions/small-disk.ts.
+for disk in "$base"/disk-*; do
+  [ -d "$disk" ] && umount -l "$disk" 2>/dev/null
+done
 until rm -rf -- "$base" 2>/dev/null && [ ! -e "$base" ]; do
   tries=$((tries + 1))
   [ "$tries" -ge 100 ] && exit 1

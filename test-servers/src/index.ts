@@ -1,4 +1,7 @@
 export type { Proxy } from '@locks/core/conformance/proxy';
+export { type ServerConditions, underConditions } from './conditions/conditions.ts';
+export { makeServerClock, type ServerClock } from './conditions/server-clock.ts';
+export { makeSmallDisk, type SmallDisk } from './conditions/small-disk.ts';
 export { EtcdCluster } from './etcd/etcd-cluster.ts';
 export { EtcdServer, type EtcdStatus } from './etcd/etcd-server.ts';
 export { type EtcdClusterOptions, type EtcdOptions, startEtcd, startEtcdCluster } from './etcd/start-etcd.ts';

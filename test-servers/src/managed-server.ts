@@ -1,4 +1,6 @@
-import { rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { currentConditions } from './conditions/conditions.ts';
 import { freePort } from './free-port.ts';
 import { guardian } from './guardian.ts';
 import { type ServerCommand, type ServerProcess, spawnServer } from './server-process.ts';
@@ -10,6 +12,8 @@ export interface ServerLocation {
   readonly dir: string;
   /** The directory is the caller's to delete. */
   readonly keepDir?: boolean;
+  /** More variables of its environment. */
+  readonly env?: NodeJS.ProcessEnv | undefined;
 }
 
 export interface LocationOptions {
@@ -35,12 +39,14 @@ export abstract class ManagedServer implements AsyncDisposable {
   readonly port: number;
   readonly dir: string;
   readonly #keepDir: boolean;
+  readonly #env: NodeJS.ProcessEnv | undefined;
   #process: ServerProcess | undefined;
 
-  constructor({ port, dir, keepDir = false }: ServerLocation) {
+  constructor({ port, dir, keepDir = false, env }: ServerLocation) {
     this.port = port;
     this.dir = dir;
     this.#keepDir = keepDir;
+    this.#env = env;
   }
 
   /** For messages. */
@@ -113,7 +119,12 @@ export abstract class ManagedServer implements AsyncDisposable {
     const deadline = performance.now() + portWithinMs;
     const what = `${this.title} on port ${this.port} to be ready`;
     for (;;) {
-      this.#process = await spawnServer({ ...(await this.program()), directory: this.dir });
+      const { env = process.env, ...program } = await this.program();
+      this.#process = await spawnServer({
+        ...program,
+        env: { ...env, ...this.#env },
+        directory: this.dir,
+      });
       try {
         await waitUntil(() => this.#isReady(), { what, timeoutMs: READY_WITHIN_MS, everyMs: 5 });
         return;
@@ -151,11 +162,19 @@ export async function locationFor({
   dir,
   withClusterBus = false,
 }: LocationOptions): Promise<ServerLocation> {
+  // Read before anything is awaited: they are those of the start.
+  const { disk, env } = currentConditions();
   return {
     port: port ?? (await freePort({ withClusterBus })),
-    dir: dir ?? (await (await guardian()).makeDirectory(label)),
+    dir: dir ?? (await makeDirectory(label, disk)),
     keepDir: dir !== undefined,
+    env,
   };
+}
+
+async function makeDirectory(label: string, disk: string | undefined): Promise<string> {
+  if (disk !== undefined) return await mkdtemp(path.join(disk, `${label}-`));
+  return await (await guardian()).makeDirectory(label);
 }
 
 /** The servers that are being started; when one of them fails, the others are stopped. */

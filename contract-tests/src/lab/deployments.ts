@@ -1,34 +1,79 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Address } from '@locks/core/conformance/proxy';
 import type { HistoryMode } from '@locks/history';
-import type { Proxy } from '@locks/test-servers';
-import { startCluster, startEtcdCluster, startProxy, startSentinel } from '@locks/test-servers';
+import {
+  type Proxy,
+  startCluster,
+  startEtcdCluster,
+  startPgbouncer,
+  startPostgres,
+  startProxy,
+  startSentinel,
+  startZookeeperEnsemble,
+  waitUntil,
+} from '@locks/test-servers';
 import type { FaultyServer } from '../fault-lab/fault-lab.ts';
-import type { RedisAddress } from '../harnesses/redis/address.ts';
+import type { NatMap, RedisAddress } from '../harnesses/redis/address.ts';
+import type { Workload } from './workloads.ts';
+
+/** A server that the lab breaks. */
+export interface LabServer extends FaultyServer {
+  readonly running: boolean;
+  restart(options?: { keepData: boolean }): Promise<void>;
+}
+
+/** Servers that elect a leader or master among them. */
+export interface LabElection {
+  leader(): Promise<LabServer>;
+  follower(): Promise<LabServer>;
+  /** Resolves when another one leads. */
+  untilReplaced(leader: LabServer): Promise<unknown>;
+  /** Resolves when all take part again. */
+  untilReady?(): Promise<unknown>;
+}
 
 /** What runs for one backend of the lab. */
 export interface LabDeployment extends AsyncDisposable {
-  /** The address for the next worker, and its proxy where it has one. */
-  connect(): Promise<{ readonly address: unknown; readonly proxy?: Proxy }>;
-  /** The server, where there is one alone. */
-  readonly server?: FaultyServer & { restart(options?: { keepData: boolean }): Promise<void> };
-  /** Kills the leader or master, waits for another, and starts the killed one again. */
-  failOver?(): Promise<void>;
+  /** The address for the next worker, and the proxies between it and the servers, where it has any. */
+  connect(): Promise<{ readonly address: unknown; readonly proxies: readonly Proxy[] }>;
+  /** The server, where there is one alone; where a pooler stands before it, the pooler. */
+  readonly server?: LabServer;
+  readonly election?: LabElection;
 }
+
+/** What a nemesis wants of a deployment. */
+export interface DeploymentWish {
+  /** The server admits about {@link FEW_CONNECTIONS} connections. */
+  readonly fewConnections: boolean;
+  /** The server writes what it acknowledges to its disk. */
+  readonly onDisk: boolean;
+}
+
+/** Enough for the workers of the lab, and quickly taken by strangers. */
+export const FEW_CONNECTIONS = 64;
 
 /** What the lab knows of a backend. */
 export interface LabBackend {
   readonly modes: readonly HistoryMode['kind'][];
   readonly hasTokens: boolean;
-  /** Whose default export is a `FaultLab`. */
+  /** Whose default export has `locks()`, as a `FaultLab`. */
   readonly module: string;
   /** Of the locks, for workers. Holds end `ttlMs` after their client was last heard of. */
   readonly options: object;
   readonly ttlMs: number;
-  /** Whether its server can lose all data at a restart. */
+  /** Whether its server can come back without its data. */
   readonly canLoseData?: boolean;
-  deploy(): Promise<LabDeployment>;
+  /** Megabytes of a disk that the server starts on, and that is then filled. Absent: it keeps nothing on a disk that the lab can fill. */
+  readonly diskMb?: number;
+  /** Whether the clock of its server can be set, by a library that is loaded into it. */
+  readonly canSetClock?: boolean;
+  /** What a stranger sends to take one of the server's connections. Absent: the server has no limit, or the lab cannot reach it. */
+  readonly stranger?: Buffer;
+  /** Only these workloads, where not all that its modes allow. */
+  readonly workloads?: readonly Workload[];
+  deploy(wish: DeploymentWish): Promise<LabDeployment>;
 }
 
 const TTL_MS = 1_000;
@@ -39,24 +84,27 @@ function labModule(path: string): string {
   return new URL(`../../${path}`, import.meta.url).href;
 }
 
-/** One server, which every worker reaches through a proxy of its own. */
-function single(path: string): Pick<LabBackend, 'module' | 'deploy'> {
+/** One server, which every worker reaches through a proxy of its own. `settings` are its options under a wish. */
+export function single(
+  path: string,
+  settings: (wish: DeploymentWish) => object | undefined = () => undefined,
+): Pick<LabBackend, 'module' | 'deploy'> {
   const module = labModule(path);
   return {
     module,
-    async deploy() {
+    async deploy(wish) {
       await using stack = new AsyncDisposableStack();
       const { default: Lab } = (await import(module)) as {
-        default: new () => AsyncDisposable & { server(): Promise<FaultyServer> };
+        default: new () => AsyncDisposable & { server(settings?: object): Promise<LabServer> };
       };
       const lab = stack.use(new Lab());
-      const server = await lab.server();
+      const server = await lab.server(settings(wish));
       const owned = stack.move();
       return {
         server,
         async connect() {
-          const proxy = owned.use(await startProxy(server, { protocol: 'raw' }));
-          return { address: { host: proxy.host, port: proxy.port }, proxy };
+          const { proxies, at } = await proxiesOf(owned, [server]);
+          return { address: at[0], proxies };
         },
         [Symbol.asyncDispose]: () => owned.disposeAsync(),
       };
@@ -64,8 +112,54 @@ function single(path: string): Pick<LabBackend, 'module' | 'deploy'> {
   };
 }
 
+/** A proxy before each of some servers, with their addresses, and the map from those that the servers announce. */
+async function proxiesOf(
+  owner: AsyncDisposableStack,
+  servers: readonly Address[],
+): Promise<{ proxies: Proxy[]; at: Address[]; natMap: NatMap }> {
+  const proxies = await Promise.all(
+    servers.map(async (server) => owner.use(await startProxy(server, { protocol: 'raw' }))),
+  );
+  const at = proxies.map(({ host, port }) => ({ host, port }));
+  const natMap = Object.fromEntries(
+    servers.map(({ host, port }, index) => [`${host}:${port}`, at[index] as Address]),
+  );
+  return { proxies, at, natMap };
+}
+
+/** The first message of a PostgreSQL client: version 3.0, the user, the database. */
+const POSTGRES_STARTUP = startup('user\0postgres\0database\0postgres\0\0');
+
+function startup(parameters: string): Buffer {
+  const header = Buffer.alloc(8);
+  header.writeInt32BE(8 + parameters.length, 0);
+  header.writeInt32BE(3 << 16, 4);
+  return Buffer.concat([header, Buffer.from(parameters)]);
+}
+
+const postgresSettings = ({ fewConnections }: DeploymentWish): object =>
+  fewConnections ? { max_connections: FEW_CONNECTIONS } : {};
+
 const redisLab = { modes: ALL_MODES, hasTokens: true, ttlMs: TTL_MS } as const;
 const redisOptions = { ttlMs: TTL_MS, backend: { claimMs: 300, checkIntervalMs: 200 } };
+
+/** One Redis server, as locks of this repository and of others meet it. */
+export const singleRedis = {
+  canLoseData: true,
+  canSetClock: true,
+  diskMb: 4,
+  // A connection counts before it has sent anything.
+  stranger: Buffer.alloc(0),
+} as const;
+
+export function redisSettings({ fewConnections, onDisk }: DeploymentWish): object {
+  return {
+    args: [
+      ...(fewConnections ? ['--maxclients', String(FEW_CONNECTIONS)] : []),
+      ...(onDisk ? ['--appendonly', 'yes'] : []),
+    ],
+  };
+}
 
 export const labBackends: Readonly<Record<string, LabBackend>> = {
   sqlite: {
@@ -77,64 +171,82 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
     async deploy() {
       const folder = await mkdtemp(join(tmpdir(), 'locks-lab-'));
       return {
-        connect: async () => ({ address: { path: join(folder, 'locks.db') } }),
+        connect: async () => ({ address: { path: join(folder, 'locks.db') }, proxies: [] }),
         [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
       };
     },
   },
   'redis-ioredis': {
     ...redisLab,
-    ...single('redis-faults/lab.ts'),
+    ...singleRedis,
+    ...single('redis-faults/lab.ts', redisSettings),
     options: { ...redisOptions, library: 'redis-ioredis' },
-    canLoseData: true,
   },
   'redis-node': {
     ...redisLab,
-    ...single('redis-faults/lab.ts'),
+    ...singleRedis,
+    ...single('redis-faults/lab.ts', redisSettings),
     options: { ...redisOptions, library: 'redis-node' },
-    canLoseData: true,
   },
   'redis-ioredis-sentinel': {
     ...redisLab,
+    canSetClock: true,
     module: labModule('redis-faults/lab.ts'),
     options: { ...redisOptions, library: 'redis-ioredis' },
     async deploy() {
-      const deployment = await startSentinel();
-      const sentinels = deployment.sentinels.map(({ host, port }) => ({ host, port }));
-      const address: RedisAddress = { kind: 'sentinel', name: deployment.name, sentinels };
+      const owned = new AsyncDisposableStack();
+      const deployment = owned.use(await startSentinel());
+      const { name, sentinels, nodes } = deployment;
       return {
-        connect: async () => ({ address }),
-        async failOver() {
-          const master = await deployment.master();
-          await master.kill();
-          await deployment.waitForNewMaster(master.port);
-          await master.restart({ keepData: true });
-          await deployment.waitUntilReady();
+        async connect() {
+          const { proxies, at, natMap } = await proxiesOf(owned, [...sentinels, ...nodes]);
+          const address: RedisAddress = {
+            ...{ kind: 'sentinel', name, natMap },
+            sentinels: at.slice(0, sentinels.length),
+          };
+          return { address, proxies };
         },
-        [Symbol.asyncDispose]: () => deployment.stop(),
+        election: {
+          leader: () => deployment.master(),
+          async follower() {
+            const master = await deployment.master();
+            return found(nodes.find((node) => node !== master));
+          },
+          untilReplaced: (old) => deployment.waitForNewMaster(old.port),
+          untilReady: () => deployment.waitUntilReady(),
+        },
+        [Symbol.asyncDispose]: () => owned.disposeAsync(),
       };
     },
   },
   'redis-ioredis-cluster': {
     ...redisLab,
+    canSetClock: true,
     // A set of locks on several nodes is taken member by member.
     module: labModule('redis-faults/lab.ts'),
     options: { ...redisOptions, library: 'redis-ioredis' },
     async deploy() {
-      const cluster = await startCluster();
-      const roots = cluster.roots.map(({ host, port }) => ({ host, port }));
-      const address: RedisAddress = { kind: 'cluster', roots };
+      const owned = new AsyncDisposableStack();
+      const cluster = owned.use(await startCluster());
+      const slot = cluster.slotOf('{lock:lock-set}');
       return {
-        connect: async () => ({ address }),
-        async failOver() {
-          const slot = cluster.slotOf('{lock:lock-set}');
-          const master = await cluster.slotOwner(slot);
-          await master.kill();
-          await cluster.waitForNewOwner(slot, master.port);
-          await master.restart({ keepData: true });
-          await cluster.waitUntilReady();
+        async connect() {
+          const { proxies, at, natMap } = await proxiesOf(owned, cluster.nodes);
+          const address: RedisAddress = { kind: 'cluster', roots: at, natMap };
+          return { address, proxies };
         },
-        [Symbol.asyncDispose]: () => cluster.stop(),
+        election: {
+          leader: () => cluster.slotOwner(slot),
+          async follower() {
+            const views = await cluster.topology();
+            const master = await cluster.slotOwner(slot);
+            const { id } = found(views.find(({ server }) => server === master));
+            return found(views.find(({ masterId }) => masterId === id)).server;
+          },
+          untilReplaced: (old) => cluster.waitForNewOwner(slot, old.port),
+          untilReady: () => cluster.waitUntilReady(),
+        },
+        [Symbol.asyncDispose]: () => owned.disposeAsync(),
       };
     },
   },
@@ -143,34 +255,106 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
     hasTokens: true,
     ttlMs: TTL_MS,
     options: { ttlMs: TTL_MS },
-    ...single('postgres-faults/lease-lab.ts'),
+    canLoseData: true,
+    canSetClock: true,
+    diskMb: 160,
+    stranger: POSTGRES_STARTUP,
+    ...single('postgres-faults/lease-lab.ts', postgresSettings),
+  },
+  'postgres-lease-pgbouncer': {
+    modes: ALL_MODES,
+    hasTokens: true,
+    ttlMs: TTL_MS,
+    options: { ttlMs: TTL_MS },
+    module: labModule('postgres-faults/lease-lab.ts'),
+    async deploy() {
+      const owned = new AsyncDisposableStack();
+      const postgres = owned.use(await startPostgres());
+      const pooler = owned.use(await startPgbouncer(postgres));
+      return {
+        server: pooler,
+        async connect() {
+          const { proxies, at } = await proxiesOf(owned, [pooler, postgres]);
+          const [through, past] = at;
+          const listen = {
+            connectionString: `postgres://postgres@${past?.host}:${past?.port}/postgres`,
+          };
+          return { address: { ...through, listen }, proxies };
+        },
+        [Symbol.asyncDispose]: () => owned.disposeAsync(),
+      };
+    },
   },
   'postgres-advisory': {
     modes: TWO_MODES,
     hasTokens: false,
     ttlMs: 3_000,
     options: {},
-    ...single('postgres-faults/advisory-lab.ts'),
+    canLoseData: true,
+    canSetClock: true,
+    diskMb: 160,
+    stranger: POSTGRES_STARTUP,
+    ...single('postgres-faults/advisory-lab.ts', postgresSettings),
   },
   mysql: {
     modes: ALL_MODES,
     hasTokens: true,
     ttlMs: TTL_MS,
     options: { ttlMs: TTL_MS },
-    ...single('mysql-faults/lab.ts'),
+    canLoseData: true,
+    canSetClock: true,
+    diskMb: 256,
+    // A connection counts before its client has logged in.
+    stranger: Buffer.alloc(0),
+    ...single('mysql-faults/lab.ts', ({ fewConnections }) => ({
+      args: fewConnections ? [`--max-connections=${FEW_CONNECTIONS}`] : [],
+    })),
   },
   zookeeper: {
     modes: TWO_MODES,
     hasTokens: true,
     ttlMs: 2_000,
     options: {},
-    ...single('zookeeper-faults/lab.ts'),
+    canLoseData: true,
+    canSetClock: true,
+    diskMb: 64,
+    stranger: Buffer.alloc(0),
+    ...single('zookeeper-faults/lab.ts', ({ fewConnections }) => ({
+      config: fewConnections ? [`maxClientCnxns=${FEW_CONNECTIONS}`] : [],
+    })),
+  },
+  'zookeeper-ensemble': {
+    modes: TWO_MODES,
+    hasTokens: true,
+    ttlMs: 2_000,
+    options: {},
+    canSetClock: true,
+    module: labModule('zookeeper-faults/lab.ts'),
+    async deploy() {
+      const owned = new AsyncDisposableStack();
+      const ensemble = owned.use(await startZookeeperEnsemble());
+      return {
+        async connect() {
+          const { proxies, at } = await proxiesOf(owned, ensemble.members);
+          return { address: { address: at.map(({ host, port }) => `${host}:${port}`).join(',') }, proxies };
+        },
+        election: {
+          leader: () => ensemble.leader(),
+          follower: () => ensemble.follower(),
+          untilReplaced: async (old) =>
+            await waitUntil(async () => (await ensemble.leader()) !== old, { what: 'another leader' }),
+        },
+        [Symbol.asyncDispose]: () => owned.disposeAsync(),
+      };
+    },
   },
   etcd: {
     modes: ALL_MODES,
     hasTokens: true,
     ttlMs: 2_000,
     options: { ttlMs: 2_000 },
+    canLoseData: true,
+    diskMb: 160,
     ...single('etcd-faults/lab.ts'),
   },
   'etcd-cluster': {
@@ -180,17 +364,29 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
     options: { ttlMs: 2_000 },
     module: labModule('etcd-faults/lab.ts'),
     async deploy() {
-      const cluster = await startEtcdCluster();
+      const owned = new AsyncDisposableStack();
+      const cluster = owned.use(await startEtcdCluster());
       return {
-        connect: async () => ({ address: cluster.hosts }),
-        async failOver() {
-          const leader = await cluster.leader();
-          await leader.kill();
-          await cluster.waitForNewLeader(leader);
-          await leader.restart();
+        async connect() {
+          const { proxies, at } = await proxiesOf(owned, cluster.members);
+          return { address: at.map(({ host, port }) => `http://${host}:${port}`), proxies };
         },
-        [Symbol.asyncDispose]: () => cluster.stop(),
+        election: {
+          leader: () => cluster.leader(),
+          async follower() {
+            const leader = await cluster.leader();
+            return found(cluster.members.find((member) => member !== leader));
+          },
+          untilReplaced: (old) =>
+            waitUntil(async () => (await cluster.leader()) !== old, { what: 'another leader' }),
+        },
+        [Symbol.asyncDispose]: () => owned.disposeAsync(),
       };
     },
   },
 };
+
+function found<T>(one: T | undefined): T {
+  if (one === undefined) throw new Error('There is no such server.');
+  return one;
+}

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { labBackends } from './deployments.ts';
 import { NEMESES, type NemesisName } from './nemeses.ts';
+import { peers } from './peers/peers.ts';
 import { WORKLOADS, type Workload } from './workloads.ts';
 
 export interface LabArguments {
@@ -13,6 +14,9 @@ export interface LabArguments {
   readonly json: string | undefined;
   readonly histories: string | undefined;
 }
+
+/** Those of this repository, and other libraries. */
+const BACKENDS = [...Object.keys(labBackends), ...Object.keys(peers)];
 
 const OPTIONS = {
   minutes: { type: 'string', default: '1' },
@@ -34,13 +38,13 @@ export function parseLabArguments(args: readonly string[]): LabArguments | strin
   const { values, positionals: backends } = parsed;
   const seconds = Number(values.minutes) * 60;
   const seed = Number(values.seed);
-  if (backends.length === 0) return `Which backends? There are: ${Object.keys(labBackends).join(', ')}.`;
+  if (backends.length === 0) return `Which backends? There are: ${BACKENDS.join(', ')}.`;
   if (!(seconds > 0 && seconds <= 86_400))
     return `--minutes must be a number from 0 to 1440, not ${values.minutes}.`;
   if (!Number.isSafeInteger(seed) || seed < 0) return `--seed must be a whole number, not ${values.seed}.`;
   const [nemeses, workloads] = [values.nemesis.split(','), values.workload.split(',')];
   const unknown =
-    firstUnknown('backend', backends, Object.keys(labBackends)) ??
+    firstUnknown('backend', backends, BACKENDS) ??
     firstUnknown('nemesis', nemeses, NEMESES) ??
     firstUnknown('workload', workloads, WORKLOADS);
   if (unknown !== undefined) return unknown;

@@ -10,6 +10,8 @@ export interface LabResult {
   readonly operations: number;
   readonly violations: number;
   readonly longestIdleMs: number;
+  /** Resources that nobody could acquire, for three times as long as a hold lasts, after every worker had stopped. `null`: not looked for. */
+  readonly ghosts: number | null;
   /** Of the lock-set: elements whose write was acknowledged, and that a later write of a stale holder removed. */
   readonly lostWithoutFence: number | null;
   /** The same where the token was compared; `null` where the backend gives none. */
@@ -20,6 +22,8 @@ export interface LabResult {
 export interface LabReport {
   readonly backend: string;
   readonly seed: number;
+  /** As it was asked for. */
+  readonly minutes: number;
   readonly operations: number;
   readonly seconds: number;
   readonly results: readonly LabResult[];
@@ -32,6 +36,7 @@ export interface NemesisSummary {
   readonly operations: number;
   readonly violations: number;
   readonly longestIdleMs: number;
+  readonly ghosts: number | null;
   readonly lostWithoutFence: number | null;
   readonly lostWithFence: number | null;
 }
@@ -41,20 +46,28 @@ export function summarise(results: readonly LabResult[]): NemesisSummary[] {
   return names.map((nemesis) => {
     const own = results.filter((result) => result.nemesis === nemesis);
     const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
-    const lost = (key: 'lostWithoutFence' | 'lostWithFence'): number | null => {
-      const known = own.flatMap((result) => result[key] ?? []);
-      return known.length === 0 ? null : sum(known);
+    const known = (key: 'ghosts' | 'lostWithoutFence' | 'lostWithFence'): number | null => {
+      const counts = own.flatMap((result) => result[key] ?? []);
+      return counts.length === 0 ? null : sum(counts);
     };
     return {
       nemesis,
-      faults: Math.max(...own.map(({ faults }) => faults)),
+      faults: faultsIn(own),
       operations: sum(own.map(({ operations }) => operations)),
       violations: sum(own.map(({ violations }) => violations)),
       longestIdleMs: Math.max(...own.map(({ longestIdleMs }) => longestIdleMs)),
-      lostWithoutFence: lost('lostWithoutFence'),
-      lostWithFence: lost('lostWithFence'),
+      ghosts: known('ghosts'),
+      lostWithoutFence: known('lostWithoutFence'),
+      lostWithFence: known('lostWithFence'),
     };
   });
+}
+
+/** All workloads of a run see the same faults. */
+function faultsIn(results: readonly LabResult[]): number {
+  const first = results[0]?.workload;
+  const ofOne = results.filter(({ workload }) => workload === first);
+  return ofOne.reduce((sum, { faults }) => sum + faults, 0);
 }
 
 /** A table for the terminal. */
@@ -66,6 +79,7 @@ export function tableOf({ backend, results }: LabReport): string {
     'operations',
     'violations',
     'idle ms',
+    'ghosts',
     'lost',
     'lost, fenced',
   ];
@@ -76,6 +90,7 @@ export function tableOf({ backend, results }: LabReport): string {
     String(one.operations),
     String(one.violations),
     String(one.longestIdleMs),
+    String(one.ghosts ?? '–'),
     String(one.lostWithoutFence ?? '–'),
     String(one.lostWithFence ?? '–'),
   ]);

@@ -45,6 +45,7 @@ async function runBackend(
         sentences += 1;
         if (sentences <= MOST_SENTENCES) console.log(`  ${backend}, ${nemesis}: ${sentence}`);
       },
+      onMissing: (missing) => console.log(`${backend}, ${nemesis}: not run; ${missing}`),
     });
     if (found === undefined) continue;
     results.push(...found);
@@ -54,6 +55,7 @@ async function runBackend(
   return {
     backend,
     seed,
+    minutes: seconds / 60,
     operations: results.reduce((sum, one) => sum + one.operations, 0),
     seconds: Math.round((performance.now() - startedAt) / 100) / 10,
     results,

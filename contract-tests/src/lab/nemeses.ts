@@ -1,15 +1,16 @@
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CallableProcess } from '@locks/core/conformance/process';
-import type { Proxy } from '@locks/test-servers';
-import type { LabBackend, LabDeployment } from './deployments.ts';
+import type { Proxy, ServerClock, SmallDisk } from '@locks/test-servers';
+import { FEW_CONNECTIONS, type LabBackend, type LabDeployment } from './deployments.ts';
 import type { SeededRandom } from './random.ts';
 import type { LabWorkerCommands } from './worker/worker-commands.ts';
 
-/** A worker that runs, with the proxy between it and the server. */
+/** A worker that runs, with the proxies between it and the servers. */
 export interface RunningWorker {
   readonly name: string;
   readonly process: CallableProcess<LabWorkerCommands>;
-  readonly proxy?: Proxy | undefined;
+  readonly proxies: readonly Proxy[];
 }
 
 /** What a nemesis may reach. */
@@ -17,6 +18,9 @@ export interface NemesisContext {
   readonly backend: LabBackend;
   readonly deployment: LabDeployment;
   readonly random: SeededRandom;
+  /** Of a nemesis that needs them. */
+  readonly clock?: ServerClock | undefined;
+  readonly disk?: SmallDisk | undefined;
   workers(): readonly RunningWorker[];
   /** Kills a worker, notes its crash, and starts another in its place. */
   replace(worker: RunningWorker): Promise<void>;
@@ -26,22 +30,30 @@ export interface NemesisContext {
 export interface Nemesis {
   /** For the page of the results. */
   readonly about: string;
+  /** With what the servers must be started. */
+  readonly needs?: 'clock' | 'disk' | 'few connections';
   applies(backend: LabBackend, deployment: LabDeployment): boolean;
   /** One fault, healed when it resolves. */
   strike(context: NemesisContext): Promise<void>;
 }
 
-const behindProxies = (_: LabBackend, { server }: LabDeployment): boolean => server !== undefined;
+const hasServer = (_: LabBackend, { server }: LabDeployment): boolean => server !== undefined;
+const hasElection = (_: LabBackend, { election }: LabDeployment): boolean => election !== undefined;
+const hasNetwork = (backend: LabBackend, deployment: LabDeployment): boolean =>
+  hasServer(backend, deployment) || hasElection(backend, deployment);
 
-/** A network fault between some of the workers and the server. */
-function onNetwork(about: string, breakNetwork: (proxy: Proxy, random: SeededRandom) => void): Nemesis {
+/** A network fault between some of the workers and all servers. */
+function onNetwork(
+  about: string,
+  breakNetwork: (proxies: readonly Proxy[], random: SeededRandom) => void,
+): Nemesis {
   return {
     about,
-    applies: behindProxies,
+    applies: hasNetwork,
     async strike({ backend, random, workers }) {
       const hit = workers().filter(() => random.next() < 0.5);
-      const proxies = hit.flatMap(({ proxy }) => (proxy === undefined ? [] : [proxy]));
-      for (const proxy of proxies) breakNetwork(proxy, random);
+      const proxies = hit.flatMap((worker) => worker.proxies);
+      for (const worker of hit) breakNetwork(worker.proxies, random);
       await sleep(durationOf(backend, random));
       await Promise.all(proxies.map((proxy) => proxy.heal()));
     },
@@ -77,24 +89,32 @@ export const nemeses = {
       await sleep(random.between(100, 600));
     },
   },
-  cut: onNetwork('connections of clients are reset, and new ones refused, for a while', (proxy) => {
-    proxy.refuse();
-    proxy.cut();
+  cut: onNetwork('connections of clients are reset, and new ones refused, for a while', (proxies) => {
+    for (const proxy of proxies) {
+      proxy.refuse();
+      proxy.cut();
+    }
   }),
   'cut-one-way': onNetwork(
     'what clients send arrives, and no answer; or the other way round',
-    (proxy, random) => proxy.blackhole({ direction: random.one(['toServer', 'toClient'] as const) }),
+    (proxies, random) => {
+      const direction = random.one(['toServer', 'toClient'] as const);
+      for (const proxy of proxies) proxy.blackhole({ direction });
+    },
   ),
-  reset: onNetwork('connections of clients are reset; new ones succeed', (proxy) => proxy.cut()),
-  slow: onNetwork('every message of clients takes 50 to 300 ms', (proxy, random) =>
-    proxy.latency(random.between(25, 150)),
-  ),
-  blackhole: onNetwork('clients and server hear nothing of each other, and get no error', (proxy) =>
-    proxy.blackhole(),
-  ),
+  reset: onNetwork('connections of clients are reset; new ones succeed', (proxies) => {
+    for (const proxy of proxies) proxy.cut();
+  }),
+  slow: onNetwork('every message of clients takes 50 to 300 ms', (proxies, random) => {
+    const ms = random.between(25, 150);
+    for (const proxy of proxies) proxy.latency(ms);
+  }),
+  blackhole: onNetwork('clients and server hear nothing of each other, and get no error', (proxies) => {
+    for (const proxy of proxies) proxy.blackhole();
+  }),
   freeze: {
     about: 'the server stands still (SIGSTOP)',
-    applies: behindProxies,
+    applies: hasServer,
     async strike({ backend, deployment, random }) {
       await deployment.server?.pause();
       await sleep(durationOf(backend, random));
@@ -103,7 +123,7 @@ export const nemeses = {
   },
   restart: {
     about: 'the server is killed and starts again with its data',
-    applies: behindProxies,
+    applies: hasServer,
     async strike({ deployment }) {
       await deployment.server?.restart({ keepData: true });
     },
@@ -117,12 +137,93 @@ export const nemeses = {
   },
   failover: {
     about: 'the master or leader is killed, another one takes over, and the killed one comes back',
-    applies: (_, { failOver }) => failOver !== undefined,
-    async strike({ deployment }) {
-      await deployment.failOver?.();
+    applies: hasElection,
+    async strike({ deployment: { election } }) {
+      const leader = await election?.leader();
+      await leader?.kill();
+      if (leader !== undefined) await election?.untilReplaced(leader);
+      await leader?.restart({ keepData: true });
+      await election?.untilReady?.();
+    },
+  },
+  'freeze-leader': {
+    about: 'the master or leader stands still (SIGSTOP) until another one has taken over, and then goes on',
+    applies: hasElection,
+    async strike({ deployment: { election } }) {
+      const leader = await election?.leader();
+      await leader?.pause();
+      try {
+        if (leader !== undefined) await election?.untilReplaced(leader);
+      } finally {
+        leader?.resume();
+      }
+      await election?.untilReady?.();
+    },
+  },
+  'freeze-follower': {
+    about: 'a replica or follower stands still (SIGSTOP)',
+    applies: hasElection,
+    async strike({ backend, deployment: { election }, random }) {
+      const follower = await election?.follower();
+      await follower?.pause();
+      await sleep(durationOf(backend, random));
+      follower?.resume();
+      await election?.untilReady?.();
+    },
+  },
+  'clock-forward': onClock(
+    'the wall clock of the servers is set forward, half of the times by more than a hold lasts',
+    1,
+  ),
+  'clock-back': onClock(
+    'the wall clock of the servers is set back, half of the times by more than a hold lasts',
+    -1,
+  ),
+  'disk-full': {
+    about:
+      'the disk of the server has no space left for a while; a server that ends because of it is started again',
+    needs: 'disk',
+    applies: ({ diskMb }) => diskMb !== undefined,
+    async strike({ backend, deployment: { server }, random, disk }) {
+      disk?.fill();
+      await sleep(durationOf(backend, random));
+      await disk?.free();
+      if (server?.running === false) await server.restart({ keepData: true });
+      await sleep(random.between(100, 600));
+    },
+  },
+  'connection-limit': {
+    about: 'strangers take all connections that the server admits, and those of clients are reset',
+    needs: 'few connections',
+    applies: ({ stranger }) => stranger !== undefined,
+    async strike({ backend, deployment: { server }, random, workers }) {
+      const { host, port } = server ?? {};
+      const sockets = Array.from({ length: FEW_CONNECTIONS }, (): Socket => {
+        const socket = connect({ host, port: port ?? 0 });
+        socket.on('error', () => undefined);
+        socket.once('connect', () => socket.write(backend.stranger ?? ''));
+        return socket;
+      });
+      for (const { proxies } of workers()) for (const proxy of proxies) proxy.cut();
+      await sleep(durationOf(backend, random));
+      for (const socket of sockets) socket.destroy();
+      await sleep(random.between(100, 600));
     },
   },
 } as const satisfies Readonly<Record<string, Nemesis>>;
+
+/** Faults of the wall clock, in one direction. */
+function onClock(about: string, sign: 1 | -1): Nemesis {
+  return {
+    about,
+    needs: 'clock',
+    applies: ({ canSetClock }) => canSetClock === true,
+    async strike({ backend, random, clock }) {
+      clock?.moveBy(sign * durationOf(backend, random));
+      await sleep(random.between(200, backend.ttlMs));
+    },
+  };
+}
 
 export type NemesisName = keyof typeof nemeses;
 export const NEMESES = Object.keys(nemeses) as NemesisName[];

@@ -3,12 +3,26 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { machineNow, startProcess } from '@locks/core/conformance/process';
+import { type CallableProcess, machineNow, startProcess } from '@locks/core/conformance/process';
 import { checkHistory, HistoryRecorder, readHistory } from '@locks/history';
+import {
+  makeServerClock,
+  makeSmallDisk,
+  type ServerClock,
+  type SmallDisk,
+  underConditions,
+} from '@locks/test-servers';
 import { type LabBackend, labBackends, type LabDeployment } from './deployments.ts';
 import { SetKeeper } from './kept-set.ts';
 import type { LabResult } from './lab-report.ts';
-import { type NemesisContext, type NemesisName, nemeses, type RunningWorker } from './nemeses.ts';
+import {
+  type Nemesis,
+  type NemesisContext,
+  type NemesisName,
+  nemeses,
+  type RunningWorker,
+} from './nemeses.ts';
+import { peers } from './peers/peers.ts';
 import type { SeededRandom } from './random.ts';
 import { historyFile, type LabWorkerCommands, type LabWorkerSetup } from './worker/worker-commands.ts';
 import { type Workload, workloadsOf } from './workloads.ts';
@@ -17,7 +31,10 @@ const WORKER_MAIN = new URL('worker/main.ts', import.meta.url);
 const WORKERS = 3;
 const HOLD_MS = 6;
 /** Workers end within this: every call of theirs has a deadline. */
-const STOP_MS = 30_000;
+const STOP_MS = 60_000;
+const MOST_STARTS = 4;
+/** What holds a resource for this many times as long as a hold lasts is a ghost. */
+const GHOST_TTLS = 3;
 
 export interface LabRun {
   readonly backend: string;
@@ -29,30 +46,54 @@ export interface LabRun {
   readonly histories?: string | undefined;
   /** Receives the sentences of violations. */
   readonly onViolation?: (sentence: string) => void;
+  /** Receives what a nemesis that applies would need of the machine. */
+  readonly onMissing?: (missing: string) => void;
 }
 
-/** All workloads of a backend for some seconds under one nemesis; `undefined` where the nemesis does not apply. */
+function missingFor({ needs }: Nemesis, made: ServerClock | SmallDisk | undefined): string | undefined {
+  if (made !== undefined) return undefined;
+  if (needs === 'clock') return 'clocks of servers are set with Linux and gcc';
+  if (needs === 'disk') return 'a disk is filled with Linux and root, who mounts it';
+  return undefined;
+}
+
+/**
+ * All workloads of a backend for some seconds under one nemesis; `undefined` where the nemesis does not apply, or needs what is not
+ * on this machine.
+ */
 export async function runLab(run: LabRun): Promise<LabResult[] | undefined> {
-  const backend = labBackends[run.backend];
+  const backend = labBackends[run.backend] ?? peers[run.backend];
   if (backend === undefined) throw new Error(`The lab has no backend ${run.backend}.`);
-  const nemesis = nemeses[run.nemesis];
+  const nemesis: Nemesis = nemeses[run.nemesis];
   await using stack = new AsyncDisposableStack();
-  const deployment = stack.use(await backend.deploy());
+  const clock = nemesis.needs === 'clock' && backend.canSetClock ? await makeServerClock() : undefined;
+  if (clock !== undefined) stack.use(clock);
+  const disk = nemesis.needs === 'disk' && backend.diskMb ? await makeSmallDisk(backend.diskMb) : undefined;
+  if (disk !== undefined) stack.use(disk);
+  const wish = { fewConnections: nemesis.needs === 'few connections', onDisk: disk !== undefined };
+  const deployment = stack.use(
+    await underConditions({ ...clock?.conditions, ...disk?.conditions }, () => backend.deploy(wish)),
+  );
   if (!nemesis.applies(backend, deployment)) return undefined;
+  const missing = missingFor(nemesis, clock ?? disk);
+  if (missing !== undefined) {
+    run.onMissing?.(missing);
+    return undefined;
+  }
   const folder = await mkdtemp(join(tmpdir(), 'locks-lab-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const { histories } = run;
   if (histories !== undefined)
     stack.defer(() => cp(folder, join(histories, run.backend, run.nemesis), { recursive: true }));
   const sets = stack.use(new SetKeeper());
-  const possible = workloadsOf(backend.modes);
+  const possible = backend.workloads ?? workloadsOf(backend.modes);
   const workloads = possible.filter((one) => run.workloads?.includes(one) ?? true);
   const crew = stack.use(new Crew(backend, deployment, { workloads, setPort: await sets.listen(), folder }));
   await crew.start();
 
   const { random } = run;
   const context: NemesisContext = {
-    ...{ backend, deployment, random },
+    ...{ backend, deployment, random, clock, disk },
     workers: () => crew.workers,
     replace: (worker) => crew.replace(worker),
   };
@@ -62,7 +103,10 @@ export async function runLab(run: LabRun): Promise<LabResult[] | undefined> {
     await nemesis.strike(context);
   }
   await crew.stop();
-  return workloads.map((workload) => judge(run, { backend, folder, sets, workload, strikes }));
+  const ghosts = await crew.ghosts();
+  return workloads.map((workload) =>
+    judge(run, { backend, folder, sets, workload, strikes, ghosts: ghosts[workload] ?? 0 }),
+  );
 }
 
 interface JudgedRun {
@@ -71,9 +115,10 @@ interface JudgedRun {
   readonly sets: SetKeeper;
   readonly workload: Workload;
   readonly strikes: number;
+  readonly ghosts: number;
 }
 
-function judge(run: LabRun, { backend, folder, sets, workload, strikes }: JudgedRun): LabResult {
+function judge(run: LabRun, { backend, folder, sets, workload, strikes, ghosts }: JudgedRun): LabResult {
   const files = globSync(historyFile('.', workload, '*'), { cwd: folder }).map((file) => join(folder, file));
   const verdict = checkHistory(
     readHistory(...files.sort()),
@@ -88,9 +133,21 @@ function judge(run: LabRun, { backend, folder, sets, workload, strikes }: Judged
     operations: verdict.operations,
     violations: verdict.violations.length,
     longestIdleMs: Math.round(verdict.longestIdleMs),
+    ghosts,
     lostWithoutFence: isSet ? sets.lost('plain') : null,
     lostWithFence: isSet && backend.hasTokens ? sets.lost('fenced') : null,
   };
+}
+
+/** On a busy machine a process may take too long to start: it is killed then, and another one started. */
+async function startWorker(args: readonly string[]): Promise<CallableProcess<LabWorkerCommands>> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await startProcess<LabWorkerCommands>(WORKER_MAIN, args);
+    } catch (error) {
+      if (tries >= MOST_STARTS) throw error;
+    }
+  }
 }
 
 /** The workers of a run. */
@@ -141,14 +198,21 @@ class Crew implements AsyncDisposable {
       throw new Error(`Workers did not end within ${STOP_MS} ms.`);
   }
 
+  /** What still holds a resource when everybody has stopped, for longer than holds last. */
+  async ghosts(): Promise<Partial<Record<Workload, number>>> {
+    const probe = await this.#open();
+    this.workers.push(probe);
+    return await probe.process.call.ghosts(GHOST_TTLS * this.#backend.ttlMs);
+  }
+
   async #open(): Promise<RunningWorker> {
     this.#names += 1;
     const name = `worker ${this.#names}`;
-    const { address, proxy } = await this.#deployment.connect();
+    const { address, proxies } = await this.#deployment.connect();
     const { module, options } = this.#backend;
     const setup: LabWorkerSetup = { ...this.#setup, name, module, address, options, holdMs: HOLD_MS };
-    const process = await startProcess<LabWorkerCommands>(WORKER_MAIN, [JSON.stringify(setup)]);
-    return { name, process, proxy };
+    const process = await startWorker([JSON.stringify(setup)]);
+    return { name, process, proxies };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -15,6 +15,7 @@ const result: LabResult = {
   operations: 100,
   violations: 0,
   longestIdleMs: 20,
+  ghosts: 0,
   lostWithoutFence: null,
   lostWithFence: null,
 };
@@ -88,7 +89,7 @@ describe('the arguments of the lab', () => {
 
 describe('the results', () => {
   const report = {
-    ...{ backend: 'redis-node', seed: 7, operations: 350, seconds: 5 },
+    ...{ backend: 'redis-node', seed: 7, minutes: 1, operations: 350, seconds: 5 },
     results: [
       result,
       {
@@ -96,6 +97,7 @@ describe('the results', () => {
         workload: 'lock-set',
         violations: 2,
         longestIdleMs: 30,
+        ghosts: 1,
         lostWithoutFence: 4,
         lostWithFence: 0,
       },
@@ -106,11 +108,11 @@ describe('the results', () => {
   it('are summed up by nemesis', () => {
     expect(summarise(report.results)).toEqual([
       {
-        ...{ nemesis: 'kill', faults: 3, operations: 200, violations: 2, longestIdleMs: 30 },
+        ...{ nemesis: 'kill', faults: 3, operations: 200, violations: 2, longestIdleMs: 30, ghosts: 1 },
         ...{ lostWithoutFence: 4, lostWithFence: 0 },
       },
       {
-        ...{ nemesis: 'none', faults: 0, operations: 150, violations: 0, longestIdleMs: 20 },
+        ...{ nemesis: 'none', faults: 0, operations: 150, violations: 0, longestIdleMs: 20, ghosts: 0 },
         ...{ lostWithoutFence: null, lostWithFence: null },
       },
     ]);

@@ -21,6 +21,38 @@ describe('the lab', { timeout: 120_000 }, () => {
     },
   );
 
+  it.each(['redlock', 'redis-semaphore', 'verrou'])(
+    'runs %s, with the workloads that it can do',
+    async (backend) => {
+      const random = new SeededRandom(5);
+      const results = await runLab({ backend, nemesis: 'none', seconds: 2, random });
+      expect(results?.map(({ workload }) => workload)).toEqual(['mutex', 'lock-set']);
+      for (const { operations, violations, lostWithFence } of results ?? []) {
+        expect(operations).toBeGreaterThan(0);
+        expect(violations).toBe(0);
+        expect(lostWithFence).toBeNull();
+      }
+    },
+  );
+
+  it('shows where a store lets two hold: its clock is set forward', async () => {
+    const random = new SeededRandom(3);
+    const missing: string[] = [];
+    const onMissing = (sentence: string) => missing.push(sentence);
+    const run = {
+      backend: 'redis-ioredis',
+      nemesis: 'clock-forward',
+      seconds: 8,
+      random,
+      onMissing,
+    } as const;
+    const results = await runLab(run);
+    if (results === undefined)
+      return expect(missing).toEqual(['clocks of servers are set with Linux and gcc']);
+    expect(results.some(({ violations }) => violations > 0)).toBe(true);
+    for (const { lostWithFence } of results) expect(lostWithFence ?? 0).toBe(0);
+  });
+
   it('says where a nemesis does not apply', async () => {
     const random = new SeededRandom(1);
     expect(await runLab({ backend: 'sqlite', nemesis: 'failover', seconds: 1, random })).toBeUndefined();

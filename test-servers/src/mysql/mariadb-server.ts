@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -41,6 +41,20 @@ export class MariadbServer extends ManagedServer {
 
   urlOf(user: 'app' | 'admin'): string {
     return `mysql://${user}@${this.host}:${this.port}/locks`;
+  }
+
+  /**
+   * Kills the server if it still runs and starts it again on the same port.
+   *
+   * @param options - `keepData`: default true; `false` starts it with a fresh data directory
+   */
+  override async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
+    await this.kill();
+    if (!keepData) {
+      await rm(path.join(this.dir, 'data'), { recursive: true, force: true });
+      await this.prepare();
+    }
+    await super.restart();
   }
 
   protected override async prepare(): Promise<void> {

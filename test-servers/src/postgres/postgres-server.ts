@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { findServer } from '../find-server.mjs';
@@ -87,6 +88,21 @@ export class PostgresServer extends ManagedServer {
       what: `the processes of PostgreSQL on port ${this.port} to end`,
     });
     this.#releaseFrozen();
+  }
+
+  /**
+   * Kills the server if it still runs and starts it again on the same port.
+   *
+   * @param options - `keepData`: default true; `false` starts it with a fresh data directory
+   */
+  override async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
+    await this.kill();
+    if (!keepData) {
+      await removeSharedMemory(this.dir);
+      await rm(this.#data, { recursive: true, force: true });
+      await this.prepare();
+    }
+    await super.restart();
   }
 
   override async stop(): Promise<void> {

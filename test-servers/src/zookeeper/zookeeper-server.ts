@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { findServer, searchPath } from '../find-server.mjs';
 import { ManagedServer, type ServerLocation, startServer } from '../managed-server.ts';
@@ -84,6 +84,17 @@ export class ZooKeeperServer extends ManagedServer {
 
   get #file(): string {
     return path.join(this.dir, 'zoo.cfg');
+  }
+
+  /**
+   * Kills the server if it still runs and starts it again on the same port.
+   *
+   * @param options - `keepData`: default true; `false` starts a single server empty
+   */
+  override async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
+    await this.kill();
+    if (!keepData) await rm(path.join(this.dir, 'version-2'), { recursive: true, force: true });
+    await super.restart();
   }
 
   protected override async prepare(): Promise<void> {

@@ -36,7 +36,34 @@ async function commands(): Promise<LabWorkerCommands> {
       await loops;
       sets.close();
     },
+    async ghosts(withinMs) {
+      const counted = setup.workloads.map(async (workload) => [
+        workload,
+        await ghostsOf(locks, RESOURCES[workload], withinMs),
+      ]);
+      return Object.fromEntries(await Promise.all(counted));
+    },
   };
+}
+
+async function ghostsOf(locks: LockManager, names: readonly string[], withinMs: number): Promise<number> {
+  const end = performance.now() + withinMs;
+  const isFree = async (name: string): Promise<boolean> => {
+    // A client that has just connected may fail at first.
+    for (let left = withinMs; left > 0; left = end - performance.now()) {
+      try {
+        const lease: Lease | undefined = await locks.lock(name).acquire({ waitMs: Math.max(1, left) });
+        if (lease === undefined) continue;
+        await lease.release();
+        return true;
+      } catch {
+        await sleep(AFTER_FAILURE_MS);
+      }
+    }
+    return false;
+  };
+  const free = await Promise.all(names.map(isFree));
+  return free.filter((one) => !one).length;
 }
 
 async function startLoops(locks: LockManager, workload: Workload): Promise<void> {

@@ -21,6 +21,8 @@ export interface LabWorkerCommands {
   start(): Promise<void>;
   /** Resolves when every loop has ended; no section is left open. */
   stop(): Promise<void>;
+  /** For each workload, how many of its resources cannot be acquired within some time. For a worker that has not started. */
+  ghosts(withinMs: number): Promise<Partial<Record<Workload, number>>>;
 }
 
 /** Where a worker writes the history of a workload. */
