@@ -49,6 +49,8 @@ const REASONS: Readonly<Record<string, string>> = {
     'The frozen master goes on to grant when it wakes up, until it hears that another one has taken over.',
   'clock-forward':
     'Holds end by the clock of the server: what is set forward by more than a hold lasts ends holds that their holders still believe in.',
+  'redis-ioredis-sentinel failover':
+    'The killed master comes back empty, and as a master: whoever reconnects to it before Sentinel has made it a replica, which took ten seconds here, gets locks there that others hold at the new master.',
   'redis-semaphore pause':
     'A process that stood still for longer than its hold lasts believes in it until a refresh fails.',
   'redis-semaphore freeze':
