@@ -201,7 +201,12 @@ const acquireMutants = [
       'a lease that may have been renewed stays in the store',
       'it ends there by its time, as docs/spec.md §2.7 needs it only sooner',
     ],
-    ['if (this.deadlines.hasReached(endsAt)) throw this.closedError(resource);', '', 'closed locks go on'],
+    [
+      'if (this.deadlines.hasReached(endsAt)) throw this.closedError(resource);',
+      '',
+      'closed locks go on',
+      'every call ends at once with the phase of its locks, and with the same error',
+    ],
     ['interruptWaits();', '', 'a close does not end waits'],
   ]),
   ...mutantsOf('rules', 'core/src/call/send-until-answered.ts', [

@@ -27,12 +27,15 @@ export interface LoadedLocks {
   readonly freshVersion?: () => number;
   /** The scripts of Redis, by the names of their files in camel case. */
   readonly scripts?: Readonly<Record<string, { readonly sha1: string; readonly source: string }>>;
+  /** The mutants of the suite, where one of them is planted. */
+  readonly mutants?: readonly SuiteMutant[];
   /** What breaks core or its backend on purpose. */
-  readonly mutant?: SuiteMutant;
+  mutant?: SuiteMutant;
 }
 
 /** What the simulation uses of a `Mutant` of `contract-tests/src/mutants`. */
 export interface SuiteMutant {
+  readonly name: string;
   readonly backend?: (backend: core.LockBackend) => core.LockBackend;
   readonly calls?: (backend: core.LockBackend) => core.LockBackend;
   readonly locks?: (locks: core.LockManager) => core.LockManager;
@@ -94,17 +97,17 @@ export class LockCode {
   #server: LoadedLocks | undefined;
   readonly #idle: Evaluated[] = [];
   #used: Evaluated[] = [];
-  /** Mutants of the suite may keep what they saw in one run. */
-  readonly #isReusable: boolean;
+  /** The mutant of the suite that is planted; it may keep what it saw in one run. */
+  readonly #mutant: string | undefined;
 
   /** The names of the scripts of Redis; set by the first run. */
   scriptNames: ReadonlyMap<string, string> | undefined;
   /** What runs the scripts of a simulated Redis. */
   readonly lua: LuaScripts | undefined;
 
-  private constructor(text: string, lua: LuaScripts | undefined, isReusable: boolean) {
+  private constructor(text: string, lua: LuaScripts | undefined, mutant: string | undefined) {
     this.lua = lua;
-    this.#isReusable = isReusable;
+    this.#mutant = mutant;
     this.#evaluate = compileFunction(text, PARAMETERS, { filename: 'simulated-process.cjs' }) as (
       ...values: unknown[]
     ) => void;
@@ -112,20 +115,12 @@ export class LockCode {
 
   /** @param planted - none: the sources as they are */
   static async load(backend: BackendKind, { changes = [], mutant }: PlantedErrors = {}): Promise<LockCode> {
-    const entry = ENTRIES[backend] + (mutant === undefined ? '' : mutantEntry(mutant));
-    const { outputFiles } = await build({
-      stdin: { contents: entry, resolveDir: import.meta.dirname, sourcefile: 'entry.ts' },
-      bundle: true,
-      write: false,
-      format: 'cjs',
-      platform: 'node',
-      logLevel: 'silent',
-      target: 'node24',
-      external: ['mysql2'],
-      plugins: [sources(changes)],
-    });
+    const entry = ENTRIES[backend] + (mutant === undefined ? '' : MUTANTS);
+    const unchanged = changes.length === 0 ? bundles.get(entry) : undefined;
+    const text = unchanged ?? (await bundle(entry, changes));
+    if (changes.length === 0) bundles.set(entry, text);
     const lua = backend === 'redis' ? await LuaScripts.load() : undefined;
-    return new LockCode(outputFiles[0]?.text ?? '', lua, mutant === undefined);
+    return new LockCode(text, lua, mutant);
   }
 
   /** The code as a store has loaded it, once for all runs: it has no state and reads no time. */
@@ -137,7 +132,7 @@ export class LockCode {
   loadInto(process: SimulatedProcess): LoadedLocks {
     const evaluated = this.#idle.pop() ?? this.#load(process);
     evaluated.process = process;
-    if (this.#isReusable) this.#used.push(evaluated);
+    if (this.#mutant === undefined) this.#used.push(evaluated);
     return evaluated.loaded;
   }
 
@@ -161,7 +156,10 @@ export class LockCode {
     const shared = { ...globals };
     const values: Readonly<Record<string, unknown>> = { ...globals, module, require, globalThis: shared };
     this.#evaluate(...PARAMETERS.map((name) => values[name]));
-    return (evaluated = { process, loaded: module.exports as LoadedLocks, shared });
+    const loaded = module.exports as LoadedLocks;
+    const mutant = loaded.mutants?.find(({ name }) => name === this.#mutant);
+    if (mutant !== undefined) loaded.mutant = mutant;
+    return (evaluated = { process, loaded, shared });
   }
 }
 
@@ -188,9 +186,24 @@ function forget(evaluated: Evaluated): void {
   }
 }
 
-function mutantEntry(name: string): string {
-  return `import { mutants } from '${packages}/../contract-tests/src/mutants/index.ts';
-    export const mutant = mutants.find(({ name }) => name === ${JSON.stringify(name)});`;
+const MUTANTS = ` export { mutants } from '${packages}/../contract-tests/src/mutants/index.ts';`;
+
+/** Bundles without changes, by what they export. */
+const bundles = new Map<string, string>();
+
+async function bundle(entry: string, changes: readonly SourceChange[]): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents: entry, resolveDir: import.meta.dirname, sourcefile: 'entry.ts' },
+    bundle: true,
+    write: false,
+    format: 'cjs',
+    platform: 'node',
+    logLevel: 'silent',
+    target: 'node24',
+    external: ['mysql2'],
+    plugins: [sources(changes)],
+  });
+  return outputFiles[0]?.text ?? '';
 }
 
 const nodeRequire = createRequire(import.meta.url);
