@@ -47,6 +47,22 @@ export const permitsLimitsMutants: readonly Mutant[] = [
       remembersModes(backend, (old, mode) => (old.kind === 'permit') !== (mode.kind === 'permit')),
   },
   {
+    name: 'a-limit-is-never-lowered',
+    says: 'a lower limit is answered as set, and is not',
+    host: 'memory',
+    expected: ['permits/more-than-there-are-waits', 'permits/fewer-permits-end-no-hold'],
+    backend: (backend) =>
+      delegate(backend, {
+        async resize(resource, limit, call) {
+          const { holders, waiters } = await backend.inspect(resource, call);
+          const limits = [...holders, ...waiters].map(({ mode }) =>
+            mode.kind === 'permit' ? mode.limit : 0,
+          );
+          return (await backend.resize?.(resource, Math.max(limit, ...limits), call)) ?? { status: 'set' };
+        },
+      }),
+  },
+  {
     name: 'readers-wait-for-permits',
     says: 'a reader that comes beside permits waits for them',
     host: 'memory',

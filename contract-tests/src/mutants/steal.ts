@@ -44,6 +44,20 @@ export const stealMutants: readonly Mutant[] = [
       }),
   },
   {
+    name: 'a-steal-sets-the-limit',
+    says: 'a steal of a permit gives those who wait its own limit',
+    host: 'memory',
+    expected: ['steal/contradicts-no-waiter'],
+    backend: (backend) =>
+      delegate(backend, {
+        async attempt(request, enqueue, call) {
+          const { mode, resource, steal } = request;
+          if (steal === true && mode.kind === 'permit') await backend.resize?.(resource, mode.limit, call);
+          return backend.attempt(request, enqueue, call);
+        },
+      }),
+  },
+  {
     name: 'a-stolen-turn-is-lost',
     says: 'a waiter whose hand-off is stolen before it hears of it goes to the end of the queue',
     host: 'memory',

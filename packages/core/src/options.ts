@@ -66,7 +66,7 @@ export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
   readonly within?: BaseLease | undefined;
   /**
    * Takes the resource from its holders, ahead of those who wait; the holders see `LOCK_LOST`. Needs the feature `steal` of the
-   * backend.
+   * backend. Fails with `LOCK_CONFLICT` where those who wait want another limit, or permits beside other modes.
    * @defaultValue false
    */
   readonly steal?: boolean | undefined;

@@ -29,7 +29,7 @@ export type AttemptOutcome =
   /** `blockerUnread`: the blocker is ahead of the part of the queue that was read, and `nearest` is not the blocker. */
   | {
       readonly status: 'blocked';
-      readonly nearest: EtcdEntry;
+      readonly nearest: EtcdEntry | undefined;
       readonly revision: number;
       readonly blockerUnread?: true;
     }

@@ -101,7 +101,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     acquisition.woken = false;
     if (blockerUnread === true) this.#checkSoon(acquisition);
     if (acquisition.request.mode.kind === 'permit') return this.#joinPermitWatch(acquisition, revision);
-    if (blockerUnread === true) return;
+    if (blockerUnread === true || nearest === undefined) return;
     const watched = nearest.key.toString('latin1');
     if (acquisition.watchedKey === watched) return;
     acquisition.stopWatching?.();

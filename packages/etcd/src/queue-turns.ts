@@ -4,8 +4,11 @@ import type { EtcdEntry, QueuePosition } from './etcd-entry.ts';
 /** Whether an acquisition may be granted, given the entries of its resource. */
 export type EtcdTurn =
   | { readonly status: 'free' }
-  /** `nearest` is the entry to wait for and watch; `byHolders` says that no waiter is ahead. */
-  | { readonly status: 'blocked'; readonly nearest: EtcdEntry; readonly byHolders: boolean };
+  /**
+   * `nearest` is the entry to wait for and watch; absent where nobody is ahead, and more permits are asked for than there
+   * are. `byHolders` says that no waiter is ahead.
+   */
+  | { readonly status: 'blocked'; readonly nearest: EtcdEntry | undefined; readonly byHolders: boolean };
 
 const FREE: EtcdTurn = { status: 'free' };
 
@@ -70,7 +73,8 @@ export class QueueTurns {
       case 'permit': {
         // Waiters ahead count as if they held: each of them may be granted independently before this one.
         const fits = (this.#weights[index] ?? 0) + mode.weight <= mode.limit;
-        return fits ? FREE : blockedBy(this.#entries[index - 1]);
+        const nearest = this.#entries[index - 1];
+        return fits ? FREE : { status: 'blocked', nearest, byHolders: nearest?.held === true };
       }
       default:
         return mode satisfies never;

@@ -163,6 +163,8 @@ describe('turns', () => {
     expect(free([entry(1, true, permit(5, 3)), entry(2, false, permit(5, 1))], permit(5, 1), 3)).toBe(true);
     expect(free([entry(1, true, permit(5, 3)), entry(2, false, permit(5, 3))], permit(5, 1), 3)).toBe(false);
     expect(free([entry(1, true, permit(5, 1)), entry(2, false, permit(5, 1))], permit(5, 1))).toBe(false);
+    // After its limit was lowered, with nobody ahead.
+    expect(free([], permit(2, 3), 1)).toBe(false);
   });
 
   test('different limits and different families of modes are a conflict', () => {

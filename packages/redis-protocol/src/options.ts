@@ -42,11 +42,7 @@ export function checkOptions(
 ): CheckedRedisOptions {
   const { prefix, minReplicas, ...others } = readOptions('redisBackend()', options, TABLE);
   if (minReplicas > 0 && cluster) {
-    throw mustBe(
-      'redisBackend(): minReplicas',
-      '0 with a cluster client (it is for standalone and Sentinel clients)',
-      minReplicas,
-    );
+    throw mustBe('redisBackend(): minReplicas', '0 with a cluster client', minReplicas);
   }
   const keyed = readPrefix(keyPrefix + prefix, 'redisBackend(): prefix behind the key prefix of the client');
   return { prefix: keyed, minReplicas, ...others };

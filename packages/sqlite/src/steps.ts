@@ -108,7 +108,8 @@ export class Steps {
     if (hold !== undefined) return { status: 'held', hold };
     const capacity = capacityBeside(live);
     const turns = this.#queue.turns(resource, now, capacity);
-    const living = live?.mode ?? modeInQueue(turns);
+    // A steal ends those who hold (docs/spec.md §17.2).
+    const living = (request.steal ? undefined : live?.mode) ?? modeInQueue(turns);
     // A request that waits is never refused: a resize may have given it another limit than it asked for.
     if (living !== undefined && areInConflict(living, mode) && !this.#queue.waits(acquisitionId, now)) {
       return { status: 'conflict', with: living };

@@ -15,7 +15,6 @@ export class QueueCheck {
   #holding = new Set<string>();
   #arrived = 0;
   #highestToken = 0;
-  #hasBeenStolen = false;
 
   constructor(world: World, resource: string) {
     this.#world = world;
@@ -29,10 +28,7 @@ export class QueueCheck {
     waited: readonly WaiterRecord[],
   ): void {
     const fresh = holds.filter(({ id }) => !this.#holding.has(id));
-    if (fresh.some(({ stolen }) => stolen)) {
-      this.#hasBeenStolen = true;
-      this.#checkQueueKept(holds, waiters, waited);
-    }
+    if (fresh.some(({ stolen }) => stolen)) this.#checkQueueKept(holds, waiters, waited);
     for (const hold of fresh) this.#granted(hold, holds, waiters);
     if (fresh.length > 0)
       this.#highestToken = Math.max(...fresh.map(({ token }) => token), this.#highestToken);
@@ -83,10 +79,7 @@ export class QueueCheck {
       this.#world.violated('§15.8', `${label} got the token ${token} of ${this.#resource} after ${highest}`);
     }
     const others = holds.filter((other) => other.id !== id);
-    // A steal asks nobody for the limit: then others may wait with the one that a resize has set.
-    const isOdd = this.#hasBeenStolen && others.some((other) => familyOf(other.mode) !== familyOf(mode));
     if (
-      !isOdd &&
       !fitTogether(
         others.map((other) => other.mode),
         mode,
@@ -103,13 +96,13 @@ export class QueueCheck {
       this.#world.violated('§7.1', `${label} got ${this.#resource} before ${passed.label}, who came earlier`);
   }
 
-  /** Permits with one limit, or readers and writers, live on a resource (docs/spec.md §15.7); a steal may have changed that. */
+  /** Permits with one limit, or readers and writers, live on a resource (docs/spec.md §15.7). */
   #checkFamilies(living: readonly (HoldRecord | WaiterRecord)[]): void {
     const [first] = living;
     if (first === undefined) return;
     const family = familyOf(first.mode);
     const other = living.find(({ mode }) => familyOf(mode) !== family);
-    if (other !== undefined && !this.#hasBeenStolen)
+    if (other !== undefined)
       this.#world.violated('§15.7', `${other.label} was let in to ${this.#resource} beside ${first.label}`);
   }
 

@@ -67,12 +67,12 @@ export const redisFragmentMutants = [
   ...of('hand-off', [
     ["if not head[1] then\nredis.call('DEL', queue)", 'if not head[1] then', 'a queue without waiters stays'],
     [
-      "local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. to) or 0) * 1000 >= now",
+      "local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now",
       'local alive = true',
       'a lock is handed to dead processes',
     ],
     [
-      "local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. to) or 0) * 1000 >= now",
+      "local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now",
       'local alive = channel == own',
       'the waiters of other processes are passed over',
     ],

@@ -115,7 +115,16 @@ export const redisScriptMutants = [
       'elseif false then',
       'the fast path of a share does not put the token back',
     ],
-    ['if holds then return { holds, left } end', '', 'a repeated steal steals again'],
+    [
+      'served, holds, left = {}, read_state(r)',
+      'read_state(r)\nserved = {}',
+      'a repeated steal steals again',
+    ],
+    [
+      'if not with and r.queued then',
+      'if not with and not steals and r.queued then',
+      'a steal contradicts who waits',
+    ],
     [
       "clear(r.holders)\ncall('DEL', r.lock)",
       "call('DEL', r.lock)",
@@ -124,8 +133,8 @@ export const redisScriptMutants = [
     ],
     ["call('DEL', r.lock)\nr.mark = nil", '', 'a steal leaves the mark of before'],
     [
-      "local beside = r.queued and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark)",
-      'local beside',
+      "served = r.queued and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark) or served",
+      '',
       'a reader that steals lets no other readers in',
     ],
     ['if holds then return reply(served, holds, left) end', '', 'a repeated attempt waits for itself'],
@@ -264,7 +273,11 @@ export const redisScriptMutants = [
       "local time = limit and call('TIME')\nif limit then",
       'a share is given back as if none had ended',
     ],
-    ["'^%*(%d+)|%d+|%-|(%d+)|'", "'^%*(%d+)|%d+|[+-]|(%d+)|'", 'a share that is given back serves nobody'],
+    [
+      "'^%*(%d+)|(%d+)(|%-|(%d+)|.*)'",
+      "'^%*(%d+)|(%d+)(|[+-]|(%d+)|.*)'",
+      'a share that is given back serves nobody',
+    ],
     ["if call('HDEL', KEYS[4], ARGV[1]) == 0 then return 0 end", '', 'the release of a share leaves it'],
     [
       "if call('HLEN', KEYS[4]) == 0 then\ncall('DEL', KEYS[1])",

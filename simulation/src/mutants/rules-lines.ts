@@ -33,7 +33,16 @@ const lockRulesMutants = mutantsOf('rules', RULES, [
     '',
     'a repeated attempt does not find its own hold',
   ],
-  ["if (this.isQueued(id)) return { status: 'contended' };", '', 'a repeated attempt waits twice'],
+  [
+    "if (request.steal !== true && this.isQueued(id)) return { status: 'contended' };",
+    '',
+    'a repeated attempt waits twice',
+  ],
+  [
+    'request.steal === true ? this.#waiterAgainst(mode) : this.conflictWith(mode)',
+    'request.steal === true ? undefined : this.conflictWith(mode)',
+    'a steal contradicts who waits',
+  ],
   [
     "if (conflict !== undefined) return { status: 'conflict', with: conflict };",
     '',

@@ -1,15 +1,7 @@
 import type { LockMode } from '@locks/core/backend';
 import { LockRules, type WaiterRecord } from '@locks/core/rules';
 import { type LockView, viewOf } from './lock-view.ts';
-import {
-  callerOf,
-  checkedBy,
-  NOBODY,
-  type ScriptCall,
-  type Step,
-  stealsWithOtherLimit,
-  stepOf,
-} from './script-step.ts';
+import { callerOf, checkedBy, NOBODY, type ScriptCall, type Step, stepOf } from './script-step.ts';
 import type { SimulatedRedis } from './simulated-redis.ts';
 
 /** One lock as the rules see it: what is compared after each script. */
@@ -57,19 +49,14 @@ function locksOf({ script, keys }: ScriptCall): readonly (readonly [lock: string
  * - A waiter that came twice is not compared: the next check, or the end of the claim time, puts that right.
  * - A check puts waiters of its process back to their positions, also beside holders of the other family, permits or not. A
  *   resize then goes by the holders, and is not compared.
- * - From a steal of permits with a limit that a resize has changed on, nothing is compared until the lock is idle: the rules serve
- *   waiters by their own limit, the scripts by that of the thief.
  */
 export class Refinement {
   readonly #server: SimulatedRedis;
   readonly #micros: () => number;
-  readonly #otherLimits: Set<string>;
 
-  /** @param otherLimits - the locks of which permits were stolen with another limit, kept from one script to the next */
-  constructor(server: SimulatedRedis, micros: () => number, otherLimits = new Set<string>()) {
+  constructor(server: SimulatedRedis, micros: () => number) {
     this.#server = server;
     this.#micros = micros;
-    this.#otherLimits = otherLimits;
   }
 
   /** Executes the script by `execute`, and throws a `RefinementError` if it did not do what the rules say. */
@@ -136,9 +123,7 @@ export class Refinement {
       if (call.script === 'many' && !isTaken) isStopped = !this.#isFree(call, index, view);
       rules.commit(this.#now);
       const alive = (client: string) => this.#isAlive(before, client, own);
-      if (view.record.holds.length + view.record.waiters.length === 0) this.#otherLimits.delete(lock);
-      if (stealsWithOtherLimit(call, view)) this.#otherLimits.add(lock);
-      const isComparable = before.repeated.size === 0 && !this.#otherLimits.has(lock);
+      const isComparable = before.repeated.size === 0;
       return [{ lock, token, own, before: view, isComparable, expected: summary(rules, alive) }];
     });
   }

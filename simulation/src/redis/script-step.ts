@@ -144,13 +144,6 @@ export function callerOf({ script, args }: ScriptCall): string {
   }
 }
 
-export function stealsWithOtherLimit({ script, args }: ScriptCall, { record }: LockView): boolean {
-  if (script !== 'acquire' || args[6] === undefined) return false;
-  return [...record.holds, ...record.waiters].some(
-    ({ mode }) => mode.kind === 'permit' && mode.limit !== Number(args[4]),
-  );
-}
-
 /** Permits beside other modes: waiters that were passed over came back by a check after others had taken the name. */
 function hasBothFamilies({ record: { holds, waiters } }: LockView): boolean {
   const kinds = new Set([...holds, ...waiters].map(({ mode }) => mode.kind));

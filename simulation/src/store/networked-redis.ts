@@ -48,7 +48,6 @@ export class NetworkedRedis implements SimulatedStore {
   readonly #evicted = new Set<string>();
   /** No single key was lost or written without the others. */
   #isWhole = true;
-  readonly #otherLimits = new Set<string>();
 
   constructor(world: World, options: NetworkedRedisOptions) {
     const { plan, lua, drift } = options;
@@ -185,7 +184,7 @@ export class NetworkedRedis implements SimulatedStore {
     // In its last millisecond an exclusive hold is still held here, and not in the rules.
     if (call.keys.some((key) => master.execute(['PTTL', key]) === 0)) return execute();
     try {
-      return new Refinement(master, micros, this.#otherLimits).run(call, execute);
+      return new Refinement(master, micros).run(call, execute);
     } catch (error) {
       if (!(error instanceof RefinementError)) throw error;
       this.#world.violated('refinement', `${call.script} and the rules differ: ${error.message}`);

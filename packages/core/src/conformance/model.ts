@@ -23,10 +23,13 @@ export class ResourceModel {
     if (!this.tries(asked)) this.queue.push(asked);
   }
 
-  /** Ends all holds, and grants ahead of the queue. */
-  steals(asked: Modelled): void {
+  /** Ends all holds, and grants ahead of the queue; not if what waits contradicts it. */
+  steals(asked: Modelled): boolean {
+    const [head] = this.queue;
+    if (head !== undefined && limitOf(head.mode) !== limitOf(asked.mode)) return false;
     this.holders = [asked];
     this.#serve();
+    return true;
   }
 
   /** Ends a hold or a wait. */
@@ -53,8 +56,7 @@ export class ResourceModel {
   /** Whether a newcomer of this mode is refused, whoever leaves. */
   conflicts(asked: LockMode): boolean {
     const living = (this.holders[0] ?? this.queue[0])?.mode ?? asked;
-    const limits = [living, asked].map((mode) => (mode.kind === 'permit' ? mode.limit : 0));
-    return limits[0] !== limits[1];
+    return limitOf(living) !== limitOf(asked);
   }
 
   #serve(): void {
@@ -71,7 +73,6 @@ export class ResourceModel {
       case 'shared':
         return this.holders.every((one) => one.mode.kind === 'shared');
       case 'permit': {
-        // After a steal a hold of another mode may be in the way.
         const weights = this.holders.map((one) => (one.mode.kind === 'permit' ? one.mode.weight : Infinity));
         return weights.reduce((sum, weight) => sum + weight, mode.weight) <= mode.limit;
       }
@@ -79,4 +80,9 @@ export class ResourceModel {
         return mode satisfies never;
     }
   }
+}
+
+/** A lock has the limit 0. */
+function limitOf(mode: LockMode): number {
+  return mode.kind === 'permit' ? mode.limit : 0;
 }

@@ -158,10 +158,10 @@ export class LockRules {
     if (held !== undefined) return this.#attemptAgain(held, ttl);
     const { client } = this.#context;
     const waiter: WaiterRecord = { id, mode, label, client, ttl, since: undefined };
-    if (request.steal === true) return { status: 'granted', hold: this.#steal(waiter) };
-    if (this.isQueued(id)) return { status: 'contended' };
-    const conflict = this.conflictWith(mode);
+    if (request.steal !== true && this.isQueued(id)) return { status: 'contended' };
+    const conflict = request.steal === true ? this.#waiterAgainst(mode) : this.conflictWith(mode);
     if (conflict !== undefined) return { status: 'conflict', with: conflict };
+    if (request.steal === true) return { status: 'granted', hold: this.#steal(waiter) };
     const admitted = this.admits(mode);
     if (!admitted && !enqueue) return { status: 'contended' };
     if (!this.hasRoomFor(waiter)) return { status: 'contended', isFull: true };
@@ -295,6 +295,13 @@ export class LockRules {
     hold.until = undefined;
     hold.unclaimed = undefined;
     this.changed = true;
+  }
+
+  /** The mode of the waiters, if `mode` contradicts it (docs/spec.md §17.2); who was handed a hold that it has not claimed waits too. */
+  #waiterAgainst(mode: LockMode): LockMode | undefined {
+    const unclaimed = this.holds.find((hold) => hold.unclaimed !== undefined);
+    const waiting = (unclaimed ?? this.#queue.head)?.mode;
+    return waiting !== undefined && areInConflict(waiting, mode) ? waiting : undefined;
   }
 
   /** Ends every hold, and grants ahead of the queue (docs/spec.md §17.1). */

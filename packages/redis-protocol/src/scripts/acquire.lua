@@ -84,32 +84,35 @@ local function reply(served, ...)
   end
   return list
 end
-if ARGV[7] then
-  local holds, left = read_state(r)
-  if holds then return { holds, left } end
-  clear(r.holders)
-  call('DEL', r.lock)
-  r.mark = nil
-  token = take(r, ARGV[2])
-  local beside = r.queued and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark)
-  return beside and reply(beside, tonumber(token), ARGV[2] + 0) or token
+local steals = ARGV[7]
+local served, holds, left
+if steals then
+  served, holds, left = {}, read_state(r)
+else
+  served, holds, left = serve_and_read(r, notify or '')
 end
-local served, holds, left = serve_and_read(r, notify or '')
 if holds then return reply(served, holds, left) end
 local member, position
 if notify then
   member = r.id .. '|' .. math.min(ARGV[2], claim_ms) .. (weight == '' and '' or ':' .. weight) .. '|' .. notify .. '|' .. r.label
   position = call('ZSCORE', r.queue, member)
 end
-if not position then
-  local with = r.mark and r.mark.limit
-  if not with and r.held and string.find(r.held, '^[%w_-]+|[+-]|%d+|') then with = -1 end
+if steals or not position then
+  -- A limit that lives here; -1: there are no permits. A steal ends those who hold, so it contradicts waiters only.
+  local with = not steals and (r.mark and r.mark.limit or r.held and string.find(r.held, '^[%w_-]+|[+-]|%d+|') and -1)
   if not with and r.queued then with = -(call('ZSCORE', r.queue, '#') or 1) end
   if with and math.max(with, 0) ~= r.asked then return reply(served, 0, with) end
-  if free_for(r) then
-    token = take(r, ARGV[2])
-    return served[1] and reply(served, tonumber(token), ARGV[2] + 0) or token
+  local taken
+  if steals then
+    clear(r.holders)
+    call('DEL', r.lock)
+    r.mark = nil
+    taken = take(r, ARGV[2])
+    served = r.queued and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark) or served
+  elseif free_for(r) then
+    taken = take(r, ARGV[2])
   end
+  if taken then return served[1] and reply(served, tonumber(taken), ARGV[2] + 0) or taken end
 end
 if not notify then return 0 end
 local last = r.last

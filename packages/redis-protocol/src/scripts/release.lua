@@ -7,7 +7,7 @@ local held = call('GET', KEYS[1])
 if not held then return 0 end
 local share = ARGV[3]
 if share and string.byte(held) == 42 then
-  local limit, first = string.match(held, '^%*(%d+)|%d+|%-|(%d+)|')
+  local limit, used, rest, first = string.match(held, '^%*(%d+)|(%d+)(|%-|(%d+)|.*)')
   local time = limit and call('TIME')
   if limit and first + 0 > time[1] * 1000 + math.floor(time[2] / 1000) then
     -- Nobody waits, and no share has ended.
@@ -15,7 +15,6 @@ if share and string.byte(held) == 42 then
     if call('HLEN', KEYS[4]) == 0 then
       call('DEL', KEYS[1])
     elseif limit ~= '0' then
-      local used, rest = string.match(held, '^%*%d+|(%d+)(|.*)$')
       call('SET', KEYS[1], '*' .. limit .. '|' .. used - share .. rest, 'KEEPTTL')
     end
     return 1

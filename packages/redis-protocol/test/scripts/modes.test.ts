@@ -41,8 +41,12 @@ describe('downgrade', () => {
 });
 
 describe('steal', () => {
-  it.each(['0:', '0:0', '4:2'])('ends every hold and goes ahead of the queue (%s)', async (mode) => {
-    for (const held of ['0:', '0:0', '4:2']) {
+  it.each([
+    { mode: '0:', helds: ['0:', '0:0'] },
+    { mode: '0:0', helds: ['0:', '0:0'] },
+    { mode: '4:2', helds: ['0:0', '4:2'] },
+  ])('ends every hold and goes ahead of the queue ($mode)', async ({ mode, helds }) => {
+    for (const held of helds) {
       const name = fresh();
       const token = Number(await client.take(name, 'a', held));
       await client.take(name, 'b', held, { notify: '!x' });
@@ -53,17 +57,25 @@ describe('steal', () => {
       expect(again[0]).toBe(first(reply));
       expect(await client.renewShares([name, 'a', 9000])).toEqual([2]);
       const { waiters, value } = await client.inspect(name);
-      expect(waiters).toEqual(held === '0:' ? ['b', 'c'] : held === '0:0' || mode === '4:2' ? [] : ['c']);
+      expect(waiters).toEqual(held === '0:' ? ['b', 'c'] : []);
       if (mode === '0:') expect(value).toMatch(waiters.length > 0 ? /^stealer\|\+\|/ : /^stealer\|-\|/);
     }
   });
 
-  it('grants nobody of another kind beside it', async () => {
+  it.each([
+    { waits: '0:', mode: '4:2', with: -1 },
+    { waits: '0:0', mode: '4:2', with: -1 },
+    { waits: '4:2', mode: '0:', with: 4 },
+    { waits: '4:2', mode: '0:0', with: 4 },
+    { waits: '4:2', mode: '5:2', with: 4 },
+  ])('contradicts nobody who waits ($waits, $mode)', async ({ waits, mode, with: limit }) => {
     const name = fresh();
-    await client.acquire(name, 'w');
-    await client.take(name, 'r', '0:0', { notify: '!x' });
-    await client.take(name, 'stealer', '4:2', { steal: true });
-    expect(await client.inspect(name)).toMatchObject({ holders: ['stealer'], waiters: ['r'] });
+    await client.take(name, 'holder', waits === '4:2' ? '4:4' : '0:');
+    await client.take(name, 'waiter', waits, { notify: '!x' });
+    expect(await client.take(name, 'stealer', mode, { steal: true })).toEqual([0, limit]);
+    const { holders, value, waiters } = await client.inspect(name);
+    expect(`${String(value)} ${holders.join()}`).toContain('holder');
+    expect(waiters).toEqual(['waiter']);
   });
 
   it("takes a stranger's lock", async () => {

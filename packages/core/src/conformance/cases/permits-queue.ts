@@ -111,6 +111,30 @@ export const permitsQueueCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: 'permits/more-than-there-are-waits',
+    clause: '§15.7',
+    title: 'a waiter for more permits than a lowered limit keeps its turn, until the limit is raised',
+    ...needs(fifo, permits),
+    async run(context) {
+      const name = context.name();
+      const { slackMs, idleGapMs } = context.timing;
+      const operator = (await context.client()).locks.semaphore(name, 3);
+      const first = await operator.acquire();
+      const heavy = await waitFor(context, name, 3, 3);
+      await operator.resize(2);
+      const light = await waitFor(context, name, 2);
+      await first.release();
+      await context.sleep(slackMs);
+      assert.equal(heavy.settled(), undefined, 'three of two permits were given out');
+      assert.equal(light.settled(), undefined, 'a light one overtook the heavy one that waits');
+      await operator.resize(3);
+      const lease = await granted(context, heavy, idleGapMs + 5 * slackMs);
+      assert.equal(light.settled(), undefined, 'four of three permits were given out');
+      await lease.release();
+      await releaseAll([light]);
+    },
+  },
+  {
     id: 'permits/fewer-permits-end-no-hold',
     clause: '§15.7',
     title: 'a lower limit ends no hold, and nothing is granted until the held permits fit',

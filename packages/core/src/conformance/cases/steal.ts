@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
 import { isLockError } from '../../errors.ts';
 import type { Lease } from '../../lease.ts';
-import { fencing, fifo, needs, shared, steal } from '../needs.ts';
+import { fencing, fifo, needs, permits, shared, steal } from '../needs.ts';
 import { exclusiveRequest, grab, holdersOf, openCall } from '../raw.ts';
-import { startWaiting } from '../waiter.ts';
+import { startWaiting, startWaitingFor } from '../waiter.ts';
 
 /** In some rounds the steal comes before the release, or after the next waiter knew of its grant. */
 const ROUNDS = 4;
@@ -64,6 +64,32 @@ export const stealCases: readonly ConformanceCase[] = [
       assert.equal(second.settled(), undefined);
       await lease.release();
       await (await second.lease).release();
+    },
+  },
+  {
+    id: 'steal/contradicts-no-waiter',
+    clause: '§17.2',
+    title: 'a steal with another limit or mode than that of the waiters is refused, and ends no hold',
+    ...needs(steal, fifo, permits),
+    async run(context) {
+      const name = context.name();
+      const { locks } = await context.client({ ttlMs: context.livingTtlMs });
+      const refused = (error: unknown): boolean => isLockError(error, 'LOCK_CONFLICT');
+      const former = await locks.semaphore(name, 2).acquire({ weight: 2 });
+      const waiter = await startWaitingFor(context, (each) => each.semaphore(name, 2), { waitMs: 60_000 });
+      await assert.rejects(locks.semaphore(name, 1).acquire({ steal: true }), refused);
+      await assert.rejects(locks.semaphore(name, 3).acquire({ steal: true }), refused);
+      await assert.rejects(locks.lock(name).acquire({ steal: true }), refused);
+      await former.renew();
+      assert.equal(waiter.settled(), undefined, 'a steal that was refused ended a hold');
+      const stolen = await locks.semaphore(name, 2).acquire({ steal: true, weight: 2 });
+      await stolen.release();
+      await (await waiter.lease).release();
+      // Without waiters nothing is contradicted.
+      await locks.semaphore(name, 2).acquire({ weight: 2 });
+      await (await locks.semaphore(name, 3).acquire({ steal: true, weight: 3 })).release();
+      await locks.semaphore(name, 2).acquire();
+      await (await locks.lock(name).acquire({ steal: true })).release();
     },
   },
   {

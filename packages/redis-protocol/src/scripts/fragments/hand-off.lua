@@ -14,9 +14,8 @@ local function hand_off(lock, token, queue, notify, m, listen)
       redis.call('DEL', queue)
       break
     end
-    local id, px, weight, to, label = string.match(head[1], '^([^|]*)|(%d+):?(%d*)|([^|]*)|(.*)$')
-    local mode, channel = string.sub(to, 1, 1), string.sub(to, 2)
-    local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. to) or 0) * 1000 >= now
+    local id, px, weight, mode, channel, label = string.match(head[1], '^([^|]*)|(%d+):?(%d*)|(.)([^|]*)|(.*)$')
+    local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now
     local of = m and m.limit or 0
     if weight ~= '' and weight ~= '0' and not m then of = -(redis.call('ZSCORE', queue, '#') or -weight) end
     local fit = fits(weight, of, m)
