@@ -1,10 +1,12 @@
 // `bench <suite> [options]`. A suite is a function of its arguments that gives the exit code.
 import { allSuite } from './suites/all.ts';
+import { cohortSuite } from './suites/cohorts.ts';
 import { kindsSuite } from './suites/kinds.ts';
 import { redisSuite } from './suites/redis.ts';
 import { storeSuite } from './suites/stores.ts';
 import { telemetrySuite } from './suites/telemetry.ts';
 import { etcdStore } from './stores/etcd.ts';
+import { languagesSuite } from './suites/languages.ts';
 import { mysqlStore } from './stores/mysql.ts';
 import { postgresStore } from './stores/postgres.ts';
 import { zookeeperStore } from './stores/zookeeper.ts';
@@ -16,6 +18,8 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   zookeeper: (args) => storeSuite(zookeeperStore, args),
   etcd: (args) => storeSuite(etcdStore, args),
   kinds: kindsSuite,
+  cohorts: cohortSuite,
+  languages: languagesSuite,
   telemetry: telemetrySuite,
   all: allSuite,
 };

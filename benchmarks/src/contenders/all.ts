@@ -10,6 +10,7 @@ const load: Readonly<Record<StoreId, () => Promise<Contenders>>> = {
   mysql: async () => (await import('./mysql.ts')).mysqlContenders,
   zookeeper: async () => (await import('./zookeeper.ts')).zookeeperContenders,
   etcd: async () => (await import('./etcd.ts')).etcdContenders,
+  cohorts: async () => (await import('./cohorts.ts')).cohortContenders,
   local: async () => (await import('./local.ts')).localContenders,
 };
 

@@ -20,7 +20,7 @@ export interface OpenLocks {
 }
 
 /** Which module has a contender: a client process loads that module and no other client. */
-export type StoreId = 'redis' | 'kinds' | 'postgres' | 'mysql' | 'zookeeper' | 'etcd' | 'local';
+export type StoreId = 'redis' | 'kinds' | 'postgres' | 'mysql' | 'zookeeper' | 'etcd' | 'local' | 'cohorts';
 
 export interface Contender {
   readonly store: StoreId;
