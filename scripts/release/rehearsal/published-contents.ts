@@ -8,15 +8,16 @@ import type { Registry } from './registry.ts';
 
 const lists = join(root, 'etc/packed');
 
+/** `changeset version` writes it: a tarball of the repository has none before the first release. */
+const CHANGELOG = 'CHANGELOG.md';
+
 /** The files of a tarball, one a line, in the order of their names. */
-async function filesOf(tarball: string): Promise<string> {
+async function filesOf(tarball: string, more: readonly string[] = []): Promise<string> {
   const { ok, stdout, output } = await runCommand('tar', ['-tzf', tarball]);
   if (!ok) throw new Error(`${tarball}:\n${output}`);
-  const files = stdout.trim().split('\n');
-  return `${files
-    .map((file) => file.replace(/^package\//, ''))
-    .sort()
-    .join('\n')}\n`;
+  const packed = stdout.trim().split('\n');
+  const files = new Set([...packed.map((file) => file.replace(/^package\//, '')), ...more]);
+  return `${[...files].sort().join('\n')}\n`;
 }
 
 /** Compares every published tarball with `etc/packed/<package>.txt`, and what its package.json says to users. */
@@ -39,11 +40,11 @@ export async function problemsOfPublished(registry: Registry, version: string): 
   return [...problems, ...stale.map((file) => `${file}: no such package any more`)];
 }
 
-/** Writes the lists from what is packed now, for `npm run update`. */
+/** Writes the lists from what is packed now, for `npm run update`: the tarball of a release has its CHANGELOG too. */
 export async function writeLists(): Promise<void> {
   mkdirSync(lists, { recursive: true });
   for (const { shortName, tarball } of await packedPackages())
-    writeFileSync(join(lists, `${shortName}.txt`), await filesOf(tarball));
+    writeFileSync(join(lists, `${shortName}.txt`), await filesOf(tarball, [CHANGELOG]));
 }
 
 interface PublishedManifest extends Manifest {

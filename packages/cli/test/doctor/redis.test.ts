@@ -12,6 +12,8 @@ const DOCUMENTED =
   '~lock:* ~{lock:*}:q ~{lock:*}:h ~locks:token:* &lock:ch:* +evalsha +eval +subscribe +publish +time +pubsub +set +getset +get ' +
   '+del +setrange +pttl +pexpire +exists +hset +hsetnx +hget +hdel +hlen +hexists +hgetall +zadd +zrem +zscore +zcount ' +
   '+zrangebyscore +scan +ping +info';
+/** What docs/command-line.md names for `locks once` beside those. */
+const RIGHTS_OF_ONCE = '~once:* ~locks:fence:*';
 
 const started: { stop(): Promise<void> }[] = [];
 
@@ -155,12 +157,21 @@ describe('locks doctor on Redis', () => {
     const server = await start();
     const url = await urlOfUser(server, DOCUMENTED);
     expect(severities(await diagnose(url))).toEqual({ 'redis/config': 'unknown' });
-    // All commands, but for `once`, whose record has keys of its own.
+    // All commands; the record of `once` has keys of its own.
     expect(await locks(url, 'run', 'job', '--', 'true')).toMatchObject({ code: 0 });
     const inside = `"$0" "$1" ls && "$0" "$1" show job && "$0" "$1" release job --everyone --yes`;
     const looked = await locks(url, 'run', 'job', '--', 'sh', '-c', inside, process.execPath, MAIN);
     expect(looked.stdout).toMatch(/^NAME .*\njob .*\njob\n {2}held by .*\nreleased /);
     expect((await locks(url, 'bench', '--seconds', '1')).code).toBe(0);
+    const once = ['once', 'job', '--slot', 'day', '--at-most', '1m', '--', 'true'];
+    expect(await locks(url, ...once)).toMatchObject({
+      code: 69,
+      stderr: expect.stringContaining('NOPERM') as string,
+    });
+    await server.command('ACL', 'SETUSER', 'app', ...RIGHTS_OF_ONCE.split(' '));
+    expect(await locks(url, ...once)).toMatchObject({ code: 0 });
+    const again = await locks(url, ...once.slice(0, 6), '--skip-code', '75', '--', 'true');
+    expect(again).toMatchObject({ code: 75 });
   });
 
   it('redis/clock: the clocks are apart', async () => {
