@@ -5,6 +5,7 @@ import { runCommand } from '../../checks/command.ts';
 import { root } from '../../launcher/root.mjs';
 import { type FreshProject, freshProject, type Manager, managers } from './fresh-projects.ts';
 import { billOfMaterials } from './licences.ts';
+import { newUserPath } from './new-user.ts';
 import { problemsOfPublished } from './published-contents.ts';
 import { writeReadmeCode } from './readme-code.ts';
 import { type Registry, startRegistry } from './registry.ts';
@@ -41,6 +42,12 @@ export async function rehearse(options: RehearsalOptions): Promise<readonly Outc
       if (problems.length > 0) throw new Error(problems.join('\n'));
       return [undefined, 'every tarball holds what etc/packed lists, and its package.json what users need'];
     });
+    if (options.missing.has('redis')) steps.absent('a new user', 'no Redis server');
+    else if (!quick)
+      await steps.run('a new user', async () => [
+        undefined,
+        await newUserPath(registry as Registry, join(folder, 'new-user')),
+      ]);
     const withNpm = projects.find(({ manager }) => manager === 'npm');
     if (withNpm) {
       await steps.run('sbom and licences', async () => {
