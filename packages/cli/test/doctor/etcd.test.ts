@@ -133,6 +133,11 @@ describe('locks doctor on etcd', () => {
     expect(severities(await diagnose(url))).toMatchObject({ 'etcd/election-timeout': 'warning' });
   });
 
+  it('etcd/trial: a transaction may have one operation', async () => {
+    const { url } = await start({ members: 1, args: ['--max-txn-ops=1'] });
+    expect(severities(await diagnose(url))).toMatchObject({ 'etcd/trial': 'error' });
+  });
+
   it('etcd/clock: the clocks are apart', async () => {
     const { url } = await start({ members: 1 });
     expect(severities(await diagnose(url, { clock: 'wrong' }))).toMatchObject({ 'etcd/clock': 'warning' });

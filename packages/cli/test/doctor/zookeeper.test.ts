@@ -29,6 +29,16 @@ interface AclClasses {
   readonly Permission: { readonly ALL: number };
 }
 
+interface Client {
+  readonly CreateMode: { readonly EPHEMERAL: number };
+  createClient(address: string): {
+    once(event: 'connected', listener: (value: unknown) => void): void;
+    connect(): void;
+    create(path: string, mode: number, done: (error: unknown) => void): void;
+    close(): void;
+  };
+}
+
 /** Makes the tree of the locks for a user with a password. */
 async function closeTree(server: ZooKeeperServer): Promise<void> {
   const { ACL, Id, Permission } = createRequire(import.meta.url)('node-zookeeper-client') as AclClasses;
@@ -76,6 +86,22 @@ describe('locks doctor on ZooKeeper', () => {
       'zookeeper/standalone': 'warning',
       [id]: severity,
     });
+  });
+
+  it('zookeeper/trial: the tree of the locks is a node that may have no children', async () => {
+    const server = await start();
+    const { createClient, CreateMode } = createRequire(import.meta.url)('node-zookeeper-client') as Client;
+    const client = createClient(server.address);
+    const connected = new Promise((resolve) => client.once('connected', resolve));
+    client.connect();
+    await connected;
+    const made = new Promise((resolve) => client.create('/locks', CreateMode.EPHEMERAL, resolve));
+    expect(await made).toBeNull();
+    expect(severities(await diagnose(`zookeeper://${server.address}`))).toEqual({
+      'zookeeper/standalone': 'warning',
+      'zookeeper/trial': 'error',
+    });
+    client.close();
   });
 
   it('zookeeper/acl: the tree of the locks belongs to another user', async () => {
