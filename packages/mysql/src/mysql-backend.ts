@@ -12,7 +12,7 @@ import type {
   ResourceState,
   Standing,
 } from '@locks/core/backend';
-import { PRIORITIES, refuseAfterClose } from '@locks/core/backend';
+import { PRIORITIES, refuseAfterClose, withTimeLimit } from '@locks/core/backend';
 import { Connections } from './connections.ts';
 import { liveState, toHolder } from './live-state.ts';
 import { isRetryableError, QueueFullError } from './mysql-error.ts';
@@ -75,6 +75,8 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
   readonly #waiters: MysqlLocalWaiters;
   readonly #renewals: Renewals;
   readonly #sweeper: Sweeper;
+  /** By acquisition id: the end of a statement that takes several names at once. */
+  readonly #takenAtOnce = new Map<string, Promise<void>>();
   #closing: Promise<void> | undefined;
 
   constructor({ pool, uri, ...options }: CheckedMysqlOptions) {
@@ -121,12 +123,15 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
           this.#waiters.enqueued(request);
         }
       },
-      async (sentAt, urgency) => {
-        const taken = await this.#store.take(request, unhurried(call, urgency), isWanted);
-        if (taken === undefined) return undefined;
-        const grant = takenGrant(request, taken.token, sentAt);
-        const row = takenRow(request, taken.version, taken.token);
-        return { row, result: { status: 'granted', grant } };
+      {
+        acquisitionId,
+        run: async (sentAt, urgency) => {
+          const taken = await this.#store.take(request, unhurried(call, urgency), isWanted);
+          if (taken === undefined) return undefined;
+          const grant = takenGrant(request, taken.token, sentAt);
+          const row = takenRow(request, taken.version, taken.token);
+          return { row, result: { status: 'granted', grant } };
+        },
       },
       enqueue,
     );
@@ -148,9 +153,16 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
   }
 
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
-    const grants = await takeMany(this.#store, this.#writers, requests, call);
-    if (grants !== undefined) this.#sweeper.wake();
-    return grants;
+    const taking = takeMany(this.#store, this.#writers, requests, call);
+    const answered = taking.then(ignore, ignore);
+    for (const { acquisitionId } of requests) this.#takenAtOnce.set(acquisitionId, answered);
+    try {
+      const grants = await taking;
+      if (grants !== undefined) this.#sweeper.wake();
+      return grants;
+    } finally {
+      for (const { acquisitionId } of requests) this.#takenAtOnce.delete(acquisitionId);
+    }
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
@@ -161,6 +173,9 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
     // The waiter leaves here first, whatever becomes of the write: the next poll clears what nobody waits for.
     this.#waiters.left(request);
     const { resource, acquisitionId } = request;
+    // That statement may not have been sent yet: what it takes can only be abandoned afterwards.
+    const answered = this.#takenAtOnce.get(acquisitionId);
+    if (answered !== undefined) await withTimeLimit(answered, (call.deadline - call.now()) / 2, ignore);
     const given = this.#writers.submit(
       resource,
       call,
@@ -266,4 +281,8 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
     }
     await this.#ownPool?.end();
   }
+}
+
+function ignore(): void {
+  // The caller of that statement gets its error.
 }

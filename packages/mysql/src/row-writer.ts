@@ -11,8 +11,10 @@ export interface RowStep {
   readonly priority: Priority;
   /** Whether it may add a waiter. */
   readonly enqueues: boolean;
-  /** Takes the resource in one statement where nothing is known of it. Resolves with the row when it did. */
-  readonly take: ((urgency: Urgency) => Promise<LockRow | undefined>) | undefined;
+  /** Takes the resource for this acquisition in one statement, where nothing is known of it. Resolves with the row when it did. */
+  readonly take:
+    | { readonly acquisitionId: string; run(urgency: Urgency): Promise<LockRow | undefined> }
+    | undefined;
   /** Takes part in a decision. It may be asked again, for a newer one. */
   decide(decision: RowDecision, ambiguous: boolean): void;
   /** What was decided last is written, or needed no writing. */

@@ -67,10 +67,13 @@ export class RowWriters {
     call: Call,
     decide: (decision: RowDecision, step: { readonly sentAt: number; readonly ambiguous: boolean }) => T,
     finish?: (result: T, writer: RowWriter) => void,
-    take?: (
-      sentAt: number,
-      urgency: Urgency,
-    ) => Promise<{ readonly row: LockRow; readonly result: T } | undefined>,
+    take?: {
+      readonly acquisitionId: string;
+      run(
+        sentAt: number,
+        urgency: Urgency,
+      ): Promise<{ readonly row: LockRow; readonly result: T } | undefined>;
+    },
     enqueues = false,
     priority: Priority = take === undefined ? PRIORITIES.holder : PRIORITIES.acquire,
   ): Promise<T> {
@@ -82,13 +85,14 @@ export class RowWriters {
         sentAt: call.now(),
         priority,
         enqueues,
-        take:
-          take &&
-          (async (urgency) => {
-            const taken = await take(step.sentAt, urgency);
+        take: take && {
+          acquisitionId: take.acquisitionId,
+          async run(urgency) {
+            const taken = await take.run(step.sentAt, urgency);
             if (taken !== undefined) result = taken.result;
             return taken?.row;
-          }),
+          },
+        },
         decide: (decision, ambiguous) => {
           result = decide(decision, { sentAt: step.sentAt, ambiguous });
         },
@@ -236,13 +240,13 @@ export class RowWriters {
   }
 }
 
-/** Whether one step took the resource in one statement. */
+/** Whether one step took the resource in one statement. An acquisition that was abandoned takes nothing for those behind it. */
 async function takeOne(writer: RowWriter, batch: RowStep[]): Promise<boolean> {
-  const index = batch.findIndex(({ take }) => take !== undefined);
+  const index = batch.findIndex(({ take }) => take && !writer.abandoned.has(take.acquisitionId));
   const step = batch[index];
   if (step?.take === undefined) return false;
   step.sentAt = step.call.now();
-  const row = await step.take(writer.urgency);
+  const row = await step.take.run(writer.urgency);
   if (row === undefined) return false;
   batch.splice(index, 1);
   writer.learn(row, 0);

@@ -238,6 +238,19 @@ describe('the queue', () => {
   });
 });
 
+describe('an acquisition that is abandoned before anything was sent for it', () => {
+  it('keeps nobody who came behind it from a free lock', async () => {
+    const backend = open({ tablePrefix: freshPrefix() });
+    const abandoned = request('a');
+    const first = backend.attempt(abandoned, true, callFor(5_000));
+    const second = backend.attempt(request('a'), true, callFor(5_000));
+    const done = backend.abandon(abandoned, callFor(5_000));
+    expect((await second).status).toBe('granted');
+    expect((await first).status).toBe('contended');
+    await done;
+  });
+});
+
 describe('the pool', () => {
   it('loses a connection whose answer is overdue, and no more than that', async () => {
     const tablePrefix = freshPrefix();

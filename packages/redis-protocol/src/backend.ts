@@ -207,7 +207,11 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     });
     const standings = await renewAll(this.#port, leases, call);
     for (const [index, { grant, ttlMs }] of items.entries()) {
-      if (standings[index]?.status === 'held') this.#waiters.extend(grant.request.acquisitionId, ttlMs);
+      const { status } = standings[index] as Standing;
+      if (status === 'held') this.#waiters.extend(grant.request.acquisitionId, ttlMs);
+      // The request came after a downgrade that was sent later, and asked for the exclusive form.
+      else if (status === 'lost' && leases[index]?.mayBeShared !== (grant as RedisGrant).mayBeShared)
+        standings[index] = { status: 'unknown', error: new Error('downgraded') };
     }
     return standings;
   }

@@ -16,9 +16,13 @@ export class QueueCheck {
   #arrived = 0;
   #highestToken = 0;
 
-  constructor(world: World, resource: string) {
+  /** One write may carry several steps: permits may have been granted between a higher limit and a lower one. */
+  readonly #isCombined: boolean;
+
+  constructor(world: World, resource: string, isCombined = false) {
     this.#world = world;
     this.#resource = resource;
+    this.#isCombined = isCombined;
   }
 
   /** @param waited - who had waited before the step, or had been handed the resource and did not know yet */
@@ -80,6 +84,7 @@ export class QueueCheck {
     }
     const others = holds.filter((other) => other.id !== id);
     if (
+      !(this.#isCombined && mode.kind === 'permit') &&
       !fitTogether(
         others.map((other) => other.mode),
         mode,

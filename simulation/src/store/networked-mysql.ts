@@ -148,7 +148,7 @@ export class NetworkedMysql implements SimulatedStore {
   #checkWrite(name: string, before: RowView, after: RowView): void {
     this.#world.note(this.name, () => `${name} ${inWords(after)}`);
     const now = this.#micros();
-    const check = this.#checks.get(name) ?? new QueueCheck(this.#world, name);
+    const check = this.#checks.get(name) ?? new QueueCheck(this.#world, name, true);
     this.#checks.set(name, check);
     const lives = ({ until = Infinity }: { readonly until: number | undefined }): boolean => now < until;
     for (const hold of before.holds) if (!lives(hold)) check.endedByTime(hold.id);

@@ -302,8 +302,10 @@ export class RunningOperation {
     if (!this.#isUndisturbed) return;
     const left = lease.validForMs;
     const least = ttlMs * (1 - MARGIN) - MARGIN_MS - this.#roundTripMs;
-    // Where core renews too, its renewal may still be under way, and may be the shorter one.
-    const isAlone = this.#plan.renewal === 'manual' || this.#plan.end === 'forget';
+    // Where core renews too, its renewal may still be under way, and may be the shorter one. A hand-off that the store limits is
+    // renewed in any case (docs/spec.md §4.3).
+    const isAlone =
+      !this.#context.limitsHandOffs && (this.#plan.renewal === 'manual' || this.#plan.end === 'forget');
     if ((isAlone && left < least) || left > ttlMs)
       this.#context.process.world.violated(
         '§1.7',
