@@ -37,10 +37,14 @@ export class RowDecision extends LockRules {
   #capacity: RowCapacity | undefined;
   #bytes: Buffer | undefined;
 
-  /** @param now - the server's time when the row was read, or earlier */
-  constructor(row: LockRow, now: number, context: DecisionContext) {
+  /**
+   * @param now - the server's time when the row was read, or earlier
+   * @param passed - how long ago that was at least, in microseconds
+   */
+  constructor(row: LockRow, now: number, context: DecisionContext, passed = 0) {
     // A server that lost its last writes, as after a failover, gave out tokens up to the time at which it lost them.
-    super({ ...row, token: Math.max(row.token, now) }, { claimTime: CLAIM_MICROS, ...context });
+    const token = Math.max(row.token, now) + passed;
+    super({ ...row, token }, { claimTime: CLAIM_MICROS, ...context });
     this.version = row.version;
     this.rowBytes = row.bytes;
     this.#maxStateBytes = context.maxStateBytes;

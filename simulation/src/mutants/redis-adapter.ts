@@ -42,10 +42,15 @@ export const redisAdapterMutants = [
       'an abandon does not name its waiter',
     ],
     [
-      "if (standings[index]?.status === 'held') this.#waiters.extend(grant.request.acquisitionId, ttlMs);",
-      '',
+      "if (status === 'held') this.#waiters.extend(grant.request.acquisitionId, ttlMs);",
+      "if (status === 'held');",
       'a waiter that renewed is forgotten before its messages',
       'a message that is so late has a token that nobody waits for',
+    ],
+    [
+      "else if (status === 'lost' && leases[index]?.mayBeShared !== (grant as RedisGrant).mayBeShared)",
+      'else if (false)',
+      'a renewal from before a downgrade ends the lease',
     ],
   ]),
   ...mutantsOf('redis', 'redis-protocol/src/local-waiters.ts', [

@@ -418,9 +418,13 @@ export class RunningOperation {
     checks.ended(name, lease);
   }
 
-  /** Somebody who waits for less may give up before the first answer. */
+  /** Somebody who waits for less may give up before the first answer, as where each of its writes meets one of a holder that renews. */
   get #hasTime(): boolean {
-    return this.#plan.waitMs > 100 && this.#plan.kind !== 'all' && this.#plan.kind !== 'try';
+    return (
+      this.#plan.waitMs > 100 + 2 * this.#roundTripMs &&
+      this.#plan.kind !== 'all' &&
+      this.#plan.kind !== 'try'
+    );
   }
 
   #lock(index: number, reentrant = false): Lock {
