@@ -64,8 +64,8 @@ export const mysqlMutants = [
   ]),
   ...mutantsOf('mysql', 'mysql/src/row-decision.ts', [
     [
-      'token: Math.max(row.token, now)',
-      'token: row.token',
+      'const token = Math.max(row.token, now) + passed;',
+      'const token = row.token;',
       'a token goes on from the row, whatever has been lost',
     ],
     ['this.expire(now);', '', 'no lease ends by its time'],
