@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { machineNow } from '../measure/clock.ts';
+import { machineNow, sleepUntil } from '../measure/clock.ts';
 import { readHistory } from '../measure/history.ts';
 import { quantile } from '../measure/quantiles.ts';
 import { Client, type Language, type Library, type Looped, type Task } from './drivers.ts';
@@ -112,36 +112,44 @@ async function begin(clients: readonly Client[], forMs: number): Promise<number>
   return startAt + forMs;
 }
 
-/** One round: all processes of the library contend for `forMs`. */
+/** For how long the processes of a round contend, and for how long before that: compilers need it, and nothing of it is counted. */
+export interface RoundTimes {
+  readonly leadInMs: number;
+  readonly forMs: number;
+}
+
+/** One round of all processes of the library. */
 export async function playRound(
   place: Place,
   driver: Driver,
   library: Library,
   scenario: Scenario,
-  forMs: number,
+  { leadInMs, forMs }: RoundTimes,
 ): Promise<Figures> {
   const { processes, lanes, kind, own, sectionMs, capacity } = scenario;
   const task = taskOf(place, library, { kind, own, lanes, sectionMs, capacity });
   const clients = Array.from({ length: processes }, () => new Client(driver.command(task), place.cores));
   try {
-    const stopAt = await begin(clients, forMs);
+    const stopAt = await begin(clients, leadInMs + forMs);
+    await sleepUntil(stopAt - forMs);
     const cpuBefore = await cpuMicros(place.control);
     const lines = await Promise.all(clients.map((client) => client.line(forMs + LATE_MS)));
     const spent = (await cpuMicros(place.control)) - cpuBefore;
-    return figuresOf(
-      scenario,
-      lines.map((line) => JSON.parse(line) as Looped),
-      stopAt,
-      spent,
-    );
+    const reports = lines.map((line) => JSON.parse(line) as Looped);
+    return figuresOf(scenario, reports, { from: stopAt - forMs, stopAt }, spent);
   } finally {
     await Promise.all(clients.map((client) => client.kill()));
   }
 }
 
-function figuresOf(scenario: Scenario, reports: readonly Looped[], stopAt: number, spent: number): Figures {
+function figuresOf(
+  scenario: Scenario,
+  reports: readonly Looped[],
+  { from, stopAt }: { readonly from: number; readonly stopAt: number },
+  spent: number,
+): Figures {
   const { lanes, kind, own, capacity } = scenario;
-  const entries = reports.flatMap(({ entries: own_ }, process) =>
+  const all = reports.flatMap(({ entries: own_ }, process) =>
     own_.map(([lane, askedAt, enteredAt, leftAt]) => ({
       who: process * lanes + lane,
       askedAt,
@@ -149,13 +157,13 @@ function figuresOf(scenario: Scenario, reports: readonly Looped[], stopAt: numbe
       leftAt,
     })),
   );
+  const entries = all.filter(({ enteredAt }) => enteredAt >= from);
   const unserved = reports.flatMap(({ unserved: left }) => left.map(([, askedAt]) => stopAt - askedAt));
   const counts = new Array<number>(reports.length * lanes).fill(0);
   for (const { who } of entries) counts[who] = (counts[who] ?? 0) + 1;
   const writer = kind === 'readers' ? entries.filter(({ who }) => who % lanes === 0) : [];
   const compared = kind === 'readers' ? counts.filter((_, who) => who % lanes !== 0) : counts;
-  const first = entries.reduce((least, { askedAt }) => Math.min(least, askedAt), stopAt);
-  const seconds = (stopAt - first) / 1_000;
+  const seconds = (stopAt - from) / 1_000;
   const waits = [...entries.map(({ askedAt, enteredAt }) => enteredAt - askedAt), ...unserved];
   return {
     perSecond: entries.length / seconds,
@@ -164,7 +172,7 @@ function figuresOf(scenario: Scenario, reports: readonly Looped[], stopAt: numbe
     longestWaitMs: waits.reduce((longest, wait) => Math.max(longest, wait), 0),
     fair: Math.max(...compared) / Math.min(...compared),
     starved: counts.filter((count) => count === 0).length,
-    overlaps: own ? 0 : overlapsOf(entries, kind, lanes, capacity),
+    overlaps: own ? 0 : overlapsOf(all, kind, lanes, capacity),
     serverMicros: spent / entries.length,
     ...(kind === 'readers' && { writesPerSecond: writer.length / seconds }),
   };
@@ -216,7 +224,7 @@ export async function playKill(
 
 /** Libraries have keys of their own, all of which contain the name; waiters' keys have no end, or a later one than the lock's. */
 async function longestPttl(control: Redis, name: string): Promise<number> {
-  const keys = (await control.keys(`*${name}*`)).filter((key) => !/queue|timeout|warm-up/.test(key));
+  const keys = (await control.keys(`*${name}*`)).filter((key) => !/queue|timeout|warm-up|:q$/.test(key));
   const left = await Promise.all(keys.map((key) => control.pttl(key)));
   return Math.max(...left);
 }

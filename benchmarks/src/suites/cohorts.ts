@@ -27,11 +27,11 @@ import { settingsFor, type StoreSettings } from './workload.ts';
 
 /** The store of each library, and how often each of 32 waiters takes the lock in a burst: some seconds at most. */
 const stores: Readonly<Record<string, { readonly store: Store; readonly turns: number }>> = {
-  'redis-ioredis': { store: redisStore, turns: 100 },
-  'postgres lease': { store: postgresStore, turns: 50 },
-  mysql: { store: mysqlStore, turns: 20 },
-  etcd: { store: etcdStore, turns: 5 },
-  sqlite: { store: localStore, turns: 50 },
+  'redis-ioredis': { store: redisStore, turns: 300 },
+  'postgres lease': { store: postgresStore, turns: 100 },
+  mysql: { store: mysqlStore, turns: 50 },
+  etcd: { store: etcdStore, turns: 20 },
+  sqlite: { store: localStore, turns: 100 },
 };
 const BURST_LIMIT_MS = 10_000;
 

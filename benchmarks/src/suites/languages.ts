@@ -52,14 +52,31 @@ interface LanguagesReport extends ReportHead {
 interface Settings {
   readonly quick: boolean;
   readonly rounds: number;
+  readonly leadInMs: number;
   readonly forMs: number;
   readonly kills: number;
   readonly waiters: number;
   readonly leases: number;
 }
 
-const full: Settings = { quick: false, rounds: 3, forMs: 3_000, kills: 20, waiters: 1_000, leases: 10_000 };
-const quick: Settings = { quick: true, rounds: 1, forMs: 500, kills: 1, waiters: 100, leases: 500 };
+const full: Settings = {
+  quick: false,
+  rounds: 3,
+  leadInMs: 2_000,
+  forMs: 2_000,
+  kills: 7,
+  waiters: 1_000,
+  leases: 10_000,
+};
+const quick: Settings = {
+  quick: true,
+  rounds: 1,
+  leadInMs: 200,
+  forMs: 500,
+  kills: 1,
+  waiters: 100,
+  leases: 500,
+};
 const KILLED_TTL_MS = 2_500;
 const IDLE_MS = 5_000;
 
@@ -138,7 +155,7 @@ async function measure(
     for (let round = 0; round < settings.rounds; round += 1) {
       for (const { driver, library } of round % 2 === 0 ? players : players.toReversed()) {
         await progress.part(`${scenario.id}: ${library.name}`, async () => {
-          const figures = await playRound(place, driver, library, scenario, settings.forMs);
+          const figures = await playRound(place, driver, library, scenario, settings);
           rounds.set(library, [...(rounds.get(library) ?? []), figures]);
         });
       }

@@ -20,7 +20,7 @@ export async function contend(session: Session, task: ContendTask): Promise<Cont
       const enteredAt = machineNow();
       waitingSince.delete(index);
       const late = enteredAt >= stopAt;
-      if (!late) await dwell(sectionMs);
+      if (!late && sectionMs > 0) await dwell(sectionMs);
       holds.push({ askedAt, enteredAt, leftAt: machineNow(), late, weight });
       await release();
     }

@@ -22,11 +22,15 @@ export const redisFragmentMutants = [
       'an attempt does not look at the queue',
     ],
     [
-      'if token or not r.queued or (r.held and not r.ended) then',
+      'if token or (r.held and not r.ended) or not queued(r) then',
       'if true then',
       'an attempt does not serve the waiters of a lock that ended',
     ],
-    ['return not r.queued and (not r.held', 'return (not r.held', 'what is free goes to a newcomer'],
+    [
+      'fits(r.weight, r.asked, r.mark)) and not queued(r)',
+      'fits(r.weight, r.asked, r.mark))',
+      'what is free goes to a newcomer',
+    ],
     [
       'local last = math.max(r.last + 1, now)',
       'local last = r.last',
@@ -41,7 +45,7 @@ export const redisFragmentMutants = [
     ],
     ['write_token(r.token, last, r.horizon)', '', 'the token of a grant is not kept'],
     [
-      "local flag = r.queued and '+' or '-'",
+      "local flag = queued(r) and '+' or '-'",
       "local flag = '-'",
       'a grant ahead of the queue does not note that others wait',
     ],
@@ -49,17 +53,18 @@ export const redisFragmentMutants = [
   ...of('enqueue', [
     ["if at then redis.call('SETRANGE', lock, at, '+') end", '', 'a hold does not learn that somebody waits'],
     [
-      "redis.call('ZADD', queue, string.format('-%.0f', until_ms), '@' .. notify)",
-      '',
+      "redis.call('ZADD', queue, 'LT', string.format('-%.0f', until_ms), '@' .. notify, ...)",
+      "redis.call('ZADD', queue, 'LT', ...)",
       'a process that waits does not count as alive',
     ],
+    ["'ZADD', queue, 'LT',", "'ZADD', queue,", 'a repeated attempt goes to the end of the queue'],
     [
-      "if redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms) end",
+      "if redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms + 1000) end",
       '',
       'a queue never ends',
     ],
     [
-      'write_token(token, last, math.max(horizon, until_ms))',
+      'write_token(token, last, math.max(horizon, until_ms + 1000))',
       'write_token(token, last, horizon)',
       'the token key does not say that somebody waits',
     ],

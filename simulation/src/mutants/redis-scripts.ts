@@ -121,8 +121,8 @@ export const redisScriptMutants = [
       'a repeated steal steals again',
     ],
     [
-      'if not with and r.queued then',
-      'if not with and not steals and r.queued then',
+      'if not with and queued(r) then',
+      'if not with and not steals and queued(r) then',
       'a steal contradicts who waits',
     ],
     [
@@ -133,35 +133,27 @@ export const redisScriptMutants = [
     ],
     ["call('DEL', r.lock)\nr.mark = nil", '', 'a steal leaves the mark of before'],
     [
-      "served = r.queued and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark) or served",
+      "served = queued(r) and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark) or served",
       '',
       'a reader that steals lets no other readers in',
     ],
     ['if holds then return reply(served, holds, left) end', '', 'a repeated attempt waits for itself'],
     [
-      'if with and math.max(with, 0) ~= r.asked then return reply(served, 0, with) end',
-      '',
+      'if with and math.max(with, 0) ~= r.asked and',
+      'if false and',
       'permits with another limit wait in one queue',
     ],
     ['if free_for(r) then', 'if not r.held then', 'what is free goes to a newcomer before the queue'],
-    [
-      'last = math.max(last + 1, now)\nposition = last',
-      'position = last',
-      'a waiter has the position of another',
-    ],
-    [
-      "call('ZADD', r.queue, string.format('%.0f', position), member)",
-      '',
-      'a waiter does not join the queue',
-    ],
+    ['local last = math.max(r.last + 1, now)', 'local last = r.last', 'a waiter has the position of another'],
+    ['r.horizon, position, member)', 'r.horizon)', 'a waiter does not join the queue'],
     [
       "if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.mark and r.mark.limit or r.asked), '#') end",
       '',
       'the limit of waiting permits is not kept',
     ],
     [
-      'keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon)',
-      '',
+      'keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon, position, member)',
+      "call('ZADD', r.queue, 'LT', position, member)",
       'a process that begins to wait does not count as alive',
     ],
     ['if r.held then mark(r.lock, r.held) end', '', 'the holder does not learn that somebody waits'],
@@ -189,21 +181,15 @@ export const redisScriptMutants = [
       '',
       'a check does not report a hand-off',
     ],
-    ["redis.call('ZADD', queue, 'NX', unpack(waiting))", '', 'a queue that was lost does not form again'],
-    [
-      "redis.call('ZADD', queue, 'NX', unpack(waiting))",
-      "redis.call('ZADD', queue, unpack(waiting))",
-      'a check gives waiters the positions that they name',
-      'a waiter names the position that it was given, so it has it already',
-    ],
+    ['horizon, unpack(waiting))', 'horizon)', 'a queue that was lost does not form again'],
     [
       "if asked then redis.call('ZADD', queue, 'NX', -(m and m.limit > 0 and m.limit or asked), '#') end",
       '',
       'the limit of waiting permits that were passed over is lost',
     ],
     [
-      'keep_alive(token, queue, notify, tonumber(alive_ms), last, horizon)',
-      '',
+      'keep_alive(token, queue, notify, tonumber(alive_ms), last, horizon, unpack(waiting))',
+      "redis.call('ZADD', queue, 'LT', unpack(waiting))",
       'a check does not keep its process alive',
     ],
     [
@@ -296,8 +282,8 @@ export const redisScriptMutants = [
     ],
     ["if found ~= ARGV[1] .. '|+' then return 0 end", '', 'a release ends the hold of another'],
     [
-      "if found ~= ARGV[1] .. '|+' then return 0 end\ncall('DEL', KEYS[1])",
-      "if found ~= ARGV[1] .. '|+' then return 0 end",
+      "if not handed and not share then call('DEL', KEYS[1]) end",
+      '',
       'a release leaves the lock where somebody waits',
     ],
     [
@@ -305,7 +291,11 @@ export const redisScriptMutants = [
       'if not ends then return 0 end',
       'the release of a share that has ended is taken for one',
     ],
-    ['return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or 1', 'return 1', 'a release serves nobody'],
+    [
+      'local handed = hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m)',
+      'local handed = false',
+      'a release serves nobody',
+    ],
   ]),
   ...of('release-key', [
     [

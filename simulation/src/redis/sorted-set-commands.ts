@@ -27,10 +27,11 @@ function membersOf({ keyspace, now }: CommandContext, key: string): SortedSet | 
   return keyspace.read(key, 'zset', now)?.members;
 }
 
-/** Of the options, `NX` alone: never changes the score of a member that is there. */
+/** Of the options, `NX`: never changes the score of a member that is there; and `LT`: only to a lower one. */
 function zadd({ keyspace, now }: CommandContext, [key = '', ...rest]: readonly string[]): number {
-  const isNx = rest[0]?.toUpperCase() === 'NX';
-  const pairs = isNx ? rest.slice(1) : rest;
+  const option = rest[0]?.toUpperCase();
+  const hasOption = option === 'NX' || option === 'LT';
+  const pairs = hasOption ? rest.slice(1) : rest;
   if (pairs.length === 0 || pairs.length % 2 === 1) throw new SimulatedRedisError('ERR syntax error');
   const added: (readonly [member: string, score: number])[] = [];
   for (let at = 0; at < pairs.length; at += 2) {
@@ -43,7 +44,9 @@ function zadd({ keyspace, now }: CommandContext, [key = '', ...rest]: readonly s
   }
   const before = members.size;
   for (const [member, score] of added) {
-    if (!isNx || members.score(member) === undefined) members.set(member, score);
+    const current = members.score(member);
+    if (current === undefined || !hasOption || (option === 'LT' && score < current))
+      members.set(member, score);
   }
   return members.size - before;
 }

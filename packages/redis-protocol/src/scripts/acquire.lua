@@ -92,38 +92,31 @@ else
   served, holds, left = serve_and_read(r, notify or '')
 end
 if holds then return reply(served, holds, left) end
-local member, position
-if notify then
-  member = r.id .. '|' .. math.min(ARGV[2], claim_ms) .. (weight == '' and '' or ':' .. weight) .. '|' .. notify .. '|' .. r.label
-  position = call('ZSCORE', r.queue, member)
+-- A limit that lives here; -1: there are no permits. A steal ends those who hold, so it contradicts waiters only.
+local with = not steals and (r.mark and r.mark.limit or r.held and string.find(r.held, '^[%w_-]+|[+-]|%d+|') and -1)
+if not with and queued(r) then with = -(call('ZSCORE', r.queue, '#') or 1) end
+local member = notify and r.id .. '|' .. math.min(ARGV[2], claim_ms) .. (weight == '' and '' or ':' .. weight) .. '|' .. notify .. '|' .. r.label
+-- Who waits already goes on waiting, although `resize` has changed the limit since.
+if with and math.max(with, 0) ~= r.asked and not (member and call('ZSCORE', r.queue, member)) then
+  return reply(served, 0, with)
 end
-if steals or not position then
-  -- A limit that lives here; -1: there are no permits. A steal ends those who hold, so it contradicts waiters only.
-  local with = not steals and (r.mark and r.mark.limit or r.held and string.find(r.held, '^[%w_-]+|[+-]|%d+|') and -1)
-  if not with and r.queued then with = -(call('ZSCORE', r.queue, '#') or 1) end
-  if with and math.max(with, 0) ~= r.asked then return reply(served, 0, with) end
-  local taken
-  if steals then
-    clear(r.holders)
-    call('DEL', r.lock)
-    r.mark = nil
-    taken = take(r, ARGV[2])
-    served = r.queued and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark) or served
-  elseif free_for(r) then
-    taken = take(r, ARGV[2])
-  end
-  if taken then return served[1] and reply(served, tonumber(taken), ARGV[2] + 0) or taken end
+local taken
+if steals then
+  clear(r.holders)
+  call('DEL', r.lock)
+  r.mark = nil
+  taken = take(r, ARGV[2])
+  served = queued(r) and weight ~= '' and hand_off(r.lock, r.token, r.queue, notify or '', r.mark) or served
+elseif free_for(r) then
+  taken = take(r, ARGV[2])
 end
-if not notify then return 0 end
-local last = r.last
-if position then
-  position = tonumber(position)
-else
-  last = math.max(last + 1, now)
-  position = last
-  call('ZADD', r.queue, string.format('%.0f', position), member)
-  if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.mark and r.mark.limit or r.asked), '#') end
-end
-keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon)
+if taken then return served[1] and reply(served, tonumber(taken), ARGV[2] + 0) or taken end
+if not member then return 0 end
+local last = math.max(r.last + 1, now)
+local position = string.format('%.0f', last)
+if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.mark and r.mark.limit or r.asked), '#') end
+local added = keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon, position, member)
+-- A repeated attempt: its process is in the queue already, and so is it.
+if added == 0 then position = call('ZSCORE', r.queue, member) end
 if r.held then mark(r.lock, r.held) end
 return reply(served, -position, last, ends_in(r.lock, r.mark))

@@ -53,11 +53,10 @@ local function check(lock, token, queue, from, to)
   end
   if moved[1] then redis.call('ZREM', queue, unpack(moved)) end
   if waiting[1] then
-    redis.call('ZADD', queue, 'NX', unpack(waiting))
     -- NX: `resize` may have changed the limit in the queue. Readers, whose limit is 0, may have come since the waiters of
     -- permits were passed over; then these wait for their end, with the limit that they asked for.
     if asked then redis.call('ZADD', queue, 'NX', -(m and m.limit > 0 and m.limit or asked), '#') end
-    keep_alive(token, queue, notify, tonumber(alive_ms), last, horizon)
+    keep_alive(token, queue, notify, tonumber(alive_ms), last, horizon, unpack(waiting))
     if held and not m then
       mark(lock, held)
     else

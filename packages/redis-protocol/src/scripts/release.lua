@@ -25,8 +25,6 @@ else
   local found = string.sub(held, 1, #alone)
   if found == alone then return call('DEL', KEYS[1]) end
   if found ~= ARGV[1] .. '|+' then return 0 end
-  -- DEL is the first write: Redis allows it when memory is full, and then the writes after it.
-  call('DEL', KEYS[1])
 end
 @include clock
 @include token
@@ -38,4 +36,6 @@ if share then
   if not ends or ends <= now_ms then return 0 end
   held, m = shares(KEYS[1], KEYS[4], held, ARGV[1], true)
 end
-return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or 1
+local handed = hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m)
+if not handed and not share then call('DEL', KEYS[1]) end
+return handed or 1

@@ -14,24 +14,31 @@ local function read_state(r)
     if ends then return tonumber(token), ends - now_ms end
   end
   r.last, r.horizon = read_token(r.token)
-  r.queued = (r.mark or r.horizon * 1000 > now) and redis.call('EXISTS', r.queue) == 1
+  r.queued = nil
+end
+-- Whether anybody waits: asked once, and only where it matters.
+local function queued(r)
+  if r.queued == nil then
+    r.queued = (r.mark or r.horizon * 1000 > now) and redis.call('EXISTS', r.queue) == 1
+  end
+  return r.queued
 end
 -- Serves the waiters that fit, since they come before this attempt, and reads the state again. Returns the hand-offs to
 -- waiters of the calling process, then what `read_state` returns.
 local function serve_and_read(r, notify)
   local token, left = read_state(r)
-  if token or not r.queued or (r.held and not r.ended) then return {}, token, left end
+  if token or (r.held and not r.ended) or not queued(r) then return {}, token, left end
   local served = hand_off(r.lock, r.token, r.queue, notify, r.mark) or {}
   return served, read_state(r)
 end
 local function free_for(r)
-  return not r.queued and (not r.held or r.mark and r.mark.limit == r.asked and fits(r.weight, r.asked, r.mark))
+  return (not r.held or r.mark and r.mark.limit == r.asked and fits(r.weight, r.asked, r.mark)) and not queued(r)
 end
 local function take(r, ttl)
   local last = math.max(r.last + 1, now)
   local token = string.format('%.0f', last)
   if r.weight == '' then
-    local flag = r.queued and '+' or '-'
+    local flag = queued(r) and '+' or '-'
     redis.call('SET', r.lock, r.id .. '|' .. flag .. '|' .. token .. '|' .. r.label, 'PX', ttl)
   else
     if not r.mark then
@@ -39,7 +46,7 @@ local function take(r, ttl)
       r.mark = { limit = r.asked, used = 0 }
     end
     add_share(r.holders, r.mark, r.id, ttl, token, r.weight, r.label)
-    write_mark(r.lock, r.holders, r.mark, r.queued and '+' or '-')
+    write_mark(r.lock, r.holders, r.mark, queued(r) and '+' or '-')
   end
   write_token(r.token, last, r.horizon)
   return token

@@ -5,9 +5,13 @@ local function mark(lock, held)
   -- SETRANGE keeps the ttl. A value that is not ours is never touched.
   if at then redis.call('SETRANGE', lock, at, '+') end
 end
-local function keep_alive(token, queue, notify, alive_ms, last, horizon)
+-- Adds waiters too, as `position, member, …`. Returns how many members are new.
+local function keep_alive(token, queue, notify, alive_ms, last, horizon, ...)
   local until_ms = math.floor(now / 1000) + alive_ms
-  redis.call('ZADD', queue, string.format('-%.0f', until_ms), '@' .. notify)
-  if redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms) end
-  write_token(token, last, math.max(horizon, until_ms))
+  -- LT: a waiter keeps the position that it has, and a process the latest end.
+  local added = redis.call('ZADD', queue, 'LT', string.format('-%.0f', until_ms), '@' .. notify, ...)
+  -- A second longer than needed, so that not each of many waiters that join moves the end.
+  if redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms + 1000) end
+  write_token(token, last, math.max(horizon, until_ms + 1000))
+  return added
 end

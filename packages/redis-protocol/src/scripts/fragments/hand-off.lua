@@ -26,6 +26,7 @@ local function hand_off(lock, token, queue, notify, m, listen)
     end
     -- A live waiter that does not fit holds back all behind it.
     if alive and not fit then break end
+    -- The first write: Redis allows a removal when memory is full, and then the writes after it.
     if head[2] then redis.call('ZREM', queue, head[1]) else redis.call('DEL', queue) end
     if alive then
       if not last then last, horizon = read_token(token) end
