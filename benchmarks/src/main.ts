@@ -1,6 +1,7 @@
 // `bench <suite> [options]`. A suite is a function of its arguments that gives the exit code.
 import { allSuite } from './suites/all.ts';
 import { cohortSuite } from './suites/cohorts.ts';
+import { growthSuite } from './suites/growth.ts';
 import { kindsSuite } from './suites/kinds.ts';
 import { redisSuite } from './suites/redis.ts';
 import { storeSuite } from './suites/stores.ts';
@@ -19,6 +20,7 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   etcd: (args) => storeSuite(etcdStore, args),
   kinds: kindsSuite,
   cohorts: cohortSuite,
+  growth: growthSuite,
   languages: languagesSuite,
   telemetry: telemetrySuite,
   all: allSuite,

@@ -1,10 +1,17 @@
 import { isLockError } from '@locks/core';
+import { etcdBackend } from '@locks/etcd';
 import { memoryBackend } from '@locks/memory';
+import { mysqlBackend } from '@locks/mysql';
+import { postgresAdvisoryBackend, postgresLeaseBackend } from '@locks/postgres';
+import { redisBackend as onIoredis } from '@locks/redis-ioredis';
+import { redisBackend as onNodeRedis } from '@locks/redis-node';
+import { zookeeperBackend } from '@locks/zookeeper';
 import { describe, expect, it } from 'vitest';
 import { callsWithOptions, notOptions } from '../src/options/calls-with-options.ts';
 import { publicOptions } from '../src/options/public-options.ts';
 
 const everything = publicOptions();
+const ADDRESS = 'redis://app:secret@host/0';
 
 describe('the public functions', () => {
   it('with options are all called by these tests', () => {
@@ -36,7 +43,23 @@ describe('the public functions', () => {
         await refusal(() => call.call(misplaced as never));
       },
     );
+
+    it(`${key} shows no password of an address in the place of the options`, async () => {
+      expect(await refusal(() => call.call(ADDRESS as never))).not.toContain('secret');
+    });
   }
+
+  it.each<[name: string, call: () => unknown]>([
+    ['redisBackend of ioredis', () => onIoredis(ADDRESS as never)],
+    ['redisBackend of node-redis', () => onNodeRedis(ADDRESS as never)],
+    ['postgresLeaseBackend', () => postgresLeaseBackend({ pool: ADDRESS as never })],
+    ['postgresAdvisoryBackend', () => postgresAdvisoryBackend({ pool: ADDRESS as never })],
+    ['mysqlBackend', () => mysqlBackend({ pool: ADDRESS as never })],
+    ['etcdBackend', () => etcdBackend(ADDRESS as never)],
+    ['zookeeperBackend', () => zookeeperBackend({ client: ADDRESS as never })],
+  ])('%s shows no password of an address in the place of the client', async (_, call) => {
+    expect(await refusal(async () => call())).not.toContain('secret');
+  });
 
   it('memoryBackend refuses a value that is no store', async () => {
     for (const odd of [null, {}, { x: 1 }, 'text']) await refusal(() => memoryBackend(odd as never));

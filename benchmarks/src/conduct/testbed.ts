@@ -18,6 +18,8 @@ export interface TestbedServer {
     readonly addresses: readonly Address[];
     urlAt(addresses: readonly Address[]): string;
   };
+  /** How many bytes of memory the server uses, or of its disk where it keeps its data there. */
+  storedBytes?(): Promise<number | undefined>;
   /** Reported with the figures, as `{ 'redis-server': '7.0.15' }`. */
   readonly versions: Readonly<Record<string, string>>;
   stop(): Promise<void>;

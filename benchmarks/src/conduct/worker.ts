@@ -12,7 +12,7 @@ process.once('exit', () => {
 });
 
 /** No single call of a client process takes as long. */
-const CALL_LIMIT_MS = 120_000;
+const CALL_LIMIT_MS = 180_000;
 
 /** A client process. It ends with this process, in whatever way that ends. */
 export type Worker = CallableProcess<WorkerMethods>;

@@ -29,6 +29,10 @@ export const etcdStore: Store = {
           addresses: [server],
           urlAt: ([at]) => `http://${at?.host}:${at?.port}`,
         },
+        async storedBytes() {
+          const response = await fetch(`${server.url}/metrics`, { signal: AbortSignal.timeout(5_000) });
+          return Number(/^process_resident_memory_bytes (\S+)/m.exec(await response.text())?.[1]);
+        },
         versions: { etcd: (await server.status()).version },
         stop: () => server.stop(),
       };

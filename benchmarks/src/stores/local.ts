@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { meterOf } from '../measure/meter.ts';
@@ -16,6 +16,12 @@ export const localStore: Store = {
     return {
       url: path.join(folder, 'locks.db'),
       meter: meterOf({ read: async () => new Map(), ownOperations: 0 }),
+      // Of SQLite alone: memory writes no file.
+      storedBytes: () =>
+        stat(path.join(folder, 'locks.db')).then(
+          ({ size }) => size,
+          () => undefined,
+        ),
       versions: { sqlite: process.versions['sqlite'] ?? 'unknown' },
       stop: () => rm(folder, { recursive: true, force: true }),
     };

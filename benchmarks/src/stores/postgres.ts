@@ -40,6 +40,10 @@ export const postgresStore: Store = {
           addresses: [server],
           urlAt: ([at]) => `postgres://postgres@${at?.host}:${at?.port}/postgres`,
         },
+        async storedBytes() {
+          const [row] = await server.query('SELECT pg_database_size(current_database()) AS bytes');
+          return Number(row?.['bytes']);
+        },
         versions: { postgresql: String(version?.['server_version']).split(' ')[0] as string },
         stop: () => server.stop(),
       };

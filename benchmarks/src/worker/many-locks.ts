@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { BaseLease, LockManager } from '@locks/core';
 import { machineNow } from '../measure/clock.ts';
 import { countLiveTimers } from './live-timers.ts';
-import type { Watched } from './methods.ts';
+import type { Grown, Watched } from './methods.ts';
 
 const LANES = 64;
 const WAIT_MS = 1_000;
@@ -121,6 +121,72 @@ export class ManyLocks {
     await inLanes(numbered('name', count), take, lanes);
     return { before, after: heapInUse() };
   }
+}
+
+/** One lock manager whose leases and waiters become more and more. */
+export class Growth {
+  readonly #locks: LockManager;
+  readonly #leases: BaseLease[] = [];
+  #holder: BaseLease | undefined;
+  #joined: Promise<unknown> = Promise.resolve();
+
+  constructor(locks: LockManager) {
+    this.#locks = locks;
+  }
+
+  async holdMore(count: number, lanes: number): Promise<Grown> {
+    const held = this.#leases.length;
+    const names = Array.from({ length: count }, (_, index) => `growth:${held + index}`);
+    return await grown(() =>
+      inLanes(
+        names,
+        async (name) => {
+          this.#leases.push(await this.#locks.lock(name).acquire({ waitMs: QUEUE_UP_MS }));
+        },
+        lanes,
+      ),
+    );
+  }
+
+  async join(name: string, waiters: number): Promise<Grown> {
+    const lock = this.#locks.lock(name);
+    const enter = async (): Promise<void> => {
+      const lease = await lock.acquire({ waitMs: Number.POSITIVE_INFINITY });
+      await lease.release();
+    };
+    this.#holder = await lock.acquire({ waitMs: QUEUE_UP_MS });
+    return await grown(async () => {
+      const { promise: allQueue, resolve } = Promise.withResolvers<undefined>();
+      let queued = 0;
+      const count = (): void => {
+        queued += 1;
+        if (queued === waiters) resolve(undefined);
+      };
+      subscribe('locks:contended', count);
+      this.#joined = Promise.all(Array.from({ length: waiters }, enter));
+      await Promise.race([allQueue, this.#joined]);
+      unsubscribe('locks:contended', count);
+    });
+  }
+
+  async serve(): Promise<number> {
+    const from = performance.now();
+    await this.#holder?.release();
+    await this.#joined;
+    return performance.now() - from;
+  }
+}
+
+async function grown(grow: () => Promise<unknown>): Promise<Grown> {
+  const before = heapInUse();
+  const histogram = monitorEventLoopDelay({ resolution: LOOK_MS });
+  histogram.enable();
+  const from = performance.now();
+  await grow();
+  const elapsedMs = performance.now() - from;
+  histogram.disable();
+  const loopDelayMs = Math.max(0, histogram.max / 1e6 - LOOK_MS);
+  return { elapsedMs, loopDelayMs, heapBytes: heapInUse() - before };
 }
 
 function* numbered(prefix: string, count: number): Generator<string> {

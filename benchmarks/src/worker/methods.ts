@@ -28,6 +28,21 @@ export interface WorkerMethods {
   /** Acquires and releases each of `count` distinct names; returns the heap in use before and after, in bytes. */
   churn(count: number, lanes: number): Promise<{ readonly before: number; readonly after: number }>;
   coreCost(pairs: number): Promise<CoreCost>;
+  /** Acquires and keeps so many more locks, each with a name of its own. */
+  holdMore(count: number, lanes: number): Promise<Grown>;
+  /** Takes a lock, and lets so many waiters ask for it at once; resolves when all of them queue. */
+  join(name: string, waiters: number): Promise<Grown>;
+  /** Releases that lock, and resolves with the milliseconds until all who queue have entered and left, one after the other. */
+  serve(): Promise<number>;
+}
+
+/** What more of something cost the client. */
+export interface Grown {
+  readonly elapsedMs: number;
+  /** For how long the event loop stood still at most. */
+  readonly loopDelayMs: number;
+  /** The heap in use that it added, in bytes. */
+  readonly heapBytes: number;
 }
 
 export interface LoopTask {

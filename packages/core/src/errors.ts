@@ -104,7 +104,8 @@ export function mustBe(what: string, allowed: string, value: unknown): LockError
 export function describe(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return quote(value);
+      // An address in the wrong place may have a password, which must not get into logs.
+      return quote(value.replace(/:\/\/.*@/, '://…@'));
     case 'bigint':
       return `${value}n`;
     case 'function':

@@ -25,9 +25,7 @@ type Shape = Partial<
 /** Refuses what could never lock: anything but an ioredis client, one that reads from replicas, one used otherwise. */
 export function checkClient(client: unknown): asserts client is IoredisClient {
   if (typeof client === 'string' || client instanceof URL) {
-    throw invalidArgument(
-      `the client is the address ${describe(client)}: pass a client, new Redis('redis://…') of ioredis`,
-    );
+    throw invalidArgument("the client is an address: pass a client, new Redis('redis://…') of ioredis");
   }
   if (typeof client !== 'object' || client === null) {
     throw invalidArgument(`the client is ${describe(client)}: pass a Redis or Cluster of ioredis`);
@@ -73,7 +71,6 @@ export function checkEnded(client: Redis | Cluster): void {
 }
 
 function describe(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'object' && value !== null)
     return `an object with the keys ${Object.keys(value).slice(0, 8).join(', ') || '(none)'}`;
   return String(value);

@@ -281,19 +281,15 @@ export const redisScriptMutants = [
       'a release leaves the lock',
     ],
     ["if found ~= ARGV[1] .. '|+' then return 0 end", '', 'a release ends the hold of another'],
-    [
-      "if not handed and not share then call('DEL', KEYS[1]) end",
-      '',
-      'a release leaves the lock where somebody waits',
-    ],
+    ["or share and 1 or call('DEL', KEYS[1])", 'or 1', 'a release leaves the lock where somebody waits'],
     [
       'if not ends or ends <= now_ms then return 0 end',
       'if not ends then return 0 end',
       'the release of a share that has ended is taken for one',
     ],
     [
-      'local handed = hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m)',
-      'local handed = false',
+      'return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or share',
+      'return share',
       'a release serves nobody',
     ],
   ]),

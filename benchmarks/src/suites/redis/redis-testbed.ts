@@ -28,6 +28,9 @@ async function watched(url: string, stop = async (): Promise<void> => {}): Promi
     url,
     control,
     meter: redisMeter(control),
+    async storedBytes() {
+      return Number(/^used_memory:(\d+)/m.exec(await control.info('memory'))?.[1]);
+    },
     versions: { 'redis-server': version },
     async stop() {
       control.disconnect();

@@ -117,6 +117,6 @@ local position = string.format('%.0f', last)
 if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.mark and r.mark.limit or r.asked), '#') end
 local added = keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon, position, member)
 -- A repeated attempt: its process is in the queue already, and so is it.
-if added == 0 then position = call('ZSCORE', r.queue, member) end
+position = added > 0 and position or call('ZSCORE', r.queue, member)
 if r.held then mark(r.lock, r.held) end
 return reply(served, -position, last, ends_in(r.lock, r.mark))

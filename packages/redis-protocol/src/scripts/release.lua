@@ -36,6 +36,5 @@ if share then
   if not ends or ends <= now_ms then return 0 end
   held, m = shares(KEYS[1], KEYS[4], held, ARGV[1], true)
 end
-local handed = hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m)
-if not handed and not share then call('DEL', KEYS[1]) end
-return handed or 1
+-- The hold of an exclusive lock that nobody got ends here; DEL gives 1.
+return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or share and 1 or call('DEL', KEYS[1])
