@@ -14,6 +14,28 @@ export interface ReportHead {
   readonly failures?: readonly string[];
 }
 
+/**
+ * What every report begins with.
+ *
+ * @param versions - of the servers and of the packages that took part
+ */
+export function reportHead<const S extends string>(
+  suite: S,
+  machine: Machine,
+  placement: string,
+  ...versions: readonly Readonly<Record<string, string>>[]
+): Omit<ReportHead, 'settings'> & { readonly suite: S } {
+  return {
+    schema: 1,
+    suite,
+    date: new Date().toISOString(),
+    machine,
+    placement,
+    pinned: !placement.includes('NOT PINNED'),
+    versions: Object.assign({ node: process.versions.node }, ...versions) as Record<string, string>,
+  };
+}
+
 const NOISY_LOAD = 0.7;
 
 export function headLines({

@@ -6,7 +6,7 @@ import type { Contender } from '../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../measure/machine.ts';
 import { Progress } from '../measure/progress.ts';
 import { whole } from '../report/figures.ts';
-import type { ReportHead } from '../report/head.ts';
+import { reportHead, type ReportHead } from '../report/head.ts';
 import type { Section } from '../report/section.ts';
 import type { Target } from '../report/target.ts';
 import { etcdStore } from '../stores/etcd.ts';
@@ -64,7 +64,7 @@ async function measureAll(
   const machine = describeMachine();
   const progress = new Progress(say);
   const backends: AllReport['backends'][number][] = [];
-  const versions: Record<string, string> = { node: process.versions.node };
+  const versions: Record<string, string> = {};
   let placement = '';
   for (const store of stores) {
     const contenders = selection.contenders.filter((contender) => contender.store === store.id);
@@ -87,13 +87,7 @@ async function measureAll(
   }
   progress.report('done');
   return {
-    schema: 1,
-    suite: 'all',
-    date: new Date().toISOString(),
-    machine,
-    placement,
-    pinned: !placement.includes('NOT PINNED'),
-    versions,
+    ...reportHead('all', machine, placement, versions),
     settings,
     failures: progress.failures,
     backends,

@@ -13,7 +13,7 @@ import { cohortContenders } from '../contenders/cohorts.ts';
 import { describeMachine, versionsOf } from '../measure/machine.ts';
 import { Progress } from '../measure/progress.ts';
 import { whole } from '../report/figures.ts';
-import type { ReportHead } from '../report/head.ts';
+import { reportHead, type ReportHead } from '../report/head.ts';
 import type { Section } from '../report/section.ts';
 import type { Target } from '../report/target.ts';
 import { etcdStore } from '../stores/etcd.ts';
@@ -69,7 +69,7 @@ async function measure(
 ): Promise<CohortReport> {
   const machine = describeMachine();
   const progress = new Progress(say);
-  const versions: Record<string, string> = { node: process.versions.node };
+  const versions: Record<string, string> = {};
   const measured = new Map<string, Comparison>();
   let placement = '';
   for (const [library, { store, turns }] of Object.entries(stores)) {
@@ -88,13 +88,7 @@ async function measure(
     });
   }
   return {
-    schema: 1,
-    suite: 'cohorts',
-    date: new Date().toISOString(),
-    machine,
-    placement,
-    pinned: !placement.includes('NOT PINNED'),
-    versions,
+    ...reportHead('cohorts', machine, placement, versions),
     settings,
     failures: progress.failures,
     comparisons: [...measured.values()],

@@ -5,7 +5,7 @@ import type { Contender } from '../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../measure/machine.ts';
 import { Progress } from '../measure/progress.ts';
 import { median } from '../measure/quantiles.ts';
-import type { ReportHead } from '../report/head.ts';
+import { reportHead, type ReportHead } from '../report/head.ts';
 import type { Section } from '../report/section.ts';
 import { etcdStore } from '../stores/etcd.ts';
 import { localStore } from '../stores/local.ts';
@@ -127,13 +127,7 @@ async function measure(
     }
   }
   return {
-    schema: 1,
-    suite: 'growth',
-    date: new Date().toISOString(),
-    machine,
-    placement,
-    pinned: !placement.includes('NOT PINNED'),
-    versions,
+    ...reportHead('growth', machine, placement, versions),
     settings,
     failures: progress.failures,
     curves,

@@ -17,7 +17,7 @@ import { describeMachine } from '../measure/machine.ts';
 import { Progress } from '../measure/progress.ts';
 import { median } from '../measure/quantiles.ts';
 import { whole } from '../report/figures.ts';
-import type { ReportHead } from '../report/head.ts';
+import { reportHead, type ReportHead } from '../report/head.ts';
 import { renderMarkdown, renderPlain } from '../report/render.ts';
 import type { Section } from '../report/section.ts';
 import { openRedisStage } from './redis/redis-testbed.ts';
@@ -192,13 +192,7 @@ async function measure(
     return singles;
   };
   return {
-    schema: 1,
-    suite: 'languages',
-    date: new Date().toISOString(),
-    machine,
-    placement: testbed.placement,
-    pinned: testbed.pinning !== undefined,
-    versions: { node: process.versions.node, ...versions },
+    ...reportHead('languages', machine, testbed.placement, versions),
     settings,
     absent,
     results,

@@ -1,9 +1,8 @@
 import type { NemesisName } from './nemeses.ts';
 import type { Workload } from './workloads.ts';
 
-/** What one workload showed under one nemesis. */
-export interface LabResult {
-  readonly workload: Workload;
+/** What workloads showed under one nemesis. */
+export interface NemesisSummary {
   readonly nemesis: NemesisName;
   readonly faults: number;
   /** Acquires and releases. */
@@ -18,6 +17,11 @@ export interface LabResult {
   readonly lostWithFence: number | null;
 }
 
+/** What one workload showed under one nemesis. */
+export interface LabResult extends NemesisSummary {
+  readonly workload: Workload;
+}
+
 /** What `--json` writes for a backend. */
 export interface LabReport {
   readonly backend: string;
@@ -29,18 +33,7 @@ export interface LabReport {
   readonly results: readonly LabResult[];
 }
 
-/** The results of all workloads under one nemesis. */
-export interface NemesisSummary {
-  readonly nemesis: NemesisName;
-  readonly faults: number;
-  readonly operations: number;
-  readonly violations: number;
-  readonly longestIdleMs: number;
-  readonly ghosts: number | null;
-  readonly lostWithoutFence: number | null;
-  readonly lostWithFence: number | null;
-}
-
+/** The results of all workloads under each nemesis. */
 export function summarise(results: readonly LabResult[]): NemesisSummary[] {
   const names = [...new Set(results.map(({ nemesis }) => nemesis))];
   return names.map((nemesis) => {
@@ -70,30 +63,29 @@ function faultsIn(results: readonly LabResult[]): number {
   return ofOne.reduce((sum, { faults }) => sum + faults, 0);
 }
 
+/** The columns of a table of results, in the terminal and on the page. */
+const COLUMNS: Readonly<Record<string, keyof NemesisSummary>> = {
+  nemesis: 'nemesis',
+  faults: 'faults',
+  operations: 'operations',
+  violations: 'violations',
+  'idle ms': 'longestIdleMs',
+  ghosts: 'ghosts',
+  lost: 'lostWithoutFence',
+  'lost, with the token': 'lostWithFence',
+};
+
+export const COLUMN_HEADS = Object.keys(COLUMNS);
+
+/** A row for each nemesis. */
+export function rowsOf(results: readonly LabResult[]): string[][] {
+  return summarise(results).map((one) => Object.values(COLUMNS).map((column) => String(one[column] ?? '–')));
+}
+
 /** A table for the terminal. */
 export function tableOf({ backend, results }: LabReport): string {
-  const head = [
-    'backend',
-    'nemesis',
-    'faults',
-    'operations',
-    'violations',
-    'idle ms',
-    'ghosts',
-    'lost',
-    'lost, fenced',
-  ];
-  const rows = summarise(results).map((one) => [
-    backend,
-    one.nemesis,
-    String(one.faults),
-    String(one.operations),
-    String(one.violations),
-    String(one.longestIdleMs),
-    String(one.ghosts ?? '–'),
-    String(one.lostWithoutFence ?? '–'),
-    String(one.lostWithFence ?? '–'),
-  ]);
+  const head = ['backend', ...COLUMN_HEADS];
+  const rows = rowsOf(results).map((row) => [backend, ...row]);
   const widths = head.map((_, column) =>
     Math.max(...[head, ...rows].map((row) => (row[column] ?? '').length)),
   );

@@ -1,7 +1,14 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type LabReport, type LabResult, type NemesisSummary, summarise } from './lab-report.ts';
+import {
+  COLUMN_HEADS,
+  type LabReport,
+  type LabResult,
+  type NemesisSummary,
+  rowsOf,
+  summarise,
+} from './lab-report.ts';
 import { NEMESES, type NemesisName, nemeses } from './nemeses.ts';
 import { peers } from './peers/peers.ts';
 
@@ -161,24 +168,7 @@ function cell(summary: NemesisSummary | undefined): string {
 }
 
 function details({ backend, results }: BackendRuns): string[] {
-  const head = [
-    'nemesis',
-    'faults',
-    'operations',
-    'violations',
-    'idle ms',
-    'ghosts',
-    'lost',
-    'lost, with the token',
-  ];
-  const rows = summarise(results).map((one) => [
-    one.nemesis,
-    ...[one.faults, one.operations, one.violations, one.longestIdleMs].map(String),
-    String(one.ghosts ?? '–'),
-    String(one.lostWithoutFence ?? '–'),
-    String(one.lostWithFence ?? '–'),
-  ]);
-  return [`### ${backend}`, '', ...table(head, rows), ''];
+  return [`### ${backend}`, '', ...table(COLUMN_HEADS, rowsOf(results)), ''];
 }
 
 function violated(reports: readonly BackendRuns[]): string[] {

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { milliseconds, optional, type OptionTable, readOptions, text } from './backend/read-options.ts';
+import { matching, milliseconds, optional, type OptionTable, readOptions } from './backend/read-options.ts';
 import type {
   BackendCapabilities,
   Call,
@@ -22,10 +22,11 @@ import { mustBe } from './errors.ts';
 import { checkName } from './names.ts';
 import {
   builtInDefaults,
+  LOCK_TABLE,
   type LockOptions,
   MAX_TTL_MS,
   type ResolvedOptions,
-  resolveLockOptions,
+  resolveOptions,
 } from './options.ts';
 import { runOutside } from './async-context.ts';
 import type { Clock } from './tenure/clock.ts';
@@ -162,7 +163,7 @@ const PING_TABLE = {
 const CLOSE_TABLE = {
   drainMs: optional(milliseconds(0, Number.POSITIVE_INFINITY), 0),
 } satisfies OptionTable<CloseOptions>;
-const FORCE_RELEASE_TABLE = { acquisitionId: optional(text('a non-empty string', /./s)) };
+const FORCE_RELEASE_TABLE = { acquisitionId: optional(matching('a non-empty string', isText)) };
 
 /** The `LockManager` of all backends. */
 export class Locks implements LockManager {
@@ -170,7 +171,8 @@ export class Locks implements LockManager {
   readonly #defaults: ResolvedOptions;
 
   constructor(backend: LockBackend, options?: LockOptions, clock?: Clock) {
-    this.#defaults = resolveLockOptions(
+    this.#defaults = resolveOptions(
+      LOCK_TABLE,
       builtInDefaults(backend.capabilities.ttl),
       options,
       backend.capabilities.ttl,
@@ -313,6 +315,10 @@ export class Locks implements LockManager {
   }
 
   #resolve(caller: string, options: LockOptions | undefined): ResolvedOptions {
-    return resolveLockOptions(this.#defaults, options, this.capabilities.ttl, caller);
+    return resolveOptions(LOCK_TABLE, this.#defaults, options, this.capabilities.ttl, caller);
   }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
 }

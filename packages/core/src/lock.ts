@@ -8,7 +8,7 @@ import { acquireTracing, type LockTrace, runTracing, traced } from './events.ts'
 import type { BaseLease, Lease } from './lease.ts';
 import { deliver, LeaseHandle } from './lease/lease-handle.ts';
 import type { ManagerCore } from './manager-core.ts';
-import { type AcquireOptions, type ResolvedOptions, resolveAcquireOptions } from './options.ts';
+import { ACQUIRE_TABLE, type AcquireOptions, type ResolvedOptions, resolveOptions } from './options.ts';
 import { holdAndWork } from './run.ts';
 import { enclosingScope } from './scope/context.ts';
 
@@ -57,7 +57,8 @@ export interface LockParts {
 /** The `Lock` of every mode and backend. */
 export class ResourceLock implements Lock {
   readonly name: string;
-  readonly mode: LockMode;
+  /** A semaphore that is resized replaces it. */
+  mode: LockMode;
   readonly #core: ManagerCore;
   readonly #options: ResolvedOptions;
 
@@ -73,16 +74,20 @@ export class ResourceLock implements Lock {
   }
 
   acquire(options?: AcquireOptions): Promise<Lease> {
-    return this.#acquire('acquire()', options, false);
+    return acquireTracing.hasSubscribers
+      ? this.#traceAcquire(() => this.#acquire('acquire()', options, false), options)
+      : this.#acquire('acquire()', options, false);
   }
 
   tryAcquire(options?: AcquireOptions): Promise<Lease | undefined> {
-    return this.#traceAcquire(() => this.#tryAcquire(options), options);
+    return acquireTracing.hasSubscribers
+      ? this.#traceAcquire(() => this.#tryAcquire(options), options)
+      : this.#tryAcquire(options);
   }
 
   async #tryAcquire(options: AcquireOptions | undefined): Promise<LeaseHandle | undefined> {
     const core = this.#core;
-    const resolved = this.#resolve('tryAcquire()', options);
+    const resolved = options === undefined ? this.#options : this.#resolve('tryAcquire()', options);
     if (resolved.within !== undefined) {
       core.assertOpen(this.name, CLOSED);
       const entered = await enterScope(core, this.name, this.mode, resolved, true);
@@ -104,7 +109,9 @@ export class ResourceLock implements Lock {
       throw mustBe('What run() works', 'a function', work);
     }
     const { reentrant } = this.#options;
-    const handle = await this.#acquire('run()', options, reentrant);
+    const handle = acquireTracing.hasSubscribers
+      ? await this.#traceAcquire(() => this.#acquire('run()', options, reentrant), options)
+      : await this.#acquire('run()', options, reentrant);
     return await holdAndWork(handle, work, reentrant);
   }
 
@@ -112,10 +119,9 @@ export class ResourceLock implements Lock {
     return this.#core.inspect(this.name);
   }
 
-  #resolve(caller: string, options: AcquireOptions | undefined): ResolvedOptions {
-    if (options === undefined) return this.#options;
+  #resolve(caller: string, options: AcquireOptions): ResolvedOptions {
     const { capabilities } = this.#core.backend;
-    const resolved = resolveAcquireOptions(this.#options, options, capabilities.ttl, caller);
+    const resolved = resolveOptions(ACQUIRE_TABLE, this.#options, options, capabilities.ttl, caller);
     resolved.signal?.throwIfAborted();
     if (resolved.steal) {
       this.#core.assertOpen(this.name, CLOSED);
@@ -133,7 +139,6 @@ export class ResourceLock implements Lock {
     acquire: () => Promise<L>,
     options: AcquireOptions | undefined,
   ): Promise<L> {
-    if (!acquireTracing.hasSubscribers) return acquire();
     // Tracing takes a turn of its own, in which the caller may abort.
     return traced(acquireTracing, this.#trace, acquire).then(
       (lease) => lease && deliver(lease, options?.signal),
@@ -141,17 +146,13 @@ export class ResourceLock implements Lock {
   }
 
   /** @param mayReenter - the scope around the caller, without `within` */
-  #acquire(caller: string, options: AcquireOptions | undefined, mayReenter: boolean): Promise<LeaseHandle> {
-    return this.#traceAcquire(() => this.#acquireOrReenter(caller, options, mayReenter), options);
-  }
-
-  async #acquireOrReenter(
+  async #acquire(
     caller: string,
     options: AcquireOptions | undefined,
     mayReenter: boolean,
   ): Promise<LeaseHandle> {
     const core = this.#core;
-    const resolved = this.#resolve(caller, options);
+    const resolved = options === undefined ? this.#options : this.#resolve(caller, options);
     // One deadline for the wait in a scope and the wait at the store.
     const startedAt = core.clock.now();
     if (mayReenter || resolved.within !== undefined) {

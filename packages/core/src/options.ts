@@ -137,38 +137,20 @@ export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOption
   };
 }
 
-/** @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed. */
-export function resolveLockOptions(
+/**
+ * Reads options over those of `base`, which stay where an option was not given, except for those of one acquire.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed.
+ */
+export function resolveOptions(
+  table: typeof LOCK_TABLE | typeof ACQUIRE_TABLE,
   base: ResolvedOptions,
-  options: LockOptions | undefined,
-  ttl: BackendCapabilities['ttl'],
-  caller = 'lock()',
-): ResolvedOptions {
-  if (options === undefined) return base;
-  return resolve(base, readOptions(caller, options, LOCK_TABLE, ELSEWHERE), ttl, caller);
-}
-
-/** @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed. */
-export function resolveAcquireOptions(
-  base: ResolvedOptions,
-  options: AcquireOptions | undefined,
+  options: LockOptions | AcquireOptions | undefined,
   ttl: BackendCapabilities['ttl'],
   caller = 'acquire()',
 ): ResolvedOptions {
   if (options === undefined) return base;
-  return resolve(base, readOptions(caller, options, ACQUIRE_TABLE, ELSEWHERE), ttl, caller);
-}
-
-type Read = OptionsRead<typeof SHARED_TABLE> &
-  Partial<OptionsRead<Pick<typeof LOCK_TABLE, 'reentrant'> & typeof ACQUIRE_TABLE>>;
-
-/** Options that were not given are as in `base`, except for those of one acquire. */
-function resolve(
-  base: ResolvedOptions,
-  read: Read,
-  ttl: BackendCapabilities['ttl'],
-  caller: string,
-): ResolvedOptions {
+  const read: Read = readOptions(caller, options, table, ELSEWHERE);
   const ttlMs = read.ttlMs === undefined ? base.ttlMs : checkTtl(read.ttlMs, ttl, `${caller}: ttlMs`);
   const minRemainingMs = read.minRemainingMs ?? base.minRemainingMs;
   // A shorter ttl contradicts an inherited minRemainingMs that it cannot satisfy.
@@ -189,6 +171,9 @@ function resolve(
     steal: read.steal ?? false,
   };
 }
+
+type Read = OptionsRead<typeof SHARED_TABLE> &
+  Partial<OptionsRead<Pick<typeof LOCK_TABLE, 'reentrant'> & typeof ACQUIRE_TABLE>>;
 
 /** Checks a ttl and rounds it up to the backend's step. */
 export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl'], what = 'ttlMs'): number {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LockOptions } from '../src/options.ts';
-import { builtInDefaults, checkTtl, resolveAcquireOptions, resolveLockOptions } from '../src/options.ts';
+import { ACQUIRE_TABLE, builtInDefaults, checkTtl, LOCK_TABLE, resolveOptions } from '../src/options.ts';
 import { codeOf, locksOn, rejectionOf } from './fixture.ts';
 import { capabilities, scriptedBackend } from './scripted-backend.ts';
 
@@ -24,7 +24,7 @@ const rows = bad.flatMap(([name, values]) => values.map((value) => [name, value]
 
 test.each(rows)('%s of %o is refused', (name, value) => {
   const options = { [name]: value } as LockOptions;
-  expect(() => resolveLockOptions(defaults, options, ttl)).toThrow(
+  expect(() => resolveOptions(LOCK_TABLE, defaults, options, ttl)).toThrow(
     expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT', message: expect.stringContaining(name) }),
   );
 });
@@ -39,7 +39,7 @@ test.each([
   ['reentrant', [true, false]],
 ])('%s accepts the ends of its range', (name, values) => {
   for (const value of values)
-    expect(codeOf(() => resolveLockOptions(defaults, { [name]: value }, ttl))).toBe('nothing thrown');
+    expect(codeOf(() => resolveOptions(LOCK_TABLE, defaults, { [name]: value }, ttl))).toBe('nothing thrown');
 });
 
 test.each([
@@ -71,7 +71,7 @@ test.each([
   ['maxHold', 'maxHoldMs'],
   ['TTL', 'ttlMs'],
 ])('an unknown option %s is refused with a hint at %s', (given, meant) => {
-  expect(() => resolveLockOptions(defaults, { [given]: 5 }, ttl)).toThrow(
+  expect(() => resolveOptions(LOCK_TABLE, defaults, { [given]: 5 }, ttl)).toThrow(
     expect.objectContaining({
       code: 'LOCK_INVALID_ARGUMENT',
       message: expect.stringContaining(`Did you mean ${meant}?`),
@@ -82,7 +82,7 @@ test.each([
 test.each(['timeout', 'toString', 'constructor', '__proto', ''])(
   'an unknown option %o is refused with what is known',
   (given) => {
-    expect(() => resolveLockOptions(defaults, { [given]: 5 } as LockOptions, ttl)).toThrow(
+    expect(() => resolveOptions(LOCK_TABLE, defaults, { [given]: 5 } as LockOptions, ttl)).toThrow(
       expect.objectContaining({
         code: 'LOCK_INVALID_ARGUMENT',
         message: expect.stringContaining('It has ttlMs'),
@@ -109,9 +109,9 @@ test('reentrant belongs to a lock: an acquire refuses it', async () => {
 });
 
 test('what is not said is inherited, from the acquire to the lock to the manager', () => {
-  const manager = resolveLockOptions(defaults, { ttlMs: 5_000, waitMs: 100, label: 'worker' }, ttl);
-  const lock = resolveLockOptions(manager, { waitMs: 200, renewal: 'manual', ttlMs: undefined }, ttl);
-  const acquire = resolveAcquireOptions(lock, { maxHoldMs: 9_000, waitMs: undefined }, ttl);
+  const manager = resolveOptions(LOCK_TABLE, defaults, { ttlMs: 5_000, waitMs: 100, label: 'worker' }, ttl);
+  const lock = resolveOptions(LOCK_TABLE, manager, { waitMs: 200, renewal: 'manual', ttlMs: undefined }, ttl);
+  const acquire = resolveOptions(ACQUIRE_TABLE, lock, { maxHoldMs: 9_000, waitMs: undefined }, ttl);
   expect(acquire).toMatchObject({
     ttlMs: 5_000,
     waitMs: 200,
@@ -119,13 +119,15 @@ test('what is not said is inherited, from the acquire to the lock to the manager
     autoRenew: false,
     maxHoldMs: 9_000,
   });
-  expect(resolveAcquireOptions(lock, undefined, ttl)).toBe(lock);
+  expect(resolveOptions(ACQUIRE_TABLE, lock, undefined, ttl)).toBe(lock);
 });
 
 test('a shorter ttl that contradicts an inherited minRemainingMs is refused', () => {
-  const manager = resolveLockOptions(defaults, { minRemainingMs: 10_000 }, ttl);
-  expect(codeOf(() => resolveLockOptions(manager, { ttlMs: 10_050 }, ttl))).toBe('LOCK_INVALID_ARGUMENT');
-  expect(resolveLockOptions(manager, { ttlMs: 20_000 }, ttl).minRemainingMs).toBe(10_000);
+  const manager = resolveOptions(LOCK_TABLE, defaults, { minRemainingMs: 10_000 }, ttl);
+  expect(codeOf(() => resolveOptions(LOCK_TABLE, manager, { ttlMs: 10_050 }, ttl))).toBe(
+    'LOCK_INVALID_ARGUMENT',
+  );
+  expect(resolveOptions(LOCK_TABLE, manager, { ttlMs: 20_000 }, ttl).minRemainingMs).toBe(10_000);
 });
 
 test('the defaults are half a minute of ttl and ten seconds of waiting', () => {

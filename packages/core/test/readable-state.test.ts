@@ -63,7 +63,9 @@ test('a holder without a token has none as JSON', async () => {
 test('console.log of a lock says its name and mode, of a manager its backend and how much is held', async () => {
   const locks = locksOn(serving());
   expect(inspect(locks.lock('sku:42'))).toBe("ResourceLock { name: 'sku:42', mode: { kind: 'exclusive' } }");
-  expect(inspect(locks.semaphore('slots', 5))).toBe("PermitLock { name: 'slots' }");
+  expect(inspect(locks.semaphore('slots', 5), { breakLength: Infinity })).toBe(
+    "PermitLock { name: 'slots', mode: { kind: 'permit', limit: 5, weight: 1 } }",
+  );
   expect(inspect(locks)).toBe("{ backend: 'scripted', held: 0, closed: false }");
   expect(inspect(locks.all([locks.lock('a')]))).toContain("LockSet { locks: [ ResourceLock { name: 'a'");
   const lease = await locks.lock('sku:42').acquire();

@@ -214,7 +214,7 @@ export class MysqlLocalWaiters implements WriterHooks {
     const writer = this.#writers.get(resource);
     if (writer === undefined) return this.#hintAll(resource);
     // While a write is on its way, nobody knows whether the snapshot is from before or after it.
-    if (writer.busy || isOvertaken(snapshot, writer.knownAt, writer.usedAt)) return this.learned(writer);
+    if (writer.busy || isOvertaken(snapshot, writer.knownAt, writer.learnedAt)) return this.learned(writer);
     const isAsKnown = snapshot.rows.has(resource) && snapshot.rows.get(resource) === undefined;
     if (!isAsKnown) {
       this.#pollMs = MIN_POLL_MS;

@@ -40,7 +40,7 @@ export class RowWriter {
   busy = false;
   /** That of the most urgent step, including the steps that came while the writer waits for a connection. */
   readonly urgency: { priority: Priority } = { priority: PRIORITIES.acquire };
-  usedAt = performance.now();
+  learnedAt = performance.now();
   /** The row with which the waiters of this process were last compared, and when. */
   compared: LockRow | undefined;
   comparedAt = -Infinity;
@@ -52,7 +52,7 @@ export class RowWriter {
   /** A decision that has served the queue. */
   decide(context: DecisionContext, row: LockRow = this.known ?? NO_ROW): RowDecision {
     // The clock of this process may be faster than the server's.
-    const passed = Math.floor((performance.now() - this.usedAt) * 900);
+    const passed = Math.floor((performance.now() - this.learnedAt) * 900);
     const decision = new RowDecision(row, this.knownAt, context, passed);
     decision.serve();
     return decision;
@@ -66,7 +66,7 @@ export class RowWriter {
   learn(row: LockRow | undefined, at: number): void {
     this.known = row;
     this.knownAt = at;
-    this.usedAt = performance.now();
+    this.learnedAt = performance.now();
   }
 
   /** Forgets the ids of this process that neither hold nor wait. */

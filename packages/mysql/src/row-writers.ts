@@ -141,9 +141,9 @@ export class RowWriters {
   /** Forgets rows that were not used for a while: nobody releases a lease that ended by its time. Gives how many are left. */
   forgetUnused(): number {
     const before = performance.now() - FORGET_AFTER_MS;
-    for (const { usedAt, busy, known, resource } of this.#writers.values()) {
+    for (const { learnedAt, busy, known, resource } of this.#writers.values()) {
       const hasWaiters = known?.waiters.some(({ client }) => client === this.#client) ?? false;
-      if (usedAt < before && !busy && !hasWaiters) this.#writers.delete(resource);
+      if (learnedAt < before && !busy && !hasWaiters) this.#writers.delete(resource);
     }
     return this.#writers.size;
   }

@@ -1,4 +1,4 @@
-import { invalidArgument } from '@locks/core/backend';
+import { invalidArgument, mustBe } from '@locks/core/backend';
 import type { Cluster, Redis } from 'ioredis';
 
 /** A `Redis` or `Cluster` of ioredis 5 or 6. An interface of this package, since the types of the two versions differ. */
@@ -24,12 +24,7 @@ type Shape = Partial<
 
 /** Refuses what could never lock: anything but an ioredis client, one that reads from replicas, one used otherwise. */
 export function checkClient(client: unknown): asserts client is IoredisClient {
-  if (typeof client === 'string' || client instanceof URL) {
-    throw invalidArgument("the client is an address: pass a client, new Redis('redis://…') of ioredis");
-  }
-  if (typeof client !== 'object' || client === null) {
-    throw invalidArgument(`the client is ${describe(client)}: pass a Redis or Cluster of ioredis`);
-  }
+  if (typeof client !== 'object' || client === null) throw notOurs(client);
   const shape = client as Shape;
   if (typeof shape.isOpen === 'boolean') {
     throw invalidArgument(
@@ -39,9 +34,7 @@ export function checkClient(client: unknown): asserts client is IoredisClient {
   const isClient = [shape.sendCommand, shape.duplicate, shape.defineCommand].every(
     (method) => typeof method === 'function',
   );
-  if (!isClient || typeof shape.status !== 'string') {
-    throw invalidArgument(`the client is ${describe(client)}: pass a Redis or Cluster of ioredis`);
-  }
+  if (!isClient || typeof shape.status !== 'string') throw notOurs(client);
   const known = client as unknown as Redis | Cluster;
   checkEnded(known);
   const options = known.options as Options;
@@ -70,8 +63,6 @@ export function checkEnded(client: Redis | Cluster): void {
   );
 }
 
-function describe(value: unknown): string {
-  if (typeof value === 'object' && value !== null)
-    return `an object with the keys ${Object.keys(value).slice(0, 8).join(', ') || '(none)'}`;
-  return String(value);
+function notOurs(client: unknown): Error {
+  return mustBe('the client', "a Redis or Cluster of ioredis, as new Redis('redis://…') gives", client);
 }

@@ -62,17 +62,15 @@ export class IoredisPort implements RedisPort {
     for (const node of client.nodes()) this.#onNode(node);
   }
 
-  assertUsable(): void {
-    if (this.#client.status === 'end') checkEnded(this.#client);
-  }
-
   // `sendCommand` skips the option objects and wrappers of the client's own methods. Keys have their prefix already.
   send(_key: string, command: RedisCommand): Promise<unknown> {
-    return this.#through(this.#client, () => this.#send(command));
+    return this.#client.status === 'ready' ? this.#send(command) : this.#whenReady(() => this.#send(command));
   }
 
-  #through(client: Client, send: () => Promise<unknown>): Promise<unknown> {
-    return client.status === 'ready' ? send() : this.#login.outcomeOf(send);
+  /** What a client answers that is not ready: it may become so, unless it has ended or its login is refused. */
+  async #whenReady(send: () => Promise<unknown>): Promise<unknown> {
+    checkEnded(this.#client);
+    return this.#login.outcomeOf(send);
   }
 
   #send(command: RedisCommand): Promise<unknown> {
@@ -110,10 +108,10 @@ export class IoredisPort implements RedisPort {
 
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
     const nodes: readonly Client[] = isCluster(this.#client) ? this.#client.nodes('master') : [this.#client];
-    return nodes.map(
-      (node) => (command) =>
-        this.#through(this.#client, () => node.sendCommand(this.#commandOf(command)) as Promise<unknown>),
-    );
+    return nodes.map((node) => (command) => {
+      const send = () => node.sendCommand(this.#commandOf(command)) as Promise<unknown>;
+      return this.#client.status === 'ready' ? send() : this.#whenReady(send);
+    });
   }
 
   #commandOf([name, ...args]: RedisCommand): Command {

@@ -21,8 +21,8 @@ describe('what is not a usable client', () => {
     ['null', null, /null/],
     ['an address', 'redis://localhost', /redis:\/\/localhost/],
     ['a URL', new URL('redis://localhost'), /new Redis/],
-    ['a plain object', { host: 'localhost' }, /host/],
-    ['options', { sendCommand() {} }, /sendCommand/],
+    ['a plain object', { host: 'localhost' }, /new Redis/],
+    ['a part of a client', { sendCommand() {} }, /new Redis/],
     ['a client of node-redis', { isOpen: true, sendCommand() {}, duplicate() {} }, /@locks\/redis-node/],
   ])('is refused at once: %s', (_, client, message) => {
     expect(() => redisBackend(client as unknown as IoredisClient)).toThrow(invalid);

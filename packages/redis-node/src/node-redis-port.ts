@@ -68,13 +68,6 @@ export class NodeRedisPort implements RedisPort {
     client.on(READY_EVENTS[kind], this.#login.accepted);
   }
 
-  assertUsable(): void {
-    if (this.#recognised.client.isOpen) return;
-    throw invalidArgument(
-      'the redis client is not connected: call `await client.connect()` before using locks',
-    );
-  }
-
   // Not async, to save a promise for each command.
   send(key: string, command: RedisCommand): Promise<unknown> {
     this.#sentThisTurn += 1;
@@ -88,13 +81,19 @@ export class NodeRedisPort implements RedisPort {
   #send(key: string, command: RedisCommand): Promise<unknown> {
     const recognised = this.#recognised;
     if (isReady(recognised)) return send(recognised, key, command);
-    return this.#login.outcomeOf(() => send(recognised, key, command));
+    return this.#whenReady(() => send(recognised, key, command));
+  }
+
+  async #whenReady(send: () => Promise<unknown>): Promise<unknown> {
+    assertOpen(this.#recognised.client);
+    return this.#login.outcomeOf(send);
   }
 
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
     const recognised = this.#recognised;
     if (recognised.kind !== 'cluster') return [(command) => this.send('', command)];
     const { client } = recognised;
+    assertOpen(client);
     return client.masters.map((master) => async (command: RedisCommand) => {
       forgetClosedNodes(client);
       const node = await client.nodeClient(master);
@@ -147,6 +146,13 @@ export class NodeRedisPort implements RedisPort {
     client.off(READY_EVENTS[kind], this.#login.accepted);
     return Promise.resolve();
   }
+}
+
+function assertOpen(client: { readonly isOpen: boolean }): void {
+  if (client.isOpen) return;
+  throw invalidArgument(
+    'the redis client is not connected: call `await client.connect()` before using locks',
+  );
 }
 
 // Raw commands skip the client's argument parsers and reply transformers. Keys have their prefix already.

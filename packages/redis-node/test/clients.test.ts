@@ -30,7 +30,7 @@ describe('what is not a usable client', () => {
     ['null', null, /null/],
     ['an address', 'redis://localhost', /redis:\/\/localhost/],
     ['a promise of one', Promise.resolve({}), /await/],
-    ['a plain object', { host: 'localhost' }, /host/],
+    ['a plain object', { host: 'localhost' }, /createClient/],
     [
       'a client of ioredis',
       { status: 'ready', defineCommand() {}, sendCommand() {} },

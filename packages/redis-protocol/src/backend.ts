@@ -91,7 +91,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    this.#port.assertUsable();
     const id = request.acquisitionId;
     const keys = keysOf(this.#options.prefix, request.resource);
     const sentAt = call.now();
@@ -187,7 +186,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     const { acquisitionId, resource } = request;
     this.#waiters.forget(acquisitionId);
-    this.#port.assertUsable();
     const keys = keysOf(this.#options.prefix, resource);
     const { notify } = this.#waiters.subscription;
     const args = [acquisitionId, notify, ...this.#waiters.membersOf(request)];
@@ -217,7 +215,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
-    this.#port.assertUsable();
     const { acquisitionId } = grant.request;
     const keys = this.#keysOf(grant);
     const { reconnects } = this.#port;
@@ -275,7 +272,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
-    this.#port.assertUsable();
     const keys = requests.map(({ resource }) => keysOf(this.#options.prefix, resource));
     const sentAt = call.now();
     const reply = decodeMany(
@@ -318,7 +314,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async downgrade(grant: Grant, call: Call): Promise<Standing> {
-    this.#port.assertUsable();
     const keys = this.#keysOf(grant);
     // From now on, also without an answer, renewals and the release handle both forms.
     if (isRedisGrant(grant)) grant.mayBeShared = true;
@@ -327,7 +322,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
-    this.#port.assertUsable();
     const keys = keysOf(this.#options.prefix, resource);
     const args = [String(limit), this.#waiters.subscription.notify];
     const { conflict } = await this.#run(scripts.resize, keys, allOf(keys), args, decodeResize, call);
@@ -335,18 +329,15 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   inspect(resource: string, _call?: Call, options?: InspectOptions): Promise<ResourceState> {
-    this.#port.assertUsable();
     return inspect(this.#port, keysOf(this.#options.prefix, resource), resource, options);
   }
 
   async ping(): Promise<void> {
-    this.#port.assertUsable();
     // In a cluster the client chooses the node.
     await this.#port.send(this.#options.prefix, ['PING']);
   }
 
   list(prefix: string): AsyncIterable<ResourceState> {
-    this.#port.assertUsable();
     return list(this.#port, this.#options.prefix, prefix);
   }
 
@@ -355,7 +346,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     expectedId: string | undefined,
     call: Call,
   ): Promise<readonly Holder[]> {
-    this.#port.assertUsable();
     const keys = keysOf(this.#options.prefix, resource);
     const args = [this.#waiters.subscription.notify, ...(expectedId === undefined ? [] : [expectedId])];
     return (await this.#run(scripts.forceRelease, keys, allOf(keys), args, decodeForceRelease, call)).ended;

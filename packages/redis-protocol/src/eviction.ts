@@ -8,8 +8,8 @@ export async function warnOfEviction(port: RedisPort): Promise<void> {
     const limited = /^maxmemory:[1-9]/m.test(info);
     if (!limited || policy === undefined || policy === 'noeviction') return;
     process.emitWarning(
-      `Redis may evict locks when its memory is full (maxmemory-policy is ${policy}): a lock could be granted ` +
-        'twice. Use noeviction for locks.',
+      `Redis may evict keys of locks when its memory is full (maxmemory-policy is ${policy}): a lock could be granted ` +
+        'twice. Use a server with noeviction for locks.',
       { code: 'LOCKS_REDIS_EVICTION' },
     );
   } catch {

@@ -54,7 +54,6 @@ export async function fencedSetThrough(
     throw mustBe('fencedSet(): token', 'the fencingToken of a lease, a bigint above 0', token);
   }
   const { ttlMs, fenceTtlMs } = readOptions('fencedSet()', options, TABLE);
-  port.assertUsable();
   const prefixed = port.keyPrefix + key;
   const fence = `locks:fence:{${tagOf(slotOf(hashedPart(prefixed)))}}:${prefixed}`;
   const args = [String(token), value, String(ttlMs ?? ''), String(fenceTtlMs ?? '')];

@@ -10,8 +10,8 @@ class LoginRefusedError extends Error {
   constructor(code: string, cause: unknown, answered?: Promise<unknown>) {
     super(
       code === 'NOAUTH'
-        ? 'NOAUTH: the client gave no password'
-        : 'WRONGPASS: the server refused user name or password',
+        ? 'NOAUTH: the server requires a password, and the client gave none'
+        : 'WRONGPASS: the server refused the user name or the password of the client',
       { cause },
     );
     this.answered = answered;

@@ -26,9 +26,10 @@ export interface RedisPort {
   readonly keyPrefix: string;
   /** Rises whenever the client loses a connection: a command under way may have been sent twice. */
   readonly reconnects: number;
-  /** Throws a `LockError` if no command can ever be sent through the client as it is. */
-  assertUsable(): void;
-  /** `key` chooses the node of a cluster. Replies: strings as strings, integers as numbers or decimal strings. */
+  /**
+   * `key` chooses the node of a cluster. Replies: strings as strings, integers as numbers or decimal strings. Rejects with a
+   * `LockError` if no command can ever be sent through the client as it is.
+   */
   send(key: string, command: RedisCommand): Promise<unknown>;
   /** One sender for each master, for commands that belong to a node (`SCAN`, `INFO`). */
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[];

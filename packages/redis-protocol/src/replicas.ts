@@ -107,7 +107,7 @@ export class ReplicationError extends Error {
   constructor(acknowledged: number, wanted: number, timeoutMs: number) {
     super(
       `${acknowledged} of the wanted ${wanted} replicas had the lock within ${timeoutMs} ms: it was released. ` +
-        'Check the replicas, or lower minReplicas',
+        'Check whether the replicas are connected, or lower minReplicas',
     );
     this.acknowledged = acknowledged;
     this.wanted = wanted;

@@ -18,8 +18,6 @@ export class TestPort implements RedisPort {
     client.on('close', () => (this.reconnects += 1));
   }
 
-  assertUsable(): void {}
-
   send(_key: string, command: RedisCommand): Promise<unknown> {
     return call(this.#client, command);
   }

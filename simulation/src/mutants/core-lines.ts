@@ -76,7 +76,7 @@ const tenureMutants = [
     ],
     ['if (due.length > 0) void this.#renew(due, now);', '', 'no lease is renewed'],
     [
-      'if (this.#leases.has(lease)) this.#timer.armBy(lease.nextEventAt);',
+      'if (nextEventAt < this.#timer.armedFor && this.#leases.has(lease)) this.#timer.arm(nextEventAt);',
       '',
       'the timer does not know of a new lease',
     ],
@@ -105,7 +105,7 @@ const tenureMutants = [
     ],
   ]),
   ...mutantsOf('rules', 'core/src/tenure/clock.ts', [
-    ['if (drift > 0) this.#gained += drift;', '', 'the time that a machine slept does not count'],
+    ['this.#gained += ms;', '', 'the time that a machine slept does not count'],
     ['this.#skew += drift;', '', 'what the wall clock gained counts again and again'],
   ]),
 ];

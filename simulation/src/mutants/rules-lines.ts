@@ -33,14 +33,10 @@ const lockRulesMutants = mutantsOf('rules', RULES, [
     '',
     'a repeated attempt does not find its own hold',
   ],
+  ["if (this.isQueued(id)) return { status: 'contended' };", '', 'a repeated attempt waits twice'],
   [
-    "if (request.steal !== true && this.isQueued(id)) return { status: 'contended' };",
+    "if (opposed !== undefined) return { status: 'conflict', with: opposed };",
     '',
-    'a repeated attempt waits twice',
-  ],
-  [
-    'request.steal === true ? this.#waiterAgainst(mode) : this.conflictWith(mode)',
-    'request.steal === true ? undefined : this.conflictWith(mode)',
     'a steal contradicts who waits',
   ],
   [
@@ -148,8 +144,8 @@ const lockRulesMutants = mutantsOf('rules', RULES, [
     'a steal ends the queue',
   ],
   [
-    '(docs/spec.md §15.2).\n    this.serve();\n    return hold;',
-    '(docs/spec.md §15.2).\n    return hold;',
+    "(docs/spec.md §15.2).\n    this.serve();\n    return { status: 'granted', hold };",
+    "(docs/spec.md §15.2).\n    return { status: 'granted', hold };",
     'a reader that steals lets no other readers in',
   ],
   ['const token = ++this.token;', 'const token = this.token;', 'a token is used again'],

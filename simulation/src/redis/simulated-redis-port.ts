@@ -35,8 +35,6 @@ export class SimulatedRedisPort implements RedisPort {
     this.name = name;
   }
 
-  assertUsable(): void {}
-
   send(_key: string, command: RedisCommand): Promise<ClientReply> {
     const { server, request } = this.#network;
     return request(command, () => server().execute(command));

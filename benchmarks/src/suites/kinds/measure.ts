@@ -11,7 +11,7 @@ import { type KindsContender, type KindsRow, PERMITS, TOGETHER } from '../../con
 import { describeMachine, versionsOf } from '../../measure/machine.ts';
 import { Progress } from '../../measure/progress.ts';
 import { redisMeter } from '../../measure/redis-meter.ts';
-import type { ReportHead } from '../../report/head.ts';
+import { reportHead, type ReportHead } from '../../report/head.ts';
 import type { Selection } from '../command.ts';
 import type { StoreSettings } from '../workload.ts';
 
@@ -99,18 +99,9 @@ export async function measureKinds(
     }
   }
   progress.report('done');
+  const packages = contenders.flatMap((contender) => contender.packages);
   return {
-    schema: 1,
-    suite: 'kinds',
-    date: new Date().toISOString(),
-    machine,
-    placement: testbed.placement,
-    pinned: testbed.pinning !== undefined,
-    versions: {
-      node: process.versions.node,
-      ...testbed.server.versions,
-      ...versionsOf(contenders.flatMap((contender) => contender.packages)),
-    },
+    ...reportHead('kinds', machine, testbed.placement, testbed.server.versions, versionsOf(packages)),
     settings,
     failures: progress.failures,
     comparisons,

@@ -4,8 +4,8 @@ import { compareContended } from '../../compare/contended.ts';
 import { type KilledResult, measureKilled } from '../../compare/killed.ts';
 import { compareUncontended, type LoopRow } from '../../compare/uncontended.ts';
 import { measureWaiting, type WaitingResult } from '../../compare/waiting.ts';
-import type { Contender } from '../../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../../measure/machine.ts';
+import { reportHead } from '../../report/head.ts';
 import type { Selection } from '../command.ts';
 import { type RedisTestbed, openRedisStage } from './redis-testbed.ts';
 import { measureCore } from './core-cost.ts';
@@ -53,14 +53,9 @@ export async function measureRedis(
   const comparisons = await compareAll(testbed, settings, selection, report);
   const others = await measureOurs(testbed, settings, selection, report);
   report('done');
+  const packages = selection.contenders.flatMap((contender) => contender.packages);
   return {
-    schema: 1,
-    suite: 'redis',
-    date: new Date().toISOString(),
-    machine,
-    placement: testbed.placement,
-    pinned: testbed.pinning !== undefined,
-    versions: versions(testbed, selection.contenders),
+    ...reportHead('redis', machine, testbed.placement, testbed.server.versions, versionsOf(packages)),
     settings,
     comparisons,
     ...others,
@@ -126,9 +121,4 @@ async function measureOurs(
     }
   }
   return others;
-}
-
-function versions({ server }: RedisTestbed, contenders: readonly Contender[]): Record<string, string> {
-  const packages = contenders.flatMap((contender) => contender.packages);
-  return { node: process.versions.node, ...server.versions, ...versionsOf(packages) };
 }

@@ -8,7 +8,7 @@ import { openTestbed, type Testbed } from '../../conduct/testbed.ts';
 import type { Contender } from '../../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../../measure/machine.ts';
 import { Progress } from '../../measure/progress.ts';
-import type { ReportHead } from '../../report/head.ts';
+import { reportHead, type ReportHead } from '../../report/head.ts';
 import type { Store } from '../../stores/store.ts';
 import type { Selection } from '../command.ts';
 import { contentions, sequential, type StoreSettings } from '../workload.ts';
@@ -55,14 +55,8 @@ export async function measureStore(
   progress.report('done');
   const packages = contenders.flatMap((contender) => contender.packages);
   return {
-    schema: 1,
-    suite: store.id,
+    ...reportHead(store.id, machine, testbed.placement, testbed.server.versions, versionsOf(packages)),
     counting: store.counting,
-    date: new Date().toISOString(),
-    machine,
-    placement: testbed.placement,
-    pinned: testbed.pinning !== undefined,
-    versions: { node: process.versions.node, ...testbed.server.versions, ...versionsOf(packages) },
     settings,
     failures: progress.failures,
     comparisons,

@@ -66,15 +66,16 @@ export class CallContext implements Call, Interruptible {
    * The answer of a call, or its failure as a value; `INTERRUPTED` as soon as the caller stops waiting. An answer that comes
    * after that goes to `late`, and a late failure is dropped. Answers of one context are waited for one after the other.
    *
-   * @param send - may throw instead of rejecting, and may give its answer without a promise
+   * @param send - not called where the caller has stopped waiting already; may throw instead of rejecting, and may give its
+   * answer without a promise
    */
   answerOf<T>(
     send: () => T | Promise<T>,
     late?: (answer: T) => void,
   ): Promise<T | Failure | typeof INTERRUPTED> {
     return new Promise((resolve) => {
+      if (this.interruption !== undefined) return resolve(INTERRUPTED);
       this.#onInterrupt = () => resolve(INTERRUPTED);
-      if (this.#interruption !== undefined) resolve(INTERRUPTED);
       try {
         Promise.resolve(send()).then(
           (answer) => {

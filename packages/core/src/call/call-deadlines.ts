@@ -46,7 +46,7 @@ export class CallDeadlines {
     if (this.#phase >= entry.endsAt) entry.interrupt('closed');
     this.#heap.push(entry);
     this.#rise(entry, this.#heap.length - 1);
-    this.#timer.armBy(entry.deadline);
+    if (entry.deadline < this.#timer.armedFor) this.#timer.arm(entry.deadline);
   }
 
   /** Calls `action` at a time, also while the manager closes; gives what cancels that. */

@@ -1,4 +1,4 @@
-import { type CallContext, INTERRUPTED } from './call-context.ts';
+import type { CallContext, INTERRUPTED } from './call-context.ts';
 import type { Failure } from './failure.ts';
 
 interface Queued {
@@ -15,22 +15,25 @@ export class CallLimit {
   readonly #max: number;
   #underWay = 0;
   readonly #queue: Queued[] = [];
+  readonly #leave = (): void => {
+    this.#underWay -= 1;
+    if (this.#queue.length > 0 && this.#underWay < this.#max) this.#admitNext();
+  };
 
   constructor(max: number) {
     this.#max = max;
   }
 
   /** As {@link CallContext.answerOf}, when the call's turn has come; a caller who gave up before sends nothing. */
-  async answerOf<T>(
+  answerOf<T>(
     context: CallContext,
     send: () => T | Promise<T>,
     late?: (answer: T) => void,
   ): Promise<T | Failure | typeof INTERRUPTED> {
-    if (context.interruption !== undefined) return INTERRUPTED;
-    if (this.#underWay < this.#max) this.#underWay += 1;
-    else if (!(await this.#hasTurn(context))) return INTERRUPTED;
-    const answer = await context.answerOf(send, late);
-    this.#leave();
+    if (this.#underWay >= this.#max) return this.#answerInTurn(context, send, late);
+    this.#underWay += 1;
+    const answer = context.answerOf(send, late);
+    void answer.then(this.#leave);
     return answer;
   }
 
@@ -48,22 +51,21 @@ export class CallLimit {
     if (this.#queue.length > 0) setImmediate(() => this.admitAll());
   }
 
-  async #hasTurn(context: CallContext): Promise<boolean> {
+  async #answerInTurn<T>(
+    context: CallContext,
+    send: () => T | Promise<T>,
+    late: ((answer: T) => void) | undefined,
+  ): Promise<T | Failure | typeof INTERRUPTED> {
     let admit = (): void => {};
     const admitted = new Promise<void>((resolve) => (admit = resolve));
     const entry: Queued = { admit, state: 'queued' };
     this.#queue.push(entry);
     await context.answerOf(() => admitted);
-    if (context.interruption === undefined) return true;
-    // It may have been admitted in the moment in which its caller gave up.
+    const answer = await context.answerOf(send, late);
+    // A caller may be admitted in the moment in which it gives up.
     if (entry.state === 'admitted') this.#leave();
     entry.state = 'gave-up';
-    return false;
-  }
-
-  #leave(): void {
-    this.#underWay -= 1;
-    if (this.#queue.length > 0 && this.#underWay < this.#max) this.#admitNext();
+    return answer;
   }
 
   #admitNext(): boolean {

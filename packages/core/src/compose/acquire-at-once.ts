@@ -10,7 +10,7 @@ import { acquiredChannel, publish } from '../events.ts';
 import type { Lease } from '../lease.ts';
 import { LeaseHandle } from '../lease/lease-handle.ts';
 import type { ManagerCore } from '../manager-core.ts';
-import { type ResolvedOptions, resolveAcquireOptions } from '../options.ts';
+import { ACQUIRE_TABLE, type ResolvedOptions, resolveOptions } from '../options.ts';
 import { identity } from '../tenure/lease-monitor.ts';
 import type { AllOptions, SetMember } from './multi-lock.ts';
 
@@ -95,7 +95,7 @@ function requestOf(
 ): MemberRequest {
   const { capabilities } = core.backend;
   const base = (parts as { options: ResolvedOptions }).options;
-  const resolved = resolveAcquireOptions(base, options, capabilities.ttl);
+  const resolved = resolveOptions(ACQUIRE_TABLE, base, options, capabilities.ttl);
   const { label, ttlMs } = resolved;
   const acquisitionId = freshAcquisitionId();
   return {

@@ -18,8 +18,7 @@ export class LeaseSet implements MultiLease {
 
   get signal(): AbortSignal {
     const signals = this.leases.map((lease) => lease.signal);
-    this.#signal ??= signals.length === 1 ? signals[0] : AbortSignal.any(signals);
-    return this.#signal as AbortSignal;
+    return (this.#signal ??= AbortSignal.any(signals));
   }
 
   assertValid(minRemainingMs?: number): void {

@@ -4,7 +4,7 @@ import { LockError, mustBe, quote } from '../errors.ts';
 import type { Lease } from '../lease.ts';
 import { deliver } from '../lease/lease-handle.ts';
 import type { Lock } from '../lock.ts';
-import { ALL_TABLE, ELSEWHERE, resolveAcquireOptions } from '../options.ts';
+import { ACQUIRE_TABLE, ALL_TABLE, ELSEWHERE, resolveOptions } from '../options.ts';
 import { workAndRelease } from '../run.ts';
 import { CombinedClock } from '../tenure/clock.ts';
 import { acquireAtOnce } from './acquire-at-once.ts';
@@ -112,7 +112,7 @@ export class LockSet implements MultiLock {
     const own = this.#members.map(({ parts }) =>
       parts === undefined
         ? undefined
-        : resolveAcquireOptions(parts.options, options, parts.core.backend.capabilities.ttl),
+        : resolveOptions(ACQUIRE_TABLE, parts.options, options, parts.core.backend.capabilities.ttl),
     );
     const waits = own.flatMap((one) => one?.waitMs ?? []);
     return {

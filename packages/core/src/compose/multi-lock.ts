@@ -3,7 +3,6 @@ import type { LockBackend } from '../backend/types.ts';
 import type { BaseLease, Lease } from '../lease.ts';
 import { type Lock, type LockParts, ResourceLock } from '../lock.ts';
 import type { AcquireOptions } from '../options.ts';
-import { PermitLock } from './semaphore.ts';
 
 /** One lock of a set. */
 export interface SetMember {
@@ -102,7 +101,7 @@ function compare(a: string, b: string): number {
 }
 
 function partsOf(lock: Lock): LockParts | undefined {
-  return lock instanceof ResourceLock || lock instanceof PermitLock ? lock.parts : undefined;
+  return lock instanceof ResourceLock ? lock.parts : undefined;
 }
 
 function isLock(value: unknown): value is Lock {

@@ -1,10 +1,9 @@
 import { deliver } from '../lease/lease-handle.ts';
 import { optional, type OptionTable, readOptions, wholeNumber } from '../backend/read-options.ts';
-import type { LockMode, ResourceState } from '../backend/types.ts';
 import { type ManagerCore, OPERATOR_CALL_MS } from '../manager-core.ts';
 import { conflictError } from '../acquire/conflict-error.ts';
 import type { BaseLease, Lease } from '../lease.ts';
-import { type Lock, type LockParts, ResourceLock } from '../lock.ts';
+import { type Lock, ResourceLock } from '../lock.ts';
 import { ACQUIRE_TABLE, type AcquireOptions, ELSEWHERE, type ResolvedOptions } from '../options.ts';
 
 /** Every store counts far higher numbers exactly. */
@@ -47,69 +46,53 @@ export interface Semaphore<L extends BaseLease = Lease> extends Lock<L> {
 }
 
 /** The semaphore of every backend with the mode `permit`. */
-export class PermitLock implements Semaphore {
-  readonly name: string;
-  readonly #core: ManagerCore;
-  readonly #options: ResolvedOptions;
+export class PermitLock extends ResourceLock implements Semaphore {
   #permits: number;
 
   /** @throws LockError `LOCK_INVALID_ARGUMENT` */
   constructor(core: ManagerCore, name: string, permits: number, options: ResolvedOptions) {
-    this.#core = core;
-    this.name = name;
-    this.#permits = readPermits(permits, 'semaphore(): permits');
-    this.#options = options;
+    const limit = readPermits(permits, 'semaphore(): permits');
+    super(core, name, { kind: 'permit', limit, weight: 1 }, options);
+    this.#permits = limit;
   }
 
   get permits(): number {
     return this.#permits;
   }
 
-  get mode(): LockMode {
-    return { kind: 'permit', limit: this.#permits, weight: 1 };
-  }
-
-  get parts(): LockParts {
-    return { core: this.#core, options: this.#options };
-  }
-
-  async acquire(options?: PermitOptions): Promise<Lease> {
+  override async acquire(options?: PermitOptions): Promise<Lease> {
     const [lock, rest] = this.#split('acquire()', options);
     return deliver(await lock.acquire(rest), rest?.signal);
   }
 
-  async tryAcquire(options?: PermitOptions): Promise<Lease | undefined> {
+  override async tryAcquire(options?: PermitOptions): Promise<Lease | undefined> {
     const [lock, rest] = this.#split('tryAcquire()', options);
     const lease = await lock.tryAcquire(rest);
     return lease && deliver(lease, rest?.signal);
   }
 
-  async run<T>(work: (lease: Lease) => T | Promise<T>, options?: PermitOptions): Promise<T> {
+  override async run<T>(work: (lease: Lease) => T | Promise<T>, options?: PermitOptions): Promise<T> {
     const [lock, rest] = this.#split('run()', options);
     return lock.run(work, rest);
   }
 
-  inspect(): Promise<ResourceState> {
-    return this.#core.inspect(this.name);
-  }
-
   async resize(permits: number): Promise<void> {
     readPermits(permits, 'resize(): permits');
-    const { backend } = this.#core;
-    const answer = await this.#core.ask('resize', this.name, OPERATOR_CALL_MS, async (call) =>
+    const { core } = this.parts;
+    const { backend } = core;
+    const mode = { kind: 'permit', limit: permits, weight: 1 } as const;
+    const answer = await core.ask('resize', this.name, OPERATOR_CALL_MS, async (call) =>
       backend.resize?.(this.name, permits, call),
     );
     switch (answer?.status) {
       case 'set':
         this.#permits = permits;
+        this.mode = mode;
         return;
-      case 'conflict': {
-        const mode = { ...this.mode, limit: permits } as LockMode;
-        throw conflictError(this.#core, { resource: this.name, mode }, answer.with);
-      }
-      default: {
-        throw this.#core.contractError('resize', this.name, 'no answer');
-      }
+      case 'conflict':
+        throw conflictError(core, { resource: this.name, mode }, answer.with);
+      default:
+        throw core.contractError('resize', this.name, 'no answer');
     }
   }
 
@@ -121,7 +104,8 @@ export class PermitLock implements Semaphore {
     } satisfies OptionTable<PermitOptions>;
     const { weight } = readOptions(caller, options, table, ELSEWHERE);
     const mode = { kind: 'permit', limit: this.#permits, weight } as const;
-    const lock = new ResourceLock(this.#core, this.name, mode, this.#options);
+    const { core, options: own } = this.parts;
+    const lock = new ResourceLock(core, this.name, mode, own);
     if (options === undefined) return [lock, undefined];
     const { weight: _, ...rest } = options;
     return [lock, rest];

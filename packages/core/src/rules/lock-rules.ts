@@ -158,10 +158,10 @@ export class LockRules {
     if (held !== undefined) return this.#attemptAgain(held, ttl);
     const { client } = this.#context;
     const waiter: WaiterRecord = { id, mode, label, client, ttl, since: undefined };
-    if (request.steal !== true && this.isQueued(id)) return { status: 'contended' };
-    const conflict = request.steal === true ? this.#waiterAgainst(mode) : this.conflictWith(mode);
+    if (request.steal === true) return this.#steal(waiter);
+    if (this.isQueued(id)) return { status: 'contended' };
+    const conflict = this.conflictWith(mode);
     if (conflict !== undefined) return { status: 'conflict', with: conflict };
-    if (request.steal === true) return { status: 'granted', hold: this.#steal(waiter) };
     const admitted = this.admits(mode);
     if (!admitted && !enqueue) return { status: 'contended' };
     if (!this.hasRoomFor(waiter)) return { status: 'contended', isFull: true };
@@ -305,7 +305,9 @@ export class LockRules {
   }
 
   /** Ends every hold, and grants ahead of the queue (docs/spec.md §17.1). */
-  #steal(waiter: WaiterRecord): HoldRecord {
+  #steal(waiter: WaiterRecord): Attempted {
+    const opposed = this.#waiterAgainst(waiter.mode);
+    if (opposed !== undefined) return { status: 'conflict', with: opposed };
     this.#queue.remove(waiter.id);
     // The owner of a hold that was handed off and not claimed never learned of it: it waits on, before all others.
     const handedOff = this.holds.flatMap(({ unclaimed, mode }) =>
@@ -318,7 +320,7 @@ export class LockRules {
     const hold = this.#grant(waiter, waiter.ttl, undefined, true);
     // A reader that steals shares with the readers at the head of the queue (docs/spec.md §15.2).
     this.serve();
-    return hold;
+    return { status: 'granted', hold };
   }
 
   #grant(

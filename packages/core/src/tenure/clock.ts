@@ -1,7 +1,9 @@
+import { runOutside } from '../async-context.ts';
+
 /** The clock that all deadlines are read on, in milliseconds from an arbitrary start. */
 export interface Clock {
   now(): number;
-  /** For a clock that a test moves: `check` is called after each move, since timers run on real time. */
+  /** Calls `check` each time after the clock ran ahead of the process's timers: when a test moved it, or the machine slept. */
   onMove?(check: () => void): void;
 }
 
@@ -17,14 +19,25 @@ const NOISE_MS = 5;
 export class CombinedClock implements Clock {
   #gained = 0;
   #skew = Date.now() - performance.now();
+  readonly #checks: (() => void)[] = [];
 
   now(): number {
     const monotonic = performance.now();
     const drift = Date.now() - monotonic - this.#skew;
     if (drift > NOISE_MS || drift < -NOISE_MS) {
       this.#skew += drift;
-      if (drift > 0) this.#gained += drift;
+      if (drift > 0) this.#gain(drift);
     }
     return monotonic + this.#gained;
+  }
+
+  onMove(check: () => void): void {
+    this.#checks.push(check);
+  }
+
+  #gain(ms: number): void {
+    this.#gained += ms;
+    // In a turn of its own: the code that reads the clock does not expect that a lease ends meanwhile.
+    for (const check of this.#checks) runOutside(() => setImmediate(check));
   }
 }

@@ -64,7 +64,8 @@ export class LeaseMonitor {
 
   /** The times of a lease moved: a release may have ended the monitoring meanwhile. */
   reschedule(lease: LeaseState): void {
-    if (this.#leases.has(lease)) this.#timer.armBy(lease.nextEventAt);
+    const { nextEventAt } = lease;
+    if (nextEventAt < this.#timer.armedFor && this.#leases.has(lease)) this.#timer.arm(nextEventAt);
   }
 
   /** Ends the leases whose time is over. */
