@@ -111,7 +111,7 @@ async function measure(
   const machine = describeMachine();
   const progress = new Progress(say);
   const curves: Curve[] = [];
-  const versions: Record<string, string> = { node: process.versions.node };
+  const versions: Record<string, string> = {};
   let placement = '';
   for (const store of stores) {
     const contenders = selection.contenders.filter((contender) => contender.store === store.id);
