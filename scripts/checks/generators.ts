@@ -9,7 +9,7 @@ export interface Generator {
   readonly file: string;
 }
 
-/** The programs that embed the `.lua` and `.sql` files of packages into their source, that write dashboards and alerts, and examples into documents. */
+/** The programs that embed the `.lua` and `.sql` files of packages into their source, that write dashboards and alerts, pictures of benchmarks, and examples into documents. */
 export const generators: readonly Generator[] = workspacePackages
   .map(({ path, folder }) => ({ name: path, file: join(folder, 'generate.mjs') }))
   .filter(({ file }) => existsSync(file));

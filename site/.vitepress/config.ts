@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { DefaultTheme } from 'vitepress';
 import { defineConfig } from 'vitepress';
 import { nodeInPages } from '../src/browser/node-in-pages.ts';
+import { inlinePictures } from '../src/inline-pictures.ts';
 import { topLinks } from '../src/navigation.ts';
 import { outputFolder, pagesFolder, siteFolder } from '../src/repository.ts';
 import { slugOf } from '../src/slug.ts';
@@ -26,6 +27,7 @@ export default defineConfig({
   vite: { build: { chunkSizeWarningLimit: 2_000 }, plugins: [nodeInPages()] },
   markdown: {
     anchor: { slugify: slugOf },
+    config: inlinePictures,
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(ICON)}` }]],

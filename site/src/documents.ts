@@ -19,6 +19,7 @@ const SOURCES = [
   'CONTRIBUTING.md',
   'SECURITY.md',
   'benchmarks/README.md',
+  'benchmarks/languages.md',
   'docs/**/*.md',
   'packages/*/README.md',
 ];

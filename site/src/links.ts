@@ -50,7 +50,7 @@ export class LinkTargets {
     const document = [path, `${path}/README.md`].find((candidate) => this.#documents.has(candidate));
     if (document !== undefined) return linkOf(routeOf(document));
     if (!existsSync(join(root, path))) return undefined;
-    if (path.endsWith('.png')) {
+    if (/\.(png|svg)$/.test(path)) {
       this.pictures.add(path);
       return path;
     }

@@ -54,6 +54,7 @@ function markdownOf(file: string, base: string): string {
 }
 
 function fileOf(route: string): string {
+  if (/\.(png|svg)$/.test(route)) return route;
   return route === '' || route.endsWith('/') ? `${route}index.md` : `${route}.md`;
 }
 

@@ -51,6 +51,7 @@ const GROUPS: readonly Group[] = [
       'docs/compatibility.md',
       'docs/guarantees.md',
       'benchmarks/README.md',
+      'benchmarks/languages.md',
     ],
     rest: /^docs\/[^/]+\.md$/,
   },

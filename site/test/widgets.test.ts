@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
 import { readRepositoryFile } from '../src/repository.ts';
-import { withBarCharts } from '../src/widgets/bar-charts.ts';
 import { readChoices } from '../src/widgets/choices.ts';
 
 it('reads the five questions, and every backend is left by some answer to each', () => {
@@ -18,19 +17,4 @@ it('refuses an answer that names a backend which the document does not describe'
     'all but memory · dbm',
   );
   expect(() => readChoices(text)).toThrow('is dbm');
-});
-
-it('draws a bar for each row of a table that has a rate', () => {
-  const drawn = withBarCharts(
-    ['|  | pairs/s |', '| --- | --: |', '| raw | 2 000 |', '| ours * | 1 000 |'].join('\n'),
-  );
-  const widths = [...drawn.matchAll(/<rect class="(\w+)"[^>]*? width="([\d.]+)"/g)].map(([, kind, width]) => [
-    kind,
-    Number(width),
-  ]);
-  expect(widths).toEqual([
-    ['other', 384],
-    ['ours', 192],
-  ]);
-  expect(withBarCharts('| a | b |\n| --- | --- |\n| 1 | 2 |')).not.toContain('<svg');
 });

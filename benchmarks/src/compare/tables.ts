@@ -1,3 +1,4 @@
+import { type Chart, spreadOf } from '../report/chart.ts';
 import { signed, whole } from '../report/figures.ts';
 import type { Section } from '../report/section.ts';
 import type { Table } from '../report/table.ts';
@@ -18,7 +19,24 @@ import type { WaitingResult } from './waiting.ts';
 
 export function comparisonSection(comparison: Comparison): Section {
   const table = comparison.contended ? contendedTable(comparison) : uncontendedTable(comparison);
-  return { title: comparison.title, table };
+  return { title: comparison.title, table, chart: rateChart(comparison) };
+}
+
+/** Acquisitions a second, a bar for each contender. */
+export function rateChart({ id, title, contended, contenders }: Comparison): Chart {
+  return {
+    kind: 'bars',
+    id,
+    title,
+    unit: contended ? 'hand-offs/s' : 'pairs/s',
+    better: 'more',
+    digits: 0,
+    bars: contenders.map(({ name, kind, rounds }) => ({
+      name,
+      ours: kind === 'ours',
+      ...spreadOf(rounds.map(({ perSecond }) => perSecond)),
+    })),
+  };
 }
 
 function uncontendedTable(comparison: Comparison): Table {
@@ -150,9 +168,19 @@ export function waitingSection(waiting: readonly WaitingResult[]): Section {
 }
 
 export function killedSection(killed: readonly KilledResult[]): Section {
+  const title =
+    'After a killed holder: from the end of its lease in the store to the next entry, three processes wait';
   return {
-    title:
-      'After a killed holder: from the end of its lease in the store to the next entry, three processes wait',
+    title,
+    chart: {
+      kind: 'bars',
+      id: 'kill',
+      title,
+      unit: 'p50 ms',
+      better: 'less',
+      digits: 1,
+      bars: killed.map(({ contender, p50Ms }) => ({ name: contender, ours: true, median: p50Ms })),
+    },
     table: {
       heading: ['', 'kills', 'p50 ms', 'p90 ms', 'p99 ms'],
       lines: killed.map(({ contender, kills, p50Ms, p90Ms, p99Ms }) => [

@@ -38,6 +38,11 @@ export function reportHead<const S extends string>(
 
 const NOISY_LOAD = 0.7;
 
+/** Whether something else ran on the machine. */
+export function isNoisy({ load }: Machine): boolean {
+  return load > NOISY_LOAD;
+}
+
 export function headLines({
   date,
   machine,
@@ -47,7 +52,7 @@ export function headLines({
   failures = [],
 }: ReportHead): string[] {
   const { cpu, cores, memoryGb, kernel, load } = machine;
-  const noise = load > NOISY_LOAD ? '; NOT QUIET: these figures are noise' : '';
+  const noise = isNoisy(machine) ? '; NOT QUIET: these figures are noise' : '';
   const versionList = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return [
     `${date.slice(0, 10)}, ${cpu}, ${cores} cores, ${memoryGb} GB, ${kernel}`,

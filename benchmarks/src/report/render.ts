@@ -20,5 +20,5 @@ export function renderMarkdown(
 ): string {
   const all = targets.length > 0 ? [...sections, targetSection(targets)] : sections;
   const lines = headLines(head).map((line) => `- ${line}`);
-  return [lines.join('\n'), ...all.map(markdownSection)].join('\n\n');
+  return [lines.join('\n'), ...all.map((section) => markdownSection(head.suite, section))].join('\n\n');
 }

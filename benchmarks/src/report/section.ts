@@ -1,3 +1,5 @@
+import type { Chart } from './chart.ts';
+import { pictureLink } from './pictures.ts';
 import { markdownTable, plainTable, type Table } from './table.ts';
 
 /** A part of a report: a table and what it shows. */
@@ -6,6 +8,8 @@ export interface Section {
   readonly table: Table;
   /** What to know of it, below the table. */
   readonly note?: string;
+  /** What a picture of it shows, above the table. */
+  readonly chart?: Chart;
 }
 
 /** For a terminal. */
@@ -13,6 +17,11 @@ export function plainSection({ title, table, note }: Section): string {
   return [title, plainTable(table), ...(note === undefined ? [] : [note])].join('\n\n');
 }
 
-export function markdownSection({ title, table, note }: Section): string {
-  return [`### ${title}`, markdownTable(table), ...(note === undefined ? [] : [note])].join('\n\n');
+export function markdownSection(suite: string, { title, table, note, chart }: Section): string {
+  return [
+    `### ${title}`,
+    ...(chart === undefined ? [] : [pictureLink(suite, chart)]),
+    markdownTable(table),
+    ...(note === undefined ? [] : [note]),
+  ].join('\n\n');
 }

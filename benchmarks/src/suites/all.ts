@@ -5,6 +5,7 @@ import { contendersOf } from '../contenders/all.ts';
 import type { Contender } from '../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../measure/machine.ts';
 import { Progress } from '../measure/progress.ts';
+import { type Chart, spreadOf } from '../report/chart.ts';
 import { whole } from '../report/figures.ts';
 import { reportHead, type ReportHead } from '../report/head.ts';
 import type { Section } from '../report/section.ts';
@@ -100,8 +101,11 @@ function rowsOf({ name }: Contender, wanted: ReadonlySet<string>): ReadonlySet<s
 }
 
 function tableOf({ backends }: AllReport): Section {
+  const title = 'Every backend on the same workload';
+  const waiters = backends.flatMap(({ comparisons }) => comparisons.filter(({ id }) => id === 'waiters'));
   return {
-    title: 'Every backend on the same workload',
+    title,
+    ...(waiters.length > 0 ? { chart: chartOf(title, waiters) } : {}),
     table: {
       heading: [
         '',
@@ -136,6 +140,25 @@ function tableOf({ backends }: AllReport): Section {
     note:
       'Backends without a server and without other processes have no figures there. Of sqlite nobody counts operations. ' +
       'The critical section is 1 ms, so no more than 1 000 hand-offs a second are possible.',
+  };
+}
+
+function chartOf(title: string, waiters: readonly Comparison[]): Chart {
+  const bars = waiters.flatMap(({ contenders }) =>
+    contenders.map(({ name, rounds }) => ({
+      name,
+      ours: true,
+      ...spreadOf(rounds.map(({ perSecond }) => perSecond)),
+    })),
+  );
+  return {
+    kind: 'bars',
+    id: 'waiters',
+    title,
+    unit: '32 waiters: hand-offs/s',
+    better: 'more',
+    digits: 0,
+    bars,
   };
 }
 

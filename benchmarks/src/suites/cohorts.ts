@@ -8,6 +8,7 @@ import {
   typical,
 } from '../compare/comparison.ts';
 import { compareContended } from '../compare/contended.ts';
+import { rateChart } from '../compare/tables.ts';
 import { openTestbed } from '../conduct/testbed.ts';
 import { cohortContenders } from '../contenders/cohorts.ts';
 import { describeMachine, versionsOf } from '../measure/machine.ts';
@@ -96,8 +97,10 @@ async function measure(
 }
 
 function tableOf(comparison: Comparison): Section {
+  const title = `${comparison.title}, empty critical section`;
   return {
-    title: `${comparison.title}, empty critical section`,
+    title,
+    chart: { ...rateChart(comparison), title },
     table: {
       heading: ['', 'hand-offs/s', '× plain', 'wait p50 ms', 'p99 ms', 'p99 / p50', 'requests', 'overlaps'],
       lines: comparison.contenders.map((result) => [

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Contender } from '../contenders/contender.ts';
 import type { ReportHead } from '../report/head.ts';
+import { writeResults } from '../report/pictures.ts';
 import { replaceSection } from '../report/readme.ts';
 import { renderMarkdown, renderPlain } from '../report/render.ts';
 import type { Section } from '../report/section.ts';
@@ -64,7 +65,10 @@ export async function runSuite<R extends ReportHead>(
   const sections = suite.sectionsOf(report);
   const targets = suite.judge(report);
   const markdown = renderMarkdown(report, sections, targets);
-  if (values.readme) replaceSection(suite.name, markdown);
+  if (values.readme) {
+    replaceSection(suite.name, markdown);
+    writeResults(report, sections);
+  }
   console.log(values.markdown ? markdown : renderPlain(report, sections, values.check ? targets : []));
   if ((report.failures ?? []).length > 0) return 1;
   return values.strict && targets.some(({ reached }) => !reached) ? 1 : 0;
@@ -111,7 +115,8 @@ async function usageOf<R extends ReportHead>(suite: Suite<R>): Promise<string> {
   --json FILE     writes all figures
   --from FILE     shows figures written by --json; measures nothing
   --markdown      prints the results section of the README
-  --readme        puts that section into benchmarks/README.md`;
+  --readme        puts that section into benchmarks/README.md, its figures into benchmarks/results and
+                  their pictures into benchmarks/pictures`;
 }
 
 function oneOf(known: readonly string[], what: string, name: string): string {

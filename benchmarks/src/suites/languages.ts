@@ -16,8 +16,10 @@ import {
 import { describeMachine } from '../measure/machine.ts';
 import { Progress } from '../measure/progress.ts';
 import { median } from '../measure/quantiles.ts';
+import { spreadOf } from '../report/chart.ts';
 import { whole } from '../report/figures.ts';
 import { reportHead, type ReportHead } from '../report/head.ts';
+import { writeResults } from '../report/pictures.ts';
 import { renderMarkdown, renderPlain } from '../report/render.ts';
 import type { Section } from '../report/section.ts';
 import { openRedisStage } from './redis/redis-testbed.ts';
@@ -90,7 +92,8 @@ const usage = `usage: bench languages [options]
   --quick         one short round: to see that it runs
   --json FILE     writes all figures
   --from FILE     shows figures written by --json; measures nothing
-  --page          puts the tables into benchmarks/languages.md`;
+  --page          puts the tables into benchmarks/languages.md, their figures into benchmarks/results and
+                  their pictures into benchmarks/pictures`;
 
 /** `bench languages`: lock libraries of several languages on one Redis. Gives the exit code. */
 export async function languagesSuite(args: readonly string[]): Promise<number> {
@@ -124,7 +127,10 @@ export async function languagesSuite(args: readonly string[]): Promise<number> {
   const sections = sectionsOf(report);
   console.log(renderPlain(report, sections));
   for (const absent of report.absent) console.log(`\nABSENT: ${absent}`);
-  if (values.page) replaceTables(renderMarkdown(report, sections, []));
+  if (values.page) {
+    replaceTables(renderMarkdown(report, sections, []));
+    writeResults(report, sections);
+  }
   return (report.failures ?? []).length > 0 ? 1 : 0;
 }
 
@@ -227,13 +233,15 @@ function sectionsOf(report: LanguagesReport): Section[] {
       const of = results.filter((result) => result.scenario === scenario.id);
       return of.length === 0 ? [] : [scenarioSection(scenario, of)];
     }),
-    ...singleSection('From the end of a killed holder’s lock to the next entry, ms', report.kill, 1),
+    ...singleSection('kill', 'From the end of a killed holder’s lock to the next entry, ms', report.kill, 1),
     ...singleSection(
+      'idle',
       `${settings.waiters} waiters on one held lock: commands/s in the server`,
       report.idle,
       0,
     ),
     ...singleSection(
+      'renewal',
       `${settings.leases} locks of 6 s kept alive: commands/s in the server`,
       report.renewal,
       0,
@@ -241,11 +249,23 @@ function sectionsOf(report: LanguagesReport): Section[] {
   ];
 }
 
-function scenarioSection({ title, kind }: Scenario, results: readonly Result[]): Section {
+function scenarioSection({ id, title, kind }: Scenario, results: readonly Result[]): Section {
   const typical = (result: Result, figure: (figures: Figures) => number): number =>
     median(result.rounds.map(figure));
   return {
     title,
+    chart: {
+      kind: 'bars',
+      id,
+      title,
+      unit: 'entries/s',
+      better: 'more',
+      digits: 0,
+      bars: results.map(({ library, language, rounds }) => ({
+        ...contenderOf(library, language),
+        ...spreadOf(rounds.map(({ perSecond }) => perSecond)),
+      })),
+    },
     table: {
       heading: [
         '',
@@ -268,7 +288,7 @@ function scenarioSection({ title, kind }: Scenario, results: readonly Result[]):
           ({ perSecond }, round) => perSecond / (floor?.rounds[round]?.perSecond ?? Number.NaN),
         );
         return [
-          `${result.library} (${result.language})`,
+          contenderOf(result.library, result.language).name,
           whole(speed),
           floor === undefined || floor === result ? '' : median(ratios).toFixed(2),
           ...(kind === 'readers'
@@ -291,16 +311,28 @@ function scenarioSection({ title, kind }: Scenario, results: readonly Result[]):
   };
 }
 
-function singleSection(title: string, singles: readonly Single[], digits: number): Section[] {
+function singleSection(id: string, title: string, singles: readonly Single[], digits: number): Section[] {
   if (singles.length === 0) return [];
   const text = (value: number): string => (digits === 0 ? whole(value) : value.toFixed(digits));
   return [
     {
       title,
+      chart: {
+        kind: 'bars',
+        id,
+        title,
+        unit: id === 'kill' ? 'ms' : 'commands/s',
+        better: 'less',
+        digits,
+        bars: singles.map(({ library, language, values }) => ({
+          ...contenderOf(library, language),
+          ...spreadOf(values),
+        })),
+      },
       table: {
         heading: ['', 'median', 'least', 'most', 'times'],
         lines: singles.map(({ library, language, values }) => [
-          `${library} (${language})`,
+          contenderOf(library, language).name,
           text(median(values)),
           text(Math.min(...values)),
           text(Math.max(...values)),
@@ -309,6 +341,10 @@ function singleSection(title: string, singles: readonly Single[], digits: number
       },
     },
   ];
+}
+
+function contenderOf(library: string, language: string): { name: string; ours: boolean } {
+  return { name: `${library} (${language})`, ours: library.startsWith('@locks/') };
 }
 
 function replaceTables(text: string): void {

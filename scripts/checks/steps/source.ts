@@ -21,7 +21,7 @@ export const sourceSteps: readonly Step[] = [
   {
     name: 'generated',
     about:
-      'the embedded scripts agree with their .lua and .sql files, the dashboard and the alerts with the metrics, the documents with the examples that they show',
+      'the embedded scripts agree with their .lua and .sql files, the dashboard and the alerts with the metrics, the pictures and their tables with the figures of the benchmarks, the documents with the examples that they show',
     kind: 'static',
     async run() {
       const checks = [];

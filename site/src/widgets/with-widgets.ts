@@ -1,5 +1,3 @@
-import { withBarCharts } from './bar-charts.ts';
-
 interface PageExtras {
   readonly text: string;
   readonly frontmatter: Readonly<Record<string, unknown>>;
@@ -15,8 +13,6 @@ export function withWidgets(file: string, text: string): PageExtras {
     case 'docs/compatibility.md':
     case 'docs/guarantees.md':
       return { text: insertBeforeFirstTable(text, '<TableFilter />'), frontmatter: WIDE };
-    case 'benchmarks/README.md':
-      return { text: withBarCharts(text), frontmatter: {} };
     default:
       return { text, frontmatter: {} };
   }

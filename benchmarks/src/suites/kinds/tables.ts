@@ -1,5 +1,5 @@
 import { type Comparison, typical } from '../../compare/comparison.ts';
-import { comparisonSection, tripsSection } from '../../compare/tables.ts';
+import { comparisonSection, rateChart, tripsSection } from '../../compare/tables.ts';
 import type { Section } from '../../report/section.ts';
 import type { KindsReport } from './measure.ts';
 
@@ -7,7 +7,10 @@ export function sectionsOf({ comparisons, trips }: KindsReport): Section[] {
   const sections = comparisons.map((comparison) => {
     const section = comparisonSection(comparison);
     const note = notes[comparison.id];
-    if (comparison.contended) return { ...section, table: grantsTable(comparison, section) };
+    if (comparison.contended) {
+      const chart = { ...rateChart(comparison), unit: 'grants/s' };
+      return { ...section, table: grantsTable(comparison, section), chart };
+    }
     return note === undefined ? section : { ...section, note };
   });
   return trips === undefined ? sections : [...sections, tripsSection(trips)];
