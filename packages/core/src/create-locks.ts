@@ -51,6 +51,7 @@ export interface PingOptions {
 
 /**
  * The locks of one backend, whatever leases it gives. {@link FencedLockManager} is one whose leases have tokens.
+ * Methods can be taken from it: `const { lock } = createLocks(backend)`.
  *
  * `P` is `never` where the backend has no permits: there `semaphore()` does not compile.
  */
@@ -185,49 +186,47 @@ export class Locks implements LockManager {
     return this.#core.backend.capabilities;
   }
 
-  lock(name: string, options?: LockOptions): Lock {
-    return this.#lock('lock()', name, { kind: 'exclusive' }, 'exclusive locks', options);
-  }
+  // The methods are properties of the manager: `const { lock } = createLocks(…)` works.
+  lock = (name: string, options?: LockOptions): Lock =>
+    this.#lock('lock()', name, { kind: 'exclusive' }, 'exclusive locks', options);
 
-  readWriteLock(name: string, options?: LockOptions): ReadWriteLock {
-    const read = this.#lock('readWriteLock()', name, { kind: 'shared' }, 'shared locks', options);
+  readWriteLock = (name: string, options?: LockOptions): ReadWriteLock => ({
+    name,
+    read: this.#lock('readWriteLock()', name, { kind: 'shared' }, 'shared locks', options),
     // Every lease has the method `downgrade`; only a writer's type shows it.
-    const write = this.lock(name, options) as Lock<Lease & Downgradable>;
-    return { name, read, write };
-  }
+    write: this.lock(name, options) as Lock<Lease & Downgradable>,
+  });
 
-  semaphore(name: string, permits: number, options?: LockOptions): Semaphore {
+  semaphore = (name: string, permits: number, options?: LockOptions): Semaphore => {
     this.#check(name, 'permit', 'semaphores');
     return new PermitLock(this.#core, name, permits, this.#resolve('semaphore()', options));
-  }
+  };
 
-  all<M extends BaseLease = Lease>(locks: readonly Lock<M>[]): MultiLock<M> {
-    // The set gives leases of the type that its members give.
-    return new LockSet(
+  // The set gives leases of the type that its members give.
+  all = <M extends BaseLease = Lease>(locks: readonly Lock<M>[]): MultiLock<M> =>
+    new LockSet(
       locks as readonly Lock<BaseLease>[] as readonly Lock[],
     ) as MultiLock<BaseLease> as MultiLock<M>;
-  }
 
-  async inspect(name: string): Promise<ResourceState> {
-    return this.#core.inspect(checkName(name));
-  }
+  inspect = async (name: string): Promise<ResourceState> => this.#core.inspect(checkName(name));
 
-  async isLocked(name: string): Promise<boolean> {
-    return (await this.inspect(name)).holders.length > 0;
-  }
+  isLocked = async (name: string): Promise<boolean> => (await this.inspect(name)).holders.length > 0;
 
-  async ping(options?: PingOptions): Promise<{ readonly tookMs: number }> {
+  ping = async (options?: PingOptions): Promise<{ readonly tookMs: number }> => {
     const { waitMs } = readOptions('ping()', options, PING_TABLE);
     const core = this.#core;
     const { backend } = core;
     const startedAt = core.now();
-    await core.ask('reach the store', undefined, waitMs, async (call) =>
-      backend.ping === undefined ? void (await backend.inspect('ping', call)) : backend.ping(call),
+    await core.ask(
+      'reach the store',
+      undefined,
+      waitMs,
+      async (call) => backend.ping?.(call) ?? backend.inspect('ping', call),
     );
     return { tookMs: core.now() - startedAt };
-  }
+  };
 
-  list(prefix = ''): AsyncIterable<ResourceState> {
+  list = (prefix = ''): AsyncIterable<ResourceState> => {
     const { backend } = this.#core;
     this.#core.assertOpen();
     if (typeof prefix !== 'string' || !prefix.isWellFormed()) {
@@ -235,12 +234,12 @@ export class Locks implements LockManager {
     }
     if (backend.list === undefined) throw this.#core.unsupported('list()');
     return this.#pages(prefix);
-  }
+  };
 
-  async forceRelease(
+  forceRelease = async (
     name: string,
     options?: { readonly acquisitionId?: string | undefined },
-  ): Promise<readonly Holder[]> {
+  ): Promise<readonly Holder[]> => {
     checkName(name);
     const { acquisitionId } = readOptions('forceRelease()', options, FORCE_RELEASE_TABLE);
     const { backend } = this.#core;
@@ -249,15 +248,12 @@ export class Locks implements LockManager {
     return this.#core.ask('release by force', name, OPERATOR_CALL_MS, async (call) =>
       (await forceRelease.call(backend, name, acquisitionId, call)).map(readableHolder),
     );
-  }
+  };
 
-  detached<T>(work: () => T): T {
-    return runOutside(work);
-  }
+  readonly detached = runOutside;
 
-  async close(options?: CloseOptions): Promise<void> {
-    return this.#core.close(readOptions('close()', options, CLOSE_TABLE).drainMs);
-  }
+  close = async (options?: CloseOptions): Promise<void> =>
+    this.#core.close(readOptions('close()', options, CLOSE_TABLE).drainMs);
 
   /** What `console.log` shows: never a client or its address. */
   [inspect.custom](): object {
