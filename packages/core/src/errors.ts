@@ -27,6 +27,7 @@ export interface LockErrorDetails {
   readonly resource?: string | undefined;
   /** The `name` of the backend. */
   readonly backend?: string | undefined;
+  /** The error of the store or of the caller that led to this one. */
   readonly cause?: unknown;
   /** With `LOCK_LOST`: why. Absent when `assertValid` found less time left than its caller needs. */
   readonly reason?: LossReason | undefined;
@@ -52,9 +53,13 @@ const brand = Symbol.for('@locks/core/LockError');
  */
 export class LockError extends Error {
   override readonly name = 'LockError';
+  /** What happened: to branch on. */
   readonly code: LockErrorCode;
+  /** The name of the lock; `undefined` where none is concerned. */
   readonly resource: string | undefined;
+  /** The `name` of the backend; `undefined` where none is concerned. */
   readonly backend: string | undefined;
+  /** With `LOCK_LOST`: why. `undefined` when `assertValid` found less time left than its caller needs. */
   readonly reason: LossReason | undefined;
   /** With `LOCK_LOST` from `run`: the value of the work, when it had succeeded. */
   declare readonly result?: unknown;

@@ -10,10 +10,15 @@ import type { AcquireRequest, Holder, LockMode, LossReason } from './backend/typ
 
 /** What the message of every event has. Times are in milliseconds. */
 export interface LockEvent {
+  /** The name of the lock. */
   readonly resource: string;
+  /** The `name` of the backend. */
   readonly backend: string;
+  /** The identity of the acquisition in the store. */
   readonly acquisitionId: string;
+  /** The option `label` of the acquire. */
   readonly label: string | undefined;
+  /** Alone, shared, or with permits. */
   readonly mode: LockMode;
 }
 
@@ -53,6 +58,7 @@ export interface LockEvents {
   };
   /** A lease was released. `tookMs` before, when the release was sent, it had `remainingMs` left of `validForMs`. */
   'locks:released': LockEvent & { readonly heldMs: number; readonly tookMs: number } & ShareOfValidity;
+  /** A lease ended without its holder asking, after `heldMs`. */
   'locks:lost': LockEvent & { readonly heldMs: number; readonly reason: LossReason };
   /** The store confirmed a renewal. When its answer came, the lease had `remainingMs` left of `validForMs`. */
   'locks:renewed': LockEvent & ShareOfValidity;
@@ -95,6 +101,7 @@ export interface LockTrace extends Omit<LockEvent, 'acquisitionId' | 'label'> {
   readonly fencingToken?: bigint | undefined;
   /** Of `locks:acquire`: the lease; `undefined` where `tryAcquire` found the resource contended. */
   readonly result?: unknown;
+  /** What the call rejected with. */
   readonly error?: unknown;
   /** A subscriber of `start` may set it: the call then runs inside, for example in a span's context. */
   enter?: (<T>(call: () => T) => T) | undefined;

@@ -25,7 +25,9 @@ import { enclosingScope } from './scope/context.ts';
  * ```
  */
 export interface Lock<L extends BaseLease = Lease> {
+  /** The name of the resource. */
   readonly name: string;
+  /** How a lease of this lock takes part: alone, shared, or with permits. */
   readonly mode: LockMode;
   /**
    * Waits for the lock.
@@ -44,7 +46,10 @@ export interface Lock<L extends BaseLease = Lease> {
    * succeeded; the error of the work, unless that is the loss itself
    */
   run<T>(work: (lease: L) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
-  /** Who holds the resource and who waits for it. */
+  /**
+   * Who holds the resource and who waits for it.
+   * @throws LockError `LOCK_BACKEND`, `LOCK_CLOSED`
+   */
   inspect(): Promise<ResourceState>;
 }
 

@@ -12,6 +12,7 @@ export interface HistoryPosition {
 /** A history, or an argument of a function of this package, is malformed; `isLockError()` of `@locks/core` knows it too. */
 export class HistoryError extends Error {
   override readonly name = 'HistoryError';
+  /** The same for every malformed history. */
   readonly code = 'LOCK_INVALID_ARGUMENT';
   /** The file of the malformed line; `undefined` where the history is no file. */
   readonly file: string | undefined;

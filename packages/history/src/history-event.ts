@@ -17,7 +17,9 @@ export type HistoryAction = 'acquire' | 'release' | 'loss' | 'crash';
 
 /** A line of a history: `docs/histories.md` of the repository has the format. */
 export interface HistoryEvent {
+  /** Whether a call began, or what came of it. */
   readonly type: HistoryEventType;
+  /** What was done, or happened. */
   readonly operation: HistoryAction;
   /** Who calls: a process, a thread, a task. Its calls may overlap. */
   readonly process: string;
@@ -25,6 +27,7 @@ export interface HistoryEvent {
   readonly time: number;
   /** Tells the calls of a process apart: the outcome of a call has the number of its `invoke`. */
   readonly id?: number;
+  /** The name of the lock: with every event but `crash`. */
   readonly resource?: string;
   /** With `invoke` of an acquire if it is known then; with every other event of an acquisition. */
   readonly acquisitionId?: string;

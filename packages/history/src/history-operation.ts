@@ -2,13 +2,19 @@ import type { HistoryMode } from './history-event.ts';
 
 /** A call of a history with its outcome. */
 export interface HistoryOperation {
+  /** What was called. */
   readonly operation: 'acquire' | 'release';
+  /** Who called: a process, a thread, a task. */
   readonly process: string;
+  /** The number of the call in its process. */
   readonly id: number;
+  /** The name of the lock. */
   readonly resource: string;
   /** `undefined` for an acquire that did not succeed, and had not named it. */
   readonly acquisitionId: string | undefined;
+  /** How it takes part: alone, shared, or with permits. */
   readonly mode: HistoryMode;
+  /** The fencing token of the hold; `undefined` where there is none. */
   readonly token: bigint | undefined;
   /** Milliseconds on the clock of the history. */
   readonly invokedAt: number;

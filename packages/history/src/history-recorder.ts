@@ -5,6 +5,7 @@ import { EXCLUSIVE, type HistoryEvent, type HistoryMode, isMode } from './histor
 export interface RecordableLease {
   /** The identity of the hold. Absent: the recorder makes one. */
   readonly acquisitionId?: string;
+  /** The token of the lease, where it has one. */
   readonly fencingToken?: bigint | undefined;
   /** Aborts when the lease is lost. */
   readonly signal?: AbortSignal;
@@ -16,7 +17,9 @@ export interface RecordableLease {
 export interface RecordedHold<T> {
   /** With what the acquire answered. */
   readonly lease: T;
+  /** The name of the lock. */
   readonly resource: string;
+  /** What names the acquisition in the history. */
   readonly acquisitionId: string;
   /**
    * Notes that the holder takes its lease for valid now, and for how long. A holder that stands still, and notes its loss late, is
@@ -25,7 +28,10 @@ export interface RecordedHold<T> {
    * @param validForMs - in milliseconds. Default: `validForMs` of the lease
    */
   confirm(validForMs?: number): void;
-  /** Releases by `work`, and writes down the outcome; rejects with what `work` rejects with. */
+  /**
+   * Releases by `work`, and writes down the outcome.
+   * @throws what `work` rejects with
+   */
   release(work: () => Promise<unknown>): Promise<void>;
   /** Notes that the holder learned of its loss; only the first counts. Nobody needs to call it for a lease with a `signal`. */
   lost(): void;

@@ -28,7 +28,9 @@ export type HistoryViolationKind =
 
 /** A promise that a history broke. */
 export interface HistoryViolation {
+  /** Which promise was broken. */
   readonly kind: HistoryViolationKind;
+  /** The name of the lock. */
   readonly resource: string;
   /** What is wrong, with processes, acquisitions, tokens and times; times count from the first event. */
   readonly sentence: string;

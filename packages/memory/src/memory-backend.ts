@@ -35,6 +35,7 @@ export type MemoryBackend = LockBackend<MemoryCapabilities>;
  * Locks inside one process: the reference backend, for tests and for applications that are one process.
  *
  * @param store - the state that several backends share; default: one of its own
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for what is no `MemoryStore`
  * @example
  * ```ts
  * const locks = createLocks(memoryBackend());

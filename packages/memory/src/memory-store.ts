@@ -41,6 +41,7 @@ export class MemoryStore {
     this.#clock = clock;
   }
 
+  /** The reading of the store's clock, in milliseconds. */
   now(): number {
     return this.#clock.now();
   }
@@ -50,14 +51,17 @@ export class MemoryStore {
     for (const name of this.names()) this.#step(name, () => undefined);
   }
 
+  /** The names of all resources that are in use. */
   names(): string[] {
     return [...this.#resources.keys()];
   }
 
+  /** Who holds a resource. */
   holders(name: string): readonly HoldRecord[] {
     return this.#step(name, ({ holds }) => holds);
   }
 
+  /** Who waits for a resource, in the order in which they are served. */
   queued(name: string): readonly WaiterRecord[] {
     return this.#resources.get(name)?.rules.waiters ?? [];
   }
@@ -92,10 +96,12 @@ export class MemoryStore {
     return isQueued;
   }
 
+  /** Lets a hold last `ttlMs` milliseconds from now, if it is still there. */
   renew({ request: { resource, acquisitionId }, fencingToken }: Grant, ttlMs: number): Standing {
     return this.#step(resource, (rules) => rules.renew(acquisitionId, Number(fencingToken), ttlMs));
   }
 
+  /** Turns an exclusive hold into a shared one. */
   downgrade({ request: { resource, acquisitionId }, fencingToken }: Grant): Standing {
     return this.#step(resource, (rules) => rules.downgrade(acquisitionId, Number(fencingToken)));
   }
@@ -105,14 +111,17 @@ export class MemoryStore {
     return this.#step(name, (rules) => rules.resize(limit));
   }
 
+  /** Ends the hold of this acquisition, and gives it; `undefined` where it held nothing. */
   release(name: string, acquisitionId: string): HoldRecord | undefined {
     return this.#step(name, (rules) => rules.release(acquisitionId));
   }
 
+  /** Ends all holds of a resource, or that of one acquisition, and gives them. */
   forceRelease(name: string, acquisitionId: string | undefined): readonly HoldRecord[] {
     return this.#step(name, (rules) => rules.forceRelease(acquisitionId));
   }
 
+  /** Makes an acquisition neither hold nor wait. */
   abandon(name: string, acquisitionId: string): void {
     this.#listeners.delete(acquisitionId);
     this.#step(name, (rules) => rules.abandon(acquisitionId));

@@ -23,6 +23,7 @@ export function tablesOf(prefix: string, database: string | undefined): Tables {
  * The statements that make the tables, for those who create them by their own migrations (`createTables: false`). Each may be
  * run again.
  *
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
  * @example
  * ```ts
  * for (const statement of schemaStatements({ tablePrefix: 'locks_' })) await pool.query(statement);

@@ -72,7 +72,10 @@ export class LocksModule implements OnApplicationShutdown {
     return { ...made, imports, providers: [...own, ...(made.providers ?? [])] };
   }
 
-  /** Nest calls it when no request is under way any more; what holds a lock in the background has `drainMs` to end. */
+  /**
+   * Nest calls it when no request is under way any more; what holds a lock in the background has `drainMs` to end.
+   * @throws LockError `LOCK_BACKEND`, as `close()` of the manager; what `afterClose` rejects with
+   */
   async onApplicationShutdown(): Promise<void> {
     const { drainMs, afterClose } = readModuleOptions(this.#options);
     try {

@@ -3,6 +3,7 @@ import { invalidArgument, matching, mustBe } from '@locks/core/backend';
 
 /** What the record has of a job: the last slot that was done, or begun. */
 export interface SlotEntry {
+  /** The slot, as the function `slot` of `once` gave it. */
   readonly slot: string;
   /** `begun` is written with `retry: 'next-slot'` only. What stays `begun` failed, or died. */
   readonly state: 'begun' | 'done';

@@ -57,7 +57,10 @@ const clusterCapabilities = {
 /** What the backend can do: `many` not in a cluster. */
 export type RedisCapabilities = typeof capabilities | typeof clusterCapabilities;
 
-/** The lock protocol over any Redis client that has a {@link RedisPort}. */
+/**
+ * The lock protocol over any Redis client that has a {@link RedisPort}.
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
+ */
 export function createRedisBackend(
   port: RedisPort,
   options: RedisBackendOptions = {},

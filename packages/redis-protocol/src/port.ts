@@ -3,12 +3,15 @@ export type RedisCommand = readonly [string, ...string[]];
 
 /** A connection that the port opened for this backend alone. */
 export interface SideConnection {
+  /** Sends a command on this connection alone. */
   send(command: RedisCommand): Promise<unknown>;
+  /** Closes it. */
   close(): void;
 }
 
 /** What a subscription tells the backend. */
 export interface SubscriptionEvents {
+  /** A message came. */
   message(text: string): void;
   /** The connection was lost and listens again: messages may have been missed. */
   restored(): void;
@@ -21,6 +24,7 @@ export interface SubscriptionEvents {
 export interface RedisPort {
   /** The name of the backend: `redis-ioredis`. */
   readonly name: string;
+  /** Whether keys are spread over several masters. */
   readonly cluster: boolean;
   /** The client's own key prefix, which `send` does not apply. */
   readonly keyPrefix: string;
@@ -37,5 +41,6 @@ export interface RedisPort {
   subscribe(channel: string, events: SubscriptionEvents): Promise<void>;
   /** Rejects for clusters. */
   openSide(): Promise<SideConnection>;
+  /** Closes what the port itself opened. */
   close(): Promise<void>;
 }

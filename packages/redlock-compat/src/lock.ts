@@ -4,9 +4,15 @@ import type { ExecutionResult, ExecutionStats } from './execution-stats.ts';
 
 /** What the methods of a lock call: the `Redlock` that acquired it. */
 export interface LockOwner {
-  /** Releases the lock. */
+  /**
+   * Releases the lock.
+   * @throws ExecutionError, as `Redlock.release`
+   */
   release(lock: Lock): Promise<ExecutionResult>;
-  /** Moves the end of the lock. */
+  /**
+   * Moves the end of the lock.
+   * @throws ExecutionError, as `Redlock.extend`
+   */
   extend(lock: Lock, duration: number, settings?: RedlockCallSettings): Promise<Lock>;
 }
 

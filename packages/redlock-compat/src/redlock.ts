@@ -159,7 +159,10 @@ export class Redlock extends EventEmitter {
     return value;
   }
 
-  /** Ends waits, releases what is held, and calls `quit()` of all clients. */
+  /**
+   * Ends waits, releases what is held, and calls `quit()` of all clients.
+   * @throws LockError `LOCK_BACKEND` where a backend did not close; what `quit()` of a client rejects with
+   */
   async quit(): Promise<void> {
     await this.#locks.close();
     await Promise.all(

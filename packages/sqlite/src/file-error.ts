@@ -27,6 +27,7 @@ export type SqliteFileErrorCode =
 /** A failure of the lock file, explained in words; `cause` is SQLite's own error. */
 export class SqliteFileError extends Error {
   override readonly name = 'SqliteFileError';
+  /** What is wrong with the file. */
   readonly code: SqliteFileErrorCode;
 
   constructor(code: SqliteFileErrorCode, message: string, options?: ErrorOptions) {

@@ -25,9 +25,15 @@ export interface SqliteSlotEntry {
 
 /** A record for `once` of `@locks/once`: its `OnceRecord`. */
 export interface SqliteOnceRecord {
-  /** The entry of a job as it was last written. */
+  /**
+   * The entry of a job as it was last written.
+   * @throws the error of `node:sqlite`
+   */
   read(job: string): Promise<SqliteSlotEntry | undefined>;
-  /** Replaces the entry in one step, unless its token is higher; gives whether it was written. */
+  /**
+   * Replaces the entry in one step, unless its token is higher; gives whether it was written.
+   * @throws the error of `node:sqlite`, for example when another process writes for longer than 10 s
+   */
   write(job: string, entry: SqliteSlotEntry): Promise<boolean>;
 }
 

@@ -43,6 +43,10 @@ export class LockManager implements WebLocks {
     await clientOf(this).close();
   }
 
+  /**
+   * The same as `close()`.
+   * @throws LockError `LOCK_BACKEND`, as `close()`
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

@@ -16,10 +16,12 @@ export class Lock implements WebLock {
     throw illegalConstructor();
   }
 
+  /** The name that was requested. */
   get name(): string {
     return grantOf(this).name;
   }
 
+  /** Whether others may hold the same name. */
   get mode(): WebLockMode {
     return grantOf(this).mode;
   }

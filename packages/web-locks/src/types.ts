@@ -3,7 +3,9 @@ export type WebLockMode = 'exclusive' | 'shared';
 
 /** A granted lock, as the callback sees it. */
 export interface WebLock {
+  /** The name that was requested. */
   readonly name: string;
+  /** Whether others may hold the same name. */
   readonly mode: WebLockMode;
 }
 
@@ -24,14 +26,19 @@ export interface WebLockOptions {
 
 /** A lock that is held or asked for, as `query` tells it. */
 export interface LockInfo {
+  /** The name that was requested. */
   name: string;
+  /** Whether others may hold the same name. */
   mode: WebLockMode;
+  /** The `clientId` of the manager that requested it. */
   clientId: string;
 }
 
 /** The locks of a scope at one moment. */
 export interface LockManagerSnapshot {
+  /** The locks that are held. */
   held: LockInfo[];
+  /** The requests that wait. */
   pending: LockInfo[];
 }
 
@@ -44,13 +51,15 @@ export interface WebLocks extends AsyncDisposable {
    * @param name - any string that does not begin with `-`
    * @throws DOMException (as a rejection) `AbortError`: the lock was stolen, lost, or the manager was closed;
    * `NotSupportedError`: options that exclude each other, or that the backend does not have; `InvalidStateError` after
-   * `close()`; the reason of `signal`. TypeError for arguments of a wrong type. LockError where the store fails.
+   * `close()`; the reason of `signal`. TypeError for arguments of a wrong type. LockError `LOCK_BACKEND` where
+   * the store fails.
    */
   request<T>(name: string, callback: LockGrantedCallback<T>): Promise<Awaited<T>>;
   request<T>(name: string, options: WebLockOptions, callback: LockGrantedCallback<T>): Promise<Awaited<T>>;
   /**
    * The held locks and the waiting requests of all processes of the scope.
-   * @throws DOMException (as a rejection) `NotSupportedError` on a backend without the feature `list`
+   * @throws DOMException (as a rejection) `NotSupportedError` on a backend without the feature `list`, `InvalidStateError`
+   * after `close()`; LockError `LOCK_BACKEND` where the store fails
    */
   query(): Promise<LockManagerSnapshot>;
   /** The unique id of this object in the results of `query()`. Not in the specification. */
@@ -58,6 +67,7 @@ export interface WebLocks extends AsyncDisposable {
   /**
    * Ends waiting requests and held locks with `AbortError`, and closes what the backend itself opened. Not in the
    * specification, where closing the page has this effect.
+   * @throws LockError `LOCK_BACKEND` when the backend failed to close, or did not within 10 s
    */
   close(): Promise<void>;
 }

@@ -64,6 +64,7 @@ export type ZooKeeperErrorCode =
 /** An error of ZooKeeper from either client library: the `cause` of a `LOCK_BACKEND` error. */
 export class ZooKeeperError extends Error {
   override readonly name = 'ZooKeeperError';
+  /** What happened, the same for both clients. */
   readonly code: ZooKeeperErrorCode;
 
   constructor(code: ZooKeeperErrorCode, message: string, cause?: unknown) {

@@ -1,4 +1,10 @@
-import { type DeclarationReflection, type ProjectReflection, ReflectionKind, type SomeType } from 'typedoc';
+import {
+  type Comment,
+  type DeclarationReflection,
+  type ProjectReflection,
+  ReflectionKind,
+  type SomeType,
+} from 'typedoc';
 
 const SYMBOLS =
   ReflectionKind.Class |
@@ -13,32 +19,79 @@ const UNIT_IN_NAME = /(Ms|Bytes|Seconds|Count|Size)$|^(max|min)[A-Z]/;
 const UNIT_IN_TEXT =
   /\b(milliseconds?|ms|seconds?|bytes?|times|how many|number of|percent|share of|whole number|random choices)\b/i;
 
-/** What the public interface does not say: a sentence for each symbol and option, the default and the unit of an option. */
+/** The parts of other libraries' clients that an adapter uses: their members are documented there. */
+const SHAPES_OF_CLIENTS =
+  /^(IoredisClient|Node(Redis|ZooKeeper)Client|NativeZooKeeperClient|NodeClientError|(Node|Native)Stat)$/;
+
+/** What users implement themselves: how it fails is theirs. */
+const IMPLEMENTED_BY_USERS = /^(LockBackend|OnceRecord|TextStore|LocksModuleOptionsFactory)$/;
+
+/** Entry points for authors of backends and tests: their errors reach users through core. */
+const FOR_AUTHORS = /\/(backend|rules|conformance)(\/|$)|^@locks\/redis-protocol$/;
+
+/**
+ * What the public interface does not say: a sentence for each symbol and member, the default and the unit of an option, and the errors of
+ * everything that answers later. {@link silentThrows} looks for the errors of what answers at once.
+ */
 export function undocumented(project: ProjectReflection): string[] {
   return (project.children ?? []).flatMap((module) =>
-    (module.children ?? []).flatMap((symbol) => [
-      ...(symbol.kindOf(SYMBOLS) && !hasSentence(symbol)
-        ? [`${module.name}: ${symbol.name} has no sentence`]
-        : []),
-      ...(symbol.name.endsWith('Options') ? optionsOf(symbol) : []).flatMap((option) =>
-        problemsOf(option).map((problem) => `${module.name}: ${symbol.name}.${option.name} ${problem}`),
-      ),
-    ]),
+    (module.children ?? []).flatMap((symbol) =>
+      [
+        ...(symbol.kindOf(SYMBOLS) && !hasSentence(symbol) ? [`${symbol.name} has no sentence`] : []),
+        ...membersOf(symbol)
+          .filter((member) => !hasSentence(member) && !isOfError(symbol, member))
+          .map(({ name }) => `${symbol.name}.${name} has no sentence`),
+        ...(symbol.name.endsWith('Options') ? optionsOf(symbol) : []).flatMap((option) =>
+          problemsOf(option).map((problem) => `${symbol.name}.${option.name} ${problem}`),
+        ),
+        ...(FOR_AUTHORS.test(module.name) || IMPLEMENTED_BY_USERS.test(symbol.name) ? [] : errorsOf(symbol)),
+      ].map((problem) => `${module.name}: ${problem}`),
+    ),
   );
+}
+
+/** Without constructors, of which the class says what they make. */
+function membersOf(symbol: DeclarationReflection): readonly DeclarationReflection[] {
+  if (SHAPES_OF_CLIENTS.test(symbol.name)) return [];
+  return ownOf(symbol).filter((member) => !member.kindOf(ReflectionKind.Constructor));
+}
+
+function ownOf(symbol: DeclarationReflection): readonly DeclarationReflection[] {
+  const inType = symbol.type?.type === 'reflection' ? symbol.type.declaration.children : undefined;
+  return (symbol.children ?? inType ?? []).filter((member) => member.inheritedFrom === undefined);
+}
+
+/** `name` of an error is what JavaScript says of all of them. */
+function isOfError(symbol: DeclarationReflection, { name }: DeclarationReflection): boolean {
+  return name === 'name' && /(Error|Violation)$/.test(symbol.name);
+}
+
+/** A function or method that gives a promise says with what it rejects, in one of its signatures, or that it never does. */
+function errorsOf(symbol: DeclarationReflection): string[] {
+  if (SHAPES_OF_CLIENTS.test(symbol.name)) return [];
+  return [symbol, ...ownOf(symbol)].flatMap((one) => {
+    const signatures = one.kindOf(ReflectionKind.Function | ReflectionKind.Method)
+      ? (one.signatures ?? [])
+      : [];
+    if (!signatures.some(({ type }) => /^(Promise|AsyncIterable)</.test(type?.toString() ?? ''))) return [];
+    const name = one === symbol ? symbol.name : `${symbol.name}.${one.name}`;
+    const throws = signatures.flatMap(({ comment }) => comment?.getTags('@throws') ?? []);
+    const texts = throws.map(({ content }) => content.map(({ text }) => text).join(''));
+    const never = signatures.some(({ comment }) => /\bnever rejects\b/i.test(textOf(comment)));
+    if (texts.length === 0) return never ? [] : [`${name} does not say with what it rejects`];
+    const vague = texts.filter((text) => /\bLockError\b/.test(text) && !/`LOCK_|\bas `/.test(text));
+    return vague.map(() => `${name} names no code of its LockError`);
+  });
 }
 
 function optionsOf(symbol: DeclarationReflection): readonly DeclarationReflection[] {
-  const inType = symbol.type?.type === 'reflection' ? symbol.type.declaration.children : undefined;
-  return (symbol.children ?? inType ?? []).filter(
-    (option) => option.kindOf(ReflectionKind.Property) && option.inheritedFrom === undefined,
-  );
+  return ownOf(symbol).filter((option) => option.kindOf(ReflectionKind.Property));
 }
 
 function problemsOf(option: DeclarationReflection): string[] {
-  const text = sentenceOf(option);
+  const text = textOf(option.comment);
   const takesNumber = /\b(number|bigint)\b/.test(option.type?.toString() ?? '');
   return [
-    ...(text === '' ? ['has no sentence'] : []),
     ...(option.flags.isOptional && isPlain(option.type) && !hasDefault(option)
       ? ['has no @defaultValue']
       : []),
@@ -58,14 +111,14 @@ function hasDefault({ comment }: DeclarationReflection): boolean {
   return comment?.getTag('@defaultValue') !== undefined;
 }
 
-function hasSentence(symbol: DeclarationReflection): boolean {
-  return (
-    sentenceOf(symbol) !== '' ||
-    (symbol.signatures ?? []).some(({ comment }) => (comment?.summary.length ?? 0) > 0)
+/** A sentence of its own, or of one of its signatures. */
+function hasSentence({ comment, signatures = [], getSignature }: DeclarationReflection): boolean {
+  return [comment, getSignature?.comment, ...signatures.map((one) => one.comment)].some(
+    (one) => textOf(one) !== '',
   );
 }
 
-function sentenceOf({ comment }: DeclarationReflection): string {
+function textOf(comment: Comment | undefined): string {
   return (comment?.summary ?? [])
     .map(({ text }) => text)
     .join('')

@@ -17,6 +17,7 @@ export interface ConnectionPool<C> {
   readonly limit: number;
   /** Asks for a connection. `done` is called once, at once or later: with a connection, or with why none could be made. */
   connect(done: (error: Error | null | undefined, connection: C | undefined) => void): void;
+  /** Takes back a connection that `connect` lent. */
   release(connection: C): void;
 }
 

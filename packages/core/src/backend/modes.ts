@@ -34,6 +34,7 @@ export class Capacity {
     this.#weight = weight;
   }
 
+  /** What is left beside these holders. */
   static beside(holders: Iterable<LockMode>): Capacity {
     const capacity = new Capacity();
     for (const mode of holders) capacity.#add(mode);
@@ -45,6 +46,7 @@ export class Capacity {
     return this.#kind === 'exclusive' || this.#kind === 'several';
   }
 
+  /** Whether one more holder of this mode fits. */
   fits(mode: LockMode): boolean {
     switch (mode.kind) {
       case 'exclusive':

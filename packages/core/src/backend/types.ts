@@ -68,6 +68,7 @@ export interface BackendCapabilities {
   readonly tenure: 'lease' | 'session';
   /** Which clients share the store: those of one process, of one host, or of a network. */
   readonly reach: 'process' | 'host' | 'network';
+  /** The kinds of {@link LockMode} that can be acquired. */
   readonly modes: readonly LockMode['kind'][];
   /**
    * `fifo`: first come, first served across all clients of the store. `cohort`: a lease may also serve later acquisitions of the
@@ -83,17 +84,21 @@ export interface BackendCapabilities {
   readonly fencing: 'durable' | 'volatile' | 'none';
   /** The shortest ttl in milliseconds, and the step to which core rounds a ttl up. */
   readonly ttl: { readonly minMs: number; readonly stepMs: number };
+  /** The optional abilities that the backend has. */
   readonly features: readonly BackendFeature[];
 }
 
 /** What core asks a backend for. */
 export interface AcquireRequest {
+  /** The name of the lock: 1 to 512 UTF-8 bytes of well-formed Unicode. */
   readonly resource: string;
   /** Fresh for every acquisition, 1 to 64 characters of `A-Z a-z 0-9 _ -`; never used again after it was given up. */
   readonly acquisitionId: string;
   /** Readable, for operators only: at most 256 UTF-8 bytes of well-formed Unicode without control characters. */
   readonly label?: string;
+  /** How it takes part. */
   readonly mode: LockMode;
+  /** For how many milliseconds the store holds it without a renewal. */
   readonly ttlMs: number;
   /**
    * Feature `steal`: in one step end every hold of the resource and grant it to this request, ahead of the queue, which
@@ -121,6 +126,7 @@ export interface Call {
 
 /** A hold that a backend gave. */
 export interface Grant {
+  /** What was granted. */
   readonly request: AcquireRequest;
   /** Present exactly when `capabilities.fencing` is not `none`. */
   readonly fencingToken?: bigint;
@@ -143,6 +149,7 @@ export type Attempt =
 
 /** The resource is in use in a way that waiting does not end: nothing was granted and nothing queued. */
 export interface Conflict {
+  /** Tells it from a grant. */
   readonly status: 'conflict';
   /** A mode that lives on the resource, and that the request contradicts. */
   readonly with: LockMode;
@@ -156,26 +163,37 @@ export type Standing =
 
 /** An acquisition that holds. */
 export interface Holder {
+  /** The identity of the acquisition in the store. */
   readonly acquisitionId: string;
+  /** Alone, shared, or with permits. */
   readonly mode: LockMode;
+  /** The option `label` of its acquire. */
   readonly label?: string;
   /** The token of its lease, where the backend has tokens. As JSON it is a decimal string. */
   readonly fencingToken?: bigint;
+  /** For how many milliseconds it has held, where the store knows. */
   readonly heldForMs?: number;
+  /** After how many milliseconds it ends without a renewal, where the store knows. */
   readonly expiresInMs?: number;
 }
 
 /** An acquisition that waits. */
 export interface Waiter {
+  /** The identity of the acquisition in the store. */
   readonly acquisitionId: string;
+  /** What it waits for: alone, shared, or with permits. */
   readonly mode: LockMode;
+  /** The option `label` of its acquire. */
   readonly label?: string;
+  /** For how many milliseconds it has waited, where the store knows. */
   readonly waitingForMs?: number;
 }
 
 /** Who holds a resource, and who waits for it. */
 export interface ResourceState {
+  /** The name of the lock. */
   readonly resource: string;
+  /** Who holds it: none where it is free. */
   readonly holders: readonly Holder[];
   /** In the order in which they will be served, where the backend has the feature `waiters`; else empty. */
   readonly waiters: readonly Waiter[];
@@ -189,7 +207,9 @@ export interface InspectOptions {
 
 /** A hold to renew, and for how many milliseconds. */
 export interface RenewItem {
+  /** The hold. */
   readonly grant: Grant;
+  /** For how many milliseconds it is to last from now. */
   readonly ttlMs: number;
 }
 
@@ -198,9 +218,11 @@ export interface RenewItem {
  * and then repeats the call or reports `LOCK_BACKEND` with the error as its `cause`.
  */
 export interface LockBackend<C extends BackendCapabilities = BackendCapabilities> {
+  /** The version of this interface. */
   readonly spec: 'locks-backend/1';
   /** Short and stable, for messages and reports: `redis-ioredis`. */
   readonly name: string;
+  /** What the backend promises. */
   readonly capabilities: C;
   /** Only for test doubles: the clock of the locks, in place of core's own. */
   readonly clock?: Clock;

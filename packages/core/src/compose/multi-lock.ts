@@ -36,7 +36,10 @@ export interface MultiLock<L extends BaseLease = Lease> {
    * @throws LockError as `Lock.acquire`, for the first member that failed; then nothing is held
    */
   acquire(options?: AllOptions): Promise<MultiLease<L>>;
-  /** Makes one attempt; `undefined`, and nothing held, when one of them is contended. */
+  /**
+   * Makes one attempt; `undefined`, and nothing held, when one of them is contended.
+   * @throws LockError as `Lock.tryAcquire`, for the first member that failed; then nothing is held
+   */
   tryAcquire(options?: AllOptions): Promise<MultiLease<L> | undefined>;
   /**
    * Acquires, works, and releases all in every case.

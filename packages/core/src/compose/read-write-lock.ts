@@ -15,6 +15,7 @@ import type { Lock } from '../lock.ts';
  * ```
  */
 export interface ReadWriteLock<L extends BaseLease = Lease> {
+  /** The name of the resource. */
   readonly name: string;
   /** Shared with other readers. Nested in a lease of `write`, by `within`, it re-enters that. */
   readonly read: Lock<L>;

@@ -9,7 +9,9 @@ import { Random } from './random.ts';
 
 /** A backend, and a lock manager on it. */
 export interface Client {
+  /** The backend that the client made. */
   readonly backend: LockBackend;
+  /** The manager on that backend. */
   readonly locks: LockManager;
 }
 
@@ -39,9 +41,13 @@ function ownTime(): () => number {
 
 /** The context of a running case: it opens clients, backends and processes, and closes all of them when the case ends. */
 export class CaseContext {
+  /** How the suite reaches the backend. */
   readonly harness: Harness;
+  /** The times of the case, in milliseconds, as the harness stretches them. */
   readonly timing: Timing;
+  /** The random numbers of the case; `seed` repeats them. */
   readonly random: Random;
+  /** What the random numbers of the case begin with. */
   readonly seed: number;
   /** Set when the case failed: its processes are not used again. */
   hasFailed = false;
@@ -117,10 +123,12 @@ export class CaseContext {
     return inSteps(ttlMs, this.stepMs);
   }
 
+  /** Adds what is done when the case ends, the latest first. */
   onEnd(cleanup: () => Promise<void>): void {
     this.#cleanups.push(cleanup);
   }
 
+  /** Resolves after so many milliseconds. */
   async sleep(ms: number): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, ms));
   }
@@ -168,6 +176,10 @@ export class CaseContext {
     );
   }
 
+  /**
+   * Closes everything that the case opened.
+   * @throws the first error of what was added by `onEnd`
+   */
   async end(): Promise<void> {
     const results = await Promise.allSettled(
       this.#cleanups

@@ -32,7 +32,12 @@ export type Group = (typeof GROUPS)[number];
  * Why a case does not run. `capability`: the backend does not declare it; then `refused` runs instead, which asserts that a
  * request for it is refused. `hook`: the harness has no hook that the case needs, so the case stays untested.
  */
-export type Missing = { readonly missing: 'capability' | 'hook'; readonly reason: string };
+export type Missing = {
+  /** Whether the backend lacks a capability, or the harness a hook. */
+  readonly missing: 'capability' | 'hook';
+  /** What is missing, in a few words. */
+  readonly reason: string;
+};
 
 /** One promise of the specification, as a test. */
 export interface ConformanceCase {
@@ -50,6 +55,7 @@ export interface ConformanceCase {
   readonly first?: true;
   /** Marks a case that disturbs the whole store or keeps it busy: no other case runs beside it. */
   readonly alone?: true;
+  /** Does what the title says, and rejects where it does not hold. */
   readonly run: (context: CaseContext) => Promise<void>;
 }
 

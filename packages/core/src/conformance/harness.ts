@@ -61,7 +61,9 @@ export interface Faults {
 
 /** A case that is known not to hold, and why. Shown in the report and in the matrix. */
 export interface Waiver {
+  /** Why it does not hold. */
   readonly reason: string;
+  /** Where that is explained. */
   readonly link: string;
 }
 
@@ -79,8 +81,11 @@ export interface HarnessDefinition {
     readonly env?: Readonly<Record<string, string>>;
     teardown(): Promise<void>;
   }>;
+  /** How the store is disturbed. Cases whose hook is absent are `untested`. */
   readonly faults?: Faults;
+  /** The times of the cases, in milliseconds, where the defaults are too short for the store. */
   readonly timing?: Partial<Timing>;
+  /** The cases that are known not to hold, by id. */
   readonly waivers?: Readonly<Record<string, Waiver>>;
   /** For the report: `redis-ioredis on a cluster`. @defaultValue the backend's name */
   readonly name?: string;

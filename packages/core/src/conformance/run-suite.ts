@@ -30,7 +30,10 @@ const TABLE = {
   onResult: asGiven,
 } satisfies OptionTable<SuiteOptions>;
 
-/** Runs the suite without a test runner, between `harness.setup` and its teardown. */
+/**
+ * Runs the suite without a test runner, between `harness.setup` and its teardown. A case that fails is in the report.
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option; what `setup` or `teardown` rejects with
+ */
 export async function runConformance(
   harness: Harness,
   options: SuiteOptions = {},

@@ -2,13 +2,16 @@ import type { LockBackend } from '../backend/types.ts';
 
 /** The failure of one node. */
 export interface NodeFailure {
+  /** The backend of the node. */
   readonly node: LockBackend;
+  /** What its call rejected with. */
   readonly error: unknown;
 }
 
 /** Too few of the nodes answered. `failures` has the errors of the others. */
 export class QuorumError extends Error {
   override readonly name = 'QuorumError';
+  /** Each node that failed, and why. */
   readonly failures: readonly NodeFailure[];
 
   constructor(doing: string, nodes: number, failures: readonly NodeFailure[]) {

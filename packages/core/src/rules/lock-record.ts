@@ -15,8 +15,11 @@ export interface LockRecord {
 
 /** An acquisition that waits in the queue of a resource. */
 export interface WaiterRecord {
+  /** The acquisition id. */
   readonly id: string;
+  /** What it waits for. */
   readonly mode: LockMode;
+  /** Readable, for operators. */
   readonly label: string | undefined;
   /** The backend object that waits. When it is dead, so is the waiter. */
   readonly client: string;
@@ -28,9 +31,13 @@ export interface WaiterRecord {
 
 /** An acquisition that holds a resource. */
 export interface HoldRecord {
+  /** The acquisition id. */
   readonly id: string;
+  /** How it takes part. */
   mode: LockMode;
+  /** Readable, for operators. */
   readonly label: string | undefined;
+  /** Its fencing token. */
   readonly token: number;
   /** When it was granted; `undefined` until the step that granted it is committed. */
   since: number | undefined;

@@ -7,6 +7,7 @@ import { WaitQueue } from './wait-queue.ts';
 export interface RulesContext {
   /** The backend object for which the steps are decided. */
   readonly client: string;
+  /** Whether a client lives. What a dead one left is ended by `expire`. */
   isAlive?(client: string): boolean;
   /** Whether this process can deliver a grant to the acquisition in the moment of the commit. */
   isAwaited?(id: string): boolean;
@@ -77,10 +78,12 @@ export class LockRules {
     this.#queue = new WaitQueue(record.waiters);
   }
 
+  /** Who holds, in the order of the grants. */
   get holds(): readonly HoldRecord[] {
     return [...this.#holds.values()];
   }
 
+  /** Who waits, in the order in which they are served. */
   get waiters(): readonly WaiterRecord[] {
     return this.#queue.toArray();
   }
@@ -107,10 +110,12 @@ export class LockRules {
     return next;
   }
 
+  /** The hold of an acquisition; `undefined` where it holds nothing. */
   holdOf(id: string): HoldRecord | undefined {
     return this.#holds.get(id);
   }
 
+  /** Whether an acquisition waits. */
   isQueued(id: string): boolean {
     return this.#queue.find(id) !== undefined;
   }

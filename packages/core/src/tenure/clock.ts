@@ -2,6 +2,7 @@ import { runOutside } from '../async-context.ts';
 
 /** The clock that all deadlines are read on, in milliseconds from an arbitrary start. */
 export interface Clock {
+  /** The reading in milliseconds. It never goes back. */
   now(): number;
   /** Calls `check` each time after the clock ran ahead of the process's timers: when a test moved it, or the machine slept. */
   onMove?(check: () => void): void;
@@ -21,6 +22,7 @@ export class CombinedClock implements Clock {
   #skew = Date.now() - performance.now();
   readonly #checks: (() => void)[] = [];
 
+  /** The larger of monotonic and wall time elapsed, in milliseconds from an arbitrary start. */
   now(): number {
     const monotonic = performance.now();
     const drift = Date.now() - monotonic - this.#skew;

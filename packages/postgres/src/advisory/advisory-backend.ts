@@ -29,12 +29,19 @@ import { SessionEndedError } from './session-statement.ts';
 
 /** What the advisory backend promises; `fencing` as it was configured. */
 export interface PostgresAdvisoryCapabilities<Fencing extends 'durable' | 'none' = 'durable' | 'none'> {
+  /** A hold ends with the session that took it. */
   readonly tenure: 'session';
+  /** All clients of the database share the locks. */
   readonly reach: 'network';
+  /** PostgreSQL has no lock with permits. */
   readonly modes: readonly ['exclusive', 'shared'];
+  /** The server's own queue. */
   readonly order: 'fifo';
+  /** `durable` with the option `fencing`. */
   readonly fencing: Fencing;
+  /** In milliseconds; a ttl ends nothing, since holds end with their session. */
   readonly ttl: { readonly minMs: 1; readonly stepMs: 1 };
+  /** A name cannot be recovered from its key: there is no `list`. */
   readonly features: readonly ['waiters', 'force-release'];
 }
 

@@ -19,6 +19,7 @@ export type PostgresSchemaErrorCode =
 /** The schema in the database is missing, or is not the one that this version works with; `code` says which. */
 export class PostgresSchemaError extends Error {
   override readonly name = 'PostgresSchemaError';
+  /** What is wrong with the schema. */
   readonly code: PostgresSchemaErrorCode;
   constructor(code: PostgresSchemaErrorCode, message: string, cause?: unknown) {
     super(message, { cause });

@@ -12,6 +12,7 @@ interface PendingCall {
 export class CallableProcess<Methods extends object> implements AsyncDisposable {
   /** Each method runs in the child process. A call rejects with what the method threw, or when the process ends. */
   readonly call: Methods;
+  /** The child process. */
   readonly child: ChildProcess;
   readonly #pending = new Map<number, PendingCall>();
   readonly #exited: Promise<void>;
@@ -50,7 +51,10 @@ export class CallableProcess<Methods extends object> implements AsyncDisposable 
     return this.#pending.size === 0 && !this.#hasExited;
   }
 
-  /** Resolves when the methods of the process can be called; kills it and rejects where that fails or takes too long. */
+  /**
+   * Resolves when the methods of the process can be called.
+   * @throws an error where the process ends, or takes longer than 15 s: it is killed then
+   */
   async ready(): Promise<void> {
     const limit = setTimeout(() => this.child.kill('SIGKILL'), START_MS);
     try {
@@ -79,6 +83,7 @@ export class CallableProcess<Methods extends object> implements AsyncDisposable 
     await this.#exited;
   }
 
+  /** Ends the process, and waits for its end. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
   }

@@ -5,9 +5,9 @@ export type Direction = 'toServer' | 'toClient';
 
 /** The data that a fault affects. The scope is checked for every chunk, so it also includes later connections. */
 export interface FaultScope<C> {
-  /** @defaultValue both */
+  /** The direction of the data that is concerned. @defaultValue both */
   readonly direction?: Direction;
-  /** @defaultValue every connection */
+  /** Which connections are concerned. @defaultValue every connection */
   readonly only?: (connection: C) => boolean;
 }
 

@@ -5,14 +5,19 @@ import { resetSocket } from './reset-socket.ts';
 
 /** The address at which a server or a proxy listens. */
 export interface Address {
+  /** The name or the address of the machine. */
   readonly host: string;
+  /** The port from 1 to 65 535. */
   readonly port: number;
 }
 
 /** What the connections of one proxy share. */
 export interface ConnectionContext<C extends object> {
+  /** The server behind the proxy. */
   readonly target: Address;
+  /** The present faults of the network. */
   readonly faults: NetworkFaults<C>;
+  /** Called when a connection is closed. */
   onClose(connection: C): void;
 }
 
@@ -70,10 +75,12 @@ export class ProxyConnection {
     this.passToClient(chunk);
   }
 
+  /** Sends data to the server, as the present faults let it pass. */
   protected passToServer(chunk: Buffer): void {
     this.#toServer.pass(chunk);
   }
 
+  /** Sends data to the client, as the present faults let it pass. */
   protected passToClient(chunk: Buffer): void {
     this.#toClient.pass(chunk);
   }
@@ -83,6 +90,7 @@ export class ProxyConnection {
     this.#toClient.damaged = true;
   }
 
+  /** Whether data to the client was lost: then nothing more may be sent to it. */
   protected get isSilent(): boolean {
     return this.#toClient.damaged;
   }

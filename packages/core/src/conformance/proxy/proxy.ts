@@ -5,7 +5,9 @@ import { type Address, type ConnectionContext, ProxyConnection } from './proxy-c
 
 /** A TCP proxy in this process that breaks the network between a client and a server, and knows no protocol. */
 export class Proxy<C extends ProxyConnection = ProxyConnection> implements AsyncDisposable {
+  /** The address on which the proxy listens. */
   readonly host = '127.0.0.1';
+  /** What the connections of the proxy share. */
   protected readonly context: ConnectionContext<C>;
   readonly #faults = new NetworkFaults<C>();
   readonly #connections = new Set<C>();
@@ -28,6 +30,7 @@ export class Proxy<C extends ProxyConnection = ProxyConnection> implements Async
     };
   }
 
+  /** The port on which the proxy listens. */
   get port(): number {
     return this.#port;
   }
@@ -37,19 +40,28 @@ export class Proxy<C extends ProxyConnection = ProxyConnection> implements Async
     return [...this.#connections];
   }
 
-  /** Delays data in scope by `ms`. Several latencies add up. */
+  /**
+   * Delays data in scope by `ms` milliseconds. Several latencies add up.
+   * @throws LockError `LOCK_INVALID_ARGUMENT` for a misspelt scope
+   */
   latency(ms: number, scope: FaultScope<C> = {}): void {
     checkScope('latency()', scope);
     this.#faults.addLatency(ms, scope);
   }
 
-  /** Accepts and drops data in scope, and ends of connections too. Nobody gets an error. */
+  /**
+   * Accepts and drops data in scope, and ends of connections too. Nobody gets an error.
+   * @throws LockError `LOCK_INVALID_ARGUMENT` for a misspelt scope
+   */
   blackhole(scope: FaultScope<C> = {}): void {
     checkScope('blackhole()', scope);
     this.#faults.addBlackhole(scope);
   }
 
-  /** Holds back data in scope, which arrives in order after `heal`: a partition that TCP survives. */
+  /**
+   * Holds back data in scope, which arrives in order after `heal`: a partition that TCP survives.
+   * @throws LockError `LOCK_INVALID_ARGUMENT` for a misspelt scope
+   */
   stall(scope: FaultScope<C> = {}): void {
     checkScope('stall()', scope);
     this.#faults.addStall(scope);
@@ -111,6 +123,7 @@ export class Proxy<C extends ProxyConnection = ProxyConnection> implements Async
     await closed;
   }
 
+  /** Stops listening, and cuts all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
