@@ -74,7 +74,7 @@ async function clusterFindings(
       ...alarms,
       ...found(
         listed.length === 1 && singleFinding(),
-        ...members.map(({ version }) => oldVersion('etcd', 'etcd', version)),
+        ...versionsOf(members).map((version) => oldVersion('etcd', 'etcd', version)),
         ...members.map(quotaFinding),
         ...(await Promise.all(members.map(({ host }) => clockFinding(host)))),
       ),
@@ -97,6 +97,10 @@ function memberFindings(asked: readonly AskedMember[]): Finding[] {
       ),
     ),
   ];
+}
+
+function versionsOf(members: readonly Member[]): string[] {
+  return [...new Set(members.map(({ version }) => version))];
 }
 
 function limited(): { readonly deadline: number } {

@@ -1,5 +1,7 @@
 import { expect } from 'vitest';
+import { doctor } from '../../src/commands/doctor.ts';
 import type { Diagnosis, Finding } from '../../src/doctor/finding.ts';
+import { OLDEST } from '../../src/doctor/old-version.ts';
 import { Program } from '../program.ts';
 
 /** Lets a program believe that it is a minute later. */
@@ -22,6 +24,27 @@ export async function diagnose(
   const stderr = written.replace(/^Skipping the ready check .*\n/gm, '');
   expect({ code, stderr }).toEqual({ code: stdout.includes('"severity":"error"') ? 1 : 0, stderr: '' });
   return JSON.parse(stdout) as Diagnosis;
+}
+
+/** What is found where the locks need this version of a product: no server here is older than they really need. */
+export async function diagnoseNeeding(product: string, oldest: string, url: string): Promise<Diagnosis> {
+  const needed = OLDEST as Record<string, string>;
+  const really = needed[product];
+  if (really === undefined) throw new Error(`the locks need no version of ${product}`);
+  needed[product] = oldest;
+  let said = '';
+  try {
+    await doctor(
+      url,
+      undefined,
+      true,
+      (text) => (said += text),
+      async ({ locks }) => void (await locks.ping()),
+    );
+  } finally {
+    needed[product] = really;
+  }
+  return JSON.parse(said) as Diagnosis;
 }
 
 /** The severity of each finding, by its id. */

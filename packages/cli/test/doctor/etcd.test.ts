@@ -10,7 +10,7 @@ import { Etcd3 } from 'etcd3';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/exit-codes.ts';
 import { locks } from '../program.ts';
-import { diagnose, severities } from './diagnose.ts';
+import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
 
 const started: EtcdCluster[] = [];
 
@@ -131,6 +131,21 @@ describe('locks doctor on etcd', () => {
   it('etcd/election-timeout: leases are long', async () => {
     const { url } = await start({ members: 1, electionTimeoutMs: 5_000 });
     expect(severities(await diagnose(url))).toMatchObject({ 'etcd/election-timeout': 'warning' });
+  });
+
+  it('etcd/version: a member is older than what locks need', async () => {
+    const { url, members } = await start();
+    const { version = '' } = (await members[0]?.status()) ?? {};
+    expect(severities(await diagnoseNeeding('etcd', version, url))).toEqual({});
+    const { findings } = await diagnoseNeeding('etcd', '99.1', url);
+    expect(findings).toEqual([
+      {
+        id: 'etcd/version',
+        severity: 'error',
+        what: `the server is etcd ${version}; the locks need 99.1 or newer`,
+        toDo: 'upgrade the server to 99.1 or newer',
+      },
+    ]);
   });
 
   it('etcd/trial: a transaction may have one operation', async () => {

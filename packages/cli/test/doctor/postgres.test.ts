@@ -11,7 +11,7 @@ import {
 } from '@locks/test-servers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { folder, locks } from '../program.ts';
-import { diagnose, severities } from './diagnose.ts';
+import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
 
 const DURABLE = { fsync: 'on', full_page_writes: 'on' };
 
@@ -82,6 +82,21 @@ describe('locks doctor on PostgreSQL', () => {
     ])
       await server.query(`GRANT ${grant} TO app`);
     expect(severities(await diagnose(url))).toEqual({});
+  });
+
+  it('postgres/version: the server is older than what locks need', async () => {
+    const server = await start();
+    const [row] = await server.query('SHOW server_version');
+    const version = row?.['server_version']?.split(' ')[0] ?? '';
+    expect(severities(await diagnoseNeeding('postgres', version, server.url))).toEqual({});
+    const { findings } = await diagnoseNeeding('postgres', '99.1', server.url);
+    expect(findings).toEqual([
+      expect.objectContaining({
+        id: 'postgres/version',
+        severity: 'error',
+        what: `the server is postgres ${version}; the locks need 99.1 or newer`,
+      }),
+    ]);
   });
 
   it('postgres/schema-newer: a newer version made the tables', async () => {

@@ -4,7 +4,7 @@ import { type RedisOptions, type RedisServer, startRedis, startReplicated } from
 import { afterEach, describe, expect, it } from 'vitest';
 import { locks, MAIN } from '../program.ts';
 import { oldVersion } from '../../src/doctor/old-version.ts';
-import { diagnose, severities } from './diagnose.ts';
+import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
 
 const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always'];
 /** The rights that docs/backends/redis.md names, with those of `list`, of `ping` and of the warning of eviction. */
@@ -194,10 +194,9 @@ describe('locks doctor on Redis', () => {
   it('redis/version: the server is older than what locks need', async () => {
     const server = await start();
     const { redis_version: version = '' } = await server.info('server');
-    expect(oldVersion('redis', 'redis', version)).toBeUndefined();
-    expect(oldVersion('redis', 'redis', version, '99.1')).toMatchObject({
-      id: 'redis/version',
-      severity: 'error',
+    expect(severities(await diagnoseNeeding('redis', version, server.url))).toEqual({});
+    expect(severities(await diagnoseNeeding('redis', '99.1', server.url))).toEqual({
+      'redis/version': 'error',
     });
     expect(oldVersion('redis', 'redis', '6.0.16')).toMatchObject({ id: 'redis/version' });
     expect(oldVersion('redis', 'redis', '6.2')).toBeUndefined();

@@ -4,7 +4,7 @@ import { type ZooKeeperServer, startZookeeper, startZookeeperEnsemble } from '@l
 import { zookeeperBackend } from '@locks/zookeeper';
 import { createLocks } from '@locks/core';
 import { afterEach, describe, expect, it } from 'vitest';
-import { diagnose, severities } from './diagnose.ts';
+import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
 
 const started: { stop(): Promise<void> }[] = [];
 
@@ -72,6 +72,22 @@ describe('locks doctor on ZooKeeper', () => {
   it('zookeeper/standalone: one server alone', async () => {
     const server = await start();
     expect(severities(await diagnose(`zookeeper://${server.address}`))).toEqual({
+      'zookeeper/standalone': 'warning',
+    });
+  });
+
+  it('zookeeper/version: the server is older than what locks need', async () => {
+    const server = await start();
+    const url = `zookeeper://${server.address}`;
+    const { version = '', findings } = await diagnoseNeeding('zookeeper', '99.1', url);
+    expect(version).toMatch(/^3\.\d+/);
+    expect(findings).toContainEqual({
+      id: 'zookeeper/version',
+      severity: 'error',
+      what: `the server is zookeeper ${version}; the locks need 99.1 or newer`,
+      toDo: 'upgrade the server to 99.1 or newer',
+    });
+    expect(severities(await diagnoseNeeding('zookeeper', version, url))).toEqual({
       'zookeeper/standalone': 'warning',
     });
   });
