@@ -33,7 +33,7 @@ export function chartSvg(name: string, chart: Chart, source: string): string {
     `<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 ${WIDTH} ${total}" width="${WIDTH}" height="${total}" role="img" aria-labelledby="${name}-title ${name}-desc">`,
     `<title id="${name}-title">${escaped(chart.title)}</title>`,
     `<desc id="${name}-desc">${escaped(`${what}. ${described(chart)}.`)}</desc>`,
-    `<style>${styles()}</style>`,
+    `<style>${styles(chart.kind)}</style>`,
     ...body,
     text(8, height + 16, what, 'chart-foot'),
     text(8, height + 34, source, 'chart-foot'),
@@ -145,13 +145,15 @@ function limitsOf({ median, least, most }: Spread): number[] {
   return least === undefined || most === undefined ? [median] : [median, least, most];
 }
 
-function styles(): string {
+function styles(kind: Chart['kind']): string {
   const of = (theme: 'light' | 'dark'): string => {
     const [ink, foot, grid, ours, other] = COLOURS[theme];
     return [
       `.chart-text{fill:${ink}}.chart-foot{fill:${foot}}.chart-grid{stroke:${grid}}.chart-spread{stroke:${ink}}`,
       `.chart-ours{fill:${ours}}.chart-other{fill:${other}}`,
-      ...CURVES[theme].map((colour, index) => `.chart-curve-${index}{stroke:${colour}}`),
+      ...(kind === 'growth' ? CURVES[theme] : []).map(
+        (colour, index) => `.chart-curve-${index}{stroke:${colour}}`,
+      ),
     ].join('');
   };
   const fixedStyle =

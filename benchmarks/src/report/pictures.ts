@@ -26,9 +26,10 @@ export function writeResults(head: ReportHead, sections: readonly Section[]): vo
   writePictures();
 }
 
-/** `![…](pictures/redis-keys.svg)`, with the figures in words for who cannot see it. */
+/** `![…](pictures/redis-keys.svg)`. */
 export function pictureLink(suite: string, { id, title, unit }: Chart): string {
-  return `![${title}: ${unit}](pictures/${suite}-${id}.svg)`;
+  const alternative = title.endsWith(unit) ? title : `${title}: ${unit}`;
+  return `![${alternative}](pictures/${suite}-${id}.svg)`;
 }
 
 /** Draws all results, and removes other pictures. */

@@ -16,6 +16,7 @@ const PAGES = [
   'compatibility.html',
   'guarantees.html',
   'benchmarks.html',
+  'benchmarks/languages.html',
   'playground.html',
   'spec.html',
   'backends/redis.html',
