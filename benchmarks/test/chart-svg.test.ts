@@ -65,6 +65,19 @@ it('draws what grows tenfold in each decade as a straight line, on axes that beg
   expect(svg).toContain('mysql: 1.0 at 1 waiters, 10.0 at 100 waiters, 100.0 at 10 000 waiters');
 });
 
+it('breaks what is said of the run into lines that fit', () => {
+  const svg = chartSvg(
+    'redis-keys',
+    bars,
+    '2026-11-21; a processor of a long name @ 3.90 GHz, 2 cores; medians of 5 rounds; QUICK',
+  );
+  expect(attributes(svg, /chart-foot" [^>]*>([^<]*)</g)).toEqual([
+    'pairs/s, more is better',
+    '2026-11-21; a processor of a long name @ 3.90 GHz, 2 cores',
+    'medians of 5 rounds; QUICK',
+  ]);
+});
+
 it('takes the median of rounds, and no spread of a single one', () => {
   expect(spreadOf([3, 1, 2])).toEqual({ median: 2, least: 1, most: 3 });
   expect(spreadOf([3])).toEqual({ median: 3 });

@@ -4,7 +4,9 @@ import { whole } from './figures.ts';
 // Narrow enough that the text can be read where the picture fills the width of a phone.
 const WIDTH = 420;
 const ROW = 32;
-const FOOT = 44;
+const FOOT_LINE = 18;
+/** As many characters as fit into the width, in the smaller font. */
+const FOOT_LENGTH = 60;
 const PLOT = { left: 58, right: 404, top: 12, bottom: 252 };
 const LEGEND_LINE = 20;
 /** Curves differ by their dashes too, for those who cannot tell colours apart. */
@@ -28,18 +30,29 @@ const CURVES = {
 export function chartSvg(name: string, chart: Chart, source: string): string {
   const { body, height } = chart.kind === 'bars' ? bars(chart) : growth(chart);
   const what = `${chart.unit}, ${chart.better} is better`;
-  const total = height + FOOT;
+  const foot = [what, ...inLines(source)];
+  const total = height + foot.length * FOOT_LINE + 8;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 ${WIDTH} ${total}" width="${WIDTH}" height="${total}" role="img" aria-labelledby="${name}-title ${name}-desc">`,
     `<title id="${name}-title">${escaped(chart.title)}</title>`,
     `<desc id="${name}-desc">${escaped(`${what}. ${described(chart)}.`)}</desc>`,
     `<style>${styles(chart.kind)}</style>`,
     ...body,
-    text(8, height + 16, what, 'chart-foot'),
-    text(8, height + 34, source, 'chart-foot'),
+    ...foot.map((part, index) => text(8, height + 16 + index * FOOT_LINE, part, 'chart-foot')),
     '</svg>',
     '',
   ].join('\n');
+}
+
+/** Lines that fit, broken after `;`. */
+function inLines(source: string): string[] {
+  const lines: string[] = [];
+  for (const part of source.split('; ')) {
+    const longer = [...lines.slice(-1), part].join('; ');
+    if (lines.length > 0 && longer.length <= FOOT_LENGTH) lines[lines.length - 1] = longer;
+    else lines.push(part);
+  }
+  return lines;
 }
 
 /** A figure as the tables write it. */
