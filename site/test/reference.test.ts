@@ -39,6 +39,7 @@ it('names what is missing', async () => {
     'fixture: BadOptions.pace has no unit',
     'fixture: BadOptions.ttlMs has no @defaultValue',
     'fixture: BadOptions.ttlMs has no sentence',
+    'fixture: UnionOptions.hidden has no sentence',
     'fixture: bad has no sentence',
     'fixture: late does not say with what it rejects',
     'fixture: vague names no code of its LockError',

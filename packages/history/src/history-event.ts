@@ -4,7 +4,13 @@ import { HistoryError, type HistoryPosition, show } from './history-error.ts';
 export type HistoryMode =
   | { readonly kind: 'exclusive' }
   | { readonly kind: 'shared' }
-  | { readonly kind: 'permit'; readonly weight: number; readonly limit: number };
+  | {
+      readonly kind: 'permit';
+      /** How many permits the acquisition takes. */
+      readonly weight: number;
+      /** How many permits the resource has. */
+      readonly limit: number;
+    };
 
 /**
  * `invoke`: a call begins. `ok`: it did what it was asked for. `fail`: it certainly did not. `info`: nobody knows, or something that

@@ -91,15 +91,25 @@ export interface OnceRun {
  * - `overtaken`: the job ran here, and lost its lock before it could be recorded; another machine has run the job since.
  */
 export type OnceResult<T> =
-  | { readonly status: 'running-elsewhere'; readonly slot: string }
   | {
-      readonly status: 'done-before' | 'failed-before' | 'slot-over';
+      readonly status: 'running-elsewhere';
+      /** The slot of the call. */
       readonly slot: string;
+    }
+  | {
+      /** Why the job did not run. */
+      readonly status: 'done-before' | 'failed-before' | 'slot-over';
+      /** The slot of the call. */
+      readonly slot: string;
+      /** What the record says of the job. */
       readonly recorded: SlotEntry;
     }
   | {
+      /** Whether the run was recorded. */
       readonly status: 'ran' | 'overtaken';
+      /** The slot of the call. */
       readonly slot: string;
+      /** The token of the lock under which the job ran. */
       readonly fencingToken: bigint;
       /** What the job gave. */
       readonly value: T;

@@ -25,7 +25,10 @@ import {
 import { ClientVotes, voting, votingBackend } from './votes.ts';
 
 /** The signal of `using`: `error` is there once it has aborted. */
-export type RedlockAbortSignal = AbortSignal & { readonly error?: Error | undefined };
+export type RedlockAbortSignal = AbortSignal & {
+  /** Why it aborted; absent until then. */
+  readonly error?: Error | undefined;
+};
 
 /** What `using` runs under its lock. */
 export type RedlockRoutine<T> = (signal: RedlockAbortSignal) => T | Promise<T>;

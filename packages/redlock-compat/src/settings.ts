@@ -10,7 +10,7 @@ import {
 /** The settings of a `Redlock`, as in redlock 5. All times are milliseconds. */
 export interface Settings {
   /**
-   * With several clients: how much faster than ours the clock of a Redis may run, as a part of the duration. From 0 to less than 1.
+   * With several clients: how much faster than ours the clock of a Redis may run, as a share of the duration. From 0 to less than 1.
    * @defaultValue 0.01
    */
   readonly driftFactor: number;
@@ -31,7 +31,7 @@ export interface Settings {
    */
   readonly retryJitter: number;
   /**
-   * Accepted, and without effect: `using` extends its lock every third of the duration.
+   * In milliseconds. Accepted, and without effect: `using` extends its lock every third of the duration.
    * @defaultValue 500
    */
   readonly automaticExtensionThreshold: number;

@@ -15,9 +15,12 @@ const SYMBOLS =
   ReflectionKind.Enum;
 
 /** A number whose name does not say what it counts needs a unit in its description. */
-const UNIT_IN_NAME = /(Ms|Bytes|Seconds|Count|Size)$|^(max|min)[A-Z]/;
+const UNIT_IN_NAME = /(Ms|Bytes|Seconds|Count|Size|[tT]oken)$|^(max|min)[A-Z]/;
 const UNIT_IN_TEXT =
   /\b(milliseconds?|ms|seconds?|bytes?|times|how many|number of|percent|share of|whole number|random choices)\b/i;
+
+/** Types that hold options. */
+const OPTIONS = /(Options|Settings)$|^(Visibility|FencedUpdate|FaultScope|HarnessDefinition)$/;
 
 /** The parts of other libraries' clients that an adapter uses: their members are documented there. */
 const SHAPES_OF_CLIENTS =
@@ -41,7 +44,7 @@ export function undocumented(project: ProjectReflection): string[] {
         ...membersOf(symbol)
           .filter((member) => !hasSentence(member) && !isOfError(symbol, member))
           .map(({ name }) => `${symbol.name}.${name} has no sentence`),
-        ...(symbol.name.endsWith('Options') ? optionsOf(symbol) : []).flatMap((option) =>
+        ...(OPTIONS.test(symbol.name) ? optionsOf(symbol) : []).flatMap((option) =>
           problemsOf(option).map((problem) => `${symbol.name}.${option.name} ${problem}`),
         ),
         ...(FOR_AUTHORS.test(module.name) || IMPLEMENTED_BY_USERS.test(symbol.name) ? [] : errorsOf(symbol)),
@@ -50,15 +53,28 @@ export function undocumented(project: ProjectReflection): string[] {
   );
 }
 
-/** Without constructors, of which the class says what they make. */
+/** Without constructors, of which the class says what they make, and members of one value, which says what they are. */
 function membersOf(symbol: DeclarationReflection): readonly DeclarationReflection[] {
   if (SHAPES_OF_CLIENTS.test(symbol.name)) return [];
-  return ownOf(symbol).filter((member) => !member.kindOf(ReflectionKind.Constructor));
+  return ownOf(symbol).filter(
+    (member) =>
+      !member.kindOf(ReflectionKind.Constructor) && member.type?.type !== 'literal' && !isAbsent(member),
+  );
+}
+
+/** `uri?: undefined`: what excludes the other members of a union. */
+function isAbsent({ type }: DeclarationReflection): boolean {
+  return type?.type === 'intrinsic' && /^(undefined|never)$/.test(type.name);
 }
 
 function ownOf(symbol: DeclarationReflection): readonly DeclarationReflection[] {
-  const inType = symbol.type?.type === 'reflection' ? symbol.type.declaration.children : undefined;
-  return (symbol.children ?? inType ?? []).filter((member) => member.inheritedFrom === undefined);
+  return (symbol.children ?? inType(symbol.type)).filter((member) => member.inheritedFrom === undefined);
+}
+
+/** The members that are written in a type: of `{ … } & ({ … } | { … })` all. */
+function inType(type: SomeType | undefined): readonly DeclarationReflection[] {
+  if (type?.type === 'reflection') return type.declaration.children ?? [];
+  return type?.type === 'intersection' || type?.type === 'union' ? type.types.flatMap(inType) : [];
 }
 
 /** `name` of an error is what JavaScript says of all of them. */
@@ -85,7 +101,7 @@ function errorsOf(symbol: DeclarationReflection): string[] {
 }
 
 function optionsOf(symbol: DeclarationReflection): readonly DeclarationReflection[] {
-  return ownOf(symbol).filter((option) => option.kindOf(ReflectionKind.Property));
+  return ownOf(symbol).filter((option) => option.kindOf(ReflectionKind.Property) && !isAbsent(option));
 }
 
 function problemsOf(option: DeclarationReflection): string[] {

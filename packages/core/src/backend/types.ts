@@ -39,7 +39,13 @@ export type { Clock } from '../tenure/clock.ts';
 export type LockMode =
   | { readonly kind: 'exclusive' }
   | { readonly kind: 'shared' }
-  | { readonly kind: 'permit'; readonly limit: number; readonly weight: number };
+  | {
+      readonly kind: 'permit';
+      /** How many permits the resource has. */
+      readonly limit: number;
+      /** How many of them the acquisition takes. */
+      readonly weight: number;
+    };
 
 /**
  * Why a lease ended without its holder asking.
@@ -142,9 +148,16 @@ export interface Grant {
 
 /** What came of one attempt. */
 export type Attempt =
-  | { readonly status: 'granted'; readonly grant: Grant }
-  /** `retryAfterMs`: when core should attempt again at the latest, hint or no hint. */
-  | { readonly status: 'contended'; readonly retryAfterMs?: number }
+  | {
+      readonly status: 'granted';
+      /** The hold that was given. */
+      readonly grant: Grant;
+    }
+  | {
+      readonly status: 'contended';
+      /** In how many milliseconds core should attempt again at the latest, hint or no hint. */
+      readonly retryAfterMs?: number;
+    }
   | Conflict;
 
 /** The resource is in use in a way that waiting does not end: nothing was granted and nothing queued. */
@@ -157,9 +170,21 @@ export interface Conflict {
 
 /** The store's answer for one lease at a renewal. An exception in a renewal means *unknown* for all its items. */
 export type Standing =
-  | { readonly status: 'held'; readonly validForMs?: number }
-  | { readonly status: 'lost'; readonly reason: LossReason }
-  | { readonly status: 'unknown'; readonly error: unknown };
+  | {
+      readonly status: 'held';
+      /** For how many milliseconds the store holds it, from before the renewal was sent; default: what was asked for. */
+      readonly validForMs?: number;
+    }
+  | {
+      readonly status: 'lost';
+      /** Why. */
+      readonly reason: LossReason;
+    }
+  | {
+      readonly status: 'unknown';
+      /** What kept the store from an answer. */
+      readonly error: unknown;
+    };
 
 /** An acquisition that holds. */
 export interface Holder {

@@ -56,7 +56,10 @@ export interface MultiLease<L extends BaseLease = Lease> extends AsyncDisposable
   readonly validForMs: number;
   /** Aborts with the `LOCK_LOST` error of the first that is lost. */
   readonly signal: AbortSignal;
-  /** @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, as `Lease.assertValid` */
+  /**
+   * Throws unless all of them are valid for more than `minRemainingMs` milliseconds.
+   * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, as `Lease.assertValid`
+   */
   assertValid(minRemainingMs?: number): void;
   /** Renews all of them. @throws LockError as `Lease.renew` */
   renew(ttlMs?: number): Promise<void>;

@@ -89,7 +89,7 @@ export interface HarnessDefinition {
   readonly waivers?: Readonly<Record<string, Waiver>>;
   /** For the report: `redis-ioredis on a cluster`. @defaultValue the backend's name */
   readonly name?: string;
-  /** For the report: the server and its version. */
+  /** For the report: the server and its version. @defaultValue the backend's name */
   readonly server?: string;
   /** For the report. @defaultValue 'standalone' */
   readonly topology?: string;

@@ -17,12 +17,23 @@ export interface RulesContext {
 
 /** What came of an attempt. */
 export type Attempted =
-  /** `left`: what remains of a hold that an earlier attempt was granted. */
-  | { readonly status: 'granted'; readonly hold: HoldRecord; readonly left?: number }
-  /** `isFull`: it would be granted or queued if the store had room for one more. */
-  | { readonly status: 'contended'; readonly isFull?: true }
-  /** `with`: a mode that lives on the resource and excludes the one that was asked for, whoever leaves. */
-  | { readonly status: 'conflict'; readonly with: LockMode };
+  | {
+      readonly status: 'granted';
+      /** The hold that was given, or that the acquisition had. */
+      readonly hold: HoldRecord;
+      /** What remains of a hold that an earlier attempt was granted, in the unit of the store's clock. */
+      readonly left?: number;
+    }
+  | {
+      readonly status: 'contended';
+      /** It would be granted or queued if the store had room for one more. */
+      readonly isFull?: true;
+    }
+  | {
+      readonly status: 'conflict';
+      /** A mode that lives on the resource and excludes the one that was asked for, whoever leaves. */
+      readonly with: LockMode;
+    };
 
 /** What {@link LockRules.attempt} reads of a request. */
 export type RulesRequest = Pick<AcquireRequest, 'acquisitionId' | 'mode' | 'label' | 'steal'>;
