@@ -58,8 +58,8 @@ it('draws what grows tenfold in each decade as a straight line, on axes that beg
   const points = line.split(' ').map((point) => point.split(',').map(Number));
   expect(points).toEqual([
     [58, 252],
-    [231, 132],
-    [404, 12],
+    [223, 132],
+    [388, 12],
   ]);
   for (const tick of ['1', '10', '100', '1 000', '10 000']) expect(svg).toContain(`>${tick}</text>`);
   expect(svg).toContain('mysql: 1.0 at 1 waiters, 10.0 at 100 waiters, 100.0 at 10 000 waiters');

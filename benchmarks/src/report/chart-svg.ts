@@ -7,8 +7,10 @@ const ROW = 32;
 const FOOT_LINE = 18;
 /** As many characters as fit into the width, in the smaller font. */
 const FOOT_LENGTH = 60;
-const PLOT = { left: 58, right: 404, top: 12, bottom: 252 };
+const PLOT = { left: 58, right: 388, top: 12, bottom: 252 };
 const LEGEND_LINE = 20;
+/** Longer names stand below each other. */
+const SHORT_NAME = 20;
 /** Curves differ by their dashes too, for those who cannot tell colours apart. */
 const DASHES = ['', '7 3', '2 3', '8 3 2 3', '4 2', '1 3', '10 4', '5 3 1 3'];
 
@@ -69,7 +71,7 @@ function bars(chart: BarChart): { body: string[]; height: number } {
       text(8, y + 13, bar.name, 'chart-text'),
       text(WIDTH - 8, y + 13, figureText(chart, bar.median), 'chart-text', 'end'),
       `<rect class="chart-${bar.ours ? 'ours' : 'other'}" x="8" y="${y + 18}" width="${fixed(Math.max(1, length(bar.median)))}" height="8" rx="1"/>`,
-      ...whisker(bar, (value) => [8 + length(value), y + 22], 'horizontal'),
+      ...whisker(bar, (value) => [8 + length(value), y + 22]),
     ];
   });
   return { body, height: chart.bars.length * ROW + 4 };
@@ -82,8 +84,7 @@ function growth(chart: GrowthChart): { body: string[]; height: number } {
     PLOT.left + x.part(at) * (PLOT.right - PLOT.left),
     PLOT.bottom - y.part(value) * (PLOT.bottom - PLOT.top),
   ];
-  const [first = 1] = x.ticks;
-  const [lowest = 1] = y.ticks;
+  const [[first = 1], [lowest = 1]] = [x.ticks, y.ticks];
   const grid = [
     ...x.ticks.flatMap((tick) => {
       const [at] = place(tick, lowest);
@@ -101,19 +102,21 @@ function growth(chart: GrowthChart): { body: string[]; height: number } {
     }),
     text((PLOT.left + PLOT.right) / 2, PLOT.bottom + 34, chart.along, 'chart-foot', 'middle'),
   ];
+  const columns = chart.curves.every(({ name }) => name.length <= SHORT_NAME) ? 2 : 1;
   const curves = chart.curves.flatMap((curve, index) => {
-    const look = `class="chart-curve chart-curve-${index % CURVES.light.length}" stroke-dasharray="${DASHES[index % DASHES.length]}"`;
+    const colour = `chart-curve-${index % CURVES.light.length}`;
+    const look = `class="chart-curve ${colour}" stroke-dasharray="${DASHES[index % DASHES.length]}"`;
     const path = curve.points.map(({ at, median }) => place(at, median).map(fixed).join(',')).join(' ');
-    const [column, row] = [index % 2, Math.floor(index / 2)];
+    const [column, row] = [index % columns, Math.floor(index / columns)];
     const [left, top] = [8 + column * 206, PLOT.bottom + 56 + row * LEGEND_LINE];
     return [
       `<polyline ${look} points="${path}"/>`,
-      ...curve.points.flatMap((point) => whisker(point, (value) => place(point.at, value), 'vertical')),
+      ...curve.points.flatMap((point) => whisker(point, (value) => place(point.at, value), colour)),
       `<polyline ${look} points="${left},${top - 4} ${left + 26},${top - 4}"/>`,
       text(left + 32, top, curve.name, 'chart-text'),
     ];
   });
-  const lines = Math.ceil(chart.curves.length / 2);
+  const lines = Math.ceil(chart.curves.length / columns);
   return { body: [...grid, ...curves], height: PLOT.bottom + 46 + lines * LEGEND_LINE };
 }
 
@@ -128,19 +131,17 @@ function decades(values: readonly number[]): { ticks: number[]; part(value: numb
   };
 }
 
-/** From the least to the most of the rounds. */
+/** From the least to the most of the rounds: along a bar, or upright in the colour of a curve. */
 function whisker(
   { least, most }: Spread,
   place: (value: number) => [number, number],
-  direction: 'horizontal' | 'vertical',
+  colour?: string,
 ): string[] {
   if (least === undefined || most === undefined) return [];
   const ends = [place(least), place(most)] as const;
-  const [dx, dy] = direction === 'horizontal' ? [0, 4] : [3, 0];
-  return [
-    line('chart-spread', ...ends),
-    ...ends.map(([x, y]) => line('chart-spread', [x - dx, y - dy], [x + dx, y + dy])),
-  ];
+  const [dx, dy] = colour === undefined ? [0, 4] : [3, 0];
+  const kind = colour ?? 'chart-spread';
+  return [line(kind, ...ends), ...ends.map(([x, y]) => line(kind, [x - dx, y - dy], [x + dx, y + dy]))];
 }
 
 function described(chart: Chart): string {
