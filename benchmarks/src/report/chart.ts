@@ -45,3 +45,9 @@ export function spreadOf(values: readonly number[]): Spread {
   ) as [number, number, number];
   return values.length > 1 ? { median: middle, least, most } : { median: middle };
 }
+
+/** `![…](pictures/redis-keys.svg)`. */
+export function pictureLink(suite: string, { id, title, unit }: Chart): string {
+  const alternative = title.endsWith(unit) ? title : `${title}: ${unit}`;
+  return `![${alternative}](pictures/${suite}-${id}.svg)`;
+}

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Chart } from './chart.ts';
+import { type Chart, pictureLink } from './chart.ts';
 import { chartSvg, figureText } from './chart-svg.ts';
 import { isNoisy, type ReportHead } from './head.ts';
 import type { Section } from './section.ts';
@@ -24,12 +24,6 @@ export function writeResults(head: ReportHead, sections: readonly Section[]): vo
   mkdirSync(join(root, 'results'), { recursive: true });
   writeFileSync(join(root, `results/${head.suite}.json`), `${JSON.stringify(results, undefined, 2)}\n`);
   writePictures();
-}
-
-/** `![…](pictures/redis-keys.svg)`. */
-export function pictureLink(suite: string, { id, title, unit }: Chart): string {
-  const alternative = title.endsWith(unit) ? title : `${title}: ${unit}`;
-  return `![${alternative}](pictures/${suite}-${id}.svg)`;
 }
 
 /** Draws all results, and removes other pictures. */

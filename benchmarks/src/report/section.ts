@@ -1,5 +1,4 @@
-import type { Chart } from './chart.ts';
-import { pictureLink } from './pictures.ts';
+import { type Chart, pictureLink } from './chart.ts';
 import { markdownTable, plainTable, type Table } from './table.ts';
 
 /** A part of a report: a table and what it shows. */
