@@ -5,6 +5,7 @@ import type { Contender } from '../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../measure/machine.ts';
 import { Progress } from '../measure/progress.ts';
 import { median } from '../measure/quantiles.ts';
+import type { Chart } from '../report/chart.ts';
 import { reportHead, type ReportHead } from '../report/head.ts';
 import type { Section } from '../report/section.ts';
 import { etcdStore } from '../stores/etcd.ts';
@@ -242,8 +243,31 @@ function typicalOf(samples: readonly Point[]): Point {
 /** Bytes for each are noise below this size. */
 const LEAST_FOR_BYTES = 1_000;
 
+/** Only curves that have two points or more, and points above 0: both axes are logarithmic. */
+function chartOf(
+  id: string,
+  title: string,
+  curves: readonly Curve[],
+  figure: (point: Point) => number | undefined,
+  digits: number,
+): { readonly chart?: Chart } {
+  const [, unit = ''] = /: (µs|ms|bytes)\b/.exec(title) ?? [];
+  const drawn = curves
+    .map(({ backend, points }) => ({
+      name: backend,
+      points: points
+        .map((point) => ({ at: point.size, median: figure(point) ?? Number.NaN }))
+        .filter(({ median: value }) => value > 0),
+    }))
+    .filter(({ points }) => points.length > 1);
+  if (drawn.length === 0) return {};
+  const along = id.startsWith('waiters') ? 'waiters' : 'leases';
+  return { chart: { kind: 'growth', id, title, unit, better: 'less', digits, along, curves: drawn } };
+}
+
 function sectionsOf({ curves, settings }: GrowthReport): Section[] {
   const table = (
+    id: string,
     row: string,
     sizes: readonly number[],
     title: string,
@@ -263,6 +287,7 @@ function sectionsOf({ curves, settings }: GrowthReport): Section[] {
     return [
       {
         title,
+        ...chartOf(id, title, of, figure, digits),
         table: {
           heading: ['', ...sizes.map((size) => size.toLocaleString('en').replaceAll(',', ' '))],
           lines,
@@ -274,8 +299,16 @@ function sectionsOf({ curves, settings }: GrowthReport): Section[] {
     sizes.filter((size) => size >= LEAST_FOR_BYTES);
   const { waiters, leases } = settings;
   return [
-    ...table('waiters', waiters, 'Waiters of one lock: µs for each to queue', (point) => point.microsEach, 0),
     ...table(
+      'waiters-queue',
+      'waiters',
+      waiters,
+      'Waiters of one lock: µs for each to queue',
+      (point) => point.microsEach,
+      0,
+    ),
+    ...table(
+      'waiters-enter',
       'waiters',
       waiters,
       'Waiters of one lock: µs for each to enter and leave, in turn',
@@ -283,6 +316,7 @@ function sectionsOf({ curves, settings }: GrowthReport): Section[] {
       0,
     ),
     ...table(
+      'waiters-delay',
       'waiters',
       waiters,
       'Waiters of one lock: ms for which the event loop stood still at most while they queued',
@@ -290,6 +324,7 @@ function sectionsOf({ curves, settings }: GrowthReport): Section[] {
       0,
     ),
     ...table(
+      'waiters-heap',
       'waiters',
       large(waiters),
       'Waiters of one lock: bytes of the client’s heap for each',
@@ -297,6 +332,7 @@ function sectionsOf({ curves, settings }: GrowthReport): Section[] {
       0,
     ),
     ...table(
+      'leases-acquire',
       'leases',
       leases,
       'Leases held: µs to acquire each more, 64 at once',
@@ -304,6 +340,7 @@ function sectionsOf({ curves, settings }: GrowthReport): Section[] {
       0,
     ),
     ...table(
+      'leases-heap',
       'leases',
       large(leases),
       'Leases held: bytes of the client’s heap for each',
@@ -311,6 +348,7 @@ function sectionsOf({ curves, settings }: GrowthReport): Section[] {
       0,
     ),
     ...table(
+      'leases-store',
       'leases',
       large(leases),
       'Leases held: bytes for each at the store (PostgreSQL, SQLite: on disk)',
