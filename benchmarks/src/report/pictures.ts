@@ -20,7 +20,7 @@ interface Results {
 /** Keeps the figures of a report's charts, and draws them. Pictures of rows that this report does not have are removed. */
 export function writeResults(head: ReportHead, sections: readonly Section[]): void {
   const charts = sections.flatMap(({ chart }) => chart ?? []);
-  const results: Results = { suite: head.suite, source: sourceOf(head), charts };
+  const results: Results = { suite: head.suite, source: sourceOf(head, charts), charts };
   mkdirSync(join(root, 'results'), { recursive: true });
   writeFileSync(join(root, `results/${head.suite}.json`), `${JSON.stringify(results, undefined, 2)}\n`);
   writePictures();
@@ -93,8 +93,12 @@ function otherFiles(pictures: ReadonlyMap<string, string>): string[] {
   return files.filter((file) => !pictures.has(file));
 }
 
-function sourceOf({ date, machine, settings }: ReportHead): string {
-  const rounds = settings.rounds > 1 ? `medians of ${settings.rounds} rounds, least to most` : '1 round';
+function sourceOf({ date, machine, settings }: ReportHead, charts: readonly Chart[]): string {
+  const hasSpread = charts.some(
+    (chart) => chart.kind === 'bars' && chart.bars.some(({ least }) => least !== undefined),
+  );
+  const medians = `medians of ${settings.rounds} rounds${hasSpread ? ', least to most' : ''}`;
+  const rounds = settings.rounds > 1 ? medians : '1 round';
   const doubts = [...(isNoisy(machine) ? ['NOT QUIET'] : []), ...(settings.quick ? ['QUICK'] : [])];
   return [date.slice(0, 10), `${machine.cpu}, ${machine.cores} cores`, rounds, ...doubts].join('; ');
 }
