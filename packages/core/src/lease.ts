@@ -4,7 +4,7 @@ import type { BackendCapabilities, LockMode } from './backend/types.ts';
 export interface BaseLease extends AsyncDisposable {
   /** The name of the resource. */
   readonly name: string;
-  /** How the lease takes part: alone, shared, or with permits. */
+  /** Alone, shared, or with permits. */
   readonly mode: LockMode;
   /** The only identity of this acquisition that the store sees. */
   readonly acquisitionId: string;

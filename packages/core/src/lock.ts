@@ -27,7 +27,7 @@ import { enclosingScope } from './scope/context.ts';
 export interface Lock<L extends BaseLease = Lease> {
   /** The name of the resource. */
   readonly name: string;
-  /** How a lease of this lock takes part: alone, shared, or with permits. */
+  /** Alone, shared, or with permits. */
   readonly mode: LockMode;
   /**
    * Waits for the lock.

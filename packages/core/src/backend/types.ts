@@ -172,7 +172,7 @@ export interface Conflict {
 export type Standing =
   | {
       readonly status: 'held';
-      /** For how many milliseconds the store holds it, from before the renewal was sent; default: what was asked for. */
+      /** For how many milliseconds the store holds it; default: what was asked for. */
       readonly validForMs?: number;
     }
   | {
@@ -206,7 +206,7 @@ export interface Holder {
 export interface Waiter {
   /** The identity of the acquisition in the store. */
   readonly acquisitionId: string;
-  /** What it waits for: alone, shared, or with permits. */
+  /** Alone, shared, or with permits. */
   readonly mode: LockMode;
   /** The option `label` of its acquire. */
   readonly label?: string;

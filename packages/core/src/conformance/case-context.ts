@@ -43,9 +43,9 @@ function ownTime(): () => number {
 export class CaseContext {
   /** How the suite reaches the backend. */
   readonly harness: Harness;
-  /** The times of the case, in milliseconds, as the harness stretches them. */
+  /** The times of the case, in milliseconds. */
   readonly timing: Timing;
-  /** The random numbers of the case; `seed` repeats them. */
+  /** The random numbers of the case. */
   readonly random: Random;
   /** What the random numbers of the case begin with. */
   readonly seed: number;

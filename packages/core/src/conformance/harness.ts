@@ -81,9 +81,9 @@ export interface HarnessDefinition {
     readonly env?: Readonly<Record<string, string>>;
     teardown(): Promise<void>;
   }>;
-  /** How the store is disturbed. Cases whose hook is absent are `untested`. */
+  /** How the store is disturbed. */
   readonly faults?: Faults;
-  /** The times of the cases, in milliseconds, where the defaults are too short for the store. */
+  /** The times of the cases, in milliseconds. */
   readonly timing?: Partial<Timing>;
   /** The cases that are known not to hold, by id. */
   readonly waivers?: Readonly<Record<string, Waiver>>;

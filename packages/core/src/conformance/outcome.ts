@@ -19,7 +19,7 @@ export interface CaseResult {
 export interface ConformanceReport {
   /** The version of this format. */
   readonly schema: 1;
-  /** The name of the backend, or the one that the harness gave it. */
+  /** The name of the backend, or of the harness. */
   readonly backend: string;
   /** The server and its version. */
   readonly server: string;
@@ -29,8 +29,8 @@ export interface ConformanceReport {
   readonly runner: string;
   /** What the backend declares. */
   readonly capabilities: unknown;
-  /** What random numbers began with: the option `seed` repeats the run. */
+  /** What random numbers began with. */
   readonly seed: number;
-  /** Every case of the suite, each exactly once. */
+  /** Every case. */
   readonly cases: readonly Omit<CaseResult, 'error'>[];
 }

@@ -31,7 +31,7 @@ const TABLE = {
 } satisfies OptionTable<SuiteOptions>;
 
 /**
- * Runs the suite without a test runner, between `harness.setup` and its teardown. A case that fails is in the report.
+ * Runs the suite without a test runner, between `harness.setup` and its teardown.
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option; what `setup` or `teardown` rejects with
  */
 export async function runConformance(

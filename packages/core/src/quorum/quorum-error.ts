@@ -2,7 +2,7 @@ import type { LockBackend } from '../backend/types.ts';
 
 /** The failure of one node. */
 export interface NodeFailure {
-  /** The backend of the node. */
+  /** The node. */
   readonly node: LockBackend;
   /** What its call rejected with. */
   readonly error: unknown;

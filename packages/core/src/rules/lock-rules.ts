@@ -7,7 +7,7 @@ import { WaitQueue } from './wait-queue.ts';
 export interface RulesContext {
   /** The backend object for which the steps are decided. */
   readonly client: string;
-  /** Whether a client lives. What a dead one left is ended by `expire`. */
+  /** Whether a client lives. */
   isAlive?(client: string): boolean;
   /** Whether this process can deliver a grant to the acquisition in the moment of the commit. */
   isAwaited?(id: string): boolean;

@@ -22,7 +22,7 @@ export class CombinedClock implements Clock {
   #skew = Date.now() - performance.now();
   readonly #checks: (() => void)[] = [];
 
-  /** The larger of monotonic and wall time elapsed, in milliseconds from an arbitrary start. */
+  /** The time, in milliseconds from an arbitrary start. */
   now(): number {
     const monotonic = performance.now();
     const drift = Date.now() - monotonic - this.#skew;

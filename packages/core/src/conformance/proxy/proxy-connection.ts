@@ -75,12 +75,12 @@ export class ProxyConnection {
     this.passToClient(chunk);
   }
 
-  /** Sends data to the server, as the present faults let it pass. */
+  /** Sends data to the server, as the faults let it. */
   protected passToServer(chunk: Buffer): void {
     this.#toServer.pass(chunk);
   }
 
-  /** Sends data to the client, as the present faults let it pass. */
+  /** Sends data to the client, as the faults let it. */
   protected passToClient(chunk: Buffer): void {
     this.#toClient.pass(chunk);
   }
@@ -90,7 +90,7 @@ export class ProxyConnection {
     this.#toClient.damaged = true;
   }
 
-  /** Whether data to the client was lost: then nothing more may be sent to it. */
+  /** Whether data to the client was lost. */
   protected get isSilent(): boolean {
     return this.#toClient.damaged;
   }
