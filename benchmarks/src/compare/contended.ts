@@ -80,7 +80,7 @@ async function warmUp(
       return worker.call.loop({ names: [name], forMs });
     }),
   );
-  const rush = { ...contention, turns: RUSH_TURNS };
+  const rush = { ...contention, turns: Math.max(RUSH_TURNS, contention.turns) };
   const until = performance.now() + forMs;
   let burst: Burst;
   do burst = await runBurst(testbed, contender, rush, 0, settings.turnsLimitMs);

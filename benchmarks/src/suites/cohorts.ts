@@ -23,7 +23,7 @@ import { mysqlStore } from '../stores/mysql.ts';
 import { postgresStore } from '../stores/postgres.ts';
 import { redisStore } from '../stores/redis.ts';
 import type { Store } from '../stores/store.ts';
-import { runSuite, type Selection } from './command.ts';
+import { runSuite, type Selection, type SettingsOptions } from './command.ts';
 import { settingsFor, type StoreSettings } from './workload.ts';
 
 /** The store of each library, and how often each of 32 waiters takes the lock in a burst: some seconds at most. */
@@ -35,6 +35,7 @@ const stores: Readonly<Record<string, { readonly store: Store; readonly turns: n
   sqlite: { store: localStore, turns: 100 },
 };
 const BURST_LIMIT_MS = 10_000;
+const WARM_UP_MS = 6_000;
 
 const rows: readonly Omit<Contention, 'turns'>[] = [
   { id: 'waiters', title: '32 waiters of one process', processes: 1, waitersEach: 32 },
@@ -47,6 +48,13 @@ interface CohortReport extends ReportHead {
   readonly comparisons: readonly Comparison[];
 }
 
+function settingsOf(options: SettingsOptions): StoreSettings {
+  const settings = settingsFor(options);
+  // In an empty section nothing hides code that is not compiled yet: it takes tens of thousands of hand-offs of each process.
+  const warmUpBurstsMs = settings.quick ? settings.warmUpBurstsMs : WARM_UP_MS;
+  return { ...settings, sectionMs: 0, turnsLimitMs: BURST_LIMIT_MS, warmUpBurstsMs };
+}
+
 /** `bench cohorts`: hand-offs with and without cohorts, with an empty critical section. Gives the exit code. */
 export async function cohortSuite(args: readonly string[]): Promise<number> {
   return await runSuite<CohortReport>(
@@ -54,8 +62,7 @@ export async function cohortSuite(args: readonly string[]): Promise<number> {
       name: 'cohorts',
       rows: rows.map(({ id }) => id),
       contenders: async () => cohortContenders,
-      measure: (options, selection, say) =>
-        measure({ ...settingsFor(options), sectionMs: 0, turnsLimitMs: BURST_LIMIT_MS }, selection, say),
+      measure: (options, selection, say) => measure(settingsOf(options), selection, say),
       sectionsOf: ({ comparisons }) => comparisons.map(tableOf),
       judge,
     },
