@@ -1,5 +1,6 @@
 import type { LockBackend, LockManager, LockMode } from '@locks/core';
 import type { LateWrites } from './checks/fenced-resource.ts';
+import { CohortChecks } from './checks/cohort-checks.ts';
 import { HolderChecks } from './checks/holder-checks.ts';
 import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
 import { Link, type NetworkOptions } from './network/link.ts';
@@ -16,6 +17,7 @@ import {
   isClean,
   isPrompt,
   isSound,
+  isUndoable,
   type Plan,
   type ProcessPlan,
   type StoreFaultPlan,
@@ -74,11 +76,13 @@ export class Simulation {
   readonly #code: LockCode;
   readonly #plan: Plan;
   readonly #checks: HolderChecks;
+  readonly #cohortChecks: CohortChecks | undefined;
   readonly #stores: readonly SimulatedStore[];
   readonly #processes: readonly RunningProcess[];
   /** No lease ends by its time: nothing stays in a store when all processes have ended. */
   readonly #leavesNothing: boolean;
   readonly #isPrompt: boolean;
+  readonly #shortestTtlMs: number;
   readonly #longestTtlMs: number;
   readonly #longestHoldMs: number;
   #checkedAt = 0;
@@ -90,11 +94,13 @@ export class Simulation {
     this.#code = code;
     this.#plan = plan;
     this.#checks = new HolderChecks(world);
-    this.#leavesNothing = isClean(plan) && !hasEndsByTime(plan);
+    this.#cohortChecks = plan.cohort && new CohortChecks(world, plan.cohort);
+    this.#leavesNothing = isUndoable(plan) && !hasEndsByTime(plan);
     this.#isPrompt = isPrompt(plan);
     const operations = plan.processes.flatMap(({ clients }) =>
       clients.flatMap((client) => client.operations),
     );
+    this.#shortestTtlMs = Math.min(...operations.map(({ ttlMs }) => ttlMs));
     this.#longestTtlMs = Math.max(100, ...operations.map(({ ttlMs }) => 2 * ttlMs));
     this.#longestHoldMs = Math.max(0, ...operations.map(({ holdMs }) => holdMs));
     this.#stores = makeStores(world, code, plan);
@@ -153,7 +159,9 @@ export class Simulation {
       locks,
       resources: this.#plan.resources,
       checks: this.#checks,
+      cohortChecks: this.#cohortChecks,
       isClean: isClean(this.#plan),
+      answersAtOnce: isSound(this.#plan) && this.#plan.faults.every(({ kind }) => kind === 'pause'),
       mayGrantLate:
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
       limitsHandOffs: this.#plan.backend === 'redis' || this.#plan.backend === 'mysql',
@@ -174,7 +182,9 @@ export class Simulation {
 
   #locksOver(loaded: LoadedLocks, backends: readonly LockBackend[]): LockManager {
     const { mutant } = loaded;
-    const one = this.#asOne(loaded, backends);
+    const { cohort } = this.#plan;
+    const store = this.#asOne(loaded, backends);
+    const one = cohort === undefined ? store : loaded.cohortBackend(store, cohort);
     const backend = mutant?.backend?.(one) ?? one;
     const locks = loaded.createLocks(mutant?.calls?.(backend) ?? backend) as LockManager;
     return mutant?.locks?.(locks) ?? locks;
@@ -229,7 +239,13 @@ export class Simulation {
     // What a part of several stores keeps of a lease that ended by its time, or by force, ends by its ttl.
     if (this.#stores.length > 1 && (hasEndsByTime(this.#plan) || hasForcedEnds(this.#plan))) return;
     if (!isSound(this.#plan) || faults.some(({ kind }) => kind !== 'close')) return;
-    const ghostMs = leavesGhosts ? this.#longestTtlMs : 0;
+    // Of two renewals that are under way together the store may carry out the shorter one first, and keep the lease for longer.
+    const mayOutlast = this.#plan.processes.some(({ clients }) =>
+      clients.some(({ operations }) => operations.some(({ during }) => during === 'longer, shorter')),
+    );
+    // The first turn of a cohort may have asked for less than the waiter who asked the store.
+    const lasts = mayOutlast || this.#plan.cohort !== undefined;
+    const ghostMs = leavesGhosts || lasts ? this.#longestTtlMs : 0;
     // A lease that ends by its time ends in the store some milliseconds later.
     this.#world.schedule(this.#world.now + this.#cleanAfterMs + this.#uncountedMs + ghostMs, () => {
       for (const store of this.#stores)
@@ -247,7 +263,10 @@ export class Simulation {
 
   /** Whoever has released holds nothing in the store (docs/spec.md §3.2), unless a request that was sent again comes after it. */
   #released(label: string, name: string, id: string): void {
-    const { resent, ordered } = this.#plan.network;
+    const { cohort, network } = this.#plan;
+    const { resent, ordered } = network;
+    // The store knows a lease that is passed on by its first holder.
+    if (cohort !== undefined) return;
     const mayComeAgain = resent > 0 || !ordered || this.#world.isDataLost || this.#stores.length > 1;
     if (mayComeAgain || !this.#stores.some((store) => store.modeHeld(name, id) !== undefined)) return;
     this.#world.violated('§3.2', `${label} has released ${name}, and the store holds it for ${label}`);
@@ -256,10 +275,15 @@ export class Simulation {
   /** Whoever gave up leaves nothing behind (docs/spec.md §2.2, §7.2): without faults, soon. */
   #gaveUp(running: RunningProcess, label: string): void {
     const world = this.#world;
-    if (!isClean(this.#plan)) return;
+    // The store may know another waiter of the process by the label of one who gave up.
+    if (!isUndoable(this.#plan) || this.#plan.cohort !== undefined) return;
+    const { latencyMs } = this.#plan.network;
+    // Of one connection to MySQL a lease of some round trips leaves little to others.
+    if (this.#plan.backend === 'mysql' && this.#shortestTtlMs < 40 * latencyMs) return;
     // Processes that write the same row of MySQL make each other try again.
     const latencies = this.#plan.backend === 'mysql' ? 100 : 20;
-    world.schedule(world.now + 10 + latencies * this.#plan.network.latencyMs, () => {
+    const withinMs = 10 + latencies * latencyMs + this.#lateMs + this.#uncountedMs;
+    world.schedule(world.now + withinMs, () => {
       if (running.leavesGhosts) return;
       for (const store of this.#stores)
         for (const left of store.leftovers((other) => other === label))
@@ -323,20 +347,35 @@ export class Simulation {
     if (this.#world.now >= this.#endedAt + this.#leftoverMs) return true;
     if (this.#stores.every((store) => store.isEmpty())) return true;
     const leavesGhosts = this.#processes.some((running) => running.leavesGhosts);
-    if (this.#leavesNothing && !leavesGhosts && this.#world.now > this.#endedAt + this.#cleanAfterMs) {
-      this.#reportLeftovers('is left, without any fault');
+    if (
+      this.#leavesNothing &&
+      !leavesGhosts &&
+      this.#world.now > this.#endedAt + this.#cleanAfterMs + this.#lateMs
+    ) {
+      this.#reportLeftovers('is left, and every request came to its store');
       return true;
     }
     // The events may be over before the leases are.
     if (this.#world.now === this.#endedAt)
-      for (const ms of [this.#cleanAfterMs + 1, this.#leftoverMs])
+      for (const ms of [this.#cleanAfterMs + this.#lateMs + 1, this.#leftoverMs])
         this.#world.schedule(this.#endedAt + ms, () => {});
     return false;
+  }
+
+  /** An attempt came after its abandon, of locks that were closed by then. */
+  get #leavesGhosts(): boolean {
+    return this.#processes.some((running) => running.leavesGhosts);
   }
 
   /** Without a fault: a lease that was not renewed ends for its holder some milliseconds before it does in the store. */
   get #cleanAfterMs(): number {
     return 10 + 4 * this.#plan.network.latencyMs + 0.03 * this.#longestTtlMs;
+  }
+
+  /** An attempt, its reply, the abandon and what goes before it on the same connection may each be slow. */
+  get #lateMs(): number {
+    const { slow, slowMs } = this.#plan.network;
+    return slow > 0 ? 8 * slowMs : 0;
   }
 
   /** What an ended process may leave behind: a ttl, behind a message that was on its way for long. */
@@ -346,8 +385,8 @@ export class Simulation {
 
   #check(): void {
     const { now } = this.#world;
-    if (this.#plan.looksAtLeases) this.#checks.checkStore(this.#isHeld);
-    if (this.#isPrompt) this.#checks.checkIdle(this.#idleMs);
+    if (this.#plan.looksAtLeases && this.#plan.cohort === undefined) this.#checks.checkStore(this.#isHeld);
+    if (this.#isPrompt && !this.#leavesGhosts) this.#checks.checkIdle(this.#idleMs);
     if (now - this.#checkedAt < 1_000 || now < this.#plan.faultsEndAt) return;
     this.#checkedAt = now;
     this.#checks.checkProgress(
@@ -358,16 +397,19 @@ export class Simulation {
 
   /** By a majority of the stores. */
   readonly #isHeld = (name: string, id: string, modes: readonly LockMode['kind'][]): boolean => {
+    // A downgrade is confirmed by most stores: one that has not heard of it keeps the others out all the same.
+    const enough = this.#stores.length > 1 ? [...modes, 'exclusive'] : modes;
     const missing = this.#stores.filter(
-      (store) => !modes.includes(store.modeHeld(name, id) as LockMode['kind']),
+      (store) => !enough.includes(store.modeHeld(name, id) as LockMode['kind']),
     ).length;
     return missing <= (this.#stores.length - 1) / 2;
   };
 
   /** Without a lease that ends by its time the next waiter enters within this, in milliseconds. */
   get #idleMs(): number {
-    const { network, checkIntervalMs, backend } = this.#plan;
-    const promptMs = 30 * network.latencyMs + IDLE_MS;
+    const { network, checkIntervalMs, backend, cohort } = this.#plan;
+    // Those who count on a lease that is passed on wait for it so long, and then at the store.
+    const promptMs = 30 * network.latencyMs + IDLE_MS + (cohort?.withinMs ?? 0);
     // MySQL cannot call: each process asks it.
     if (backend === 'mysql') return promptMs + 2.5 * checkIntervalMs;
     if (network.lostPushes === 0) return promptMs;

@@ -34,6 +34,8 @@ interface Holding {
   isDowngraded: boolean;
   /** The signal, where the holder has read it. */
   readonly signal: AbortSignal | undefined;
+  /** Until when the holder counted on the lease when it looked last, by its monotonic clock. */
+  countedUntil: number;
   /** While the process stands still: true time until which its holder believes to hold. */
   believesUntil: number;
   /** Writes once more to what the lock protects. */
@@ -104,7 +106,16 @@ export class HolderChecks {
     const { mode, fencingToken } = lease;
     const writes = mode.kind === 'exclusive' && fencingToken !== undefined;
     const write = writes ? resource.fenced.enter(by.label, fencingToken) : () => {};
-    resource.holdings.add({ by, lease, mode, isDowngraded: false, signal, believesUntil: 0, write });
+    resource.holdings.add({
+      by,
+      lease,
+      mode,
+      isDowngraded: false,
+      signal,
+      countedUntil: 0,
+      believesUntil: 0,
+      write,
+    });
     resource.progressAt = this.#world.now;
     const what = `${by.label} holds ${name}, ${mode.kind}, token ${fencingToken}`;
     this.#world.drawing?.begin(lease, 'hold', by.process.name, what, this.#world.now);
@@ -120,6 +131,14 @@ export class HolderChecks {
   downgraded(name: string, lease: HeldLease): void {
     for (const holding of this.#resource(name).holdings)
       if (holding.lease === lease) holding.isDowngraded = true;
+  }
+
+  /** Until when the holder counted on the lease when it looked last, by its monotonic clock. */
+  countedUntil(name: string, lease: HeldLease): number {
+    let until = 0;
+    for (const holding of this.#resource(name).holdings)
+      if (holding.lease === lease) until = holding.countedUntil;
+    return until;
   }
 
   /** The user has released the lease, or takes it for lost. */
@@ -168,6 +187,7 @@ export class HolderChecks {
         const { by, lease, signal, mode } = holding;
         if (signal?.aborted === true || this.mayBeTaken(by)) continue;
         if (this.#believes(holding)) {
+          if (!by.process.standsStill) holding.countedUntil = by.process.clock.monotonic() + lease.validForMs;
           if (isHeld(name, lease.acquisitionId, modesOf(holding))) continue;
           const what = `${by.label} believes to hold ${name}, ${mode.kind}, and the store does not say so`;
           return this.#violated('§1.2', what);

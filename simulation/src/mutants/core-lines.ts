@@ -60,11 +60,6 @@ const tenureMutants = [
   ]),
   ...mutantsOf('rules', MONITOR, [
     [
-      'if (monitors.size > 0) for (const monitor of monitors) monitor.endOverdue();',
-      '',
-      'a grant may be read before the end of the lease before',
-    ],
-    [
       'if (lease.deadline - now <= minRemainingMs || lost?.aborted) return undefined;',
       '',
       'a grant that is over is delivered',
@@ -120,6 +115,15 @@ const shortGrantMutants = mutantsOf('redis', STATE, [
     'if (this.shortGrant) this.renewIn((this.#deadline - now) / 3, now);\n    else if (autoRenew)',
     'if (autoRenew)',
     'a hand-off that the store limits is not renewed in time',
+  ],
+]);
+
+/** A message of Redis is a grant: another store is asked first, and meanwhile timers run. */
+const grantMutants = mutantsOf('redis', MONITOR, [
+  [
+    'if (monitors.size > 0) for (const monitor of monitors) monitor.endOverdue();',
+    '',
+    'a grant may be read before the end of the lease before',
   ],
 ]);
 
@@ -365,6 +369,7 @@ const quorumMutants = [
 export const coreMutants = [
   ...tenureMutants,
   ...shortGrantMutants,
+  ...grantMutants,
   ...acquireMutants,
   ...scopeMutants,
   ...quorumMutants,

@@ -1,8 +1,8 @@
 import { LockCode, type PlantedErrors } from '../process/lock-code.ts';
-import { Simulation } from '../simulation.ts';
-import { drawPlan } from '../workload/draw-plan.ts';
 import type { BackendKind } from '../workload/plan.ts';
+import { cohortMutants } from './cohort-lines.ts';
 import { coreMutants } from './core-lines.ts';
+import { judgeMutant, type UnprovokedViolation } from './judge-mutant.ts';
 import { mysqlMutants } from './mysql-lines.ts';
 import { redisAdapterMutants } from './redis-adapter.ts';
 import { redisFragmentMutants } from './redis-fragments.ts';
@@ -36,7 +36,12 @@ export interface MutantsReport {
   /** How many of them the simulation can see. */
   readonly visible: number;
   readonly found: number;
+  /** Schedules that break a promise without any error: they show nothing of a mutant, and something of the sources or of a check. */
+  readonly unprovoked: readonly UnprovokedViolation[];
 }
+
+/** So many show that a mutant which cannot be seen is not easily seen all the same. */
+const UNSEEN_SCHEDULES = 500;
 
 interface Candidate extends Pick<MutantResult, 'name' | 'kind' | 'backend' | 'says' | 'unseen' | 'group'> {
   readonly planted: PlantedErrors;
@@ -48,6 +53,8 @@ export interface MutantOptions {
   readonly schedules: number;
   /** Part of the name, the file or the line. */
   readonly only?: string;
+  /** Every so many mutants one is run, from that on with this index: several processes share the work. */
+  readonly share?: { readonly index: number; readonly of: number };
 }
 
 export const lineMutants = [
@@ -56,6 +63,7 @@ export const lineMutants = [
   ...redisAdapterMutants,
   ...rulesMutants,
   ...coreMutants,
+  ...cohortMutants,
   ...mysqlMutants,
 ];
 
@@ -80,14 +88,21 @@ function candidates(): readonly Candidate[] {
 
 /** Runs each mutant until a schedule breaks a promise, and tells of each as soon as it is known. */
 export async function runMutants(
-  { seed, schedules, only = '' }: MutantOptions,
+  { seed, schedules, only = '', share = { index: 0, of: 1 } }: MutantOptions,
   tell: (result: MutantResult) => void,
 ): Promise<MutantsReport> {
   const results: MutantResult[] = [];
-  const chosen = candidates().filter(({ name, says, kind }) => `${kind} ${name} ${says}`.includes(only));
+  const chosen = candidates()
+    .filter(({ name, says, kind }) => `${kind} ${name} ${says}`.includes(only))
+    .filter((_, at) => at % share.of === share.index);
+  const allUnprovoked = new Map<string, UnprovokedViolation>();
   for (const { planted, ...mutant } of chosen) {
-    const found = await judge(mutant.backend, planted, seed, schedules);
-    const result = { ...mutant, ...found };
+    const { backend } = mutant;
+    const codes = { mutated: await LockCode.load(backend, planted), sound: await soundCode(backend) };
+    const most = mutant.unseen === undefined ? schedules : Math.min(schedules, UNSEEN_SCHEDULES);
+    const { foundAfter, clause, unprovoked } = await judgeMutant(codes, backend, seed, most);
+    for (const violation of unprovoked) allUnprovoked.set(`${backend} ${violation.seed}`, violation);
+    const result = { ...mutant, foundAfter, clause };
     results.push(result);
     tell(result);
   }
@@ -95,26 +110,8 @@ export async function runMutants(
     ({ foundAfter, unseen }) => foundAfter !== undefined || unseen === undefined,
   );
   const found = results.filter(({ foundAfter }) => foundAfter !== undefined).length;
-  return { seed, schedules, mutants: results, visible: visible.length, found };
-}
-
-async function judge(
-  backend: BackendKind,
-  planted: PlantedErrors,
-  seed: number,
-  schedules: number,
-): Promise<Pick<MutantResult, 'foundAfter' | 'clause'>> {
-  const code = await LockCode.load(backend, planted);
-  for (let done = 0; done < schedules; done += 1) {
-    const { violations } = await new Simulation(code, drawPlan(backend, seed + done)).run();
-    const [first] = violations;
-    if (first === undefined) continue;
-    const unchanged = await new Simulation(await soundCode(backend), drawPlan(backend, seed + done)).run();
-    if (unchanged.violations.length > 0)
-      throw new Error(`${backend}: seed ${seed + done} fails without any error`);
-    return { foundAfter: done + 1, clause: first.clause };
-  }
-  return { foundAfter: undefined, clause: undefined };
+  const counts = { visible: visible.length, found };
+  return { seed, schedules, mutants: results, ...counts, unprovoked: [...allUnprovoked.values()] };
 }
 
 const soundCodes = new Map<BackendKind, Promise<LockCode>>();

@@ -26,7 +26,10 @@ export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedS
   );
   if (plan.backend === 'redis' && lua !== undefined) {
     const scriptNames = (code.scriptNames ??= namesOf(scripts));
-    return plan.storeDrifts.map((drift) => new NetworkedRedis(world, { plan, drift, lua, scriptNames }));
+    const sources = Object.values(scripts).map(({ source }) => source);
+    return plan.storeDrifts.map(
+      (drift) => new NetworkedRedis(world, { plan, drift, lua, scriptNames, sources }),
+    );
   }
   return plan.storeDrifts.map((drift, index) => {
     const name = plan.storeDrifts.length === 1 ? 'store' : `store${index}`;

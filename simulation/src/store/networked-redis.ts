@@ -18,6 +18,8 @@ import type { SimulatedStore } from './simulated-store.ts';
 /** A client connects again so long after it lost its connection, at most, in milliseconds. */
 const RECONNECTS_WITHIN_MS = 200;
 const PREFIX = 'lock:';
+/** What the random numbers are for that choose them. */
+const KNOWN_SCRIPTS = 1_000;
 const TOKEN_KEY = /^locks:token:/;
 
 interface RedisClient {
@@ -33,6 +35,8 @@ export interface NetworkedRedisOptions {
   readonly lua: LuaScripts;
   /** By their hashes, in kebab case. */
   readonly scriptNames: ReadonlyMap<string, string>;
+  /** Of the scripts, some of which the server knows from clients of before. */
+  readonly sources: readonly string[];
 }
 
 /** A simulated Redis, which runs the real scripts, and the network to it. */
@@ -55,6 +59,9 @@ export class NetworkedRedis implements SimulatedStore {
     this.#world = world;
     this.#options = options;
     this.#servers = new RedisServers(world, lua, drift, hasReplica ? plan.replicaLagMs : undefined);
+    const random = world.random.fork(KNOWN_SCRIPTS);
+    for (const source of options.sources)
+      if (random.chance(plan.knownScripts)) this.#servers.master.execute(['SCRIPT', 'LOAD', source]);
   }
 
   get isAway(): boolean {

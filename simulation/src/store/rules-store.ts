@@ -161,6 +161,7 @@ export class RulesStore implements StoreNode {
       timer: this.#resources.get(name)?.timer,
     };
     rules.expire(now);
+    for (const { id } of holds) if (rules.holdOf(id) === undefined) resource.check.endedByTime(id);
     rules.serve();
     const waited = [...rules.waiters, ...rules.holds.flatMap(({ unclaimed }) => unclaimed ?? [])];
     const result = step(rules);

@@ -1,8 +1,9 @@
 import { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
+import { drawEmphasis, type Emphasis } from './emphasis.ts';
 import type {
   BackendKind,
-  DuringHold,
+  CohortPlan,
   FaultPlan,
   OperationKind,
   OperationPlan,
@@ -10,6 +11,7 @@ import type {
   ResourcePlan,
   StoreFaultPlan,
 } from './plan.ts';
+import { drawTheme, type Theme } from './themes.ts';
 
 /** Half a per cent: two clocks run apart by 1 % at most, which is what the margin of a lease allows for. */
 const MOST_DRIFT = 0.005;
@@ -18,7 +20,7 @@ const REFINED_PART = 0.25;
 /** Where operators take locks away, hardly another check tells what a script did. */
 const REFINED_PART_WITH_OPERATORS = 0.7;
 const LOOKED_AT_PART = 0.3;
-const OPERATOR_KINDS: readonly OperationKind[] = ['steal', 'force-release', 'resize'];
+const COHORT_PART = 0.1;
 const FAULT_KINDS: readonly FaultPlan['kind'][] = [
   ...['pause', 'pause', 'sleep', 'crash', 'wall clock', 'reset', 'store away', 'close', 'partition'],
 ] as FaultPlan['kind'][];
@@ -27,55 +29,11 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
   mysql: ['restart', 'failover', 'collisions', 'read-only'],
 };
 
-const TIDY_DURING = ['renew', 'extend', 'downgrade', 're-enter', 're-enter twice'] as const;
-
-/** Of what a run has much. Each run draws its own parts: so what is rare meets in some runs, and not once in each of many. */
-interface Emphasis {
-  /** Nothing fails but messages, and every lease is released: then nobody waits for what is free, and nothing is left. */
-  readonly isTidy: boolean;
-  /** What an operator does, who takes locks away; empty: there is none, since that makes some promises void. */
-  readonly operatorKinds: readonly OperationKind[];
-  /** Parts of the operations, from 0 to 1. */
-  readonly operator: number;
-  readonly together: number;
-  readonly exclusive: number;
-  readonly odd: number;
-  readonly manual: number;
-  readonly forgotten: number;
-  readonly during: number;
-  readonly duringKinds: readonly DuringHold[];
-  readonly ttlsMs: readonly number[];
-}
-
-function drawEmphasis(random: SeededRandom): Emphasis {
-  const isTidy = random.chance(0.15);
-  const hasOperator = !isTidy && random.chance(0.15);
-  const hasAllKinds = random.chance(0.5);
-  const duringKinds: readonly DuringHold[] = isTidy ? TIDY_DURING : [...TIDY_DURING, 'shorten'];
-  return {
-    isTidy,
-    operatorKinds: hasOperator ? (hasAllKinds ? OPERATOR_KINDS : [random.pick(OPERATOR_KINDS)]) : [],
-    operator: random.pick([0.25, 0.5]),
-    together: random.pick([0.12, 0.12, 0.12, 0.5]),
-    exclusive: random.pick([0.6, 0.6, 0.9, 0.25]),
-    odd: random.pick([0, 0, 0.04, 0.04, 0.3]),
-    manual: isTidy ? 0 : random.pick([0.3, 0.3, 0.1, 0.6]),
-    forgotten: isTidy ? 0 : random.pick([0.17, 0.17, 0.05, 0.4]),
-    during: random.pick([0.4, 0.4, 0.1, 0.7]),
-    duringKinds: random.chance(0.5) ? duringKinds : [random.pick(duringKinds)],
-    ttlsMs: random.pick([
-      [60, 150, 400, 1_000],
-      [60, 150, 400, 1_000],
-      [60, 150],
-      [400, 1_000],
-    ]),
-  };
-}
-
 /** Draws a run from a seed. */
 export function drawPlan(backend: BackendKind, seed: number): Plan {
   const random = new SeededRandom(seed);
-  const emphasis = drawEmphasis(random);
+  const theme = drawTheme(random, backend);
+  const emphasis = { ...drawEmphasis(random), ...theme?.emphasis };
   const { isTidy, operatorKinds } = emphasis;
   const stores = backend === 'quorum' ? 3 : 1;
   const resources = drawResources(random, backend, emphasis);
@@ -83,9 +41,9 @@ export function drawPlan(backend: BackendKind, seed: number): Plan {
     name: `p${process}`,
     drift: drift(random),
     wallOffset: random.between(-5_000, 5_000),
-    clients: Array.from({ length: random.between(1, 3) }, (__, client) => ({
+    clients: Array.from({ length: random.between(...emphasis.clients) }, (__, client) => ({
       name: `p${process}.c${client}`,
-      operations: Array.from({ length: random.between(1, 3) }, () =>
+      operations: Array.from({ length: random.between(1, emphasis.operations) }, () =>
         drawOperation(random, resources, emphasis),
       ),
     })),
@@ -94,29 +52,53 @@ export function drawPlan(backend: BackendKind, seed: number): Plan {
   return {
     backend,
     seed,
+    theme: theme?.name,
     resources,
     processes,
     storeDrifts: Array.from({ length: stores }, () => drift(random)),
-    network: drawNetwork(random, backend, isTidy),
-    faults: isTidy ? [] : drawFaults(random, processes.length, stores, faultsEndAt),
+    network: { ...drawNetwork(random, backend, isTidy), ...networkOf(theme, backend) },
+    faults: isTidy ? [] : drawFaults(random, theme, processes.length, stores, faultsEndAt),
     faultsEndAt,
-    storeFaults: isTidy ? [] : drawStoreFaults(random, backend, faultsEndAt),
+    storeFaults: isTidy ? [] : drawStoreFaults(random, theme, backend, faultsEndAt),
     replicaLagMs: random.pick([0.2, 5, 50, 300]),
     claimMs: random.pick([100, 300, 2_000, 2_000]),
     connectionLimit: random.pick([1, 2, 10]),
     checkIntervalMs: random.pick([100, 300, 1_000, 1_000]),
-    refines:
-      backend === 'redis' &&
-      random.chance(operatorKinds.length > 0 ? REFINED_PART_WITH_OPERATORS : REFINED_PART),
+    cohort: theme?.hasCohorts || random.chance(COHORT_PART) ? drawCohort(random, backend) : undefined,
+    knownScripts: random.pick([0, 0.5, 1]),
+    refines: random.chance(operatorKinds.length > 0 ? REFINED_PART_WITH_OPERATORS : REFINED_PART),
     looksAtLeases: random.chance(LOOKED_AT_PART),
+    ...theme?.plan,
   };
 }
 
+/** A quorum has no queue to build on; what cohorts do on MySQL, they do on the others. */
+function drawCohort(random: SeededRandom, backend: BackendKind): CohortPlan | undefined {
+  if (backend !== 'rules' && backend !== 'redis') return undefined;
+  return { turns: random.pick([2, 3, 8]), withinMs: random.pick([5, 20, 200]) };
+}
+
+/** What holds for all networks of a backend holds for those of a theme. */
+function networkOf(theme: Theme | undefined, backend: BackendKind): Partial<NetworkOptions> {
+  if (theme?.network === undefined) return {};
+  // mysql2 sends nothing again: the adapter does.
+  if (backend === 'mysql') return { ...theme.network, resent: 0 };
+  // A client of Redis has one connection for its commands.
+  return backend === 'redis' ? { ...theme.network, ordered: true } : theme.network;
+}
+
 /** In a part of the runs Redis or MySQL itself has faults, in half of those of one kind. */
-function drawStoreFaults(random: SeededRandom, backend: BackendKind, endAt: number): StoreFaultPlan[] {
+function drawStoreFaults(
+  random: SeededRandom,
+  theme: Theme | undefined,
+  backend: BackendKind,
+  endAt: number,
+): StoreFaultPlan[] {
   const all = STORE_FAULT_KINDS[backend];
-  if (all === undefined || !random.chance(0.25)) return [];
-  const kinds = random.chance(0.5) ? all : [random.pick(all)];
+  const chosen = theme?.storeFaultKinds;
+  if (all === undefined || chosen?.length === 0) return [];
+  if (chosen === undefined && !random.chance(0.25)) return [];
+  const kinds = chosen ?? (random.chance(0.5) ? all : [random.pick(all)]);
   return Array.from({ length: random.between(1, 2) }, (): StoreFaultPlan => {
     const at = random.between(0, endAt);
     const downMs = Math.min(random.pick([5, 50, 500]), endAt - at);
@@ -148,12 +130,11 @@ function drift(random: SeededRandom): number {
 function drawResources(
   random: SeededRandom,
   backend: BackendKind,
-  { operatorKinds, together }: Emphasis,
+  { permits, together }: Emphasis,
 ): ResourcePlan[] {
-  const hasResize = operatorKinds.includes('resize');
   return Array.from({ length: together > 0.2 ? 2 : random.pick([1, 1, 2]) }, (_, index) => {
     // A quorum has no permits.
-    const hasPermits = backend !== 'quorum' && random.chance(hasResize ? 0.7 : 0.3);
+    const hasPermits = backend !== 'quorum' && random.chance(permits);
     return { name: `r${index}`, permits: hasPermits ? random.between(1, 4) : undefined };
   });
 }
@@ -177,7 +158,7 @@ function drawOperation(
   const during = random.chance(emphasis.during) ? random.pick(emphasis.duringKinds) : 'nothing';
   return {
     kind,
-    afterMs: random.chance(0.3) ? 0 : random.between(0, 150),
+    afterMs: random.chance(0.3) ? 0 : random.between(0, emphasis.pauseMs),
     resources: kind === 'all' ? resources.map((_, index) => index) : [first],
     mode,
     weight: random.between(1, permits),
@@ -187,16 +168,25 @@ function drawOperation(
     ttlMs,
     waitMs: random.pick([50, 300, 1_000, 10_000, Infinity, Infinity]),
     renewal: random.chance(emphasis.manual) ? 'manual' : 'auto',
-    holdMs: random.pick([0, random.between(0, 20), random.between(0, ttlMs * 2)]),
+    holdMs: drawHold(random, ttlMs, emphasis),
     during,
     duringAfter: random.pick([0, 0, random.next()]),
     end: random.chance(emphasis.forgotten)
       ? 'forget'
       : random.pick(['release', 'release', 'release', 'release', 'release twice'] as const),
-    abortAfterMs: random.chance(0.12)
-      ? random.pick([random.between(0, 5), random.between(0, 300)])
-      : undefined,
+    abortAfterMs: random.chance(emphasis.aborts) ? drawAbort(random, emphasis) : undefined,
   };
+}
+
+function drawHold(random: SeededRandom, ttlMs: number, { longHolds, holdMs }: Emphasis): number {
+  if (holdMs !== undefined) return random.between(0, holdMs);
+  if (random.chance(longHolds)) return random.between(0, ttlMs * 2);
+  return random.chance(0.5) ? 0 : random.between(0, 20);
+}
+
+function drawAbort(random: SeededRandom, { abortWithinMs }: Emphasis): number {
+  if (abortWithinMs !== undefined) return random.between(0, Math.ceil(abortWithinMs));
+  return random.pick([random.between(0, 5), random.between(0, 300)]);
 }
 
 function drawNetwork(random: SeededRandom, backend: BackendKind, isTidy: boolean): NetworkOptions {
@@ -218,9 +208,17 @@ function drawNetwork(random: SeededRandom, backend: BackendKind, isTidy: boolean
 }
 
 /** In half of the runs with faults they are of two kinds at most. */
-function drawFaults(random: SeededRandom, processes: number, stores: number, endAt: number): FaultPlan[] {
-  if (random.chance(0.35)) return [];
-  const kinds = random.chance(0.5) ? FAULT_KINDS : [random.pick(FAULT_KINDS), random.pick(FAULT_KINDS)];
+function drawFaults(
+  random: SeededRandom,
+  theme: Theme | undefined,
+  processes: number,
+  stores: number,
+  endAt: number,
+): FaultPlan[] {
+  const chosen = theme?.faultKinds;
+  if (chosen?.length === 0 || (chosen === undefined && random.chance(0.35))) return [];
+  const some = random.chance(0.5) ? FAULT_KINDS : [random.pick(FAULT_KINDS), random.pick(FAULT_KINDS)];
+  const kinds = chosen ?? some;
   const faults = Array.from({ length: random.between(1, 4) }, (): FaultPlan => {
     const at = random.between(0, endAt);
     const process = random.between(0, processes - 1);

@@ -1,4 +1,5 @@
 import type { LockManager } from '@locks/core';
+import type { CohortChecks } from '../checks/cohort-checks.ts';
 import type { HolderChecks } from '../checks/holder-checks.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
 import type { ResourcePlan } from './plan.ts';
@@ -9,8 +10,12 @@ export interface OperationContext {
   readonly locks: LockManager;
   readonly resources: readonly ResourcePlan[];
   readonly checks: HolderChecks;
+  /** Set where processes pass their leases on. */
+  readonly cohortChecks: CohortChecks | undefined;
   /** No fault happens in this run: what fails is a violation. */
   readonly isClean: boolean;
+  /** Nothing fails but that processes stand still: nobody asks for the same twice. */
+  readonly answersAtOnce: boolean;
   /** The user was told that a lease is released. */
   readonly released: (label: string, name: string, acquisitionId: string) => void;
   /**

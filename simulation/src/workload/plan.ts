@@ -9,6 +9,8 @@ export interface Plan {
   readonly backend: BackendKind;
   /** For what is drawn while the run goes on: latencies, which message is lost, ids. */
   readonly seed: number;
+  /** What the run was made for, if it was made for anything. */
+  readonly theme: string | undefined;
   readonly resources: readonly ResourcePlan[];
   readonly processes: readonly ProcessPlan[];
   readonly network: NetworkOptions;
@@ -27,10 +29,20 @@ export interface Plan {
   readonly connectionLimit: number;
   /** How often a process checks its waiters at least, in milliseconds. */
   readonly checkIntervalMs: number;
+  /** Set where every process uses cohorts (docs/backends/cohort.md). */
+  readonly cohort: CohortPlan | undefined;
+  /** The part of the scripts that the server of Redis knows from before. */
+  readonly knownScripts: number;
   /** Each script is compared with the rules of `@locks/core/rules`; only of Redis. */
   readonly refines: boolean;
   /** After each event everybody who believes to hold is looked for in the stores; to look at a lease reports its end. */
   readonly looksAtLeases: boolean;
+}
+
+/** How processes pass their leases on to their own waiters. */
+export interface CohortPlan {
+  readonly turns: number;
+  readonly withinMs: number;
 }
 
 export interface ResourcePlan {
@@ -60,6 +72,9 @@ export type DuringHold =
   | 'renew'
   | 'extend'
   | 'shorten'
+  /** Two renewals are sent at once, the second one before the first is answered. */
+  | 'longer, shorter'
+  | 'shorter, longer'
   | 'downgrade'
   | 're-enter'
   | 're-enter twice';
@@ -138,6 +153,19 @@ function isAnswering({ network, storeFaults }: Plan): boolean {
   return storeFaults.length === 0 && slow + lostRequests + lostReplies + resent === 0;
 }
 
+/**
+ * Whether every request that was sent comes to its store, once, and nobody stands still: then whoever gives up can undo what it
+ * asked for, however late its answer comes. A reply may be lost only where no abandon overtakes its attempt.
+ */
+export function isUndoable(plan: Plan): boolean {
+  const { backend, faults, storeFaults, network } = plan;
+  const { slow, lostRequests, lostReplies, resent, ordered } = network;
+  // Several requests are one step of MySQL, and of Redis where it does not know the script.
+  if (backend === 'mysql' || (backend === 'redis' && lostReplies > 0)) return isClean(plan);
+  const fails = faults.length + storeFaults.length + lostRequests + resent > 0;
+  return !fails && network.lostPushes === 0 && (lostReplies === 0 || (slow === 0 && ordered));
+}
+
 /** Whether nothing but a lost message keeps a waiter from entering at once what is free. */
 export function isPrompt(plan: Plan): boolean {
   return plan.faults.length === 0 && isAnswering(plan) && !hasEndsByTime(plan);
@@ -146,8 +174,13 @@ export function isPrompt(plan: Plan): boolean {
 /** Whether a lease may end by its time: where it is not renewed, what a part of the stores keeps of it ends by its ttl. */
 export function hasEndsByTime(plan: Plan): boolean {
   return operationsOf(plan).some(
-    ({ renewal, end, during }) => renewal === 'manual' || end === 'forget' || during === 'shorten',
+    ({ renewal, end, during }) => renewal === 'manual' || end === 'forget' || isShortening(during),
   );
+}
+
+/** Whether the holder renews for less than the ttl. */
+export function isShortening(during: DuringHold): boolean {
+  return during === 'shorten' || during === 'longer, shorter' || during === 'shorter, longer';
 }
 
 /**

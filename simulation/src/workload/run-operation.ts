@@ -2,7 +2,7 @@ import type { FencedLease, Lock, LossReason } from '@locks/core';
 import { isLockError } from '@locks/core';
 import type { HeldLease, Participant } from '../checks/holder-checks.ts';
 import type { OperationContext } from './operation-context.ts';
-import { isRenewedInTime, type OperationPlan, type ResourcePlan } from './plan.ts';
+import { isRenewedInTime, isShortening, type OperationPlan, type ResourcePlan } from './plan.ts';
 
 /** A lease of the workload, and what it can do in every mode. */
 type AnyLease = HeldLease & {
@@ -46,7 +46,8 @@ export class RunningOperation {
     const startedAt = context.process.world.now;
     const renewsItself = plan.renewal === 'auto' && plan.end !== 'forget';
     // A renewal is due in a third of the ttl that the lease has by then.
-    const longestTtlMs = plan.during === 'extend' ? 2 * plan.ttlMs : plan.ttlMs;
+    const isExtended = plan.during === 'extend' || plan.during.includes('longer');
+    const longestTtlMs = isExtended ? 2 * plan.ttlMs : plan.ttlMs;
     this.#by = {
       process: context.process,
       label,
@@ -318,26 +319,64 @@ export class RunningOperation {
     this.#checkRenewed(lease, ttlMs);
   }
 
-  /** Nothing makes a lease longer again, least of all the late reply to an earlier renewal (docs/spec.md §1.7). */
   async #shorten(lease: AnyLease, ttlMs: number): Promise<void> {
     const { process, latencyMs } = this.#context;
-    await this.#renew(lease, ttlMs);
+    const renewal = this.#renew(lease, ttlMs);
+    await this.#keepsTo(lease, ttlMs, renewal);
+    await renewal;
     for (let looks = 0; looks < 3; looks += 1) {
       await process.sleep(1 + latencyMs);
-      if (lease.validForMs > ttlMs)
-        process.world.violated('§1.7', `${this.#by.label} renewed for ${ttlMs} ms, and counts on more`);
+      this.#checkShorter(lease, ttlMs);
     }
+  }
+
+  /** Renews for two times, and sends the second renewal before the first is answered. */
+  async #renewTwice(lease: AnyLease, firstMs: number, secondMs: number): Promise<void> {
+    const first = lease.renew(firstMs);
+    const second = lease.renew(secondMs);
+    const both = Promise.allSettled([first, second]);
+    if (secondMs < firstMs) await this.#keepsTo(lease, secondMs, both);
+    await both;
+    await second;
+  }
+
+  /** Looks at a lease while its renewal for a shorter time is under way. */
+  async #keepsTo(lease: AnyLease, ttlMs: number, renewal: Promise<unknown>): Promise<void> {
+    const { process, latencyMs } = this.#context;
+    let isAnswered = false;
+    const answered = (): void => {
+      isAnswered = true;
+    };
+    renewal.then(answered, answered);
+    while (!isAnswered) {
+      this.#checkShorter(lease, ttlMs);
+      await process.sleep(1 + latencyMs / 2);
+    }
+  }
+
+  /** Nothing makes a lease longer again, least of all the late reply to an earlier renewal (docs/spec.md §1.7). */
+  #checkShorter(lease: AnyLease, ttlMs: number): void {
+    if (lease.validForMs > ttlMs)
+      this.#context.process.world.violated(
+        '§1.7',
+        `${this.#by.label} renewed for ${ttlMs} ms, and counts on more`,
+      );
   }
 
   async #during(lease: AnyLease): Promise<void> {
     const { during, ttlMs, kind } = this.#plan;
+    const shorterMs = Math.max(50, Math.floor(ttlMs / 2));
     switch (during) {
       case 'renew':
         return lease.renew();
       case 'extend':
         return this.#renew(lease, 2 * ttlMs);
       case 'shorten':
-        return this.#shorten(lease, Math.max(50, Math.floor(ttlMs / 2)));
+        return this.#shorten(lease, shorterMs);
+      case 'longer, shorter':
+        return this.#renewTwice(lease, 2 * ttlMs, shorterMs);
+      case 'shorter, longer':
+        return this.#renewTwice(lease, shorterMs, 2 * ttlMs);
       case 'downgrade':
         if (kind === 'all' || lease.mode.kind !== 'exclusive') return;
         this.#context.checks.downgrades(this.#by.resources[0] as string, lease);
@@ -389,6 +428,12 @@ export class RunningOperation {
     if (isClosed()) process.world.violated('§12.2', `${this.#by.label} got ${name} of closed locks`);
     const readsSignal = this.#plan.holdMs % 3 !== 1;
     checks.delivered(this.#by, name, lease, readsSignal);
+    if (lease.mode.kind === 'exclusive' && this.#isPlain)
+      this.#context.cohortChecks?.delivered(this.#by, name, lease, {
+        isPrompt: this.#context.answersAtOnce,
+        isClean,
+        keepsForMs: isClean && !this.#context.limitsHandOffs ? this.#plan.ttlMs : undefined,
+      });
     const { clock } = process;
     const validUntil = clock.monotonic() + lease.validForMs;
     process.world.note(process.name, () => `${this.#by.label} holds ${name}, token ${lease.fencingToken}`);
@@ -398,7 +443,8 @@ export class RunningOperation {
       process.world.note(process.name, () => `${this.#by.label} lost ${name}: ${reason}`);
       const stood = process.isPaused || process.stalledUntil >= this.#by.startedAt;
       if (stood || isClosing() || checks.mayBeTaken(this.#by)) return;
-      const isEarly = clock.monotonic() < validUntil - EARLY_MS && this.#plan.during !== 'shorten';
+      const until = Math.max(validUntil, checks.countedUntil(name, lease));
+      const isEarly = clock.monotonic() < until - EARLY_MS && !isShortening(this.#plan.during);
       if (reason === 'expired' && isEarly && !this.#hasJumped)
         process.world.violated('§1.5', `${this.#by.label} lost ${name} before its time`);
       if (TAKEN_AWAY.includes(reason) && !this.#context.mayGrantLate)

@@ -52,7 +52,8 @@ export class CohortLease {
       request: own,
       ...(fencingToken !== undefined && { fencingToken }),
       countedFrom: this.#countedFrom,
-      validForMs: this.#validForMs,
+      // Who waited at the store for all may have asked for more (docs/spec.md §1.2).
+      validForMs: Math.min(this.#validForMs, request.ttlMs),
     };
     this.current = own.turn = { lease: this, grant };
     return this.current;

@@ -194,6 +194,22 @@ test('a waiter with another ttl waits for a lease of its own', async () => {
   expect((second.grant?.fencingToken ?? 0n) & 255n).toBe(0n);
 });
 
+test('the first turn of a lease that another waiter asked for counts for no more than its own ttl', async () => {
+  const { store, backend } = setUp();
+  const outside = await holdFor(store);
+  const first = await join(backend, ask());
+  const brief = await join(backend, ask(1_000));
+  await store.release(grant(outside, call), call);
+  await settle();
+  // It came after the grant, and waits at the store for both.
+  const late = ask();
+  await join(backend, late);
+  await backend.release(first.grant as Grant, call);
+  await settle();
+  expect(brief.grant?.validForMs).toBe(1_000);
+  await giveUp(backend, late);
+});
+
 test('a turn that is abandoned ends the lease', async () => {
   const { store, backend } = setUp();
   const outside = await holdFor(store);

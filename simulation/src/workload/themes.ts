@@ -1,0 +1,247 @@
+import type { SeededRandom } from '../kernel/seeded-random.ts';
+import type { NetworkOptions } from '../network/link.ts';
+import type { Emphasis } from './emphasis.ts';
+import type { BackendKind, FaultPlan, Plan, StoreFaultPlan } from './plan.ts';
+
+/** What a run is made of where it has a theme; the rest is drawn as in every run. */
+export interface Theme {
+  readonly name: string;
+  readonly backends: readonly BackendKind[];
+  /** How often it is drawn, beside the others. @defaultValue 1 */
+  readonly weight?: number;
+  readonly emphasis: Partial<Emphasis>;
+  /** In place of the network that was drawn. */
+  /** Every process uses cohorts. */
+  readonly hasCohorts?: true;
+  readonly network?: Partial<NetworkOptions>;
+  /** Empty: there are none. `undefined`: they are drawn as in every run. */
+  readonly faultKinds?: readonly FaultPlan['kind'][];
+  readonly storeFaultKinds?: readonly StoreFaultPlan['kind'][];
+  readonly plan?: Partial<
+    Pick<Plan, 'claimMs' | 'checkIntervalMs' | 'knownScripts' | 'refines' | 'looksAtLeases'>
+  >;
+}
+
+const EVERY_BACKEND: readonly BackendKind[] = ['rules', 'quorum', 'redis', 'mysql'];
+const SOUND = { slow: 0, lostRequests: 0, lostReplies: 0, resent: 0, lostPushes: 0 } as const;
+const NO_FAULTS = { faultKinds: [], storeFaultKinds: [] } as const;
+/** Every lease is renewed and released. */
+const KEPT = { isTidy: false, operatorKinds: [], manual: 0, forgotten: 0 } as const;
+/** Nobody renews for the holder, who holds for longer than the first ttl. */
+const BY_HAND = { isTidy: false, operatorKinds: [], manual: 0.8, forgotten: 0, longHolds: 0.8 } as const;
+
+const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
+  // Messages come late, and none is lost: what is answered late must be undone, or counted, and nothing is left in the end.
+  (random) => ({
+    name: 'slow messages',
+    backends: EVERY_BACKEND,
+    emphasis: { ...KEPT, ttlsMs: random.pick([[60, 150], [3_000]]) },
+    network: { ...SOUND, slow: random.pick([0.1, 0.3, 0.5]), slowMs: random.pick([20, 200]) },
+    ...NO_FAULTS,
+    plan: { checkIntervalMs: random.pick([100, 1_000]), looksAtLeases: random.chance(0.7) },
+  }),
+  // A store of a quorum is slower than the others, again and again: what it grants late is given back.
+  (random) => ({
+    name: 'late grants',
+    backends: ['quorum'],
+    emphasis: {
+      ...KEPT,
+      clients: [2, 3],
+      operations: 6,
+      pauseMs: 30,
+      holdMs: 10,
+      exclusive: 0.9,
+      ttlsMs: [3_000],
+    },
+    network: {
+      ...SOUND,
+      ordered: random.chance(0.3),
+      slow: random.pick([0.1, 0.3]),
+      slowMs: random.pick([60, 200]),
+    },
+    ...NO_FAULTS,
+  }),
+  // Or it is kept with the rest, and renewed, while another store has heard of no renewal for too long.
+  (random) => ({
+    name: 'slow stores',
+    weight: 2,
+    backends: ['quorum'],
+    emphasis: { ...KEPT, together: 0, exclusive: 0.3, clients: [1, 3], holdMs: 500, ttlsMs: [60] },
+    network: { ...SOUND, ordered: true, slow: 0.35, slowMs: random.pick([80, 150]) },
+    ...NO_FAULTS,
+    plan: { looksAtLeases: true },
+  }),
+  // Requests are carried out, and their senders never learn it.
+  (random) => ({
+    name: 'lost replies',
+    backends: EVERY_BACKEND,
+    emphasis: { ...KEPT, together: random.pick([0.12, 0.5]), aborts: 0.3, ttlsMs: [3_000] },
+    network: { ...SOUND, ordered: true, lostReplies: 0.3 },
+    ...NO_FAULTS,
+  }),
+  // An abort meets a request that is under way.
+  (random) => ({
+    name: 'aborts at once',
+    backends: EVERY_BACKEND,
+    emphasis: {
+      ...KEPT,
+      together: random.pick([0.1, 0.9]),
+      aborts: 0.7,
+      abortWithinMs: random.pick([4, 12, 60]),
+      pauseMs: 15,
+      ttlsMs: [1_000],
+    },
+    network: { ...SOUND, latencyMs: random.pick([0.5, 3, 3]) },
+    ...NO_FAULTS,
+    plan: { knownScripts: 0.5 },
+  }),
+  // A request that the client sent again comes after what followed its answer.
+  (random) => ({
+    name: 'late copies',
+    backends: EVERY_BACKEND,
+    emphasis: {
+      ...BY_HAND,
+      clients: [2, 3],
+      during: 0.9,
+      duringKinds: random.pick([['extend'], ['extend', 'downgrade', 'renew']]),
+      holdMs: 500,
+      ttlsMs: random.pick([[150], [150, 400]]),
+    },
+    network: { ...SOUND, resent: 0.4, slowMs: 200 },
+    ...NO_FAULTS,
+    plan: { claimMs: random.pick([100, 100, 300]), looksAtLeases: random.chance(0.7) },
+  }),
+  // Renewals of one lease, for different times, are under way together. A shorter one that comes after its call has ended, behind
+  // later ones, shortens the lease at the store (docs/spec.md §1.7): here none is so late.
+  (random) => ({
+    name: 'renewals at once',
+    backends: EVERY_BACKEND,
+    emphasis: {
+      ...BY_HAND,
+      during: 0.9,
+      duringKinds: ['longer, shorter', 'shorter, longer', 'shorten'],
+      ttlsMs: [150, 400],
+    },
+    network: { ...SOUND, ordered: random.chance(0.3), slow: random.pick([0, 0.3]), slowMs: 20 },
+    ...NO_FAULTS,
+    plan: { looksAtLeases: random.chance(0.7) },
+  }),
+  // A client is silent for long, and its lease lasts.
+  (random) => ({
+    name: 'long leases',
+    backends: EVERY_BACKEND,
+    emphasis: { ...BY_HAND, operatorKinds: random.chance(0.3) ? ['steal'] : [], ttlsMs: [3_000] },
+    plan: { looksAtLeases: random.chance(0.5) },
+  }),
+  // Processes stand still for longer than a lease, and then come its end and the grant of another at the same moment.
+  (random) => ({
+    name: 'stalls',
+    backends: EVERY_BACKEND,
+    emphasis: {
+      isTidy: false,
+      operatorKinds: [],
+      exclusive: 0.9,
+      clients: [2, 3],
+      pauseMs: 60,
+      ...(random.chance(0.5) && { holdMs: 300 }),
+      ttlsMs: random.pick([
+        [60, 1_000],
+        [60, 150, 1_000],
+      ]),
+    },
+    network: SOUND,
+    faultKinds: ['pause'],
+    storeFaultKinds: [],
+    plan: { claimMs: 2_000 },
+  }),
+  // Short holds, one after the other, over a slow line: a message may come before the answer to what it follows from.
+  () => ({
+    name: 'rush',
+    backends: EVERY_BACKEND,
+    emphasis: {
+      ...KEPT,
+      isTidy: true,
+      permits: 0,
+      clients: [2, 3],
+      operations: 6,
+      pauseMs: 8,
+      holdMs: 3,
+      exclusive: 0.95,
+      ttlsMs: [1_000],
+    },
+    network: { ...SOUND, latencyMs: 3 },
+    plan: { checkIntervalMs: 1_000 },
+  }),
+  // A waiter learns of its hand-off by a check, and the message about it comes much later.
+  () => ({
+    name: 'late messages',
+    backends: ['redis'],
+    emphasis: { isTidy: false, operatorKinds: [], forgotten: 0.5, permits: 0, holdMs: 30, ttlsMs: [60, 150] },
+    network: { ...SOUND, slow: 0.4, slowMs: 200 },
+    ...NO_FAULTS,
+    plan: { checkIntervalMs: 100, claimMs: 2_000, knownScripts: 0.5 },
+  }),
+  // The waiters of one process take turns with its leases.
+  (random) => ({
+    name: 'cohorts',
+    backends: ['rules', 'redis'],
+    emphasis: {
+      isTidy: false,
+      operatorKinds: random.chance(0.3) ? ['steal', 'force-release'] : [],
+      permits: 0,
+      exclusive: 0.95,
+      clients: [2, 5],
+      operations: 5,
+      pauseMs: 20,
+      holdMs: random.pick([4, 4, 40]),
+      ttlsMs: random.pick([[60], [400], [60, 400]]),
+    },
+    ...random.pick<Partial<Theme>>([
+      {},
+      { network: SOUND, ...NO_FAULTS },
+      { network: SOUND, faultKinds: ['pause'], storeFaultKinds: [] },
+    ]),
+    hasCohorts: true,
+  }),
+  // Redis refuses commands on several keys, while leases are released and renewed.
+  (random) => ({
+    name: 'slot moves',
+    backends: ['redis'],
+    emphasis: { isTidy: false, exclusive: random.pick([0.9, 0.25]), longHolds: 0.6, ttlsMs: [400, 1_000] },
+    network: SOUND,
+    faultKinds: [],
+    storeFaultKinds: ['slot migration'],
+  }),
+  // Shares that ended without a release are still there when a holder turns its hold into a share.
+  () => ({
+    name: 'shares of before',
+    backends: ['redis', 'rules'],
+    emphasis: {
+      isTidy: false,
+      operatorKinds: [],
+      permits: 0,
+      exclusive: 0.5,
+      manual: 0.5,
+      forgotten: 0.4,
+      during: 0.7,
+      duringKinds: ['downgrade'],
+      operations: 5,
+      ttlsMs: [60, 150],
+    },
+    network: SOUND,
+    faultKinds: [],
+    storeFaultKinds: [],
+    plan: { refines: true },
+  }),
+];
+
+/** The part of the runs that have a theme. */
+const THEMED_PART = 0.45;
+
+/** What meets so rarely that a run has to be made for it. */
+export function drawTheme(random: SeededRandom, backend: BackendKind): Theme | undefined {
+  if (!random.chance(THEMED_PART)) return undefined;
+  const themes = THEMES.map((draw) => draw(random));
+  const applicable = themes.filter(({ backends }) => backends.includes(backend));
+  return random.pick(applicable.flatMap((theme) => Array.from({ length: theme.weight ?? 1 }, () => theme)));
+}
