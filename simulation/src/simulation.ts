@@ -46,6 +46,8 @@ const TIMER_LATENESS_MS = 0.4;
 const PROGRESS_MS = 8_000;
 /** A free resource is entered by whoever waits within this and the times of messages, in milliseconds. */
 const IDLE_MS = 100;
+/** After this a store serves no waiter of a client that is closed, in milliseconds. */
+const SERVED_WITHIN_MS = 4_000;
 /** A closing manager gives its releases and abandons this long, in milliseconds. */
 const CLOSES_WITHIN_MS = 15_000;
 const SOUND: NetworkOptions = {
@@ -245,7 +247,8 @@ export class Simulation {
     );
     // The first turn of a cohort may have asked for less than the waiter who asked the store.
     const lasts = mayOutlast || this.#plan.cohort !== undefined;
-    const ghostMs = leavesGhosts || lasts ? this.#longestTtlMs : 0;
+    // What waits for nobody is served in its turn, unless its client counts as dead by then, and lasts its claim time.
+    const ghostMs = (leavesGhosts ? SERVED_WITHIN_MS : 0) + (leavesGhosts || lasts ? this.#longestTtlMs : 0);
     // A lease that ends by its time ends in the store some milliseconds later.
     this.#world.schedule(this.#world.now + this.#cleanAfterMs + this.#uncountedMs + ghostMs, () => {
       for (const store of this.#stores)

@@ -81,7 +81,12 @@ export const cohortMutants = [
       '',
       'a lease is passed on after its loss',
     ],
-    ["if (isOver(turn)) return 'not-held';", '', 'a release that comes again ends the turn of another'],
+    [
+      "if (isOver(turn)) return 'not-held';",
+      '',
+      'a release that comes again ends the turn of another',
+      'core sends a release again where it got no answer, and one that passes a lease on is answered at once',
+    ],
     [
       'const standings = items.map(({ grant }) => (isOver(turnIn(grant.request)) ? OVER : undefined));',
       'const standings = items.map(() => undefined as typeof OVER | undefined);',
