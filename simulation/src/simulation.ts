@@ -156,6 +156,7 @@ export class Simulation {
       leavesGhosts: false,
     };
     process.onPause = () => this.#checks.standsStill(process);
+    for (const link of links) link.onLateCopy = (what) => this.#lateCopy(what);
     const context: OperationContext = {
       process,
       locks,
@@ -335,6 +336,17 @@ export class Simulation {
       if (store.suffer?.(fault))
         this.#world.dataWasLost(this.#world.now + this.#longestTtlMs + 2 * this.#plan.network.slowMs + 100);
     }
+  }
+
+  /** A renewal that comes once more, behind one for longer, shortens the lease there (docs/spec.md §1.7). A claim shortens nothing. */
+  #lateCopy(what: string): void {
+    const isExtended = this.#plan.processes.some(({ clients }) =>
+      clients.some(({ operations }) =>
+        operations.some(({ during }) => during === 'extend' || during.includes('longer')),
+      ),
+    );
+    if (!isExtended || !what.startsWith('renew') || what.endsWith(' claim')) return;
+    this.#world.dataWasLost(this.#world.now + this.#longestTtlMs);
   }
 
   #heal(): void {

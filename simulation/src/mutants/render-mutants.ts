@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { OUT_OF_REACH } from './suite-reach.ts';
 import type { MutantResult, MutantsReport } from './run-mutants.ts';
 
 const PAGE = join(import.meta.dirname, '../../../docs/simulation.md');
@@ -44,7 +45,6 @@ function tablesOf(
     groups.set(group, [...(groups.get(group) ?? []), mutant]);
   }
   const rows = [...groups, ['**all**', mutants] as const].map(([name, group]) => rowOf(name, group));
-  const isSuite = mutants[0]?.kind === 'suite';
   return [
     `From seed ${seed}, up to ${schedules} schedules for each:`,
     '',
@@ -59,8 +59,8 @@ function tablesOf(
     ...mutants
       .filter(({ foundAfter }) => foundAfter === undefined)
       .map(
-        ({ name, says, unseen }) =>
-          `| \`${name}\` | ${says} | ${unseen ?? (isSuite ? 'no schedule looked at it' : 'too rare in these schedules')} |`,
+        ({ name, says, unseen, group }) =>
+          `| \`${name}\` | ${says} | ${unseen ?? OUT_OF_REACH[group ?? ''] ?? 'too rare in these schedules'} |`,
       ),
   ].join('\n');
 }

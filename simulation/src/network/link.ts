@@ -80,6 +80,8 @@ export class Link {
   #reconnects = 0;
   /** Fails the requests under way. */
   readonly #underWay = new Set<() => void>();
+  /** Called when the first copy of a request is executed after the second. */
+  onLateCopy: (what: string) => void = () => {};
   /** Called when the connection breaks. */
   onReset: () => void = () => {};
 
@@ -164,6 +166,7 @@ export class Link {
         });
       };
       const sentAt = world.now;
+      let hasSecond = false;
       const sends = (arrival: number, isLast: boolean, isResent: boolean, answering = connection): void => {
         world.schedule(arrival, () => {
           this.#draw(this.#process.name, this.#store.name, sentAt, arrival);
@@ -184,7 +187,11 @@ export class Link {
           } catch (error) {
             outcome = () => reject(error);
           }
-          if (!isLast) return;
+          if (!isLast) {
+            if (hasSecond) this.onLateCopy(what());
+            return;
+          }
+          hasSecond = true;
           if (world.now < this.#repliesBlockedUntil) return getsNoAnswer('partition');
           if (random.chance(lostReplies)) return getsNoAnswer('lost reply');
           const replyAt = this.#replyTime(answering);

@@ -189,9 +189,10 @@ export class Refinement {
       if (client !== undefined && client !== now && client[0] !== moves) repeated.add(waiter.id);
       if (holding.has(waiter.id)) queued.delete(waiter.id);
       else {
-        // A waiter that moves to the channel of its process comes to the position that the check names.
-        const stays = client === now;
-        positions.set(waiter.id, (stays ? positions.get(waiter.id) : undefined) ?? position);
+        // A waiter that moves to the channel of its process comes to the position that the check names, and one that was passed over
+        // and has attempted since comes back to it.
+        const had = client === now ? positions.get(waiter.id) : undefined;
+        positions.set(waiter.id, Math.min(had ?? position, position));
         queued.set(waiter.id, { ...(queued.get(waiter.id) ?? resized(waiter, view)), client: now });
       }
     }
