@@ -100,6 +100,7 @@ export class AcquireLoop {
    * @throws LockError `LOCK_TIMEOUT`, `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_CONFLICT`, or the reason of the caller's signal
    */
   async run(): Promise<LeaseState | undefined> {
+    const { attempts } = this.#core;
     try {
       // The caller may have aborted, or the manager closed, before the loop began.
       if (this.#call.interruption !== undefined) throw this.#reason();
@@ -111,7 +112,10 @@ export class AcquireLoop {
         // Also when a grant comes in the same moment: the caller was told to stop, so it does not hold.
         if (step === INTERRUPTED || this.#call.interruption !== undefined) throw this.#giveUp();
         if (step === ATTEMPT) {
+          const turn = attempts.enter(this.#call);
+          if (turn !== true && !(await turn)) throw this.#giveUp();
           step = await this.#attempt();
+          attempts.leave();
           continue;
         }
         switch (step?.status) {
@@ -154,7 +158,7 @@ export class AcquireLoop {
   }
 
   #attempt(): Promise<Step> {
-    const { backend, attempts } = this.#core;
+    const { backend } = this.#core;
     if (this.#sent && !this.#storeHasQueue) {
       // An abandon of the last attempt may reach the store after the next attempt (docs/spec.md §2.2): each has its own id.
       if (this.#failures > 0) this.#core.abandon(this.#request);
@@ -165,7 +169,7 @@ export class AcquireLoop {
       this.#sent = true;
       return backend.attempt(request, this.#enqueue, this.#call);
     };
-    return attempts.answerOf<Attempt>(this.#call, send, (late) => {
+    return this.#call.answerOf<Attempt>(send, (late) => {
       // The id was abandoned already, perhaps before this attempt reached the store (docs/spec.md §2.2).
       if (this.#enqueue || late?.status === 'granted') this.#core.abandon(request);
     });

@@ -1,4 +1,4 @@
-import type { CallContext, INTERRUPTED } from './call-context.ts';
+import { type CallContext, INTERRUPTED } from './call-context.ts';
 import type { Failure } from './failure.ts';
 
 interface Queued {
@@ -15,25 +15,34 @@ export class CallLimit {
   readonly #max: number;
   #underWay = 0;
   readonly #queue: Queued[] = [];
-  readonly #leave = (): void => {
-    this.#underWay -= 1;
-    if (this.#queue.length > 0 && this.#underWay < this.#max) this.#admitNext();
-  };
 
   constructor(max: number) {
     this.#max = max;
   }
 
+  /** Whether the call may be sent, once its turn has come: then `leave` follows. `false`: its caller gave up before. */
+  enter(context: CallContext): true | Promise<boolean> {
+    if (this.#underWay >= this.#max) return this.#hasTurn(context);
+    this.#underWay += 1;
+    return true;
+  }
+
+  /** A call that had entered was answered, or its caller gave up. */
+  leave(): void {
+    this.#underWay -= 1;
+    if (this.#queue.length > 0 && this.#underWay < this.#max) this.#admitNext();
+  }
+
   /** As {@link CallContext.answerOf}, when the call's turn has come; a caller who gave up before sends nothing. */
-  answerOf<T>(
+  async answerOf<T>(
     context: CallContext,
     send: () => T | Promise<T>,
     late?: (answer: T) => void,
   ): Promise<T | Failure | typeof INTERRUPTED> {
-    if (this.#underWay >= this.#max) return this.#answerInTurn(context, send, late);
-    this.#underWay += 1;
-    const answer = context.answerOf(send, late);
-    void answer.then(this.#leave);
+    const turn = this.enter(context);
+    if (turn !== true && !(await turn)) return INTERRUPTED;
+    const answer = await context.answerOf(send, late);
+    this.leave();
     return answer;
   }
 
@@ -42,7 +51,7 @@ export class CallLimit {
     if (this.#underWay < this.#max) this.#underWay += 1;
     else await new Promise<void>((admit) => void this.#queue.push({ admit, state: 'queued' }));
     await work();
-    this.#leave();
+    this.leave();
   }
 
   /** Admits all who wait, because the store does not answer: some in each turn of the event loop. */
@@ -51,21 +60,17 @@ export class CallLimit {
     if (this.#queue.length > 0) setImmediate(() => this.admitAll());
   }
 
-  async #answerInTurn<T>(
-    context: CallContext,
-    send: () => T | Promise<T>,
-    late: ((answer: T) => void) | undefined,
-  ): Promise<T | Failure | typeof INTERRUPTED> {
+  async #hasTurn(context: CallContext): Promise<boolean> {
     let admit = (): void => {};
     const admitted = new Promise<void>((resolve) => (admit = resolve));
     const entry: Queued = { admit, state: 'queued' };
     this.#queue.push(entry);
     await context.answerOf(() => admitted);
-    const answer = await context.answerOf(send, late);
-    // A caller may be admitted in the moment in which it gives up.
-    if (entry.state === 'admitted') this.#leave();
+    if (context.interruption === undefined) return true;
+    // It may have been admitted in the moment in which its caller gave up.
+    if (entry.state === 'admitted') this.leave();
     entry.state = 'gave-up';
-    return answer;
+    return false;
   }
 
   #admitNext(): boolean {
