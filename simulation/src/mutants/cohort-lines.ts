@@ -80,6 +80,7 @@ export const cohortMutants = [
       'lease.lost();\n      this.#queues.get(grant.request.resource)?.close(lease);',
       '',
       'a lease is passed on after its loss',
+      'core does not release a lease that is lost, so nothing passes it on, and the time for turns ends it for those who count on it',
     ],
     [
       "if (isOver(turn)) return 'not-held';",
@@ -93,7 +94,12 @@ export const cohortMutants = [
       'a turn that is over is renewed',
       'a released lease is not renewed, and a renewal from before the release does the next turn no harm',
     ],
-    ['if (queue?.passOn(lease, call.now()) === true) return', 'if (false) return', 'no lease is passed on'],
+    [
+      'if (queue?.passOn(lease, call.now()) === true) return',
+      'if (false) return',
+      'no lease is passed on',
+      'the store serves all of them: it only takes longer',
+    ],
     [
       'const released = this.#inner.release(lease.grant, call);\n    queue?.close(lease);',
       "const released = Promise.resolve('released' as const);\n    queue?.close(lease);",
