@@ -282,8 +282,9 @@ export class Simulation {
     // The store may know another waiter of the process by the label of one who gave up.
     if (!isUndoable(this.#plan) || this.#plan.cohort !== undefined) return;
     const { latencyMs } = this.#plan.network;
-    // Of one connection to MySQL a lease of some round trips leaves little to others.
-    if (this.#plan.backend === 'mysql' && this.#shortestTtlMs < 40 * latencyMs) return;
+    // Of one connection to MySQL a lease of some round trips leaves little to others, and what gave up long ago may still wait for it.
+    const { backend, connectionLimit } = this.#plan;
+    if (backend === 'mysql' && (connectionLimit === 1 || this.#shortestTtlMs < 40 * latencyMs)) return;
     // Processes that write the same row of MySQL make each other try again.
     const latencies = this.#plan.backend === 'mysql' ? 100 : 20;
     const withinMs = 10 + latencies * latencyMs + this.#lateMs + this.#uncountedMs;
