@@ -242,8 +242,8 @@ export class Simulation {
     // What a part of several stores keeps of a lease that ended by its time, or by force, ends by its ttl.
     if (this.#stores.length > 1 && (hasEndsByTime(this.#plan) || hasForcedEnds(this.#plan))) return;
     if (!isSound(this.#plan) || faults.some(({ kind }) => kind !== 'close')) return;
-    // What gave up may still wait for the only connection to MySQL.
-    if (this.#plan.backend === 'mysql' && this.#plan.connectionLimit === 1) return;
+    // What gave up may still wait for a connection to MySQL: see docs/simulation.md.
+    if (this.#plan.backend === 'mysql') return;
     // Of two renewals that are under way together the store may carry out the shorter one first, and keep the lease for longer.
     const mayOutlast = this.#plan.processes.some(({ clients }) =>
       clients.some(({ operations }) => operations.some(({ during }) => during === 'longer, shorter')),
