@@ -97,7 +97,7 @@ export class Simulation {
     this.#plan = plan;
     this.#checks = new HolderChecks(world);
     this.#cohortChecks = plan.cohort && new CohortChecks(world, plan.cohort);
-    this.#leavesNothing = isUndoable(plan) && !hasEndsByTime(plan);
+    this.#leavesNothing = plan.backend !== 'mysql' && isUndoable(plan) && !hasEndsByTime(plan);
     this.#isPrompt = isPrompt(plan);
     const operations = plan.processes.flatMap(({ clients }) =>
       clients.flatMap((client) => client.operations),
