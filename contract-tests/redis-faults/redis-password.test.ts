@@ -78,7 +78,7 @@ async function messageOf(call: Promise<unknown>): Promise<string> {
   return message;
 }
 
-const NAMED = 'NOAUTH: the client gave no password';
+const NAMED = 'NOAUTH: the server requires a password, and the client gave none';
 
 async function expectRefusals(locks: LockManager): Promise<void> {
   const acquire = () => messageOf(locks.lock('b').acquire({ waitMs: WAIT_MS }));

@@ -97,7 +97,7 @@ export class Simulation {
     this.#plan = plan;
     this.#checks = new HolderChecks(world);
     this.#cohortChecks = plan.cohort && new CohortChecks(world, plan.cohort);
-    this.#leavesNothing = plan.backend !== 'mysql' && isUndoable(plan) && !hasEndsByTime(plan);
+    this.#leavesNothing = isUndoable(plan) && !hasEndsByTime(plan);
     this.#isPrompt = isPrompt(plan);
     const operations = plan.processes.flatMap(({ clients }) =>
       clients.flatMap((client) => client.operations),
@@ -242,8 +242,6 @@ export class Simulation {
     // What a part of several stores keeps of a lease that ended by its time, or by force, ends by its ttl.
     if (this.#stores.length > 1 && (hasEndsByTime(this.#plan) || hasForcedEnds(this.#plan))) return;
     if (!isSound(this.#plan) || faults.some(({ kind }) => kind !== 'close')) return;
-    // What gave up may still wait for a connection to MySQL: see docs/simulation.md.
-    if (this.#plan.backend === 'mysql') return;
     // Of two renewals that are under way together the store may carry out the shorter one first, and keep the lease for longer.
     const mayOutlast = this.#plan.processes.some(({ clients }) =>
       clients.some(({ operations }) => operations.some(({ during }) => during === 'longer, shorter')),
@@ -284,9 +282,8 @@ export class Simulation {
     // The store may know another waiter of the process by the label of one who gave up.
     if (!isUndoable(this.#plan) || this.#plan.cohort !== undefined) return;
     const { latencyMs } = this.#plan.network;
-    // Of one connection to MySQL a lease of some round trips leaves little to others, and what gave up long ago may still wait for it.
-    const { backend, connectionLimit } = this.#plan;
-    if (backend === 'mysql' && (connectionLimit === 1 || this.#shortestTtlMs < 40 * latencyMs)) return;
+    // Of one connection to MySQL a lease of some round trips leaves little to others.
+    if (this.#plan.backend === 'mysql' && this.#shortestTtlMs < 40 * latencyMs) return;
     // Processes that write the same row of MySQL make each other try again.
     const latencies = this.#plan.backend === 'mysql' ? 100 : 20;
     const withinMs = 10 + latencies * latencyMs + this.#lateMs + this.#uncountedMs;

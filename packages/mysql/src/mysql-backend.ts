@@ -64,6 +64,13 @@ export function mysqlBackend(options: MysqlBackendOptions): LockBackend<MysqlCap
   return new MysqlBackend(checkOptions(options));
 }
 
+/** A statement that takes several names at once. */
+interface TakenAtOnce {
+  readonly answered: Promise<void>;
+  /** Nobody wants the names any more. */
+  isAbandoned: boolean;
+}
+
 class MysqlBackend implements LockBackend<MysqlCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name = 'mysql';
@@ -75,8 +82,8 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
   readonly #waiters: MysqlLocalWaiters;
   readonly #renewals: Renewals;
   readonly #sweeper: Sweeper;
-  /** By acquisition id: the end of a statement that takes several names at once. */
-  readonly #takenAtOnce = new Map<string, Promise<void>>();
+  /** By acquisition id: the statement that takes several names at once. */
+  readonly #takenAtOnce = new Map<string, TakenAtOnce>();
   #closing: Promise<void> | undefined;
 
   constructor({ pool, uri, ...options }: CheckedMysqlOptions) {
@@ -153,9 +160,10 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
   }
 
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
-    const taking = takeMany(this.#store, this.#writers, requests, call);
-    const answered = taking.then(ignore, ignore);
-    for (const { acquisitionId } of requests) this.#takenAtOnce.set(acquisitionId, answered);
+    const isWanted = (): boolean => !taken.isAbandoned && this.#closing === undefined;
+    const taking = takeMany(this.#store, this.#writers, requests, call, isWanted);
+    const taken: TakenAtOnce = { isAbandoned: false, answered: taking.then(ignore, ignore) };
+    for (const { acquisitionId } of requests) this.#takenAtOnce.set(acquisitionId, taken);
     try {
       const grants = await taking;
       if (grants !== undefined) this.#sweeper.wake();
@@ -173,9 +181,12 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
     // The waiter leaves here first, whatever becomes of the write: the next poll clears what nobody waits for.
     this.#waiters.left(request);
     const { resource, acquisitionId } = request;
-    // That statement may not have been sent yet: what it takes can only be abandoned afterwards.
-    const answered = this.#takenAtOnce.get(acquisitionId);
-    if (answered !== undefined) await withTimeLimit(answered, (call.deadline - call.now()) / 2, ignore);
+    const taken = this.#takenAtOnce.get(acquisitionId);
+    if (taken !== undefined) {
+      // It is not sent any more; what it takes if it was sent can only be abandoned afterwards.
+      taken.isAbandoned = true;
+      await withTimeLimit(taken.answered, (call.deadline - call.now()) / 2, ignore);
+    }
     const given = this.#writers.submit(
       resource,
       call,

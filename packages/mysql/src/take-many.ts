@@ -5,12 +5,17 @@ import { type MysqlStore, unhurried } from './mysql-store.ts';
 import type { RowWriters } from './row-writers.ts';
 import { takenGrant, takenRow } from './taken-row.ts';
 
-/** Takes all names or none in one statement. Another one reads the tokens, or whether an earlier call had taken them all. */
+/**
+ * Takes all names or none in one statement. Another one reads the tokens, or whether an earlier call had taken them all.
+ *
+ * @param isWanted - asked when there is a connection: nothing is sent for names that were abandoned while they waited for it
+ */
 export async function takeMany(
   store: MysqlStore,
   writers: RowWriters,
   requests: readonly AcquireRequest[],
   call: Call,
+  isWanted: () => boolean,
 ): Promise<readonly Grant[] | undefined> {
   // One order for all clients deadlocks less.
   const takes = requests
@@ -20,6 +25,7 @@ export async function takeMany(
   const { statements } = store;
   const names = requests.map(({ resource }) => resource);
   const cells = await store.session(unhurried(call), async (session) => {
+    if (!isWanted()) return undefined;
     try {
       await session.write(statements.takeAll(takes));
     } catch (error) {
@@ -27,6 +33,7 @@ export async function takeMany(
     }
     return await session.read(statements.read(names));
   });
+  if (cells === undefined) return undefined;
   const { rows, now } = statements.snapshot(cells);
   const versions = new Map(takes.map(({ request, version }) => [request, version]));
   const grants: Grant[] = [];

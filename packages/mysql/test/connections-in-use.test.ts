@@ -1,7 +1,7 @@
 import { createLocks, type Lease, type LockManager } from '@locks/core';
 import type { Pool, PoolConnection } from 'mysql2';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { freshPrefix, openPool, open, until, useServer } from './fixture.ts';
+import { call, freshPrefix, openPool, open, request, take, until, useServer } from './fixture.ts';
 
 useServer();
 
@@ -78,5 +78,23 @@ describe('thousands of acquires that wait for a connection of the pool', { timeo
     await (await next).release();
     await locks.close();
     await Promise.allSettled(before);
+  });
+});
+
+describe('names that are to be taken at once, while the only connection is in use', () => {
+  it.each(['abandoned', 'closed'] as const)('are not taken when they were %s meanwhile', async (how) => {
+    const pool = openPool({ connectionLimit: 1 });
+    const tablePrefix = freshPrefix();
+    const backend = open({ tablePrefix, pool });
+    await take(backend, request('warm'));
+    const giveBack = await takeAll(pool, 1);
+    const [a, b] = [request('a'), request('b')];
+    const taking = backend.attemptMany?.([a, b], call);
+    const ended = how === 'closed' ? [backend.close()] : [backend.abandon(a, call), backend.abandon(b, call)];
+    giveBack();
+    await expect(taking).resolves.toBeUndefined();
+    await Promise.all(ended);
+    const other = open({ tablePrefix, pool });
+    for (const { resource } of [a, b]) expect((await other.inspect(resource, call)).holders).toEqual([]);
   });
 });

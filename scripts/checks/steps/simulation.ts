@@ -19,10 +19,10 @@ const SCHEDULES = { rules: 5_500, quorum: 2_000, redis: 1_500, mysql: 1_000 };
 const FIRST_SEED = 1;
 /** For so long each backend runs schedules that were never run before. */
 const FRESH_SECONDS: Readonly<Record<keyof typeof SCHEDULES, number>> = {
-  rules: 3,
+  rules: 4,
   quorum: 4,
-  redis: 4,
-  mysql: 4,
+  redis: 5,
+  mysql: 2,
 };
 
 /** Core in virtual time (docs/simulation.md): the same schedules each time, and others. */

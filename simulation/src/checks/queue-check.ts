@@ -13,6 +13,8 @@ export class QueueCheck {
   /** The number with which each waiter came. */
   #arrivals = new Map<string, number>();
   #holding = new Set<string>();
+  /** Waiters whose place cannot be told: a combined write ended the hold that they had been handed, and queued them again. */
+  readonly #placeless = new Set<string>();
   #arrived = 0;
   #highestToken = 0;
 
@@ -45,6 +47,7 @@ export class QueueCheck {
       const arrival = before.get(id);
       if (unclaimed !== undefined && arrival !== undefined) this.#arrivals.set(id, arrival);
     }
+    if (this.#isCombined) for (const { id } of waiters) if (this.#holding.has(id)) this.#placeless.add(id);
     for (const { id } of waiters) this.#arrivals.set(id, before.get(id) ?? (this.#arrived += 1));
     if (fresh.length > 0 || holds.length !== this.#holding.size)
       this.#holding = new Set(holds.map(({ id }) => id));
@@ -94,11 +97,18 @@ export class QueueCheck {
         '§11.1',
         `${label} got ${this.#resource} at the store, and ${others[0]?.label} holds it`,
       );
-    if (stolen) return;
+    if (stolen || this.#placeless.delete(id)) return;
     const arrival = this.#arrivals.get(id) ?? Infinity;
-    const passed = waiters.find((waiter) => (this.#arrivals.get(waiter.id) ?? Infinity) < arrival);
+    const passed = waiters.find(
+      (waiter) => !this.#mayBeLater(waiter) && (this.#arrivals.get(waiter.id) ?? Infinity) < arrival,
+    );
     if (passed !== undefined)
       this.#world.violated('§7.1', `${label} got ${this.#resource} before ${passed.label}, who came earlier`);
+  }
+
+  /** The write at hand may be the one that queued it again. */
+  #mayBeLater({ id }: WaiterRecord): boolean {
+    return this.#placeless.has(id) || (this.#isCombined && this.#holding.has(id));
   }
 
   /** Permits with one limit, or readers and writers, live on a resource (docs/spec.md §15.7). */

@@ -98,6 +98,9 @@ export const mysqlMutants = [
     ],
     ['for (const deliver of deliveries) deliver?.();', '', 'a hand-off inside the process is not delivered'],
   ]),
+  ...mutantsOf('mysql', 'mysql/src/take-many.ts', [
+    ['if (!isWanted()) return undefined;', '', 'a set that was given up is taken'],
+  ]),
   ...mutantsOf('mysql', 'mysql/src/mysql-backend.ts', [
     ["if (!isWanted()) return { status: 'contended' };", '', 'an attempt takes what was abandoned meanwhile'],
     ['decision.abandon(acquisitionId);', '', 'an abandon does nothing'],

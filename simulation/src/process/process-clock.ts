@@ -7,6 +7,7 @@ export class ProcessClock {
   readonly #startedAt: number;
   #wallOffset: number;
   #slept = 0;
+  #sleepsUntil = 0;
   /** Somebody has set the wall clock. */
   hasJumped = false;
 
@@ -35,7 +36,10 @@ export class ProcessClock {
 
   /** The machine sleeps for so long, from now on: then its wall clock has gone on, and its monotonic one has not. */
   sleep(ms: number): void {
-    const slept = ms * (1 + this.#drift);
+    // A machine that sleeps already sleeps on: its monotonic clock never goes back.
+    const from = Math.max(this.#world.now, this.#sleepsUntil);
+    this.#sleepsUntil = Math.max(from, this.#world.now + ms);
+    const slept = (this.#sleepsUntil - from) * (1 + this.#drift);
     this.#slept += slept;
     this.jump(slept);
   }
