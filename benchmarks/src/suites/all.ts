@@ -1,7 +1,6 @@
 import type { Comparison, ContenderResult } from '../compare/comparison.ts';
 import { overlapsOf, typical } from '../compare/comparison.ts';
 import { openTestbed } from '../conduct/testbed.ts';
-import { contendersOf } from '../contenders/all.ts';
 import type { Contender } from '../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../measure/machine.ts';
 import { Progress } from '../measure/progress.ts';
@@ -10,25 +9,11 @@ import { whole } from '../report/figures.ts';
 import { reportHead, type ReportHead } from '../report/head.ts';
 import type { Section } from '../report/section.ts';
 import type { Target } from '../report/target.ts';
-import { etcdStore } from '../stores/etcd.ts';
-import { localStore } from '../stores/local.ts';
-import { mysqlStore } from '../stores/mysql.ts';
-import { postgresStore } from '../stores/postgres.ts';
-import { redisStore } from '../stores/redis.ts';
-import type { Store } from '../stores/store.ts';
-import { zookeeperStore } from '../stores/zookeeper.ts';
+import { allStores, oursOnAllStores } from '../stores/all.ts';
 import { runSuite, type Selection } from './command.ts';
 import { compareAll } from './stores/measure.ts';
 import { contentions, sequential, settingsFor, type StoreSettings } from './workload.ts';
 
-const stores: readonly Store[] = [
-  localStore,
-  redisStore,
-  postgresStore,
-  mysqlStore,
-  zookeeperStore,
-  etcdStore,
-];
 const rows = [sequential.id, ...contentions.map(({ id }) => id)];
 
 interface AllReport extends ReportHead {
@@ -44,17 +29,13 @@ export async function allSuite(args: readonly string[]): Promise<number> {
     {
       name: 'all',
       rows,
-      contenders: async () => (await Promise.all(stores.map(oursOf))).flat(),
+      contenders: oursOnAllStores,
       measure: (options, selection, say) => measureAll(settingsFor(options), selection, say),
       sectionsOf: (report) => [tableOf(report)],
       judge,
     },
     args,
   );
-}
-
-async function oursOf({ id }: Store): Promise<Contender[]> {
-  return (await contendersOf(id)).filter(({ kind }) => kind === 'ours');
 }
 
 async function measureAll(
@@ -67,7 +48,7 @@ async function measureAll(
   const backends: AllReport['backends'][number][] = [];
   const versions: Record<string, string> = {};
   let placement = '';
-  for (const store of stores) {
+  for (const store of allStores) {
     const contenders = selection.contenders.filter((contender) => contender.store === store.id);
     if (contenders.length === 0) continue;
     await progress.part(`${store.id}`, async () => {

@@ -1,6 +1,5 @@
 import { openTestbed, type Testbed } from '../conduct/testbed.ts';
 import type { Worker } from '../conduct/worker.ts';
-import { contendersOf } from '../contenders/all.ts';
 import type { Contender } from '../contenders/contender.ts';
 import { describeMachine, versionsOf } from '../measure/machine.ts';
 import { Progress } from '../measure/progress.ts';
@@ -8,23 +7,8 @@ import { median } from '../measure/quantiles.ts';
 import type { Chart } from '../report/chart.ts';
 import { reportHead, type ReportHead } from '../report/head.ts';
 import type { Section } from '../report/section.ts';
-import { etcdStore } from '../stores/etcd.ts';
-import { localStore } from '../stores/local.ts';
-import { mysqlStore } from '../stores/mysql.ts';
-import { postgresStore } from '../stores/postgres.ts';
-import { redisStore } from '../stores/redis.ts';
-import type { Store } from '../stores/store.ts';
-import { zookeeperStore } from '../stores/zookeeper.ts';
+import { allStores, oursOnAllStores } from '../stores/all.ts';
 import { runSuite, type Selection, type SettingsOptions } from './command.ts';
-
-const stores: readonly Store[] = [
-  localStore,
-  redisStore,
-  postgresStore,
-  mysqlStore,
-  zookeeperStore,
-  etcdStore,
-];
 
 /** One size, and what it cost. */
 interface Point {
@@ -89,17 +73,13 @@ export async function growthSuite(args: readonly string[]): Promise<number> {
     {
       name: 'growth',
       rows,
-      contenders: async () => (await Promise.all(stores.map(oursOf))).flat(),
+      contenders: oursOnAllStores,
       measure,
       sectionsOf,
       judge: () => [],
     },
     args,
   );
-}
-
-async function oursOf({ id }: Store): Promise<Contender[]> {
-  return (await contendersOf(id)).filter(({ kind }) => kind === 'ours');
 }
 
 async function measure(
@@ -114,7 +94,7 @@ async function measure(
   const curves: Curve[] = [];
   const versions: Record<string, string> = {};
   let placement = '';
-  for (const store of stores) {
+  for (const store of allStores) {
     const contenders = selection.contenders.filter((contender) => contender.store === store.id);
     for (const contender of contenders) {
       // Each on a fresh server: what another one left would count as its own.

@@ -33,6 +33,7 @@ export class QueueCheck {
     waiters: readonly WaiterRecord[],
     waited: readonly WaiterRecord[],
   ): void {
+    if (this.#isCombined) for (const { id } of waiters) if (this.#holding.has(id)) this.#placeless.add(id);
     const fresh = holds.filter(({ id }) => !this.#holding.has(id));
     if (fresh.some(({ stolen }) => stolen)) this.#checkQueueKept(holds, waiters, waited);
     for (const hold of fresh) this.#granted(hold, holds, waiters);
@@ -47,7 +48,6 @@ export class QueueCheck {
       const arrival = before.get(id);
       if (unclaimed !== undefined && arrival !== undefined) this.#arrivals.set(id, arrival);
     }
-    if (this.#isCombined) for (const { id } of waiters) if (this.#holding.has(id)) this.#placeless.add(id);
     for (const { id } of waiters) this.#arrivals.set(id, before.get(id) ?? (this.#arrived += 1));
     if (fresh.length > 0 || holds.length !== this.#holding.size)
       this.#holding = new Set(holds.map(({ id }) => id));
@@ -100,15 +100,10 @@ export class QueueCheck {
     if (stolen || this.#placeless.delete(id)) return;
     const arrival = this.#arrivals.get(id) ?? Infinity;
     const passed = waiters.find(
-      (waiter) => !this.#mayBeLater(waiter) && (this.#arrivals.get(waiter.id) ?? Infinity) < arrival,
+      (waiter) => !this.#placeless.has(waiter.id) && (this.#arrivals.get(waiter.id) ?? Infinity) < arrival,
     );
     if (passed !== undefined)
       this.#world.violated('§7.1', `${label} got ${this.#resource} before ${passed.label}, who came earlier`);
-  }
-
-  /** The write at hand may be the one that queued it again. */
-  #mayBeLater({ id }: WaiterRecord): boolean {
-    return this.#placeless.has(id) || (this.#isCombined && this.#holding.has(id));
   }
 
   /** Permits with one limit, or readers and writers, live on a resource (docs/spec.md §15.7). */
