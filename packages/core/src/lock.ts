@@ -15,7 +15,7 @@ import { enclosingScope } from './scope/context.ts';
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 // setup: declare function deduct(token: bigint): Promise<void>;
 /**
- * A resource in one mode. Making one costs nothing and reserves nothing.
+ * A resource in one mode. Making one costs nothing and reserves nothing. Its methods need it: `const { run } = lock` does not work.
  *
  * @example
  * ```ts

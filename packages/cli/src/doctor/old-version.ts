@@ -1,6 +1,6 @@
-import { error, type Finding } from './finding.ts';
+import { error, type Finding, warning } from './finding.ts';
 
-/** The oldest versions on which the locks work. */
+/** The oldest versions that have what the locks are made of. */
 export const OLDEST: Readonly<Record<string, string>> = {
   redis: '6.2',
   postgres: '12',
@@ -10,19 +10,36 @@ export const OLDEST: Readonly<Record<string, string>> = {
   zookeeper: '3.5',
 };
 
-/** A server that is older than the locks need. */
-export function oldVersion(
-  store: string,
-  product: string,
-  version: string,
-  oldest = OLDEST[product] ?? '0',
-): Finding | undefined {
-  if (!isOlder(version, oldest)) return undefined;
-  return error(
-    `${store}/version`,
-    `the server is ${product} ${version}; the locks need ${oldest} or newer`,
-    `upgrade the server to ${oldest} or newer`,
-  );
+/** The oldest versions that the tests ran on: docs/support.md. Where a product is not here, they ran on {@link OLDEST}. */
+export const SUPPORTED: Readonly<Record<string, string>> = {
+  postgres: '15',
+  mariadb: '10.11',
+  mysql: '9.7',
+  zookeeper: '3.8',
+};
+
+/** A server that is older than the locks need, or than what they are tested on. */
+export function oldVersion(store: string, product: string, version: string): Finding | undefined {
+  const oldest = OLDEST[product] ?? '0';
+  const supported = SUPPORTED[product] ?? oldest;
+  const id = `${store}/version`;
+  if (isOlder(version, oldest))
+    return error(
+      id,
+      `the server is ${product} ${version}; the locks need ${oldest} or newer`,
+      `upgrade the server to ${newer(oldest, supported)} or newer`,
+    );
+  if (isOlder(version, supported))
+    return warning(
+      id,
+      `the server is ${product} ${version}, which is not supported: no test of the locks ran on a version before ${supported}`,
+      `upgrade the server to ${supported} or newer`,
+    );
+  return undefined;
+}
+
+function newer(one: string, other: string): string {
+  return isOlder(one, other) ? other : one;
 }
 
 function isOlder(version: string, oldest: string): boolean {

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { doctor } from '../../src/commands/doctor.ts';
 import type { Diagnosis, Finding } from '../../src/doctor/finding.ts';
-import { OLDEST } from '../../src/doctor/old-version.ts';
+import { OLDEST, SUPPORTED } from '../../src/doctor/old-version.ts';
 import { Program } from '../program.ts';
 
 /** Lets a program believe that it is a minute later. */
@@ -28,10 +28,24 @@ export async function diagnose(
 
 /** What is found where the locks need this version of a product: no server here is older than they really need. */
 export async function diagnoseNeeding(product: string, oldest: string, url: string): Promise<Diagnosis> {
-  const needed = OLDEST as Record<string, string>;
-  const really = needed[product];
-  if (really === undefined) throw new Error(`the locks need no version of ${product}`);
-  needed[product] = oldest;
+  return await diagnoseWith(OLDEST, product, oldest, url);
+}
+
+/** What is found where this version is the oldest that the tests ran on. */
+export async function diagnoseSupporting(product: string, oldest: string, url: string): Promise<Diagnosis> {
+  return await diagnoseWith(SUPPORTED, product, oldest, url);
+}
+
+async function diagnoseWith(
+  versions: Readonly<Record<string, string>>,
+  product: string,
+  version: string,
+  url: string,
+): Promise<Diagnosis> {
+  const changed = versions as Record<string, string>;
+  const really = changed[product];
+  if (really === undefined) throw new Error(`no version of ${product} is named`);
+  changed[product] = version;
   let said = '';
   try {
     await doctor(
@@ -42,7 +56,7 @@ export async function diagnoseNeeding(product: string, oldest: string, url: stri
       async ({ locks }) => void (await locks.ping()),
     );
   } finally {
-    needed[product] = really;
+    changed[product] = really;
   }
   return JSON.parse(said) as Diagnosis;
 }

@@ -68,6 +68,21 @@ describe('locks doctor on MariaDB', () => {
     expect(severities(await diagnose(server.url))).toMatchObject({ 'mysql/version': 'error' });
   });
 
+  it.each([
+    ['10.6.23-MariaDB', '10.11'],
+    ['8.4.7', '9.7'],
+  ])('mysql/version: the server says that it is %s, which no test ran on', async (version, supported) => {
+    const server = await start(`--version=${version}`);
+    const { findings } = await diagnose(server.url);
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        id: 'mysql/version',
+        severity: 'warning',
+        toDo: `upgrade the server to ${supported} or newer`,
+      }),
+    );
+  });
+
   it('mysql/trial: a table is not what this version made', async () => {
     const server = await start();
     await asAdmin(server, 'DROP TABLE locks.locks_locks');

@@ -11,7 +11,7 @@ import {
 } from '@locks/test-servers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { folder, locks } from '../program.ts';
-import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
+import { diagnose, diagnoseNeeding, diagnoseSupporting, severities } from './diagnose.ts';
 
 const DURABLE = { fsync: 'on', full_page_writes: 'on' };
 
@@ -99,6 +99,20 @@ describe('locks doctor on PostgreSQL', () => {
         ) as string,
       }),
     ]);
+  });
+
+  it('postgres/version: the server is older than what the tests ran on', async () => {
+    const server = await start();
+    const { version = '', findings } = await diagnoseSupporting('postgres', '99.1', server.url);
+    expect(findings).toEqual([
+      {
+        id: 'postgres/version',
+        severity: 'warning',
+        what: expect.stringContaining(`postgres ${version}`) as string,
+        toDo: 'upgrade the server to 99.1 or newer',
+      },
+    ]);
+    expect(severities(await diagnoseSupporting('postgres', version, server.url))).toEqual({});
   });
 
   it('postgres/schema-newer: a newer version made the tables', async () => {

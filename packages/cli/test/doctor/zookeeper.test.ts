@@ -4,7 +4,7 @@ import { type ZooKeeperServer, startZookeeper, startZookeeperEnsemble } from '@l
 import { zookeeperBackend } from '@locks/zookeeper';
 import { createLocks } from '@locks/core';
 import { afterEach, describe, expect, it } from 'vitest';
-import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
+import { diagnose, diagnoseNeeding, diagnoseSupporting, severities } from './diagnose.ts';
 
 const started: { stop(): Promise<void> }[] = [];
 
@@ -89,6 +89,10 @@ describe('locks doctor on ZooKeeper', () => {
     });
     expect(severities(await diagnoseNeeding('zookeeper', version, url))).toEqual({
       'zookeeper/standalone': 'warning',
+    });
+    expect(severities(await diagnoseSupporting('zookeeper', '99.1', url))).toEqual({
+      'zookeeper/standalone': 'warning',
+      'zookeeper/version': 'warning',
     });
   });
 
