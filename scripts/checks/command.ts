@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawn } from 'node:child_process';
 import { constants, setPriority } from 'node:os';
 import { root } from '../launcher/root.mjs';
+import { childEnded } from './processor-time.ts';
 
 export interface CommandOptions {
   readonly cwd?: string;
@@ -54,6 +55,7 @@ export function runCommand(
       clearTimeout(giveUp);
       resolve({ ok, output: Buffer.concat(both).toString(), stdout: Buffer.concat(stdout).toString() });
     };
+    child.once('exit', childEnded);
     child.once('error', (error) => {
       both.push(Buffer.from(error.message));
       finish(false);

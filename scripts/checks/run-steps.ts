@@ -1,4 +1,5 @@
 import { inBackground } from './command.ts';
+import { measured } from './processor-time.ts';
 import type { Step, StepContext, StepReport, StepResult } from './step.ts';
 
 /** In CI nobody waits for the minutes that this saves, and a missed bound of time costs a whole run. */
@@ -28,7 +29,11 @@ export async function runSteps(
     const before = reports.get(step);
     if (stopped() || !before?.again) return;
     const repeated = await reportOf(step, before.again);
-    const report = { ...repeated, seconds: before.seconds + repeated.seconds };
+    const report = {
+      ...repeated,
+      seconds: before.seconds + repeated.seconds,
+      processorSeconds: (before.processorSeconds ?? 0) + (repeated.processorSeconds ?? 0),
+    };
     reports.set(step, report);
     onReport(report);
   };
@@ -62,15 +67,17 @@ async function runStep(step: Step, context: StepContext): Promise<StepReport> {
 
 async function reportOf(step: Step, run: () => Promise<StepResult>): Promise<StepReport> {
   const start = performance.now();
-  const result = await run().catch(
-    (error: unknown): StepResult => ({
-      passed: 0,
-      failed: 1,
-      output: error instanceof Error ? (error.stack ?? error.message) : String(error),
-    }),
+  const { result, processorSeconds } = await measured(() =>
+    run().catch(
+      (error: unknown): StepResult => ({
+        passed: 0,
+        failed: 1,
+        output: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      }),
+    ),
   );
   const seconds = (performance.now() - start) / 1_000;
-  return { ...result, name: step.name, seconds, outcome: outcomeOf(result) };
+  return { ...result, name: step.name, seconds, processorSeconds, outcome: outcomeOf(result) };
 }
 
 function outcomeOf({ failed, notRun }: StepResult): StepReport['outcome'] {

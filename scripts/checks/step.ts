@@ -50,6 +50,8 @@ export interface StepResult {
 export interface StepReport extends StepResult {
   readonly name: string;
   readonly seconds: number;
+  /** For so long its commands kept processors busy; absent where nothing was measured. */
+  readonly processorSeconds?: number;
   readonly outcome: 'ok' | 'failed' | 'not run';
 }
 

@@ -22,6 +22,8 @@ export function summarise(
   const passed = sum(reports.map((report) => report.passed));
   const failed = sum(reports.map((report) => report.failed));
   const skipped = sum(reports.map((report) => report.skipped ?? 0));
+  const processorSeconds =
+    sum(reports.map((report) => report.processorSeconds ?? 0)) + secondsOfThisProcess();
   const onlyAlone = reports.flatMap((report) => report.onlyAlone ?? []);
   const failures = reports.flatMap(failuresOf);
   const notRun = reports.filter((report) => report.outcome === 'not run').map((report) => report.name);
@@ -30,6 +32,7 @@ export function summarise(
     ...reports.map(lineOf),
     '',
     `${reports.length} steps in ${seconds.toFixed(0)} s; ${skipped} tests skipped`,
+    `processors were busy for ${processorSeconds.toFixed(0)} s`,
     `the host of this machine took ${(100 * stolen).toFixed(0)} % of its processors away`,
     ...(onlyAlone.length > 0 ? ['failed beside others and passed alone, a bug to find:'] : []),
     ...onlyAlone.map((test) => `  ${test}`),
@@ -46,14 +49,30 @@ function failuresOf({ name, outcome, failures = [], output }: StepReport): strin
   return lines.map((line) => `${name}: ${line}`);
 }
 
-function lineOf({ name, seconds, outcome, passed, failed, skipped, onlyAlone }: StepReport): string {
+/** Some steps do their work here, without a command: `api`, `size`, `layers`, `words`. */
+function secondsOfThisProcess(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}
+
+function lineOf({
+  name,
+  seconds,
+  processorSeconds,
+  outcome,
+  passed,
+  failed,
+  skipped,
+  onlyAlone,
+}: StepReport): string {
   const counts = [
     `${passed} passed`,
     ...(onlyAlone ? [`${onlyAlone.length} of them only alone`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(skipped ? [`${skipped} skipped`] : []),
   ];
-  return `${outcome.padEnd(8)} ${name.padEnd(22)} ${seconds.toFixed(1).padStart(6)} s  ${counts.join(', ')}`;
+  const busy = (processorSeconds ?? 0).toFixed(1).padStart(6);
+  return `${outcome.padEnd(8)} ${name.padEnd(24)} ${seconds.toFixed(1).padStart(6)} s, busy ${busy} s  ${counts.join(', ')}`;
 }
 
 /** The failed tests at the end of vitest's output: tests that pass when they are repeated need not fill the log. */
