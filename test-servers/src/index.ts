@@ -1,5 +1,6 @@
 export type { Proxy } from '@locks/core/conformance/proxy';
 export { type ServerConditions, underConditions } from './conditions/conditions.ts';
+export { canSeparateNetworks, ProcessNetwork } from './conditions/process-network.ts';
 export { makeServerClock, type ServerClock } from './conditions/server-clock.ts';
 export { makeSmallDisk, type SmallDisk } from './conditions/small-disk.ts';
 export { EtcdCluster } from './etcd/etcd-cluster.ts';

@@ -36,8 +36,12 @@ export interface LabElection {
 
 /** What runs for one backend of the lab. */
 export interface LabDeployment extends AsyncDisposable {
-  /** The address for the next worker, and the proxies between it and the servers, where it has any. */
-  connect(): Promise<{ readonly address: unknown; readonly proxies: readonly Proxy[] }>;
+  /**
+   * The address for the next worker, and the proxies between it and the servers, where it has any.
+   *
+   * @param host - where the worker reaches the proxies, if not at 127.0.0.1
+   */
+  connect(host?: string): Promise<{ readonly address: unknown; readonly proxies: readonly Proxy[] }>;
   /** The server, where there is one alone; where a pooler stands before it, the pooler. */
   readonly server?: LabServer;
   readonly election?: LabElection;
@@ -71,6 +75,10 @@ export interface LabBackend {
   readonly canSetClock?: boolean;
   /** What a stranger sends to take one of the server's connections. Absent: the server has no limit, or the lab cannot reach it. */
   readonly stranger?: Buffer;
+  /** What is missing on this machine for its workers, in a sentence. */
+  missing?(): string | undefined;
+  /** The program of its workers and its arguments, in another language than this one. Their setup is the last argument. */
+  readonly worker?: readonly [string, ...string[]];
   /** Only these workloads, where not all that its modes allow. */
   readonly workloads?: readonly Workload[];
   deploy(wish: DeploymentWish): Promise<LabDeployment>;
@@ -102,8 +110,8 @@ export function single(
       const owned = stack.move();
       return {
         server,
-        async connect() {
-          const { proxies, at } = await proxiesOf(owned, [server]);
+        async connect(host) {
+          const { proxies, at } = await proxiesOf(owned, [server], host);
           return { address: at[0], proxies };
         },
         [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -116,13 +124,14 @@ export function single(
 async function proxiesOf(
   owner: AsyncDisposableStack,
   servers: readonly Address[],
+  host?: string,
 ): Promise<{ proxies: Proxy[]; at: Address[]; natMap: NatMap }> {
   const proxies = await Promise.all(
     servers.map(async (server) => owner.use(await startProxy(server, { protocol: 'raw' }))),
   );
-  const at = proxies.map(({ host, port }) => ({ host, port }));
+  const at = proxies.map((proxy) => ({ host: host ?? proxy.host, port: proxy.port }));
   const natMap = Object.fromEntries(
-    servers.map(({ host, port }, index) => [`${host}:${port}`, at[index] as Address]),
+    servers.map((server, index) => [`${server.host}:${server.port}`, at[index] as Address]),
   );
   return { proxies, at, natMap };
 }
@@ -198,8 +207,8 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
       const deployment = owned.use(await startSentinel());
       const { name, sentinels, nodes } = deployment;
       return {
-        async connect() {
-          const { proxies, at, natMap } = await proxiesOf(owned, [...sentinels, ...nodes]);
+        async connect(host) {
+          const { proxies, at, natMap } = await proxiesOf(owned, [...sentinels, ...nodes], host);
           const address: RedisAddress = {
             ...{ kind: 'sentinel', name, natMap },
             sentinels: at.slice(0, sentinels.length),
@@ -230,8 +239,8 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
       const cluster = owned.use(await startCluster());
       const slot = cluster.slotOf('{lock:lock-set}');
       return {
-        async connect() {
-          const { proxies, at, natMap } = await proxiesOf(owned, cluster.nodes);
+        async connect(host) {
+          const { proxies, at, natMap } = await proxiesOf(owned, cluster.nodes, host);
           const address: RedisAddress = { kind: 'cluster', roots: at, natMap };
           return { address, proxies };
         },
@@ -273,8 +282,8 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
       const pooler = owned.use(await startPgbouncer(postgres));
       return {
         server: pooler,
-        async connect() {
-          const { proxies, at } = await proxiesOf(owned, [pooler, postgres]);
+        async connect(host) {
+          const { proxies, at } = await proxiesOf(owned, [pooler, postgres], host);
           const [through, past] = at;
           const listen = {
             connectionString: `postgres://postgres@${past?.host}:${past?.port}/postgres`,
@@ -334,8 +343,8 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
       const owned = new AsyncDisposableStack();
       const ensemble = owned.use(await startZookeeperEnsemble());
       return {
-        async connect() {
-          const { proxies, at } = await proxiesOf(owned, ensemble.members);
+        async connect(host) {
+          const { proxies, at } = await proxiesOf(owned, ensemble.members, host);
           return { address: { address: at.map(({ host, port }) => `${host}:${port}`).join(',') }, proxies };
         },
         election: {
@@ -367,8 +376,8 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
       const owned = new AsyncDisposableStack();
       const cluster = owned.use(await startEtcdCluster());
       return {
-        async connect() {
-          const { proxies, at } = await proxiesOf(owned, cluster.members);
+        async connect(host) {
+          const { proxies, at } = await proxiesOf(owned, cluster.members, host);
           return { address: at.map(({ host, port }) => `http://${host}:${port}`), proxies };
         },
         election: {

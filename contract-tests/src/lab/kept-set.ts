@@ -43,12 +43,17 @@ export class SetKeeper implements AsyncDisposable {
     });
   });
 
-  async listen(): Promise<number> {
-    this.#server.listen(0, '127.0.0.1');
+  /**
+   * @param path - of a socket, for clients in other networks. Default: a port of 127.0.0.1
+   * @returns where it listens
+   */
+  async listen(path?: string): Promise<number | string> {
+    if (path === undefined) this.#server.listen(0, '127.0.0.1');
+    else this.#server.listen(path);
     await once(this.#server, 'listening');
     const address = this.#server.address();
-    if (typeof address !== 'object' || address === null) throw new Error('The kept set listens on no port.');
-    return address.port;
+    if (address === null) throw new Error('The kept set does not listen.');
+    return typeof address === 'string' ? address : address.port;
   }
 
   answer(request: SetRequest): SetReply {
@@ -92,8 +97,8 @@ export class SetClient {
   readonly #socket: Socket;
   readonly #waiting: ((reply: SetReply) => void)[] = [];
 
-  constructor(port: number) {
-    this.#socket = connect(port, '127.0.0.1');
+  constructor(at: number | string) {
+    this.#socket = typeof at === 'string' ? connect(at) : connect(at, '127.0.0.1');
     createInterface({ input: this.#socket }).on('line', (line) =>
       this.#waiting.shift()?.(JSON.parse(line) as SetReply),
     );

@@ -28,6 +28,10 @@ export interface LabReport {
   readonly seed: number;
   /** As it was asked for. */
   readonly minutes: number;
+  /** Where not all nemeses were asked for. */
+  readonly nemeses?: readonly NemesisName[];
+  /** Whether `cut-one-way` and `blackhole` lost packets in network namespaces. Else the proxies lost data. */
+  readonly losesPackets?: boolean;
   readonly operations: number;
   readonly seconds: number;
   readonly results: readonly LabResult[];

@@ -4,6 +4,7 @@
  * backend, and a list for several; `--histories` keeps what was judged. Exit code 1 on a violation.
  */
 import { writeFileSync } from 'node:fs';
+import { canSeparateNetworks } from '@locks/test-servers';
 import { parseLabArguments } from './lab-arguments.ts';
 import { type LabReport, type LabResult, tableOf } from './lab-report.ts';
 import { NEMESES } from './nemeses.ts';
@@ -56,6 +57,8 @@ async function runBackend(
     backend,
     seed,
     minutes: seconds / 60,
+    ...(nemeses.length < NEMESES.length && { nemeses }),
+    losesPackets: await canSeparateNetworks(),
     operations: results.reduce((sum, one) => sum + one.operations, 0),
     seconds: Math.round((performance.now() - startedAt) / 100) / 10,
     results,

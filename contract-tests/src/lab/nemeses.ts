@@ -1,16 +1,18 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CallableProcess } from '@locks/core/conformance/process';
-import type { Proxy, ServerClock, SmallDisk } from '@locks/test-servers';
+import type { ProcessNetwork, Proxy, ServerClock, SmallDisk } from '@locks/test-servers';
+import type { Direction } from '@locks/core/conformance/proxy';
 import { FEW_CONNECTIONS, type LabBackend, type LabDeployment } from './deployments.ts';
 import type { SeededRandom } from './random.ts';
-import type { LabWorkerCommands } from './worker/worker-commands.ts';
+import type { WorkerProcess } from './worker/worker-process.ts';
 
 /** A worker that runs, with the proxies between it and the servers. */
 export interface RunningWorker {
   readonly name: string;
-  readonly process: CallableProcess<LabWorkerCommands>;
+  readonly process: WorkerProcess;
   readonly proxies: readonly Proxy[];
+  /** Where the worker has a network of its own, and the nemesis loses its packets. */
+  readonly network: ProcessNetwork | undefined;
 }
 
 /** What a nemesis may reach. */
@@ -32,6 +34,8 @@ export interface Nemesis {
   readonly about: string;
   /** With what the servers must be started. */
   readonly needs?: 'clock' | 'disk' | 'few connections';
+  /** Whether it loses the packets of workers that have a network of their own, where the machine can make these. */
+  readonly losesPackets?: boolean;
   applies(backend: LabBackend, deployment: LabDeployment): boolean;
   /** One fault, healed when it resolves. */
   strike(context: NemesisContext): Promise<void>;
@@ -56,6 +60,31 @@ function onNetwork(
       for (const worker of hit) breakNetwork(worker.proxies, random);
       await sleep(durationOf(backend, random));
       await Promise.all(proxies.map((proxy) => proxy.heal()));
+    },
+  };
+}
+
+/**
+ * What is sent is lost, in one direction or in both: as packets, which TCP sends again, where workers have networks of their own; else as
+ * the data of connections, which the proxy cuts when it heals.
+ */
+function onPackets(about: string, draw: (random: SeededRandom) => Direction | undefined): Nemesis {
+  return {
+    about,
+    losesPackets: true,
+    applies: hasNetwork,
+    async strike({ backend, random, workers }) {
+      const hit = workers().filter(() => random.next() < 0.5);
+      for (const { network, proxies } of hit) {
+        const direction = draw(random);
+        if (network !== undefined) await network.lose(direction);
+        else for (const proxy of proxies) proxy.blackhole(direction === undefined ? {} : { direction });
+      }
+      await sleep(durationOf(backend, random));
+      for (const { network, proxies } of hit) {
+        if (network !== undefined) await network.heal();
+        else await Promise.all(proxies.map((proxy) => proxy.heal()));
+      }
     },
   };
 }
@@ -95,12 +124,8 @@ export const nemeses = {
       proxy.cut();
     }
   }),
-  'cut-one-way': onNetwork(
-    'what clients send arrives, and no answer; or the other way round',
-    (proxies, random) => {
-      const direction = random.one(['toServer', 'toClient'] as const);
-      for (const proxy of proxies) proxy.blackhole({ direction });
-    },
+  'cut-one-way': onPackets('what clients send arrives, and no answer; or the other way round', (random) =>
+    random.one(['toServer', 'toClient'] as const),
   ),
   reset: onNetwork('connections of clients are reset; new ones succeed', (proxies) => {
     for (const proxy of proxies) proxy.cut();
@@ -109,9 +134,7 @@ export const nemeses = {
     const ms = random.between(25, 150);
     for (const proxy of proxies) proxy.latency(ms);
   }),
-  blackhole: onNetwork('clients and server hear nothing of each other, and get no error', (proxies) => {
-    for (const proxy of proxies) proxy.blackhole();
-  }),
+  blackhole: onPackets('clients and server hear nothing of each other, and get no error', () => undefined),
   freeze: {
     about: 'the server stands still (SIGSTOP)',
     applies: hasServer,

@@ -43,8 +43,10 @@ longer than its lease lasted, and wrote without a look at the lease. No lock pre
 
 const PEERS = `Libraries that users would pick instead, on one Redis server, with the workloads mutex and lock-set. Each is used as its documents say, by a
 careful caller: where the library tells when its hold ends, the caller looks before it releases, and a hold that ended is no violation.
-redis-semaphore tells nothing of that kind: it reports a loss when its next refresh has failed. None of them gives a fencing token, so what is lost under
-\`pause\` cannot be guarded. Redisson is not measured: it needs Java and a worker in it.`;
+redis-semaphore tells nothing of that kind: it reports a loss when its next refresh has failed. Redisson tells of a loss when the hold is
+released. None of those for Node.js gives a fencing token, so what is lost under \`pause\` cannot be guarded; \`redisson-fenced\` is the
+\`RFencedLock\` of Redisson, which gives one. Redisson runs in Java processes that write the same histories, where Java 17 and Maven are
+installed; each has 8 connections at most, which is less than its default.`;
 
 /** Why a violation was to be expected, by nemesis, or by backend and nemesis. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -60,6 +62,10 @@ const REASONS: Readonly<Record<string, string>> = {
     'The killed master comes back empty, and as a master: whoever reconnects to it before Sentinel has made it a replica, which took ten seconds here, gets locks there that others hold at the new master.',
   'redis-semaphore pause':
     'A process that stood still for longer than its hold lasts believes in it until a refresh fails.',
+  'redisson pause':
+    'A process that stood still for longer than its hold lasts learns of that when it releases.',
+  'redisson-fenced pause':
+    'A process that stood still for longer than its hold lasts learns of that when it releases; the token stops its writes.',
   'redis-semaphore freeze':
     'A refresh that waits for the server is no reason to doubt a hold that has ended.',
 };
@@ -100,19 +106,22 @@ export function renderGuarantees(given: readonly LabReport[]): string {
     '## The runs',
     '',
     ...table(
-      ['backend', 'seed', 'seconds', 'operations', 'the run again'],
-      runs.map(({ backend, seed, minutes, seconds, operations }) => [
+      ['backend', 'seed', 'lost by', 'seconds', 'operations', 'the run again'],
+      runs.map(({ backend, seed, minutes, nemeses: only, losesPackets, seconds, operations }) => [
         backend,
         String(seed),
+        losesPackets === true ? 'packets' : 'proxies',
         String(seconds),
         String(operations),
-        `\`npm run lab -- ${backend} --minutes ${minutes} --seed ${seed} --json contract-tests/lab-results/${backend}-${seed}.json\``,
+        `\`npm run lab -- ${backend}${only === undefined ? '' : ` --nemesis ${only.join(',')}`} --minutes ${minutes} --seed ${seed} --json contract-tests/lab-results/${backend}-${seed}.json\``,
       ]),
     ),
     '',
     'A seed repeats the choice and the length of the faults, not the moments at which servers and processes answer. The clocks of servers are set',
     'by a library that is loaded into them, which a program of Go such as etcd does not ask; SQLite has no server. A disk is filled where',
-    'root may mount a small one in memory. The network is broken by proxies, one between each client and each server, at every user.',
+    'root may mount a small one in memory. The network is broken by proxies, one between each client and each server, at every user. *Lost by packets*:',
+    'where root may make network namespaces, each worker has one in the runs of `cut-one-way` and `blackhole`, and packets of its link are lost, which',
+    'TCP sends again afterwards; *by proxies*: the proxies drop what comes, and cut such connections in the end.',
     '',
   ].join('\n');
 }

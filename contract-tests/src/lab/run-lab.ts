@@ -3,11 +3,13 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type CallableProcess, machineNow, startProcess } from '@locks/core/conformance/process';
+import { machineNow } from '@locks/core/conformance/process';
 import { checkHistory, HistoryRecorder, readHistory } from '@locks/history';
 import {
+  canSeparateNetworks,
   makeServerClock,
   makeSmallDisk,
+  ProcessNetwork,
   type ServerClock,
   type SmallDisk,
   underConditions,
@@ -24,10 +26,10 @@ import {
 } from './nemeses.ts';
 import { peers } from './peers/peers.ts';
 import type { SeededRandom } from './random.ts';
-import { historyFile, type LabWorkerCommands, type LabWorkerSetup } from './worker/worker-commands.ts';
+import { historyFile, type LabWorkerSetup } from './worker/worker-commands.ts';
+import { startWorker } from './worker/worker-process.ts';
 import { type Workload, workloadsOf } from './workloads.ts';
 
-const WORKER_MAIN = new URL('worker/main.ts', import.meta.url);
 const WORKERS = 3;
 const HOLD_MS = 6;
 /** Workers end within this: every call of theirs has a deadline. */
@@ -65,6 +67,11 @@ export async function runLab(run: LabRun): Promise<LabResult[] | undefined> {
   const backend = labBackends[run.backend] ?? peers[run.backend];
   if (backend === undefined) throw new Error(`The lab has no backend ${run.backend}.`);
   const nemesis: Nemesis = nemeses[run.nemesis];
+  const lacking = backend.missing?.();
+  if (lacking !== undefined) {
+    run.onMissing?.(lacking);
+    return undefined;
+  }
   await using stack = new AsyncDisposableStack();
   const clock = nemesis.needs === 'clock' && backend.canSetClock ? await makeServerClock() : undefined;
   if (clock !== undefined) stack.use(clock);
@@ -88,7 +95,10 @@ export async function runLab(run: LabRun): Promise<LabResult[] | undefined> {
   const sets = stack.use(new SetKeeper());
   const possible = backend.workloads ?? workloadsOf(backend.modes);
   const workloads = possible.filter((one) => run.workloads?.includes(one) ?? true);
-  const crew = stack.use(new Crew(backend, deployment, { workloads, setPort: await sets.listen(), folder }));
+  const hasNetworks = nemesis.losesPackets === true && (await canSeparateNetworks());
+  // A worker with a network of its own reaches no port of this machine but those of its proxies.
+  const setAt = await sets.listen(hasNetworks ? join(folder, 'kept-set') : undefined);
+  const crew = stack.use(new Crew(backend, deployment, hasNetworks, { workloads, setAt, folder }));
   await crew.start();
 
   const { random } = run;
@@ -139,32 +149,25 @@ function judge(run: LabRun, { backend, folder, sets, workload, strikes, ghosts }
   };
 }
 
-/** On a busy machine a process may take too long to start: it is killed then, and another one started. */
-async function startWorker(args: readonly string[]): Promise<CallableProcess<LabWorkerCommands>> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await startProcess<LabWorkerCommands>(WORKER_MAIN, args);
-    } catch (error) {
-      if (tries >= MOST_STARTS) throw error;
-    }
-  }
-}
-
 /** The workers of a run. */
 class Crew implements AsyncDisposable {
   workers: RunningWorker[] = [];
   readonly #backend: LabBackend;
   readonly #deployment: LabDeployment;
-  readonly #setup: Pick<LabWorkerSetup, 'workloads' | 'setPort' | 'folder'>;
+  readonly #hasNetworks: boolean;
+  readonly #setup: Pick<LabWorkerSetup, 'workloads' | 'setAt' | 'folder'>;
   #names = 0;
 
+  /** @param hasNetworks - whether each worker has a network of its own */
   constructor(
     backend: LabBackend,
     deployment: LabDeployment,
-    setup: Pick<LabWorkerSetup, 'workloads' | 'setPort' | 'folder'>,
+    hasNetworks: boolean,
+    setup: Pick<LabWorkerSetup, 'workloads' | 'setAt' | 'folder'>,
   ) {
     this.#backend = backend;
     this.#deployment = deployment;
+    this.#hasNetworks = hasNetworks;
     this.#setup = setup;
   }
 
@@ -176,7 +179,7 @@ class Crew implements AsyncDisposable {
   async replace(worker: RunningWorker): Promise<void> {
     // Read before the signal is sent: a store may free what the worker held before its end is reported here.
     const killedAt = machineNow();
-    await worker.process.kill();
+    await end(worker);
     for (const workload of this.#setup.workloads) {
       const file = historyFile(this.#setup.folder, workload, worker.name);
       new HistoryRecorder(
@@ -194,6 +197,8 @@ class Crew implements AsyncDisposable {
   async stop(): Promise<void> {
     const limit = sleep(STOP_MS, 'late', { ref: false });
     const ended = Promise.all(this.workers.map((worker) => worker.process.call.stop()));
+    // Those that are late are killed, and end so.
+    ended.catch(() => undefined);
     if ((await Promise.race([ended, limit])) === 'late')
       throw new Error(`Workers did not end within ${STOP_MS} ms.`);
   }
@@ -208,14 +213,33 @@ class Crew implements AsyncDisposable {
   async #open(): Promise<RunningWorker> {
     this.#names += 1;
     const name = `worker ${this.#names}`;
-    const { address, proxies } = await this.#deployment.connect();
-    const { module, options } = this.#backend;
+    // On a busy machine a process may take too long to start: it is killed then, and another one started.
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#start(name);
+      } catch (error) {
+        if (tries >= MOST_STARTS) throw error;
+      }
+    }
+  }
+
+  async #start(name: string): Promise<RunningWorker> {
+    await using stack = new AsyncDisposableStack();
+    const network = this.#hasNetworks ? stack.use(new ProcessNetwork()) : undefined;
+    const { address, proxies } = await this.#deployment.connect(network?.host);
+    const { module, options, worker: program } = this.#backend;
     const setup: LabWorkerSetup = { ...this.#setup, name, module, address, options, holdMs: HOLD_MS };
-    const process = await startWorker([JSON.stringify(setup)]);
-    return { name, process, proxies };
+    const process = await startWorker(setup, { program, network, proxies });
+    stack.move();
+    return { name, process, proxies, network };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.workers.map(({ process }) => process.kill()));
+    await Promise.all(this.workers.map(end));
   }
+}
+
+async function end({ process, network }: RunningWorker): Promise<void> {
+  await process.kill();
+  await network?.[Symbol.asyncDispose]();
 }

@@ -28,6 +28,8 @@ export interface Participant {
 interface Holding {
   readonly by: Participant;
   readonly lease: HeldLease;
+  /** True time at which its user had it. */
+  readonly deliveredAt: number;
   /** What the holder may rely on: a share, from the moment in which it asks for a downgrade. */
   mode: LockMode;
   /** The store has confirmed a downgrade. */
@@ -109,6 +111,7 @@ export class HolderChecks {
     resource.holdings.add({
       by,
       lease,
+      deliveredAt: this.#world.now,
       mode,
       isDowngraded: false,
       signal,
@@ -228,7 +231,11 @@ export class HolderChecks {
   #checkStolen(resource: CheckedResource, by: Participant, name: string, lease: HeldLease): void {
     for (const holding of resource.holdings) {
       const { learnsWithinMs, label } = holding.by;
-      const isLater = (holding.lease.fencingToken ?? 0n) > (lease.fencingToken ?? 0n);
+      // Without tokens nobody can tell which of two came first that were under way together.
+      const isLater =
+        lease.fencingToken === undefined
+          ? holding.deliveredAt > by.startedAt
+          : (holding.lease.fencingToken ?? 0n) > lease.fencingToken;
       if (isLater || learnsWithinMs === Infinity) continue;
       this.#world.schedule(this.#world.now + learnsWithinMs, () => {
         if (resource.holdings.has(holding) && holding.lease.validForMs > 0)

@@ -13,18 +13,26 @@ export class QueueCheck {
   /** The number with which each waiter came. */
   #arrivals = new Map<string, number>();
   #holding = new Set<string>();
-  /** Waiters whose place cannot be told: a combined write ended the hold that they had been handed, and queued them again. */
+  /** Since when each waiter waits, as a store says that has combined writes. */
+  #since = new Map<string, number | undefined>();
+  /**
+   * Waiters whose place cannot be told: a combined write ended the hold that they had been handed, before it or in the same write, and
+   * queued them again.
+   */
   readonly #placeless = new Set<string>();
   #arrived = 0;
   #highestToken = 0;
 
   /** One write may carry several steps: permits may have been granted between a higher limit and a lower one. */
   readonly #isCombined: boolean;
+  /** Whether an operator may end holds. */
+  readonly #hasOperator: boolean;
 
-  constructor(world: World, resource: string, isCombined = false) {
+  constructor(world: World, resource: string, { isCombined = false, hasOperator = false } = {}) {
     this.#world = world;
     this.#resource = resource;
     this.#isCombined = isCombined;
+    this.#hasOperator = hasOperator;
   }
 
   /** @param waited - who had waited before the step, or had been handed the resource and did not know yet */
@@ -33,7 +41,7 @@ export class QueueCheck {
     waiters: readonly WaiterRecord[],
     waited: readonly WaiterRecord[],
   ): void {
-    if (this.#isCombined) for (const { id } of waiters) if (this.#holding.has(id)) this.#placeless.add(id);
+    if (this.#isCombined) this.#findPlaceless(waiters);
     const fresh = holds.filter(({ id }) => !this.#holding.has(id));
     if (fresh.some(({ stolen }) => stolen)) this.#checkQueueKept(holds, waiters, waited);
     for (const hold of fresh) this.#granted(hold, holds, waiters);
@@ -62,6 +70,14 @@ export class QueueCheck {
   wentBackTo(holds: readonly HoldRecord[], waiters: readonly WaiterRecord[]): void {
     this.#holding = new Set(holds.map(({ id }) => id));
     this.#arrivals = new Map(waiters.map(({ id }) => [id, (this.#arrived += 1)]));
+  }
+
+  #findPlaceless(waiters: readonly WaiterRecord[]): void {
+    for (const { id, since = 0 } of waiters) {
+      const isBackAnew = since > (this.#since.get(id) ?? Infinity);
+      if (this.#holding.has(id) || (this.#hasOperator && isBackAnew)) this.#placeless.add(id);
+    }
+    this.#since = new Map(waiters.map(({ id, since }) => [id, since]));
   }
 
   /** A steal keeps the queue behind it (docs/spec.md §17.1). */

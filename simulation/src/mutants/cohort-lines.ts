@@ -109,6 +109,7 @@ export const cohortMutants = [
       'const abandoned = this.#inner.abandon(lease.grant.request, call);',
       'const abandoned = Promise.resolve();',
       'a turn that is given up keeps the lease',
+      'a turn and an abort come in different turns of the simulated event loop',
     ],
     [
       'if (known !== undefined) await this.#inner.abandon(known, call);',
@@ -137,6 +138,7 @@ export const cohortMutants = [
       'this.#inner.abandon(entry.request, late).catch(() => undefined);',
       '',
       'a grant that nobody waits for any more is kept',
+      'the abandon of core ends it too; only where that overtakes the attempt it lasts, until its ttl (docs/spec.md §2.2)',
     ],
   ]),
 ];

@@ -50,12 +50,7 @@ export const mysqlMutants = [
       'waiting = 0,\nfree_at = ${freeAt(decision)}',
       'the row does not say that somebody waits',
     ],
-    [
-      'GREATEST(${fixed}, ${NOW} + ${span})',
-      '${NOW} + ${span}',
-      'a short lease hides the end of a long one',
-      'the state has the ends of both, and only a lock that is free for one statement goes by the column',
-    ],
+    ['GREATEST(${fixed}, ${NOW} + ${span})', '${NOW} + ${span}', 'a short lease hides the end of a long one'],
     [
       'WHERE seen_at > ${NOW} - ${micros(CLIENT_ALIVE_MS)}',
       'WHERE seen_at > ${NOW} - 1',
@@ -102,9 +97,19 @@ export const mysqlMutants = [
     ['if (!isWanted()) return undefined;', '', 'a set that was given up is taken'],
   ]),
   ...mutantsOf('mysql', 'mysql/src/mysql-backend.ts', [
-    ["if (!isWanted()) return { status: 'contended' };", '', 'an attempt takes what was abandoned meanwhile'],
+    [
+      "if (!isWanted()) return { status: 'contended' };",
+      '',
+      'an attempt takes what was abandoned meanwhile',
+      'its abandon is the next step on the row, and ends it one write later',
+    ],
     ['decision.abandon(acquisitionId);', '', 'an abandon does nothing'],
-    ['if (!isKnown) decision.needsFresh = true;', '', 'an abandon looks at memory only'],
+    [
+      'if (!isKnown) decision.needsFresh = true;',
+      '',
+      'an abandon looks at memory only',
+      'a decision that changes nothing is made again from the row, and one that is written was made from the row as it still is',
+    ],
     [
       "return ambiguous ? 'unknown' : 'not-held';",
       "return 'not-held';",

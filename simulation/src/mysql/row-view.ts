@@ -33,14 +33,15 @@ export function viewOfRow(row: SqlRow | undefined): RowView {
       const stolen = hold['stolen'] === true;
       return { ...own, token: Number(token), until, span: undefined, unclaimed, stolen };
     }),
-    waiters: waiters.flatMap(({ ids, mode, by, ttl, label }) =>
+    // Who waits since the row was written has no time of its own.
+    waiters: waiters.flatMap(({ ids, mode, by, ttl, label, since = at }) =>
       ids.map((id) => ({
         id,
         mode: modeOf(String(mode)),
         label: label as string | undefined,
         client: String(by),
         ttl: Number(ttl),
-        since: undefined,
+        since: Number(since),
       })),
     ),
   };

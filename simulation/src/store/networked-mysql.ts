@@ -1,15 +1,17 @@
+import { Buffer } from 'node:buffer';
 import type { LockBackend, LockMode } from '@locks/core';
 import type { MysqlBackendOptions } from '@locks/mysql';
 import { QueueCheck } from '../checks/queue-check.ts';
+import { RowCheck, type SeenRow } from '../checks/row-check.ts';
 import type { World } from '../kernel/world.ts';
 import { type RowView, viewOfRow } from '../mysql/row-view.ts';
-import { SimulatedMysql, type SqlResult } from '../mysql/simulated-mysql.ts';
+import { SimulatedMysql, type SqlResult, type SqlRow } from '../mysql/simulated-mysql.ts';
 import { SimulatedMysqlPool } from '../mysql/simulated-mysql-pool.ts';
 import { SqlError } from '../mysql/sql-error.ts';
 import type { Link } from '../network/link.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
-import type { Plan, StoreFaultPlan } from '../workload/plan.ts';
+import type { OperationKind, Plan, StoreFaultPlan } from '../workload/plan.ts';
 import type { SimulatedStore } from './simulated-store.ts';
 
 const LOCKS = 'locks_locks';
@@ -23,6 +25,13 @@ const COLLIDING_PART = 0.5;
 const SHORTEST_TIMEOUT_MS = 400;
 const USUAL_TIMEOUT_MS = 5_000;
 
+const OPERATOR_KINDS: readonly OperationKind[] = ['steal', 'force-release', 'resize'];
+
+/** A client, once it has told who it is. */
+interface SeenClient {
+  id: string | undefined;
+}
+
 /** A simulated MySQL, which runs the real SQL, and the network to it. */
 export class NetworkedMysql implements SimulatedStore {
   readonly name = 'mysql';
@@ -32,6 +41,13 @@ export class NetworkedMysql implements SimulatedStore {
   readonly #server: SimulatedMysql;
   readonly #pools: (readonly [Link, SimulatedMysqlPool])[] = [];
   readonly #checks = new Map<string, QueueCheck>();
+  readonly #rowChecks: ReadonlyMap<string, RowCheck>;
+  /** Whether somebody takes locks away. */
+  readonly #hasOperator: boolean;
+  /** When each client was heard of last. */
+  readonly #seen = new Map<string, number>();
+  /** Clients that were silent for so long that they counted as dead, or of which the server has forgotten when it heard of them. */
+  readonly #doubtful = new Set<string>();
   #awayUntil = 0;
   #collidesUntil = 0;
   #readOnlyUntil = 0;
@@ -41,6 +57,15 @@ export class NetworkedMysql implements SimulatedStore {
     this.#plan = plan;
     this.#drift = drift;
     this.#server = new SimulatedMysql(() => this.#micros());
+    const operations = plan.processes.flatMap(({ clients }) =>
+      clients.flatMap((client) => client.operations),
+    );
+    this.#hasOperator = operations.some(({ kind }) => OPERATOR_KINDS.includes(kind));
+    const lives = (client: string): boolean =>
+      !this.#doubtful.has(client) && this.#micros() - (this.#seen.get(client) ?? 0) < ALIVE_MICROS;
+    this.#rowChecks = new Map(
+      plan.resources.map(({ name }) => [name, new RowCheck(world, name, this.#hasOperator, lives)]),
+    );
   }
 
   get isAway(): boolean {
@@ -62,6 +87,7 @@ export class NetworkedMysql implements SimulatedStore {
           const { holds, waiters } = viewOfRow(this.#server.row(LOCKS, name));
           check.wentBackTo(holds, waiters);
         }
+        for (const client of this.#seen.keys()) this.#doubtful.add(client);
         this.#connectionsEnd(fault.downMs);
         return hasLost;
       }
@@ -78,10 +104,11 @@ export class NetworkedMysql implements SimulatedStore {
 
   backendIn(process: SimulatedProcess, link: Link, { mysqlBackend }: LoadedLocks): LockBackend {
     const { checkIntervalMs, claimMs, connectionLimit } = this.#plan;
+    const client: SeenClient = { id: undefined };
     const pool = new SimulatedMysqlPool(
       {
         request: async (what, execute) => (await link.request(what, Infinity, execute)).value,
-        execute: (sql) => this.#execute(sql),
+        execute: (sql) => this.#execute(sql, client),
         random: () => process.random.next(),
       },
       connectionLimit,
@@ -127,7 +154,7 @@ export class NetworkedMysql implements SimulatedStore {
     });
   }
 
-  #execute(sql: string): SqlResult {
+  #execute(sql: string, client: SeenClient): SqlResult {
     const isWrite = !sql.startsWith('SELECT') && sql !== 'COMMIT';
     if (isWrite && this.#world.now < this.#readOnlyUntil)
       throw new SqlError(READ_ONLY, 'The MySQL server is running with the --read-only option');
@@ -136,24 +163,43 @@ export class NetworkedMysql implements SimulatedStore {
     if (!isWrite) return this.#server.execute(sql);
     const before = this.#plan.resources.map(({ name }) => this.#server.row(LOCKS, name));
     const result = this.#server.execute(sql);
+    this.#hearOf(client, sql);
     for (const [index, { name }] of this.#plan.resources.entries()) {
       const row = this.#server.row(LOCKS, name);
       // A statement that finds a row taken leaves it as it is.
-      if (row?.['version'] !== before[index]?.['version'])
-        this.#checkWrite(name, viewOfRow(before[index]), viewOfRow(row));
+      if (row?.['version'] === before[index]?.['version']) continue;
+      const isTake = sql.startsWith('INSERT');
+      const seen = { before: seenIn(before[index]), after: seenIn(row), isTake, writer: client.id };
+      this.#rowChecks.get(name)?.written({ ...seen, now: this.#micros() });
+      this.#checkWrite(name, seen.before, seen.after);
     }
     return result;
+  }
+
+  /** Each client names itself in its heartbeat. */
+  #hearOf(client: SeenClient, sql: string): void {
+    const [, hex] = /^INSERT INTO `locks_clients` .*?VALUES \(X'([0-9a-f]+)'/i.exec(sql) ?? [];
+    if (hex === undefined) return;
+    const id = Buffer.from(hex, 'hex').toString('utf8');
+    client.id = id;
+    const now = this.#micros();
+    if (now - (this.#seen.get(id) ?? now) >= ALIVE_MICROS) this.#doubtful.add(id);
+    this.#seen.set(id, now);
   }
 
   #checkWrite(name: string, before: RowView, after: RowView): void {
     this.#world.note(this.name, () => `${name} ${inWords(after)}`);
     const now = this.#micros();
-    const check = this.#checks.get(name) ?? new QueueCheck(this.#world, name, true);
+    const check = this.#checks.get(name) ?? this.#newCheck(name);
     this.#checks.set(name, check);
     const lives = ({ until = Infinity }: { readonly until: number | undefined }): boolean => now < until;
     for (const hold of before.holds) if (!lives(hold)) check.endedByTime(hold.id);
     // One write may carry several steps, such as a claim and a steal from whoever claimed.
     check.stepTaken(after.holds.filter(lives), after.waiters, []);
+  }
+
+  #newCheck(name: string): QueueCheck {
+    return new QueueCheck(this.#world, name, { isCombined: true, hasOperator: this.#hasOperator });
   }
 
   #micros(at = this.#world.now): number {
@@ -164,6 +210,11 @@ export class NetworkedMysql implements SimulatedStore {
     this.goAway(downMs);
     for (const [link] of this.#pools) link.reset();
   }
+}
+
+function seenIn(row: SqlRow | undefined): SeenRow {
+  const [waiting, freeAt] = [Number(row?.['waiting'] ?? 0), Number(row?.['free_at'] ?? 0)];
+  return { ...viewOfRow(row), saysWaiting: waiting > 0, freeAt };
 }
 
 function inWords({ holds, waiters }: RowView): string {

@@ -91,18 +91,17 @@ export class OperationChecks {
 
   /** The user has got a lease: its end is no surprise (docs/spec.md §1.5, §3.1, §4.2). */
   watch(lease: HeldLease, name: string): void {
-    const { checks, process, isClean, isClosing, mayGrantLate, limitsHandOffs } = this.#context;
+    const { checks, process, isClean, isClosing, mayGrantLate } = this.#context;
     const { clock, world } = process;
     const validUntil = clock.monotonic() + lease.validForMs;
     lease.signal.addEventListener('abort', () => {
       const { reason } = lease.signal.reason as { readonly reason?: LossReason };
       world.note(process.name, () => `${this.#by.label} lost ${name}: ${reason}`);
       if (this.#stoodSince(this.#by.startedAt) || isClosing() || checks.mayBeTaken(this.#by)) return;
-      // A store that limits hand-offs renews them, too: what was counted on then is not compared yet.
-      const until = limitsHandOffs ? validUntil : Math.max(validUntil, checks.countedUntil(name, lease));
+      const until = Math.max(validUntil, checks.countedUntil(name, lease));
       const isEarly = clock.monotonic() < until - EARLY_MS && !isShortening(this.#plan.during);
       if (reason === 'expired' && isEarly && !this.#hasJumped)
-        this.#violated('§1.5', `lost ${name} before its time`);
+        world.violatedUnlessLost('§1.5', `${this.#by.label} lost ${name} before its time`);
       if (TAKEN_AWAY.includes(reason) && !mayGrantLate)
         world.violatedUnlessLost(
           '§3.1',

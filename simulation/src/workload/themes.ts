@@ -10,15 +10,24 @@ export interface Theme {
   /** How often it is drawn, beside the others. @defaultValue 1 */
   readonly weight?: number;
   readonly emphasis: Partial<Emphasis>;
-  /** In place of the network that was drawn. */
   /** Every process uses cohorts. */
   readonly hasCohorts?: true;
+  /** In place of the network that was drawn. */
   readonly network?: Partial<NetworkOptions>;
   /** Empty: there are none. `undefined`: they are drawn as in every run. */
   readonly faultKinds?: readonly FaultPlan['kind'][];
   readonly storeFaultKinds?: readonly StoreFaultPlan['kind'][];
   readonly plan?: Partial<
-    Pick<Plan, 'claimMs' | 'checkIntervalMs' | 'knownScripts' | 'refines' | 'looksAtLeases'>
+    Pick<
+      Plan,
+      | 'claimMs'
+      | 'checkIntervalMs'
+      | 'knownScripts'
+      | 'refines'
+      | 'looksAtLeases'
+      | 'connectionLimit'
+      | 'cohort'
+    >
   >;
 }
 
@@ -202,6 +211,155 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
       { network: SOUND, faultKinds: ['pause'], storeFaultKinds: [] },
     ]),
     hasCohorts: true,
+  }),
+  // A process stands still while one of them has its turn, and the lease lasts.
+  (random) => ({
+    name: 'turns and stalls',
+    backends: ['rules'],
+    emphasis: {
+      ...KEPT,
+      permits: 0,
+      exclusive: 1,
+      together: 0,
+      clients: [3, 5],
+      operations: 5,
+      pauseMs: 10,
+      holdMs: 20,
+      during: 0,
+      aborts: 0,
+      ttlsMs: [3_000],
+    },
+    network: SOUND,
+    faultKinds: ['pause'],
+    storeFaultKinds: [],
+    plan: { cohort: { turns: 8, withinMs: random.pick([20, 50]) } },
+  }),
+  // Those who wait for their turn give up, also in the moment in which they get it.
+  (random) => ({
+    name: 'turns given up',
+    weight: 2,
+    backends: ['rules', 'redis'],
+    emphasis: {
+      ...KEPT,
+      isTidy: true,
+      permits: 0,
+      exclusive: 1,
+      together: 0,
+      clients: [2, 4],
+      operations: 6,
+      pauseMs: 20,
+      holdMs: random.pick([4, 20]),
+      during: 0,
+      aborts: 0.6,
+      abortWithinMs: random.pick([4, 12, 40]),
+      ttlsMs: [60_000],
+    },
+    network: { ...SOUND, latencyMs: random.pick([0.5, 3, 3]) },
+    hasCohorts: true,
+  }),
+  // A lease whose turn became a share is none for the next one.
+  () => ({
+    name: 'turns and shares',
+    backends: ['rules', 'redis'],
+    emphasis: {
+      ...KEPT,
+      permits: 0,
+      exclusive: 0.9,
+      together: 0,
+      clients: [2, 4],
+      pauseMs: 20,
+      holdMs: 20,
+      during: 0.6,
+      duringKinds: ['downgrade'],
+      ttlsMs: [1_000],
+    },
+    network: SOUND,
+    ...NO_FAULTS,
+    hasCohorts: true,
+    plan: { looksAtLeases: true },
+  }),
+  // Holders turn into readers, and the answers are lost, or renewals from before come later.
+  (random) => ({
+    name: 'downgrades',
+    weight: 2,
+    backends: ['redis'],
+    emphasis: {
+      ...KEPT,
+      permits: 0,
+      exclusive: 0.9,
+      together: 0,
+      operations: 5,
+      longHolds: 1,
+      during: 0.9,
+      duringKinds: ['downgrade'],
+      ttlsMs: random.pick([[60], [400], [3_000]]),
+    },
+    network: {
+      ...SOUND,
+      ...random.pick<Partial<NetworkOptions>>([
+        { lostReplies: 0.3 },
+        { slow: 0.3, slowMs: 20 },
+        { resent: 0.4, slowMs: 20 },
+      ]),
+    },
+    ...NO_FAULTS,
+  }),
+  // Those from whom a lock was stolen renew it.
+  () => ({
+    name: 'steals',
+    backends: EVERY_BACKEND,
+    emphasis: {
+      isTidy: false,
+      operatorKinds: ['steal'],
+      operator: 0.3,
+      together: 0,
+      manual: 0,
+      forgotten: 0,
+      during: 0,
+      longHolds: 1,
+      ttlsMs: [400, 1_000],
+    },
+    network: SOUND,
+    ...NO_FAULTS,
+  }),
+  // What was asked of the one connection to MySQL is given up before it is sent.
+  (random) => ({
+    name: 'one connection',
+    weight: 2,
+    backends: ['mysql'],
+    emphasis: {
+      ...KEPT,
+      together: random.pick([0.1, 0.6]),
+      clients: [2, 4],
+      operations: 5,
+      pauseMs: 10,
+      holdMs: 20,
+      aborts: 0.6,
+      abortWithinMs: random.pick([4, 12, 40]),
+      ttlsMs: [3_000],
+    },
+    network: { ...SOUND, latencyMs: random.pick([0.5, 3]) },
+    ...NO_FAULTS,
+    plan: { connectionLimit: 1, claimMs: 2_000 },
+  }),
+  // Sets are taken in one statement while others of the process ask for one of their locks, and are renewed.
+  (random) => ({
+    name: 'sets beside others',
+    weight: 2,
+    backends: ['mysql'],
+    emphasis: {
+      ...KEPT,
+      together: 0.4,
+      clients: [2, 3],
+      operations: 6,
+      pauseMs: 10,
+      longHolds: 0.7,
+      aborts: 0.1,
+      ttlsMs: random.pick([[60], [150], [60, 400]]),
+    },
+    network: { ...SOUND, ordered: false, latencyMs: random.pick([0.5, 3]), slow: 0.1, slowMs: 20 },
+    ...NO_FAULTS,
+    plan: { connectionLimit: 10 },
   }),
   // Redis refuses commands on several keys, while leases are released and renewed.
   (random) => ({

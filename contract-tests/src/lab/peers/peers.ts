@@ -1,22 +1,32 @@
 import { type LabBackend, redisSettings, single, singleRedis } from '../deployments.ts';
 import type { PeerName, PeerOptions } from './peer-lab.ts';
+import { buildRedisson, redissonWorker } from './redisson.ts';
 
 const TTL_MS = 1_000;
 
-/** Other libraries in the lab, on one Redis server: what users would pick instead. */
-export const peers: Readonly<Record<string, LabBackend>> = Object.fromEntries(
-  (['redlock', 'redis-semaphore', 'verrou'] as const).map((peer) => [peer, onRedis(peer)]),
-);
+const onRedis = {
+  ...singleRedis,
+  ...single('src/lab/peers/peer-lab.ts', redisSettings),
+  modes: ['exclusive'],
+  workloads: ['mutex', 'lock-set'],
+  ttlMs: TTL_MS,
+} as const;
 
-function onRedis(peer: PeerName): LabBackend {
-  const options: PeerOptions = { peer, ttlMs: TTL_MS };
-  return {
-    ...singleRedis,
-    ...single('src/lab/peers/peer-lab.ts', redisSettings),
-    modes: ['exclusive'],
-    workloads: ['mutex', 'lock-set'],
-    hasTokens: false,
-    options,
-    ttlMs: TTL_MS,
-  };
+/** Other libraries in the lab, on one Redis server: what users would pick instead. */
+export const peers: Readonly<Record<string, LabBackend>> = {
+  redlock: peer('redlock'),
+  'redis-semaphore': peer('redis-semaphore'),
+  verrou: peer('verrou'),
+  redisson: redisson(false),
+  'redisson-fenced': redisson(true),
+};
+
+function peer(name: PeerName): LabBackend {
+  const options: PeerOptions = { peer: name, ttlMs: TTL_MS };
+  return { ...onRedis, hasTokens: false, options };
+}
+
+function redisson(isFenced: boolean): LabBackend {
+  const options = { ttlMs: TTL_MS, isFenced };
+  return { ...onRedis, hasTokens: isFenced, options, missing: buildRedisson, worker: redissonWorker };
 }

@@ -14,7 +14,7 @@ const WAIT_MS = 5_000;
 const AFTER_FAILURE_MS = 20;
 
 const setup = JSON.parse(process.argv[2] ?? '') as LabWorkerSetup;
-const sets = new SetClient(setup.setPort);
+const sets = new SetClient(setup.setAt);
 let stopping = false;
 let loops: Promise<unknown> = Promise.resolve();
 

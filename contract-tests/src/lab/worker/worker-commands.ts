@@ -9,8 +9,8 @@ export interface LabWorkerSetup {
   readonly address: unknown;
   readonly options: object;
   readonly workloads: readonly Workload[];
-  /** The port of the kept set. */
-  readonly setPort: number;
+  /** The port of the kept set, or the path of its socket. */
+  readonly setAt: number | string;
   /** Where the histories go, one file a workload. */
   readonly folder: string;
   /** For how long sections last at most. */
