@@ -62,7 +62,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['index.ts'],
     ['mysql-backend.ts'],
     ['{mysql-local-waiters,renewals,sweeper,take-many,live-state}.ts'],
-    ['{row-writer,row-writers}.ts'],
+    ['{poll-pace,row-writer,row-writers}.ts'],
     ['{mysql-store,mysql-statements,schema,state-sql,tables}.ts'],
     ['{row-decision,row-capacity,taken-row,lock-row}.ts'],
     ['{connections,own-pool,mysql-error,options}.ts'],

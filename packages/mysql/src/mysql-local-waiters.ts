@@ -3,6 +3,7 @@ import type { HoldRecord } from '@locks/core/rules';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { CLIENT_ALIVE_MS } from './mysql-statements.ts';
 import { isOvertaken, type MysqlStore, ownLimit, type TimedSnapshot, type TimeLimit } from './mysql-store.ts';
+import { PollPace } from './poll-pace.ts';
 import type { RowDecision } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
 import type { RowWriters, WriterHooks } from './row-writers.ts';
@@ -15,9 +16,16 @@ interface MysqlWaiter {
   lastHeardAt: number;
 }
 
+/** A resource that somebody of this process waits for. */
+interface Awaited {
+  readonly waiters: Set<MysqlWaiter>;
+  readonly pace: PollPace;
+  /** The turn of another process's waiter was due at the last poll. */
+  isOverdue: boolean;
+}
+
 const BEAT_EVERY_MS = 1_400;
 const MIN_POLL_MS = 5;
-const POLL_GROWTH = 1.4;
 const GRACE_MS = 100;
 /** In one statement, so that the longest names fit into the smallest packet. */
 const NAMES_AT_ONCE = 400;
@@ -34,11 +42,8 @@ export class MysqlLocalWaiters implements WriterHooks {
   readonly #client: string;
   readonly #maxPollMs: number;
   readonly #waiters = new Map<string, MysqlWaiter>();
-  readonly #byResource = new Map<string, Set<MysqlWaiter>>();
-  /** Resources where the turn of another process's waiter was due at the last poll. */
-  readonly #overdue = new Set<string>();
+  readonly #awaited = new Map<string, Awaited>();
   #waits = 0;
-  #pollMs = MIN_POLL_MS;
   #timer: NodeJS.Timeout | undefined;
   #dueAt = Infinity;
   #polling = false;
@@ -84,7 +89,13 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   learned({ resource, known, knownAt }: RowWriter): void {
-    if (this.#byResource.has(resource) && known !== undefined) this.#noteEnds(known, knownAt);
+    const awaited = this.#awaited.get(resource);
+    if (awaited === undefined || known === undefined) return;
+    this.#noteEnds(known, knownAt);
+    if (this.#isHeldHere(resource)) return;
+    // What this process released is another's now, who may be short: its waiters look as soon as those that just came.
+    awaited.pace.changed(known, this.#client);
+    this.#pollWithin(awaited.pace.pauseMs);
   }
 
   /** Takes note of an acquisition that is in the queue, or may be. */
@@ -94,19 +105,20 @@ export class MysqlLocalWaiters implements WriterHooks {
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
     const { wait } = this.#heardOf(request);
+    const { resource, acquisitionId } = request;
     const turn = wait.begin(call);
     if (wait.call === undefined) return turn;
     this.#waits += 1;
-    const { known } = this.#writers.get(request.resource) ?? {};
+    const { known } = this.#writers.get(resource) ?? {};
     // The lock may have been handed off between the attempt and this call: another attempt gets it.
-    if (this.#closed || known?.holds.some(({ id }) => id === request.acquisitionId)) {
+    if (this.#closed || known?.holds.some(({ id }) => id === acquisitionId)) {
       wait.end();
       return turn;
     }
     this.#timer?.ref();
-    if (!this.#isHeldHere(request.resource)) this.#pollSoon();
-    // While nobody waited only the heartbeat was due. After this process others may hold, and hand the lock back.
-    else this.#pollWithin(this.#maxPollMs);
+    // While nobody waited only the heartbeat was due.
+    if (!this.#isHeldHere(resource)) this.#awaited.get(resource)?.pace.changed();
+    this.#pollWithin(this.#pauseOf(resource));
     return turn;
   }
 
@@ -115,12 +127,9 @@ export class MysqlLocalWaiters implements WriterHooks {
     const waiter = this.#waiters.get(request.acquisitionId);
     if (waiter === undefined) return;
     this.#waiters.delete(request.acquisitionId);
-    const neighbours = this.#byResource.get(request.resource);
-    neighbours?.delete(waiter);
-    if (neighbours?.size === 0) {
-      this.#byResource.delete(request.resource);
-      this.#overdue.delete(request.resource);
-    }
+    const { waiters } = this.#awaited.get(request.resource) ?? {};
+    waiters?.delete(waiter);
+    if (waiters?.size === 0) this.#awaited.delete(request.resource);
     waiter.wait.end(grant);
   }
 
@@ -143,21 +152,29 @@ export class MysqlLocalWaiters implements WriterHooks {
     });
     const waiter: MysqlWaiter = { request, wait, lastHeardAt: 0 };
     this.#waiters.set(request.acquisitionId, waiter);
-    const neighbours = this.#byResource.get(request.resource) ?? new Set();
-    this.#byResource.set(request.resource, neighbours.add(waiter));
-    if (this.#timer === undefined && !this.#polling) this.#schedule(this.#pollMs);
+    let awaited = this.#awaited.get(request.resource);
+    if (awaited === undefined) {
+      awaited = { waiters: new Set(), pace: new PollPace(), isOverdue: false };
+      this.#awaited.set(request.resource, awaited);
+    }
+    awaited.waiters.add(waiter);
+    if (this.#timer === undefined && !this.#polling) this.#schedule(MIN_POLL_MS);
     return waiter;
   }
 
-  /** A resource that only this process holds needs no poll: its release here serves the queue. */
+  /** A resource that only this process holds needs few polls: its release here serves the queue. A hold that is not claimed yet does not count. */
   #isHeldHere(resource: string): boolean {
     const { known, own } = this.#writers.get(resource) ?? {};
-    return known !== undefined && known.holds.length > 0 && known.holds.every(({ id }) => own?.has(id));
+    if (known === undefined || known.holds.length === 0) return false;
+    return known.holds.every(({ id, unclaimed }) => unclaimed === undefined && own?.has(id) === true);
   }
 
-  #pollSoon(): void {
-    this.#pollMs = MIN_POLL_MS;
-    this.#pollWithin(MIN_POLL_MS);
+  /** For how long a resource needs no poll. */
+  #pauseOf(resource: string): number {
+    const awaited = this.#awaited.get(resource);
+    if (awaited === undefined || this.#isHeldHere(resource)) return this.#maxPollMs;
+    const pauseMs = Math.min(awaited.pace.pauseMs, this.#maxPollMs);
+    return awaited.isOverdue ? Math.max(MIN_POLL_MS, Math.min(pauseMs, GRACE_MS)) : pauseMs;
   }
 
   /** Never later than planned: waiters that come one after another must not put the poll off. */
@@ -190,16 +207,17 @@ export class MysqlLocalWaiters implements WriterHooks {
     }
     if (this.#waiters.size === 0) return;
     if (this.#waits === 0) return this.#schedule(BEAT_EVERY_MS);
+    let soonestMs = this.#maxPollMs;
+    for (const resource of this.#awaited.keys()) soonestMs = Math.min(soonestMs, this.#pauseOf(resource));
     // Up to a tenth more or less, so that processes do not poll in step.
-    const pauseMs = this.#pollMs * (0.9 + Math.random() / 5);
-    this.#pollMs = Math.min(this.#maxPollMs, this.#pollMs * POLL_GROWTH);
+    const pauseMs = soonestMs * (0.9 + Math.random() / 5);
     const untilEndMs = Math.max(MIN_POLL_MS, this.#nextEndAt - performance.now());
     this.#schedule(Math.min(pauseMs, untilEndMs));
   }
 
   /** Reads hundreds of resources that are waited for here in one statement. */
   async #poll(): Promise<void> {
-    const all = [...this.#byResource.keys()];
+    const all = [...this.#awaited.keys()];
     this.#nextEndAt = Infinity;
     for (let start = 0; start < all.length; start += NAMES_AT_ONCE) {
       const names = all.slice(start, start + NAMES_AT_ONCE);
@@ -217,8 +235,9 @@ export class MysqlLocalWaiters implements WriterHooks {
     if (writer.busy || isOvertaken(snapshot, writer.knownAt, writer.learnedAt)) return this.learned(writer);
     const isAsKnown = snapshot.rows.has(resource) && snapshot.rows.get(resource) === undefined;
     if (!isAsKnown) {
-      this.#pollMs = MIN_POLL_MS;
-      writer.learn(snapshot.rows.get(resource) ?? NO_ROW, snapshot.now);
+      const row = snapshot.rows.get(resource) ?? NO_ROW;
+      writer.learn(row, snapshot.now);
+      this.#awaited.get(resource)?.pace.changed(row, this.#client);
     } else if (writer.known !== undefined && snapshot.now > writer.knownAt) {
       writer.learn(writer.known, snapshot.now);
     }
@@ -235,7 +254,7 @@ export class MysqlLocalWaiters implements WriterHooks {
     writer.compared = known;
     writer.comparedAt = now;
     const queued = new Set(known.waiters.map(({ id }) => id));
-    for (const { request, wait } of this.#byResource.get(writer.resource) ?? []) {
+    for (const { request, wait } of this.#awaited.get(writer.resource)?.waiters ?? []) {
       if (!queued.has(request.acquisitionId)) wait.end();
     }
     for (const { id, client } of known.waiters) {
@@ -245,16 +264,18 @@ export class MysqlLocalWaiters implements WriterHooks {
 
   /** Serves a queue where a hold ran out, or a waiter at the head died, so that nobody's release did. */
   #serve(writer: RowWriter, known: LockRow): void {
+    const awaited = this.#awaited.get(writer.resource);
+    if (awaited === undefined) return;
     const decision = writer.decide(this.#writers.context, known);
-    if (!decision.changed) return void this.#overdue.delete(writer.resource);
+    const wasOverdue = awaited.isOverdue;
+    awaited.isOverdue = false;
+    if (!decision.changed) return;
     const isOwnTurn = decision.holds.some(({ span, id }) => span !== undefined && this.#waiters.has(id));
     // The process whose waiter's turn it is serves first; if it does nothing until the next poll, any other process does.
-    if (!isOwnTurn && !this.#overdue.has(writer.resource)) {
-      this.#overdue.add(writer.resource);
-      this.#pollMs = Math.min(this.#pollMs, GRACE_MS);
+    if (!isOwnTurn && !wasOverdue) {
+      awaited.isOverdue = true;
       return;
     }
-    this.#overdue.delete(writer.resource);
     // Every decision serves the queue first: there is nothing else to do.
     this.#inBackground(writer.resource, () => undefined);
   }
@@ -277,7 +298,7 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   #hintAll(resource: string): void {
-    for (const { wait } of this.#byResource.get(resource) ?? []) wait.end();
+    for (const { wait } of this.#awaited.get(resource)?.waiters ?? []) wait.end();
   }
 
   #giveUpSilent(): void {

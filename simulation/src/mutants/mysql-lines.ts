@@ -128,7 +128,7 @@ export const mysqlMutants = [
       'a hand-off counts from later than its sending',
     ],
     [
-      'else this.#pollWithin(this.#maxPollMs);',
+      'this.#pollWithin(this.#pauseOf(resource));',
       '',
       'a waiter beside a hold of its process waits for the heartbeat',
     ],
