@@ -115,7 +115,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   'redis-protocol': [
     ['index.ts'],
     ['backend.ts', 'fenced-set.ts'],
-    ['{local-waiters,renewal,replicas,states,eviction}.ts'],
+    ['{native-release,local-waiters,renewal,replicas,states,eviction}.ts'],
     ['{waiter-heartbeat,claim}.ts'],
     ['{lease-chunks,subscription,waiter,grant,replies}.ts'],
     ['{run-script,retryable,value,mode,keys,options}.ts'],

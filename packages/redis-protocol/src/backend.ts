@@ -20,6 +20,7 @@ import { holdersKey, keysOf, type ResourceKeys } from './keys.ts';
 import { RedisLocalWaiters } from './local-waiters.ts';
 import { undoLate } from './login-watch.ts';
 import { limitArgument, shareWeight, weightArgument } from './mode.ts';
+import { NativeRelease } from './native-release.ts';
 import { type CheckedRedisOptions, checkOptions, type RedisBackendOptions } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
 import { renewAll } from './renewal.ts';
@@ -37,6 +38,7 @@ import { ReplicationError, Replicas } from './replicas.ts';
 import { isHalfDone, isRetryableRedisError, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
 import { inspect, list } from './states.ts';
+import { formatValue } from './value.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -80,6 +82,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   readonly #options: CheckedRedisOptions;
   readonly #waiters: RedisLocalWaiters;
   readonly #replicas: Replicas | undefined;
+  readonly #native: NativeRelease;
   #isEvictionChecked = false;
 
   constructor(port: RedisPort, options: CheckedRedisOptions) {
@@ -90,6 +93,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     this.#options = options;
     this.#waiters = new RedisLocalWaiters(port, options);
     this.#replicas = options.minReplicas > 0 ? new Replicas(port, options) : undefined;
+    this.#native = new NativeRelease(port);
     refuseAfterClose(this);
   }
 
@@ -121,6 +125,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
           countedFrom: sentAt,
           validForMs,
           keys,
+          wasFree: reply.leftMs === undefined,
           mayBeShared: false,
         };
         // An earlier sending may have joined the queue and been handed the lock: its message may arrive late.
@@ -232,6 +237,12 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         : ['EVALSHA', sha1, '4', lock, token, queue, holdersKey(keys), acquisitionId, notify, share];
     let reply: ReleaseReply;
     try {
+      if (share === undefined && (grant as RedisGrant).wasFree && this.#native.mayTry()) {
+        if (await this.#native.release(lock, formatValue(grant))) {
+          this.#waiters.forget(acquisitionId);
+          return 'released';
+        }
+      }
       reply = decodeRelease(await this.#port.send(lock, command));
     } catch (error) {
       reply = await this.#recoverRelease(keys, acquisitionId, share, command, error);
@@ -302,6 +313,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         countedFrom: sentAt,
         validForMs: leftMs,
         keys: keys[at] as ResourceKeys,
+        wasFree: true,
         mayBeShared: false,
       }),
     );

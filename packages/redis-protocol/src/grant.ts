@@ -4,6 +4,8 @@ import type { ResourceKeys } from './keys.ts';
 /** A grant that keeps its keys, so that renewals and the release need not compute them again. */
 export interface RedisGrant extends Grant {
   readonly keys: ResourceKeys;
+  /** The lock was free, and nobody waited. */
+  readonly wasFree: boolean;
   /** A downgrade was sent: the hold may be a share now, also if no answer came. */
   mayBeShared: boolean;
 }

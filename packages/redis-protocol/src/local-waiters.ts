@@ -231,7 +231,15 @@ export class RedisLocalWaiters {
   #grant(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
     const { request, keys, turn } = waiter;
     const fencingToken = BigInt(token);
-    const grant: RedisGrant = { request, fencingToken, countedFrom, validForMs, keys, mayBeShared: false };
+    const grant: RedisGrant = {
+      request,
+      fencingToken,
+      countedFrom,
+      validForMs,
+      keys,
+      wasFree: false,
+      mayBeShared: false,
+    };
     waiter.state = 'granted';
     waiter.grant = grant;
     if (turn.end(grant)) this.#hold(request.acquisitionId, validForMs);

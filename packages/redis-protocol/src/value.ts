@@ -1,4 +1,4 @@
-import type { AcquireRequest } from '@locks/core/backend';
+import type { AcquireRequest, Grant } from '@locks/core/backend';
 import { weightArgument } from './mode.ts';
 
 /** The value of a lock key that an exclusive hold wrote: `<id>|<flag>|<token>|<label>`. */
@@ -6,6 +6,11 @@ export interface LockValue {
   readonly id: string;
   readonly token: bigint;
   readonly label: string;
+}
+
+/** The value that an exclusive grant wrote, as long as nobody waits. */
+export function formatValue({ fencingToken, request: { acquisitionId, label = '' } }: Grant): string {
+  return `${acquisitionId}|-|${fencingToken}|${label}`;
 }
 
 /** `undefined` for a value that a stranger wrote. */

@@ -92,6 +92,7 @@ describe('readers', () => {
     const name = fresh();
     await a.backend.release(await take(a, name, shared), call);
     await a.backend.release(await take(a, name, permit(50)), call);
+    await a.backend.release(await a.take(fresh()), call);
     proxy.resetCounts();
     const grants = await Promise.all(Array.from({ length: 40 }, () => take(a, name, permit(50))));
     const exclusive = await a.take(fresh());

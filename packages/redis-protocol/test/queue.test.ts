@@ -84,7 +84,9 @@ describe('a queue', () => {
       grant = (await turn) as typeof grant;
     }
     await b.backend.release(grant, call);
-    expect(proxy.countRequests()).toBe(50 + 51);
+    expect(proxy.requestCounts()['EVALSHA']).toBe(50 + 51);
+    // The first holder found the lock free: where the server has a command of its own for the release, it was tried.
+    expect(proxy.countRequests()).toBeLessThanOrEqual(50 + 51 + 1);
   });
 
   it('opens no connection and sends nothing more while nobody contends', async () => {
@@ -93,7 +95,7 @@ describe('a queue', () => {
     await a.backend.release(await a.take(fresh()), call);
     proxy.resetCounts();
     for (let i = 0; i < 100; i++) await a.backend.release(await a.take(fresh()), call);
-    expect(proxy.requestCounts()).toEqual({ EVALSHA: 200 });
+    expect(proxy.countRequests()).toBe(200);
     expect(proxy.connections()).toHaveLength(1);
   });
 

@@ -70,6 +70,20 @@ export const testSteps: readonly Step[] = [
       ),
   },
   {
+    name: 'contract:redis-versions',
+    about:
+      'a server of Redis that is upgraded, and one that is old again, under leases, waiters and releases',
+    kind: 'timed',
+    needs: ['redis'],
+    async run({ testArguments }) {
+      for (const version of ['redis-7.0', 'redis-8.6', 'valkey-9']) {
+        const problem = await problemOf('node', [join(root, 'test-servers/fetch-version.mjs'), version]);
+        if (problem !== undefined) return { passed: 0, failed: 0, output: problem, notRun: true };
+      }
+      return runVitest(contractTests, ['--dir=redis-versions', ...testArguments]);
+    },
+  },
+  {
     name: 'contract:mutants',
     about: 'the conformance suite catches broken backends',
     kind: 'alone',

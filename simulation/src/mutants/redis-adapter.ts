@@ -53,6 +53,23 @@ export const redisAdapterMutants = [
       'a renewal from before a downgrade ends the lease',
     ],
   ]),
+  ...mutantsOf('redis', 'redis-protocol/src/native-release.ts', [
+    [
+      "isValkey ? ['DELIFEQ', key, value] : ['DELEX', key, 'IFEQ', value]",
+      "['DEL', key]",
+      'a release deletes the lock whoever holds it',
+    ],
+    [
+      'const deleted = Number(await this.#port.send(key, command)) === 1;',
+      'await this.#port.send(key, command);\n        const deleted = true;',
+      'a release that others wait for hands off to nobody',
+    ],
+    [
+      'if (/unknown command|NOPERM/.test(String(error))) continue;',
+      '',
+      'a server without the command releases nothing',
+    ],
+  ]),
   ...mutantsOf('redis', 'redis-protocol/src/local-waiters.ts', [
     ['if (token <= waiter.lastToken) return;', '', 'a message about an earlier hold is taken for a grant'],
     [

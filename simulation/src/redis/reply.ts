@@ -22,3 +22,6 @@ export const OK = new StatusReply('OK');
 export class SimulatedRedisError extends Error {
   override readonly name = 'ReplyError';
 }
+
+/** The server's version has no such command. */
+export class UnknownCommandError extends SimulatedRedisError {}

@@ -5,7 +5,7 @@ import { keyCommands } from './key-commands.ts';
 import { Keyspace, type KeyspaceEntry } from './keyspace.ts';
 import { LuaScripts } from './lua-scripts.ts';
 import { readInteger } from './numbers.ts';
-import { SimulatedRedisError, type SimulatedReply, StatusReply } from './reply.ts';
+import { SimulatedRedisError, type SimulatedReply, StatusReply, UnknownCommandError } from './reply.ts';
 import { serverCommands } from './server-commands.ts';
 import { sortedSetCommands } from './sorted-set-commands.ts';
 import { stringCommands } from './string-commands.ts';
@@ -24,7 +24,12 @@ export interface SimulatedRedisOptions {
   micros(): number;
   /** The policy that `INFO` reports. @defaultValue `noeviction` */
   readonly evictionPolicy?: string;
+  /** The command of this version that deletes a key with a given value. @defaultValue none, as in Redis 7 */
+  readonly deletesBy?: DeletingCommand | undefined;
 }
+
+/** Redis has the first one from 8.4, Valkey the second one from 9. */
+export type DeletingCommand = 'DELEX' | 'DELIFEQ';
 
 /** What a client sees of a reply: texts, numbers, null and lists. Errors are thrown, except within lists. */
 export type ClientReply = string | number | null | SimulatedRedisError | readonly ClientReply[];
@@ -38,7 +43,7 @@ interface ReplicatedStep {
 }
 
 /**
- * One Redis 7 server in virtual time: the commands that `@locks/redis-protocol` and its scripts use, and no other; an unknown
+ * One Redis server in virtual time: the commands that `@locks/redis-protocol` and its scripts use, and no other; an unknown
  * command is an error. Commands run one after another, as on a real server.
  */
 export class SimulatedRedis {
@@ -177,10 +182,13 @@ export class SimulatedRedis {
   }
 
   #run(context: CommandContext, [name = '', ...args]: readonly string[]): SimulatedReply {
-    const command = COMMANDS[name.toUpperCase()];
-    if (command === undefined) {
+    const called = name.toUpperCase();
+    const command = COMMANDS[called];
+    const isOfAnotherVersion =
+      (called === 'DELEX' || called === 'DELIFEQ') && called !== this.#options.deletesBy;
+    if (command === undefined || isOfAnotherVersion) {
       const beginning = args.map((arg) => `'${arg.slice(0, 128)}' `).join('');
-      throw new SimulatedRedisError(`ERR unknown command '${name}', with args beginning with: ${beginning}`);
+      throw new UnknownCommandError(`ERR unknown command '${name}', with args beginning with: ${beginning}`);
     }
     const { least, most = Infinity, isWrite } = command;
     if (args.length < least || args.length > most) {

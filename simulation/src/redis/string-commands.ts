@@ -17,11 +17,32 @@ export const stringCommands: CommandTable = {
     },
   },
   SET: { least: 2, isWrite: true, run: set },
+  DELEX: {
+    least: 3,
+    most: 3,
+    isWrite: true,
+    run: (context, [key = '', condition = '', text = '']) => {
+      if (condition.toUpperCase() !== 'IFEQ') throw new SimulatedRedisError(SYNTAX_ERROR);
+      return deleteIfEqual(context, key, text);
+    },
+  },
+  DELIFEQ: {
+    least: 2,
+    most: 2,
+    isWrite: true,
+    run: (context, [key = '', text = '']) => deleteIfEqual(context, key, text),
+  },
   SETRANGE: { least: 3, most: 3, isWrite: true, run: setRange },
 };
 
 function get({ keyspace, now }: CommandContext, key: string): string | null {
   return keyspace.read(key, 'string', now)?.text ?? null;
+}
+
+function deleteIfEqual(context: CommandContext, key: string, text: string): number {
+  if (get(context, key) !== text) return 0;
+  context.keyspace.delete(key);
+  return 1;
 }
 
 function set(context: CommandContext, [key = '', text = '', ...options]: readonly string[]): SimulatedReply {

@@ -8,7 +8,7 @@ import { viewOf } from '../redis/lock-view.ts';
 import type { LuaScripts } from '../redis/lua-scripts.ts';
 import { Refinement, RefinementError } from '../redis/refinement.ts';
 import type { ScriptCall } from '../redis/script-step.ts';
-import { SimulatedRedisError } from '../redis/reply.ts';
+import { SimulatedRedisError, UnknownCommandError } from '../redis/reply.ts';
 import type { ClientReply, SimulatedRedis } from '../redis/simulated-redis.ts';
 import { SimulatedRedisPort } from '../redis/simulated-redis-port.ts';
 import type { Plan, StoreFaultPlan } from '../workload/plan.ts';
@@ -175,7 +175,8 @@ export class NetworkedRedis implements SimulatedStore {
     try {
       return call === undefined ? execute() : this.#refined(call, execute);
     } catch (error) {
-      if (error instanceof SimulatedRedisError && error.message.startsWith('ERR '))
+      const isFault = error instanceof SimulatedRedisError && !(error instanceof UnknownCommandError);
+      if (isFault && error.message.startsWith('ERR '))
         this.#world.violated(
           'scripts',
           `${describe(command, this.#options.scriptNames)} failed: ${error.message}`,
@@ -199,9 +200,12 @@ export class NetworkedRedis implements SimulatedStore {
     }
   }
 
-  /** The call of a script that the server knows. */
-  #scriptCall([name, sha1 = '', count = '', ...rest]: readonly string[]): ScriptCall | undefined {
+  /** The call of a script that the server knows, or of a command that does the same. */
+  #scriptCall(command: readonly string[]): ScriptCall | undefined {
     const { scriptNames } = this.#options;
+    const released = this.#releasedBy(command);
+    if (released !== undefined) return released;
+    const [name, sha1 = '', count = '', ...rest] = command;
     const isKnown =
       name === 'EVAL' ||
       (name === 'EVALSHA' && String(this.#servers.master.execute(['SCRIPT', 'EXISTS', sha1])) === '1');
@@ -209,6 +213,14 @@ export class NetworkedRedis implements SimulatedStore {
     if (!isKnown || script === undefined) return undefined;
     const keys = Number(count);
     return { script, keys: rest.slice(0, keys), args: rest.slice(keys) };
+  }
+
+  /** The release that a command makes which deletes a key by its value: where it deletes nothing, it is none. */
+  #releasedBy([name = '', lock = '', ...rest]: readonly string[]): ScriptCall | undefined {
+    const value = rest.at(-1) ?? '';
+    if ((name !== 'DELEX' && name !== 'DELIFEQ') || this.#servers.master.execute(['GET', lock]) !== value)
+      return undefined;
+    return { script: 'release', keys: [lock, '', `{${lock}}:q`], args: [value.split('|')[0] ?? '', ''] };
   }
 
   /** All connections break, and the server cannot be reached for a time. */

@@ -1,12 +1,22 @@
+import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
 import type { LuaScripts } from '../redis/lua-scripts.ts';
-import { SimulatedRedis } from '../redis/simulated-redis.ts';
+import { type DeletingCommand, SimulatedRedis } from '../redis/simulated-redis.ts';
 
-/** A master that clients reach, and one replica, which gets each step of the master some time later. */
+/** What the random numbers are for that choose the versions of the servers. */
+const VERSIONS = 1_001;
+const CHOICES: readonly { readonly deletesBy?: DeletingCommand }[] = [
+  {},
+  { deletesBy: 'DELEX' },
+  { deletesBy: 'DELIFEQ' },
+];
+
+/** A master that clients reach, and one replica, which gets each step of the master some time later. Their versions may differ. */
 export class RedisServers {
   readonly #world: World;
   readonly #lua: LuaScripts;
   readonly #lagMs: number;
+  readonly #versions: SeededRandom;
   readonly micros: () => number;
   master: SimulatedRedis;
   #replica: SimulatedRedis | undefined;
@@ -16,6 +26,7 @@ export class RedisServers {
     this.#world = world;
     this.#lua = lua;
     this.#lagMs = lagMs ?? 0;
+    this.#versions = world.random.fork(VERSIONS);
     this.micros = () => Math.floor((1_790_000_000_000 + world.now * (1 + drift)) * 1_000);
     this.master = this.#start();
     if (lagMs !== undefined) this.#replicate();
@@ -54,6 +65,7 @@ export class RedisServers {
   }
 
   #start(): SimulatedRedis {
-    return new SimulatedRedis({ lua: this.#lua, micros: this.micros });
+    const version = this.#versions.pick(CHOICES);
+    return new SimulatedRedis({ lua: this.#lua, micros: this.micros, ...version });
   }
 }

@@ -1,0 +1,48 @@
+import type { RedisCommand, RedisPort } from './port.ts';
+
+/** How many releases use the script alone after one that somebody waited for, and where the server has no such command. */
+const AFTER_A_WAITER = 64;
+const AFTER_REFUSALS = 100_000;
+
+/**
+ * Releases a lock that nobody waits for by one command of the server's own, which deletes a key that has a given value: Redis from
+ * 8.4, Valkey from 9. Whether the server has one is found out by using it, and again after many releases: it may have been
+ * upgraded. Not in a cluster, where a client does not know which node a new command belongs to.
+ */
+export class NativeRelease {
+  readonly #port: RedisPort;
+  #isValkey = false;
+  #scriptsAhead: number;
+
+  constructor(port: RedisPort) {
+    this.#port = port;
+    this.#scriptsAhead = port.cluster ? Infinity : 0;
+  }
+
+  /** Whether the next release may try; counts those that may not. */
+  mayTry(): boolean {
+    if (this.#scriptsAhead === 0) return true;
+    this.#scriptsAhead -= 1;
+    return false;
+  }
+
+  /** `false`: the key has another value, or the server has no such command for this user. */
+  async release(key: string, value: string): Promise<boolean> {
+    for (const isValkey of [this.#isValkey, !this.#isValkey]) {
+      const command: RedisCommand = isValkey ? ['DELIFEQ', key, value] : ['DELEX', key, 'IFEQ', value];
+      try {
+        const deleted = Number(await this.#port.send(key, command)) === 1;
+        this.#isValkey = isValkey;
+        if (!deleted) this.#scriptsAhead = AFTER_A_WAITER;
+        return deleted;
+      } catch (error) {
+        if (/unknown command|NOPERM/.test(String(error))) continue;
+        // A proxy that ends the connection at an unknown command: the release that core repeats uses the script.
+        this.#scriptsAhead = AFTER_A_WAITER;
+        throw error;
+      }
+    }
+    this.#scriptsAhead = AFTER_REFUSALS;
+    return false;
+  }
+}
