@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { asyncContext } from '../src/async-context.ts';
 import { listenTo, locksOn, pass, useFakeClock } from './fixture.ts';
 import { noAnswer, scriptedBackend } from './scripted-backend.ts';
 
@@ -106,6 +107,9 @@ test('without reentrant no asynchronous context is touched', async () => {
   const { AsyncLocalStorage } = await import('node:async_hooks');
   const used: unknown[] = [];
   const { run } = AsyncLocalStorage.prototype;
+  const { storage } = asyncContext;
+  // As in a process where nothing was ever reentrant.
+  asyncContext.storage = undefined;
   AsyncLocalStorage.prototype.run = function (this: unknown, ...args: unknown[]): never {
     used.push(args);
     return Reflect.apply(run, this, args) as never;
@@ -118,5 +122,6 @@ test('without reentrant no asynchronous context is touched', async () => {
     expect(used).toHaveLength(1);
   } finally {
     AsyncLocalStorage.prototype.run = run;
+    asyncContext.storage = storage;
   }
 });

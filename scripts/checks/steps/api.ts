@@ -29,10 +29,7 @@ export const apiStep: Step = {
   kind: 'static',
   async run() {
     const entries = entryPoints();
-    const checks = entries.map((entry) => ({
-      name: entry.reportFile,
-      problem: problemOfReport(entry, false),
-    }));
+    const checks = problemsOfReports(entries, false);
     const stale = readdirSync(reportFolder).filter(
       (file) => !entries.some((entry) => entry.reportFile === file),
     );
@@ -46,7 +43,22 @@ export const apiStep: Step = {
 /** Writes all reports anew, and returns the problems of the interfaces themselves. */
 export function updateReports(): string[] {
   rmSync(reportFolder, { recursive: true, force: true });
-  return entryPoints().flatMap((entry) => problemOfReport(entry, true) ?? []);
+  return problemsOfReports(entryPoints(), true).flatMap(({ problem }) => problem ?? []);
+}
+
+/** One program of the compiler has all entry points: what they share, the types of Node and of core above all, is read once. */
+function problemsOfReports(
+  entries: readonly EntryPoint[],
+  update: boolean,
+): { readonly name: string; readonly problem: string | undefined }[] {
+  const [first, ...others] = entries.filter(({ typesFile }) => existsSync(typesFile));
+  const state =
+    first &&
+    CompilerState.create(configOf(first), { additionalEntryPoints: others.map((other) => other.typesFile) });
+  return entries.map((entry) => ({
+    name: entry.reportFile,
+    problem: problemOfReport(entry, state, update),
+  }));
 }
 
 function entryPoints(): EntryPoint[] {
@@ -60,14 +72,19 @@ function entryPoints(): EntryPoint[] {
   );
 }
 
-function problemOfReport(entry: EntryPoint, update: boolean): string | undefined {
-  if (!existsSync(entry.typesFile)) return `${relative(root, entry.typesFile)} was not built`;
+function problemOfReport(
+  entry: EntryPoint,
+  state: CompilerState | undefined,
+  update: boolean,
+): string | undefined {
+  if (state === undefined || !existsSync(entry.typesFile))
+    return `${relative(root, entry.typesFile)} was not built`;
   mkdirSync(reportFolder, { recursive: true });
   const config = configOf(entry);
   const problems: string[] = [];
   const result = Extractor.invoke(config, {
     localBuild: update,
-    compilerState: CompilerState.create(config),
+    compilerState: state,
     messageCallback: (message: ExtractorMessage) => {
       message.handled = true;
       const isProblem =
