@@ -111,6 +111,8 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
       // A writer that is downgraded to a reader lets readers in.
       puts: shared,
       from: revision + 1,
+      // What this process deletes itself needs no message.
+      atOnce: !shared && this.#acquisitions.get(nearest.acquisitionId) === undefined,
       notify: (event) => {
         if (event.type === 'put' && decodeEntry(event.kv).mode.kind !== 'shared') return;
         acquisition.stopWatching?.();

@@ -55,7 +55,7 @@ export function succeededAt({ responses }: ITxnResponse, at: number): boolean {
   return (responses[at] as IResponseOp).response_txn.succeeded;
 }
 
-export function revisionOf({ header }: ITxnResponse): number {
+export function revisionOf({ header }: Pick<ITxnResponse, 'header'>): number {
   return Number(header.revision);
 }
 

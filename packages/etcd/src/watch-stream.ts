@@ -1,7 +1,9 @@
 import type { IKeyValue, IWatchResponse } from 'etcd3';
 import { decodeEntry } from './etcd-entry.ts';
 import { type EtcdPort, hangUp, type WatchDuplex } from './etcd-port.ts';
+import { read } from './conditions.ts';
 import type { KeyRange } from './keys.ts';
+import { keysAt, revisionOf } from './txn-responses.ts';
 
 export type WatchEvent =
   /** `was` is the deleted entry's kind, if known. */
@@ -21,6 +23,11 @@ export interface WatchRequest {
   readonly puts: boolean;
   /** The first revision of interest: later events are reported, however late the watch starts. */
   readonly from: number;
+  /**
+   * Starts at the present, and reads the key where there were writes since `from`. A server looks for watches that start in the
+   * past only ten times a second, and sends them nothing until then. For one key, and deletes only.
+   */
+  readonly atOnce?: boolean;
   readonly notify: (event: WatchEvent) => void;
 }
 
@@ -33,11 +40,16 @@ interface Subscription extends WatchRequest {
   readonly id: number;
   /** The revision after the newest event that was reported. */
   next: number;
+  /** It was asked for on some stream: a later one resumes it. */
+  wasCreated?: boolean;
+  /** It starts at the present, on the stream of this generation. */
+  presentOn?: number;
 }
 
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
 const LONGEST_PROBE_MS = 2_000;
+const READ_MS = 3_000;
 
 /** All watches of one backend, on one stream that is open while there are any. A new stream resumes where the last one broke. */
 export class WatchStream {
@@ -119,12 +131,16 @@ export class WatchStream {
     );
   }
 
-  #create(stream: WatchDuplex, { id, range, puts, next }: Subscription): void {
+  #create(stream: WatchDuplex, subscription: Subscription): void {
+    const { id, range, puts, next, atOnce, wasCreated } = subscription;
+    const isPresent = atOnce === true && wasCreated !== true;
+    subscription.wasCreated = true;
+    if (isPresent) subscription.presentOn = this.#generation;
     stream.write({
       create_request: {
         ...range,
         watch_id: id,
-        start_revision: next,
+        ...(isPresent ? {} : { start_revision: next }),
         // The previous value says whether the deleted entry held.
         ...(puts ? {} : { filters: ['Noput'], prev_kv: true }),
       },
@@ -143,6 +159,9 @@ export class WatchStream {
       if (this.#subscriptions.size === 0) this.#drop();
       return;
     }
+    // The watch reports what is written after this revision.
+    const isPresent = response.created && subscription.presentOn === this.#generation;
+    if (isPresent && revisionOf(response) >= subscription.next) void this.#readKey(subscription);
     for (const { type, kv, prev_kv: before } of response.events) {
       const revision = Number(kv.mod_revision);
       subscription.next = Math.max(subscription.next, revision + 1);
@@ -151,6 +170,20 @@ export class WatchStream {
           ? { type: 'delete', key: kv.key, revision, was: wasOf(before) }
           : { type: 'put', kv, revision },
       );
+    }
+  }
+
+  /** Finds out whether the key of a watch was deleted before the watch began. */
+  async #readKey(subscription: Subscription): Promise<void> {
+    const { range, id, notify } = subscription;
+    const { key } = range;
+    try {
+      const response = await this.#port.run([read({ key })], READ_MS);
+      if (keysAt(response, 0).length > 0 || this.#subscriptions.get(id) !== subscription) return;
+      notify({ type: 'delete', key, revision: revisionOf(response) });
+    } catch {
+      if (this.#subscriptions.get(id) === subscription && this.#forget(subscription))
+        notify({ type: 'unknown' });
     }
   }
 

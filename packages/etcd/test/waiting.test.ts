@@ -34,8 +34,8 @@ describe('leases and sessions', () => {
     expect(counted.take()['leaseGrant']).toBeLessThanOrEqual(62);
     const turns = waiting.map((each) => backend.awaitTurn?.(each, callFor(20_000)));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
-    // The periodic check is one request for all of them.
-    expect((counted.take()['txn'] ?? 0) <= 1).toBe(true);
+    // The periodic check is one request for all of them, and the first one may still have read the key that it watches.
+    expect((counted.take()['txn'] ?? 0) <= 2).toBe(true);
     await holder.release(first, call);
     await Promise.race(turns);
     expect(counted.take()).toEqual({ txn: 1 });
