@@ -18,6 +18,8 @@ export interface SearchResult {
 const MODEL = join(root, 'model/lock.pml');
 /** No search of `npm run model -- --full` needs as much. */
 const MEMORY_MB = 8_000;
+/** The largest scope takes twenty minutes on a machine of its own, and hours beside much other work. */
+const LONGEST_MS = 14_400_000;
 /** Slots of the table of hashes, as a power of two: one for each state or more. */
 const HASH_SLOTS = 28;
 const FLAGS: Readonly<Record<ModelRun['search'], readonly string[]>> = {
@@ -101,7 +103,7 @@ function eventsIn(output: string): string {
 }
 
 async function tool(folder: string, command: string, args: readonly string[]): Promise<string> {
-  const { ok, output } = await runCommand(command, args, { cwd: folder, limitMs: 3_600_000 });
+  const { ok, output } = await runCommand(command, args, { cwd: folder, limitMs: LONGEST_MS });
   // `pan` and `spin -t` end with a code of their own when they show a counterexample.
   if (!ok && !/errors: [1-9]|spin: trail ends|spin: .*assertion violated/.test(output))
     throw new Error(`${command} ${args.join(' ')} failed:\n${output}`);
