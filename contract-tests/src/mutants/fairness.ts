@@ -138,6 +138,7 @@ export const fairnessMutants: readonly Mutant[] = [
       'fairness/first-come-first-served',
       'fairness/newcomers-do-not-overtake',
       'fairness/turns-are-shared',
+      'fairness/as-the-model-says',
       'waiting/waiters-are-shown-in-order',
     ],
     backend: lastComeFirstServed,

@@ -22,7 +22,11 @@ export const sharedMutants: readonly Mutant[] = [
     name: 'a-writer-enters-beside-readers',
     says: 'an exclusive request is granted beside shares',
     host: 'memory',
-    expected: ['shared/readers-hold-together', 'shared/never-beside-a-writer'],
+    expected: [
+      'shared/readers-hold-together',
+      'shared/never-beside-a-writer',
+      'exclusion/random-kinds-at-once',
+    ],
     backend: storeWith({
       fits: (rules, mode, fits) =>
         fits(mode) || (mode.kind === 'exclusive' && rules.holds.every((hold) => hold.mode.kind === 'shared')),
@@ -32,7 +36,7 @@ export const sharedMutants: readonly Mutant[] = [
     name: 'readers-enter-beside-a-writer',
     says: 'a share is granted beside an exclusive hold',
     host: 'memory',
-    expected: ['shared/a-writer-is-alone', 'shared/never-beside-a-writer'],
+    expected: ['shared/a-writer-is-alone', 'shared/never-beside-a-writer', 'exclusion/random-kinds-at-once'],
     backend: storeWith({ fits: (_, mode, fits) => mode.kind === 'shared' || fits(mode) }),
   },
   {
@@ -59,7 +63,11 @@ export const sharedMutants: readonly Mutant[] = [
     name: 'one-neighbour-at-a-time',
     says: 'only the head of the queue is served when a hold ends',
     host: 'memory',
-    expected: ['shared/neighbours-enter-together', 'permits/all-that-fit-enter'],
+    expected: [
+      'shared/neighbours-enter-together',
+      'permits/all-that-fit-enter',
+      'fairness/as-the-model-says',
+    ],
     backend: storeWith({ next: (rules, next) => (rules.holds.length === 0 ? next() : undefined) }),
   },
   {
