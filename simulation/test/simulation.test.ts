@@ -27,7 +27,9 @@ test.each(BACKEND_KINDS)('a run is the same after other runs as alone, on %s', a
   }
 });
 
-test('where Redis loses data, two may hold: that is counted, and the fence stops every late write', async () => {
+test('where Redis loses data, two may hold: that is counted, and the fence stops every late write', {
+  timeout: 400_000,
+}, async () => {
   const report = await runSchedules({ backend: 'redis', seed: 1, schedules: 1_500 });
   expect(report.violations).toEqual([]);
   expect(report.expected.map(({ clause }) => clause)).toContain('§11.1');
