@@ -8,7 +8,7 @@ import { failure, figure, lossOf, untilWaiting, watched } from '../src/fault-lab
 import Lab from './lab.ts';
 import { assertNoOverlap, assertTokensRise, recoveryMs, together } from './load-history.ts';
 
-const CLAIM_MS = 2_000;
+const CLAIM_MS = 900;
 const CHECK_MS = 1_000;
 const NODE_TIMEOUT_MS = 2_000;
 /** A node is called down after one to two node timeouts, and its replica elected within another second. */

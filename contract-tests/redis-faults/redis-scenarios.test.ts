@@ -4,7 +4,7 @@ import Lab, { type LabOptions } from './lab.ts';
 
 const TTL_MS = 2_000;
 /** The default of the backend. */
-const CLAIM_MS = 2_000;
+const CLAIM_MS = 900;
 const SLACK_MS = 700;
 
 for (const library of libraries) {

@@ -7,7 +7,7 @@ export interface RedisBackendOptions {
   readonly prefix?: string;
   /**
    * For how long a handed-off lock is kept for a waiter that does not answer: what a frozen waiter costs those behind it,
-   * at most. @defaultValue `2000`
+   * at most. @defaultValue `900`
    */
   readonly claimMs?: number;
   /** How often a process checks its waiters, in one batched request. @defaultValue `1000` */
@@ -28,7 +28,7 @@ export interface CheckedRedisOptions {
 
 const TABLE = {
   prefix: optional(readPrefix, 'lock:'),
-  claimMs: optional(wholeNumber(100, 60_000), 2_000),
+  claimMs: optional(wholeNumber(100, 60_000), 900),
   checkIntervalMs: optional(wholeNumber(50, 60_000), 1_000),
   minReplicas: optional(wholeNumber(0, 100), 0),
   replicaTimeoutMs: optional(wholeNumber(1, 60_000), 1_000),

@@ -51,7 +51,7 @@ describe('a queue', () => {
     const after = performance.now();
     await a.backend.release(grant, call);
     const handed = await turn;
-    expect(handed?.validForMs).toBe(2000);
+    expect(handed?.validForMs).toBe(900);
     expect(handed?.countedFrom).toBeGreaterThanOrEqual(before);
     expect(handed?.countedFrom).toBeLessThanOrEqual(after);
   });

@@ -204,8 +204,8 @@ describe('a waiter', () => {
     await a.backend.release(grant, call);
     expect(await next).toBeDefined();
     const gap = performance.now() - from;
-    expect(gap).toBeGreaterThan(1500);
-    expect(gap).toBeLessThan(2000 + 700);
+    expect(gap).toBeGreaterThan(600);
+    expect(gap).toBeLessThan(900 + 700);
   });
 
   it('is granted without any message by its next check', async () => {
