@@ -29,13 +29,11 @@ export const typesStep: Step = {
   name: 'types',
   about: 'tsc over every package with its tests, and over scripts/',
   kind: 'static',
-  // Packages are checked beside each other: the threads of one would only repeat each other's work.
-  run: async () => resultOf([await turbo('types', '--singleThreaded')]),
+  run: async () => resultOf([await turbo('types')]),
 };
 
 /** Runs a task of turbo.json in every package; turbo's cache has the result of what has not changed since. */
-async function turbo(task: string, ...more: readonly string[]) {
+async function turbo(task: string) {
   const args = ['run', task, ...turboOptions, '--continue=dependencies-successful'];
-  if (more.length > 0) args.push('--', ...more);
   return { name: `turbo run ${task}`, problem: await problemOf('turbo', args) };
 }
