@@ -168,7 +168,7 @@ export const redisFragmentMutants = [
       'a writer fits beside readers',
     ],
     ["return (weight == '0') == (of == 0) and", 'return', 'readers and permits fit together'],
-    ['(m and m.used or 0) + weight <= of', 'true', 'any number of permits fits'],
+    ['(m and m.used or 0) + weight <= of', '(true)', 'any number of permits fits'],
     [
       '(m and m.used or 0) + weight <= of',
       '(m and m.used or 0) + weight <= of + 1',

@@ -17,7 +17,7 @@ export const redisScriptMutants = [
       'local released = held',
       'an abandon ends the hold of another',
     ],
-    ['(queued > 0 and not held)', 'false', 'an abandon of the head of a free lock serves nobody'],
+    ['(queued > 0 and not held)', '(false)', 'an abandon of the head of a free lock serves nobody'],
     [
       'held, m = shares(KEYS[1], holders, held, ARGV[1], true)',
       'held, m = shares(KEYS[1], holders, held, nil, true)',
@@ -54,7 +54,7 @@ export const redisScriptMutants = [
     ["call('DEL', KEYS[1])\nend\nelseif", 'end\nelseif', 'the fast path does not put the lock back'],
     [
       "(reader or weight ~= '' and used + weight <= limit + 0)",
-      'true',
+      '(true)',
       'the fast path of a share takes any number of permits, or a writer',
     ],
     [
@@ -307,7 +307,11 @@ export const redisScriptMutants = [
     ],
   ]),
   ...of('renew', [
-    ['elseif string.sub(held, 1, #own) == own then', 'else', 'a renewal renews the hold of another'],
+    [
+      'elseif string.sub(held, 1, #own) == own then',
+      'elseif true then',
+      'a renewal renews the hold of another',
+    ],
     [
       "replies[i] = redis.call('PEXPIRE', lock, ARGV[2 * i])",
       'replies[i] = 1',
