@@ -128,7 +128,11 @@ export const plantedErrors: readonly PlantedError[] = [
   {
     what: 'a script of Redis gives a token a second time',
     backend: 'redis',
-    change: { file: SCRIPTS, from: 'math.max(r.last+1,now)', to: 'r.last' },
+    change: {
+      file: SCRIPTS,
+      from: 'next_token(r.token,r.horizon or 0)',
+      to: 'parse_token(redis.call("GET",r.token))',
+    },
   },
   {
     what: 'a script of Redis keeps a lease for half of its ttl',

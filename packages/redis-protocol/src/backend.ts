@@ -17,7 +17,7 @@ import { warnOfEviction } from './eviction.ts';
 import { type Script, scripts } from './generated/scripts.ts';
 import { isRedisGrant, type RedisGrant } from './grant.ts';
 import { holdersKey, keysOf, type ResourceKeys } from './keys.ts';
-import { RedisLocalWaiters } from './local-waiters.ts';
+import { type Entered, RedisLocalWaiters } from './local-waiters.ts';
 import { undoLate } from './login-watch.ts';
 import { limitArgument, shareWeight, weightArgument } from './mode.ts';
 import { NativeRelease } from './native-release.ts';
@@ -102,8 +102,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const keys = keysOf(this.#options.prefix, request.resource);
     const sentAt = call.now();
     const { reconnects } = this.#port;
-    const notify = enqueue ? this.#waiters.enter(id) : undefined;
-    const command = this.#acquireCommand(request, keys, notify);
+    const entered = enqueue ? this.#waiters.enter(id, keys.lock, sentAt) : undefined;
+    const command = this.#acquireCommand(request, keys, entered);
     let encoded: unknown;
     try {
       encoded = await this.#port.send(keys.lock, command);
@@ -135,7 +135,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         return { status: 'granted', grant };
       }
       case 'waiting':
-        this.#waiters.admit(request, keys, call, sentAt, notify ?? '', reply);
+        if (entered !== undefined) this.#waiters.admit(request, keys, call, sentAt, entered, reply);
         this.#checkEviction();
         return { status: 'contended' };
       case 'conflict':
@@ -148,12 +148,15 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     }
   }
 
-  /** `notify`: only to join the queue. */
-  #acquireCommand(request: AcquireRequest, keys: ResourceKeys, notify: string | undefined): RedisCommand {
+  /** `entered`: only to join the queue. */
+  #acquireCommand(request: AcquireRequest, keys: ResourceKeys, entered: Entered | undefined): RedisCommand {
     const { acquisitionId, label = '', mode, steal, ttlMs } = request;
     const { lock, token, queue } = keys;
-    const enqueue =
-      notify === undefined ? '' : `${this.#waiters.heartbeat.aliveMs}|${this.#options.claimMs}|${notify}`;
+    let enqueue = '';
+    if (entered !== undefined) {
+      const known = entered.queueKeptAt === undefined ? '' : '+';
+      enqueue = `${known}${this.#waiters.heartbeat.aliveMs}|${this.#options.claimMs}|${entered.notify}`;
+    }
     const { sha1 } = scripts.acquire;
     const isPlain = mode.kind === 'exclusive' && steal === undefined;
     const command: [string, ...string[]] = ['EVALSHA', sha1, isPlain ? '3' : '4', lock, token, queue];

@@ -23,6 +23,13 @@ interface Enqueuing {
   messageToken: number | undefined;
 }
 
+/** What an enqueue is sent with. */
+export interface Entered {
+  readonly notify: string;
+  /** When another waiter of this process last moved the end of the queue: within the interval of the checks, or not told. */
+  readonly queueKeptAt: number | undefined;
+}
+
 /** An acquisition that holds after it waited: messages of its hand-off that arrive late are ignored. */
 interface Holding {
   readonly state: 'holding';
@@ -44,6 +51,8 @@ export class RedisLocalWaiters {
   readonly #port: RedisPort;
   readonly #options: CheckedRedisOptions;
   readonly #entries = new Map<string, Enqueuing | RedisWaiter | Holding>();
+  /** The last waiter of each lock that joined its queue. */
+  readonly #latest = new Map<string, RedisWaiter>();
   readonly #unclaimed: RedisWaiter[] = [];
   readonly #holdEnds = new HoldEndTimers((locks) => this.#checkEnds(locks));
   #timer: NodeJS.Timeout | undefined;
@@ -66,18 +75,19 @@ export class RedisLocalWaiters {
   }
 
   /**
-   * Called before an enqueue is sent; {@link admit}, {@link granted} or {@link refused} follows with its reply. Returns the
-   * `notify` to send.
+   * Called before an enqueue is sent; {@link admit}, {@link granted} or {@link refused} follows with its reply.
    */
-  enter(id: string): string {
+  enter(id: string, lock: string, sentAt: number): Entered {
     const entry = this.#entries.get(id);
-    if (entry === undefined || entry.state === 'holding') {
-      const { notify } = this.subscription;
-      this.#entries.set(id, { state: 'enqueuing', notify, isRepeated: false, messageToken: undefined });
-      return notify;
+    if (entry !== undefined && entry.state !== 'holding') {
+      entry.isRepeated = true;
+      return { notify: entry.notify, queueKeptAt: undefined };
     }
-    entry.isRepeated = true;
-    return entry.notify;
+    const { notify } = this.subscription;
+    this.#entries.set(id, { state: 'enqueuing', notify, isRepeated: false, messageToken: undefined });
+    const latest = this.#latest.get(lock);
+    const isKept = latest?.state === 'waiting' && sentAt - latest.queueKeptAt < this.heartbeat.intervalMs;
+    return { notify, queueKeptAt: isKept ? latest.queueKeptAt : undefined };
   }
 
   /** The enqueue was answered with "waiting". */
@@ -86,7 +96,7 @@ export class RedisLocalWaiters {
     keys: ResourceKeys,
     call: Call,
     sentAt: number,
-    notify: string,
+    { notify, queueKeptAt = sentAt }: Entered,
     { position, lastToken, endsInMs }: RedisAttemptReply & { readonly status: 'waiting' },
   ): void {
     const id = request.acquisitionId;
@@ -106,11 +116,13 @@ export class RedisLocalWaiters {
       isMoving: false,
       isRepeated: false,
       confirmedAt: sentAt,
+      queueKeptAt,
       lastToken,
       grant: undefined,
       turn: former?.turn ?? new TurnWait<RedisGrant>(),
     };
     this.#entries.set(id, waiter);
+    this.#latest.set(keys.lock, waiter);
     if (entry.state === 'enqueuing' && entry.messageToken !== undefined) {
       this.#onTurn(waiter, entry.messageToken);
     }
@@ -187,6 +199,7 @@ export class RedisLocalWaiters {
     this.#stop();
     for (const waiter of this.#waiters()) waiter.turn.end();
     this.#entries.clear();
+    this.#latest.clear();
   }
 
   #handOffMs({ ttlMs }: AcquireRequest): number {
@@ -288,6 +301,7 @@ export class RedisLocalWaiters {
     for (const [id, entry] of this.#entries) {
       if (entry.state === 'holding' && entry.until < now) this.#entries.delete(id);
     }
+    for (const [lock, { state }] of this.#latest) if (state !== 'waiting') this.#latest.delete(lock);
     if (this.#entries.size === 0) return this.#stop();
     const waiters = this.#waiters();
     if (waiters.length === 0) return;

@@ -173,6 +173,7 @@ export class RedisWaiterHeartbeat {
       else {
         waiter.confirmedAt = Math.max(waiter.confirmedAt, from);
         waiter.lastToken = Math.max(waiter.lastToken, lastToken);
+        waiter.queueKeptAt = Math.max(waiter.queueKeptAt, from);
       }
       others.delete(acquisitionId);
     }

@@ -21,6 +21,8 @@ export interface RedisWaiter {
   isRepeated: boolean;
   /** On core's clock: before the last request that was answered with "still waiting". */
   confirmedAt: number;
+  /** On core's clock: before the last request that moved the end of its queue, sent for it or for one before it. */
+  queueKeptAt: number;
   /** The token counter at that answer: a message with a token up to it is of an older hand-off that lapsed. */
   lastToken: number;
   grant: RedisGrant | undefined;

@@ -1,6 +1,8 @@
 import type { Call } from '@locks/core/backend';
 import { call, type RedisServer, request, startProxy, startRedis, waitUntil } from '@locks/test-servers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { scripts } from '../src/generated/scripts.ts';
 import { participant } from './participant.ts';
 
 let redis: RedisServer;
@@ -38,6 +40,43 @@ describe('a queue', () => {
     expect(await holder.backend.release(grant, call)).toBe('released');
     expect(order).toEqual([0, 1, 2, 3, 4, 5, 6]);
     expect(await redis.command('KEYS', `*${name}*`)).toEqual([]);
+  });
+
+  it('is joined with fewer commands only while a check, or a whole enqueue, is not too long ago', async () => {
+    await using a = participant(redis);
+    const checkIntervalMs = 500;
+    await using b = participant(redis, { checkIntervalMs });
+    await b.openChannel();
+    const enqueues: string[] = [];
+    const send = b.port.send.bind(b.port);
+    let fails = false;
+    b.port.send = (key, command) => {
+      if (command[1] === scripts.acquire.sha1) enqueues.push(command[9] ?? '');
+      const isCheck = command[1] === scripts.check.sha1;
+      return isCheck && fails ? Promise.reject(new Error('LOADING')) : send(key, command);
+    };
+    const name = fresh();
+    await a.take(name);
+    const short = async () => {
+      await b.queue(request(name));
+      return enqueues.at(-1)?.startsWith('+');
+    };
+    expect(await short()).toBe(false);
+    expect(await short()).toBe(true);
+    // Checks renew the queue: after twice the interval, an enqueue still relies on them.
+    await sleep(2 * checkIntervalMs);
+    expect(await short()).toBe(true);
+    // Checks that fail renew nothing, and an enqueue that relied on an earlier one renews nothing either.
+    fails = true;
+    const from = performance.now();
+    while ((await short()) === true) {
+      expect(performance.now() - from).toBeLessThan(3 * checkIntervalMs);
+      await sleep(checkIntervalMs / 10);
+    }
+    // Nobody of this process waits for another lock.
+    await a.take(`${name}-2`);
+    await b.queue(request(`${name}-2`));
+    expect(enqueues.at(-1)).not.toMatch(/^\+/);
   });
 
   it('counts a pushed grant from the last request that found it waiting, for the claim time', async () => {

@@ -31,11 +31,6 @@ export const redisFragmentMutants = [
       'fits(r.weight, r.asked, r.mark))',
       'what is free goes to a newcomer',
     ],
-    [
-      'local last = math.max(r.last + 1, now)',
-      'local last = r.last',
-      'a grant has the token of the one before',
-    ],
     ["r.label, 'PX', ttl)", 'r.label)', 'an exclusive hold never ends'],
     ['clear(r.holders)', '', 'shares of before count again with the next share'],
     [
@@ -43,7 +38,17 @@ export const redisFragmentMutants = [
       '',
       'a share is granted and not written',
     ],
-    ['write_token(r.token, last, r.horizon)', '', 'the token of a grant is not kept'],
+    [
+      'next_token(r.token, r.horizon or 0)',
+      'parse_token(redis.call("GET", r.token))',
+      'a grant has the token of the one before',
+    ],
+    ['next_token(r.token, r.horizon or 0)', 'now', 'the token of a grant is not kept'],
+    [
+      "_, r.horizon = parse_token(redis.pcall('GET', r.token))",
+      'r.horizon = 0',
+      'an attempt does not read that somebody waits in the slot',
+    ],
     [
       "local flag = queued(r) and '+' or '-'",
       "local flag = '-'",
@@ -53,21 +58,17 @@ export const redisFragmentMutants = [
   ...of('enqueue', [
     ["if at then redis.call('SETRANGE', lock, at, '+') end", '', 'a hold does not learn that somebody waits'],
     [
-      "redis.call('ZADD', queue, 'LT', string.format('-%.0f', until_ms), '@' .. notify, ...)",
+      "redis.call('ZADD', queue, 'LT', string.format('-%.0f', now_ms + alive_ms), '@' .. notify, ...)",
       "redis.call('ZADD', queue, 'LT', ...)",
       'a process that waits does not count as alive',
     ],
     ["'ZADD', queue, 'LT',", "'ZADD', queue,", 'a repeated attempt goes to the end of the queue'],
     [
-      "if redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms + 1000) end",
+      "if not is_kept and redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms + 1000) end",
       '',
       'a queue never ends',
     ],
-    [
-      'write_token(token, last, math.max(horizon, until_ms + 1000))',
-      'write_token(token, last, horizon)',
-      'the token key does not say that somebody waits',
-    ],
+    ['is_kept = is_kept and added < 2', '', 'a queue that a known process begins never ends'],
   ]),
   ...of('hand-off', [
     ["if not head[1] then\nredis.call('DEL', queue)", 'if not head[1] then', 'a queue without waiters stays'],
@@ -93,7 +94,12 @@ export const redisFragmentMutants = [
       'a lock is handed to a process that does not listen',
     ],
     ['if alive and not fit then break end', '', 'a waiter that does not fit gets the lock'],
-    ['last = math.max(last + 1, now)', '', 'a hand-off has the token of the grant before'],
+    [
+      'last, horizon = next_token(token, now_ms + queue_ms)',
+      'last, horizon = parse_token(redis.call("GET", token))',
+      'a hand-off has the token of the grant before',
+    ],
+    ['last = last + 1', '', 'two hand-offs of one step have the same token'],
     [
       "minted .. '|' .. label, 'PX', px)",
       "minted .. '|' .. label)",
@@ -112,7 +118,11 @@ export const redisFragmentMutants = [
       'if share and m.limit > 0 and m.used >= m.limit then',
       'an exclusive lock is handed to all who wait',
     ],
-    ['if last then write_token(token, last, horizon) end', '', 'the token of a hand-off is not kept'],
+    [
+      "if several then redis.call('SET', token, format_token(last, horizon)) end",
+      '',
+      'the tokens of several hand-offs are not kept',
+    ],
     [
       "if m then write_mark(lock, holders, m, head[1] and '+' or '-') end",
       '',
@@ -187,10 +197,36 @@ export const redisFragmentMutants = [
       'the last token is not read',
     ],
     [
-      "if horizon * 1000 > now then text = text .. ';' .. string.format('%.0f', horizon) end",
-      '',
+      "horizon * 1000 > now and '%.0f;%.0f' or '%.0f'",
+      "'%.0f'",
       'nobody writes that somebody waits in the slot',
     ],
-    ["redis.call('SET', key, text)", '', 'no token is kept by the slow path'],
+    [
+      "redis.pcall('GETSET', key, format_token(now, horizon))",
+      "redis.pcall('GET', key)",
+      'no token is kept by the slow path',
+    ],
+    [
+      'if last < now and kept <= horizon and',
+      'if kept <= horizon and',
+      'the slow path gives the server time, although the last token is ahead of it',
+    ],
+    [
+      'if last < now and kept <= horizon and',
+      'if last < now and',
+      'a grant forgets that somebody waits in the slot',
+      'all simulated processes write the same horizon; a test of the scripts finds it',
+    ],
+    [
+      'last, horizon = math.max(last + 1, now), math.max(kept, horizon)',
+      'last, horizon = math.max(last + 1, now), horizon',
+      'a grant forgets that somebody waits in the slot, where it writes the token again',
+      'all simulated processes write the same horizon; a test of the scripts finds it',
+    ],
+    [
+      "redis.call('SET', key, format_token(last, horizon))\nreturn",
+      'return',
+      'the token that is ahead of the server time is not kept',
+    ],
   ]),
 ];

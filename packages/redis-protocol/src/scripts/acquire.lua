@@ -1,6 +1,7 @@
 -- One attempt: takes the lock if it is free and nobody waits, else (asked for) joins the queue. Idempotent by id.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders, for other modes than exclusive
--- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>|<claimMs>|<notify>`
+-- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>|<claimMs>|<notify>`, with `+` in
+--       front if the caller has a waiter in this queue that it enqueued or checked within the interval of its checks
 --       5, 6 only for other modes, or to steal: limit, 0 for a lock; weight, empty for exclusive, 0 for a reader
 --       7 only to steal: anything
 -- Reply token (a string)          granted, for the whole ttl
@@ -8,7 +9,7 @@
 --       0                         contended; the attempt left nothing behind
 --       {0, limit}                conflict with permits of this limit, with readers (0), with an exclusive hold (-1)
 --       {-position, last, left}   waiting; position and last are numbers of the token counter: a later grant has a token
---                                 above `last`. left: ms until a hold can end by itself, negative if none does
+--                                 above `last`. left: ms until a hold can end by itself, negative if none does, or with `+`
 --       … id, token, …            at the end of each of these lists: other waiters of the calling process that the lock
 --                                 was handed to
 local call = redis.call
@@ -16,7 +17,10 @@ local time = call('TIME')
 local micros = time[2]
 while #micros < 6 do micros = '0' .. micros end
 local token = time[1] .. micros
-if not ARGV[5] then
+-- Somebody waits: there is no fast path.
+local is_kept = string.byte(ARGV[4] or '') == 43
+if is_kept then
+elseif not ARGV[5] then
   -- Fast path: the lock was free, and the token key shows a smaller plain number, so no queue can exist in this slot.
   local taken = call('SET', KEYS[1], ARGV[1] .. '|-|' .. token .. '|' .. ARGV[3], 'NX', 'PX', ARGV[2])
   if taken then
@@ -73,7 +77,7 @@ local now = time[1] * 1000000 + time[2]
 @include attempt
 local weight = ARGV[6] or ''
 local r = { lock = KEYS[1], token = KEYS[2], queue = KEYS[3], id = ARGV[1], label = ARGV[3], asked = (ARGV[5] or 0) + 0, weight = weight }
-local alive_ms, claim_ms, notify = string.match(ARGV[4] or '', '^(%d+)|(%d+)|(.*)$')
+local alive_ms, claim_ms, notify = string.match(ARGV[4] or '', '^%+?(%d+)|(%d+)|(.*)$')
 local function reply(served, ...)
   local list = { ... }
   for i = 1, #served, 2 do
@@ -112,11 +116,13 @@ elseif free_for(r) then
 end
 if taken then return served[1] and reply(served, tonumber(taken), ARGV[2] + 0) or taken end
 if not member then return 0 end
-local last = math.max(r.last + 1, now)
+alive_ms = alive_ms + 0
+local last = next_token(r.token, now_ms + math.max(queue_ms, alive_ms + 1000))
 local position = string.format('%.0f', last)
 if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.mark and r.mark.limit or r.asked), '#') end
-local added = keep_alive(r.token, r.queue, notify, tonumber(alive_ms), last, r.horizon, position, member)
+local added
+added, is_kept = keep_alive(r.queue, notify, alive_ms, is_kept, position, member)
 -- A repeated attempt: its process is in the queue already, and so is it.
 position = added > 0 and position or call('ZSCORE', r.queue, member)
 if r.held then mark(r.lock, r.held) end
-return reply(served, -position, last, ends_in(r.lock, r.mark))
+return reply(served, -position, last, is_kept and -1 or ends_in(r.lock, r.mark))

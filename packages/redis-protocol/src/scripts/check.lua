@@ -14,6 +14,7 @@
 @include hand-off
 @include enqueue
 local alive_ms, former, notify = string.match(ARGV[1], '^(%d+)|(.?)|(.*)$')
+alive_ms = alive_ms + 0
 local mode, channel = string.sub(notify, 1, 1), string.sub(notify, 2)
 -- The calling process expects messages on its channel, but nobody listens there: its connection is dead, and it does not
 -- know yet. Every hand-off would pass its waiters over, so until it listens again they wait silently and are served by
@@ -25,7 +26,7 @@ local function check(lock, token, queue, from, to)
   local holders = string.sub(queue, 1, -2) .. 'h'
   local held, m = shares(lock, holders, redis.call('GET', lock))
   local holder = held and string.match(held, '^([%w_-]+)|[+-]|%d+|')
-  local last, horizon = read_token(token)
+  local last, horizon = parse_token(redis.pcall('GET', token))
   local reply = { last, -1 }
   local function report(id, minted, left)
     for _, value in ipairs({ id, tonumber(minted), left }) do reply[#reply + 1] = value end
@@ -56,7 +57,8 @@ local function check(lock, token, queue, from, to)
     -- NX: `resize` may have changed the limit in the queue. Readers, whose limit is 0, may have come since the waiters of
     -- permits were passed over; then these wait for their end, with the limit that they asked for.
     if asked then redis.call('ZADD', queue, 'NX', -(m and m.limit > 0 and m.limit or asked), '#') end
-    keep_alive(token, queue, notify, tonumber(alive_ms), last, horizon, unpack(waiting))
+    keep_alive(queue, notify, alive_ms, false, unpack(waiting))
+    redis.call('SET', token, format_token(last, math.max(horizon, now_ms + alive_ms + 1000)))
     if held and not m then
       mark(lock, held)
     else

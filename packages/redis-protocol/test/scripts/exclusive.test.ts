@@ -132,6 +132,101 @@ describe('acquire', () => {
   });
 });
 
+describe('a waiter of a process that has one in the queue already', () => {
+  const join = (name: string, id: string, enqueue: string) =>
+    client.run(scripts.acquire, client.keys(name), [id, 30_000, 'label', enqueue]);
+
+  it('joins behind it, and is not told when the hold can end', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a', { ttlMs: 20_000 });
+    const [position] = (await join(name, 'b', '5000|2000|=me')) as number[];
+    const [next, last, left] = (await join(name, 'c', '+5000|2000|=me')) as number[];
+    expect(next).toBeLessThan(position as number);
+    expect([last, left]).toEqual([-(next as number), -1]);
+    expect(await client.release(name, 'a')).toEqual(['b', expect.any(Number)]);
+    expect(await client.release(name, 'b')).toEqual(['c', expect.any(Number)]);
+  });
+
+  it('keeps its process alive for as long as any other', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    await join(name, 'b', '1|2000|=me');
+    await join(name, 'c', '+5000|2000|=me');
+    await waitUntil(async () => !(await isDead(name, '=me')), { what: 'its liveness' });
+  });
+
+  it('is told when it was wrong: the queue ends by itself again', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a', { ttlMs: 20_000 });
+    const [position, , left] = (await join(name, 'b', '+5000|2000|=me')) as number[];
+    expect(position).toBeLessThan(0);
+    expect(left).toBeGreaterThan(10_000);
+    expect(Number(await redis.command('PTTL', client.keys(name)[2]))).toBeGreaterThan(4_000);
+  });
+
+  it('takes the lock when nobody holds it or waits any more', async () => {
+    const name = fresh();
+    expect(Number(await join(name, 'b', '+5000|2000|=me'))).toBeGreaterThan(1.6e15);
+    expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|-\|/);
+  });
+
+  it('costs four commands with the default options, and a hand-off within the process six', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    await join(name, 'b', '3900|900|=me');
+    const called = async (step: () => Promise<unknown>) => {
+      await redis.command('CONFIG', 'RESETSTAT');
+      await step();
+      const stats = String(await redis.command('INFO', 'commandstats'));
+      const calls = [...stats.matchAll(/^cmdstat_(\w+)\S*:calls=(\d+)/gm)]
+        .filter(([, command]) => command !== 'eval' && command !== 'config')
+        .map(([, command, count]) => `${command} ${count}`);
+      return calls.sort();
+    };
+    expect(await called(() => join(name, 'c', '+3900|900|=me'))).toEqual([
+      'get 1',
+      'getset 1',
+      'time 1',
+      'zadd 1',
+    ]);
+    expect(await called(() => client.release(name, 'a'))).toEqual([
+      'get 1',
+      'getset 1',
+      'set 1',
+      'time 1',
+      'zrangebyscore 1',
+      'zrem 1',
+    ]);
+  });
+});
+
+describe('the time until which queues may exist in a slot', () => {
+  const horizonOf = async (name: string) =>
+    String(await redis.command('GET', client.keys(name)[1])).split(';')[1];
+
+  it('is never moved back: not by a waiter, a hand-off or a grant', async () => {
+    const name = fresh();
+    const [, token] = client.keys(name);
+    await client.acquire(name, 'a');
+    await client.acquire(name, 'b', { notify: '=me' });
+    const [last, horizon] = String(await redis.command('GET', token)).split(';');
+    const later = String(Number(horizon) + 60_000);
+    await redis.command('SET', token, `${last};${later}`);
+    await client.acquire(name, 'c', { notify: '=me' });
+    expect(await horizonOf(name)).toBe(later);
+    await client.release(name, 'a');
+    expect(await horizonOf(name)).toBe(later);
+    await client.release(name, 'b');
+    await client.release(name, 'c');
+    await client.acquire(name, 'd');
+    expect(await horizonOf(name)).toBe(later);
+    // Where the number is ahead of the time too.
+    await redis.command('SET', token, `${Number(last) + 60_000_000};${later}`);
+    await client.acquire(name, 'e', { notify: '=me' });
+    expect(await redis.command('GET', token)).toBe(`${Number(last) + 60_000_001};${later}`);
+  });
+});
+
 describe('tokens', () => {
   it('rise with every holder, also when the stored one is ahead of the clock', async () => {
     const name = fresh();

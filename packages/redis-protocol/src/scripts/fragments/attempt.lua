@@ -13,12 +13,15 @@ local function read_state(r)
     local ends, token = find_share(r.holders, r.id)
     if ends then return tonumber(token), ends - now_ms end
   end
-  r.last, r.horizon = read_token(r.token)
   r.queued = nil
 end
 -- Whether anybody waits: asked once, and only where it matters.
 local function queued(r)
   if r.queued == nil then
+    if not r.horizon then
+      local _
+      _, r.horizon = parse_token(redis.pcall('GET', r.token))
+    end
     r.queued = (r.mark or r.horizon * 1000 > now) and redis.call('EXISTS', r.queue) == 1
   end
   return r.queued
@@ -35,8 +38,7 @@ local function free_for(r)
   return (not r.held or r.mark and r.mark.limit == r.asked and fits(r.weight, r.asked, r.mark)) and not queued(r)
 end
 local function take(r, ttl)
-  local last = math.max(r.last + 1, now)
-  local token = string.format('%.0f', last)
+  local token = string.format('%.0f', next_token(r.token, r.horizon or 0))
   if r.weight == '' then
     local flag = queued(r) and '+' or '-'
     redis.call('SET', r.lock, r.id .. '|' .. flag .. '|' .. token .. '|' .. r.label, 'PX', ttl)
@@ -48,6 +50,5 @@ local function take(r, ttl)
     add_share(r.holders, r.mark, r.id, ttl, token, r.weight, r.label)
     write_mark(r.lock, r.holders, r.mark, queued(r) and '+' or '-')
   end
-  write_token(r.token, last, r.horizon)
   return token
 end

@@ -5,7 +5,7 @@
 local function hand_off(lock, token, queue, notify, m, listen)
   local holders = string.sub(queue, 1, -2) .. 'h'
   local own = string.sub(notify, 2)
-  local last, horizon
+  local last, horizon, several
   local handed = false
   local head
   while true do
@@ -29,8 +29,12 @@ local function hand_off(lock, token, queue, notify, m, listen)
     -- The first write: Redis allows a removal when memory is full, and then the writes after it.
     if head[2] then redis.call('ZREM', queue, head[1]) else redis.call('DEL', queue) end
     if alive then
-      if not last then last, horizon = read_token(token) end
-      last = math.max(last + 1, now)
+      several = last
+      if several then
+        last = last + 1
+      else
+        last, horizon = next_token(token, now_ms + queue_ms)
+      end
       local minted = string.format('%.0f', last)
       local share = weight ~= ''
       -- Handed off for the claim time only: a waiter that is gone must not cost the others its whole ttl.
@@ -58,7 +62,7 @@ local function hand_off(lock, token, queue, notify, m, listen)
       end
     end
   end
-  if last then write_token(token, last, horizon) end
+  if several then redis.call('SET', token, format_token(last, horizon)) end
   if m then write_mark(lock, holders, m, head[1] and '+' or '-') end
   return handed
 end
