@@ -1,5 +1,6 @@
 // `bench <suite> [options]`. A suite is a function of its arguments that gives the exit code.
 import { allSuite } from './suites/all.ts';
+import { clusterSuite } from './suites/cluster.ts';
 import { cohortSuite } from './suites/cohorts.ts';
 import { growthSuite } from './suites/growth.ts';
 import { kindsSuite } from './suites/kinds.ts';
@@ -23,6 +24,7 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   growth: growthSuite,
   languages: languagesSuite,
   telemetry: telemetrySuite,
+  cluster: clusterSuite,
   all: allSuite,
 };
 

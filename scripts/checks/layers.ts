@@ -118,7 +118,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{native-release,local-waiters,renewal,replicas,states,eviction}.ts'],
     ['{waiter-heartbeat,claim}.ts'],
     ['{lease-chunks,subscription,waiter,grant,replies}.ts'],
-    ['{run-script,retryable,value,mode,keys,options}.ts'],
+    ['{run-script,retryable,shard-channels,value,mode,keys,options}.ts'],
     ['{slot,port,login-watch,hold-end-timers}.ts'],
   ],
   'redlock-compat': [

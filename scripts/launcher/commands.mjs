@@ -12,7 +12,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   demo         the main job: processes sell one stock, without and with a lock (--backend, --workers, --sales, --json);
                --once: a nightly job on machines whose clocks differ; --leader: the leader resigns, and is killed
   test         every check (names of steps run only those; --list shows them; --quick runs those for the loop of a contributor)
-  bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|telemetry|all [--json FILE]
+  bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|telemetry|cluster|all [--json FILE]
   conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
   locks        the command \`locks\` of packages/cli: locks run NAME -- COMMAND…
   simulate     core in virtual time, with faults: simulate [--backend rules|quorum|redis|mysql] [--schedules N] [--seed S] [--replay SEED [--html FILE]] [--mutants] [--json FILE]

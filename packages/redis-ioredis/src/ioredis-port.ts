@@ -4,12 +4,13 @@ import {
   LoginWatch,
   type RedisCommand,
   type RedisPort,
+  type ShardSubscriptionEvents,
   type SideConnection,
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
 import { type Cluster, Command, type Redis } from 'ioredis';
 import { checkEnded } from './check-client.ts';
-import { openSubscriber } from './subscriber.ts';
+import { type IoredisSubscriber, openShardSubscriber, openSubscriber } from './subscriber.ts';
 
 type Client = Redis | Cluster;
 
@@ -129,8 +130,27 @@ export class IoredisPort implements RedisPort {
     return found;
   }
 
-  async subscribe(channel: string, events: SubscriptionEvents): Promise<void> {
-    const subscriber = openSubscriber(this.#client, channel, events);
+  subscribe(channel: string, events: SubscriptionEvents): Promise<void> {
+    return this.#ready(openSubscriber(this.#client, channel, events));
+  }
+
+  masterOf(slot: number): string | undefined {
+    return (this.#client as Cluster).slots[slot]?.[0];
+  }
+
+  async subscribeAt(master: string, channel: string, events: ShardSubscriptionEvents): Promise<void> {
+    const nodes = isCluster(this.#client) ? this.#client.nodes() : [];
+    const node = nodes.find(({ options: { host, port } }) => `${host}:${port}` === master);
+    if (node === undefined) throw new Error(`no connection to ${master}`);
+    const lost = (): void => {
+      this.#opened.delete(subscriber.close);
+      events.lost();
+    };
+    const subscriber = openShardSubscriber(node, channel, { message: events.message, lost });
+    await this.#ready(subscriber);
+  }
+
+  async #ready(subscriber: IoredisSubscriber): Promise<void> {
     this.#opened.add(subscriber.close);
     try {
       await subscriber.ready;

@@ -1,4 +1,4 @@
-import { refusedLogin, type SubscriptionEvents } from '@locks/redis-protocol';
+import { refusedLogin, type ShardSubscriptionEvents, type SubscriptionEvents } from '@locks/redis-protocol';
 import type { Cluster, Redis } from 'ioredis';
 
 export interface IoredisSubscriber {
@@ -51,4 +51,56 @@ export function openSubscriber(
   });
   connection.connect().catch(() => undefined); // `ready` rejects, or the client tries again.
   return { ready, close: () => connection.disconnect() };
+}
+
+/**
+ * Opens a connection to one node of a cluster that listens to a sharded channel, and to the plain channel of the same name, until
+ * it is lost or the node has the slot of the channel no longer.
+ */
+export function openShardSubscriber(
+  node: Redis,
+  channel: string,
+  events: ShardSubscriptionEvents,
+): IoredisSubscriber {
+  const connection = node.duplicate({
+    lazyConnect: true,
+    readOnly: false,
+    retryStrategy: () => null,
+    reconnectOnError: null,
+    autoResubscribe: false,
+    enableOfflineQueue: true,
+    commandTimeout: undefined,
+    keyPrefix: '',
+  });
+  const heard = (_: string, text: string): void => events.message(text);
+  connection.on('message', heard);
+  connection.on('smessage', heard);
+  let listening = false;
+  let closed = false;
+  const close = (): void => {
+    closed = true;
+    connection.disconnect();
+  };
+  const ready = new Promise<void>((resolve, reject) => {
+    const lost = (error: Error = new Error('the subscriber has ended')): void => {
+      reject(refusedLogin(error) ?? error);
+      if (closed) return;
+      close();
+      if (listening) events.lost();
+    };
+    connection.on('error', lost);
+    connection.on('end', lost);
+    // The channel belongs to another node: this one refused it, which version 5 of the client says by nothing else, or took it
+    // away, which that version reports as an error.
+    connection.on('moved', () => lost(new Error('MOVED')));
+    const listen = async (): Promise<void> => {
+      await connection.connect();
+      await connection.ssubscribe(channel);
+      await connection.subscribe(channel);
+      listening = !closed;
+      resolve();
+    };
+    listen().catch(lost);
+  });
+  return { ready, close };
 }

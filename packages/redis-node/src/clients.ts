@@ -38,6 +38,7 @@ interface Connectable extends Emitter {
 export interface StandaloneClient extends Connectable {
   sendCommand(command: RedisCommand, options: typeof COMMAND_OPTIONS): Promise<unknown>;
   duplicate(overrides?: object): StandaloneClient;
+  sSubscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
 }
 
 export interface SentinelClient extends Connectable {
@@ -46,6 +47,7 @@ export interface SentinelClient extends Connectable {
 }
 
 interface ClusterNode {
+  readonly address: string;
   client?: { readonly isOpen: boolean; readonly isReady: boolean } | undefined;
   /** Present while the client connects for the first time. */
   readonly connectPromise?: unknown;
@@ -53,6 +55,7 @@ interface ClusterNode {
 
 export interface ClusterClient extends Connectable {
   readonly masters: readonly ClusterNode[];
+  readonly slots: readonly ({ readonly master: ClusterNode } | undefined)[];
   nodeClient(node: ClusterNode): Promise<StandaloneClient> | StandaloneClient;
   sendCommand(
     firstKey: string | undefined,

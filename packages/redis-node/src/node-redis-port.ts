@@ -4,11 +4,12 @@ import {
   LoginWatch,
   type RedisCommand,
   type RedisPort,
+  type ShardSubscriptionEvents,
   type SideConnection,
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
 import { type ClusterClient, COMMAND_OPTIONS, endClient, isReady, type RecognisedClient } from './clients.ts';
-import { openSubscriber, orRefusal } from './subscriber.ts';
+import { type NodeRedisSubscriber, openShardSubscriber, openSubscriber, orRefusal } from './subscriber.ts';
 
 /** The events that report a lost connection. */
 const LOST_EVENTS = {
@@ -44,6 +45,7 @@ export class NodeRedisPort implements RedisPort {
     this.#login.failed(error instanceof Error ? error : (error as { error?: unknown } | undefined)?.error);
   };
   readonly #opened = new Set<() => void>();
+  #isClosed = false;
   #sentThisTurn = 0;
   readonly #delayed: (() => void)[] = [];
   readonly #nextTurn = (): void => {
@@ -101,8 +103,29 @@ export class NodeRedisPort implements RedisPort {
     });
   }
 
-  async subscribe(channel: string, events: SubscriptionEvents): Promise<void> {
-    const subscriber = openSubscriber(this.#recognised, channel, events);
+  subscribe(channel: string, events: SubscriptionEvents): Promise<void> {
+    return this.#ready(openSubscriber(this.#recognised, channel, events));
+  }
+
+  masterOf(slot: number): string | undefined {
+    return (this.#recognised.client as ClusterClient).slots[slot]?.master.address;
+  }
+
+  async subscribeAt(master: string, channel: string, events: ShardSubscriptionEvents): Promise<void> {
+    const client = this.#recognised.client as ClusterClient;
+    const found = client.masters.find(({ address }) => address === master);
+    if (found === undefined) throw new Error(`no connection to ${master}`);
+    const node = await client.nodeClient(found);
+    if (this.#isClosed) throw new Error('closed');
+    const lost = (): void => {
+      this.#opened.delete(subscriber.close);
+      events.lost();
+    };
+    const subscriber = openShardSubscriber(node, channel, { message: events.message, lost });
+    await this.#ready(subscriber);
+  }
+
+  async #ready(subscriber: NodeRedisSubscriber): Promise<void> {
     this.#opened.add(subscriber.close);
     try {
       await subscriber.ready;
@@ -138,6 +161,7 @@ export class NodeRedisPort implements RedisPort {
   }
 
   close(): Promise<void> {
+    this.#isClosed = true;
     for (const close of this.#opened) close();
     this.#opened.clear();
     const { client, kind } = this.#recognised;

@@ -1,5 +1,5 @@
 import { errorMonitor } from 'node:events';
-import { refusedLogin, type SubscriptionEvents } from '@locks/redis-protocol';
+import { refusedLogin, type ShardSubscriptionEvents, type SubscriptionEvents } from '@locks/redis-protocol';
 import { endClient, type RecognisedClient, type StandaloneClient } from './clients.ts';
 
 export interface NodeRedisSubscriber {
@@ -89,6 +89,48 @@ function onOwnConnection(
   return { ready: orRefusal(connection, listen()), close };
 }
 
+/**
+ * Opens a connection to one node of a cluster that listens to a sharded channel, and to the plain channel of the same name, until
+ * it is lost or the node has the slot of the channel no longer.
+ */
+export function openShardSubscriber(
+  node: StandaloneClient,
+  channel: string,
+  events: ShardSubscriptionEvents,
+): NodeRedisSubscriber {
+  const connection = node.duplicate(persistent(node, false));
+  const heard = (message: string): void => events.message(message);
+  let listening = false;
+  let connecting = true;
+  let closed = false;
+  const close = (): void => {
+    closed = true;
+    // Not while it connects, which would leave that connection open.
+    if (!connecting) void endClient(connection);
+  };
+  const lost = (): void => {
+    if (closed) return;
+    close();
+    if (listening) events.lost();
+  };
+  connection.on('error', lost);
+  // The server took the channel away.
+  connection.on('sharded-channel-moved', lost);
+  const listen = async (): Promise<void> => {
+    try {
+      await connection.connect();
+    } finally {
+      connecting = false;
+      if (closed) await endClient(connection);
+    }
+    await connection.sSubscribe(channel, heard);
+    await connection.subscribe(channel, heard);
+    if (closed) throw new Error('the subscriber has ended');
+    listening = true;
+  };
+  return { ready: orRefusal(connection, listen()), close };
+}
+
 /** A client whose login is refused tries again for ever: the refusal ends what waits for its connection. */
 export async function orRefusal(
   client: RecognisedClient['client'],
@@ -109,10 +151,10 @@ export async function orRefusal(
   }
 }
 
-function persistent(client: object): object {
+const retry = (retries: number): number => Math.min(MAX_PAUSE_MS, 50 * 2 ** Math.min(retries, 10));
+
+function persistent(client: object, reconnectStrategy: typeof retry | false = retry): object {
   const { options } = client as { options?: { socket?: object } };
-  const reconnectStrategy = (retries: number): number =>
-    Math.min(MAX_PAUSE_MS, 50 * 2 ** Math.min(retries, 10));
   return {
     socket: { ...options?.socket, reconnectStrategy },
     pingInterval: undefined,

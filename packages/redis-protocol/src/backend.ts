@@ -102,7 +102,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const keys = keysOf(this.#options.prefix, request.resource);
     const sentAt = call.now();
     const { reconnects } = this.#port;
-    const entered = enqueue ? this.#waiters.enter(id, keys.lock, sentAt) : undefined;
+    const entered = enqueue ? this.#waiters.enter(id, keys, sentAt) : undefined;
     const command = this.#acquireCommand(request, keys, entered);
     let encoded: unknown;
     try {

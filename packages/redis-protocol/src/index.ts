@@ -1,5 +1,11 @@
 export { createRedisBackend, type RedisCapabilities } from './backend.ts';
 export { LoginWatch, refusedLogin } from './login-watch.ts';
 export { type RedisBackendOptions } from './options.ts';
-export type { RedisCommand, RedisPort, SideConnection, SubscriptionEvents } from './port.ts';
+export type {
+  RedisCommand,
+  RedisPort,
+  ShardSubscriptionEvents,
+  SideConnection,
+  SubscriptionEvents,
+} from './port.ts';
 export { fencedSetThrough, type FencedSetOptions } from './fenced-set.ts';

@@ -64,26 +64,31 @@ export class RedisLocalWaiters {
     this.#options = options;
     this.subscription = new Subscription(port, options.prefix, {
       message: (text) => this.#onMessage(text),
-      // Earlier messages are lost, and waiters from before have no channel in the queue yet.
-      listening: () => this.heartbeat.checkNow(this.#waiters()),
+      // Earlier messages are lost, and waiters from before have another channel in the queue, or none yet.
+      listening: (notify) =>
+        this.heartbeat.checkNow(
+          this.#waiters().filter(({ keys }) => this.subscription.notifyOf(keys.slot) === notify),
+        ),
+      changed: () => this.#moveSoon(),
     });
     this.heartbeat = new RedisWaiterHeartbeat(port, options, this.subscription, {
       holds: (...hold) => this.#deliver(...hold),
       handedOff: (handOff, lock, agoMs) => this.handOff([handOff], lock, agoMs),
       mayEnd: (lock, inMs) => this.#mayEnd(lock, inMs),
+      outdated: () => this.#moveSoon(),
     });
   }
 
   /**
    * Called before an enqueue is sent; {@link admit}, {@link granted} or {@link refused} follows with its reply.
    */
-  enter(id: string, lock: string, sentAt: number): Entered {
+  enter(id: string, { lock, slot }: ResourceKeys, sentAt: number): Entered {
     const entry = this.#entries.get(id);
     if (entry !== undefined && entry.state !== 'holding') {
       entry.isRepeated = true;
       return { notify: entry.notify, queueKeptAt: undefined };
     }
-    const { notify } = this.subscription;
+    const notify = this.subscription.notifyOf(slot);
     this.#entries.set(id, { state: 'enqueuing', notify, isRepeated: false, messageToken: undefined });
     const latest = this.#latest.get(lock);
     const isKept = latest?.state === 'waiting' && sentAt - latest.queueKeptAt < this.heartbeat.intervalMs;
@@ -126,9 +131,9 @@ export class RedisLocalWaiters {
     if (entry.state === 'enqueuing' && entry.messageToken !== undefined) {
       this.#onTurn(waiter, entry.messageToken);
     }
-    if (!this.subscription.isOpen) this.subscription.open();
-    // The channel was opened while the enqueue was under way.
-    else if (notify === this.subscription.silent) this.#moveSoon();
+    this.subscription.open(keys.slot);
+    // The channel was opened while the enqueue was under way, or the slot has moved.
+    if (notify !== this.subscription.notifyOf(keys.slot)) this.#moveSoon();
     this.#mayEnd(keys.lock, endsInMs);
     this.#timer ??= setInterval(() => this.#beat(), this.#options.checkIntervalMs).unref();
   }
@@ -174,10 +179,8 @@ export class RedisLocalWaiters {
 
   /** All members that the queue may have for a request: a lost reply or a check under way leaves open which. */
   membersOf(request: AcquireRequest): string[] {
-    const { notify, silent } = this.subscription;
     const handOffMs = this.#handOffMs(request);
-    const member = formatMember(request, handOffMs, silent);
-    return notify === silent ? [member] : [formatMember(request, handOffMs, notify), member];
+    return Array.from(this.subscription.forms(), (notify) => formatMember(request, handOffMs, notify));
   }
 
   /**
@@ -287,12 +290,14 @@ export class RedisLocalWaiters {
     this.#entries.set(id, { state: 'holding', until: performance.now() + validForMs });
   }
 
-  /** Moves waiters from before the channel was open to the channel; those of one turn of the event loop together. */
+  /** Moves waiters to the channel that they need now; those of one turn of the event loop together. */
   #moveSoon(): void {
     this.#move ??= setImmediate(() => {
       this.#move = undefined;
-      const { silent } = this.subscription;
-      this.heartbeat.checkNow(this.#waiters().filter(({ notify }) => notify === silent));
+      const waiters = this.#waiters();
+      for (const { keys } of waiters) this.subscription.open(keys.slot);
+      const moving = waiters.filter(({ notify, keys }) => notify !== this.subscription.notifyOf(keys.slot));
+      this.heartbeat.checkNow(moving);
     });
   }
 
@@ -305,7 +310,7 @@ export class RedisLocalWaiters {
     if (this.#entries.size === 0) return this.#stop();
     const waiters = this.#waiters();
     if (waiters.length === 0) return;
-    if (!this.subscription.isOpen) this.subscription.open();
+    for (const { keys } of waiters) this.subscription.open(keys.slot);
     this.heartbeat.beat(waiters);
   }
 

@@ -17,6 +17,14 @@ export interface SubscriptionEvents {
   restored(): void;
 }
 
+/** What a subscription at one master tells the backend. */
+export interface ShardSubscriptionEvents {
+  /** A message came. */
+  message(text: string): void;
+  /** It has ended: the connection was lost, or the slot of the channel went to another master. */
+  lost(): void;
+}
+
 /**
  * What the protocol needs of a Redis client. Creating a port does no I/O and never changes the user's client; `close`
  * closes what the port itself opened.
@@ -39,6 +47,13 @@ export interface RedisPort {
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[];
   /** Subscribes on a connection that `send` does not use, and again by itself after each reconnect. */
   subscribe(channel: string, events: SubscriptionEvents): Promise<void>;
+  /** In a cluster: the address of the master that has a slot, as far as the client knows. */
+  masterOf?(slot: number): string | undefined;
+  /**
+   * In a cluster: subscribes to a sharded channel at the master with this address, and to the plain channel of the same name, on
+   * a connection of its own, which ends with the subscription.
+   */
+  subscribeAt?(master: string, channel: string, events: ShardSubscriptionEvents): Promise<void>;
   /** Rejects for clusters. */
   openSide(): Promise<SideConnection>;
   /** Closes what the port itself opened. */

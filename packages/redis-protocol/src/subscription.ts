@@ -1,18 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { refusedLogin } from './login-watch.ts';
 import type { RedisPort } from './port.ts';
+import { ShardChannels } from './shard-channels.ts';
 
 const RETRY_MS = 5000;
 
 export interface ChannelEvents {
   message(text: string): void;
-  /** The channel is listened to now, for the first time or again. */
-  listening(): void;
+  /** The channel with this `notify` is listened to now, for the first time or again. */
+  listening(notify: string): void;
+  /** Waiters may need another channel now. */
+  changed(): void;
 }
 
 /**
- * The one channel of a backend, opened at the first contention. Waiting works without it, at the pace of the checks: a
- * subscription that fails is tried again later and is never an error.
+ * The channel of a backend, opened at the first contention; in a cluster that has sharded channels one for each master.
+ * Waiting works without it, at the pace of the checks: a subscription that fails is tried again later and is never an error.
  */
 export class Subscription {
   readonly channel: string;
@@ -20,14 +23,19 @@ export class Subscription {
   readonly silent: string;
   /**
    * How other processes notify this one of a grant: `=` publish, and without a listener the waiter is gone; `~` publish,
-   * but the number of listeners means nothing (in a cluster it is local); `!` do not publish.
+   * but the number of listeners means nothing (in a cluster it is local); `!` do not publish. See {@link notifyOf} for `^`.
    */
   notify: string;
   isOpen = false;
   readonly #port: RedisPort;
   readonly #events: ChannelEvents;
+  /** In a cluster. */
+  readonly #shards: ShardChannels | undefined;
+  /** Until a server refuses sharded channels: an older version, or a user without the right. */
+  #isSharded: boolean;
   #opening = false;
   #retryAt = 0;
+  #isWarned = false;
 
   constructor(port: RedisPort, prefix: string, events: ChannelEvents) {
     this.channel = `${prefix}ch:${randomUUID().replaceAll('-', '')}`;
@@ -35,12 +43,36 @@ export class Subscription {
     this.notify = this.silent;
     this.#port = port;
     this.#events = events;
+    this.#isSharded = port.cluster && port.subscribeAt !== undefined;
+    if (!this.#isSharded) return;
+    this.#shards = new ShardChannels(port, this.channel, {
+      ...events,
+      lost: events.changed,
+      refused: () => {
+        this.#isSharded = false;
+        events.changed();
+      },
+      failed: (error) => this.#warn(error),
+    });
   }
 
-  open(): void {
+  /** The `notify` for waiters of a slot: `^`, publish to the sharded channel, and without a listener the waiter is gone. */
+  notifyOf(slot: number): string {
+    return this.#isSharded ? (this.#shards?.notifyOf(slot) ?? this.silent) : this.notify;
+  }
+
+  /** Each `notify` that a waiter of this process may have in a queue. */
+  forms(): ReadonlySet<string> {
+    return new Set([this.notify, this.silent, ...(this.#shards?.all() ?? [])]);
+  }
+
+  /** Opens the channel for waiters of a slot, unless it is open. */
+  open(slot: number): void {
+    if (this.#isSharded) return this.#shards?.open(slot);
     if (this.isOpen || this.#opening || performance.now() < this.#retryAt) return;
     this.#opening = true;
-    const { message, listening } = this.#events;
+    const { message } = this.#events;
+    const listening = () => this.#events.listening(this.notify);
     this.#port.subscribe(this.channel, { message, restored: listening }).then(
       () => {
         this.isOpen = true;
@@ -49,18 +81,19 @@ export class Subscription {
         listening();
       },
       (error: unknown) => {
-        // Warned of once: waiting works without the channel, only later.
-        if (this.#retryAt === 0) this.#warn(error);
+        this.#warn(error);
         this.#opening = false;
         this.#retryAt = performance.now() + RETRY_MS;
       },
     );
   }
 
+  /** Warns once: waiting works without the channel, only later. */
   #warn(error: unknown): void {
     const refusal = refusedLogin(error);
+    if (this.#isWarned || (refusal === undefined && !String(error).includes('NOPERM'))) return;
+    this.#isWarned = true;
     if (refusal !== undefined) return process.emitWarning(`Late hand-offs: ${refusal.message}`);
-    if (!String(error).includes('NOPERM')) return;
     process.emitWarning(`Late hand-offs: ${String(error)} Grant +subscribe &${this.channel.slice(0, -32)}*`, {
       code: 'LOCKS_REDIS_CHANNEL',
     });

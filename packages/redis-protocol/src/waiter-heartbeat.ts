@@ -26,6 +26,8 @@ export interface CheckEvents {
   handedOff(handOff: RedisHandOff, lock: string, agoMs: () => number): void;
   /** A hold of the lock can end by itself in so many milliseconds; negative: none does. */
   mayEnd(lock: string, inMs: number): void;
+  /** Waiters need another channel than the one that the check moved them to. */
+  outdated(): void;
 }
 
 /** Keeps the waiters of a process alive in Redis, and checks how they stand: see `check.lua`. */
@@ -124,9 +126,10 @@ export class RedisWaiterHeartbeat {
   async #check(batch: Batch): Promise<void> {
     const keys: string[] = [];
     const waiters = batch.resources.flat();
-    // The check also moves waiters from before the channel was open to the channel.
-    const { notify } = this.#subscription;
-    const former = batch.notify === notify ? '' : batch.notify.charAt(0);
+    // The check also moves waiters to the channel that they need now. In a cluster a batch has one slot.
+    const { slot } = (waiters[0] as RedisWaiter).keys;
+    const notify = this.#subscription.notifyOf(slot);
+    const former = batch.notify === notify ? '' : batch.notify;
     const args: string[] = [`${this.aliveMs}|${former}|${notify}`];
     for (const together of batch.resources) {
       const { lock, token, queue } = (together[0] as RedisWaiter).keys;
@@ -152,6 +155,9 @@ export class RedisWaiterHeartbeat {
       for (const waiter of waiters) waiter.isMoving = false;
     }
     for (const waiter of waiters) waiter.notify = notify;
+    // The client may have learned from the reply that the slot has moved.
+    this.#subscription.open(slot);
+    if (notify !== this.#subscription.notifyOf(slot)) this.#events.outdated();
     for (const [at, together] of batch.resources.entries()) {
       const reply = decodeCheck(replies[at]);
       if (reply === undefined) for (const { turn } of together) turn.end();

@@ -73,13 +73,13 @@ export const redisFragmentMutants = [
   ...of('hand-off', [
     ["if not head[1] then\nredis.call('DEL', queue)", 'if not head[1] then', 'a queue without waiters stays'],
     [
-      "local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now",
+      "local alive = process == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now",
       'local alive = true',
       'a lock is handed to dead processes',
     ],
     [
-      "local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now",
-      'local alive = channel == own',
+      "local alive = process == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now",
+      'local alive = process == own',
       'the waiters of other processes are passed over',
     ],
     [
@@ -89,8 +89,8 @@ export const redisFragmentMutants = [
     ],
     ['local fit = fits(weight, of, m)', 'local fit = true', 'every waiter fits'],
     [
-      "alive = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0",
-      '',
+      "if mode == '=' then return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 end",
+      "if mode == '=' then return true end",
       'a lock is handed to a process that does not listen',
     ],
     ['if alive and not fit then break end', '', 'a waiter that does not fit gets the lock'],
@@ -109,7 +109,7 @@ export const redisFragmentMutants = [
     ['clear(holders)\nm = { limit', 'm = { limit', 'shares of before count again after a hand-off'],
     ['add_share(holders, m, id, px, minted, weight, label)', '', 'a share is handed off and not written'],
     [
-      "redis.pcall('PUBLISH', channel, 'granted ' .. id .. ' ' .. minted .. ' ' .. lock)",
+      "if type(told) ~= 'number' then redis.pcall('PUBLISH', channel, text) end",
       '',
       'a hand-off is not told',
     ],

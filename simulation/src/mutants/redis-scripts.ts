@@ -170,8 +170,8 @@ export const redisScriptMutants = [
   ]),
   ...of('check', [
     [
-      "local deaf = mode == '=' and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0",
-      'local deaf = false',
+      'if not listens(mode, string.sub(notify, 2)) then notify, silent = silent, notify end',
+      '',
       'a process that hears nothing waits for messages',
     ],
     [

@@ -3,7 +3,7 @@
 -- reports grants whose message was lost.
 -- KEYS  for each resource: lock, token of the slot, queue
 -- ARGV  1 `<aliveMs>|<former>|<notify>` · then for each resource: n, and n times: member, position; for permits: position:limit
---       former: the first character of the notify that these waiters have in the queue so far, or nothing
+--       former: the notify that these waiters have in the queue so far, if it is another one
 -- Reply for each resource: a string: the error of its keys
 --       {last, left}                     all wait; a later grant has a token above `last`. left: ms until a hold can
 --                                        end by itself, negative if none does
@@ -13,15 +13,19 @@
 @include shares
 @include hand-off
 @include enqueue
-local alive_ms, former, notify = string.match(ARGV[1], '^(%d+)|(.?)|(.*)$')
+local alive_ms, former, notify = string.match(ARGV[1], '^(%d+)|([^|]*)|(.*)$')
 alive_ms = alive_ms + 0
-local mode, channel = string.sub(notify, 1, 1), string.sub(notify, 2)
--- The calling process expects messages on its channel, but nobody listens there: its connection is dead, and it does not
--- know yet. Every hand-off would pass its waiters over, so until it listens again they wait silently and are served by
--- its checks.
-local deaf = mode == '=' and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
-if deaf then notify = '!' .. channel end
-if mode == '=' then former = deaf and '=' or '!' end
+local mode = string.sub(notify, 1, 1)
+-- What these waiters may have in the queue in place of `notify`.
+local others = { former ~= '' and former or nil }
+if mode == '=' or mode == '^' then
+  local silent = '!' .. string.match(notify, '^.([^{]*)')
+  -- The calling process expects messages on its channel, but nobody listens there: its connection is dead, and it does not
+  -- know yet. Every hand-off would pass its waiters over, so until it listens again they wait silently and are served by
+  -- its checks.
+  if not listens(mode, string.sub(notify, 2)) then notify, silent = silent, notify end
+  others[#others + 1] = silent
+end
 local function check(lock, token, queue, from, to)
   local holders = string.sub(queue, 1, -2) .. 'h'
   local held, m = shares(lock, holders, redis.call('GET', lock))
@@ -34,10 +38,9 @@ local function check(lock, token, queue, from, to)
   local waiting, moved, times, asked = {}, {}, {}, nil
   for i = from, to, 2 do
     local member = ARGV[i]
-    local id, px = string.match(member, '^([^|]*)|(%d+)')
+    local start, id, px, label = string.match(member, '^(([^|]*)|(%d+)[^|]*|)[^|]*(.*)$')
     local position, of = string.match(ARGV[i + 1], '^(%d+):?(%d*)$')
-    if deaf then member = string.gsub(member, '^([^|]*|[^|]*|).', '%1!') end
-    if former ~= '' then moved[#moved + 1] = string.gsub(member, '^([^|]*|[^|]*|).', '%1' .. former) end
+    for _, other in ipairs(others) do moved[#moved + 1] = start .. other .. label end
     local ends, minted
     if m then ends, minted = find_share(holders, id) end
     if ends then
@@ -47,7 +50,7 @@ local function check(lock, token, queue, from, to)
     else
       -- At its old position: a queue that was lost (restart, failover, a waiter passed over) forms again in order.
       waiting[#waiting + 1] = position
-      waiting[#waiting + 1] = member
+      waiting[#waiting + 1] = start .. notify .. label
       times[id] = px + 0
       if of ~= '' then asked = of end
     end

@@ -1,5 +1,6 @@
 import { waitUntil } from '@locks/test-servers';
-import { describe, expect, it } from 'vitest';
+import { Redis } from 'ioredis';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
 import { client, first, fresh, redis } from './lab.ts';
 
@@ -66,7 +67,7 @@ describe('check', () => {
     ] as const) {
       positions.push(-first(await client.acquire(name, id, { notify })));
     }
-    await client.check(name, '~me', [['b', positions[0] as number]], { former: '!' });
+    await client.check(name, '~me', [['b', positions[0] as number]], { former: '!me' });
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
       'b|2000|~me|label',
       'c|2000|!x|label',
@@ -84,6 +85,35 @@ describe('check', () => {
     expect(Number(await redis.command('ZSCORE', client.keys(name)[2], 'b|2000|!gone|label'))).toBe(position);
     await client.release(name, 'a');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|/);
+  });
+
+  it.each([
+    ['^me{2}', '^me{1}', '!me'],
+    ['!me', '^me{1}', '!me'],
+    ['~me', '^me{1}', '~me'],
+  ])('moves a waiter to %s from %s, at its position, and to %s without a listener', async (to, from, now) => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    const position = -first(await client.acquire(name, 'b', { notify: from }));
+    await client.check(name, to, [['b', position]], { former: from });
+    const queue = client.keys(name)[2];
+    expect(await redis.command('ZRANGEBYSCORE', queue, 0, '+inf', 'WITHSCORES')).toEqual([
+      `b|2000|${now}|label`,
+      String(position),
+    ]);
+  });
+
+  it('gives a waiter its sharded channel back once somebody listens there', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    const position = -first(await client.acquire(name, 'b', { notify: '!me' }));
+    const listener = new Redis(redis.url);
+    onTestFinished(() => listener.disconnect());
+    await listener.ssubscribe('me{1}');
+    await client.check(name, '^me{1}', [['b', position]]);
+    expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
+      'b|2000|^me{1}|label',
+    ]);
   });
 
   it('marks the lock of a holder that does not know of the queue', async () => {

@@ -1,5 +1,6 @@
 import { startRedis, waitUntil } from '@locks/test-servers';
-import { describe, expect, it } from 'vitest';
+import { Redis } from 'ioredis';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
 import { client, first, fresh, redis } from './lab.ts';
 import { ScriptClient } from './script-client.ts';
@@ -313,6 +314,52 @@ describe('release', () => {
     expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
   });
 
+  it('passes over a waiter whose sharded channel nobody listens to', async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    await client.acquire(name, 'b', { notify: '^gone{1}' });
+    await client.acquire(name, 'c', { notify: '!silent' });
+    expect(await client.release(name, 'a')).toEqual([]);
+    expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
+  });
+
+  it('publishes to the sharded channel of a waiter, and not to the plain one of that name', async () => {
+    const name = fresh();
+    const heard: unknown[][] = [];
+    const listener = new Redis(redis.url);
+    onTestFinished(() => listener.disconnect());
+    listener.on('smessage', (...message) => heard.push(['sharded', ...message]));
+    listener.on('message', (...message) => heard.push(['plain', ...message]));
+    await listener.ssubscribe('told{1}');
+    await listener.subscribe('told{1}');
+    await client.acquire(name, 'a');
+    await client.acquire(name, 'b', { notify: '^told{1}' });
+    expect(await client.release(name, 'a')).toEqual([]);
+    await waitUntil(() => heard.length > 0, { what: 'the message' });
+    expect(heard).toEqual([
+      ['sharded', 'told{1}', expect.stringMatching(new RegExp(`^granted b \\d+ ${client.lock(name)}$`))],
+    ]);
+  });
+
+  it("knows a process by its channel up to the hash tag: it gets its waiters' hand-offs in the reply", async () => {
+    const name = fresh();
+    await client.acquire(name, 'a');
+    for (const [id, notify] of [
+      ['b', '^own{1}'],
+      ['c', '!own'],
+      ['d', '^own{2}'],
+    ] as const) {
+      await client.acquire(name, id, { notify });
+    }
+    for (const [from, to] of [
+      ['a', 'b'],
+      ['b', 'c'],
+      ['c', 'd'],
+    ] as const) {
+      expect(await client.release(name, from, '!own')).toMatchObject([to, expect.anything()]);
+    }
+  });
+
   it('leaves a free lock when nobody who waits is there', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
@@ -324,6 +371,8 @@ describe('release', () => {
   it.each([
     ['publish', '~x', '+@all'],
     ['publish, nor ask who listens', '=x', '-pubsub'],
+    ['publish to a sharded channel', '^x{1}', '-spublish'],
+    ['publish to a sharded channel, nor ask who listens', '^x{1}', '-pubsub'],
   ])('hands off whole when the user may not %s', async (_, notify, rights) => {
     const name = fresh();
     await redis.command('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', rights);

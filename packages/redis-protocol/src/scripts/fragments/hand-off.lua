@@ -1,10 +1,17 @@
+-- Whether the process of a waiter may still hear of a hand-off. Without a listener at a sharded channel (`^`) the process is
+-- gone, unless the slot of the channel is at another node: only then the second command fails.
+local function listens(mode, channel)
+  if mode == '=' then return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 end
+  if mode ~= '^' or redis.pcall('PUBSUB', 'SHARDNUMSUB', channel)[2] ~= 0 then return true end
+  return type(redis.pcall('SPUBLISH', channel, '')) == 'table'
+end
 -- Hands off a lock that is free, or held by shares (their mark `m`): to the first live waiter, and to the waiters behind
 -- it as long as they fit, all in this step; needs clock, token and shares.
--- Returns `{id, token, …}`: the new holders of the calling process (the channel of `notify`), which need no message; or
--- `false` when nobody got the lock. `listen`: ask also whether the process of a waiter that does not fit still listens.
+-- Returns `{id, token, …}`: the new holders of the calling process (the channel of `notify` up to its hash tag), which need no
+-- message; or `false` when nobody got the lock. `listen`: ask also whether the process of a waiter that does not fit still listens.
 local function hand_off(lock, token, queue, notify, m, listen)
   local holders = string.sub(queue, 1, -2) .. 'h'
-  local own = string.sub(notify, 2)
+  local own = string.match(notify, '^.([^{]*)')
   local last, horizon, several
   local handed = false
   local head
@@ -14,16 +21,15 @@ local function hand_off(lock, token, queue, notify, m, listen)
       redis.call('DEL', queue)
       break
     end
-    local id, px, weight, mode, channel, label = string.match(head[1], '^([^|]*)|(%d+):?(%d*)|(.)([^|]*)|(.*)$')
-    local alive = channel == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now
+    local id, px, weight, mode, channel, process, label =
+      string.match(head[1], '^([^|]*)|(%d+):?(%d*)|(.)(([^|{]*)[^|]*)|(.*)$')
+    local alive = process == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now
     local of = m and m.limit or 0
     if weight ~= '' and weight ~= '0' and not m then of = -(redis.call('ZSCORE', queue, '#') or -weight) end
     local fit = fits(weight, of, m)
     -- Nobody listens to the channel: the process is gone, or its subscription is cut and its next check puts the waiter
     -- back. The script asks before it publishes: a message would also reach listeners at a replica.
-    if alive and channel ~= own and mode == '=' and (fit or listen) then
-      alive = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0
-    end
+    if alive and process ~= own and (fit or listen) then alive = listens(mode, channel) end
     -- A live waiter that does not fit holds back all behind it.
     if alive and not fit then break end
     -- The first write: Redis allows a removal when memory is full, and then the writes after it.
@@ -49,12 +55,15 @@ local function hand_off(lock, token, queue, notify, m, listen)
         add_share(holders, m, id, px, minted, weight, label)
       end
       handed = handed or {}
-      if channel == own then
+      if process == own then
         handed[#handed + 1] = id
         handed[#handed + 1] = last
       elseif mode ~= '!' then
         -- pcall: a user without the right to publish must not leave the hand-off half done.
-        redis.pcall('PUBLISH', channel, 'granted ' .. id .. ' ' .. minted .. ' ' .. lock)
+        local text = 'granted ' .. id .. ' ' .. minted .. ' ' .. lock
+        local told = mode == '^' and redis.pcall('SPUBLISH', channel, text)
+        -- A sharded channel of another node, or no right to it: its process listens to the plain channel of that name too.
+        if type(told) ~= 'number' then redis.pcall('PUBLISH', channel, text) end
       end
       if not share or m.limit > 0 and m.used >= m.limit then
         table.remove(head, 1)

@@ -1,0 +1,107 @@
+import type { RedisPort } from './port.ts';
+import { tagOf } from './slot.ts';
+
+/** Between two attempts to listen at a master. */
+const RETRY_MS = 500;
+
+export interface ShardEvents {
+  message(text: string): void;
+  /** The channel with this `notify` is listened to now. */
+  listening(notify: string): void;
+  /** A channel is listened to no longer: its connection was lost, or its slot went to another master. */
+  lost(): void;
+  /** The server has no sharded channels, or this user has no right to them. */
+  refused(): void;
+  failed(error: unknown): void;
+}
+
+/**
+ * The channels of a backend in a cluster: one for each master that waiters of this process have needed so far. The name ends with
+ * the hash tag of one of the master's slots, so that scripts of this master publish to it without a message to other nodes.
+ */
+export class ShardChannels {
+  /** The `notify` of the channel that is listened to at a master, by its address. */
+  readonly #open = new Map<string, string>();
+  /** When a master is asked again: `Infinity` while it is being asked. */
+  readonly #retryAt = new Map<string, number>();
+  /** The slots of all channels so far, each with the master that knew last that the slot is not its own. */
+  readonly #slots = new Map<number, string | undefined>();
+  #opensLater = false;
+  readonly #port: RedisPort;
+  readonly #name: string;
+  readonly #events: ShardEvents;
+
+  constructor(port: RedisPort, name: string, events: ShardEvents) {
+    this.#port = port;
+    this.#name = name;
+    this.#events = events;
+  }
+
+  /** The `notify` of waiters of a slot; `undefined`: nobody listens at its master yet. */
+  notifyOf(slot: number): string | undefined {
+    return this.#open.get(this.#port.masterOf?.(slot) as string);
+  }
+
+  /** The `notify` of every channel that waiters may have in a queue. */
+  all(): string[] {
+    return [...this.#slots.keys()].map((slot) => this.#notify(slot));
+  }
+
+  /** Listens at the master of a slot, unless it does so already. */
+  open(slot: number): void {
+    const master = this.#port.masterOf?.(slot);
+    if (master === undefined || this.#open.has(master)) return;
+    const waitMs = (this.#retryAt.get(master) ?? 0) - performance.now();
+    if (waitMs > 0) return waitMs > RETRY_MS ? undefined : this.#openLater();
+    this.#retryAt.set(master, Number.POSITIVE_INFINITY);
+    // A name that was used at this master before, so that their number does not grow with each lost connection.
+    const known = [...this.#slots].find(
+      ([at, not]) => not !== master && this.#port.masterOf?.(at) === master,
+    );
+    const own = known?.[0] ?? slot;
+    const notify = this.#notify(own);
+    const { message, listening, lost, refused, failed } = this.#events;
+    const events = {
+      message,
+      lost: () => {
+        this.#open.delete(master);
+        lost();
+      },
+    };
+    this.#port.subscribeAt?.(master, notify.slice(1), events).then(
+      () => {
+        // A connection that is lost again and again is opened at this pace.
+        this.#retryAt.set(master, performance.now() + RETRY_MS);
+        this.#open.set(master, notify);
+        this.#slots.set(own, undefined);
+        listening(notify);
+      },
+      (error: unknown) => {
+        this.#retryAt.set(master, performance.now() + RETRY_MS);
+        this.#openLater();
+        if (/unknown command|NOPERM/i.test(String(error))) return refused();
+        failed(error);
+        if (known === undefined || !String(error).includes('MOVED')) return;
+        // The client does not know yet that the slot of this name has moved: the waiter's own slot has perhaps not.
+        this.#slots.set(own, master);
+        this.#retryAt.delete(master);
+        this.open(slot);
+      },
+    );
+  }
+
+  /** Whoever still waits then opens what is missing. */
+  #openLater(): void {
+    if (this.#opensLater) return;
+    this.#opensLater = true;
+    // A timer may be early by a fraction of a millisecond.
+    setTimeout(() => {
+      this.#opensLater = false;
+      this.#events.lost();
+    }, RETRY_MS + 1).unref();
+  }
+
+  #notify(slot: number): string {
+    return `^${this.#name}{${tagOf(slot)}}`;
+  }
+}
