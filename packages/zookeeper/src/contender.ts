@@ -1,6 +1,6 @@
 import type { AcquireRequest, LossReason } from '@locks/core';
 import { type ChildList, hasCode, type NodeContent } from './client-port.ts';
-import { ZookeeperQueue } from './zookeeper-queue.ts';
+import type { ZookeeperQueue } from './zookeeper-queue.ts';
 import { sharedNameOf, parseLockNode, type LockNode, lockNodePrefix } from './node-names.ts';
 import type { ResourceNodes } from './resource-nodes.ts';
 import { decodeNodeData, encodeNodeData } from './lock-node-data.ts';
@@ -32,6 +32,8 @@ export class Contender implements SessionMember {
   #maybeShared = false;
   #entering: Promise<ZookeeperQueue> | undefined;
   #leaveCount = 0;
+  /** The end of an exclusive hold by its release: whether this deleted its node. */
+  #endOfHold: { readonly name: string; readonly isDeleted: Promise<boolean> } | undefined;
   #isWatched = false;
   #downgrading = false;
 
@@ -70,7 +72,7 @@ export class Contender implements SessionMember {
       // An attempt is repeated: a hold that was ended by force may still stand on a server that lags behind.
       const sync = this.granted ? this.#session.barrier() : undefined;
       const [queue] = await Promise.all([this.#session.queue(this.parent), sync]);
-      if (queue.nodes.some(({ name }) => name === this.#node?.name)) return queue;
+      if (queue.has(this.#node.name)) return queue;
       if (this.granted) {
         this.lose('force-released');
         return undefined;
@@ -185,13 +187,27 @@ export class Contender implements SessionMember {
     await this.#entering?.catch(() => undefined);
     this.#session.pendingDeletes.set(acquisitionId, this.parent);
     const node = this.#node;
-    const removed =
-      node === undefined || this.#uncertain || this.#maybeShared
-        ? await this.#session.deleteNodes(acquisitionId, this.parent)
-        : await this.#session.remove(this.path);
+    const isUnclear = node === undefined || this.#uncertain || this.#maybeShared;
+    const removing = isUnclear
+      ? this.#session.deleteNodes(acquisitionId, this.parent)
+      : this.#session.remove(this.path);
+    if (!isUnclear && this.granted && node.kind === 'x') {
+      this.#endOfHold = { name: node.name, isDeleted: removing.catch(() => false) };
+    }
+    const removed = await removing;
     this.#session.pendingDeletes.delete(acquisitionId);
     this.gone();
     return removed;
+  }
+
+  /** Whether this one held alone with the node of this name, and its release deleted it: nobody was ahead of it. */
+  async hasEndedHold(name: string): Promise<boolean> {
+    return this.#endOfHold?.name === name && (await this.#endOfHold.isDeleted);
+  }
+
+  /** Reads whether the own node is still there: an administrator may have deleted it. */
+  async isQueued(): Promise<boolean> {
+    return (await this.#session.read(this.path)) !== undefined;
   }
 
   lose(reason: LossReason): void {
@@ -223,15 +239,16 @@ export class Contender implements SessionMember {
         settled(parent ?? Promise.resolve(undefined)),
         settled(this.#session.ask(() => port.read(this.parent))),
         settled(this.#session.ask(() => port.create(prefix, data, 'ephemeral-sequential'))),
-        settled(this.#session.ask(() => port.children(this.parent))),
+        settled(this.#session.queueOfTurn(this.parent)),
       ]);
       if ('value' in made) {
         this.#session.proven(sentAt);
         this.#resourceNodes.made(this.parent);
         this.#node = parseLockNode(made.value.slice(this.parent.length + 1));
         if ('error' in listed) throw listed.error;
-        this.#token = 'value' in before ? tokenBetween(before.value, listed.value) : undefined;
-        return new ZookeeperQueue(listed.value.names);
+        const { list, queue } = listed.value;
+        this.#token = 'value' in before ? tokenBetween(before.value, list) : undefined;
+        return queue;
       }
       // After a lost reply the next attempt finds out by the name whether there is a node (docs/spec.md §2.2).
       this.#uncertain = hasCode(made.error, 'CONNECTION_LOSS', 'SESSION_EXPIRED');

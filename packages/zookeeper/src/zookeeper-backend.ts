@@ -94,14 +94,18 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     const token = contender.fetchToken();
     token.catch(() => undefined);
     while (contender.blocker !== undefined && !contender.abandoned) {
-      const path = `${contender.parent}/${contender.blocker.name}`;
+      const { acquisitionId, name } = contender.blocker;
+      const path = `${contender.parent}/${name}`;
+      const ahead = session.contenders.get(acquisitionId);
       const changed = await nodeChanged(session, path, call);
       // Reported as an error: nothing is known of the resource until there is another session.
       if (session.ended) throw expired();
       if (!changed || contender.abandoned) return undefined;
       const countedFrom = call.now();
-      const queue = await contender.readQueue();
-      if (queue === undefined) return undefined;
+      // Behind a hold of this session that was released there is nobody else ahead: a list would only take longer the more wait.
+      const isNext = (await ahead?.hasEndedHold(name)) === true && (await contender.isQueued());
+      const queue = isNext ? undefined : await contender.readQueue();
+      if (!isNext && queue === undefined) return undefined;
       await token;
       const granted = await this.#grantIfFirst(contender, queue, session, countedFrom);
       if (granted !== undefined) return granted;
@@ -197,18 +201,17 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     return contender;
   }
 
-  /** Returns the grant, or `undefined` after setting the contender's blocker. */
+  /** Returns the grant, or `undefined` after setting the contender's blocker. Without a queue nobody is ahead. */
   async #grantIfFirst(
     contender: Contender,
-    queue: ZookeeperQueue,
+    queue: ZookeeperQueue | undefined,
     session: ZookeeperSession<Contender>,
     countedFrom: number,
   ): Promise<Grant | undefined> {
     const { node } = contender;
     if (node === undefined) return undefined;
-    const own = queue.nodes.find(({ name }) => name === node.name);
-    if (own === undefined) return undefined;
-    contender.blocker = queue.blockerOf(own);
+    if (queue?.has(node.name) === false) return undefined;
+    contender.blocker = queue?.blockerOf(node);
     if (contender.blocker !== undefined) return undefined;
     const token = contender.token ?? (await contender.fetchToken());
     if (token === undefined || contender.abandoned || session.ended) return undefined;

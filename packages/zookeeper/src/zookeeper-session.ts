@@ -1,5 +1,12 @@
 import type { LossReason } from '@locks/core';
-import { type ClientPort, hasCode, ifPresent, type NodeContent, ZooKeeperError } from './client-port.ts';
+import {
+  type ChildList,
+  type ClientPort,
+  hasCode,
+  ifPresent,
+  type NodeContent,
+  ZooKeeperError,
+} from './client-port.ts';
 import { SessionValidity } from './session-validity.ts';
 import { ZookeeperQueue } from './zookeeper-queue.ts';
 import { Watches } from './watches.ts';
@@ -18,6 +25,12 @@ export interface SessionMember {
   gone(): void;
 }
 
+/** A queue, and the list that shows it. */
+export interface QueueOfTurn {
+  readonly list: ChildList;
+  readonly queue: ZookeeperQueue;
+}
+
 /** One session with ZooKeeper, from its first use to its end, with all acquisitions that hold or wait in it. */
 export class ZookeeperSession<Member extends SessionMember = SessionMember> {
   readonly id: string;
@@ -32,6 +45,7 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
   /** The session as a grant refers to it. */
   readonly tenure = { validUntil: (): number => this.#validity.validUntil };
   readonly #validity: SessionValidity;
+  readonly #queuesOfTurn = new Map<string, Promise<QueueOfTurn>>();
   readonly #pending = new Set<(error: ZooKeeperError) => void>();
   readonly #onEnd: () => void;
   readonly #unlisten: () => void;
@@ -105,6 +119,23 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
       if (!hasCode(error, 'NO_NODE', 'NO_AUTH')) throw error;
     }
     this.proven(sentAt);
+  }
+
+  /**
+   * Lists the queue under `parent` once for all who ask in one turn of the event loop, after what they sent in that turn: a
+   * thousand acquisitions that come together would list a thousand names each.
+   */
+  queueOfTurn(parent: string): Promise<QueueOfTurn> {
+    const asked = this.#queuesOfTurn.get(parent);
+    if (asked !== undefined) return asked;
+    const queue = new Promise<ChildList>((resolve) => {
+      process.nextTick(() => {
+        this.#queuesOfTurn.delete(parent);
+        resolve(this.ask(() => this.port.children(parent)));
+      });
+    }).then((list) => ({ list, queue: new ZookeeperQueue(list.names) }));
+    this.#queuesOfTurn.set(parent, queue);
+    return queue;
   }
 
   /** Reads the queue under `parent`. */

@@ -1,0 +1,154 @@
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLocks } from '@locks/core';
+import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { zookeeperBackend } from '../src/index.ts';
+import type { NodeZooKeeperClient } from '../src/node-client-types.ts';
+
+type Client = NodeZooKeeperClient & {
+  once(event: 'connected', listener: () => void): unknown;
+  setData(path: string, data: Buffer, callback: (error?: Error | null) => void): void;
+};
+
+const { createClient } = createRequire(import.meta.url)('node-zookeeper-client') as {
+  createClient(servers: string): Client;
+};
+
+let server: ZooKeeperServer;
+
+beforeAll(async () => {
+  server = await startZookeeper();
+});
+afterAll(() => server.stop());
+
+/** Locks through a client of ours, and how often it listed. */
+async function connected() {
+  const client = createClient(server.address);
+  client.connect();
+  await once(client as never, 'connected');
+  let lists = 0;
+  const getChildren = client.getChildren.bind(client);
+  client.getChildren = (...args) => {
+    lists += 1;
+    getChildren(...args);
+  };
+  const locks = createLocks(zookeeperBackend({ client }));
+  return {
+    client,
+    locks,
+    lists: () => lists,
+    [Symbol.asyncDispose]: async () => {
+      await locks.close();
+      client.close();
+    },
+  };
+}
+
+const done = (request: (callback: (error?: Error | null) => void) => void) =>
+  new Promise<void>((resolve, reject) => request((error) => (error ? reject(error) : resolve())));
+
+/** The node of the last of so many acquisitions that hold or wait. */
+async function lastNode(client: Client, resource: string, count: number): Promise<string> {
+  let names: readonly string[] = [];
+  await waitUntil(
+    async () => {
+      await done((callback) =>
+        client.getChildren(`/locks/${resource}`, (error, children = []) => {
+          names = children;
+          callback(error);
+        }),
+      );
+      return names.length === count;
+    },
+    { what: `${count} nodes` },
+  );
+  const sequence = (name: string) => Number(name.split('.')[2]);
+  const last = names.toSorted((a, b) => sequence(a) - sequence(b)).at(-1) as string;
+  return `/locks/${resource}/${last}`;
+}
+
+test('waiters that come together list the queue once, and hand over to each other without a list', async () => {
+  await using a = await connected();
+  const holder = await a.locks.lock('many').acquire();
+  const before = a.lists();
+  const order: number[] = [];
+  const waiters = Array.from({ length: 100 }, async (_, index) => {
+    const lease = await a.locks.lock('many').acquire();
+    order.push(index);
+    await lease.release();
+  });
+  await lastNode(a.client, 'many', 101);
+  const queued = a.lists();
+  expect(queued - before).toBeLessThan(20);
+  await holder.release();
+  await Promise.all(waiters);
+  expect(order).toEqual(waiters.map((_, index) => index));
+  expect(a.lists() - queued).toBeLessThan(5);
+});
+
+test('a waiter whose node an administrator deleted queues again, although the hold ahead of it ends', async () => {
+  await using a = await connected();
+  await using b = await connected();
+  const holder = await a.locks.lock('deleted').acquire();
+  const entered: string[] = [];
+  const first = a.locks.lock('deleted').acquire();
+  const node = await lastNode(b.client, 'deleted', 2);
+  const second = b.locks.lock('deleted').acquire();
+  await lastNode(b.client, 'deleted', 3);
+  await done((callback) => b.client.remove(node, callback));
+  await holder.release();
+  const held = await second;
+  void first.then(() => entered.push('first'));
+  await sleep(100);
+  expect(entered).toEqual([]);
+  await held.release();
+  await (await first).release();
+});
+
+test('a waiter that wakes because the data of the node ahead changed goes on waiting', async () => {
+  await using a = await connected();
+  const holder = await a.locks.lock('changed').acquire();
+  const node = await lastNode(a.client, 'changed', 1);
+  const waiting = a.locks.lock('changed').acquire();
+  await lastNode(a.client, 'changed', 2);
+  // The watch of the node ahead is set.
+  await sleep(50);
+  const before = a.lists();
+  await done((callback) => a.client.setData(node, Buffer.from('{}'), callback));
+  await waitUntil(async () => a.lists() > before, { what: 'its look at the queue' });
+  expect(await Promise.race([waiting.then(() => 'entered'), sleep(50, 'waits')])).toBe('waits');
+  await holder.release();
+  await (await waiting).release();
+});
+
+test('a waiter behind one that gives up goes on waiting', async () => {
+  await using a = await connected();
+  const holder = await a.locks.lock('given-up').acquire();
+  const gaveUp = new AbortController();
+  const ahead = a.locks.lock('given-up').acquire({ signal: gaveUp.signal });
+  await lastNode(a.client, 'given-up', 2);
+  const waiting = a.locks.lock('given-up').acquire();
+  await lastNode(a.client, 'given-up', 3);
+  await sleep(50);
+  gaveUp.abort();
+  await expect(ahead).rejects.toThrow();
+  expect(await Promise.race([waiting.then(() => 'entered'), sleep(100, 'waits')])).toBe('waits');
+  await holder.release();
+  await (await waiting).release();
+});
+
+test('a writer waits for all readers, although the one right ahead of it leaves first', async () => {
+  await using a = await connected();
+  const { read, write } = a.locks.readWriteLock('readers');
+  const first = await read.acquire();
+  const second = await read.acquire();
+  const writer = write.acquire();
+  await lastNode(a.client, 'readers', 3);
+  await sleep(50);
+  await second.release();
+  expect(await Promise.race([writer.then(() => 'entered'), sleep(100, 'waits')])).toBe('waits');
+  await first.release();
+  await (await writer).release();
+});
