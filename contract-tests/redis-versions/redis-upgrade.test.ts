@@ -1,5 +1,6 @@
-import { createLocks, type LockManager } from '@locks/core';
-import { fetchVersion, type RedisServer, startRedis } from '@locks/test-servers';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { createLocks, type Lease, type LockManager } from '@locks/core';
+import { fetchVersion, type RedisServer, startRedis, waitUntilLinked } from '@locks/test-servers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { libraries, type Library, openClient } from '../src/harnesses/redis/open-client.ts';
 
@@ -18,7 +19,7 @@ function use(programs: string): void {
   process.env['LOCKS_SERVER_PATH'] = programs;
 }
 
-async function locksOf(library: Library, { url }: RedisServer) {
+async function locksOf(library: Library, { url }: { readonly url: string }) {
   const client = await openClient(library, { kind: 'standalone', url });
   const locks = createLocks(client.backend(), { waitMs: 20_000 });
   const close = async (): Promise<void> => {
@@ -26,6 +27,41 @@ async function locksOf(library: Library, { url }: RedisServer) {
     await client.end();
   };
   return Object.assign(locks, { [Symbol.asyncDispose]: close });
+}
+
+/** An address that leads to one server and then to another, as the one of a failover service does. */
+async function movableAddress(first: RedisServer) {
+  let target = first;
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const to = connect({ port: target.port, host: '127.0.0.1', noDelay: true });
+    for (const socket of [client, to]) {
+      sockets.add(socket);
+      socket
+        .on('error', () => undefined)
+        .on('close', () => {
+          sockets.delete(socket);
+          client.destroy();
+          to.destroy();
+        });
+    }
+    client.pipe(to).pipe(client);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    moveTo(next: RedisServer): void {
+      target = next;
+      cut();
+    },
+    [Symbol.asyncDispose]: async () => {
+      cut();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }
 
 async function takeAndRelease(locks: LockManager, times: number): Promise<void> {
@@ -79,6 +115,56 @@ describe.each(NEW)('a server that becomes $version and old again', ({ version, c
       await contended.release();
       await (await next).release();
       expect((await after.inspect('kept')).holders).toEqual([]);
+    },
+    60_000,
+  );
+});
+
+describe.each(NEW)('a failover from an old master to a replica that is $version', ({ version, command }) => {
+  it.each(libraries)(
+    '%s: leases, waiters and the order of tokens are kept, and the release finds out again',
+    async (library) => {
+      const newer = fetchVersion(version);
+      use(OLD);
+      await using master = await startRedis();
+      use(newer);
+      await using replica = await startRedis({ replicaOf: master });
+      await waitUntilLinked(master, [replica]);
+      await using address = await movableAddress(master);
+      await using before = await locksOf(library, address);
+      await using other = await locksOf(library, address);
+      await takeAndRelease(before, 4);
+      const held = await before.lock('kept').acquire();
+      const waiting: Promise<Lease>[] = [];
+      for (const locks of [other, before]) {
+        waiting.push(locks.lock('kept').acquire());
+        await expect.poll(async () => (await before.inspect('kept')).waiters?.length).toBe(waiting.length);
+      }
+      await expect
+        .poll(
+          async () =>
+            (await replica.command('GET', 'lock:kept')) === (await master.command('GET', 'lock:kept')),
+        )
+        .toBe(true);
+
+      await replica.command('REPLICAOF', 'NO', 'ONE');
+      await master.stop();
+      address.moveTo(replica);
+      await held.renew();
+      expect((await before.inspect('kept')).waiters?.length).toBe(2);
+      await using after = await locksOf(library, address);
+      await takeAndRelease(after, 4);
+      expect(await callsOf(replica, command)).toBe(4);
+      let last = held.fencingToken;
+      await held.release();
+      for (const turn of waiting) {
+        const lease = await turn;
+        expect(lease.fencingToken).toBeGreaterThan(last);
+        last = lease.fencingToken as bigint;
+        await lease.release();
+      }
+      expect((await after.inspect('kept')).holders).toEqual([]);
+      await takeAndRelease(before, 4);
     },
     60_000,
   );

@@ -30,7 +30,13 @@ export { encodeCommand, FrameReader, RedisReplyError, type RespValue } from './r
 export { sendCommands } from './redis/send-command.ts';
 export { slotOf } from './redis/slot-of.ts';
 export { type ClusterOptions, startCluster } from './redis/start-cluster.ts';
-export { type RedisOptions, type ReplicatedRedis, startRedis, startReplicated } from './redis/start-redis.ts';
+export {
+  type RedisOptions,
+  type ReplicatedRedis,
+  startRedis,
+  startReplicated,
+  waitUntilLinked,
+} from './redis/start-redis.ts';
 export { SentinelDeployment, type SentinelOptions, startSentinel } from './redis/start-sentinel.ts';
 export { type WaitOptions, waitUntil } from './wait-until.ts';
 export { fourLetterWord } from './zookeeper/four-letter-word.ts';
