@@ -1,9 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RedisCluster, type RedisServer, slotOf, startCluster, waitUntil } from '@locks/test-servers';
+import { createLocks, type LockManager } from '@locks/core';
+import { redisBackend as ioredisBackend } from '@locks/redis-ioredis';
+import { redisBackend as nodeRedisBackend } from '@locks/redis-node';
+import { Cluster } from 'ioredis';
+import { createCluster } from 'redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { figure, grantOf } from '../src/fault-lab/observe.ts';
 import type { RedisAddress } from '../src/harnesses/redis/address.ts';
-import { libraries } from '../src/harnesses/redis/open-client.ts';
+import { libraries, type Library } from '../src/harnesses/redis/open-client.ts';
 import Lab from './lab.ts';
 
 const TTL_MS = 30_000;
@@ -96,6 +101,20 @@ async function connectionsForMessages(): Promise<number> {
 
 async function allNodes(...command: [string, ...string[]]): Promise<void> {
   await Promise.all(cluster.nodes.map((node) => node.command(...command)));
+}
+
+/** Locks of a client that logs in. */
+async function asLocker(lab: Lab, library: Library): Promise<LockManager> {
+  const login = { username: 'locker', password: 'secret' };
+  if (library === 'redis-ioredis') {
+    const client = new Cluster(cluster.roots, { redisOptions: login });
+    lab.defer(() => client.disconnect());
+    return lab.use(createLocks(ioredisBackend(client, SELDOM.backend), { ttlMs: TTL_MS, waitMs: 20_000 }));
+  }
+  const client = createCluster({ rootNodes: cluster.roots.map((socket) => ({ socket })), defaults: login });
+  await client.connect();
+  lab.defer(() => client.destroy());
+  return lab.use(createLocks(nodeRedisBackend(client, SELDOM.backend), { ttlMs: TTL_MS, waitMs: 20_000 }));
 }
 
 /** Releases, and gives how long the next one took to get in. */
@@ -300,6 +319,20 @@ describe.each(libraries)('sharded channels, with %s', { timeout: 60_000 }, (libr
     const lease = await holder.lock(name).acquire();
     await allNodes('ACL', 'SETUSER', 'default', '-spublish');
     lab.defer(() => allNodes('ACL', 'SETUSER', 'default', '+@all'));
+    const entered = grantOf(waiter.lock(name).acquire());
+    await untilListening(name);
+    expect(await handOffMs(lease, entered)).toBeLessThan(TOLD_MS);
+  });
+
+  it("logs in as the client's user does", async () => {
+    await using lab = new Lab(library);
+    await allNodes('ACL', 'SETUSER', 'locker', 'reset', 'on', '>secret', '~*', '&lock:ch:*', '+@all');
+    // Whoever is not logged in may not listen so.
+    await allNodes('ACL', 'SETUSER', 'default', '-ssubscribe');
+    lab.defer(() => allNodes('ACL', 'SETUSER', 'default', '+@all'));
+    const [holder, waiter] = [await asLocker(lab, library), await asLocker(lab, library)];
+    const name = `user ${library}`;
+    const lease = await holder.lock(name).acquire();
     const entered = grantOf(waiter.lock(name).acquire());
     await untilListening(name);
     expect(await handOffMs(lease, entered)).toBeLessThan(TOLD_MS);

@@ -9,7 +9,7 @@ export type { IoredisClient } from './check-client.ts';
 // setup: import { createLocks } from '@locks/core'; import { redisBackend } from '@locks/redis-ioredis'; import { Redis } from 'ioredis';
 /**
  * Locks in Redis through an ioredis client: standalone, Sentinel or Cluster. Does no I/O; the client stays yours, and
- * waiting opens one more connection, which `close` ends.
+ * waiting opens one more connection (in a cluster one to each master that is waited at), which `close` ends.
  *
  * @throws `LOCK_INVALID_ARGUMENT` for what is not a usable ioredis client, and for bad options.
  *

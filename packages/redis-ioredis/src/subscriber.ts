@@ -64,12 +64,8 @@ export function openShardSubscriber(
 ): IoredisSubscriber {
   const connection = node.duplicate({
     lazyConnect: true,
-    readOnly: false,
     retryStrategy: () => null,
     reconnectOnError: null,
-    autoResubscribe: false,
-    enableOfflineQueue: true,
-    commandTimeout: undefined,
     keyPrefix: '',
   });
   const heard = (_: string, text: string): void => events.message(text);

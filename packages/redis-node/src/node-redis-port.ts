@@ -116,7 +116,7 @@ export class NodeRedisPort implements RedisPort {
     const found = client.masters.find(({ address }) => address === master);
     if (found === undefined) throw new Error(`no connection to ${master}`);
     const node = await client.nodeClient(found);
-    if (this.#isClosed) throw new Error('closed');
+    if (this.#isClosed) return;
     const lost = (): void => {
       this.#opened.delete(subscriber.close);
       events.lost();

@@ -9,8 +9,8 @@ export type { NodeRedisClient } from './clients.ts';
 // setup: import { createLocks } from '@locks/core'; import { redisBackend } from '@locks/redis-node'; import { createClient } from 'redis';
 /**
  * Locks in Redis through a client of the package `redis`: `createClient`, `createSentinel` or `createCluster`. Does no
- * I/O; the client stays yours (connect it before the first lock), and waiting opens one more connection, which `close`
- * ends.
+ * I/O; the client stays yours (connect it before the first lock), and waiting opens one more connection (in a
+ * cluster one to each master that is waited at), which `close` ends.
  *
  * @throws `LOCK_INVALID_ARGUMENT` for what is not a usable client of `redis`, and for bad options.
  *

@@ -52,7 +52,7 @@ export class ShardChannels {
     const master = this.#port.masterOf?.(slot);
     if (master === undefined || this.#open.has(master)) return;
     const waitMs = (this.#retryAt.get(master) ?? 0) - performance.now();
-    if (waitMs > 0) return waitMs > RETRY_MS ? undefined : this.#openLater();
+    if (waitMs > 0) return this.#openLater();
     this.#retryAt.set(master, Number.POSITIVE_INFINITY);
     // A name that was used at this master before, so that their number does not grow with each lost connection.
     const known = [...this.#slots].find(

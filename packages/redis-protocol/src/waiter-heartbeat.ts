@@ -155,8 +155,7 @@ export class RedisWaiterHeartbeat {
       for (const waiter of waiters) waiter.isMoving = false;
     }
     for (const waiter of waiters) waiter.notify = notify;
-    // The client may have learned from the reply that the slot has moved.
-    this.#subscription.open(slot);
+    // A channel was opened or lost meanwhile, or the client learned from the reply that the slot has moved.
     if (notify !== this.#subscription.notifyOf(slot)) this.#events.outdated();
     for (const [at, together] of batch.resources.entries()) {
       const reply = decodeCheck(replies[at]);

@@ -7,7 +7,7 @@ const call = (client: Redis, [name, ...args]: RedisCommand) =>
 /** The simplest port, for a standalone server. `close` leaves the client open. */
 export class TestPort implements RedisPort {
   readonly name = 'test-port';
-  readonly cluster = false;
+  readonly cluster: boolean = false;
   readonly keyPrefix = '';
   reconnects = 0;
   readonly #client: Redis;

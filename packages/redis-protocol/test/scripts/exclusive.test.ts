@@ -351,12 +351,12 @@ describe('release', () => {
     ] as const) {
       await client.acquire(name, id, { notify });
     }
-    for (const [from, to] of [
-      ['a', 'b'],
-      ['b', 'c'],
-      ['c', 'd'],
+    for (const [from, to, caller] of [
+      ['a', 'b', '!own'],
+      ['b', 'c', '^own{2}'],
+      ['c', 'd', '^own{3}'],
     ] as const) {
-      expect(await client.release(name, from, '!own')).toMatchObject([to, expect.anything()]);
+      expect(await client.release(name, from, caller)).toMatchObject([to, expect.anything()]);
     }
   });
 
