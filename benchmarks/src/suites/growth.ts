@@ -49,7 +49,7 @@ interface GrowthSettings {
 const full: GrowthSettings = {
   quick: false,
   rounds: 3,
-  waiters: [1, 10, 100, 1_000, 10_000],
+  waiters: [1, 10, 100, 1_000, 3_000, 10_000],
   leases: [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000],
   stepLimitMs: 45_000,
 };

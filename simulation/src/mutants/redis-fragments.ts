@@ -64,7 +64,7 @@ export const redisFragmentMutants = [
     ],
     ["'ZADD', queue, 'LT',", "'ZADD', queue,", 'a repeated attempt goes to the end of the queue'],
     [
-      "if not is_kept and redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms + 1000) end",
+      "if not is_kept and redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms + slack_ms) end",
       '',
       'a queue never ends',
     ],

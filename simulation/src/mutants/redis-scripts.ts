@@ -145,12 +145,12 @@ export const redisScriptMutants = [
     ],
     ['if free_for(r) then', 'if not r.held then', 'what is free goes to a newcomer before the queue'],
     [
-      'local last = next_token(r.token, now_ms + math.max(queue_ms, alive_ms + 1000))',
+      'local last = next_token(r.token, now_ms + math.max(queue_ms, alive_ms + slack_ms))',
       'local last = now - now % 1000000',
       'a waiter has the position of another',
     ],
     [
-      'next_token(r.token, now_ms + math.max(queue_ms, alive_ms + 1000))',
+      'next_token(r.token, now_ms + math.max(queue_ms, alive_ms + slack_ms))',
       'next_token(r.token, 0)',
       'the token key does not say that somebody waits',
     ],

@@ -117,7 +117,7 @@ end
 if taken then return served[1] and reply(served, tonumber(taken), ARGV[2] + 0) or taken end
 if not member then return 0 end
 alive_ms = alive_ms + 0
-local last = next_token(r.token, now_ms + math.max(queue_ms, alive_ms + 1000))
+local last = next_token(r.token, now_ms + math.max(queue_ms, alive_ms + slack_ms))
 local position = string.format('%.0f', last)
 if r.asked > 0 then call('ZADD', r.queue, 'NX', -(r.mark and r.mark.limit or r.asked), '#') end
 local added

@@ -61,7 +61,7 @@ local function check(lock, token, queue, from, to)
     -- permits were passed over; then these wait for their end, with the limit that they asked for.
     if asked then redis.call('ZADD', queue, 'NX', -(m and m.limit > 0 and m.limit or asked), '#') end
     keep_alive(queue, notify, alive_ms, false, unpack(waiting))
-    redis.call('SET', token, format_token(last, math.max(horizon, now_ms + alive_ms + 1000)))
+    redis.call('SET', token, format_token(last, math.max(horizon, now_ms + alive_ms + slack_ms)))
     if held and not m then
       mark(lock, held)
     else

@@ -5,13 +5,14 @@ local function mark(lock, held)
   -- SETRANGE keeps the ttl. A value that is not ours is never touched.
   if at then redis.call('SETRANGE', lock, at, '+') end
 end
+-- A queue exists for so much longer than its processes count as alive: not each of many waiters that join moves its end.
+local slack_ms = 1000
 -- Adds waiters too, as `position, member, …`. Returns how many members are new. `is_kept`: the process has moved the end of
 -- this queue within the interval of its checks, which do it again; if it is not in the queue after all, this is void.
 local function keep_alive(queue, notify, alive_ms, is_kept, ...)
   -- LT: a waiter keeps the position that it has, and a process the latest end.
   local added = redis.call('ZADD', queue, 'LT', string.format('-%.0f', now_ms + alive_ms), '@' .. notify, ...)
   is_kept = is_kept and added < 2
-  -- A second longer than needed, so that not each of many waiters that join moves the end.
-  if not is_kept and redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms + 1000) end
+  if not is_kept and redis.call('PTTL', queue) < alive_ms then redis.call('PEXPIRE', queue, alive_ms + slack_ms) end
   return added, is_kept
 end
