@@ -3,6 +3,7 @@ import type { ResourceKeys } from './keys.ts';
 
 /** A grant that keeps its keys, so that renewals and the release need not compute them again. */
 export interface RedisGrant extends Grant {
+  readonly fencingToken: bigint;
   readonly keys: ResourceKeys;
   /** The lock was free, and nobody waited. */
   readonly wasFree: boolean;

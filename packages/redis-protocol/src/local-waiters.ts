@@ -108,24 +108,28 @@ export class RedisLocalWaiters {
     const entry = this.#entries.get(id);
     // Abandoned meanwhile.
     if (entry === undefined) return;
-    const former = entry.state === 'waiting' || entry.state === 'granted' ? entry : undefined;
-    if (former !== undefined) former.state = 'ended';
-    const waiter: RedisWaiter = {
-      state: 'waiting',
+    const known = entry.state === 'waiting' || entry.state === 'granted' ? entry : undefined;
+    // A hand-off that came after this answer was told before it.
+    if (known?.grant !== undefined && known.grant.fencingToken > lastToken) return this.#leaveQueue(known);
+    const lasting = known ?? {
       request,
       keys,
+      handOffMs: this.#handOffMs(request),
+      isMoving: false,
+      turn: new TurnWait<RedisGrant>(),
+    };
+    // The same object, since a check or a claim of it may be under way.
+    const waiter: RedisWaiter = Object.assign(lasting, {
+      state: 'waiting' as const,
       call,
       position,
-      handOffMs: this.#handOffMs(request),
       notify,
-      isMoving: false,
       isRepeated: false,
       confirmedAt: sentAt,
       queueKeptAt,
       lastToken,
       grant: undefined,
-      turn: former?.turn ?? new TurnWait<RedisGrant>(),
-    };
+    });
     this.#entries.set(id, waiter);
     this.#latest.set(keys.lock, waiter);
     if (entry.state === 'enqueuing' && entry.messageToken !== undefined) {
@@ -246,6 +250,7 @@ export class RedisLocalWaiters {
 
   #grant(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
     const { request, keys, turn } = waiter;
+    if (waiter.isMoving || waiter.notify !== this.subscription.notifyOf(keys.slot)) this.#leaveQueue(waiter);
     const fencingToken = BigInt(token);
     const grant: RedisGrant = {
       request,
@@ -259,6 +264,14 @@ export class RedisLocalWaiters {
     waiter.state = 'granted';
     waiter.grant = grant;
     if (turn.end(grant)) this.#hold(request.acquisitionId, validForMs);
+  }
+
+  /**
+   * Takes a waiter that holds now out of the queue: an attempt that was repeated with one `notify`, while a check moved the waiter
+   * to another one, has put it there twice.
+   */
+  #leaveQueue({ request, keys: { queue } }: RedisWaiter): void {
+    this.#port.send(queue, ['ZREM', queue, ...this.membersOf(request)]).catch(() => undefined); // It ends with its process.
   }
 
   async #claim(): Promise<void> {

@@ -4,13 +4,14 @@ import type { ResourceKeys } from './keys.ts';
 
 /** One acquisition in the queue of a resource. */
 export interface RedisWaiter {
-  /** `granted`: handed the lock while nobody was in `awaitTurn`. `ended`: replaced, or no waiter any more. */
+  /** `granted`: handed the lock while nobody was in `awaitTurn`. `ended`: no waiter any more. */
   state: 'waiting' | 'granted' | 'ended';
   readonly request: AcquireRequest;
   readonly keys: ResourceKeys;
-  readonly call: Call;
+  /** The call of its last attempt. */
+  call: Call;
   /** Its score in the queue of Redis. It returns there whatever happens to the queue. */
-  readonly position: number;
+  position: number;
   /** How long a hand-off lasts before it is claimed, in milliseconds. */
   readonly handOffMs: number;
   /** How other processes notify this one, as the queue has it: see `Subscription`. */

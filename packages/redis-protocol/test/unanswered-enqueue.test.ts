@@ -1,7 +1,9 @@
 import type { AcquireRequest, Grant } from '@locks/core/backend';
 import { call, granted, type RedisServer, request, startRedis, waitUntil } from '@locks/test-servers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hearsAll, participant, type RedisParticipant } from './participant.ts';
+import { scripts } from '../src/generated/scripts.ts';
+import { callFor, hearsAll, participant, type RedisParticipant } from './participant.ts';
 
 let redis: RedisServer;
 let count = 0;
@@ -76,6 +78,104 @@ describe('an enqueue whose reply was lost', () => {
 });
 
 describe('an enqueue that is repeated', () => {
+  it('keeps a hand-off that is told before its answer comes', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = request(name);
+    await b.backend.attempt(wanted, true, call);
+    const answer = holdNextReply(b);
+    const again = b.backend.attempt(wanted, true, call);
+    await b.client.ping();
+    await a.backend.release(held, call);
+    await hearsAll(a, b);
+    answer();
+    expect((await again).status).toBe('contended');
+    const grant = (await b.backend.awaitTurn?.(wanted, callFor(2_000))) as Grant;
+    expect(grant.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
+    expect(await b.backend.release(grant, call)).toBe('released');
+  });
+
+  it.each(['before', 'after'])(
+    'while a check moves it to the channel, stands in the queue no more once it holds: told %s the answer',
+    async (told) => {
+      await using a = participant(redis);
+      await using b = participant(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
+      const name = fresh();
+      const held = await a.take(name);
+      const wanted = request(name);
+      // The check that moves it has run, and its answer is late.
+      let answerCheck = (): void => undefined;
+      const send = b.port.send.bind(b.port);
+      b.port.send = (key, command) => {
+        const reply = send(key, command);
+        if (command[1] !== scripts.check.sha1) return reply;
+        return new Promise((resolve) => {
+          answerCheck = () => resolve(reply);
+        });
+      };
+      await b.backend.attempt(wanted, true, call);
+      const forms = async () =>
+        (await redis.command('ZRANGEBYSCORE', `{lock:${name}}:q`, '0', '+inf')) as string[];
+      await waitUntil(async () => (await forms()).some((member) => member.includes('|=')), {
+        what: 'its move',
+      });
+      const answer = told === 'before' ? holdNextReply(b) : () => undefined;
+      const again = b.backend.attempt(wanted, true, call);
+      await waitUntil(async () => (await forms()).length === 2, { what: 'its second form' });
+      if (told === 'after') await again;
+      else answerCheck();
+      await sleep(50);
+      await a.backend.release(held, call);
+      await waitUntil(async () => (await redis.command('GET', `lock:${name}`)) !== null, {
+        what: 'its grant',
+      });
+      await sleep(50);
+      answer();
+      await again;
+      const grant = (await b.backend.awaitTurn?.(wanted, callFor(2_000))) as Grant;
+      if (told === 'after') answerCheck();
+      await waitUntil(async () => (await forms()).length === 0, { what: 'it leaves the queue' });
+      expect(await b.backend.release(grant, call)).toBe('released');
+    },
+  );
+
+  it('keeps a claim that is under way when its answer comes', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000, claimMs: 1_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = request(name);
+    await b.backend.attempt(wanted, true, call);
+    // More than half of the claim time: the hand-off must be claimed.
+    await sleep(600);
+    const answer = holdNextReply(b);
+    const again = b.backend.attempt(wanted, true, call);
+    await b.client.ping();
+    let isClaiming = false;
+    let answerClaim = (): void => undefined;
+    const send = b.port.send.bind(b.port);
+    b.port.send = (key, command) => {
+      if (command[1] !== scripts.renewShares.sha1) return send(key, command);
+      isClaiming = true;
+      return new Promise((resolve) => {
+        answerClaim = () => resolve(send(key, command));
+      });
+    };
+    await a.backend.release(held, call);
+    await waitUntil(() => isClaiming, { what: 'its claim' });
+    answer();
+    expect((await again).status).toBe('contended');
+    const turn = b.backend.awaitTurn?.(wanted, callFor(2_000));
+    answerClaim();
+    const grant = (await turn) as Grant;
+    expect(grant.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
+    expect(await b.backend.release(grant, call)).toBe('released');
+  });
+
   it('keeps its position though the channel was opened in between', async () => {
     await using a = participant(redis);
     await using b = participant(redis, { checkIntervalMs: 60_000, claimMs: 60_000 });
