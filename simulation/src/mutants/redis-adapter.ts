@@ -73,10 +73,15 @@ export const redisAdapterMutants = [
   ...mutantsOf('redis', 'redis-protocol/src/local-waiters.ts', [
     ['if (token <= waiter.lastToken) return;', '', 'a message about an earlier hold is taken for a grant'],
     [
-      'if (known?.grant !== undefined && known.grant.fencingToken > lastToken) return;',
+      'if (known?.grant !== undefined && known.grant.fencingToken > lastToken) return this.#leaveQueue(known);',
       '',
       'a hand-off that is told before the answer to a repeated attempt is forgotten',
       'one schedule of 10 000 has it, such as seed 777008550; a test of the adapter finds it',
+    ],
+    [
+      'known.grant.fencingToken > lastToken) return this.#leaveQueue(known);',
+      'known.grant.fencingToken > lastToken) return;',
+      'a waiter that stands in the queue twice stays there once it holds',
     ],
     [
       'if (left >= waiter.handOffMs / 2) return this.#grant(waiter, token, countedFrom, validForMs);',
