@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { createLocks, type Lease, type LockManager } from '@locks/core';
-import { fetchVersion, type RedisServer, startRedis, waitUntilLinked } from '@locks/test-servers';
+import { fetchVersion, type RedisServer, startRedis, waitUntil, waitUntilLinked } from '@locks/test-servers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { libraries, type Library, openClient } from '../src/harnesses/redis/open-client.ts';
 
@@ -89,7 +89,9 @@ describe.each(NEW)('a server that becomes $version and old again', ({ version, c
       await takeAndRelease(before, 4);
       const held = await before.lock('kept').acquire();
       const waiting = other.lock('kept').acquire();
-      await expect.poll(async () => (await before.inspect('kept')).waiters?.length).toBe(1);
+      await expect
+        .poll(async () => (await before.inspect('kept')).waiters?.length, { timeout: 10_000 })
+        .toBe(1);
 
       use(newer);
       await server.restart({ keepData: true });
@@ -111,7 +113,9 @@ describe.each(NEW)('a server that becomes $version and old again', ({ version, c
       await takeAndRelease(before, 4);
       const contended = await after.lock('kept').acquire();
       const next = before.lock('kept').acquire();
-      await expect.poll(async () => (await after.inspect('kept')).waiters?.length).toBe(1);
+      await expect
+        .poll(async () => (await after.inspect('kept')).waiters?.length, { timeout: 10_000 })
+        .toBe(1);
       await contended.release();
       await (await next).release();
       expect((await after.inspect('kept')).holders).toEqual([]);
@@ -138,14 +142,14 @@ describe.each(NEW)('a failover from an old master to a replica that is $version'
       const waiting: Promise<Lease>[] = [];
       for (const locks of [other, before]) {
         waiting.push(locks.lock('kept').acquire());
-        await expect.poll(async () => (await before.inspect('kept')).waiters?.length).toBe(waiting.length);
+        await expect
+          .poll(async () => (await before.inspect('kept')).waiters?.length, { timeout: 10_000 })
+          .toBe(waiting.length);
       }
-      await expect
-        .poll(
-          async () =>
-            (await replica.command('GET', 'lock:kept')) === (await master.command('GET', 'lock:kept')),
-        )
-        .toBe(true);
+      const values = () => Promise.all([master, replica].map((server) => server.command('GET', 'lock:kept')));
+      await waitUntil(async () => new Set(await values()).size === 1, {
+        what: 'the replica to have the lock',
+      });
 
       await replica.command('REPLICAOF', 'NO', 'ONE');
       await master.stop();
