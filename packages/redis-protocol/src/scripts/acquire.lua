@@ -17,10 +17,9 @@ local time = call('TIME')
 local micros = time[2]
 while #micros < 6 do micros = '0' .. micros end
 local token = time[1] .. micros
--- Somebody waits: there is no fast path.
+-- Somebody waits then, and a fast path would only fail.
 local is_kept = string.byte(ARGV[4] or '') == 43
-if is_kept then
-elseif not ARGV[5] then
+if not is_kept and not ARGV[5] then
   -- Fast path: the lock was free, and the token key shows a smaller plain number, so no queue can exist in this slot.
   local taken = call('SET', KEYS[1], ARGV[1] .. '|-|' .. token .. '|' .. ARGV[3], 'NX', 'PX', ARGV[2])
   if taken then
@@ -30,7 +29,7 @@ elseif not ARGV[5] then
     if type(before) == 'string' then call('SET', KEYS[2], before) end
     call('DEL', KEYS[1])
   end
-elseif not ARGV[7] then
+elseif not is_kept and not ARGV[7] then
   -- Fast path of a share: nobody waits, no share has ended, and one more fits.
   -- Converting between numbers and strings is slow in Lua: each value keeps the type that it is used as.
   local ttl, weight = ARGV[2], ARGV[6]
