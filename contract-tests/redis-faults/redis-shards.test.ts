@@ -129,6 +129,18 @@ async function handOffMs(
   return at - releasedAt;
 }
 
+/** Lets a client wait for a lock of a master whose channel it has opened for another lock, `before`, in another slot. */
+async function waitOnOpenChannel(master: RedisServer, holder: LockManager, waiter: LockManager, tag: string) {
+  const [before, name] = (await namesAt(master, tag, 2)) as [string, string];
+  const other = await holder.lock(before).acquire();
+  const opened = grantOf(waiter.lock(before).acquire());
+  await untilListening(before);
+  await handOffMs(other, opened);
+  const lease = await holder.lock(name).acquire();
+  const entered = grantOf(waiter.lock(name).acquire());
+  return { before, name, lease, entered, channels: await untilListening(name) };
+}
+
 describe.each(libraries)('sharded channels, with %s', { timeout: 60_000 }, (library) => {
   beforeAll(async () => {
     cluster = await startCluster({ nodeTimeoutMs: 1_000 });
@@ -202,14 +214,12 @@ describe.each(libraries)('sharded channels, with %s', { timeout: 60_000 }, (libr
     await using lab = new Lab(library);
     const [holder, waiter] = [await lab.locks(address, SELDOM), await lab.locks(address, SELDOM)];
     const source = (await masters())[0] as RedisServer;
-    const [before, name] = (await namesAt(source, `apart ${library}`, 2)) as [string, string];
-    const other = await holder.lock(before).acquire();
-    const opened = grantOf(waiter.lock(before).acquire());
-    await untilListening(before);
-    await handOffMs(other, opened);
-    const lease = await holder.lock(name).acquire();
-    const entered = grantOf(waiter.lock(name).acquire());
-    const channels = await untilListening(name);
+    const { name, lease, entered, channels } = await waitOnOpenChannel(
+      source,
+      holder,
+      waiter,
+      `apart ${library}`,
+    );
     await cluster.migrateSlot(slotOfLock(name), await anotherMaster(source));
     // Its process has not noticed: it listens at the former master.
     expect((await notifies(name)).map((notify) => notify.slice(1))).toEqual(channels);
@@ -221,14 +231,12 @@ describe.each(libraries)('sharded channels, with %s', { timeout: 60_000 }, (libr
     const options = { ttlMs: TTL_MS };
     const [holder, waiter] = [await lab.locks(address, SELDOM), await lab.locks(address, options)];
     const source = (await masters())[0] as RedisServer;
-    const [before, name] = (await namesAt(source, `follows ${library}`, 2)) as [string, string];
-    const other = await holder.lock(before).acquire();
-    const opened = grantOf(waiter.lock(before).acquire());
-    await untilListening(before);
-    await handOffMs(other, opened);
-    const lease = await holder.lock(name).acquire();
-    const entered = grantOf(waiter.lock(name).acquire());
-    const channels = await untilListening(name);
+    const { name, lease, entered, channels } = await waitOnOpenChannel(
+      source,
+      holder,
+      waiter,
+      `follows ${library}`,
+    );
     await cluster.migrateSlot(slotOfLock(name), await anotherMaster(source));
     expect(await untilListening(name)).not.toEqual(channels);
     expect(await notifies(name)).toHaveLength(1);
@@ -239,14 +247,12 @@ describe.each(libraries)('sharded channels, with %s', { timeout: 60_000 }, (libr
     await using lab = new Lab(library);
     const [holder, waiter] = [await lab.locks(address, SELDOM), await lab.locks(address, SELDOM)];
     const source = (await masters())[0] as RedisServer;
-    const [before, name] = (await namesAt(source, `moved channel ${library}`, 2)) as [string, string];
-    const other = await holder.lock(before).acquire();
-    const opened = grantOf(waiter.lock(before).acquire());
-    await untilListening(before);
-    await handOffMs(other, opened);
-    const lease = await holder.lock(name).acquire();
-    const entered = grantOf(waiter.lock(name).acquire());
-    const channels = await untilListening(name);
+    const { before, name, lease, entered, channels } = await waitOnOpenChannel(
+      source,
+      holder,
+      waiter,
+      `moved channel ${library}`,
+    );
     expect(channels.map(slotOf)).toEqual([slotOfLock(before)]);
     await cluster.migrateSlot(slotOfLock(before), await anotherMaster(source));
     expect(await untilListening(name)).not.toEqual(channels);
