@@ -38,7 +38,7 @@ export const expiryReportedEndMutants: readonly Mutant[] = [
       }),
   },
   {
-    name: 'a-hidden-claim-time',
+    name: 'a-hidden-end',
     says: 'a hold from a hand-off ends after a moment unless it is renewed, and the store does not report it',
     host: 'memory',
     expected,

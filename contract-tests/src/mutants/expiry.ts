@@ -1,4 +1,5 @@
-import { delegate, delegateLease, overLeases, overLocks } from './delegate.ts';
+import type { LockBackend } from '@locks/core';
+import { delegate, delegateLease, overLeases } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onCalls } from './on-calls.ts';
 import { onGrants, onRequests } from './on-grants.ts';
@@ -75,19 +76,10 @@ export const expiryMutants: readonly Mutant[] = [
     ),
   },
   {
-    name: 'min-remaining-is-ignored',
-    says: 'core gives its caller a grant however little is left of it',
-    host: 'memory',
-    expected: ['expiry/short-grant-is-returned'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({ acquire: (options) => lock.acquire({ ...options, minRemainingMs: 0 }) })),
-  },
-  {
     name: 'abandons-nothing',
     says: 'core never abandons an id that it gave up',
     host: 'memory',
     expected: [
-      'expiry/short-grant-is-returned',
       'expiry/late-grant-is-never-handed-out',
       'idempotence/lost-reply-leaves-no-hold',
       'idempotence/late-grant-is-abandoned',
@@ -126,18 +118,39 @@ export const expiryMutants: readonly Mutant[] = [
     name: 'hand-offs-stay-short',
     says: 'a lease from a hand-off never lasts longer than a second',
     host: 'memory',
-    expected: ['expiry/short-hand-off-is-renewed-first'],
-    calls: onCalls((backend) =>
-      delegate(backend, {
-        async awaitTurn(...args) {
-          const grant = await backend.awaitTurn?.(...args);
-          return grant && { ...grant, validForMs: 1_000 };
-        },
-        renew: async (...args) =>
-          (await backend.renew(...args)).map((standing) =>
-            standing.status === 'held' ? { ...standing, validForMs: 1_000 } : standing,
-          ),
-      }),
-    ),
+    expected: [
+      'expiry/hand-off-lasts-its-ttl',
+      'expiry/hand-off-behind-a-steal-lasts-its-ttl',
+      'expiry/hand-off-to-readers-lasts-its-ttl',
+      'expiry/hand-off-of-permits-lasts-its-ttl',
+    ],
+    calls: onCalls(withShortHandOffs),
+  },
+  {
+    name: 'hand-offs-to-processes-stay-short',
+    says: 'a lease from a hand-off to another process never lasts longer than a second',
+    host: 'sqlite',
+    expected: ['expiry/stall-after-a-hand-off'],
+    backend: withShortHandOffs,
   },
 ];
+
+function withShortHandOffs(backend: LockBackend): LockBackend {
+  let waited = false;
+  return delegate(backend, {
+    async attempt(...args) {
+      const attempt = await backend.attempt(...args);
+      if (attempt.status !== 'granted') waited = true;
+      const isShort = waited && attempt.status === 'granted';
+      return isShort ? { ...attempt, grant: { ...attempt.grant, validForMs: 1_000 } } : attempt;
+    },
+    async awaitTurn(...args) {
+      const grant = await backend.awaitTurn?.(...args);
+      return grant && { ...grant, validForMs: 1_000 };
+    },
+    renew: async (...args) =>
+      (await backend.renew(...args)).map((standing) =>
+        standing.status === 'held' ? { ...standing, validForMs: 1_000 } : standing,
+      ),
+  });
+}

@@ -157,7 +157,7 @@ export const fairnessMutants: readonly Mutant[] = [
     expected: [
       'waiting/killed-waiter-is-passed-over',
       'waiting/frozen-waiter-is-passed-over',
-      'waiting/dead-between-hand-off-and-claim',
+      'waiting/dead-after-the-hand-off',
     ],
     backend: waitsForTheOneBefore,
   },

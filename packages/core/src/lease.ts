@@ -15,9 +15,7 @@ export interface BaseLease extends AsyncDisposable {
   /** Aborts with a `LOCK_LOST` error the moment the lease is lost; never because of a release. */
   readonly signal: AbortSignal;
   /**
-   * Throws unless the lease is valid for more than `minRemainingMs`. Where the store limits hand-offs (to 2 s in Redis and
-   * PostgreSQL), a lease that was waited for has no more than that until its first renewal, in a third of that time. The
-   * option `minRemainingMs` asks for more from the start.
+   * Throws unless the lease is valid for more than `minRemainingMs`.
    * @param minRemainingMs - milliseconds; default 0
    * @throws LockError `LOCK_LOST`, without a `reason` if it is still valid but for less; `LOCK_NOT_HELD` after a release
    */

@@ -12,7 +12,6 @@ import type { BackendCapabilities } from './backend/types.ts';
 import { mustBe } from './errors.ts';
 import type { BaseLease } from './lease.ts';
 import { checkLabel } from './names.ts';
-import { driftMargin } from './tenure/lease-state.ts';
 
 /** Options of a manager or a lock. All times are milliseconds. */
 export interface LockOptions {
@@ -34,18 +33,11 @@ export interface LockOptions {
    */
   readonly renewal?: 'auto' | 'manual' | undefined;
   /**
-   * Automatic renewal stops this many milliseconds after the grant, but not before a hand-off, which the store limits to a
-   * short time, was renewed once. Without this option a lease held past 2 × ttl is reported once on `locks:slow-hold`.
+   * Automatic renewal stops this many milliseconds after the grant. Without this option a lease held past 2 × ttl is reported
+   * once on `locks:slow-hold`.
    * @defaultValue none
    */
   readonly maxHoldMs?: number | undefined;
-  /**
-   * How many milliseconds must be left of a lease when it is delivered. A hand-off, which the store limits to a short time, is
-   * renewed first; any other grant with this much left or less is released and tried again. Less than the ttl minus its drift
-   * margin.
-   * @defaultValue 0
-   */
-  readonly minRemainingMs?: number | undefined;
   /**
    * A name for operators, shown beside the acquisition id: at most 256 UTF-8 bytes, no control characters.
    * @defaultValue `host:pid`
@@ -78,7 +70,6 @@ export interface ResolvedOptions {
   readonly waitMs: number;
   readonly autoRenew: boolean;
   readonly maxHoldMs: number;
-  readonly minRemainingMs: number;
   readonly label: string;
   readonly reentrant: boolean;
   readonly signal: AbortSignal | undefined;
@@ -97,7 +88,6 @@ export const LOCK_TABLE = {
   waitMs: optional(milliseconds(0, Number.POSITIVE_INFINITY)),
   renewal: optional(oneOf('auto', 'manual')),
   maxHoldMs: optional(milliseconds(1, Number.POSITIVE_INFINITY)),
-  minRemainingMs: optional(milliseconds(0, MAX_TTL_MS)),
   label: optional(checkLabel),
   reentrant: optional(oneOf(true, false)),
 } satisfies OptionTable<LockOptions>;
@@ -128,7 +118,6 @@ export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOption
     waitMs: 10_000,
     autoRenew: true,
     maxHoldMs: Number.POSITIVE_INFINITY,
-    minRemainingMs: 0,
     label: defaultLabel(),
     reentrant: false,
     signal: undefined,
@@ -152,18 +141,11 @@ export function resolveOptions(
   if (options === undefined) return base;
   const read: Read = readOptions(caller, options, table, ELSEWHERE);
   const ttlMs = read.ttlMs === undefined ? base.ttlMs : checkTtl(read.ttlMs, ttl, `${caller}: ttlMs`);
-  const minRemainingMs = read.minRemainingMs ?? base.minRemainingMs;
-  // A shorter ttl contradicts an inherited minRemainingMs that it cannot satisfy.
-  const most = ttlMs - driftMargin(ttlMs);
-  if (minRemainingMs >= most) {
-    throw mustBe(`${caller}: minRemainingMs`, `less than ${most} with a ttlMs of ${ttlMs}`, minRemainingMs);
-  }
   return {
     ttlMs,
     waitMs: read.waitMs ?? base.waitMs,
     autoRenew: read.renewal === undefined ? base.autoRenew : read.renewal === 'auto',
     maxHoldMs: read.maxHoldMs ?? base.maxHoldMs,
-    minRemainingMs,
     label: read.label ?? base.label,
     reentrant: read.reentrant ?? base.reentrant,
     signal: read.signal,

@@ -15,7 +15,6 @@ const bad: [keyof LockOptions, readonly unknown[]][] = [
   ['waitMs', [-1, -0.5, Number.NaN, Number.NEGATIVE_INFINITY, '5', null, true, 5n]],
   ['renewal', ['never', '', true, false, null, 1]],
   ['maxHoldMs', [0, -1, 0.5, Number.NaN, '5', null]],
-  ['minRemainingMs', [-1, Number.NaN, Number.POSITIVE_INFINITY, 30_000, 29_698, '5', null]],
   ['label', ['\ud800', 'a\nb', '\u0000', '\u0085', 'x'.repeat(257), 'é'.repeat(129), 5, null]],
   ['reentrant', ['yes', 1, null]],
 ];
@@ -34,7 +33,6 @@ test.each([
   ['waitMs', [0, 0.5, 1e15, Number.POSITIVE_INFINITY]],
   ['renewal', ['auto', 'manual']],
   ['maxHoldMs', [1, Number.POSITIVE_INFINITY]],
-  ['minRemainingMs', [0, 29_697]],
   ['label', ['', 'x'.repeat(256), 'host:7 – größer 🚀']],
   ['reentrant', [true, false]],
 ])('%s accepts the ends of its range', (name, values) => {
@@ -122,21 +120,12 @@ test('what is not said is inherited, from the acquire to the lock to the manager
   expect(resolveOptions(ACQUIRE_TABLE, lock, undefined, ttl)).toBe(lock);
 });
 
-test('a shorter ttl that contradicts an inherited minRemainingMs is refused', () => {
-  const manager = resolveOptions(LOCK_TABLE, defaults, { minRemainingMs: 10_000 }, ttl);
-  expect(codeOf(() => resolveOptions(LOCK_TABLE, manager, { ttlMs: 10_050 }, ttl))).toBe(
-    'LOCK_INVALID_ARGUMENT',
-  );
-  expect(resolveOptions(LOCK_TABLE, manager, { ttlMs: 20_000 }, ttl).minRemainingMs).toBe(10_000);
-});
-
 test('the defaults are half a minute of ttl and ten seconds of waiting', () => {
   expect(defaults).toMatchObject({
     ttlMs: 30_000,
     waitMs: 10_000,
     autoRenew: true,
     maxHoldMs: Number.POSITIVE_INFINITY,
-    minRemainingMs: 0,
     reentrant: false,
   });
   expect(defaults.label).toMatch(new RegExp(`^.+:${process.pid}$`));

@@ -183,8 +183,7 @@ export class Redlock extends EventEmitter {
     const settings = readCallSettings(caller, given, this.settings);
     checkDuration(caller, duration);
     if (!Array.isArray(resources)) throw mustBe(`${caller}: the resources`, 'an array of names', resources);
-    // The duration counts from when the lock is given out: a hand-off of a queue would have less.
-    const options = { ttlMs: duration, renewal, minRemainingMs: Math.floor(duration / 2) };
+    const options = { ttlMs: duration, renewal };
     const names = [...new Set(resources)];
     const set = this.#locks.all(names.map((name) => this.#locks.lock(name, options)));
     const { signal, retryCount, retryDelay } = settings;

@@ -66,9 +66,7 @@ export async function run(locks: LockManager, plan: RunPlan, say: (text: string)
 
 function acquire(locks: LockManager, plan: RunPlan, signal: AbortSignal): Promise<Lease> {
   const { name, kind, ttlMs, waitMs, label } = plan;
-  // A hand-off may be short at first: the command begins with at least half of its lease. A session has no ttl of ours.
-  const minRemainingMs = locks.capabilities.tenure === 'lease' ? Math.floor(ttlMs / 2) : 0;
-  const options: AcquireOptions = { ttlMs, waitMs, label, signal, minRemainingMs };
+  const options: AcquireOptions = { ttlMs, waitMs, label, signal };
   if (kind === 'exclusive') return locks.lock(name).acquire(options);
   if (kind === 'shared') return locks.readWriteLock(name).read.acquire(options);
   return locks.semaphore(name, kind.permits).acquire(options);

@@ -25,8 +25,10 @@ const FIRST_BACKOFF_MS = 20;
 const LONGEST_BACKOFF_MS = 1_000;
 /** Hints that come faster than this without a grant are slowed down: no store is polled in a tight loop. */
 const MIN_RETRY_MS = 2;
+/** Of a lease that was waited for at least this share of its ttl is left when it is delivered, or it is renewed first. */
+const SHARE_AT_GRANT = 2 / 3;
 /** Why a grant was abandoned. */
-export const USELESS_GRANT = 'the grant arrived lost, or with too little of its ttl left';
+export const USELESS_GRANT = 'the grant arrived lost, or when its time was over';
 
 const ATTEMPT = Symbol('attempt');
 /** What the loop does next: attempt, or act on an answer of the backend. */
@@ -121,8 +123,8 @@ export class AcquireLoop {
         switch (step?.status) {
           case 'granted': {
             const { grant }: { grant: Grant } = step;
-            const isShort = this.#contendedAs !== undefined && this.#isShort(grant);
-            const lease = isShort ? await this.#acceptShort(grant) : this.#accept(grant);
+            const isAged = this.#contendedAs !== undefined && this.#isAged(grant);
+            const lease = isAged ? await this.#renewAndAccept(grant) : this.#accept(grant);
             if (lease !== undefined) return lease;
             this.#abandonUseless();
             step = await this.#wait(() => this.#backOff());
@@ -199,17 +201,17 @@ export class AcquireLoop {
     this.#renewId();
   }
 
-  /** Whether a hand-off, which the store limits to its claim time, must be renewed before it is delivered. */
-  #isShort(grant: Grant): boolean {
-    const { countedFrom = 0, validForMs } = (grant ?? {}) as Partial<Grant>;
-    const { ttlMs, minRemainingMs } = this.#options;
-    if (validForMs === undefined || validForMs >= ttlMs) return false;
-    const leftMs = endOf(countedFrom, validForMs) - this.#core.clock.now();
-    return leftMs > 0 && leftMs <= minRemainingMs;
+  /** Whether too little is left of a lease that was waited for. A message proves nothing about time: its lease may be old, or look so. */
+  #isAged(grant: Grant): boolean {
+    const { capabilities } = this.#core.backend;
+    if (capabilities.tenure === 'session') return false;
+    const { ttlMs } = this.#options;
+    const { countedFrom = 0, validForMs = ttlMs } = (grant ?? {}) as Partial<Grant>;
+    return endOf(countedFrom, validForMs) - this.#core.clock.now() < ttlMs * SHARE_AT_GRANT;
   }
 
-  /** Renews a hand-off before it is delivered: it counts for what the store keeps it from then on. */
-  async #acceptShort(grant: Grant): Promise<LeaseState | undefined> {
+  /** Renews a hand-off before it is delivered: its holder gets the whole ttl, counted from here (docs/spec.md §1.4). */
+  async #renewAndAccept(grant: Grant): Promise<LeaseState | undefined> {
     const { backend, clock } = this.#core;
     const { ttlMs } = this.#options;
     const countedFrom = clock.now();

@@ -15,12 +15,6 @@ import { type AllOptions, membersOf, type MultiLease, type MultiLock, type SetMe
 const DEFAULT_WAIT_MS = 10_000;
 const PAUSE_MS = 50;
 
-interface SetOptions {
-  readonly waitMs: number;
-  /** For each member, in their order. */
-  readonly minRemainingMs: readonly number[];
-}
-
 /** The `MultiLock` of all backends. */
 export class LockSet implements MultiLock {
   readonly locks: readonly Lock[];
@@ -44,9 +38,9 @@ export class LockSet implements MultiLock {
 
   async run<T>(work: (lease: MultiLease) => T | Promise<T>, options?: AllOptions): Promise<T> {
     if (typeof work !== 'function') throw mustBe('What run() works', 'a function', work);
-    const resolved = this.#resolve(options);
+    const setWaitMs = this.#waitMsOf(options);
     if (this.#members.some(({ parts }) => parts?.options.reentrant))
-      return this.#runNested(work, options, resolved);
+      return this.#runNested(work, options, setWaitMs);
     const set = (await this.acquire(options)) as LeaseSet;
     return workAndRelease(
       () => work(set),
@@ -55,9 +49,9 @@ export class LockSet implements MultiLock {
   }
 
   async #acquire(options: AllOptions | undefined, isSingle: boolean): Promise<MultiLease | undefined> {
-    const resolved = this.#resolve(options);
+    const setWaitMs = this.#waitMsOf(options);
     const startedAt = this.#clock.now();
-    const waitMs = isSingle ? 0 : resolved.waitMs;
+    const waitMs = isSingle ? 0 : setWaitMs;
     const remainingMs = (): number => this.#remainingMs(startedAt, waitMs);
     for (let leftMs = waitMs; ; leftMs = remainingMs()) {
       const together = await acquireAtOnce(this.#members, options, leftMs);
@@ -69,12 +63,12 @@ export class LockSet implements MultiLock {
         isSingle ? lock.tryAcquire(options) : lock.acquire({ ...options, waitMs: remainingMs() }),
       );
       const isComplete = leases.length === this.#members.length;
-      const short = shortOf(leases, resolved);
-      if (isComplete && short === undefined) return this.#deliver(leases, options);
+      const ended = endedOf(leases);
+      if (isComplete && ended === undefined) return this.#deliver(leases, options);
       releaseAll(leases);
-      if (!isComplete || short === undefined) return undefined;
+      if (!isComplete || ended === undefined) return undefined;
       // One lease ended while the others were waited for.
-      if (this.#clock.now() >= startedAt + waitMs) throw this.#tooLate(short, startedAt);
+      if (this.#clock.now() >= startedAt + waitMs) throw this.#tooLate(ended, startedAt);
       // Where that happens every time, the stores are not asked in a tight loop. The next round throws the reason of an abort.
       await delay(Math.min(PAUSE_MS, remainingMs()), undefined, { signal: options?.signal }).catch(() => {});
     }
@@ -84,17 +78,17 @@ export class LockSet implements MultiLock {
   #runNested<T>(
     work: (lease: MultiLease) => T | Promise<T>,
     options: AllOptions | undefined,
-    resolved: SetOptions,
+    setWaitMs: number,
   ): Promise<T> {
     const startedAt = this.#clock.now();
     const runFrom = async (index: number, leases: readonly Lease[]): Promise<T> => {
       const member = this.#members[index];
       if (member === undefined) {
-        const short = shortOf(leases, resolved);
-        if (short !== undefined) throw this.#tooLate(short, startedAt);
+        const ended = endedOf(leases);
+        if (ended !== undefined) throw this.#tooLate(ended, startedAt);
         return await work(this.#setOf(leases));
       }
-      const waitMs = this.#remainingMs(startedAt, resolved.waitMs);
+      const waitMs = this.#remainingMs(startedAt, setWaitMs);
       return member.lock.run((lease) => runFrom(index + 1, [...leases, lease]), { ...options, waitMs });
     };
     return runFrom(0, []);
@@ -105,20 +99,18 @@ export class LockSet implements MultiLock {
     return waitMs === 0 ? 0 : Math.max(1, startedAt + waitMs - this.#clock.now());
   }
 
-  /** Checks the options for all members before anything is sent: an error for the last must not come after the first was taken. */
-  #resolve(options: AllOptions | undefined): SetOptions {
-    const given = readOptions('all()', options, ALL_TABLE, ELSEWHERE);
-    const { waitMs = DEFAULT_WAIT_MS, minRemainingMs = 0 } = given;
-    const own = this.#members.map(({ parts }) =>
-      parts === undefined
-        ? undefined
-        : resolveOptions(ACQUIRE_TABLE, parts.options, options, parts.core.backend.capabilities.ttl),
-    );
-    const waits = own.flatMap((one) => one?.waitMs ?? []);
-    return {
-      waitMs: waits.length > 0 ? Math.min(...waits) : waitMs,
-      minRemainingMs: own.map((one) => one?.minRemainingMs ?? minRemainingMs),
-    };
+  /**
+   * How long the set waits. Checks the options for all members before anything is sent: an error for the last must not come after
+   * the first was taken.
+   */
+  #waitMsOf(options: AllOptions | undefined): number {
+    const { waitMs = DEFAULT_WAIT_MS } = readOptions('all()', options, ALL_TABLE, ELSEWHERE);
+    const waits = this.#members.flatMap(({ parts }) => {
+      if (parts === undefined) return [];
+      const { ttl } = parts.core.backend.capabilities;
+      return resolveOptions(ACQUIRE_TABLE, parts.options, options, ttl).waitMs;
+    });
+    return waits.length > 0 ? Math.min(...waits) : waitMs;
   }
 
   /** The leases that came before the first refusal. When a member fails all are released. */
@@ -163,7 +155,6 @@ function releaseAll(leases: readonly Lease[]): void {
   void new LeaseSet(leases).releaseQuietly();
 }
 
-/** The first lease that ended, or has less time left than it must. */
-function shortOf(leases: readonly Lease[], { minRemainingMs }: SetOptions): Lease | undefined {
-  return leases.find(({ validForMs }, index) => validForMs <= (minRemainingMs[index] as number));
+function endedOf(leases: readonly Lease[]): Lease | undefined {
+  return leases.find(({ validForMs }) => validForMs === 0);
 }

@@ -35,7 +35,7 @@ export class LeaseMonitor {
   start(
     owner: LeaseOwner,
     grant: Grant,
-    { ttlMs, autoRenew, maxHoldMs, minRemainingMs }: ResolvedOptions,
+    { ttlMs, autoRenew, maxHoldMs }: ResolvedOptions,
     now: number,
     validity: Validity = grant,
   ): LeaseState | undefined {
@@ -44,7 +44,7 @@ export class LeaseMonitor {
     if (monitors.size > 0) for (const monitor of monitors) monitor.endOverdue();
     const lease = new LeaseState(owner, grant, ttlMs, autoRenew, maxHoldMs, now, validity);
     const { lost } = grant;
-    if (lease.deadline - now <= minRemainingMs || lost?.aborted) return undefined;
+    if (lease.deadline <= now || lost?.aborted) return undefined;
     if (this.#leases.size === 0) monitors.add(this);
     this.#leases.add(lease);
     this.reschedule(lease);
@@ -85,7 +85,7 @@ export class LeaseMonitor {
     // After the losses: their listeners may release other leases, and those are not renewed (docs/spec.md §4.1).
     const due: LeaseState[] = [];
     for (const lease of this.#leases) {
-      if (now >= lease.renewUntil && !lease.shortGrant) lease.renewIn(Number.POSITIVE_INFINITY, now);
+      if (now >= lease.renewUntil && !lease.repeatsRenewal) lease.renewIn(Number.POSITIVE_INFINITY, now);
       else if (now >= lease.renewFrom) due.push(lease);
     }
     // A renewal is repeated in a third of the time that is left, until the store answers or the lease ends.

@@ -66,9 +66,10 @@ export class LeaseState {
   holdCount = 1;
   released = false;
   /**
-   * The store may end the lease before its ttl, as after a hand-off: it is renewed once, also where renewal is manual.
+   * The last renewal counts for less than it asked for, since a shorter one may overtake it: it is repeated, also where renewal
+   * is manual (docs/spec.md §1.7).
    */
-  shortGrant: boolean;
+  repeatsRenewal = false;
   /** A downgrade was sent: the store may have made the lease shared, whether or not its answer arrives. */
   mayBeShared = false;
   /** Called when the lease is lost: ends re-entries. */
@@ -106,9 +107,7 @@ export class LeaseState {
     // Counted from before sending: the store may have started the lease at any later moment (docs/spec.md §1.2).
     this.#deadline = endOf(countedFrom, validForMs);
     this.#validForMs = validForMs;
-    this.shortGrant = validForMs < ttlMs;
-    if (this.shortGrant) this.renewIn((this.#deadline - now) / 3, now);
-    else if (autoRenew) this.renewIn(ttlMs / 3, countedFrom);
+    if (autoRenew) this.renewIn(Math.min(validForMs, ttlMs) / 3, countedFrom);
   }
 
   /** When the lease ends, on the owner's clock: nobody else can hold the resource before. */
@@ -208,15 +207,15 @@ export class LeaseState {
     this.#confirmedAt = sentAt;
     // `shortestMs` accounts for the unclear ones: they count once.
     this.#unconfirmed = this.#unconfirmed.filter(({ unclear }) => !unclear);
-    this.shortGrant = shortestMs < Math.min(validForMs, renewal.ttlMs);
-    const keptForMs = this.shortGrant ? shortestMs : validForMs;
+    this.repeatsRenewal = shortestMs < Math.min(validForMs, renewal.ttlMs);
+    const keptForMs = this.repeatsRenewal ? shortestMs : validForMs;
     if (renewedChannel.hasSubscribers) {
       const identity = identityOf(this.grant.request, this.owner.backendName);
       publish('locks:renewed', { ...identity, ...this.shareLeft(this.owner.now()) });
     }
     this.#deadline = endOf(sentAt, keptForMs);
     this.#validForMs = keptForMs;
-    this.renewIn(this.autoRenew || this.shortGrant ? keptForMs / 3 : Number.POSITIVE_INFINITY, sentAt);
+    this.renewIn(this.autoRenew || this.repeatsRenewal ? keptForMs / 3 : Number.POSITIVE_INFINITY, sentAt);
   }
 }
 

@@ -3,6 +3,8 @@ import type { Grant } from '../../src/backend/types.ts';
 import { locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
 import { answerLater, contended, grant, granted, noAnswer, scriptedBackend } from '../scripted-backend.ts';
 
+const LAPSED = { status: 'lost', reason: 'expired' } as const;
+
 test('a hand-off is the lease, without another attempt', async () => {
   useFakeClock();
   const { answer, give } = answerLater<void>();
@@ -108,7 +110,7 @@ test('a wait that fails is repeated after a pause, and ends with an error that c
   expect(backend.of('abandon')).toHaveLength(1);
 });
 
-test('a hand-off with too little left is abandoned, and the wait goes on with a fresh id', async () => {
+test('a hand-off that lapsed is abandoned, and the wait goes on with a fresh id', async () => {
   let attempts = 0;
   const backend = scriptedBackend({
     attempt: (request, _enqueue, call) => {
@@ -116,6 +118,7 @@ test('a hand-off with too little left is abandoned, and the wait goes on with a 
       return Promise.resolve(attempts === 1 ? contended : granted(request, call));
     },
     awaitTurn: (request, call) => Promise.resolve(grant(request, call, { countedFrom: call.now() - 30_000 })),
+    renew: () => Promise.resolve([LAPSED]),
   });
   const lease = await locksOn(backend).lock('a').acquire();
   const [first, second] = backend.of('attempt').map((sent) => sent.ids[0]);
@@ -136,6 +139,7 @@ test('a grant pushed to an id that was given up for a fresh one is abandoned', a
       return Promise.resolve(granted(request, call, { countedFrom: call.now() - 30_000 }));
     },
     awaitTurn: () => answer,
+    renew: () => Promise.resolve([LAPSED]),
   });
   const controller = new AbortController();
   const waiting = locksOn(backend)

@@ -230,21 +230,6 @@ test('a set waits no longer than the shortest waitMs of its members', async () =
   await rejected;
 });
 
-test('a set is delivered only while each member has what its own lock asks to remain', async () => {
-  useFakeClock();
-  let holds = true;
-  const backend = scriptedBackend({
-    attempt: (request, _, call) =>
-      Promise.resolve(request.resource === 'b' && holds ? contended : granted(request, call)),
-  });
-  const locks = locksOn(backend, { ttlMs: 1_000, renewal: 'manual', minRemainingMs: 800 });
-  const acquiring = locks.all([locks.lock('a'), locks.lock('b')]).acquire({ waitMs: 5_000 });
-  await pass(500);
-  holds = false;
-  await pass(100);
-  expect((await acquiring).validForMs).toBeGreaterThan(800);
-});
-
 test('a set whose member ended before the last was granted names that member', async () => {
   useFakeClock();
   const backend = scriptedBackend({
@@ -353,18 +338,6 @@ test('a try of one step that fails, or whose grants are of no use, rejects, and 
     expect(backend.of('abandon')).toHaveLength(2);
     expect(backend.of('attempt')).toHaveLength(0);
   }
-});
-
-test('each member of a set has what its own lock asks to remain, and no more', async () => {
-  const locks = locksOn(scriptedBackend());
-  const [long, short] = [
-    locks.lock('a', { ttlMs: 30_000, minRemainingMs: 20_000 }),
-    locks.lock('b', { ttlMs: 10_000 }),
-  ];
-  const set = locks.all([long, short]);
-  await (await set.acquire()).release();
-  await (await set.tryAcquire())?.release();
-  expect(await set.run(({ leases }) => leases.length)).toBe(2);
 });
 
 test('a set that is too late each time is not tried in a tight loop, and an abort ends it at once', async () => {

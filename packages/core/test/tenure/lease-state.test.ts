@@ -164,5 +164,5 @@ test('a store that holds a lease for longer than its ttl is believed, and asked 
   const lease = leaseAt({ now: 0 }, {}, false);
   lease.renewed(lease.renewalSent(1_000, 500, true), 2_000);
   expect(lease.deadline).toBe(500 + 2_000 - 22);
-  expect([lease.renewAt, lease.shortGrant]).toEqual([NEVER, false]);
+  expect([lease.renewAt, lease.repeatsRenewal]).toEqual([NEVER, false]);
 });

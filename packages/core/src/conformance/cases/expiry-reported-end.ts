@@ -24,7 +24,7 @@ interface Ttls {
   readonly middle: number;
   readonly long: number;
   readonly living: number;
-  /** Longer than the claim time that a store may give a waiter after a hand-off. */
+  /** Of a hold that was waited for. */
   readonly waiting: number;
 }
 

@@ -7,7 +7,7 @@ import { leaseTenure, needs, network, processes } from '../needs.ts';
 import { grab, openCall } from '../raw.ts';
 import { SafetyViolation } from '../safety-violation.ts';
 import type { CaseContext } from '../case-context.ts';
-import { startWaiting, type Waiter, watch } from '../waiter.ts';
+import { watch } from '../waiter.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -241,65 +241,6 @@ export const expiryCases: readonly ConformanceCase[] = [
       assert.notEqual(lease.acquisitionId, granted[0]);
       assert.ok(abandoned.includes(granted[0] as string), 'the late grant was not returned');
       await lease.release().catch(() => {});
-    },
-  },
-  {
-    id: 'expiry/short-grant-is-returned',
-    clause: '§1.4',
-    title: 'a grant with minRemainingMs or less left is returned; the lease that the caller gets has more',
-    ...needs(leaseTenure),
-    async run(context) {
-      const name = context.name();
-      let first: string | undefined;
-      const { locks } = await context.client({
-        ttlMs: 60_000,
-        wrap: (backend) =>
-          delegate(backend, {
-            async attempt(request, enqueue, call) {
-              const attempt = await backend.attempt(request, enqueue, call);
-              if (attempt.status !== 'granted' || first !== undefined) return attempt;
-              first = request.acquisitionId;
-              return { status: 'granted', grant: { ...attempt.grant, validForMs: 5_000 } };
-            },
-          }),
-      });
-      // The store grants for a minute: the second attempt is granted only if the first grant was returned.
-      const lease = await locks.lock(name).acquire({ minRemainingMs: 10_000 });
-      assert.notEqual(lease.acquisitionId, first);
-      assert.ok(lease.validForMs > 10_000);
-      lease.assertValid(10_000);
-      assert.throws(() => lease.assertValid(60_000), { code: 'LOCK_LOST' });
-      await lease.release();
-    },
-  },
-  {
-    id: 'expiry/short-hand-off-is-renewed-first',
-    clause: '§1.4',
-    title:
-      'a hand-off with minRemainingMs or less left is renewed before the caller gets the lease, and keeps its turn',
-    ...needs(leaseTenure),
-    async run(context) {
-      const name = context.name();
-      const { slackMs } = context.timing;
-      const options = { ttlMs: 60_000, minRemainingMs: 10_000, waitMs: 20 * slackMs };
-      const { backend, locks } = await context.client();
-      const holder = await locks.lock(name).acquire();
-      const waiters = [
-        await startWaiting(context, name, options),
-        await startWaiting(context, name, options),
-      ];
-      const inOrder = backend.capabilities.order !== 'none';
-      const turns: number[] = [];
-      const leave = async (waiter: Waiter, index: number): Promise<void> => {
-        const lease = await waiter.lease;
-        assert.ok(lease.validForMs > 10_000, `waiter ${index} has ${lease.validForMs} ms left`);
-        if (inOrder) assert.equal(waiter.calls.of('abandon'), 0, `waiter ${index} returned a hand-off`);
-        turns.push(index);
-        await lease.release();
-      };
-      await holder.release();
-      await Promise.all(waiters.map(leave));
-      if (inOrder) assert.deepEqual(turns, [0, 1]);
     },
   },
 ];

@@ -3,6 +3,7 @@ import { abortCases } from './abort.ts';
 import { exclusionCases } from './exclusion.ts';
 import { exclusionAfterAnEndCases } from './exclusion-after-an-end.ts';
 import { expiryCases } from './expiry.ts';
+import { expiryHandOffCases } from './expiry-hand-off.ts';
 import { expiryReportedEndCases } from './expiry-reported-end.ts';
 import { fencingCases } from './fencing.ts';
 import { idempotenceCases } from './idempotence.ts';
@@ -59,6 +60,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...ownershipOperatorCases,
   ...ownershipRaceCases,
   ...expiryCases,
+  ...expiryHandOffCases,
   ...expiryReportedEndCases,
   ...stalledClientCases,
   ...renewalCases,

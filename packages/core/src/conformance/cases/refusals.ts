@@ -14,7 +14,6 @@ const BAD_OPTIONS: readonly (readonly [option: string, ...values: readonly unkno
   ['ttlMs', 0, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 1.5, '5', null, 31_536_000_001],
   ['waitMs', -1, Number.NaN, '5', null, Number.NEGATIVE_INFINITY],
   ['maxHoldMs', 0, -1, Number.NaN, '5'],
-  ['minRemainingMs', -1, Number.NaN, 30_000_000_000_000, '5'],
   ['renewal', 'sometimes', true, 1],
   ['label', 5, 'x'.repeat(257), '\ud800', 'a\nb'],
   ['signal', {}, 'abort', null],

@@ -17,13 +17,13 @@ interface TwoWaiters {
 }
 
 /** Sets up a holder, a process that waits, and a waiter behind it. */
-async function twoWaiters(context: CaseContext): Promise<TwoWaiters> {
+async function twoWaiters(context: CaseContext, ttlMs = context.livingTtlMs): Promise<TwoWaiters> {
   const name = context.name();
   const { slackMs, idleGapMs } = context.timing;
   const waitMs = 40 * slackMs + 4 * idleGapMs;
   const [{ locks }, child] = await Promise.all([context.client(), context.child()]);
   const holder = await locks.lock(name).acquire();
-  const first = child.acquire(name, { waitMs, label: 'first' });
+  const first = child.acquire(name, { ttlMs, waitMs, label: 'first' });
   watch(first);
   await context.untilWaiting(locks, name, 1);
   const second = await startWaiting(context, name, { waitMs, label: 'second' });
@@ -60,12 +60,14 @@ export const waitingDeathCases: readonly ConformanceCase[] = [
   {
     id: 'waiting/frozen-waiter-is-passed-over',
     clause: '§7.7',
-    title: 'a frozen process is passed over when its turn comes; thawed, it waits for its next turn',
+    title:
+      'a process that has stood still for the idle gap is passed over when its turn comes; thawed, it waits for its next turn',
     ...needs(processes, fifo, waiters),
     async run(context) {
       const all = await twoWaiters(context);
       const waits = watch(all.first);
       all.child.freeze();
+      await context.sleep(context.timing.idleGapMs);
       await all.release();
       const lease = await secondIsGranted(context, all);
       all.child.thaw();
@@ -83,17 +85,19 @@ export const waitingDeathCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: 'waiting/dead-between-hand-off-and-claim',
+    id: 'waiting/dead-after-the-hand-off',
     clause: '§7.7',
-    title: 'a process that dies between the hand-off and its claim does not delay the next waiter',
+    title:
+      'a process that dies with the lock that it was handed delays the next waiter for a ttl, as any holder',
     ...needs(processes, fifo, waiters),
     async run(context) {
-      const all = await twoWaiters(context);
+      const { ttlMs, slackMs, idleGapMs } = context.timing;
+      const all = await twoWaiters(context, ttlMs);
       all.child.freeze();
       await all.release();
-      // The lock was handed off to the frozen process, which will never know.
+      // The lock was handed off to the frozen process, which will never know, or is free for it to take.
       await all.child.kill();
-      await (await secondIsGranted(context, all)).release();
+      await (await granted(context, all.second, ttlMs + idleGapMs + slackMs)).release();
     },
   },
 ];

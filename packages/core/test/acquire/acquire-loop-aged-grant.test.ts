@@ -11,9 +11,9 @@ import {
   scriptedBackend,
 } from '../scripted-backend.ts';
 
-const options = { ttlMs: 30_000, minRemainingMs: 5_000, waitMs: 60_000 };
+const options = { ttlMs: 30_000, waitMs: 60_000 };
 
-/** A store that hands over for two seconds. */
+/** A store whose hand-offs have two seconds left. */
 function handingOver(script: Partial<LockBackend> = {}, more: Partial<Grant> = {}) {
   return scriptedBackend({
     attempt: () => Promise.resolve(contended),
@@ -22,7 +22,7 @@ function handingOver(script: Partial<LockBackend> = {}, more: Partial<Grant> = {
   });
 }
 
-test('a hand-off with no more than minRemainingMs left is renewed before it is delivered', async () => {
+test('a hand-off with less than two thirds of its ttl left is renewed before it is delivered', async () => {
   const { answer, give } = answerLater<void>();
   const backend = handingOver({ renew: (items) => answer.then(() => held(items)) });
   const acquiring = locksOn(backend, options).lock('a').acquire();
@@ -53,15 +53,35 @@ test('a renewed hand-off counts from when the renewal was sent, and for as long 
 });
 
 test('a hand-off with enough left is delivered as it is', async () => {
-  const backend = handingOver({}, { validForMs: 6_000 });
+  const backend = handingOver({}, { validForMs: 20_300 });
   await locksOn(backend, options).lock('a').acquire();
+  expect(backend.of('renew')).toEqual([]);
+});
+
+test('a hand-off that looks over is renewed too: the request that it counts from may be older than the ttl', async () => {
+  const backend = scriptedBackend({
+    attempt: () => Promise.resolve(contended),
+    awaitTurn: (request, call) => Promise.resolve(grant(request, call, { countedFrom: call.now() - 31_000 })),
+  });
+  const lease = await locksOn(backend, options).lock('a').acquire();
+  expect(lease.validForMs).toBeGreaterThan(29_000);
+  expect(backend.of('abandon')).toEqual([]);
+});
+
+test('a lease that nobody waited for is delivered with what is left of it, after one request', async () => {
+  const backend = scriptedBackend({
+    attempt: (request, _enqueue, call) =>
+      Promise.resolve(granted(request, call, { countedFrom: call.now() - 20_000 })),
+  });
+  const lease = await locksOn(backend, options).lock('a').acquire();
+  expect(lease.validForMs).toBeLessThan(10_000);
   expect(backend.of('renew')).toEqual([]);
 });
 
 test.each<[string, LockBackend['renew']]>([
   ['is lost', () => Promise.resolve([{ status: 'lost', reason: 'taken-over' }])],
   ['fails', () => Promise.reject(new Error('down'))],
-  ['leaves too little', () => Promise.resolve([{ status: 'held', validForMs: 4_000 }])],
+  ['leaves nothing', () => Promise.resolve([{ status: 'held', validForMs: 0 }])],
 ])(
   'a hand-off whose renewal %s is abandoned, and the next attempt follows after a pause',
   async (_, renew) => {
