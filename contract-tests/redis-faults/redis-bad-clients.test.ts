@@ -68,8 +68,8 @@ describe.each([
   });
 
   it.each([
-    ['an unknown option', { claimMS: 100 }],
-    ['a claim time of 0', { claimMs: 0 }],
+    ['an unknown option', { checkIntervalMS: 100 }],
+    ['a check interval of 0', { checkIntervalMs: 0 }],
     ['a check interval that is no number', { checkIntervalMs: Number.NaN }],
     ['an empty prefix', { prefix: '' }],
     ['a prefix with a brace', { prefix: 'app{1}:' }],

@@ -8,7 +8,6 @@ import { failure, figure, lossOf, untilWaiting, watched } from '../src/fault-lab
 import Lab from './lab.ts';
 import { assertNoOverlap, assertTokensRise, recoveryMs, together } from './load-history.ts';
 
-const CLAIM_MS = 900;
 const CHECK_MS = 1_000;
 const NODE_TIMEOUT_MS = 2_000;
 /** A node is called down after one to two node timeouts, and its replica elected within another second. */
@@ -96,7 +95,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
         `${library}: waiter of a migrating slot in after the end of the migration`,
         performance.now() - migratedAt,
       );
-      expect(performance.now() - migratedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
+      expect(performance.now() - migratedAt).toBeLessThan(CHECK_MS + SLACK_MS);
       expect(next.fencingToken).toBeGreaterThan(handedLease.fencingToken as bigint);
       // Past their ttl, renewed all the while.
       await waitUntil(() => performance.now() > startedAt + TTL_MS + 200, { what: 'the ttl' });
@@ -147,7 +146,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
       // Its weight comes back by itself: a share that is released half-way has ended for the next check.
       const permit = await heavy;
       figure(`${library}: permit of a migrating slot in after its end`, performance.now() - migratedAt);
-      expect(performance.now() - migratedAt).toBeLessThan(CLAIM_MS + CHECK_MS + SLACK_MS);
+      expect(performance.now() - migratedAt).toBeLessThan(CHECK_MS + SLACK_MS);
       expect(await target.command('GET', `lock:${permits}`)).toMatch(/^\*3\|3\|/);
       for (const { acquisitionId, expiresInMs } of (await waiter.inspect(permits)).holders) {
         if (acquisitionId === keptPermit.acquisitionId) expect(expiresInMs).toBeGreaterThan(2 * TTL_MS);
@@ -230,7 +229,7 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
       });
     }
     const endedAt = machineNow();
-    await sleep(CLAIM_MS + CHECK_MS);
+    await sleep(2 * CHECK_MS);
     const { sections, failures, unhandled } = together(
       await Promise.all(workers.map((worker) => worker.call.stopLoad())),
     );
@@ -243,7 +242,7 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
     assertNoOverlap(sections);
     assertTokensRise(sections);
     expect(sections.filter(({ lost }) => lost)).toEqual([]);
-    expect(recoveryMs(sections, endedAt)).toBeLessThan(CLAIM_MS + CHECK_MS);
+    expect(recoveryMs(sections, endedAt)).toBeLessThan(2 * CHECK_MS);
     for (const { worker, lease } of held) {
       expect(await worker.call.state(lease.id)).toMatchObject({ aborted: false });
       await worker.call.release(lease.id);

@@ -65,7 +65,7 @@ describe('a storm of faults, at random', { timeout: STORM_MS + 60_000 }, () => {
   it('lets no two in that exclude each other, nor more than there are permits; tokens rise', async () => {
     await using lab = new Lab();
     const redis = await lab.server();
-    const backend = { claimMs: 300, checkIntervalMs: 200 };
+    const backend = { checkIntervalMs: 200 };
     const workers = await Promise.all(
       [...libraries, ...libraries].map((library) => lab.worker(redis, { library, ttlMs: TTL_MS, backend })),
     );

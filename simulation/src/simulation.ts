@@ -167,7 +167,6 @@ export class Simulation {
       answersAtOnce: isSound(this.#plan) && this.#plan.faults.every(({ kind }) => kind === 'pause'),
       mayGrantLate:
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
-      limitsHandOffs: this.#plan.backend === 'redis' || this.#plan.backend === 'mysql',
       // A step of MySQL is several statements where others write the same row.
       latencyMs: this.#plan.network.latencyMs * (this.#plan.backend === 'mysql' ? 5 : 1),
       longestDelayMs: 2 * this.#plan.network.slowMs + this.#longestTtlMs + PROGRESS_MS,
@@ -248,7 +247,7 @@ export class Simulation {
     );
     // The first turn of a cohort may have asked for less than the waiter who asked the store.
     const lasts = mayOutlast || this.#plan.cohort !== undefined;
-    // What waits for nobody is served in its turn, unless its client counts as dead by then, and lasts its claim time.
+    // What waits for nobody is served in its turn, unless its client counts as dead by then, and lasts its ttl.
     const ghostMs = (leavesGhosts ? SERVED_WITHIN_MS : 0) + (leavesGhosts || lasts ? this.#longestTtlMs : 0);
     // A lease that ends by its time ends in the store some milliseconds later.
     this.#world.schedule(this.#world.now + this.#cleanAfterMs + this.#uncountedMs + ghostMs, () => {
@@ -258,11 +257,10 @@ export class Simulation {
     });
   }
 
-  /** A hand-off of Redis counts from the last check that found the waiter, while half of its claim time is left. */
+  /** A hand-off of Redis counts from the last request that found the waiter, while two thirds of its ttl are left. */
   get #uncountedMs(): number {
-    const { backend, claimMs } = this.#plan;
-    if (backend !== 'redis' || !hasEndsByTime(this.#plan)) return 0;
-    return Math.min(claimMs, this.#longestTtlMs) / 2;
+    if (this.#plan.backend !== 'redis' || !hasEndsByTime(this.#plan)) return 0;
+    return this.#longestTtlMs / 3;
   }
 
   /** Whoever has released holds nothing in the store (docs/spec.md §3.2), unless a request that was sent again comes after it. */
@@ -338,14 +336,14 @@ export class Simulation {
     }
   }
 
-  /** A renewal that comes once more, behind one for longer, shortens the lease there (docs/spec.md §1.7). A claim shortens nothing. */
+  /** A renewal that comes once more, behind one for longer, shortens the lease there (docs/spec.md §1.7). */
   #lateCopy(what: string): void {
     const isExtended = this.#plan.processes.some(({ clients }) =>
       clients.some(({ operations }) =>
         operations.some(({ during }) => during === 'extend' || during.includes('longer')),
       ),
     );
-    if (!isExtended || !what.startsWith('renew') || what.endsWith(' claim')) return;
+    if (!isExtended || !what.startsWith('renew')) return;
     this.#world.dataWasLost(this.#world.now + this.#longestTtlMs);
   }
 

@@ -150,7 +150,7 @@ const postgresSettings = ({ fewConnections }: DeploymentWish): object =>
   fewConnections ? { max_connections: FEW_CONNECTIONS } : {};
 
 const redisLab = { modes: ALL_MODES, hasTokens: true, ttlMs: TTL_MS } as const;
-const redisOptions = { ttlMs: TTL_MS, backend: { claimMs: 300, checkIntervalMs: 200 } };
+const redisOptions = { ttlMs: TTL_MS, backend: { checkIntervalMs: 200 } };
 
 /** One Redis server, as locks of this repository and of others meet it. */
 export const singleRedis = {

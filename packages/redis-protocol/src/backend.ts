@@ -155,7 +155,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     let enqueue = '';
     if (entered !== undefined) {
       const known = entered.queueKeptAt === undefined ? '' : '+';
-      enqueue = `${known}${this.#waiters.heartbeat.aliveMs}|${this.#options.claimMs}|${entered.notify}`;
+      enqueue = `${known}${this.#waiters.heartbeat.aliveMs}|${entered.notify}`;
     }
     const { sha1 } = scripts.acquire;
     const isPlain = mode.kind === 'exclusive' && steal === undefined;

@@ -1,5 +1,4 @@
 import { type AcquireRequest, type Call, TurnWait } from '@locks/core/backend';
-import { claim } from './claim.ts';
 import { scripts } from './generated/scripts.ts';
 import type { RedisGrant } from './grant.ts';
 import { HoldEndTimers } from './hold-end-timers.ts';
@@ -53,7 +52,6 @@ export class RedisLocalWaiters {
   readonly #entries = new Map<string, Enqueuing | RedisWaiter | Holding>();
   /** The last waiter of each lock that joined its queue. */
   readonly #latest = new Map<string, RedisWaiter>();
-  readonly #unclaimed: RedisWaiter[] = [];
   readonly #holdEnds = new HoldEndTimers((locks) => this.#checkEnds(locks));
   #timer: NodeJS.Timeout | undefined;
   #move: NodeJS.Immediate | undefined;
@@ -72,7 +70,7 @@ export class RedisLocalWaiters {
       changed: () => this.#moveSoon(),
     });
     this.heartbeat = new RedisWaiterHeartbeat(port, options, this.subscription, {
-      holds: (...hold) => this.#deliver(...hold),
+      holds: (...hold) => this.#grant(...hold),
       handedOff: (handOff, lock, agoMs) => this.handOff([handOff], lock, agoMs),
       mayEnd: (lock, inMs) => this.#mayEnd(lock, inMs),
       outdated: () => this.#moveSoon(),
@@ -114,11 +112,10 @@ export class RedisLocalWaiters {
     const lasting = known ?? {
       request,
       keys,
-      handOffMs: this.#handOffMs(request),
       isMoving: false,
       turn: new TurnWait<RedisGrant>(),
     };
-    // The same object, since a check or a claim of it may be under way.
+    // The same object, since a check of it may be under way.
     const waiter: RedisWaiter = Object.assign(lasting, {
       state: 'waiting' as const,
       call,
@@ -183,21 +180,24 @@ export class RedisLocalWaiters {
 
   /** All members that the queue may have for a request: a lost reply or a check under way leaves open which. */
   membersOf(request: AcquireRequest): string[] {
-    const handOffMs = this.#handOffMs(request);
-    return Array.from(this.subscription.forms(), (notify) => formatMember(request, handOffMs, notify));
+    return Array.from(this.subscription.forms(), (notify) => formatMember(request, notify));
   }
 
   /**
    * A request of this process handed its lock to waiters of this process: their leases are counted from its sending, on the
-   * clock of each. `agoMs` returns how long ago that was.
+   * clock of each. `agoMs` returns how long ago that was; without it nothing is known of the time, as with a message.
    */
-  handOff(handOffs: readonly RedisHandOff[], lock: string, agoMs: () => number): void {
+  handOff(handOffs: readonly RedisHandOff[], lock: string, agoMs?: () => number): void {
     for (const { id, token } of handOffs) {
       const waiter = this.#waiterFor(id, token, lock);
       if (waiter === undefined) continue;
+      if (agoMs === undefined) {
+        this.#onTurn(waiter, token);
+        continue;
+      }
       // In this order: time that passes between the two readings makes the lease shorter, not longer.
       const now = waiter.call.now();
-      this.#deliver(waiter, token, now - agoMs(), waiter.handOffMs);
+      this.#grant(waiter, token, now - agoMs(), waiter.request.ttlMs);
     }
   }
 
@@ -209,10 +209,6 @@ export class RedisLocalWaiters {
     this.#latest.clear();
   }
 
-  #handOffMs({ ttlMs }: AcquireRequest): number {
-    return Math.min(ttlMs, this.#options.claimMs);
-  }
-
   #waiters(): RedisWaiter[] {
     return [...this.#entries.values()].flatMap((entry) => (entry.state === 'waiting' ? [entry] : []));
   }
@@ -220,8 +216,7 @@ export class RedisLocalWaiters {
   #onMessage(text: string): void {
     const message = decodeMessage(text);
     if (message === undefined || this.#closed) return;
-    const waiter = this.#waiterFor(message.id, message.token, message.lock);
-    if (waiter !== undefined) this.#onTurn(waiter, message.token);
+    this.handOff([message], message.lock);
   }
 
   /** The waiter that was handed a lock, if there is one; a lock for an unknown id is released. */
@@ -236,19 +231,11 @@ export class RedisLocalWaiters {
   #onTurn(waiter: RedisWaiter, token: number): void {
     if (token <= waiter.lastToken) return;
     // A message alone proves nothing about time: counted from the last request that is known to have found it waiting.
-    this.#deliver(waiter, token, waiter.confirmedAt, waiter.handOffMs);
-  }
-
-  /** Grants the lock, or claims it first if too little of the claim time is left to rely on. */
-  #deliver(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
-    if (waiter.state !== 'waiting') return;
-    const left = countedFrom + validForMs - waiter.call.now();
-    if (left >= waiter.handOffMs / 2) return this.#grant(waiter, token, countedFrom, validForMs);
-    this.#unclaimed.push(waiter);
-    if (this.#unclaimed.length === 1) setImmediate(() => void this.#claim());
+    this.#grant(waiter, token, waiter.confirmedAt, waiter.request.ttlMs);
   }
 
   #grant(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
+    if (waiter.state !== 'waiting') return;
     const { request, keys, turn } = waiter;
     if (waiter.isMoving || waiter.notify !== this.subscription.notifyOf(keys.slot)) this.#leaveQueue(waiter);
     const fencingToken = BigInt(token);
@@ -274,28 +261,13 @@ export class RedisLocalWaiters {
     this.#port.send(queue, ['ZREM', queue, ...this.membersOf(request)]).catch(() => undefined); // It ends with its process.
   }
 
-  async #claim(): Promise<void> {
-    const waiters = this.#unclaimed.splice(0);
-    const outcomes = await claim(this.#port, waiters);
-    const lost: RedisWaiter[] = [];
-    for (const [index, waiter] of waiters.entries()) {
-      const outcome = outcomes[index];
-      if (waiter.state !== 'waiting') continue;
-      if (outcome === 'lost') lost.push(waiter);
-      else if (typeof outcome === 'object') {
-        this.#grant(waiter, outcome.token, outcome.sentAt, waiter.request.ttlMs);
-      }
-    }
-    this.heartbeat.checkNow(lost);
-  }
-
-  /** Releases what was granted to an id that nobody here knows, before its claim time is over. */
+  /** Releases what was granted to an id that nobody here knows: it would be held until its ttl. */
   #abandonUnknown(id: string, lock: string): void {
     const { token, queue } = keysOfLock(lock);
     runScript(this.#port, scripts.abandon, [lock, token, queue], [id, this.subscription.notify, '']).then(
-      // No waiter's clock shows how long ago this was sent: the waiters that it names claim the lock first.
-      (reply) => this.handOff(decodeRelease(reply).handOffs, lock, () => Number.POSITIVE_INFINITY),
-      () => undefined, // The hold ends by itself after the claim time.
+      // No waiter's clock shows how long ago this was sent.
+      (reply) => this.handOff(decodeRelease(reply).handOffs, lock),
+      () => undefined, // The hold ends by itself after its ttl.
     );
   }
 

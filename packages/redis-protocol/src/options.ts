@@ -6,11 +6,9 @@ export interface RedisBackendOptions {
   /** The prefix of every name in Redis. All clients that share locks use the same one. @defaultValue `'lock:'` */
   readonly prefix?: string;
   /**
-   * For how long a handed-off lock is kept for a waiter that does not answer: what a frozen waiter costs those behind it,
-   * at most. @defaultValue `900`
+   * How often a process checks its waiters, in one batched request, in milliseconds. A process that sent none for three times as
+   * long is passed over when its turn comes. @defaultValue `1000`
    */
-  readonly claimMs?: number;
-  /** How often a process checks its waiters, in one batched request. @defaultValue `1000` */
   readonly checkIntervalMs?: number;
   /** How many replicas must have a grant before `acquire` returns (standalone and Sentinel). @defaultValue `0` */
   readonly minReplicas?: number;
@@ -20,7 +18,6 @@ export interface RedisBackendOptions {
 
 export interface CheckedRedisOptions {
   readonly prefix: string;
-  readonly claimMs: number;
   readonly checkIntervalMs: number;
   readonly minReplicas: number;
   readonly replicaTimeoutMs: number;
@@ -28,7 +25,6 @@ export interface CheckedRedisOptions {
 
 const TABLE = {
   prefix: optional(readPrefix, 'lock:'),
-  claimMs: optional(wholeNumber(100, 60_000), 900),
   checkIntervalMs: optional(wholeNumber(50, 60_000), 1_000),
   minReplicas: optional(wholeNumber(0, 100), 0),
   replicaTimeoutMs: optional(wholeNumber(1, 60_000), 1_000),

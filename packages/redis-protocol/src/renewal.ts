@@ -1,7 +1,7 @@
-import { type Call, type Standing, withTimeLimit } from '@locks/core/backend';
+import { type AcquireRequest, type Call, type Standing, withTimeLimit } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
-import { holdersKey } from './keys.ts';
-import { chunksOf, type LeaseChunk, type RenewableLease, runOnChunk } from './lease-chunks.ts';
+import { holdersKey, type ResourceKeys } from './keys.ts';
+import { shareWeight } from './mode.ts';
 import type { RedisPort } from './port.ts';
 import { decodeStanding } from './replies.ts';
 import { isSplitSlot } from './retryable.ts';
@@ -10,6 +10,21 @@ import { runScript } from './run-script.ts';
 // Enough to keep the server busy, few enough that writing and reading them never blocks the event loop for long.
 const COMMANDS_AT_ONCE = 4;
 const CLUSTER_COMMANDS_AT_ONCE = 32;
+const LEASES_PER_COMMAND = 200;
+
+/** A lease to renew. */
+export interface RenewableLease {
+  readonly keys: ResourceKeys;
+  readonly request: AcquireRequest;
+  readonly ttlMs: number;
+  readonly mayBeShared?: boolean;
+}
+
+/** Leases of one command, by their index: all exclusive, or all of them perhaps shares; in a cluster all of one slot. */
+interface LeaseChunk {
+  readonly areShares: boolean;
+  readonly indexes: number[];
+}
 
 /** Renews many leases, in as few commands as possible. Never rejects. */
 export async function renewAll(
@@ -83,4 +98,39 @@ async function renewByParts(
   } catch (error) {
     return { status: 'unknown', error };
   }
+}
+
+function chunksOf({ cluster }: RedisPort, leases: readonly RenewableLease[]): LeaseChunk[] {
+  const open = new Map<number, LeaseChunk>();
+  const chunks: LeaseChunk[] = [];
+  for (const [index, lease] of leases.entries()) {
+    const areShares = shareWeight(lease) !== undefined;
+    const slot = cluster ? lease.keys.slot : 0;
+    const group = areShares ? -1 - slot : slot;
+    let chunk = open.get(group);
+    if (chunk === undefined || chunk.indexes.length >= LEASES_PER_COMMAND) {
+      chunk = { areShares, indexes: [] };
+      open.set(group, chunk);
+      chunks.push(chunk);
+    }
+    chunk.indexes.push(index);
+  }
+  return chunks;
+}
+
+/** Resolves to one reply for each lease of the chunk. */
+async function runOnChunk(
+  port: RedisPort,
+  leases: readonly RenewableLease[],
+  { areShares, indexes }: LeaseChunk,
+): Promise<readonly unknown[]> {
+  const keys: string[] = [];
+  const args: string[] = [];
+  for (const index of indexes) {
+    const lease = leases[index] as RenewableLease;
+    keys.push(lease.keys.lock);
+    if (areShares) keys.push(holdersKey(lease.keys));
+    args.push(lease.request.acquisitionId, String(lease.ttlMs));
+  }
+  return (await runScript(port, areShares ? scripts.renewShares : scripts.renew, keys, args)) as unknown[];
 }

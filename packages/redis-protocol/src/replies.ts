@@ -128,13 +128,6 @@ export function decodeStanding(reply: unknown): Standing {
   return number > 0 ? HELD : { status: 'unknown', error: new Error(String(reply)) };
 }
 
-/** The reply of `renew-shares` for one waiter: its token, or that it does not hold, or that it may. */
-export function decodeClaim(reply: unknown): number | 'lost' | 'unknown' {
-  const number = Number(reply);
-  if (number > 2) return number;
-  return number >= 0 ? 'lost' : 'unknown';
-}
-
 /** The reply of `check` for one resource. */
 export interface RedisCheckReply {
   readonly lastToken: number;

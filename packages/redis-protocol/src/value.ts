@@ -21,14 +21,10 @@ export function parseValue(value: string): LockValue | undefined {
     : undefined;
 }
 
-/** A waiter's member of the queue: `<id>|<px>|<notify>|<label>`; for other modes than exclusive `<px>:<weight>`. */
-export function formatMember(
-  { acquisitionId, label, mode }: AcquireRequest,
-  handOffMs: number,
-  notify: string,
-): string {
+/** A waiter's member of the queue: `<id>|<ttl>|<notify>|<label>`; for other modes than exclusive `<ttl>:<weight>`. */
+export function formatMember({ acquisitionId, label, mode, ttlMs }: AcquireRequest, notify: string): string {
   const weight = weightArgument(mode);
-  return `${acquisitionId}|${handOffMs}${weight && `:${weight}`}|${notify}|${label ?? ''}`;
+  return `${acquisitionId}|${ttlMs}${weight && `:${weight}`}|${notify}|${label ?? ''}`;
 }
 
 interface Member {

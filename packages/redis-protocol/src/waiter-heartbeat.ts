@@ -32,7 +32,7 @@ export interface CheckEvents {
 
 /** Keeps the waiters of a process alive in Redis, and checks how they stand: see `check.lua`. */
 export class RedisWaiterHeartbeat {
-  /** For how long a process that sends nothing counts as alive: three checks and a claim. */
+  /** For how long a process that sends nothing counts as alive: three checks. */
   aliveMs: number;
   readonly #port: RedisPort;
   readonly #options: CheckedRedisOptions;
@@ -52,7 +52,7 @@ export class RedisWaiterHeartbeat {
     this.#options = options;
     this.#subscription = subscription;
     this.#events = events;
-    this.aliveMs = options.claimMs + 3 * options.checkIntervalMs;
+    this.aliveMs = 3 * options.checkIntervalMs;
   }
 
   /** The regular check, of all waiters or of those whose turn it is. */
@@ -110,10 +110,10 @@ export class RedisWaiterHeartbeat {
   }
 
   #inTurn(batches: Batch[]): Batch[] {
-    const { claimMs, checkIntervalMs } = this.#options;
+    const { checkIntervalMs } = this.#options;
     const former = this.#turns;
     this.#turns = Math.max(1, Math.ceil(batches.length / COMMANDS_PER_BEAT));
-    this.aliveMs = claimMs + 3 * checkIntervalMs * this.#turns;
+    this.aliveMs = 3 * checkIntervalMs * this.#turns;
     // Waiters checked so far count as alive for the former number of turns only: with more turns, all are checked once.
     if (this.#turns === 1 || this.#turns > former) return batches;
     this.#turn = (this.#turn + 1) % this.#turns;
@@ -135,9 +135,9 @@ export class RedisWaiterHeartbeat {
       const { lock, token, queue } = (together[0] as RedisWaiter).keys;
       keys.push(lock, token, queue);
       args.push(String(together.length));
-      for (const { request, handOffMs, position } of together) {
+      for (const { request, position } of together) {
         const limit = request.mode.kind === 'permit' ? `:${request.mode.limit}` : '';
-        args.push(formatMember(request, handOffMs, notify), `${position}${limit}`);
+        args.push(formatMember(request, notify), `${position}${limit}`);
       }
     }
     if (former !== '') for (const waiter of waiters) waiter.isMoving = true;

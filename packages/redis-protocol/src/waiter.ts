@@ -12,8 +12,6 @@ export interface RedisWaiter {
   call: Call;
   /** Its score in the queue of Redis. It returns there whatever happens to the queue. */
   position: number;
-  /** How long a hand-off lasts before it is claimed, in milliseconds. */
-  readonly handOffMs: number;
   /** How other processes notify this one, as the queue has it: see `Subscription`. */
   notify: string;
   /** A check that changes `notify` is under way. */

@@ -104,7 +104,7 @@ it('waiters that the look of another waiter served hear of it at once', async ()
     turns.push(turn as Promise<Grant | undefined>);
   }
   const times = await Promise.all(turns.map((turn) => turn.then(() => performance.now())));
-  // Their shares last for the claim time of 0.9 s: after it the next look would find them.
+  // The next look would find them.
   expect(Math.max(...times) - Math.min(...times)).toBeLessThan(700);
 });
 

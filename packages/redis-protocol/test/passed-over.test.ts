@@ -9,8 +9,7 @@ it.each<LockMode>([{ kind: 'exclusive' }, { kind: 'shared' }])(
   async (mode) => {
     await using replicated = await startReplicated({ replicas: 1 });
     const [former] = replicated.replicas as [RedisServer];
-    // The replica may need longer than the claim time to hear what was written.
-    await using a = participant(replicated.master, { claimMs: 10_000 });
+    await using a = participant(replicated.master);
     await using b = participant(replicated.master, { checkIntervalMs: 60_000 });
     // As after a failover that moved the client's commands and not its subscription.
     const duplicate = b.client.duplicate.bind(b.client);

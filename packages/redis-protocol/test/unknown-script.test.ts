@@ -1,9 +1,6 @@
-import type { Grant, LockMode } from '@locks/core/backend';
-import { call, granted, type RedisServer, request, startRedis, waitUntil } from '@locks/test-servers';
+import type { Grant } from '@locks/core/backend';
+import { call, type RedisServer, request, startRedis } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { claim } from '../src/claim.ts';
-import { keysOf } from '../src/keys.ts';
-import type { RedisWaiter } from '../src/waiter.ts';
 import { hearsAll, participant, type RedisParticipant } from './participant.ts';
 
 let redis: RedisServer;
@@ -101,25 +98,3 @@ describe('a script that the server does not know', () => {
     expect(await hint).toBeUndefined();
   });
 });
-
-const permit: LockMode = { kind: 'permit', limit: 3, weight: 1 };
-it.each<LockMode>([{ kind: 'exclusive' }, permit])(
-  'a claim that is repeated late does not shorten a lease, $kind',
-  async (mode) => {
-    await using a = participant(redis);
-    const name = fresh();
-    const wanted = { ...request(name), mode, ttlMs: 400 };
-    const grant = granted(await a.backend.attempt(wanted, true, call));
-    const waiter = { keys: keysOf('lock:', name), request: wanted, call } as RedisWaiter;
-    const leftMs = async () => (await a.backend.inspect(name, call)).holders[0]?.expiresInMs ?? 0;
-    // It extends one that ends sooner.
-    await waitUntil(async () => (await leftMs()) < 350, { what: 'a part of the ttl', everyMs: 5 });
-    const [extended] = await claim(a.port, [waiter]);
-    expect(extended).toMatchObject({ token: Number(grant.fencingToken) });
-    await a.backend.renew([{ grant, ttlMs: 30_000 }], call);
-    const [late] = await claim(a.port, [waiter]);
-    expect(late).toMatchObject({ token: Number(grant.fencingToken) });
-    expect(await leftMs()).toBeGreaterThan(20_000);
-    await a.backend.release(grant, call);
-  },
-);

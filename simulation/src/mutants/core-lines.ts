@@ -48,19 +48,19 @@ const tenureMutants = [
     ],
     ['this.#controller?.abort(lost);', '', 'the signal of a lost lease does not abort'],
     [
-      'this.renewIn(this.autoRenew || this.shortGrant ? keptForMs / 3 : Number.POSITIVE_INFINITY, sentAt);',
+      'this.renewIn(this.autoRenew || this.repeatsRenewal ? keptForMs / 3 : Number.POSITIVE_INFINITY, sentAt);',
       'this.renewIn(Number.POSITIVE_INFINITY, sentAt);',
       'a lease is renewed once',
     ],
     [
-      'else if (autoRenew) this.renewIn(ttlMs / 3, countedFrom);',
-      'else this.renewIn(ttlMs / 3, countedFrom);',
+      'if (autoRenew) this.renewIn(Math.min(validForMs, ttlMs) / 3, countedFrom);',
+      'this.renewIn(Math.min(validForMs, ttlMs) / 3, countedFrom);',
       'a manual lease is renewed',
     ],
   ]),
   ...mutantsOf('rules', MONITOR, [
     [
-      'if (lease.deadline - now <= minRemainingMs || lost?.aborted) return undefined;',
+      'if (lease.deadline <= now || lost?.aborted) return undefined;',
       '',
       'a grant that is over is delivered',
     ],
@@ -105,16 +105,17 @@ const tenureMutants = [
   ]),
 ];
 
-const shortGrantMutants = mutantsOf('redis', STATE, [
+const agedGrantMutants = mutantsOf('redis', LOOP, [
+  ['this.#isAged(grant)', 'false', 'a hand-off with little left is delivered as it is'],
   [
-    'this.shortGrant = validForMs < ttlMs;',
-    'this.shortGrant = false;',
-    'a hand-off that the store limits is renewed as any other',
+    "if (standing.status !== 'held') return undefined;",
+    '',
+    'a hand-off that is lost by now is delivered',
   ],
   [
-    'if (this.shortGrant) this.renewIn((this.#deadline - now) / 3, now);\n    else if (autoRenew)',
-    'if (autoRenew)',
-    'a hand-off that the store limits is not renewed in time',
+    'return this.#accept(grant, { countedFrom, validForMs: standing.validForMs ?? ttlMs });',
+    'return this.#accept(grant, { countedFrom: clock.now(), validForMs: standing.validForMs ?? ttlMs });',
+    'a hand-off that is renewed first counts from the answer',
   ],
 ]);
 
@@ -368,7 +369,7 @@ const quorumMutants = [
 /** The lines of core around the rules. */
 export const coreMutants = [
   ...tenureMutants,
-  ...shortGrantMutants,
+  ...agedGrantMutants,
   ...grantMutants,
   ...acquireMutants,
   ...scopeMutants,

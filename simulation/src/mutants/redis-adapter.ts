@@ -84,36 +84,25 @@ export const redisAdapterMutants = [
       'a waiter that stands in the queue twice stays there once it holds',
     ],
     [
-      'if (left >= waiter.handOffMs / 2) return this.#grant(waiter, token, countedFrom, validForMs);',
-      'return this.#grant(waiter, token, countedFrom, validForMs);',
-      'a hand-off is never claimed',
-    ],
-    [
-      'this.#deliver(waiter, token, waiter.confirmedAt, waiter.handOffMs);',
-      'this.#deliver(waiter, token, waiter.call.now(), waiter.handOffMs);',
+      'this.#grant(waiter, token, waiter.confirmedAt, waiter.request.ttlMs);',
+      'this.#grant(waiter, token, waiter.call.now(), waiter.request.ttlMs);',
       'a hand-off counts from its message',
     ],
     [
-      'this.#deliver(waiter, token, now - agoMs(), waiter.handOffMs);',
-      'this.#deliver(waiter, token, now, waiter.handOffMs);',
+      'this.#grant(waiter, token, now - agoMs(), waiter.request.ttlMs);',
+      'this.#grant(waiter, token, now, waiter.request.ttlMs);',
       'a hand-off to the own process counts from its reply',
     ],
     [
       'if (entry === undefined) this.#abandonUnknown(id, lock);',
       'if (entry === undefined) void 0;',
       'a hand-off to somebody who gave up is kept',
-      'the abandon ends the hold too: only where it is lost the hold lasts for its claim time',
+      'the abandon ends the hold too: only where it is lost the hold lasts for its ttl',
     ],
     [
       "else if (entry.state === 'enqueuing') entry.messageToken = token;",
       '',
       'a message that comes before its reply is lost',
-    ],
-    [
-      'this.heartbeat.checkNow(lost);',
-      '',
-      'a claim that came too late is not looked after',
-      'the next regular check finds it',
     ],
     [
       'this.subscription.open(keys.slot);\n    // The',

@@ -103,7 +103,7 @@ export const redisFragmentMutants = [
     [
       "minted .. '|' .. label, 'PX', px)",
       "minted .. '|' .. label)",
-      'a hand-off that nobody claims never ends',
+      'a hand-off that nobody renews never ends',
     ],
     ["local flag = head[2] and '+' or '-'", "local flag = '-'", 'a hand-off does not note that others wait'],
     ['clear(holders)\nm = { limit', 'm = { limit', 'shares of before count again after a hand-off'],

@@ -166,7 +166,7 @@ export const redisScriptMutants = [
       'a process that begins to wait does not count as alive',
     ],
     ['if r.held then mark(r.lock, r.held) end', '', 'the holder does not learn that somebody waits'],
-    ['math.min(ARGV[2], claim_ms)', 'ARGV[2]', 'a hand-off is kept for the whole ttl'],
+    ["r.id .. '|' .. ARGV[2] .. ", "r.id .. '|' .. math.min(ARGV[2], 50) .. ", 'a hand-off lasts for less than its ttl'],
   ]),
   ...of('check', [
     [
@@ -341,9 +341,9 @@ export const redisScriptMutants = [
   ]),
   ...of('renew-shares', [
     [
-      "redis.call('PEXPIRE', lock, claims and math.max(ttl, redis.call('PTTL', lock)) or ttl)",
+      "redis.call('PEXPIRE', lock, ttl)",
       '',
-      'the renewal of a lock that may be shared, and each claim, is a lie',
+      'the renewal of a lock that may be shared is a lie',
     ],
     [
       "if string.sub(held, 1, #id + 1) == id .. '|' then",
@@ -356,12 +356,6 @@ export const redisScriptMutants = [
       'the mark is not renewed with its shares',
     ],
     ['extend(m, now_ms + ttl, ttl)', '', 'the ends of shares that are renewed are not noted'],
-    [
-      "claims and math.max(ttl, redis.call('PTTL', lock)) or ttl",
-      'ttl',
-      'a claim that comes late shortens a renewed lease',
-    ],
-    ['ttl, claims)', 'ttl)', 'a claim that comes late shortens a renewed share'],
   ]),
   ...of('resize', [
     ['m.limit = ARGV[1] + 0', '', 'a resize does not change the permits that are held'],

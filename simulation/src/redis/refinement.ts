@@ -46,7 +46,7 @@ function locksOf({ script, keys }: ScriptCall): readonly (readonly [lock: string
  *   or a forced release of what does not hold, a renewal, and an attempt beside shares of which none has ended.
  * - A waiter is passed over when its turn comes, not when its process dies: until then it holds back those behind it, if the
  *   script does not serve the queue.
- * - A waiter that came twice is not compared: the next check, or the end of the claim time, puts that right.
+ * - A waiter that came twice is not compared: the next check, or the end of the lease, puts that right.
  * - A check puts waiters of its process back to their positions, also beside holders of the other family, permits or not. A
  *   resize then goes by the holders, and is not compared.
  */
@@ -113,7 +113,7 @@ export class Refinement {
       const same = [...locks.keys()].filter((at) => locks[at]?.[0] === lock);
       if (same[0] !== index) return [];
       const steps = same.flatMap((at) =>
-        isStopped ? () => false : (stepOf(call, at, view, isTaken, this.#now) ?? []),
+        isStopped ? () => false : (stepOf(call, at, view, isTaken) ?? []),
       );
       if (steps.length === 0) return [];
       const step = (rules: LockRules) => steps.filter((each) => each(rules)).length > 0;
@@ -135,7 +135,7 @@ export class Refinement {
   #isFree(call: ScriptCall, index: number, view: LockView): boolean {
     const id = call.args[5 * index] ?? '';
     return (
-      this.#decide(view, stepOf(call, index, view, true, this.#now) ?? (() => false), NOBODY, false).holdOf(
+      this.#decide(view, stepOf(call, index, view, true) ?? (() => false), NOBODY, false).holdOf(
         id,
       ) !== undefined
     );

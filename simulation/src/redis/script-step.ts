@@ -20,22 +20,20 @@ export function stepOf(
   index: number,
   view: LockView,
   isTaken: boolean,
-  now: number,
 ): Step | undefined {
   const { script, args } = call;
   const [id = ''] = args;
   switch (script) {
     case 'acquire': {
       const [, ttl = '', label = '', enqueue = '', limit = '0', weight = '', steal] = args;
-      const claim = Number(enqueue.split('|')[1] ?? ttl);
       const request = { id, label, mode: modeOfArguments(limit, weight), isStolen: steal !== undefined };
-      return (rules) => attempt(rules, view, request, { ttl: Number(ttl), claim, enqueue: enqueue !== '' });
+      return (rules) => attempt(rules, view, request, { ttl: Number(ttl), enqueue: enqueue !== '' });
     }
     case 'many': {
       const [of = '', ttl = '', label = '', limit = '0', weight = ''] = args.slice(5 * index);
       const request = { id: of, label, mode: modeOfArguments(limit, weight), isStolen: false };
       return (rules) =>
-        attempt(rules, view, request, { ttl: Number(ttl), claim: 0, enqueue: false, isOnlyServed: !isTaken });
+        attempt(rules, view, request, { ttl: Number(ttl), enqueue: false, isOnlyServed: !isTaken });
     }
     case 'release':
       return (rules) => rules.holdOf(id) !== undefined && rules.release(id) !== undefined;
@@ -78,10 +76,7 @@ export function stepOf(
     case 'renew-shares':
       return (rules) => {
         const [of = '', ttl = ''] = args.slice(2 * index);
-        const { mode, until = 0 } = rules.holdOf(of) ?? {};
-        const isShare = mode?.kind !== 'exclusive';
-        const claims = script === 'renew-shares' && args.length > call.keys.length;
-        if (claims && until >= now + Number(ttl)) return false;
+        const isShare = rules.holdOf(of)?.mode.kind !== 'exclusive';
         if (script === 'renew-shares' || !isShare) rules.renew(of, 0, Number(ttl));
         return false;
       };
@@ -99,7 +94,6 @@ interface AttemptRequest {
 
 interface AttemptTimes {
   readonly ttl: number;
-  readonly claim: number;
   readonly enqueue: boolean;
   readonly isOnlyServed?: boolean;
 }
@@ -115,9 +109,7 @@ function attempt(rules: LockRules, view: LockView, request: AttemptRequest, time
   const serves = rules.holds.length === 0 || view.mayHaveEnded;
   if (serves) rules.serve();
   if (times.isOnlyServed) return serves;
-  const isGranted = rules.admits(mode);
-  // Who waits keeps the ttl for which a hand-off lasts.
-  rules.attempt(asked, isGranted ? times.ttl : Math.min(times.ttl, times.claim), times.enqueue);
+  rules.attempt(asked, times.ttl, times.enqueue);
   return serves;
 }
 
@@ -129,7 +121,7 @@ function modeOfArguments(limit: string, weight: string): LockMode {
 export function callerOf({ script, args }: ScriptCall): string {
   switch (script) {
     case 'acquire':
-      return args[3]?.split('|')[2] ?? NOBODY;
+      return args[3]?.split('|')[1] ?? NOBODY;
     case 'check':
       return args[0]?.split('|')[2] ?? NOBODY;
     case 'force-release':

@@ -22,8 +22,6 @@ const ALIVE_MICROS = 3_000_000;
 const DEADLOCK = 1213;
 const READ_ONLY = 1290;
 const COLLIDING_PART = 0.5;
-const SHORTEST_TIMEOUT_MS = 400;
-const USUAL_TIMEOUT_MS = 5_000;
 
 const OPERATOR_KINDS: readonly OperationKind[] = ['steal', 'force-release', 'resize'];
 
@@ -103,7 +101,7 @@ export class NetworkedMysql implements SimulatedStore {
   }
 
   backendIn(process: SimulatedProcess, link: Link, { mysqlBackend }: LoadedLocks): LockBackend {
-    const { checkIntervalMs, claimMs, connectionLimit } = this.#plan;
+    const { checkIntervalMs, connectionLimit, statementTimeoutMs } = this.#plan;
     const client: SeenClient = { id: undefined };
     const pool = new SimulatedMysqlPool(
       {
@@ -118,7 +116,7 @@ export class NetworkedMysql implements SimulatedStore {
     return mysqlBackend({
       pool: pool as unknown as NonNullable<MysqlBackendOptions['pool']>,
       maxPollMs: checkIntervalMs,
-      statementTimeoutMs: claimMs < SHORTEST_TIMEOUT_MS ? SHORTEST_TIMEOUT_MS : USUAL_TIMEOUT_MS,
+      statementTimeoutMs,
     });
   }
 

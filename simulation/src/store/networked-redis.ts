@@ -128,8 +128,8 @@ export class NetworkedRedis implements SimulatedStore {
     const client = { process, link, port };
     this.#clients.push(client);
     link.onReset = () => this.#connectAgain(client);
-    const { claimMs, checkIntervalMs } = this.#options.plan;
-    return createRedisBackend(port satisfies RedisPort, { claimMs, checkIntervalMs });
+    const { checkIntervalMs } = this.#options.plan;
+    return createRedisBackend(port satisfies RedisPort, { checkIntervalMs });
   }
 
   isEmpty(): boolean {

@@ -117,9 +117,7 @@ export class OperationChecks {
     const { renewal, end, during, ttlMs, holdMs, kind } = this.#plan;
     if (!this.#isUndisturbed || during !== 'nothing' || kind === 'all') return;
     const isManual = renewal === 'manual' || end === 'forget';
-    // A hand-off is renewed once, whoever renews the rest (docs/spec.md §4.3).
-    const most = this.#context.limitsHandOffs ? 1.35 : 1;
-    if (isManual && holdMs > most * ttlMs + this.#roundTripMs + 20 && lease.validForMs > 0)
+    if (isManual && holdMs > ttlMs + this.#roundTripMs + 20 && lease.validForMs > 0)
       this.#violated('§4.3', 'holds after its ttl, and nobody renewed its lease');
     if (lease.validForMs > ttlMs) this.#violated('§1.2', 'counts on more than its ttl');
   }
@@ -129,10 +127,8 @@ export class OperationChecks {
     if (!this.#isUndisturbed) return;
     const left = lease.validForMs;
     const least = ttlMs * (1 - MARGIN) - MARGIN_MS - this.#roundTripMs;
-    // Where core renews too, its renewal may still be under way, and may be the shorter one. A hand-off that the store limits is
-    // renewed in any case (docs/spec.md §4.3).
-    const isAlone =
-      !this.#context.limitsHandOffs && (this.#plan.renewal === 'manual' || this.#plan.end === 'forget');
+    // Where core renews too, its renewal may still be under way, and may be the shorter one.
+    const isAlone = this.#plan.renewal === 'manual' || this.#plan.end === 'forget';
     if ((isAlone && left < least) || left > ttlMs)
       this.#violated('§1.7', `renewed for ${ttlMs} ms, and its lease is valid for ${left} ms`);
   }

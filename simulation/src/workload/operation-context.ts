@@ -23,8 +23,6 @@ export interface OperationContext {
    * the lease meanwhile, a renewal that was sent before takes it for lost.
    */
   readonly mayGrantLate: boolean;
-  /** The store limits a hand-off to its claim time, until it is renewed. */
-  readonly limitsHandOffs: boolean;
   /** A request takes this long, and up to as much again, and so does its reply, in milliseconds. */
   readonly latencyMs: number;
   /** How long a message may be on its way, in milliseconds. */

@@ -23,10 +23,10 @@ export interface Plan {
   readonly storeFaults: readonly StoreFaultPlan[];
   /** How long a step of a master takes to its replica, in milliseconds. */
   readonly replicaLagMs: number;
-  /** How long Redis keeps a hand-off for a waiter, in milliseconds. */
-  readonly claimMs: number;
   /** How many connections a client of MySQL has. */
   readonly connectionLimit: number;
+  /** How long a client of MySQL waits for an answer, in milliseconds. */
+  readonly statementTimeoutMs: number;
   /** How often a process checks its waiters at least, in milliseconds. */
   readonly checkIntervalMs: number;
   /** Set where every process uses cohorts (docs/backends/cohort.md). */

@@ -192,7 +192,7 @@ export class RunningOperation {
   }
 
   #delivered(lease: HeldLease): void {
-    const { checks, cohortChecks, process, isClean, isClosed, answersAtOnce, limitsHandOffs } = this.#context;
+    const { checks, cohortChecks, process, isClean, isClosed, answersAtOnce } = this.#context;
     const { ttlMs, holdMs, kind } = this.#plan;
     const name = nameOf(lease);
     this.#hasHeld = true;
@@ -203,7 +203,7 @@ export class RunningOperation {
       cohortChecks?.delivered(this.#by, name, lease, {
         isPrompt: answersAtOnce,
         isClean,
-        keepsForMs: isClean && !limitsHandOffs ? ttlMs : undefined,
+        keepsForMs: isClean ? ttlMs : undefined,
       });
     process.world.note(process.name, () => `${this.#by.label} holds ${name}, token ${lease.fencingToken}`);
     if (readsSignal) this.#checks.watch(lease, name);

@@ -20,12 +20,12 @@ export interface Theme {
   readonly plan?: Partial<
     Pick<
       Plan,
-      | 'claimMs'
       | 'checkIntervalMs'
       | 'knownScripts'
       | 'refines'
       | 'looksAtLeases'
       | 'connectionLimit'
+      | 'statementTimeoutMs'
       | 'cohort'
     >
   >;
@@ -118,7 +118,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
     },
     network: { ...SOUND, resent: 0.4, slowMs: 200 },
     ...NO_FAULTS,
-    plan: { claimMs: random.pick([100, 100, 300]), looksAtLeases: random.chance(0.7) },
+    plan: { looksAtLeases: random.chance(0.7) },
   }),
   // Renewals of one lease, for different times, are under way together. A shorter one that comes after its call has ended, behind
   // later ones, shortens the lease at the store (docs/spec.md §1.7): here none is so late.
@@ -161,7 +161,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
     network: SOUND,
     faultKinds: ['pause'],
     storeFaultKinds: [],
-    plan: { claimMs: 2_000 },
   }),
   // Short holds, one after the other, over a slow line: a message may come before the answer to what it follows from.
   () => ({
@@ -188,7 +187,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
     emphasis: { isTidy: false, operatorKinds: [], forgotten: 0.5, permits: 0, holdMs: 30, ttlsMs: [60, 150] },
     network: { ...SOUND, slow: 0.4, slowMs: 200 },
     ...NO_FAULTS,
-    plan: { checkIntervalMs: 100, claimMs: 2_000, knownScripts: 0.5 },
+    plan: { checkIntervalMs: 100, knownScripts: 0.5 },
   }),
   // The waiters of one process take turns with its leases.
   (random) => ({
@@ -340,7 +339,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
     },
     network: { ...SOUND, latencyMs: random.pick([0.5, 3]) },
     ...NO_FAULTS,
-    plan: { connectionLimit: 1, claimMs: 2_000 },
+    plan: { connectionLimit: 1, statementTimeoutMs: 5_000 },
   }),
   // Sets are taken in one statement while others of the process ask for one of their locks, and are renewed.
   (random) => ({

@@ -89,10 +89,7 @@ export class RandomSteps {
       case 'renewShares':
         return {
           keys: LOCKS.flatMap((each) => [each, holdersKey(keysOfLock(each))]),
-          args: [
-            ...LOCKS.flatMap((each) => [this.#id(each), this.#ttl()]),
-            ...(random.chance(0.5) ? ['claim'] : []),
-          ],
+          args: LOCKS.flatMap((each) => [this.#id(each), this.#ttl()]),
         };
       case 'check':
         return this.#check();
@@ -261,7 +258,7 @@ export class RandomSteps {
   }
 
   #enqueue(): string {
-    return `${this.#random.pick([50, 700, 5_000, 5_000])}|${this.#random.pick([100, 2_000])}|${this.#notify()}`;
+    return `${this.#random.pick([50, 700, 5_000, 5_000])}|${this.#notify()}`;
   }
 
   #mode(): readonly [limit: string, weight: string] {

@@ -13,7 +13,6 @@ const STEPS = Number(process.env['LOCKS_STEPS'] ?? 12_000);
 const SEED = Number(process.env['LOCKS_SEED'] ?? 1);
 const STEPS_PER_KEYSPACE = 80;
 const LOCKS = ['lock:a', 'lock:b'];
-const CLAIM_MS = 2_000;
 /** The channels of processes; nobody listens to the last one. */
 const DEAF = '=c4';
 const NOTIFIES = ['=c1', '~c2', '!c3', DEAF];
@@ -79,7 +78,6 @@ class Run {
     else if (choice === 15) this.#downgrade(holder);
     else if (choice === 16) this.#resize(lock);
     else if (choice === 17) this.#renew(holder ?? any, any);
-    else if (choice === 18) this.#claim(holder ?? any);
     else this.#forceRelease(lock, random.chance(0.5) ? holder : undefined);
   }
 
@@ -115,7 +113,7 @@ class Run {
     const isWaiting = position !== undefined;
     // A check has put it into the queue as silent: sent again it would wait twice, until the next check.
     if (isWaiting && notify === DEAF) return;
-    const enqueue = isWaiting || this.#random.chance(0.8) ? `5000|${CLAIM_MS}|${notify}` : '';
+    const enqueue = isWaiting || this.#random.chance(0.8) ? `5000|${notify}` : '';
     const args = isPlain
       ? [id, ttl, 'label', ...(enqueue === '' ? [] : [enqueue])]
       : [id, ttl, 'label', enqueue, limit, weight, ...(isStolen ? ['steal'] : [])];
@@ -210,12 +208,6 @@ class Run {
     }
   }
 
-  #claim(acquisition: Acquisition | undefined): void {
-    if (acquisition === undefined) return;
-    const { lock, id, ttl } = acquisition;
-    this.#run('renewShares', [lock, holdersKey(keysOfLock(lock))], [id, ttl, 'claim']);
-  }
-
   #forceRelease(lock: string, only: Acquisition | undefined): void {
     const ids = only === undefined ? [] : [only.id];
     this.#run('forceRelease', allKeys(lock), [this.#random.pick(NOTIFIES), ...ids]);
@@ -247,7 +239,7 @@ function allKeys(lock: string): string[] {
 }
 
 function member({ id, ttl, weight }: Acquisition, notify: string): string {
-  return `${id}|${Math.min(Number(ttl), CLAIM_MS)}${weight && `:${weight}`}|${notify}|label`;
+  return `${id}|${ttl}${weight && `:${weight}`}|${notify}|label`;
 }
 
 it('every script does what the rules of a lock say', { timeout: 36_000_000 }, () => {

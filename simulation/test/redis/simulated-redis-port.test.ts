@@ -26,7 +26,7 @@ function network(faults: Partial<SimulatedRedisNetwork> = {}): SimulatedRedisNet
 
 function client(faults?: Partial<SimulatedRedisNetwork>) {
   const port = new SimulatedRedisPort(network(faults));
-  const options = { checkIntervalMs: 50, claimMs: 100 };
+  const options = { checkIntervalMs: 50 };
   return { port, locks: createLocks(createRedisBackend(port, options), { ttlMs: 5_000 }) };
 }
 

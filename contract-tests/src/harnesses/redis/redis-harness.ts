@@ -8,8 +8,8 @@ import { type Library, type OpenClient, openClient } from './open-client.ts';
 import { redisWire } from './wire.ts';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_REDIS';
-/** The idle gap by the defaults of the backend: a claim time that lapses, and the check after it. */
-const IDLE_GAP_MS = 1_900;
+/** The idle gap by the defaults of the backend: for so long a process that sends nothing counts as alive. */
+const IDLE_GAP_MS = 3_000;
 /** A first wait opens a connection; a client of Sentinel or a cluster asks several servers before. */
 const SLACK_MS: Record<Topology, number> = { standalone: 500, sentinel: 800, cluster: 800 };
 

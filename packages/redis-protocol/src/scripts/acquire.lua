@@ -1,6 +1,6 @@
 -- One attempt: takes the lock if it is free and nobody waits, else (asked for) joins the queue. Idempotent by id.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders, for other modes than exclusive
--- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>|<claimMs>|<notify>`, with `+` in
+-- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>|<notify>`, with `+` in
 --       front if the caller has a waiter in this queue that it enqueued or checked within the interval of its checks
 --       5, 6 only for other modes, or to steal: limit, 0 for a lock; weight, empty for exclusive, 0 for a reader
 --       7 only to steal: anything
@@ -76,7 +76,7 @@ local now = time[1] * 1000000 + time[2]
 @include attempt
 local weight = ARGV[6] or ''
 local r = { lock = KEYS[1], token = KEYS[2], queue = KEYS[3], id = ARGV[1], label = ARGV[3], asked = (ARGV[5] or 0) + 0, weight = weight }
-local alive_ms, claim_ms, notify = string.match(ARGV[4] or '', '^%+?(%d+)|(%d+)|(.*)$')
+local alive_ms, notify = string.match(ARGV[4] or '', '^%+?(%d+)|(.*)$')
 local function reply(served, ...)
   local list = { ... }
   for i = 1, #served, 2 do
@@ -98,7 +98,7 @@ if holds then return reply(served, holds, left) end
 -- A limit that lives here; -1: there are no permits. A steal ends those who hold, so it contradicts waiters only.
 local with = not steals and (r.mark and r.mark.limit or r.held and string.find(r.held, '^[%w_-]+|[+-]|%d+|') and -1)
 if not with and queued(r) then with = -(call('ZSCORE', r.queue, '#') or 1) end
-local member = notify and r.id .. '|' .. math.min(ARGV[2], claim_ms) .. (weight == '' and '' or ':' .. weight) .. '|' .. notify .. '|' .. r.label
+local member = notify and r.id .. '|' .. ARGV[2] .. (weight == '' and '' or ':' .. weight) .. '|' .. notify .. '|' .. r.label
 -- Who waits already goes on waiting, although `resize` has changed the limit since.
 if with and math.max(with, 0) ~= r.asked and not (member and call('ZSCORE', r.queue, member)) then
   return reply(served, 0, with)

@@ -1,26 +1,22 @@
--- Pushes back the ends of many shares, and of exclusive holds that may have become shares. Claims hand-offs: then it shortens
--- nothing, since a claim that is sent again may come after a renewal for longer.
+-- Pushes back the ends of many shares, and of exclusive holds that may have become shares.
 -- KEYS  for each: lock, holders
--- ARGV  for each: acquisition id, ttl ms · `claim` at the end, or nothing
--- Reply for each: 0 nobody holds · 2 another id holds · a larger number: renewed, its token · a string: the error of its
---       keys
+-- ARGV  for each: acquisition id, ttl ms
+-- Reply for each: 0 nobody holds · 1 renewed · 2 another id holds · a string: the error of its keys
 @include clock
 @include shares
-local claims = #ARGV > #KEYS
 local function renew(lock, holders, id, ttl)
   local held = redis.call('GET', lock)
   if not held then return 0 end
   if string.sub(held, 1, #id + 1) == id .. '|' then
-    redis.call('PEXPIRE', lock, claims and math.max(ttl, redis.call('PTTL', lock)) or ttl)
-    return tonumber(string.match(held, '^[^|]*|[+-]|(%d+)|'))
+    redis.call('PEXPIRE', lock, ttl)
+    return 1
   end
   local m = parse_mark(held)
-  local token = m and renew_share(holders, id, ttl, claims)
-  if not token then return 2 end
+  if not m or not renew_share(holders, id, ttl) then return 2 end
   local first, last = m.first, m.last
   extend(m, now_ms + ttl, ttl)
   if m.first ~= first or m.last ~= last then write_mark(lock, holders, m, m.flag) end
-  return tonumber(token)
+  return 1
 end
 local replies = {}
 for i = 1, #KEYS, 2 do

@@ -28,7 +28,7 @@ describe('check', () => {
     ])) as unknown[][];
     expect(reply?.slice(2, 4)).toEqual(['a', token]);
     expect(Number(reply?.[4])).toBeLessThanOrEqual(9000);
-    expect(await redis.command('ZRANGE', client.keys(name)[2], 0, -1)).toEqual(['@!x', 'b|2000|!x|label']);
+    expect(await redis.command('ZRANGE', client.keys(name)[2], 0, -1)).toEqual(['@!x', 'b|30000|!x|label']);
   });
 
   it('tells until when the hold may last: of a value of ours and of a stranger, of the first share, of none', async () => {
@@ -69,8 +69,8 @@ describe('check', () => {
     }
     await client.check(name, '~me', [['b', positions[0] as number]], { former: '!me' });
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
-      'b|2000|~me|label',
-      'c|2000|!x|label',
+      'b|30000|~me|label',
+      'c|30000|!x|label',
     ]);
   });
 
@@ -80,9 +80,9 @@ describe('check', () => {
     const position = -first(await client.acquire(name, 'b', { notify: '=gone' }));
     await client.check(name, '=gone', [['b', position]]);
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
-      'b|2000|!gone|label',
+      'b|30000|!gone|label',
     ]);
-    expect(Number(await redis.command('ZSCORE', client.keys(name)[2], 'b|2000|!gone|label'))).toBe(position);
+    expect(Number(await redis.command('ZSCORE', client.keys(name)[2], 'b|30000|!gone|label'))).toBe(position);
     await client.release(name, 'a');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|/);
   });
@@ -98,7 +98,7 @@ describe('check', () => {
     await client.check(name, to, [['b', position]], { former: from });
     const queue = client.keys(name)[2];
     expect(await redis.command('ZRANGEBYSCORE', queue, 0, '+inf', 'WITHSCORES')).toEqual([
-      `b|2000|${now}|label`,
+      `b|30000|${now}|label`,
       String(position),
     ]);
   });
@@ -112,7 +112,7 @@ describe('check', () => {
     await listener.ssubscribe('me{1}');
     await client.check(name, '^me{1}', [['b', position]]);
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
-      'b|2000|^me{1}|label',
+      'b|30000|^me{1}|label',
     ]);
   });
 
@@ -130,7 +130,7 @@ describe('check', () => {
     const replies = (await client.run(
       scripts.check,
       [...client.keys(bad), ...client.keys(good)],
-      ['5000||!x', 1, 'b|2000|!x|', 1, 1, 'c|2000|!x|', 2],
+      ['5000||!x', 1, 'b|30000|!x|', 1, 1, 'c|30000|!x|', 2],
     )) as unknown[];
     expect(replies[0]).toMatch(/WRONGTYPE/);
     expect(Number((replies[1] as unknown[])[0])).toBeGreaterThan(0);

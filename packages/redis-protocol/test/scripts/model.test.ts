@@ -233,7 +233,7 @@ class Run {
 }
 
 function member(id: string, { weight }: ModelMode): string {
-  return `${id}|2000${weight === undefined ? '' : `:${weight}`}|!me|label`;
+  return `${id}|30000${weight === undefined ? '' : `:${weight}`}|!me|label`;
 }
 
 it('does what the model does, whatever the order of operations', async () => {

@@ -16,7 +16,7 @@ export class ScriptClient {
   }
 
   acquire(name: string, id: string, { ttlMs = 30_000, notify }: { ttlMs?: number; notify?: string } = {}) {
-    const queue = notify === undefined ? [] : [`5000|2000|${notify}`];
+    const queue = notify === undefined ? [] : [`5000|${notify}`];
     return this.run(scripts.acquire, this.keys(name), [id, ttlMs, 'label', ...queue]);
   }
 
@@ -24,7 +24,7 @@ export class ScriptClient {
     return this.run(scripts.release, this.keys(name), [id, notify]);
   }
 
-  abandon(name: string, id: string, { notify = '=me', px = 2000 } = {}) {
+  abandon(name: string, id: string, { notify = '=me', px = 30_000 } = {}) {
     return this.run(scripts.abandon, this.keys(name), [id, notify, `${id}|${px}|${notify}|label`]);
   }
 
@@ -34,7 +34,7 @@ export class ScriptClient {
     waiters: readonly (readonly [id: string, position: number])[],
     { aliveMs = 5000, former = '' } = {},
   ) {
-    const members = waiters.flatMap(([id, position]) => [`${id}|2000|${notify}|label`, position]);
+    const members = waiters.flatMap(([id, position]) => [`${id}|30000|${notify}|label`, position]);
     const args = [`${aliveMs}|${former}|${notify}`, waiters.length, ...members];
     return this.run(scripts.check, this.keys(name), args);
   }
@@ -55,7 +55,7 @@ export class ScriptClient {
     mode: string,
     { ttlMs = 30_000, notify, steal = false }: { ttlMs?: number; notify?: string; steal?: boolean } = {},
   ) {
-    const enter = notify === undefined ? '' : `5000|2000|${notify}`;
+    const enter = notify === undefined ? '' : `5000|${notify}`;
     const args = [id, ttlMs, 'label', enter, ...mode.split(':')];
     return this.run(scripts.acquire, this.allKeys(name), steal ? [...args, 'steal'] : args);
   }

@@ -43,7 +43,6 @@ local function hand_off(lock, token, queue, notify, m, listen)
       end
       local minted = string.format('%.0f', last)
       local share = weight ~= ''
-      -- Handed off for the claim time only: a waiter that is gone must not cost the others its whole ttl.
       if not share then
         local flag = head[2] and '+' or '-'
         redis.call('SET', lock, id .. '|' .. flag .. '|' .. minted .. '|' .. label, 'PX', px)

@@ -26,17 +26,14 @@ local function add_share(holders, m, id, px, token, weight, label)
   extend(m, now_ms + px, px)
   m.used = m.used + weight
 end
--- Starts the ttl of a share again; `claims`: only if it is longer than what is left. Returns its token, or nothing if the
--- share has ended.
-local function renew_share(holders, id, px, claims)
+-- Starts the ttl of a share again. Returns whether the share still lives.
+local function renew_share(holders, id, px)
   local share = redis.call('HGET', holders, id)
-  local ends, token = parse_share(share)
-  if not ends or ends <= now_ms then return end
-  if claims and ends >= now_ms + px then return token end
+  if (parse_share(share) or 0) <= now_ms then return false end
   -- PEXPIRE is the first write: Redis allows it when memory is full, and then the writes after it.
   redis.call('PEXPIRE', holders, math.max(redis.call('PTTL', holders), 2 * px + 120000))
   redis.call('HSET', holders, id, now_ms .. '|' .. px .. string.match(share, '^%d+|%d+(.*)$'))
-  return token
+  return true
 end
 -- Deletes the shares left over from a lost mark. Fails on a key of another type, which is not ours to delete.
 local function clear(holders)

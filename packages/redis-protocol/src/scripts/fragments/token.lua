@@ -10,7 +10,7 @@ local function format_token(last, horizon)
 end
 -- For how long a queue may exist after a script touched it, with the default options: all scripts write the same horizon
 -- then, and none writes it again because a later one stood there.
-local queue_ms = 5000
+local queue_ms = 4000
 -- Gives out the next number, and keeps the later horizon, this one or the one that stands there. Returns both.
 local function next_token(key, horizon)
   local before = redis.pcall('GETSET', key, format_token(now, horizon))
