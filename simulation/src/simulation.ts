@@ -164,6 +164,7 @@ export class Simulation {
       checks: this.#checks,
       cohortChecks: this.#cohortChecks,
       isClean: isClean(this.#plan),
+      hasForcedEnds: hasForcedEnds(this.#plan),
       answersAtOnce: isSound(this.#plan) && this.#plan.faults.every(({ kind }) => kind === 'pause'),
       mayGrantLate:
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,

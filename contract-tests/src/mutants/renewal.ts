@@ -27,6 +27,24 @@ export const renewalMutants: readonly Mutant[] = [
       delegate(backend, { renew: async (items) => items.map(() => ({ status: 'held' })) }),
   },
   {
+    name: 'renews-whoever-has-the-id',
+    says: 'a renewal confirms a later grant of the same acquisition',
+    host: 'memory',
+    expected: ['renewal/confirms-its-own-grant'],
+    backend: (backend) =>
+      delegate(backend, {
+        async renew(items, call) {
+          const grants = items.map(async ({ grant, ttlMs }) => {
+            const { resource, acquisitionId } = grant.request;
+            const { holders } = await backend.inspect(resource, call);
+            const hold = holders.find((holder) => holder.acquisitionId === acquisitionId);
+            return { grant: { ...grant, ...(hold?.fencingToken && { fencingToken: hold.fencingToken }) }, ttlMs };
+          });
+          return backend.renew(await Promise.all(grants), call);
+        },
+      }),
+  },
+  {
     name: 'renews-nothing',
     says: 'core sends no renewals',
     host: 'memory',

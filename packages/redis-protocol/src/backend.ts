@@ -211,8 +211,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
     const leases = items.map(({ grant, ttlMs }) => {
-      const { request, mayBeShared } = grant as RedisGrant;
-      return { keys: this.#keysOf(grant), request, mayBeShared, ttlMs };
+      const { mayBeShared } = grant as RedisGrant;
+      return { keys: this.#keysOf(grant), grant, mayBeShared, ttlMs };
     });
     const standings = await renewAll(this.#port, leases, call);
     for (const [index, { grant, ttlMs }] of items.entries()) {

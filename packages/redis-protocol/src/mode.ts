@@ -27,7 +27,7 @@ export function modeOfLimit(limit: number, weight = 1): LockMode {
 
 interface Held {
   readonly request: AcquireRequest;
-  readonly mayBeShared?: boolean;
+  readonly mayBeShared?: boolean | undefined;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type AcquireRequest, type Call, type Standing, withTimeLimit } from '@locks/core/backend';
+import { type Call, type Grant, type Standing, withTimeLimit } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import { shareWeight } from './mode.ts';
@@ -6,6 +6,7 @@ import type { RedisPort } from './port.ts';
 import { decodeStanding } from './replies.ts';
 import { isSplitSlot } from './retryable.ts';
 import { runScript } from './run-script.ts';
+import { beginningOf } from './value.ts';
 
 // Enough to keep the server busy, few enough that writing and reading them never blocks the event loop for long.
 const COMMANDS_AT_ONCE = 4;
@@ -15,9 +16,9 @@ const LEASES_PER_COMMAND = 200;
 /** A lease to renew. */
 export interface RenewableLease {
   readonly keys: ResourceKeys;
-  readonly request: AcquireRequest;
+  readonly grant: Grant;
   readonly ttlMs: number;
-  readonly mayBeShared?: boolean;
+  readonly mayBeShared: boolean;
 }
 
 /** Leases of one command, by their index: all exclusive, or all of them perhaps shares; in a cluster all of one slot. */
@@ -80,21 +81,22 @@ async function renewChunk(
 /** Renews a share one key at a time. The lock key comes first: a share lasts no longer than the mark there. */
 async function renewByParts(
   port: RedisPort,
-  { keys, request: { acquisitionId, mode }, ttlMs }: RenewableLease,
+  { keys, grant, ttlMs }: RenewableLease,
 ): Promise<Standing> {
+  const { acquisitionId, mode } = grant.request;
   const ttl = String(ttlMs);
   const { lock } = keys;
   const holders = holdersKey(keys);
   try {
     if (mode.kind === 'exclusive') {
       // The downgrade may have failed. Asked before the mark is: a share never becomes exclusive again.
-      const [reply] = (await runScript(port, scripts.renew, [lock], [acquisitionId, ttl])) as unknown[];
+      const [reply] = (await runScript(port, scripts.renew, [lock], [beginningOf(grant), ttl])) as unknown[];
       const standing = decodeStanding(reply);
       if (standing.status !== 'lost' || standing.reason !== 'taken-over') return standing;
     }
     const standing = decodeStanding(await runScript(port, scripts.renewPart, [lock], [ttl]));
     if (standing.status !== 'held') return standing;
-    return decodeStanding(await runScript(port, scripts.renewPart, [holders], [ttl, acquisitionId]));
+    return decodeStanding(await runScript(port, scripts.renewPart, [holders], [ttl, acquisitionId, String(grant.fencingToken)]));
   } catch (error) {
     return { status: 'unknown', error };
   }
@@ -104,7 +106,8 @@ function chunksOf({ cluster }: RedisPort, leases: readonly RenewableLease[]): Le
   const open = new Map<number, LeaseChunk>();
   const chunks: LeaseChunk[] = [];
   for (const [index, lease] of leases.entries()) {
-    const areShares = shareWeight(lease) !== undefined;
+    const { grant, mayBeShared } = lease;
+    const areShares = shareWeight({ request: grant.request, mayBeShared }) !== undefined;
     const slot = cluster ? lease.keys.slot : 0;
     const group = areShares ? -1 - slot : slot;
     let chunk = open.get(group);
@@ -130,7 +133,9 @@ async function runOnChunk(
     const lease = leases[index] as RenewableLease;
     keys.push(lease.keys.lock);
     if (areShares) keys.push(holdersKey(lease.keys));
-    args.push(lease.request.acquisitionId, String(lease.ttlMs));
+    const { request, fencingToken } = lease.grant;
+    if (areShares) args.push(request.acquisitionId, String(fencingToken), String(lease.ttlMs));
+    else args.push(beginningOf(lease.grant), String(lease.ttlMs));
   }
   return (await runScript(port, areShares ? scripts.renewShares : scripts.renew, keys, args)) as unknown[];
 }

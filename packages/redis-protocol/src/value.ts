@@ -9,8 +9,13 @@ export interface LockValue {
 }
 
 /** The value that an exclusive grant wrote, as long as nobody waits. */
-export function formatValue({ fencingToken, request: { acquisitionId, label = '' } }: Grant): string {
-  return `${acquisitionId}|-|${fencingToken}|${label}`;
+export function formatValue(grant: Grant): string {
+  return beginningOf(grant) + (grant.request.label ?? '');
+}
+
+/** The value that an exclusive grant wrote, as long as nobody waits, without the label. */
+export function beginningOf({ fencingToken, request: { acquisitionId } }: Grant): string {
+  return `${acquisitionId}|-|${fencingToken}|`;
 }
 
 /** `undefined` for a value that a stranger wrote. */

@@ -114,7 +114,8 @@ export class SqliteHolds {
     const { resource, acquisitionId } = grant.request;
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
-    const renewed = this.#file.statements.renewHold.run(bytes, acquisitionId, now, toMicros(ttlMs));
+    const token = String(grant.fencingToken);
+    const renewed = this.#file.statements.renewHold.run(bytes, acquisitionId, now, toMicros(ttlMs), token);
     return renewed.changes === 1 ? { status: 'held' } : this.#loss(grant, bytes, now);
   }
 

@@ -17,7 +17,8 @@ export interface TurnUser {
   /** Nothing failed: nobody asked a second time, and whoever has a turn knows it at once. */
   readonly isPrompt: boolean;
   /** Nor did anybody stand still: nobody came too late for a grant. */
-  readonly isClean: boolean;
+  /** Neither a fault nor a steal makes anybody ask again. */
+  readonly keepsOrder: boolean;
   /** For how long the store keeps the lease from its grant or its renewal on; `undefined`: a hand-off may be shorter. */
   readonly keepsForMs: number | undefined;
 }
@@ -62,7 +63,7 @@ export class CohortChecks {
       this.#world.violated(clause, `${label} has a turn with a lease of ${name} ${what}`);
     if (seen.process !== process.name) violated('§18.1', `of ${seen.process}`);
     if (seen.turns > turns) violated('§18.2', `that has served ${turns}`);
-    if (by.isClean && startedAt < seen.lastStartedAt) violated('§18.2', 'after somebody who came later');
+    if (by.keepsOrder && startedAt < seen.lastStartedAt) violated('§18.2', 'after somebody who came later');
     seen.lastStartedAt = startedAt;
     if (by.keepsForMs !== undefined && !isFirst && lease.validForMs < LEAST_PART * by.keepsForMs - MARGIN_MS)
       violated('§18.4', `of which ${lease.validForMs} ms are left, of ${by.keepsForMs} ms`);

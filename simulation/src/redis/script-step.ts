@@ -73,11 +73,16 @@ export function stepOf(
         return isHeld;
       };
     case 'renew':
+      return (rules) => {
+        const [beginning = '', ttl = ''] = args.slice(2 * index);
+        const [of = '', , token = ''] = beginning.split('|');
+        if (rules.holdOf(of)?.mode.kind === 'exclusive') rules.renew(of, Number(token), Number(ttl));
+        return false;
+      };
     case 'renew-shares':
       return (rules) => {
-        const [of = '', ttl = ''] = args.slice(2 * index);
-        const isShare = rules.holdOf(of)?.mode.kind !== 'exclusive';
-        if (script === 'renew-shares' || !isShare) rules.renew(of, 0, Number(ttl));
+        const [of = '', token = '', ttl = ''] = args.slice(3 * index);
+        rules.renew(of, Number(token), Number(ttl));
         return false;
       };
     default:

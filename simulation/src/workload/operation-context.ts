@@ -14,6 +14,8 @@ export interface OperationContext {
   readonly cohortChecks: CohortChecks | undefined;
   /** No fault happens in this run: what fails is a violation. */
   readonly isClean: boolean;
+  /** Operators end holds, or take them. */
+  readonly hasForcedEnds: boolean;
   /** Nothing fails but that processes stand still: nobody asks for the same twice. */
   readonly answersAtOnce: boolean;
   /** The user was told that a lease is released. */

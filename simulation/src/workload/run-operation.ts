@@ -192,7 +192,7 @@ export class RunningOperation {
   }
 
   #delivered(lease: HeldLease): void {
-    const { checks, cohortChecks, process, isClean, isClosed, answersAtOnce } = this.#context;
+    const { checks, cohortChecks, process, isClean, hasForcedEnds, isClosed, answersAtOnce } = this.#context;
     const { ttlMs, holdMs, kind } = this.#plan;
     const name = nameOf(lease);
     this.#hasHeld = true;
@@ -202,7 +202,7 @@ export class RunningOperation {
     if (lease.mode.kind === 'exclusive' && (kind === 'acquire' || kind === 'run'))
       cohortChecks?.delivered(this.#by, name, lease, {
         isPrompt: answersAtOnce,
-        isClean,
+        keepsOrder: isClean && !hasForcedEnds,
         keepsForMs: isClean ? ttlMs : undefined,
       });
     process.world.note(process.name, () => `${this.#by.label} holds ${name}, token ${lease.fencingToken}`);

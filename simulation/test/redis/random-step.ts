@@ -85,11 +85,11 @@ export class RandomSteps {
         };
       }
       case 'renew':
-        return { keys: LOCKS, args: LOCKS.flatMap((each) => [this.#id(each), this.#ttl()]) };
+        return { keys: LOCKS, args: LOCKS.flatMap((each) => [`${this.#grant(each).join('|-|')}|`, this.#ttl()]) };
       case 'renewShares':
         return {
           keys: LOCKS.flatMap((each) => [each, holdersKey(keysOfLock(each))]),
-          args: LOCKS.flatMap((each) => [this.#id(each), this.#ttl()]),
+          args: LOCKS.flatMap((each) => [...this.#grant(each), this.#ttl()]),
         };
       case 'check':
         return this.#check();
@@ -111,7 +111,7 @@ export class RandomSteps {
       case 'renewPart':
         return random.chance(0.5)
           ? { keys: [lock], args: [this.#ttl()] }
-          : { keys: [holdersKey(keysOfLock(lock))], args: [this.#ttl(), this.#id(lock)] };
+          : { keys: [holdersKey(keysOfLock(lock))], args: [this.#ttl(), ...this.#grant(lock)] };
       case 'fencedSet':
         return {
           keys: ['value', 'fence'],
@@ -255,6 +255,16 @@ export class RandomSteps {
 
   #notify(): string {
     return `${this.#random.pick(NOTIFIES)}${this.#run}`;
+  }
+
+  /** An id with its token, if it holds. */
+  #grant(lock: string): readonly [id: string, token: string] {
+    const id = this.#id(lock);
+    const value = this.#states.find(({ key }) => key === lock)?.value[0] ?? '';
+    const fields = this.#states.find(({ key }) => key === `{${lock}}:h`)?.value ?? [];
+    const share = fields[fields.indexOf(id) + 1] ?? '';
+    const tokens = [/^[^|*]+\|[+-]\|(\d+)\|/.exec(value)?.[1], share.split('|')[2]];
+    return [id, this.#random.pick([...tokens.filter((token) => token !== undefined), '7'])];
   }
 
   #enqueue(): string {

@@ -77,7 +77,7 @@ class Run {
     else if (choice <= 14) this.#check(random.pick(NOTIFIES));
     else if (choice === 15) this.#downgrade(holder);
     else if (choice === 16) this.#resize(lock);
-    else if (choice === 17) this.#renew(holder ?? any, any);
+    else if (choice === 17) this.#renew(holder ?? any);
     else this.#forceRelease(lock, random.chance(0.5) ? holder : undefined);
   }
 
@@ -192,20 +192,14 @@ class Run {
     this.#run('resize', allKeys(lock), [limit, this.#random.pick(NOTIFIES)]);
   }
 
-  #renew(one: Acquisition | undefined, other: Acquisition | undefined): void {
-    if (one === undefined || other === undefined) return;
-    const leases = [one, other];
-    const args = leases.flatMap(({ id, ttl }) => [id, ttl]);
-    if (this.#random.chance(0.5))
-      this.#run(
-        'renew',
-        leases.slice(0, 1).map(({ lock }) => lock),
-        args.slice(0, 2),
-      );
-    else {
-      const keys = [one.lock, holdersKey(keysOfLock(one.lock))];
-      this.#run('renewShares', keys, args.slice(0, 2));
-    }
+  #renew(one: Acquisition | undefined): void {
+    if (one === undefined) return;
+    const { id, lock, ttl } = one;
+    const hold = this.#view(lock).record.holds.find((each) => each.id === id);
+    // Or by an earlier grant of the same acquisition.
+    const token = String((hold?.token ?? 0) - (this.#random.chance(0.1) ? 1 : 0));
+    if (this.#random.chance(0.5)) this.#run('renew', [lock], [`${id}|-|${token}|`, ttl]);
+    else this.#run('renewShares', [lock, holdersKey(keysOfLock(lock))], [id, token, ttl]);
   }
 
   #forceRelease(lock: string, only: Acquisition | undefined): void {
@@ -282,7 +276,7 @@ it('a script that forgets the hand-off is noticed', () => {
     ]);
   };
   acquire('holder');
-  acquire('waiter', '5000|2000|!silent');
+  acquire('waiter', '5000|!silent');
   const call = { script: 'release', keys: keys.slice(0, 3), args: ['holder', '=me'] };
   expect(() => refinement.run(call, () => server.execute(['DEL', 'lock:a']))).toThrow(RefinementError);
 });

@@ -216,7 +216,8 @@ export class AcquireLoop {
     const { ttlMs } = this.#options;
     const countedFrom = clock.now();
     const answer = await this.#call.answerOf(() => backend.renew([{ grant, ttlMs }], this.#call));
-    if (this.#call.interruption !== undefined) throw this.#giveUp();
+    // The backend may end the renewal at the deadline, a moment before the call knows of it.
+    if (this.#call.interruption !== undefined || clock.now() >= this.#call.deadline) throw this.#giveUp();
     const standing = standingOf(answer, 0);
     if (standing.status !== 'held') return undefined;
     return this.#accept(grant, { countedFrom, validForMs: standing.validForMs ?? ttlMs });

@@ -219,7 +219,8 @@ export class LockRules {
   /** Lets the hold last `ttl` from the commit on, and never recreates what is absent (docs/spec.md §1.5). */
   renew(id: string, token: number, ttl: number): Standing {
     const hold = this.#holds.get(id);
-    if (hold === undefined) return this.#lost(id, token);
+    // With another token it is another grant: the one that is renewed has ended.
+    if (hold === undefined || hold.token !== token) return this.#lost(id, token);
     this.#extend(hold, ttl);
     return { status: 'held' };
   }

@@ -1,12 +1,12 @@
 -- Renews a share one key at a time, for a slot that is being migrated, where scripts on several keys fail. The lock key
 -- comes first, then the holders: in between the mark lasts too long rather than too short, so it still excludes others.
 -- KEYS  1 lock, or holders
--- ARGV  1 ttl ms · 2 with the holders: acquisition id
--- Reply 1 renewed · 0 nobody holds · 2 another id holds
+-- ARGV  1 ttl ms · 2, 3 with the holders: acquisition id, token
+-- Reply 1 renewed · 0 nobody holds · 2 another grant holds
 @include clock
 @include shares
 if ARGV[2] then
-  if not renew_share(KEYS[1], ARGV[2], ARGV[1]) then return 2 end
+  if not renew_share(KEYS[1], ARGV[2], ARGV[3], ARGV[1]) then return 2 end
 else
   local held = redis.call('GET', KEYS[1])
   if not held then return 0 end

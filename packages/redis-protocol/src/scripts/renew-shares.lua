@@ -1,18 +1,19 @@
 -- Pushes back the ends of many shares, and of exclusive holds that may have become shares.
 -- KEYS  for each: lock, holders
--- ARGV  for each: acquisition id, ttl ms
--- Reply for each: 0 nobody holds · 1 renewed · 2 another id holds · a string: the error of its keys
+-- ARGV  for each: acquisition id, token, ttl ms
+-- Reply for each: 0 nobody holds · 1 renewed · 2 another grant holds · a string: the error of its keys
 @include clock
 @include shares
-local function renew(lock, holders, id, ttl)
+local function renew(lock, holders, id, token, ttl)
   local held = redis.call('GET', lock)
   if not held then return 0 end
-  if string.sub(held, 1, #id + 1) == id .. '|' then
+  local own, of = string.match(held, '^([%w_-]+)|[+-]|(%d+)|')
+  if own == id and of == token then
     redis.call('PEXPIRE', lock, ttl)
     return 1
   end
   local m = parse_mark(held)
-  if not m or not renew_share(holders, id, ttl) then return 2 end
+  if not m or not renew_share(holders, id, token, ttl) then return 2 end
   local first, last = m.first, m.last
   extend(m, now_ms + ttl, ttl)
   if m.first ~= first or m.last ~= last then write_mark(lock, holders, m, m.flag) end
@@ -20,7 +21,7 @@ local function renew(lock, holders, id, ttl)
 end
 local replies = {}
 for i = 1, #KEYS, 2 do
-  local _, reply = pcall(renew, KEYS[i], KEYS[i + 1], ARGV[i], ARGV[i + 1])
+  local _, reply = pcall(renew, KEYS[i], KEYS[i + 1], unpack(ARGV, (i - 1) / 2 * 3 + 1, (i - 1) / 2 * 3 + 3))
   if type(reply) == 'table' then reply = reply.err end
   if string.find(reply, 'WRONGTYPE') then reply = 2 end
   replies[#replies + 1] = reply

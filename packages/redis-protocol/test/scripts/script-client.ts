@@ -39,13 +39,20 @@ export class ScriptClient {
     return this.run(scripts.check, this.keys(name), args);
   }
 
-  renew(...leases: readonly (readonly [name: string, id: string, ttlMs: number])[]) {
+  /** Of the grants that hold now. */
+  async renew(...leases: readonly (readonly [name: string, id: string, ttlMs: number])[]) {
     const locks = leases.map(([name]) => this.lock(name));
-    return this.run(
-      scripts.renew,
-      locks,
-      leases.flatMap(([, id, ttlMs]) => [id, ttlMs]),
-    );
+    const args = leases.map(async ([name, id, ttlMs]) => [`${id}|-|${await this.token(name, id)}|`, ttlMs]);
+    return this.run(scripts.renew, locks, (await Promise.all(args)).flat());
+  }
+
+  /** Of the hold of an id; 0 if there is none. */
+  async token(name: string, id: string): Promise<string> {
+    const value = await this.#redis.command('GET', this.lock(name)).catch(() => '');
+    const [, own = '0'] = /^[^|]*\|[+-]\|(\d+)\|/.exec(String(value)) ?? [];
+    if (String(value).startsWith(`${id}|`)) return own;
+    const share = await this.#redis.command('HGET', this.holders(name), id).catch(() => null);
+    return String(share ?? '').split('|')[2] ?? '0';
   }
 
   /** A mode as `acquire` takes it: `0:0` a reader, `0:` exclusive, `8:2` 2 of 8. */
@@ -72,11 +79,12 @@ export class ScriptClient {
     return this.run(scripts.release, this.allKeys(name), [id, notify, weight]);
   }
 
-  renewShares(...leases: readonly (readonly [name: string, id: string, ttlMs: number])[]) {
+  async renewShares(...leases: readonly (readonly [name: string, id: string, ttlMs: number])[]) {
+    const args = leases.map(async ([name, id, ttlMs]) => [id, await this.token(name, id), ttlMs]);
     return this.run(
       scripts.renewShares,
       leases.flatMap(([name]) => [this.lock(name), this.holders(name)]),
-      leases.flatMap(([, id, ttlMs]) => [id, ttlMs]),
+      (await Promise.all(args)).flat(),
     );
   }
 

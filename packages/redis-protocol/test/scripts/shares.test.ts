@@ -350,25 +350,26 @@ describe('a slot that is being migrated', () => {
   it('renews a share one key at a time, and ends it so that the next script frees its weight', async () => {
     const name = fresh();
     const holders = client.holders(name);
-    await client.take(name, 'a', '5:3', { ttlMs: 60_000 });
-    await client.take(name, 'b', '5:1', { ttlMs: 60_000 });
+    const token = String(await client.take(name, 'a', '5:3', { ttlMs: 60_000 }));
+    const other = String(await client.take(name, 'b', '5:1', { ttlMs: 60_000 }));
     expect(await client.run(scripts.renewPart, [client.lock(name)], [600_000])).toBe(1);
-    expect(await client.run(scripts.renewPart, [holders], [600_000, 'a'])).toBe(1);
+    expect(await client.run(scripts.renewPart, [holders], [600_000, 'a', token])).toBe(1);
+    expect(await client.run(scripts.renewPart, [holders], [600_000, 'a', other])).toBe(2);
     // Scripts that come after it must know how long the share lasts.
     await client.take(name, 'brief', '5:1');
     await client.releaseShare(name, 'brief', 1);
-    expect(await client.run(scripts.renewPart, [holders], [600_000, 'x'])).toBe(2);
+    expect(await client.run(scripts.renewPart, [holders], [600_000, 'x', token])).toBe(2);
     expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(590_000);
     expect(Number(await redis.command('PTTL', holders))).toBeGreaterThan(590_000);
     expect(await redis.command('HDEL', holders, 'a')).toBe(1);
-    expect(await client.run(scripts.renewPart, [holders], [600_000, 'a'])).toBe(2);
+    expect(await client.run(scripts.renewPart, [holders], [600_000, 'a', token])).toBe(2);
     expect(await client.take(name, 'early', '5:3')).toBe(0);
     expect(await client.run(scripts.releaseKey, [client.lock(name)], ['a'])).toBe(0);
     expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(590_000);
     expect(Number(await client.take(name, 'c', '5:3'))).toBeGreaterThan(0);
     expect(await client.releaseShare(name, 'a', 3)).toBe(0);
     await client.expire(name, 'b');
-    expect(await client.run(scripts.renewPart, [holders], [600_000, 'b'])).toBe(2);
+    expect(await client.run(scripts.renewPart, [holders], [600_000, 'b', other])).toBe(2);
     await redis.command('SET', client.lock(name), 'theirs');
     expect(await client.run(scripts.renewPart, [client.lock(name)], [600_000])).toBe(2);
     await redis.command('DEL', client.lock(name));

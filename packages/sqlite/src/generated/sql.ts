@@ -28,7 +28,7 @@ export const sql = {
   peek: 'SELECT acquisition_id, kind, weight, permits, CAST(token AS TEXT) AS token, expires_at, expires_at > ?2 AS live FROM holds WHERE resource = ?1 LIMIT 1;',
   queue: 'SELECT w.acquisition_id, w.kind, w.weight, w.permits, w.label, w.enqueued_at FROM waiters w CROSS JOIN clients c ON c.client = w.client WHERE w.resource = ?1 AND c.alive_until > ?2 ORDER BY w.ticket;',
   releaseHold: 'DELETE FROM holds WHERE resource = ?1 AND acquisition_id = ?2 RETURNING expires_at > ?3 AS live;',
-  renewHold: 'UPDATE holds SET expires_at = ?3 + ?4, ttl = ?4 WHERE resource = ?1 AND acquisition_id = ?2 AND expires_at > ?3;',
+  renewHold: 'UPDATE holds SET expires_at = ?3 + ?4, ttl = ?4 WHERE resource = ?1 AND acquisition_id = ?2 AND expires_at > ?3 AND token = CAST(?5 AS INTEGER);',
   resizeHolds: 'UPDATE holds SET permits = ?2 WHERE resource = ?1 AND kind = 2;',
   resizeWaiters: 'UPDATE waiters SET permits = ?2 WHERE resource = ?1 AND kind = 2;',
   resourcesAfter: 'SELECT resource FROM ( SELECT resource FROM holds WHERE resource >= ?1 AND (?2 OR resource > ?1) AND expires_at > ?3 UNION SELECT w.resource FROM waiters w CROSS JOIN clients c ON c.client = w.client WHERE w.resource >= ?1 AND (?2 OR w.resource > ?1) AND c.alive_until > ?3 ) ORDER BY resource LIMIT ?4;',

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import type { Grant } from '../../backend/types.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate, NoReply } from '../delegate.ts';
-import { leaseTenure, needs } from '../needs.ts';
-import { grab, holdersOf, openCall } from '../raw.ts';
+import { fencing, leaseTenure, needs } from '../needs.ts';
+import { exclusiveRequest, grab, holdersOf, openCall } from '../raw.ts';
 import { RenewalLog } from '../renewal-log.ts';
 
 /** Cases of the answers to renewals, and of renewals of absent holds. */
@@ -66,6 +67,33 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
         assert.ok(lease, 'a renewal took a free resource');
         await lease.release();
       }
+    },
+  },
+  {
+    id: 'renewal/confirms-its-own-grant',
+    clause: '§1.5',
+    title: 'a renewal of a grant that ended is lost, also where the same acquisition holds by a later grant',
+    ...needs(leaseTenure, fencing),
+    async run(context) {
+      const backend = await context.backend();
+      const request = exclusiveRequest(context.name(), context.timing.ttlMs);
+      const attempt = async (ttlMs: number): Promise<Grant> => {
+        const answer = await backend.attempt({ ...request, ttlMs }, false, openCall);
+        assert.equal(answer.status, 'granted');
+        return (answer as { readonly grant: Grant }).grant;
+      };
+      const first = await attempt(request.ttlMs);
+      await context.until(
+        'the first grant ended',
+        async () => (await holdersOf(backend, request.resource)).length === 0,
+      );
+      const second = await attempt(60_000);
+      assert.ok((second.fencingToken as bigint) > (first.fencingToken as bigint));
+      const renewed = async (grant: Grant): Promise<string | undefined> =>
+        (await backend.renew([{ grant, ttlMs: 60_000 }], openCall))[0]?.status;
+      assert.equal(await renewed(first), 'lost');
+      assert.equal(await renewed(second), 'held');
+      await backend.release(second, openCall);
     },
   },
   {

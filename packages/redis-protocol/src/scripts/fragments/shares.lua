@@ -27,9 +27,10 @@ local function add_share(holders, m, id, px, token, weight, label)
   m.used = m.used + weight
 end
 -- Starts the ttl of a share again. Returns whether the share still lives.
-local function renew_share(holders, id, px)
+local function renew_share(holders, id, token, px)
   local share = redis.call('HGET', holders, id)
-  if (parse_share(share) or 0) <= now_ms then return false end
+  local ends, of = parse_share(share)
+  if not ends or ends <= now_ms or of ~= token then return false end
   -- PEXPIRE is the first write: Redis allows it when memory is full, and then the writes after it.
   redis.call('PEXPIRE', holders, math.max(redis.call('PTTL', holders), 2 * px + 120000))
   redis.call('HSET', holders, id, now_ms .. '|' .. px .. string.match(share, '^%d+|%d+(.*)$'))
