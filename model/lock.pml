@@ -8,7 +8,7 @@
  * Time has no numbers, only an order of events (docs/spec.md §1.2): whatever is known of a grant is counted from before the
  * store started it, so its holder's time is over before the store's is. `expire` is one step: the time of everybody who
  * counts on this grant ends, then the store forgets it. A grant whose time is over cannot begin a lease any more. A grant of
- * a process that runs is renewed or claimed in time: only the grants of a crashed or paused process, and those that nobody
+ * a process that runs is renewed in time: only the grants of a crashed or paused process, and those that nobody
  * knows of any more, expire.
  *
  * PLANTED is the number of an error that the checker must find: docs/model.md lists them.
@@ -42,8 +42,8 @@
 #define owner(id) ((id - 1) % PROCESSES)
 #define id(p) (1 + p + PROCESSES * round[p])
 
-mtype:phase = { Idle, Enqueuing, Waiting, Holding, Ending, Done, Crashed };
-mtype:request = { None, Attempt, Claim, Renew, Release, Abandon, Check };
+mtype:phase = { Idle, Enqueuing, Waiting, Granted, Holding, Ending, Done, Crashed };
+mtype:request = { None, Attempt, RenewFirst, Renew, Release, Abandon, Check };
 mtype:reply = { Waits, Holds, Over };   /* does not hold · holds · the time of this grant is over by now */
 
 /* ---- The store ---- */
@@ -61,7 +61,7 @@ typedef Call {
   mtype:reply grant = Waits;  /* its reply, on its way, of what is answered */
   bit outdates                /* the message on its way to this process was sent before this was answered with "waiting" */
 }
-Call call[PROCESSES];         /* an attempt, claim, renewal, release or abandon of a process */
+Call call[PROCESSES];         /* an attempt, renewal, release or abandon of a process */
 Call check[PROCESSES];        /* its check */
 byte late[PROCESSES];         /* this id's attempt was reported as failed, and is still on its way */
 typedef Message {
@@ -76,7 +76,7 @@ Message early[PROCESSES];     /* came before the reply of the attempt: Enqueuing
 mtype:phase phase[PROCESSES] = Idle;
 byte round[PROCESSES];
 bit lease[PROCESSES];         /* the process believes that it holds; 0: it does not, and was told */
-bit unclaimed[PROCESSES];     /* a claim is due */
+bit lapsed[PROCESSES];        /* Granted: the time of its grant is over */
 bit paused[PROCESSES];
 
 byte crashes = CRASHES, losses = LOSSES, pauses = PAUSES, renewals = RENEWALS, aborts = ABORTS;
@@ -301,14 +301,10 @@ inline enter(p) {
   :: else -> assert(n == p || !lease[n]); n++
   od;
   assert(raised);
-  lease[p] = 1; phase[p] = Holding; drop(early[p]); unclaimed[p] = 0; forget(check[p]);
-  if
-  :: call[p].kind == Claim -> forget(call[p])
-  :: else
-  fi
+  lease[p] = 1; phase[p] = Holding; drop(early[p]); forget(check[p])
 }
 
-/* RedisLocalWaiters.#deliver: a waiter was handed the lock. It enters if time is left, or claims first. */
+/* A waiter was handed the lock. It enters if enough time is left, or renews first: AcquireLoop.#renewAndAccept. */
 inline deliver(p, over) {
   if
 #if PLANTED != 3
@@ -316,7 +312,7 @@ inline deliver(p, over) {
 #else
   :: enter(p)
 #endif
-  :: unclaimed[p] = 1; SAY("process %d  acquisition %d must claim first\n");
+  :: phase[p] = Granted; lapsed[p] = over; forget(check[p]); SAY("process %d  acquisition %d must renew first\n");
   fi
 }
 
@@ -344,7 +340,7 @@ inline answered_waiting(p, c) {
 }
 
 inline next(p) {
-  lease[p] = 0; drop(early[p]); unclaimed[p] = 0; w = id(p);
+  lease[p] = 0; drop(early[p]); lapsed[p] = 0; w = id(p);
   if
   :: round[p] + 1 < ACQUISITIONS -> round[p]++; phase[p] = Idle; take_place(w)
   :: else -> phase[p] = Done
@@ -383,7 +379,7 @@ end:
        :: message[p].to == id(p) && phase[p] == Enqueuing ->
           early[p].to = message[p].to; early[p].isOver = message[p].isOver; drop(message[p])
 #if PLANTED != 12
-       :: message[p].to == id(p) && phase[p] == Holding -> drop(message[p])
+       :: message[p].to == id(p) && (phase[p] == Holding || phase[p] == Granted) -> drop(message[p])
        :: message[p].to != id(p) || phase[p] == Ending || phase[p] == Done || phase[p] == Idle ->
 #else
        :: message[p].to != id(p) || phase[p] != Waiting && phase[p] != Enqueuing ->
@@ -391,8 +387,8 @@ end:
           late_abandon(p)                 /* #abandonUnknown */
        fi }
 
-  /* A waiter: RedisWaiterHeartbeat.#check, RedisLocalWaiters.#claim. */
-  :: atomic { phase[p] == Waiting && check[p].kind == None && !unclaimed[p] && needs_check(p) && runs(p) ->
+  /* A waiter: RedisWaiterHeartbeat.#check, AcquireLoop.#renewAndAccept. */
+  :: atomic { phase[p] == Waiting && check[p].kind == None && needs_check(p) && runs(p) ->
        SAY("process %d  acquisition %d sends its check\n");
        look(p, id(p)); reply(check[p], Check, w, p) }
   :: atomic { check[p].kind != None && runs(p) ->
@@ -400,13 +396,19 @@ end:
        :: check[p].grant != Waits -> SAY("process %d  acquisition %d is told by its check that it holds\n"); w = (check[p].grant == Over); forget(check[p]); deliver(p, w)
        :: check[p].grant == Waits -> SAY("process %d  acquisition %d is told by its check that it waits\n"); answered_waiting(p, check[p]); forget(check[p])
        fi }
-  :: atomic { phase[p] == Waiting && unclaimed[p] && call[p].kind == None && runs(p) ->
-       SAY("process %d  acquisition %d sends its claim\n"); unclaimed[p] = 0; reply(call[p], Claim, (holder == id(p)), p) }
-  :: atomic { call[p].kind == Claim && phase[p] == Waiting && runs(p) ->
+  :: atomic { phase[p] == Granted && call[p].kind == None && runs(p) ->
+       SAY("process %d  acquisition %d renews first\n");
+#if PLANTED != 14
+       reply(call[p], RenewFirst, (holder == id(p) && !lapsed[p]), p) }
+#else
+       reply(call[p], RenewFirst, (holder == id(p)), p) }
+#endif
+  :: atomic { call[p].kind == RenewFirst && runs(p) ->
        w = (call[p].grant == Holds); forget(call[p]);
        if
-       :: w -> enter(p)
-       :: !w
+       /* §6.1: by its own grant, and not by a later one of the same acquisition. */
+       :: w -> assert(!lapsed[p]); enter(p)
+       :: !w -> phase[p] = Ending; call[p].kind = Abandon            /* #abandonUseless */
        fi }
 
   /* A holder: LeaseMonitor, ManagerCore.release. */
@@ -442,22 +444,24 @@ end:
   :: atomic { late[p] != 0 -> printf("store      the late attempt of %d arrives\n", late[p]); acquire(p, late[p]); w = late[p]; late[p] = 0; take_place(w) }
 
   /* An acquire is aborted. */
-  :: atomic { aborts > 0 && runs(p) && (phase[p] == Waiting || phase[p] == Enqueuing) ->
-       SAY("process %d  acquisition %d is aborted\n"); aborts--; phase[p] = Ending; drop(early[p]); unclaimed[p] = 0; forget(check[p]); forget(call[p]); call[p].kind = Abandon }
+  :: atomic { aborts > 0 && runs(p) && (phase[p] == Waiting || phase[p] == Enqueuing || phase[p] == Granted) ->
+       SAY("process %d  acquisition %d is aborted\n"); aborts--; phase[p] = Ending; drop(early[p]); lapsed[p] = 0; forget(check[p]); forget(call[p]); call[p].kind = Abandon }
 
   /* The network loses a request or its reply. An attempt is repeated, and the first may arrive late. */
   :: atomic { losses > 0 && phase[p] == Idle && runs(p) && begins(p) ->
        SAY("process %d  acquisition %d sends its attempt, which will be late\n"); losses--; phase[p] = Enqueuing; late[p] = id(p) }
-  :: atomic { losses > 0 && (call[p].kind == Attempt || call[p].kind == Claim || call[p].kind == Renew) && runs(p) ->
+  :: atomic { losses > 0 && (call[p].kind == Attempt || call[p].kind == Renew) && runs(p) ->
        SAY("process %d  acquisition %d gets no reply to its call\n"); losses--; forget(call[p]) }
+  :: atomic { losses > 0 && call[p].kind == RenewFirst && runs(p) ->
+       SAY("process %d  acquisition %d gets no reply to its first renewal\n"); losses--; forget(call[p]); phase[p] = Ending; call[p].kind = Abandon }
   :: atomic { losses > 0 && check[p].kind != None && runs(p) -> SAY("process %d  acquisition %d gets no reply to its check\n"); losses--; forget(check[p]) }
 
   /* A process ends without warning, or stands still and goes on. */
   :: atomic { crashes > 0 && phase[p] != Crashed && phase[p] != Done && phase[p] != Idle ->
-       printf("process %d  crashes\n", p); crashes--; phase[p] = Crashed; lease[p] = 0; paused[p] = 0; drop(early[p]); unclaimed[p] = 0;
+       printf("process %d  crashes\n", p); crashes--; phase[p] = Crashed; lease[p] = 0; paused[p] = 0; drop(early[p]); lapsed[p] = 0;
        forget(check[p]); drop(message[p]); w = id(p); take_place(w);
        if
-       :: call[p].kind == Attempt || call[p].kind == Claim || call[p].kind == Renew -> forget(call[p])
+       :: call[p].kind == Attempt || call[p].kind == RenewFirst || call[p].kind == Renew -> forget(call[p])
        :: else
        fi }
   :: atomic { pauses > 0 && runs(p) && phase[p] != Idle && phase[p] != Done -> pauses--; paused[p] = 1; printf("process %d  stands still\n", p) }
@@ -490,9 +494,10 @@ end:
        :: p == PROCESSES -> break
        :: else ->
           lease[p] = (id(p) == holder -> 0 : lease[p]);
+          lapsed[p] = (lapsed[p] || phase[p] == Granted && id(p) == holder);
 #if PLANTED == 2
           if
-          :: call[p].kind != Attempt && call[p].kind != Claim -> mark_over(call[p])
+          :: call[p].kind != Attempt && call[p].kind != RenewFirst -> mark_over(call[p])
           :: else
           fi;
 #elif PLANTED == 4

@@ -100,7 +100,7 @@ export interface PlantedError {
 
 export const plantedErrors: readonly PlantedError[] = [
   [1, 'release-of-others', 'a release ends the hold of whoever holds', 'states'],
-  [2, 'attempt-counted-from-reply', 'the lease of an attempt or a claim is counted from the reply', 'states'],
+  [2, 'attempt-counted-from-reply', 'the lease of an attempt or a first renewal is counted from the reply', 'states'],
   [3, 'message-counted-from-arrival', 'the lease of a message is counted from its arrival', 'states'],
   [4, 'renewal-counted-from-reply', 'the end after a renewal is counted from the reply', 'states'],
   [5, 'no-flag', 'an attempt that joins the queue does not set the flag at the lock key', 'states'],
@@ -112,4 +112,5 @@ export const plantedErrors: readonly PlantedError[] = [
   [11, 'abandon-serves-nobody', 'an abandon does not serve the waiters behind', 'states'],
   [12, 'late-message-abandons', 'a late message to an acquisition that holds is taken for a ghost', 'states'],
   [13, 'old-message-believed', 'a message of a hand-off that lapsed is believed', 'states'],
+  [14, 'later-grant-confirmed', 'a first renewal confirms a later grant of the same acquisition', 'states'],
 ].map(([number, file, what, search]) => ({ number, file, what, search }) as PlantedError);
