@@ -89,6 +89,15 @@ export class OperationChecks {
       this.#violated('§7.8', `was aborted ${now - abortedAt} ms ago`);
   }
 
+  /** Whoever is granted has most of his ttl (docs/spec.md §1.4). */
+  delivered(lease: HeldLease): void {
+    const { kind, ttlMs } = this.#plan;
+    // The members of a set were granted one after the other.
+    if (!this.#isUndisturbed || kind === 'all') return;
+    if (lease.validForMs < ttlMs * (2 / 3 - MARGIN) - MARGIN_MS - this.#roundTripMs)
+      this.#violated('§1.4', `got a lease with ${lease.validForMs} ms of ${ttlMs} left`);
+  }
+
   /** The user has got a lease: its end is no surprise (docs/spec.md §1.5, §3.1, §4.2). */
   watch(lease: HeldLease, name: string): void {
     const { checks, process, isClean, isClosing, mayGrantLate } = this.#context;

@@ -206,6 +206,7 @@ export class RunningOperation {
         keepsForMs: isClean ? ttlMs : undefined,
       });
     process.world.note(process.name, () => `${this.#by.label} holds ${name}, token ${lease.fencingToken}`);
+    this.#checks.delivered(lease);
     if (readsSignal) this.#checks.watch(lease, name);
   }
 

@@ -215,9 +215,10 @@ export class AcquireLoop {
     const { backend, clock } = this.#core;
     const { ttlMs } = this.#options;
     const countedFrom = clock.now();
-    const answer = await this.#call.answerOf(() => backend.renew([{ grant, ttlMs }], this.#call));
-    // The backend may end the renewal at the deadline, a moment before the call knows of it.
-    if (this.#call.interruption !== undefined || clock.now() >= this.#call.deadline) throw this.#giveUp();
+    // Not the deadline of the acquire: who reaches that has waited in vain, and the store has not failed (docs/spec.md §7.5).
+    const renewal = { now: () => clock.now(), deadline: countedFrom + ttlMs };
+    const answer = await this.#call.answerOf(() => backend.renew([{ grant, ttlMs }], renewal));
+    if (this.#call.interruption !== undefined) throw this.#giveUp();
     const standing = standingOf(answer, 0);
     if (standing.status !== 'held') return undefined;
     return this.#accept(grant, { countedFrom, validForMs: standing.validForMs ?? ttlMs });

@@ -113,6 +113,23 @@ test('a caller that gives up while the hand-off is renewed leaves nothing', asyn
   expect(backend.of('abandon')).toHaveLength(1);
 });
 
+test('a caller whose time is over while the hand-off is renewed has waited in vain: the store has not failed', async () => {
+  useFakeClock();
+  const unknown: readonly Standing[] = [{ status: 'unknown', error: new Error('no answer before the deadline') }];
+  const backend = handingOver({
+    renew: (_, call) =>
+      new Promise((resolve) => setTimeout(() => resolve(unknown), call.deadline - call.now() - 1)),
+  });
+  const acquiring = rejectionOf(
+    locksOn(backend, { ...options, waitMs: 1_000 })
+      .lock('a')
+      .acquire(),
+  );
+  await pass(1_000);
+  expect(await acquiring).toBe('LOCK_TIMEOUT');
+  expect(backend.of('abandon')).toHaveLength(1);
+});
+
 test('the backend gets its very own grant to renew', async () => {
   const seen: unknown[] = [];
   const given: Grant[] = [];
