@@ -24,6 +24,19 @@ export const fixtureNames: readonly string[] = [
   'session-sqlite',
 ];
 
+/** Harnesses of a backend that has a plainer one, which `npm test` runs. */
+export const topologyNames: readonly string[] = [
+  'etcd-cluster',
+  'postgres-lease-pgbouncer',
+  'quorum-redis',
+  'redis-ioredis-cluster',
+  'redis-ioredis-sentinel',
+  'redis-node-cluster',
+  'redis-node-sentinel',
+  'zookeeper-ensemble',
+  'zookeeper-native',
+];
+
 export function harnessUrl(name: string): URL {
   return new URL(`${name}.ts`, FOLDER);
 }

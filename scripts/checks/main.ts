@@ -1,57 +1,78 @@
+import { constants } from 'node:os';
+import { keep } from './durations.ts';
 import { watchMachine } from './machine.ts';
-import { quickSteps, steps } from './plan.ts';
-import { runSteps } from './run-steps.ts';
-import { installServers, missingServers } from './servers.ts';
+import { plans, steps } from './plan.ts';
+import { Progress } from './progress.ts';
+import { runSteps, TIMED_AT_ONCE } from './run-steps.ts';
+import { installServers, missingServers, serversFor, serverStep } from './servers.ts';
 import type { Step, StepReport } from './step.ts';
 import { buildStep } from './steps/turbo.ts';
 import { describe, summarise } from './summary.ts';
 
-const [names, testArguments] = splitArguments(process.argv.slice(2));
+const [given, testArguments] = splitArguments(process.argv.slice(2));
 
-if (names.includes('--list')) {
-  for (const { name, about } of steps) console.log(`${name.padEnd(22)} ${about}`);
+if (given.includes('--list')) {
+  for (const step of steps) {
+    const command = plans[''].includes(step) ? 'test' : 'test:all';
+    console.log(`${step.name.padEnd(24)} ${command.padEnd(8)} ${step.about}`);
+  }
 } else {
-  const selected = names.includes('--quick') ? quick(names) : select(names);
-  if (selected) process.exitCode = await check(selected);
+  const selected = select(given);
+  // What a change needs is green each time: no second chance for its tests.
+  const repeats = given.includes('--all') || given.includes('--rest');
+  if (selected) process.exitCode = await check(selected, repeats);
 }
 
-async function check(selected: readonly Step[]): Promise<number> {
-  let stopped = false;
-  // The children get the same signal; their results are still reported.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => (stopped = true));
-
+async function check(selected: readonly Step[], repeats: boolean): Promise<number> {
   const start = performance.now();
   const endWatch = watchMachine();
-  const show = (report: StepReport) => console.log(describe(report));
-  const servers = await installServers(selected);
-  servers.forEach(show);
+  const servers = serversFor(selected);
+  const first = selected.some((step) => step.name !== 'format') ? [buildStep] : [];
+  const progress = new Progress([...servers.map(serverStep), ...first, ...selected], TIMED_AT_ONCE);
+  const reports = new Map<string, StepReport>();
+  const events = {
+    started: (step: Pick<Step, 'name'>) => progress.started(step),
+    ended(report: StepReport) {
+      reports.set(report.name, report);
+      progress.ended(report, describe(report));
+    },
+  };
+  const finish = (): void => {
+    keep([...reports.values()]);
+    const inOrder = [...servers.map(serverStep), ...first, ...selected].flatMap(
+      ({ name }) => reports.get(name) ?? [],
+    );
+    const seconds = (performance.now() - start) / 1_000;
+    console.log(summarise(inOrder, seconds, endWatch(), progress.unfinished()));
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    // The children get the same signal, and the launcher ends what does not heed it.
+    process.once(signal, () => {
+      console.log(`\nstopped by ${signal}`);
+      finish();
+      process.exit(128 + constants.signals[signal]);
+    });
+  }
 
-  const context = { missing: missingServers(servers), testArguments };
-  const needBuild = selected.some((step) => step.name !== 'format');
-  const built = needBuild ? await runSteps([buildStep], context, show, () => stopped) : [];
-  const reports = [...servers, ...built, ...(await runSteps(selected, context, show, () => stopped))];
-  console.log(summarise(reports, (performance.now() - start) / 1_000, endWatch()));
-  return stopped || reports.some((report) => report.failed > 0) ? 1 : 0;
+  const context = { missing: missingServers(await installServers(servers, events)), testArguments, repeats };
+  await runSteps(first, context, events);
+  await runSteps(selected, context, events);
+  finish();
+  return [...reports.values()].some((report) => report.failed > 0) ? 1 : 0;
 }
 
-/** The steps of `--quick`; `undefined`, after a message to the user, where steps are named as well. */
-function quick(wanted: readonly string[]): readonly Step[] | undefined {
-  if (wanted.length === 1) return quickSteps;
-  console.error('--quick stands for its own steps: name steps without it, or give it alone');
-  process.exitCode = 2;
-  return undefined;
-}
-
-/** The steps of these names or groups, all without names; `undefined`, after a message to the user, where a name is unknown. */
-function select(wanted: readonly string[]): Step[] | undefined {
+/** The steps that are asked for; `undefined`, after a message to the user, where that cannot be understood. */
+function select(wanted: readonly string[]): readonly Step[] | undefined {
+  const [only = ''] = wanted;
+  if (wanted.length <= 1 && Object.hasOwn(plans, only)) return plans[only as keyof typeof plans];
   const matches = (name: string, step: Step) => step.name === name || step.name.startsWith(`${name}:`);
   const unknown = wanted.filter((name) => name !== 'build' && !steps.some((step) => matches(name, step)));
   if (unknown.length > 0) {
-    console.error(`no such step: ${unknown.join(', ')}; \`npm test -- --list\` shows all`);
+    const options = unknown.some((name) => Object.hasOwn(plans, name)) ? ', and an option stands alone' : '';
+    console.error(`no such step: ${unknown.join(', ')}; \`npm test -- --list\` shows all${options}`);
     process.exitCode = 2;
     return undefined;
   }
-  if (wanted.length === 0) return steps.filter((step) => !step.onlyWhenNamed);
   return steps.filter((step) =>
     wanted.some((name) => step.name === name || (matches(name, step) && !step.onlyWhenNamed)),
   );

@@ -8,9 +8,9 @@ import { consumerSteps } from './steps/consumers.ts';
 import { layersStep } from './steps/layers.ts';
 import { modelStep } from './steps/model.ts';
 import { packageSteps } from './steps/packages.ts';
-import { readmeStep } from './steps/readme.ts';
+import { readmeSteps } from './steps/readme.ts';
 import { releaseStep } from './steps/release.ts';
-import { simulationStep } from './steps/simulation.ts';
+import { simulationSteps } from './steps/simulation.ts';
 import { siteSteps } from './steps/site.ts';
 import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
@@ -19,7 +19,7 @@ import { quickConformanceStep, testSteps } from './steps/tests.ts';
 import { wordsStep } from './steps/words.ts';
 import { workflowsStep } from './steps/workflows.ts';
 
-/** Every step of `npm test`, in the order of the summary. */
+/** Every step of `npm run test:all`, in the order of the summary. */
 export const steps: readonly Step[] = [
   ...sourceSteps,
   wordsStep,
@@ -32,25 +32,31 @@ export const steps: readonly Step[] = [
   sizeStep,
   ...consumerSteps,
   ...applicationSteps,
-  readmeStep,
+  ...readmeSteps,
   ...siteSteps,
   changesetStep,
   releaseStep,
-  simulationStep,
+  ...simulationSteps,
   suiteOnNodesStep,
   boardStep,
   ...testSteps,
 ];
 
-/** Tests of what other tests stand on, and of the command, which take longer than all others: who changes neither need not wait for them. */
-const LEFT_OUT = new Set(['unit:test-servers', 'unit:simulation', 'unit:cli']);
+/** What a change needs; no step of it needs more than Node, npm and the packages of Debian. */
+const OF_A_CHANGE =
+  /^(format|lint|types|generated|words|layers|api|changesets|unit:[^:]+|contract:conformance|contract:mutants:safety|simulation:short|readme|consumers:modules|demo)$/;
 
-/** The steps of `npm test -- --quick`, for which a contributor waits after each change. The longest begins first. */
-export const quickSteps: readonly Step[] = [
-  quickConformanceStep,
-  ...steps.filter(
-    ({ name }) =>
-      ['format', 'lint', 'types', 'words', 'layers'].includes(name) ||
-      (name.startsWith('unit:') && !LEFT_OUT.has(name)),
-  ),
-];
+/** Not the tests of what other tests stand on, nor of the command, which take longest: who changes neither need not wait for them. */
+const OF_THE_LOOP = /^(format|lint|types|words|layers|unit:(?!test-servers|simulation|cli)[^:]+)$/;
+
+const everything = steps.filter((step) => !step.onlyWhenNamed);
+const isOfAChange = ({ name }: Step) => OF_A_CHANGE.test(name);
+
+/** What runs where no step is named: by `npm test`, and with one of these options. */
+export const plans: Readonly<Record<'' | '--all' | '--rest' | '--quick', readonly Step[]>> = {
+  '': everything.filter(isOfAChange),
+  '--all': everything,
+  '--rest': everything.filter((step) => !isOfAChange(step)),
+  // The longest begins first.
+  '--quick': [quickConformanceStep, ...everything.filter(({ name }) => OF_THE_LOOP.test(name))],
+};

@@ -51,12 +51,12 @@ export function chanceFailures(files: readonly TestFile[], output: string): read
 export function failedTests({
   name: file,
   assertionResults,
-}: TestFile): (Failure & { title: string; failureMessages: readonly string[] })[] {
+}: TestFile): (Failure & { title: string; fullName: string; failureMessages: readonly string[] })[] {
   return assertionResults
     .filter(({ status }) => status === 'failed')
     .map(({ title, fullName, failureMessages }) => {
       const [message = ''] = failureMessages;
-      return { file, title, failureMessages, summary: `${fullName}: ${message.split('\n')[0]}` };
+      return { file, title, fullName, failureMessages, summary: `${fullName}: ${message.split('\n')[0]}` };
     });
 }
 
@@ -66,9 +66,14 @@ export function failedTests({
  */
 export function selectionOf(failures: readonly Failure[]): string[] {
   const files = [...new Set(failures.map(({ file }) => file))];
-  const titles = failures.flatMap(({ title }) => title?.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&') ?? []);
+  const titles = failures.flatMap(({ title }) => (title === undefined ? [] : patternOf(title)));
   const alone = [...files, '--no-file-parallelism'];
   return titles.length < failures.length
     ? alone
     : [...alone, '--maxConcurrency=1', '-t', `(${titles.join('|')})$`];
+}
+
+/** What `-t` takes to find this text. */
+export function patternOf(text: string): string {
+  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

@@ -1,41 +1,37 @@
 import { inBackground } from './command.ts';
 import { measured } from './processor-time.ts';
-import type { Step, StepContext, StepReport, StepResult } from './step.ts';
+import type { Step, StepContext, StepEvents, StepReport, StepResult } from './step.ts';
 
-/** In CI nobody waits for the minutes that this saves, and a missed bound of time costs a whole run. */
-const isCi = Boolean(process.env['CI']);
-const TIMED_AT_ONCE = isCi ? 2 : 4;
+export const TIMED_AT_ONCE = 3;
 
 /**
- * Runs all steps, whatever fails: the timed ones and in their pauses the static ones, one beside them and two after them
- * (in CI all of them before); then those that run alone, one by one. What may have failed by chance is repeated when nothing
- * else runs. Returns the reports in the order of the steps.
+ * Runs all steps, whatever fails: the timed ones and in their pauses the static ones, one beside them and two after them; then
+ * those that run alone, one by one. What may have failed by chance is repeated when nothing else runs, where that is wanted.
  */
 export async function runSteps(
   steps: readonly Step[],
   context: StepContext,
-  onReport: (report: StepReport) => void,
-  stopped: () => boolean,
-): Promise<StepReport[]> {
+  events: StepEvents,
+): Promise<void> {
   const reports = new Map<Step, StepReport>();
   const run = async (step: Step) => {
-    if (stopped()) return;
+    events.started(step);
     const report = await runStep(step, context);
     reports.set(step, report);
-    onReport(report);
+    events.ended(report);
     if (step.kind === 'alone') await repeat(step);
   };
   const repeat = async (step: Step) => {
     const before = reports.get(step);
-    if (stopped() || !before?.again) return;
+    if (!before?.again) return;
+    events.started(step);
     const repeated = await reportOf(step, before.again);
     const report = {
       ...repeated,
       seconds: before.seconds + repeated.seconds,
       processorSeconds: (before.processorSeconds ?? 0) + (repeated.processorSeconds ?? 0),
     };
-    reports.set(step, report);
-    onReport(report);
+    events.ended(report);
   };
 
   const queueOf = (kind: Step['kind']) => steps.filter((step) => step.kind === kind);
@@ -44,7 +40,6 @@ export async function runSteps(
   };
   const timed = queueOf('timed');
   const statics = queueOf('static');
-  if (isCi) await Promise.all([work(statics), work(statics)]);
   const timedRun = Promise.all(Array.from({ length: TIMED_AT_ONCE }, () => work(timed)));
   await Promise.all([
     inBackground(() => work(statics)),
@@ -52,8 +47,6 @@ export async function runSteps(
   ]);
   for (const step of queueOf('timed')) await repeat(step);
   await work(queueOf('alone'));
-
-  return steps.flatMap((step) => reports.get(step) ?? []);
 }
 
 async function runStep(step: Step, context: StepContext): Promise<StepReport> {
@@ -62,7 +55,8 @@ async function runStep(step: Step, context: StepContext): Promise<StepReport> {
     const output = `needs a server that is missing here: ${missing.join(', ')}`;
     return { name: step.name, seconds: 0, outcome: 'not run', passed: 0, failed: 0, output };
   }
-  return await reportOf(step, () => step.run(context));
+  const { again, ...report } = await reportOf(step, () => step.run(context));
+  return context.repeats && again ? { ...report, again } : report;
 }
 
 async function reportOf(step: Step, run: () => Promise<StepResult>): Promise<StepReport> {

@@ -3,39 +3,47 @@ import { root } from '../launcher/root.mjs';
 import type { ServerName } from '../launcher/servers.mjs';
 import { urlVariables } from '../launcher/servers.mjs';
 import { runCommand } from './command.ts';
-import type { Step, StepReport } from './step.ts';
+import type { Step, StepEvents, StepReport } from './step.ts';
+
+export function serversFor(steps: readonly Step[]): ServerName[] {
+  return [...new Set(steps.flatMap((step) => [...(step.needs ?? []), ...(step.uses ?? [])]))];
+}
+
+export function serverStep(server: ServerName): Pick<Step, 'name' | 'kind'> {
+  return { name: `servers:${server}`, kind: 'alone' };
+}
 
 /**
- * Installs the servers that the steps need. A server that cannot be installed fails the run, unless the user allows it to be
+ * Installs servers. One that cannot be installed fails the run, unless the user allows it to be
  * missing (`LOCKS_ALLOW_MISSING=redis`), which CI may not.
  */
-export async function installServers(steps: readonly Step[]): Promise<StepReport[]> {
-  const names = new Set(steps.flatMap((step) => [...(step.needs ?? []), ...(step.uses ?? [])]));
+export async function installServers(
+  servers: readonly ServerName[],
+  events?: StepEvents,
+): Promise<StepReport[]> {
   const allowed = process.env['CI'] ? [] : (process.env['LOCKS_ALLOW_MISSING'] ?? '').split(',');
-  const reports: StepReport[] = [];
   const installer = join(root, 'test-servers/install.mjs');
-  // One run of the package manager installs all; the runs below report each server that is still missing.
-  if (names.size > 1) await runCommand(process.execPath, [installer, ...names]);
-  for (const name of names) {
+  const reports: StepReport[] = [];
+  for (const server of servers) {
+    const { name } = serverStep(server);
+    events?.started({ name });
     const start = performance.now();
-    const { ok, output } = await runCommand(process.execPath, [installer, name]);
-    const seconds = (performance.now() - start) / 1_000;
-    const step = `servers:${name}`;
-    if (ok) {
-      reports.push({ name: step, seconds, outcome: 'ok', passed: 1, failed: 0, output });
-    } else if (allowed.includes(name)) {
-      reports.push({ name: step, seconds, outcome: 'not run', passed: 0, failed: 0, output });
-    } else {
-      const advice = `Install it, or set ${urlVariables[name]} to a running server, or (not in CI) set LOCKS_ALLOW_MISSING=${name} to do without.`;
-      reports.push({
-        name: step,
-        seconds,
-        outcome: 'failed',
-        passed: 0,
-        failed: 1,
-        output: `${output}\n${advice}`,
-      });
-    }
+    // With the first one the package manager brings all; the runs for the others say whether theirs is there.
+    if (reports.length === 0 && servers.length > 1)
+      await runCommand(process.execPath, [installer, ...servers]);
+    const { ok, output } = await runCommand(process.execPath, [installer, server]);
+    const advice = `Install it, or set ${urlVariables[server]} to a running server, or (not in CI) set LOCKS_ALLOW_MISSING=${server} to do without.`;
+    const failed = !ok && !allowed.includes(server);
+    const report: StepReport = {
+      name,
+      seconds: (performance.now() - start) / 1_000,
+      outcome: ok ? 'ok' : failed ? 'failed' : 'not run',
+      passed: ok ? 1 : 0,
+      failed: failed ? 1 : 0,
+      output: failed ? `${output}\n${advice}` : output,
+    };
+    events?.ended(report);
+    reports.push(report);
   }
   return reports;
 }
@@ -44,6 +52,6 @@ export async function installServers(steps: readonly Step[]): Promise<StepReport
 export function missingServers(reports: readonly StepReport[]): Set<ServerName> {
   const absent = reports.filter((report) => report.outcome !== 'ok').map((report) => report.name);
   return new Set(
-    (Object.keys(urlVariables) as ServerName[]).filter((name) => absent.includes(`servers:${name}`)),
+    (Object.keys(urlVariables) as ServerName[]).filter((name) => absent.includes(serverStep(name).name)),
   );
 }

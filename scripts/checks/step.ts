@@ -1,6 +1,6 @@
 import type { ServerName } from '../launcher/servers.mjs';
 
-/** One line of the summary of `npm test`. */
+/** One line of the summary. */
 export interface Step {
   /** `group` or `group:part`; `npm test -- group` runs all of a group. */
   readonly name: string;
@@ -14,7 +14,7 @@ export interface Step {
   readonly needs?: readonly ServerName[];
   /** Servers without which the step leaves a part out, and reports that. */
   readonly uses?: readonly ServerName[];
-  /** The step is left out of a run that names no steps. */
+  /** The step is left out of a run that does not name it. */
   readonly onlyWhenNamed?: boolean;
   run(context: StepContext): Promise<StepResult>;
 }
@@ -24,6 +24,21 @@ export interface StepContext {
   readonly missing: ReadonlySet<ServerName>;
   /** The user's arguments after a second `--`; passed to vitest. */
   readonly testArguments: readonly string[];
+  /** Whether what failed beside others is repeated alone. */
+  readonly repeats: boolean;
+}
+
+/** Who is told about the steps. */
+export interface StepEvents {
+  readonly started: (step: Pick<Step, 'name'>) => void;
+  readonly ended: (report: StepReport) => void;
+}
+
+export interface StepFailure {
+  /** In one line. */
+  readonly says: string;
+  /** Arguments for vitest that run this alone. */
+  readonly repeat?: readonly string[];
 }
 
 export interface StepResult {
@@ -32,8 +47,8 @@ export interface StepResult {
   readonly skipped?: number;
   /** Shown when something failed. */
   readonly output: string;
-  /** One line for each failure; the end of the summary repeats them, where they are found without the log before it. */
-  readonly failures?: readonly string[];
+  /** The end of the summary repeats them, where they are found without the log before it. */
+  readonly failures?: readonly StepFailure[];
   /** Shown always, below the step's line: a measured figure, for example. */
   readonly notes?: readonly string[];
   /**
@@ -65,7 +80,9 @@ export function resultOf(
     passed: checks.length - problems.length,
     failed: problems.length,
     output: problems.map(({ name, problem }) => `${name}:\n${problem}`).join('\n\n'),
-    failures: problems.map(({ name, problem = '' }) => `${name}: ${problem.trim().split('\n')[0]}`),
+    failures: problems.map(({ name, problem = '' }) => ({
+      says: `${name}: ${problem.trim().split('\n')[0]}`,
+    })),
     notes,
   };
 }

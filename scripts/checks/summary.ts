@@ -1,5 +1,11 @@
 import type { Disturbance } from './machine.ts';
-import type { StepReport } from './step.ts';
+import type { StepFailure, StepReport } from './step.ts';
+
+/** What a signal left undone. */
+interface Unfinished {
+  readonly running: readonly string[];
+  readonly waiting: readonly string[];
+}
 
 const shownLines = 250;
 const shownFailures = 50;
@@ -13,11 +19,12 @@ export function describe(report: StepReport): string {
   return lines.join('\n');
 }
 
-/** The table at the end, and the line `N passed, N failed`. */
+/** The table at the end, what a signal left undone, what failed, and the line `N passed, N failed`. */
 export function summarise(
   reports: readonly StepReport[],
   seconds: number,
   { stolen }: Pick<Disturbance, 'stolen'>,
+  { running, waiting }: Unfinished = { running: [], waiting: [] },
 ): string {
   const passed = sum(reports.map((report) => report.passed));
   const failed = sum(reports.map((report) => report.failed));
@@ -36,17 +43,30 @@ export function summarise(
     `the host of this machine took ${(100 * stolen).toFixed(0)} % of its processors away`,
     ...(onlyAlone.length > 0 ? ['failed beside others and passed alone, a bug to find:'] : []),
     ...onlyAlone.map((test) => `  ${test}`),
-    ...(failures.length > 0 ? ['failed:'] : []),
-    ...failures.slice(0, shownFailures).map((failure) => `  ${failure}`),
+    ...(running.length > 0 ? [`stopped: ${running.join(', ')}`] : []),
+    ...(waiting.length > 0 ? [`not begun: ${waiting.join(', ')}`] : []),
     ...(notRun.length > 0 ? [`not run: ${notRun.join(', ')}`] : []),
+    ...(failures.length > 0 ? ['failed, each with the command that repeats it:'] : []),
+    ...failures.slice(0, shownFailures),
     `${passed} passed, ${failed} failed`,
   ].join('\n');
 }
 
 function failuresOf({ name, outcome, failures = [], output }: StepReport): string[] {
   if (outcome !== 'failed') return [];
-  const lines = failures.length > 0 ? failures : output.trim().split('\n', 1);
-  return lines.map((line) => `${name}: ${line}`);
+  const [says = ''] = output.trim().split('\n', 1);
+  const told: readonly StepFailure[] = failures.length > 0 ? failures : [{ says }];
+  return told.map(
+    (failure) => `  ${name}: ${failure.says}\n      npm test -- ${[name, ...argumentsOf(failure)].join(' ')}`,
+  );
+}
+
+function argumentsOf({ repeat }: StepFailure): string[] {
+  return repeat ? ['--', ...repeat.map((word) => (/^[\w./-]+$/.test(word) ? word : quoted(word)))] : [];
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** Some steps do their work here, without a command: `api`, `size`, `layers`, `words`. */

@@ -12,7 +12,7 @@ import { buildStep } from './steps/turbo.ts';
 const problems: string[] = [];
 
 await Promise.all(generators.map(run));
-const built = await buildStep.run({ missing: new Set(), testArguments: [] });
+const built = await buildStep.run({ missing: new Set(), testArguments: [], repeats: false });
 if (built.failed > 0) problems.push(built.output);
 else await writeLists();
 problems.push(...updateReports());

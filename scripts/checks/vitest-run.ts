@@ -3,8 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from './command.ts';
 import { isDisturbed, watchMachine } from './machine.ts';
-import { chanceFailures, type Failure, failedTests, selectionOf, type TestFile } from './repeat.ts';
-import type { StepResult } from './step.ts';
+import {
+  chanceFailures,
+  type Failure,
+  failedTests,
+  patternOf,
+  selectionOf,
+  type TestFile,
+} from './repeat.ts';
+import type { StepFailure, StepResult } from './step.ts';
 
 interface VitestReport {
   readonly numPassedTests: number;
@@ -42,7 +49,7 @@ export async function runVitest(
   // A file that cannot be loaded, or an unhandled rejection, fails the run without a failed test.
   const failed = ok ? report.numFailedTests : Math.max(1, report.numFailedTests);
   const { numPassedTests: passed, numPendingTests: skipped } = report;
-  const result = { passed, failed, skipped, output, failures: ok ? [] : linesOf(report, output) };
+  const result = { passed, failed, skipped, output, failures: ok ? [] : failuresOf(report, output) };
   const failures = failed > 0 ? chanceFailures(report.testResults, output) : [];
   return failures.length === 0 ? result : { ...result, again: () => repeat(run, result, failures) };
 }
@@ -65,23 +72,23 @@ async function repeat(run: VitestRun, before: StepResult, failures: readonly Fai
       round -= 1;
       continue;
     }
-    const again = report ? linesOf(report, output).map((line) => `again: ${line}`) : [];
-    const lines = [...(before.failures ?? []), ...again];
-    return { ...before, failures: lines, output: `repeated alone, and failed again:\n${output}` };
+    const again = report ? failuresOf(report, output) : [];
+    const all = [...(before.failures ?? []), ...again.map((one) => ({ ...one, says: `again: ${one.says}` }))];
+    return { ...before, failures: all, output: `repeated alone, and failed again:\n${output}` };
   }
   const onlyAlone = failures.map(({ summary }) => summary);
   return { passed: before.passed + passed, failed: 0, skipped: before.skipped ?? 0, output: '', onlyAlone };
 }
 
-/** A line for each failed test; where none failed, the errors of hooks and those that no test caught, with their file. */
-function linesOf({ testResults }: VitestReport, output: string): string[] {
-  const tests = testResults.flatMap(failedTests).map(({ summary }) => summary);
-  if (tests.length > 0) return tests;
-  return (
-    output
-      .match(/^ *( FAIL |⎯+ Unhandled|\w*Error: |This error originated|Serialized Error|Error: |❯ ).*$/gm)
-      ?.slice(0, 12) ?? []
+/** The failed tests; where none failed, the errors of hooks and those that no test caught, with their file. */
+function failuresOf({ testResults }: VitestReport, output: string): StepFailure[] {
+  const tests = testResults.flatMap(failedTests);
+  if (tests.length > 0)
+    return tests.map(({ fullName, summary }) => ({ says: summary, repeat: ['-t', patternOf(fullName)] }));
+  const lines = output.match(
+    /^ *( FAIL |⎯+ Unhandled|\w*Error: |This error originated|Serialized Error|Error: |❯ ).*$/gm,
   );
+  return (lines ?? []).slice(0, 12).map((says) => ({ says }));
 }
 
 async function runOnce({ folder, args, env }: VitestRun): Promise<{

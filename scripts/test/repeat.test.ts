@@ -11,6 +11,8 @@ import { runVitest } from '../checks/vitest-run.ts';
 
 const folder = fileURLToPath(new URL('./fixtures/by-chance', import.meta.url));
 
+const UNDISTURBED: Disturbance = { stalledMs: 0, stolen: 0 };
+
 interface Outcome extends StepReport {
   readonly reports: number;
   /** The first report. */
@@ -19,10 +21,10 @@ interface Outcome extends StepReport {
 
 /** The last report on a step whose tests fail in these ways. */
 async function outcome(...ways: string[]): Promise<Outcome> {
-  return await outcomeOn({ stalledMs: 0, stolen: 0 }, ...ways);
+  return await outcomeOn(UNDISTURBED, ways);
 }
 
-async function outcomeOn(machine: Disturbance, ...ways: string[]): Promise<Outcome> {
+async function outcomeOn(machine: Disturbance, ways: readonly string[], repeats = true): Promise<Outcome> {
   const turns = join(mkdtempSync(join(tmpdir(), 'turns-')), 'turn');
   const step: Step = {
     name: 'by-chance',
@@ -30,15 +32,11 @@ async function outcomeOn(machine: Disturbance, ...ways: string[]): Promise<Outco
     kind: 'timed',
     run: () => runVitest(folder, [], { TURNS: turns, WAYS: ways.join(',') }, () => () => machine),
   };
-  const said: string[] = [];
-  const context = { missing: new Set<never>(), testArguments: [] };
-  const [last] = await runSteps(
-    [step],
-    context,
-    (report) => said.push(describeReport(report)),
-    () => false,
-  );
-  return { ...(last as StepReport), reports: said.length, said: said[0] as string };
+  const reports: StepReport[] = [];
+  const context = { missing: new Set<never>(), testArguments: [], repeats };
+  await runSteps([step], context, { started: () => {}, ended: (report) => reports.push(report) });
+  const [first, last] = [reports[0], reports.at(-1)] as [StepReport, StepReport];
+  return { ...last, reports: reports.length, said: describeReport(first) };
 }
 
 describe.concurrent('a failed test', () => {
@@ -68,12 +66,20 @@ describe.concurrent('a failed test', () => {
     expect(report.output).toContain('failed again');
     const summary = summarise([report], 1, { stolen: 0 });
     expect(summary).toMatch(
-      /failed:\n {2}by-chance: .* fails in every third run: AssertionError.*\n {2}by-chance: again: /,
+      /repeats it:\n {2}by-chance: .* fails in every third run: AssertionError.*\n {6}npm test -- by-chance -- -t '.*'\n {2}by-chance: again: /,
     );
   });
 
+  it('is a failure at once where nothing is repeated, and told with the command that repeats it', async () => {
+    const report = await outcomeOn(UNDISTURBED, ['once'], false);
+    expect(report).toMatchObject({ outcome: 'failed', passed: 1, failed: 1, reports: 1 });
+    expect(report.said).not.toContain('repeated');
+    const command = String.raw`npm test -- by-chance -- -t 'by chance \(as it happens\) fails once, ms \(1\+1\)'`;
+    expect(summarise([report], 1, UNDISTURBED)).toContain(command);
+  });
+
   it('is repeated once more for a repetition in which the machine stood still', async () => {
-    const report = await outcomeOn({ stalledMs: 1_000, stolen: 0 }, 'third');
+    const report = await outcomeOn({ stalledMs: 1_000, stolen: 0 }, ['third']);
     expect(report).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
   });
 

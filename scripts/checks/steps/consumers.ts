@@ -13,6 +13,8 @@ export const expectedUse = {
   timeoutIsTold: true,
   modulesWithoutExports: [],
 };
+/** One application of each module format. */
+const USES = ['use.mjs', 'use.cjs'];
 const compilers = ['typescript-5.4', 'typescript-5.9', 'typescript'];
 const resolutions = ['node16', 'nodenext', 'bundler'] as const;
 /** CommonJS files, whose imports `module: node16` refuses where a package has ES modules only. */
@@ -20,6 +22,19 @@ const files = ['use.ts', 'use-commonjs.cts'];
 
 /** The packed packages in an application outside of the workspace. */
 export const consumerSteps: readonly Step[] = [
+  {
+    name: 'consumers:modules',
+    about: 'import and require of the packed packages',
+    kind: 'static',
+    async run() {
+      const folder = await consumerFolder();
+      const use = async (file: string) => ({
+        name: file,
+        problem: await problemOfUse(process.execPath, folder, file),
+      });
+      return resultOf(await Promise.all(USES.map(use)));
+    },
+  },
   {
     name: 'consumers:run',
     about: 'import and require of the packed packages on Node 20, 22, 24 and 26',
@@ -29,7 +44,7 @@ export const consumerSteps: readonly Step[] = [
       const checks = [];
       const nodes = await nodesOfUsers();
       for (const { version, executable } of nodes) {
-        for (const file of ['use.mjs', 'use.cjs']) {
+        for (const file of USES) {
           checks.push({
             name: `${file} on Node ${version}`,
             problem: await problemOfUse(executable, folder, file),

@@ -3,16 +3,11 @@ import { dirname, join } from 'node:path';
 import { root } from '../../launcher/root.mjs';
 import { runCommand } from '../command.ts';
 import { consumerFolder } from '../consumer-folder.ts';
-import type { Step } from '../step.ts';
+import type { Step, StepResult } from '../step.ts';
 import { resultOf } from '../step.ts';
 
-const documents = [
-  'README.md',
-  'packages/*/README.md',
-  'docs/*.md',
-  'docs/backends/*.md',
-  'docs/guides/*.md',
-];
+const readmes = ['README.md', 'packages/*/README.md'];
+const documents = ['docs/*.md', 'docs/backends/*.md', 'docs/guides/*.md'];
 const sources = 'packages/*/src/**/*.ts';
 const compilerOptions = {
   target: 'esnext',
@@ -31,31 +26,43 @@ const compilerOptions = {
  * `// setup of file.ts: …` makes a file that the example imports. Blocks with decorators compile as decorators of the standard and as
  * `experimentalDecorators`; those with NestJS as the latter only, since NestJS knows no others.
  */
-export const readmeStep: Step = {
-  name: 'readme',
-  about: 'the code blocks of the READMEs, guides and docstrings compile',
-  kind: 'static',
-  async run() {
-    const folder = join(await consumerFolder(), 'documents');
-    const written = globSync(documents, { cwd: root }).flatMap((document) => codeBlocks(document));
-    const examples = globSync(sources, { cwd: root }).flatMap((source) => exampleBlocks(source));
-    if (written.length === 0 || examples.length === 0)
-      return resultOf([
-        { name: 'READMEs', problem: `no ts block in ${documents.join(', ')}, or no @example in ${sources}` },
-      ]);
-    const blocks = [...written, ...examples];
-    for (const { file, code } of blocks) {
-      mkdirSync(dirname(join(folder, file)), { recursive: true });
-      writeFileSync(join(folder, file), code);
-    }
-    const decorated = blocks.filter(({ code }) => /^ *@[A-Z]/m.test(code));
-    const ofStandard = blocks.filter((block) => !decorated.includes(block) || !/'@nestjs\//.test(block.code));
-    return resultOf([
-      ...(await compile(folder, 'tsconfig.json', ofStandard, {})),
-      ...(await compile(folder, 'tsconfig.legacy.json', decorated, { experimentalDecorators: true })),
-    ]);
+export const readmeSteps: readonly Step[] = [
+  {
+    name: 'readme',
+    about: 'the code blocks of the READMEs compile',
+    kind: 'static',
+    run: () => checkBlocks('readme', blocksOf(readmes)),
   },
-};
+  {
+    name: 'readme:documents',
+    about: 'the code blocks of the documents, and the examples of the docstrings, compile',
+    kind: 'static',
+    run: () => checkBlocks('documents', [...blocksOf(documents), ...examples()]),
+  },
+];
+
+function blocksOf(globs: readonly string[]): CodeBlock[] {
+  return globSync(globs, { cwd: root }).flatMap((document) => codeBlocks(document));
+}
+
+function examples(): CodeBlock[] {
+  return globSync(sources, { cwd: root }).flatMap((source) => exampleBlocks(source));
+}
+
+async function checkBlocks(name: string, blocks: readonly CodeBlock[]): Promise<StepResult> {
+  if (blocks.length === 0) return resultOf([{ name, problem: 'no block was found' }]);
+  const folder = join(await consumerFolder(), name);
+  for (const { file, code } of blocks) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), code);
+  }
+  const decorated = blocks.filter(({ code }) => /^ *@[A-Z]/m.test(code));
+  const ofStandard = blocks.filter((block) => !decorated.includes(block) || !/'@nestjs\//.test(block.code));
+  return resultOf([
+    ...(await compile(folder, 'tsconfig.json', ofStandard, {})),
+    ...(await compile(folder, 'tsconfig.legacy.json', decorated, { experimentalDecorators: true })),
+  ]);
+}
 
 async function compile(
   folder: string,

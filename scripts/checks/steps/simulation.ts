@@ -6,6 +6,8 @@ import { runCommand } from '../command.ts';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
 
+const FIRST_SEED = 1;
+
 /** What this step reads of `SimulationReport`. */
 interface Report {
   readonly seed: number;
@@ -14,37 +16,57 @@ interface Report {
   readonly violations: readonly unknown[];
 }
 
-/** The same schedules on every machine. */
-const SCHEDULES = { rules: 5_500, quorum: 2_000, redis: 1_500, mysql: 1_000 };
-const FIRST_SEED = 1;
-/** For so long each backend runs schedules that were never run before. */
-const FRESH_SECONDS: Readonly<Record<keyof typeof SCHEDULES, number>> = {
-  rules: 4,
-  quorum: 4,
-  redis: 5,
-  mysql: 2,
+/** How many schedules run, the same on every machine, and then for how many seconds others that were never run before. */
+interface Extent {
+  readonly schedules: number;
+  readonly freshSeconds: number;
+}
+
+type Extents = Readonly<Record<'rules' | 'quorum' | 'redis' | 'mysql', Extent>>;
+
+const SHORT: Extents = {
+  rules: { schedules: 1_000, freshSeconds: 1 },
+  quorum: { schedules: 500, freshSeconds: 1 },
+  redis: { schedules: 300, freshSeconds: 2 },
+  mysql: { schedules: 250, freshSeconds: 1 },
+};
+const LONG: Extents = {
+  rules: { schedules: 5_500, freshSeconds: 4 },
+  quorum: { schedules: 2_000, freshSeconds: 4 },
+  redis: { schedules: 1_500, freshSeconds: 5 },
+  mysql: { schedules: 1_000, freshSeconds: 2 },
 };
 
 /** Core in virtual time (docs/simulation.md): the same schedules each time, and others. */
-export const simulationStep: Step = {
-  name: 'simulation',
-  about:
-    'schedules with faults in virtual time: the same each time, and 15 s of fresh ones, whose seeds it prints',
-  // It never waits, and no result depends on how fast it runs.
-  kind: 'static',
-  async run() {
-    const runs = [];
-    for (const backend of Object.keys(SCHEDULES) as (keyof typeof SCHEDULES)[]) {
-      const schedules = SCHEDULES[backend];
-      runs.push(await simulate(backend, { '--seed': FIRST_SEED, '--schedules': schedules }, schedules));
-      runs.push(await simulate(backend, { '--seconds': FRESH_SECONDS[backend] }, 1));
-    }
-    return resultOf(
-      runs,
-      runs.map(({ name, note }) => `${name}: ${note}`),
-    );
-  },
-};
+export const simulationSteps: readonly Step[] = [
+  simulationStep(
+    'simulation:short',
+    '2 000 schedules with faults in virtual time, and fresh ones for 5 s',
+    SHORT,
+  ),
+  simulationStep('simulation:long', '10 000 schedules, and fresh ones for 15 s, whose seeds it prints', LONG),
+];
+
+function simulationStep(name: string, about: string, extents: Extents): Step {
+  return {
+    name,
+    about,
+    // It never waits, and no result depends on how fast it runs.
+    kind: 'static',
+    async run() {
+      const runs = [];
+      for (const [backend, { schedules, freshSeconds }] of Object.entries(extents)) {
+        const fixed = { '--seed': FIRST_SEED, '--schedules': schedules };
+        runs.push(await simulate(backend, fixed, schedules));
+        runs.push(await simulate(backend, { '--seconds': freshSeconds }, 1));
+      }
+      return resultOf(
+        runs,
+        runs.map((one) => `${one.name}: ${one.note}`),
+      );
+    },
+  };
+}
 
 /** @param least - a run with fewer schedules has shown nothing */
 async function simulate(backend: string, which: Readonly<Record<string, number>>, least: number) {

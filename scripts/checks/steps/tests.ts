@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { fixtureNames, harnessNames, topologyNames } from '../../../contract-tests/src/harness-names.ts';
 import { root } from '../../launcher/root.mjs';
 import type { ServerName } from '../../launcher/servers.mjs';
 import { serversOf, urlVariables } from '../../launcher/servers.mjs';
@@ -28,6 +29,13 @@ const BESIDE_THE_SUITE = [
   'lab/lab-run',
 ];
 
+/** Test files that cost much and show little of what a change breaks: `npm run test:all` runs them. */
+const LONG_FILES: Readonly<Record<string, readonly string[]>> = {};
+
+const plainSuites = harnessNames
+  .filter((name) => !fixtureNames.includes(name) && !topologyNames.includes(name))
+  .map((name) => `test/.conformance/${name}.test.ts`);
+
 /** Everything that vitest runs, and what is rendered from its reports. */
 export const testSteps: readonly Step[] = [
   {
@@ -44,16 +52,24 @@ export const testSteps: readonly Step[] = [
     .filter((one) => one.shortName !== 'contract-tests' && one.shortName !== 'examples')
     .filter((one) => hasTests(one) || one.path.startsWith('packages/'))
     .sort((a, b) => rank(b) - rank(a))
-    .map(unitStep),
+    .flatMap(unitSteps),
   {
     name: 'contract:conformance',
-    about: 'the conformance suite on every backend and topology',
+    about: 'the conformance suite on every backend, at its plain topology',
+    kind: 'alone',
+    uses: allServers(),
+    run: (context) => runWithoutMissing(contractTests, context, plainSuites),
+  },
+  {
+    name: 'contract:topologies',
+    about: 'the conformance suite on every other topology',
     kind: 'alone',
     uses: allServers(),
     run: (context) =>
       runWithoutMissing(contractTests, context, [
         '--dir=test',
-        ...['mutants', ...BESIDE_THE_SUITE].map((name) => `--exclude=**/${name}.test.ts`),
+        ...['mutants/*', ...BESIDE_THE_SUITE].map((name) => `--exclude=**/${name}.test.ts`),
+        ...plainSuites.map((file) => `--exclude=${file}`),
       ]),
   },
   {
@@ -83,12 +99,15 @@ export const testSteps: readonly Step[] = [
       return runVitest(contractTests, ['--dir=redis-versions', ...testArguments]);
     },
   },
-  {
-    name: 'contract:mutants',
-    about: 'the conformance suite catches broken backends',
-    kind: 'alone',
-    run: ({ testArguments }) => runVitest(contractTests, ['--dir=test', 'mutants', ...testArguments]),
-  },
+  ...['safety', 'others'].map(
+    (which): Step => ({
+      name: `contract:mutants:${which}`,
+      about: `the conformance suite catches backends that are broken: ${which === 'safety' ? 'in what safety hangs on' : 'in all other ways'}`,
+      kind: 'alone',
+      run: ({ testArguments }) =>
+        runVitest(contractTests, [`test/mutants/${which}.test.ts`, ...testArguments]),
+    }),
+  ),
   {
     name: 'contract:load',
     about:
@@ -108,6 +127,15 @@ export const testSteps: readonly Step[] = [
         ? await problemOf('node', [file, '--check'])
         : `${file} does not exist`;
       return resultOf([{ name, problem }]);
+    },
+  },
+  {
+    name: 'demo',
+    about: 'processes sell one stock, without and with a lock',
+    kind: 'timed',
+    async run() {
+      const problem = await problemOf('node', [join(root, 'examples/src/demo/main.ts')]);
+      return resultOf([{ name: 'npm run demo', problem }]);
     },
   },
   {
@@ -150,15 +178,23 @@ function faultsStep(server: ServerName): Step {
   };
 }
 
-function unitStep(one: WorkspacePackage): Step {
+/** The tests of a package, and apart from them those of its files that take long. */
+function unitSteps(one: WorkspacePackage): Step[] {
   const needs = one.shortName === 'test-servers' ? allServers() : serversOf(one.shortName);
-  return {
-    name: `unit:${one.shortName}`,
-    about: `the tests of ${one.path}`,
+  const long = LONG_FILES[one.shortName] ?? [];
+  const step = (name: string, about: string, selection: readonly string[]): Step => ({
+    name,
+    about,
     kind: 'timed',
     needs,
-    run: ({ testArguments }) => runVitest(one.folder, testArguments),
-  };
+    run: ({ testArguments }) => runVitest(one.folder, [...selection, ...testArguments]),
+  });
+  const name = `unit:${one.shortName}`;
+  const others = long.map((file) => `--exclude=**/${file}.test.ts`);
+  return [
+    step(name, `the tests of ${one.path}`, others),
+    ...(long.length > 0 ? [step(`${name}:long`, `those that take long: ${long.join(', ')}`, long)] : []),
+  ];
 }
 
 // Files named after a missing server cannot run; the step "servers" has failed, or the user allows it to be missing.

@@ -14,15 +14,9 @@ const { values } = parseArgs({
 const start = performance.now();
 // Servers that cannot be started here are absent, not an error.
 process.env['LOCKS_ALLOW_MISSING'] ??= 'redis,postgres,mysql,zookeeper,etcd';
-const servers = await installServers([
-  {
-    name: 'release',
-    about: '',
-    kind: 'static',
-    uses: values.quick ? ['redis'] : ['redis', 'postgres', 'mysql', 'zookeeper', 'etcd'],
-    run: async () => ({ passed: 0, failed: 0, output: '' }),
-  },
-]);
+const servers = await installServers(
+  values.quick ? ['redis'] : ['redis', 'postgres', 'mysql', 'zookeeper', 'etcd'],
+);
 const outcomes = await rehearse({
   ...values,
   before: values.before,

@@ -1,0 +1,60 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
+import { root } from '../launcher/root.mjs';
+import type { Step, StepReport } from './step.ts';
+
+/** How long a step took, and for how long it kept processors busy, in seconds. */
+interface Duration {
+  readonly seconds: number;
+  readonly busy: number;
+}
+
+type Durations = Readonly<Record<string, Duration>>;
+
+/** Of a quiet machine with two cores: `npm run test:all`, then copy the other file here. */
+const COMMITTED = join(root, 'scripts/checks/durations.json');
+/** Of the last runs on this machine. */
+const OWN = join(root, '.tools/durations.json');
+
+/** Of a step that never ran. */
+const UNKNOWN: Duration = { seconds: 10, busy: 5 };
+
+const known: Durations = { ...read(COMMITTED), ...read(OWN) };
+
+/** For how many seconds these steps run, `lanes` of the timed ones at once. */
+export function secondsOf(steps: readonly Pick<Step, 'name' | 'kind'>[], lanes: number): number {
+  const of = (kind: Step['kind'], what: keyof Duration) =>
+    steps.filter((step) => step.kind === kind).map(({ name }) => (known[name] ?? UNKNOWN)[what]);
+  const beside = [...of('timed', 'busy'), ...of('static', 'busy')];
+  const timed = of('timed', 'seconds');
+  return (
+    Math.max(0, ...timed, sum(timed) / lanes, sum(beside) / availableParallelism()) +
+    sum(of('alone', 'seconds'))
+  );
+}
+
+/** Keeps how long the steps took, for the next estimate. */
+export function keep(reports: readonly StepReport[]): void {
+  const now = reports
+    .filter(({ outcome }) => outcome === 'ok')
+    .map(({ name, seconds, processorSeconds = 0 }) => [
+      name,
+      { seconds: rounded(seconds), busy: rounded(processorSeconds) },
+    ]);
+  mkdirSync(dirname(OWN), { recursive: true });
+  const all = { ...read(OWN), ...Object.fromEntries(now) };
+  writeFileSync(OWN, `${JSON.stringify(all, undefined, 2)}\n`);
+}
+
+function read(file: string): Durations {
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Durations) : {};
+}
+
+function rounded(seconds: number): number {
+  return Math.round(seconds * 10) / 10;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
