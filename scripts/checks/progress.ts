@@ -12,6 +12,7 @@ export class Progress {
   readonly #running = new Map<string, number>();
   readonly #ended = new Set<string>();
   readonly #terminal = process.stdout.isTTY;
+  #telling: NodeJS.Immediate | undefined;
   #secondsLeft = 0;
   #estimatedAt = 0;
 
@@ -36,8 +37,9 @@ export class Progress {
     const [first = '', ...more] = told.split('\n');
     const count = `${this.#ended.size}/${this.#planned.length}`.padStart(7);
     console.log([`${this.#terminal ? CLEAR : ''}${count} ${first}`, ...more].join('\n'));
+    clearImmediate(this.#telling);
     // Once the next one has begun.
-    setImmediate(() => {
+    this.#telling = setImmediate(() => {
       if (this.#terminal) this.#refresh();
       else if (this.#running.size > 0) console.log(`        ${this.#status()}`);
     });

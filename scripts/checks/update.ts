@@ -7,7 +7,7 @@ import { problemOf } from './command.ts';
 import type { Generator } from './generators.ts';
 import { generators, matrixGenerator } from './generators.ts';
 import { updateReports } from './steps/api.ts';
-import { buildStep } from './steps/turbo.ts';
+import { buildStep } from './steps/build.ts';
 
 const problems: string[] = [];
 
