@@ -70,7 +70,7 @@ async function run(harness: Harness): Promise<number> {
     if (result.reason !== undefined) console.log(indent(result.reason));
   }
   // A run of a part of the suite writes no report.
-  // The matrix is rendered from runs on the servers that `npm test` installs: those on other versions have a folder of their own.
+  // The matrix is rendered from runs on the servers that the tests install: those on other versions have a folder of their own.
   const folder =
     values.server === undefined ? reportDirectory : join(reportDirectory, 'servers', values.server);
   const file = values.only === undefined ? writeReport(report, folder) : 'no report of a part';

@@ -35,13 +35,13 @@ const rendered = [isPartly ? written.split(OTHER_VERSIONS)[0] : render(reports),
 );
 if (reports.length === 0 && !isPartly) {
   console.error(
-    `There are no reports in ${reportDirectory}: run \`npm test\`, or \`npm run conformance -- <backend>\`.`,
+    `There are no reports in ${reportDirectory}: run \`npm run test:all\`, or \`npm run conformance -- <backend>\`.`,
   );
   process.exitCode = 1;
 } else if (!isCheck) {
   if (isPartly)
     console.log(
-      `The first part of docs/compatibility.md stays as it is, for want of reports: ${unreported.join(', ')}. \`npm test\` writes all.`,
+      `The first part of docs/compatibility.md stays as it is, for want of reports: ${unreported.join(', ')}. \`npm run test:all\` writes all.`,
     );
   writeFileSync(page, rendered);
   console.log(page);

@@ -1,4 +1,4 @@
-/** Kept results of the suite on versions of servers that `npm test` does not start, one file a version and backend. */
+/** Kept results of the suite on versions of servers that the tests do not start, one file a version and backend. */
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -26,7 +26,7 @@ export class Progress {
 
   started({ name }: Pick<Step, 'name'>): void {
     this.#running.set(name, performance.now());
-    this.#refresh();
+    this.#tell();
   }
 
   /** @param told - what there is to tell about the step */
@@ -37,12 +37,7 @@ export class Progress {
     const [first = '', ...more] = told.split('\n');
     const count = `${this.#ended.size}/${this.#planned.length}`.padStart(7);
     console.log([`${this.#terminal ? CLEAR : ''}${count} ${first}`, ...more].join('\n'));
-    clearImmediate(this.#telling);
-    // Once the next one has begun.
-    this.#telling = setImmediate(() => {
-      if (this.#terminal) this.#refresh();
-      else if (this.#running.size > 0) console.log(`        ${this.#status()}`);
-    });
+    this.#tell();
   }
 
   /** The steps that have not ended: those under way, and those that did not begin. */
@@ -70,8 +65,16 @@ export class Progress {
     return `${this.#left().length} left, about ${inWords(left)}; now ${running.join(', ')}`;
   }
 
+  /** Once all that begins or ends in this moment has done so. */
+  #tell(): void {
+    clearImmediate(this.#telling);
+    this.#telling = setImmediate(() => {
+      if (this.#terminal) this.#refresh();
+      else if (this.#running.size > 0) console.log(`        ${this.#status()}`);
+    });
+  }
+
   #refresh(): void {
-    if (!this.#terminal) return;
     const line = this.#status().slice(0, Math.max(20, process.stdout.columns - 1));
     process.stdout.write(`${CLEAR}${line}`);
   }

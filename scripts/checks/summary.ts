@@ -33,12 +33,14 @@ export function summarise(
     sum(reports.map((report) => report.processorSeconds ?? 0)) + secondsOfThisProcess();
   const onlyAlone = reports.flatMap((report) => report.onlyAlone ?? []);
   const failures = reports.flatMap(failuresOf);
+  const planned = reports.length + running.length + waiting.length;
+  const ended = planned > reports.length ? `${reports.length} of ${planned}` : planned;
   const notRun = reports.filter((report) => report.outcome === 'not run').map((report) => report.name);
   return [
     '',
     ...reports.map(lineOf),
     '',
-    `${reports.length} steps in ${seconds.toFixed(0)} s; ${skipped} tests skipped`,
+    `${ended} steps in ${seconds.toFixed(0)} s; ${skipped} tests skipped`,
     `processors were busy for ${processorSeconds.toFixed(0)} s`,
     `the host of this machine took ${(100 * stolen).toFixed(0)} % of its processors away`,
     ...(onlyAlone.length > 0 ? ['failed beside others and passed alone, a bug to find:'] : []),

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from './build.mjs';
 import { childEnvironment } from './environment.mjs';
@@ -6,6 +7,7 @@ import { bringPnpm } from './pnpm.mjs';
 import { prepare } from './prepare.mjs';
 import { root } from './root.mjs';
 import { runChild } from './run-child.mjs';
+import { say } from './say.mjs';
 import { requireServers, serversOf } from './servers.mjs';
 
 export const usage = `usage: node scripts/run.mjs <command> [args…]
@@ -35,6 +37,8 @@ export const commands = {
   },
 
   async test(args) {
+    if (args.length === 0 && !existsSync(join(root, 'node_modules')))
+      say('some 8 minutes on two cores, with the packages and servers that are installed first');
     const { node, env } = await prepare();
     return runTask(node, 'scripts/checks/main.ts', args, env);
   },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { root } from '../launcher/root.mjs';
-import { hostNode, launch } from './launched.ts';
+import { hostNode, launch, pressCtrlC, waitUntil } from './launched.ts';
 
 const entry = join(root, 'scripts/run.mjs');
 
@@ -48,6 +48,20 @@ describe('scripts/run.mjs', () => {
   it('refuses a step that does not exist', async () => {
     const { ended } = launch(hostNode, [entry, 'test', 'no-such-step']);
     expect(await ended).toMatchObject({ exitCode: 2 });
+  });
+
+  it('counts the steps of a run, and says what ran and what did not when Ctrl-C stops it', async () => {
+    const { child, ended } = launch(hostNode, [entry, 'test', 'words', 'unit:core']);
+    let said = '';
+    child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    await waitUntil('the start of the tests', () => /now .*unit:core/.exec(said) ?? undefined);
+    pressCtrlC(child);
+    const { exitCode, stdout } = await ended;
+    expect(exitCode).toBe(130);
+    expect(stdout).toMatch(/^3 steps, about \d+ (s|min)$/m);
+    expect(stdout).toMatch(/^ +1\/3 ok +build /m);
+    expect(stdout).toMatch(/^stopped by SIGINT$[^]*^stopped: .*unit:core/m);
+    expect(stdout).toMatch(/^\d+ passed, 0 failed$/m);
   });
 
   it('says what to install, and which variable to set, when there is no server', async () => {
