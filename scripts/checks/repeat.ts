@@ -4,6 +4,7 @@ export interface TestFile {
   readonly status: 'passed' | 'failed';
   readonly assertionResults: readonly {
     readonly title: string;
+    readonly ancestorTitles: readonly string[];
     readonly fullName: string;
     readonly status: string;
     readonly failureMessages: readonly string[];
@@ -51,12 +52,13 @@ export function chanceFailures(files: readonly TestFile[], output: string): read
 export function failedTests({
   name: file,
   assertionResults,
-}: TestFile): (Failure & { title: string; fullName: string; failureMessages: readonly string[] })[] {
+}: TestFile): (Failure & { title: string; path: string; failureMessages: readonly string[] })[] {
   return assertionResults
     .filter(({ status }) => status === 'failed')
-    .map(({ title, fullName, failureMessages }) => {
+    .map(({ title, ancestorTitles, fullName, failureMessages }) => {
       const [message = ''] = failureMessages;
-      return { file, title, fullName, failureMessages, summary: `${fullName}: ${message.split('\n')[0]}` };
+      const path = [...ancestorTitles, title].join(' > ');
+      return { file, title, path, failureMessages, summary: `${fullName}: ${message.split('\n')[0]}` };
     });
 }
 

@@ -84,7 +84,7 @@ async function repeat(run: VitestRun, before: StepResult, failures: readonly Fai
 function failuresOf({ testResults }: VitestReport, output: string): StepFailure[] {
   const tests = testResults.flatMap(failedTests);
   if (tests.length > 0)
-    return tests.map(({ fullName, summary }) => ({ says: summary, repeat: ['-t', patternOf(fullName)] }));
+    return tests.map(({ path, summary }) => ({ says: summary, repeat: ['-t', `^${patternOf(path)}$`] }));
   const lines = output.match(
     /^ *( FAIL |⎯+ Unhandled|\w*Error: |This error originated|Serialized Error|Error: |❯ ).*$/gm,
   );

@@ -25,18 +25,23 @@ async function outcome(...ways: string[]): Promise<Outcome> {
 }
 
 async function outcomeOn(machine: Disturbance, ways: readonly string[], repeats = true): Promise<Outcome> {
-  const turns = join(mkdtempSync(join(tmpdir(), 'turns-')), 'turn');
+  const env = environment(...ways);
   const step: Step = {
     name: 'by-chance',
     about: '',
     kind: 'timed',
-    run: () => runVitest(folder, [], { TURNS: turns, WAYS: ways.join(',') }, () => () => machine),
+    run: () => runVitest(folder, [], env, () => () => machine),
   };
   const reports: StepReport[] = [];
   const context = { missing: new Set<never>(), testArguments: [], repeats };
   await runSteps([step], context, { started: () => {}, ended: (report) => reports.push(report) });
   const [first, last] = [reports[0], reports.at(-1)] as [StepReport, StepReport];
   return { ...last, reports: reports.length, said: describeReport(first) };
+}
+
+/** The tests count in a folder of their own how often they ran. */
+function environment(...ways: string[]): NodeJS.ProcessEnv {
+  return { TURNS: join(mkdtempSync(join(tmpdir(), 'turns-')), 'turn'), WAYS: ways.join(',') };
 }
 
 describe.concurrent('a failed test', () => {
@@ -74,8 +79,10 @@ describe.concurrent('a failed test', () => {
     const report = await outcomeOn(UNDISTURBED, ['once'], false);
     expect(report).toMatchObject({ outcome: 'failed', passed: 1, failed: 1, reports: 1 });
     expect(report.said).not.toContain('repeated');
-    const command = String.raw`npm test -- by-chance -- -t 'by chance \(as it happens\) fails once, ms \(1\+1\)'`;
-    expect(summarise([report], 1, UNDISTURBED)).toContain(command);
+    const pattern = String.raw`^by chance \(as it happens\) > fails once, ms \(1\+1\)$`;
+    expect(summarise([report], 1, UNDISTURBED)).toContain(`npm test -- by-chance -- -t '${pattern}'`);
+    const again = await runVitest(folder, report.failures?.[0]?.repeat, environment('once'));
+    expect(again).toMatchObject({ passed: 0, failed: 1 });
   });
 
   it('is repeated once more for a repetition in which the machine stood still', async () => {
