@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { EXIT } from '../exit-codes.ts';
+import { ID_VARIABLE, IDS_VARIABLE } from '../guardian/processes.ts';
 import type { CommandGuardian } from '../guardian/start-guardian.ts';
 import type { ForwardedSignals } from './forwarded-signals.ts';
 
@@ -37,9 +38,11 @@ export async function runGuarded(
   signals: ForwardedSignals,
   say: (text: string) => void,
 ): Promise<number> {
-  const tell = (): void => guardian.keptFor(lease.validForMs);
   // A session is valid for seconds, whatever ttl was asked for.
-  const timer = setInterval(tell, Math.min(MOST_TELL_MS, Math.max(LEAST_TELL_MS, lease.validForMs / 20)));
+  const timer = setInterval(
+    () => guardian.tell(),
+    Math.min(MOST_TELL_MS, Math.max(LEAST_TELL_MS, lease.validForMs / 20)),
+  );
   const onLost = (): void => {
     say(`the lock "${lease.name}" was lost: the command is ended`);
     guardian.lost();
@@ -47,11 +50,12 @@ export async function runGuarded(
   lease.signal.addEventListener('abort', onLost);
   try {
     const code = await runCommand(lease, command, guardian, signals);
-    return guardian.hasTerminated ? EXIT.lost : code;
+    // The command may have ended before the report arrived that it was asked to.
+    await guardian.done();
+    return guardian.hasEnded ? EXIT.lost : code;
   } finally {
     clearInterval(timer);
     lease.signal.removeEventListener('abort', onLost);
-    guardian.done();
   }
 }
 
@@ -61,10 +65,10 @@ async function runCommand(
   guardian: CommandGuardian,
   signals: ForwardedSignals,
 ): Promise<number> {
-  const mark = `LOCK_ID=${lease.acquisitionId}`;
+  const { acquisitionId } = lease;
   const [program = '', ...args] = command;
-  // Before the command runs: if this process is killed just then, its mark is enough.
-  guardian.guard(mark, lease.validForMs);
+  // Before the command runs: if this process is killed just then, the id in its environment is enough.
+  guardian.guard(acquisitionId, () => lease.validForMs);
   const child = spawn(program, args, {
     stdio: 'inherit',
     // A group of its own, so that all of its processes can be reached, and no signal reaches them twice.
@@ -73,7 +77,8 @@ async function runCommand(
       ...process.env,
       ...env,
       LOCK_NAME: lease.name,
-      LOCK_ID: lease.acquisitionId,
+      [ID_VARIABLE]: acquisitionId,
+      [IDS_VARIABLE]: [process.env[IDS_VARIABLE], acquisitionId].filter(Boolean).join(' '),
       LOCK_TOKEN: lease.fencingToken === undefined ? '' : String(lease.fencingToken),
       LOCK_EXPIRES: Number.isFinite(lease.validForMs)
         ? new Date(Date.now() + lease.validForMs).toISOString()

@@ -150,10 +150,10 @@ async function runForSlot(
     };
     const guarded = { command, env: { LOCK_SLOT: run.slot } };
     const code = await runGuarded(lease, guarded, guardian, signals, () => undefined);
-    if (guardian.hasTerminated) say('the command was ended: --at-most is over, or the lock was lost');
+    if (guardian.hasEnded) say('the command was ended: --at-most is over, or the lock was lost');
     if (code !== 0) throw new CommandFailed(code);
   } finally {
-    guardian.done();
+    await guardian.done();
   }
 }
 

@@ -57,7 +57,7 @@ export async function run(locks: LockManager, plan: RunPlan, say: (text: string)
       if (lease === undefined) return EXIT.signal + signals.number;
       return await underLease(lease, plan, guardian, signals, say);
     } finally {
-      guardian.done();
+      await guardian.done();
     }
   } finally {
     signals.close();

@@ -3,60 +3,94 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { CommandEnd } from './command-end.ts';
 import { type GuardianMessage, type GuardianReport, machineNow } from './messages.ts';
+import { ID_VARIABLE, IDS_VARIABLE } from './processes.ts';
 
 /** The longest time before the end of a lease at which the command is asked to end. */
 const MOST_TERM_MS = 5_000;
 const LEAST_KILL_MS = 50;
 const MOST_KILL_MS = 1_000;
+/** The share of that time after which `locks` itself asks, where the guardian has not. */
+const OWN_SHARE = 0.8;
+/** How long the guardian may take to answer. */
+const ANSWER_MS = 1_000;
 
 /** The guardian's side of `locks run`. */
 export class CommandGuardian {
   readonly #child: ChildProcess;
-  #terminated = false;
+  /** Resolves when the guardian has reported all that it will. */
+  readonly #answered: Promise<void>;
+  #leftMs: () => number = () => Number.POSITIVE_INFINITY;
+  #done: Promise<void> | undefined;
+  /** Does what the guardian does, in case it was killed or stopped. */
+  readonly #end = new CommandEnd({ leftMs: () => this.#leftMs(), onEnd: () => undefined });
 
   constructor(child: ChildProcess, reports: NodeJS.EventEmitter) {
     this.#child = child;
     child.stdin?.on('error', () => undefined);
-    reports.on('line', (line: GuardianReport) => {
-      if (line === 'terminated') this.#terminated = true;
+    this.#answered = new Promise((resolve) => {
+      reports.on('line', (line: GuardianReport) => {
+        if (line === 'ending') this.#end.wasAsked();
+        if (line === 'done') resolve();
+      });
+      reports.on('close', resolve);
     });
   }
 
-  /** The guardian has asked the command to end, since the lease was lost or about to be. */
-  get hasTerminated(): boolean {
-    return this.#terminated;
+  /** The command was asked to end, since the lease was lost or about to be. Certain once `done()` has resolved. */
+  get hasEnded(): boolean {
+    return this.#end.hasBegun;
   }
 
   /**
-   * Guards the processes with a mark in their environment while a lease is kept that is valid for `validForMs` at first. It
-   * is renewed every third of that: its last quarter begins only after renewals have failed.
+   * Guards the processes with an acquisition id in their environment while its lease is kept. It is renewed every third of
+   * its time: the last quarter begins only after renewals have failed.
+   *
+   * @param leftMs - milliseconds for which the lease is certain
    */
-  guard(mark: string, validForMs: number): void {
+  guard(id: string, leftMs: () => number): void {
+    const validForMs = leftMs();
     const termBeforeMs = Math.min(MOST_TERM_MS, validForMs / 4);
     const killBeforeMs = Math.min(MOST_KILL_MS, Math.max(LEAST_KILL_MS, validForMs / 20));
-    this.#tell({ kind: 'guard', mark, termBeforeMs, killBeforeMs });
-    this.keptFor(validForMs);
+    this.#leftMs = leftMs;
+    this.#tell({ kind: 'guard', id, termBeforeMs, killBeforeMs, isInner: Boolean(process.env[ID_VARIABLE]) });
+    this.#end.guard({ id, termBeforeMs: termBeforeMs * OWN_SHARE, killBeforeMs });
+    this.tell();
   }
 
-  /** The process group of the command, where processes cannot be found by their mark. */
+  /** The process group of the command, where processes cannot be found by their environment. */
   group(group: number): void {
+    this.#end.group = group;
     this.#tell({ kind: 'group', group });
   }
 
-  /** The store certainly keeps the lease for so long. */
-  keptFor(validForMs: number): void {
-    this.#tell({ kind: 'until', at: Number.isFinite(validForMs) ? machineNow() + validForMs : null });
+  /** Tells for how long the lease is certain; to be called often. */
+  tell(): void {
+    const leftMs = this.#leftMs();
+    this.#tell({ kind: 'until', at: Number.isFinite(leftMs) ? machineNow() + leftMs : null });
+    this.#end.plan();
   }
 
   lost(): void {
-    this.#terminated = true;
     this.#tell({ kind: 'lost' });
+    this.#end.ask();
+    this.#end.kill();
   }
 
-  /** The command has ended: the guardian ends too. */
-  done(): void {
+  /** The command has ended, or never began. Resolves when none of its processes is left, if it was asked to end. */
+  done(): Promise<void> {
+    return (this.#done ??= this.#finish());
+  }
+
+  async #finish(): Promise<void> {
     this.#tell({ kind: 'done' });
+    // One that stands still reports nothing more; all that it wrote is read when it was killed.
+    const timer = setInterval(() => this.#child.kill('SIGKILL'), ANSWER_MS);
+    await this.#answered;
+    clearInterval(timer);
+    if (this.hasEnded) await this.#end.finish();
+    this.#end.stop();
     this.#child.stdin?.end();
   }
 
@@ -67,10 +101,12 @@ export class CommandGuardian {
 
 /** Starts a guardian, and waits until it guards. */
 export async function startGuardian(): Promise<CommandGuardian> {
-  // A session of its own: no signal to the terminal's processes reaches it.
   const child = spawn(process.execPath, [programFile()], {
     stdio: ['pipe', 'pipe', 'ignore'],
+    // A session of its own: no signal to the terminal's processes reaches it.
     detached: true,
+    // Without the ids of outer locks: it must outlive what an outer guardian kills, and end its own command.
+    env: { ...process.env, [ID_VARIABLE]: undefined, [IDS_VARIABLE]: undefined },
   });
   const reports = createInterface({ input: child.stdout });
   const guardian = new CommandGuardian(child, reports);
