@@ -5,6 +5,7 @@
 export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   cli: [
     ['main.ts', 'guardian/main.ts'],
+    ['carry-out.ts'],
     ['commands/{bench,board,doctor,look,once,release,run}.ts', 'open-store.ts'],
     ['commands/guarded-command.ts', 'records/*-record.ts'],
     [
@@ -13,7 +14,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'doctor/{etcd,mysql,postgres,redis,sqlite,zookeeper}.ts',
       'guardian/start-guardian.ts',
     ],
-    ['board/watched-locks.ts', 'doctor/examination.ts', 'bench/rows.ts'],
+    ['board/watched-locks.ts', 'doctor/examination.ts', 'guardian/command-end.ts', 'bench/rows.ts'],
     [
       '{command-line,duration,store-url}.ts',
       'board/ended-holds.ts',

@@ -1,14 +1,30 @@
-import { createLocks, type LockBackend, type LockManager } from '@locks/core';
+import { createLocks, isLockError, type LockBackend, LockError, type LockManager } from '@locks/core';
 import type { OnceRecord } from '@locks/once';
-import { etcdHosts, hostsOf, sqlitePath, readStoreUrl, type StoreName, type StoreUrl } from './store-url.ts';
+import {
+  etcdHosts,
+  hostsOf,
+  readStoreUrl,
+  redisDatabase,
+  sqlitePath,
+  type StoreName,
+  type StoreUrl,
+} from './store-url.ts';
 import { UsageError } from './usage-error.ts';
+
+/** How long the store has for its first answer. */
+export const REACH_MS = 5_000;
+const DISCONNECT_MS = 100;
 
 export interface Store extends AsyncDisposable {
   readonly locks: LockManager;
   /** Where it is kept which slots `locks once` has done: in the store of the locks, beside them. */
   readonly openRecord: () => Promise<OnceRecord>;
-  /** The last error of the connection, where the client reports it apart from the calls. */
-  connectionError(): Error | undefined;
+  /**
+   * Waits for the first answer of the store.
+   *
+   * @throws LockError `LOCK_BACKEND`; UsageError for what the store refuses
+   */
+  reach(withinMs: number): Promise<void>;
 }
 
 interface OpenBackend {
@@ -16,7 +32,10 @@ interface OpenBackend {
   readonly openRecord: () => Promise<OnceRecord>;
   /** Closes the client that was opened for the backend. */
   readonly closeClient?: () => unknown;
+  /** The last error of the connection, where the client reports it apart from the calls. */
   readonly connectionError?: () => Error | undefined;
+  /** Asks for what no lock needs, and the URL says. */
+  readonly afterReach?: () => Promise<void>;
 }
 
 type Open = (url: StoreUrl, prefix: string | undefined) => Promise<OpenBackend>;
@@ -37,13 +56,20 @@ const OPEN: Readonly<Record<StoreName, Open>> = {
  */
 export async function openStore(text: string | undefined, prefix: string | undefined): Promise<Store> {
   const url = readStoreUrl(text);
-  const { backend, openRecord, closeClient, connectionError } = await OPEN[url.store](url, prefix);
+  const { backend, openRecord, closeClient, connectionError, afterReach } = await OPEN[url.store](url, prefix);
   // Each command passes its own options.
   const locks: LockManager = createLocks(backend);
   return {
     locks,
     openRecord,
-    connectionError: () => connectionError?.(),
+    async reach(withinMs) {
+      try {
+        await locks.ping({ waitMs: withinMs });
+      } catch (error) {
+        throw withReason(error, connectionError?.());
+      }
+      await afterReach?.();
+    },
     async [Symbol.asyncDispose]() {
       await locks.close();
       await closeClient?.();
@@ -51,10 +77,19 @@ export async function openStore(text: string | undefined, prefix: string | undef
   };
 }
 
-async function openRedis({ text }: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
+/** The error of a store that did not answer, with the last one of its connection. */
+function withReason(error: unknown, reason: Error | undefined): unknown {
+  if (reason === undefined || !isLockError(error) || error.message.includes(reason.message)) return error;
+  return new LockError(error.code, `${error.message} (${reason.message})`, { cause: error });
+}
+
+async function openRedis(url: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
+  const database = redisDatabase(url);
+  const { text } = url;
   const { redisBackend } = await import('@locks/redis-ioredis');
   const { Redis } = await import('ioredis');
-  const client = new Redis(text);
+  // Lazy: where the prefix is refused, no connection keeps the process alive. A connection that is not there is not waited for.
+  const client = new Redis(text, { lazyConnect: true, disconnectTimeout: DISCONNECT_MS });
   let last: Error | undefined;
   client.on('error', (error) => (last = error));
   return {
@@ -62,6 +97,13 @@ async function openRedis({ text }: StoreUrl, prefix: string | undefined): Promis
     openRecord: async () => (await import('./records/redis-record.ts')).redisRecord(text, prefix),
     closeClient: () => client.disconnect(),
     connectionError: () => last,
+    async afterReach() {
+      // The client goes on in database 0 where the server refuses another one.
+      if (database === 0) return;
+      await client.select(database).catch((error: unknown) => {
+        throw new UsageError(`--url or LOCKS_URL: database ${database}: ${(error as Error).message}`);
+      });
+    },
   };
 }
 

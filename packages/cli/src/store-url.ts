@@ -27,11 +27,41 @@ export function readStoreUrl(text: string | undefined): StoreUrl {
   if (text === undefined || text === '') {
     throw new UsageError('no store: give --url, or set LOCKS_URL, for example redis://127.0.0.1:6379');
   }
-  const { protocol } = parseUrl(text);
+  const protocol = /^[a-z][a-z+]*:/i.exec(text)?.[0].toLowerCase() ?? '';
   const store = SCHEMES[protocol];
-  if (store !== undefined) return { store, protocol, text };
+  if (store === undefined) throw unknownScheme(text);
+  if (store !== 'sqlite') checkUrl(text);
+  // The client of PostgreSQL takes a % that stands for itself.
+  if (store === 'redis' || store === 'mysql') checkCredentials(text);
+  return { store, protocol, text };
+}
+
+function unknownScheme(text: string): UsageError {
   const known = Object.keys(SCHEMES).map((scheme) => scheme.slice(0, -1));
-  throw new UsageError(`no backend for "${protocol}": ${known.join(', ')} exist`);
+  // A password may stand where the URL is not understood.
+  if (/^[\w.-]+:\d+(\/\d*)?$/.test(text))
+    return new UsageError(`"${text}" has no scheme: for Redis, redis://${text}; ${known.join(', ')} exist`);
+  if (!URL.canParse(text)) return new UsageError('--url or LOCKS_URL is not a URL');
+  return new UsageError(`no backend for "${new URL(text).protocol}": ${known.join(', ')} exist`);
+}
+
+function checkUrl(text: string): void {
+  if (!text.includes('://')) throw new UsageError('--url or LOCKS_URL: // is missing behind the scheme');
+  if (!URL.canParse(withOneHost(text))) throw new UsageError('--url or LOCKS_URL is not a URL');
+}
+
+function checkCredentials(text: string): void {
+  const { username, password } = new URL(withOneHost(text));
+  try {
+    decodeURIComponent(username + password);
+  } catch {
+    throw new UsageError('--url or LOCKS_URL: a % in the user name or the password is written %25');
+  }
+}
+
+/** A list of hosts is no URL: the first one stands for all. */
+function withOneHost(text: string): string {
+  return text.replace(/^([a-z+]+:\/\/[^,/?#]*),[^/?#]*/i, '$1');
 }
 
 /** `host:port,host:port` of a URL with several hosts, with the path behind them but for a last slash. */
@@ -39,23 +69,32 @@ export function hostsOf({ text }: StoreUrl): string {
   return text.slice(text.indexOf('://') + 3).replace(/\/$/, '');
 }
 
-/** The addresses of the members of etcd. */
+/**
+ * The addresses of the members of etcd.
+ *
+ * @throws UsageError
+ */
 export function etcdHosts(url: StoreUrl): string[] {
+  if (hostsOf(url) === '') throw new UsageError('--url or LOCKS_URL: a host is missing: etcd://127.0.0.1:2379');
   const scheme = url.protocol === 'etcds:' ? 'https' : 'http';
   return hostsOf(url)
     .split(',')
     .map((host) => `${scheme}://${host}`);
 }
 
+/**
+ * The number of a database of Redis.
+ *
+ * @throws UsageError
+ */
+export function redisDatabase({ text }: StoreUrl): number {
+  const [, path = ''] = /^[^:]+:\/\/[^/?]*\/?([^?]*)/.exec(text) ?? [];
+  if (/^\d*$/.test(path)) return Number(path);
+  throw new UsageError(`--url or LOCKS_URL: a database of Redis is a number, not "${path}": redis://HOST:PORT/0`);
+}
+
 /** The path of a SQLite file. */
 export function sqlitePath({ protocol, text }: StoreUrl): string {
   const path = text.slice(protocol.length);
   return path.startsWith('//') ? path.slice(2) : path;
-}
-
-function parseUrl(text: string): URL {
-  // A list of hosts is no URL: the first one stands for all here.
-  const first = text.replace(/^([a-z]+:\/\/[^,/?#]*),[^/?#]*/, '$1');
-  if (!URL.canParse(first)) throw new UsageError('--url or LOCKS_URL is not a URL');
-  return new URL(first);
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { openSync } from 'node:fs';
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { folder, locks, MAIN, Program } from './program.ts';
+import { folder, locks, locksHere, MAIN, Program } from './program.ts';
 import { TestRedis } from './started-stores.ts';
 
 const redis = new TestRedis();
@@ -114,9 +114,34 @@ describe('a wrong command line', () => {
     [['show', 'x', '--id', 'y'], '--id'],
     [['ls', '--url', 'ftp://host'], 'no backend for "ftp:"'],
     [['ls', '--url', 'nonsense'], 'not a URL'],
+    [['ls', '--url', 'localhost:6379'], 'redis://localhost:6379'],
+    [['ls', '--url', '127.0.0.1:6379/1'], 'redis://127.0.0.1:6379/1'],
+    [['ls', '--url', 'redis:6379'], '//'],
+    [['ls', '--url', 'mysql:host'], '//'],
+    [['ls', '--url', 'redis://127.0.0.1/notadb'], '"notadb"'],
+    [['ls', '--url', 'redis://127.0.0.1/1/2'], '"1/2"'],
+    [['ls', '--url', 'redis://user:5%@127.0.0.1'], '%25'],
+    [['ls', '--url', 'mysql://user:5%@127.0.0.1'], '%25'],
+    [['ls', '--url', 'etcd://'], 'a host is missing'],
+    [['run', 'x', '--', ''], 'the command is empty'],
   ])('%j is refused with 64 and a reason', async (args, reason) => {
-    const { code, stderr } = await locks(redis.url, ...args);
+    const { code, stderr } = await locksHere(redis.url, ...args);
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(reason) });
+  });
+
+  it.each(['ls', 'run x -- true', 'doctor', 'board', 'bench'])(
+    '%s with a prefix that the store refuses is 64, and ends',
+    async (line) => {
+      const [command = '', ...rest] = line.split(' ');
+      const outcome = await locks(redis.url, command, '--prefix', 'a{b', ...rest);
+      expect(outcome).toMatchObject({ code: 64, stderr: expect.stringContaining('prefix must be') });
+    },
+  );
+
+  it('a database that the server does not have is 64', async () => {
+    await using _lease = await redis.locks.lock('in database 0').acquire();
+    const outcome = await locks(`${redis.url.replace(/\/$/, '')}/99`, 'ls');
+    expect(outcome).toMatchObject({ code: 64, stderr: expect.stringContaining('database 99') });
   });
 
   it('a store that cannot be reached is 69, with the error of the connection', async () => {

@@ -2,7 +2,7 @@ import { isLockError } from '@locks/core';
 import type { Examine } from '../doctor/examination.ts';
 import type { Diagnosis, Finding } from '../doctor/finding.ts';
 import { EXIT } from '../exit-codes.ts';
-import { openStore, type Store } from '../open-store.ts';
+import { openStore, REACH_MS } from '../open-store.ts';
 import { readStoreUrl, type StoreName } from '../store-url.ts';
 import type { Write } from './look.ts';
 import { printable } from './states.ts';
@@ -25,20 +25,17 @@ const CONNECTS_BY_ITSELF = new Set<StoreName>(['postgres', 'mysql', 'sqlite', 'e
 
 /**
  * Says what about a store would break locks or slow them. Gives the exit code.
- *
- * @param reach - asks a store for its first answer
- * @throws UsageError; LockError `LOCK_BACKEND` where the store cannot be reached
+ * * @throws UsageError; LockError `LOCK_BACKEND` where the store cannot be reached
  */
 export async function doctor(
   text: string | undefined,
   prefix: string | undefined,
   json: boolean,
   write: Write,
-  reach: (store: Store) => Promise<void>,
 ): Promise<number> {
   const url = readStoreUrl(text);
   await using one = await openStore(text, prefix);
-  if (!CONNECTS_BY_ITSELF.has(url.store)) await reach(one).catch(unlessForbidden);
+  if (!CONNECTS_BY_ITSELF.has(url.store)) await one.reach(REACH_MS).catch(unlessForbidden);
   await using other = await openStore(text, prefix);
   const examine = await EXAMINATIONS[url.store]();
   const diagnosis = await examine({ url, prefix, locks: { one: one.locks, other: other.locks } });

@@ -65,31 +65,20 @@ async function runCommand(
   guardian: CommandGuardian,
   signals: ForwardedSignals,
 ): Promise<number> {
-  const { acquisitionId } = lease;
   const [program = '', ...args] = command;
   // Before the command runs: if this process is killed just then, the id in its environment is enough.
-  guardian.guard(acquisitionId, () => lease.validForMs);
-  const child = spawn(program, args, {
-    stdio: 'inherit',
-    // A group of its own, so that all of its processes can be reached, and no signal reaches them twice.
-    detached: true,
-    env: {
-      ...process.env,
-      ...env,
-      LOCK_NAME: lease.name,
-      [ID_VARIABLE]: acquisitionId,
-      [IDS_VARIABLE]: [process.env[IDS_VARIABLE], acquisitionId].filter(Boolean).join(' '),
-      LOCK_TOKEN: lease.fencingToken === undefined ? '' : String(lease.fencingToken),
-      LOCK_EXPIRES: Number.isFinite(lease.validForMs)
-        ? new Date(Date.now() + lease.validForMs).toISOString()
-        : '',
-    },
-  });
-  if (child.pid !== undefined) {
-    guardian.group(child.pid);
-    signals.forwardTo(child);
-  }
+  guardian.guard(lease.acquisitionId, () => lease.validForMs);
   try {
+    const child = spawn(program, args, {
+      stdio: 'inherit',
+      // A group of its own, so that all of its processes can be reached, and no signal reaches them twice.
+      detached: true,
+      env: { ...process.env, ...env, ...environmentOf(lease) },
+    });
+    if (child.pid !== undefined) {
+      guardian.group(child.pid);
+      signals.forwardTo(child);
+    }
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
     return code ?? EXIT.signal + (signal === null ? 0 : constants.signals[signal]);
   } catch (error) {
@@ -97,4 +86,14 @@ async function runCommand(
     process.stderr.write(`locks: ${program}: ${message}\n`);
     return code === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable;
   }
+}
+
+function environmentOf({ name, acquisitionId, fencingToken, validForMs }: CommandLease): NodeJS.ProcessEnv {
+  return {
+    LOCK_NAME: name,
+    [ID_VARIABLE]: acquisitionId,
+    [IDS_VARIABLE]: [process.env[IDS_VARIABLE], acquisitionId].filter(Boolean).join(' '),
+    LOCK_TOKEN: fencingToken === undefined ? '' : String(fencingToken),
+    LOCK_EXPIRES: Number.isFinite(validForMs) ? new Date(Date.now() + validForMs).toISOString() : '',
+  };
 }

@@ -18,5 +18,6 @@ export function readNameAndCommand(
     throw new UsageError(`${caller}: "${more.join(' ')}" stands before --: the command stands behind it`);
   if (command.length === 0)
     throw new UsageError(`${caller}: the command is missing: locks ${caller} NAME -- COMMAND`);
+  if (command[0] === '') throw new UsageError(`${caller}: the command is empty`);
   return { name, command };
 }

@@ -1,0 +1,146 @@
+import { readFileSync } from 'node:fs';
+import { isLockError } from '@locks/core';
+import { type CommandLine, readCommandLine, textOf, USAGE } from './command-line.ts';
+import { bench, readBenchSeconds } from './commands/bench.ts';
+import { readBoardPlan } from './commands/board-plan.ts';
+import { doctor } from './commands/doctor.ts';
+import { ls, show, watch, type Write } from './commands/look.ts';
+import { once, readOncePlan } from './commands/once.ts';
+import { readReleasePlan, release } from './commands/release.ts';
+import { readRunPlan, run } from './commands/run.ts';
+import { readDuration } from './duration.ts';
+import { EXIT } from './exit-codes.ts';
+import { openStore, REACH_MS, type Store } from './open-store.ts';
+import { UsageError } from './usage-error.ts';
+
+const DEFAULT_EVERY_MS = 1_000;
+
+/** What a command line is carried out with. */
+export interface Surroundings {
+  /** The URL of the store, unless the command line names one. */
+  readonly url: string | undefined;
+  /** Writes the output. */
+  readonly write: Write;
+  /** Writes a message for a person. */
+  readonly say: (text: string) => void;
+}
+
+/** Carries a command line out. Gives the exit code. */
+export async function carryOut(args: readonly string[], surroundings: Surroundings): Promise<number> {
+  const { write, say } = surroundings;
+  try {
+    const line = readCommandLine(args);
+    if (line === 'help') write(`${USAGE}\n`);
+    else if (line === 'version') write(`${version()}\n`);
+    else return await work(line, surroundings);
+    return EXIT.ok;
+  } catch (error) {
+    say(messageOf(error));
+    return exitCodeOf(error);
+  }
+}
+
+async function work(line: CommandLine, surroundings: Surroundings): Promise<number> {
+  if (line.command === 'doctor') {
+    refuseNames(line, 0);
+    const [url, prefix] = storeOf(line, surroundings);
+    return await doctor(url, prefix, line.values['json'] === true, surroundings.write);
+  }
+  // What is wrong is said before a store is asked.
+  const plan = prepared(line, surroundings);
+  await using store = await openStore(...storeOf(line, surroundings));
+  await store.reach(REACH_MS);
+  return await plan(store);
+}
+
+function storeOf(
+  { values }: CommandLine,
+  { url }: Surroundings,
+): [url: string | undefined, prefix: string | undefined] {
+  return [textOf(values, 'url') ?? url, textOf(values, 'prefix')];
+}
+
+/** @throws UsageError for a command that is to be run, and for more than so many names */
+function refuseNames({ command, operands, rest }: CommandLine, most: 0 | 1): void {
+  if (rest.length > 0) throw new UsageError(`${command} runs no command: "${rest.join(' ')}"`);
+  const more = operands.slice(most);
+  if (more.length === 0) return;
+  throw new UsageError(`${command} takes ${most === 0 ? 'no' : 'one'} name: "${more.join(' ')}" is too much`);
+}
+
+/** Checks a command line. Gives the work, which gives the exit code. */
+function prepared(line: CommandLine, surroundings: Surroundings): (store: Store) => Promise<number> {
+  const { write, say } = surroundings;
+  const { command, values, operands, rest } = line;
+  const json = values['json'] === true;
+  if (command === 'run') {
+    const plan = readRunPlan(operands, rest, values);
+    return ({ locks }) => run(locks, plan, say);
+  }
+  if (command === 'bench') {
+    refuseNames(line, 0);
+    const seconds = readBenchSeconds(values);
+    return async ({ locks }) => {
+      await using other = await openStore(...storeOf(line, surroundings));
+      return await bench({ one: locks, other: other.locks }, seconds, json, write);
+    };
+  }
+  if (command === 'once') {
+    const plan = readOncePlan(operands, rest, values, process.stderr.isTTY === true);
+    return (store) => once(store, plan, say);
+  }
+  refuseNames(line, 1);
+  const [operand] = operands;
+  if (command === 'ls') return done(({ locks }) => ls(locks, operand ?? '', json, write));
+  if (command === 'watch') {
+    const every = textOf(values, 'every');
+    const everyMs = every === undefined ? DEFAULT_EVERY_MS : readDuration('--every', every);
+    const isTerminal = process.stdout.isTTY === true;
+    const options = { prefix: operand ?? '', json, everyMs, isTerminal, signal: interrupted() };
+    return done(({ locks }) => watch(locks, options, write));
+  }
+  if (command === 'board') {
+    const plan = readBoardPlan(operand ?? '', values);
+    return done(async ({ locks }) => {
+      const { board } = await import('./commands/board.ts');
+      await board(locks, plan, new URL('../page/', import.meta.url), interrupted(), write);
+    });
+  }
+  if (operand === undefined) throw new UsageError(`${command}: the name of the lock is missing`);
+  if (command === 'show') return done(({ locks }) => show(locks, operand, json, write));
+  const plan = readReleasePlan(operand, values, process.stdin.isTTY === true);
+  return ({ locks }) => release(locks, plan, json, write);
+}
+
+function done(work: (store: Store) => Promise<void>): (store: Store) => Promise<number> {
+  return async (store) => {
+    await work(store);
+    return EXIT.ok;
+  };
+}
+
+/** Aborts at Ctrl-C, and at a request to end. */
+function interrupted(): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => controller.abort());
+  return controller.signal;
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof UsageError || isLockError(error)) return error.message;
+  // A host with several addresses was reached at none of them; the message is empty.
+  return error instanceof AggregateError ? error.errors.map(String).join(', ') : String(error);
+}
+
+function exitCodeOf(error: unknown): number {
+  if (error instanceof UsageError) return EXIT.usage;
+  if (isLockError(error, 'LOCK_TIMEOUT')) return EXIT.contended;
+  if (isLockError(error, 'LOCK_BACKEND')) return EXIT.unavailable;
+  return isLockError(error) ? EXIT.usage : EXIT.unavailable;
+}
+
+function version(): string {
+  const file = new URL('../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
