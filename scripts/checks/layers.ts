@@ -14,7 +14,13 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'doctor/{etcd,mysql,postgres,redis,sqlite,zookeeper}.ts',
       'guardian/start-guardian.ts',
     ],
-    ['board/watched-locks.ts', 'doctor/examination.ts', 'guardian/command-end.ts', 'bench/rows.ts'],
+    [
+      'redis-client.ts',
+      'board/watched-locks.ts',
+      'doctor/examination.ts',
+      'guardian/command-end.ts',
+      'bench/rows.ts',
+    ],
     [
       '{command-line,duration,store-url}.ts',
       'board/ended-holds.ts',

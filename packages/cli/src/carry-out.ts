@@ -82,6 +82,7 @@ function prepared(line: CommandLine, surroundings: Surroundings): (store: Store)
     const seconds = readBenchSeconds(values);
     return async ({ locks }) => {
       await using other = await openStore(...storeOf(line, surroundings));
+      await other.reach(REACH_MS);
       return await bench({ one: locks, other: other.locks }, seconds, json, write);
     };
   }

@@ -35,8 +35,8 @@ doctor     what about the store would break locks or slow them; exit code 1: som
 bench      how fast locks are on this store, with names of its own; --seconds N, default: 60
 
 every command
-  --url URL     redis[s]://…, postgres://…, mysql://…, etcd://host:port[,host:port…],
-                zookeeper://host:port[,host:port…], sqlite:FILE; default: LOCKS_URL
+  --url URL     redis[s]://…, redis[s]+sentinel://host[,host…]/master, postgres://…, mysql://…,
+                etcd://host:port[,host:port…], zookeeper://host:port[,host:port…], sqlite:FILE; default: LOCKS_URL
   --prefix TEXT what the store keeps the locks under: see the page of the backend
   --json        JSON, for programs: one object a line; not of run, once and board
   --help, --version

@@ -1,19 +1,12 @@
 import { createLocks, isLockError, type LockBackend, LockError, type LockManager } from '@locks/core';
 import type { OnceRecord } from '@locks/once';
-import {
-  etcdHosts,
-  hostsOf,
-  readStoreUrl,
-  redisDatabase,
-  sqlitePath,
-  type StoreName,
-  type StoreUrl,
-} from './store-url.ts';
+import type { RedisOptions } from 'ioredis';
+import type { RedisClient } from './redis-client.ts';
+import { etcdHosts, hostsOf, readStoreUrl, sqlitePath, type StoreName, type StoreUrl } from './store-url.ts';
 import { UsageError } from './usage-error.ts';
 
 /** How long the store has for its first answer. */
 export const REACH_MS = 5_000;
-const DISCONNECT_MS = 100;
 
 export interface Store extends AsyncDisposable {
   readonly locks: LockManager;
@@ -34,8 +27,8 @@ interface OpenBackend {
   readonly closeClient?: () => unknown;
   /** The last error of the connection, where the client reports it apart from the calls. */
   readonly connectionError?: () => Error | undefined;
-  /** Asks for what no lock needs, and the URL says. */
-  readonly afterReach?: () => Promise<void>;
+  /** Once the store has answered: what serves it instead, if this does not. */
+  readonly instead?: () => Promise<OpenBackend | undefined>;
 }
 
 type Open = (url: StoreUrl, prefix: string | undefined) => Promise<OpenBackend>;
@@ -56,25 +49,42 @@ const OPEN: Readonly<Record<StoreName, Open>> = {
  */
 export async function openStore(text: string | undefined, prefix: string | undefined): Promise<Store> {
   const url = readStoreUrl(text);
-  const { backend, openRecord, closeClient, connectionError, afterReach } = await OPEN[url.store](url, prefix);
-  // Each command passes its own options.
-  const locks: LockManager = createLocks(backend);
+  let opened = open(await OPEN[url.store](url, prefix));
   return {
-    locks,
-    openRecord,
+    get locks() {
+      return opened.locks;
+    },
+    openRecord: () => opened.openRecord(),
     async reach(withinMs) {
-      try {
-        await locks.ping({ waitMs: withinMs });
-      } catch (error) {
-        throw withReason(error, connectionError?.());
-      }
-      await afterReach?.();
+      await firstAnswer(opened, withinMs);
+      const instead = await opened.instead?.();
+      if (instead === undefined) return;
+      await close(opened);
+      opened = open(instead);
+      await firstAnswer(opened, withinMs);
     },
-    async [Symbol.asyncDispose]() {
-      await locks.close();
-      await closeClient?.();
-    },
+    [Symbol.asyncDispose]: () => close(opened),
   };
+}
+
+type Opened = OpenBackend & Pick<Store, 'locks'>;
+
+function open(one: OpenBackend): Opened {
+  // Each command passes its own options.
+  return { ...one, locks: createLocks(one.backend) };
+}
+
+async function close({ locks, closeClient }: Opened): Promise<void> {
+  await locks.close();
+  await closeClient?.();
+}
+
+async function firstAnswer({ locks, connectionError }: Opened, withinMs: number): Promise<void> {
+  try {
+    await locks.ping({ waitMs: withinMs });
+  } catch (error) {
+    throw withReason(error, connectionError?.());
+  }
 }
 
 /** The error of a store that did not answer, with the last one of its connection. */
@@ -84,26 +94,45 @@ function withReason(error: unknown, reason: Error | undefined): unknown {
 }
 
 async function openRedis(url: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
-  const database = redisDatabase(url);
-  const { text } = url;
+  const { clusterClient, isClusterNode, readRedisUrl, redisClient } = await import('./redis-client.ts');
+  const address = readRedisUrl(url);
+  const client = redisClient(address);
+  return {
+    ...(await openRedisClient(client, prefix, (options) => redisClient(address, options))),
+    async instead() {
+      if (await isClusterNode(client))
+        return {
+          ...(await openRedisClient(clusterClient(address), prefix, (options) =>
+            clusterClient(address, options),
+          )),
+          // Its client waits until all slots are served.
+          connectionError: () => new Error('CLUSTERDOWN: not all slots of the cluster are served'),
+        };
+      // The client goes on in database 0 where the server refuses another one.
+      if (address.database > 0)
+        await client.select(address.database).catch((error: unknown) => {
+          throw new UsageError(
+            `--url or LOCKS_URL: database ${address.database}: ${(error as Error).message}`,
+          );
+        });
+      return undefined;
+    },
+  };
+}
+
+async function openRedisClient(
+  client: RedisClient,
+  prefix: string | undefined,
+  another: (options: RedisOptions) => RedisClient,
+): Promise<OpenBackend> {
   const { redisBackend } = await import('@locks/redis-ioredis');
-  const { Redis } = await import('ioredis');
-  // Lazy: where the prefix is refused, no connection keeps the process alive. A connection that is not there is not waited for.
-  const client = new Redis(text, { lazyConnect: true, disconnectTimeout: DISCONNECT_MS });
   let last: Error | undefined;
-  client.on('error', (error) => (last = error));
+  client.on('error', (error: Error) => (last = error));
   return {
     backend: redisBackend(client, prefix === undefined ? {} : { prefix }),
-    openRecord: async () => (await import('./records/redis-record.ts')).redisRecord(text, prefix),
+    openRecord: async () => (await import('./records/redis-record.ts')).redisRecord(another, prefix),
     closeClient: () => client.disconnect(),
     connectionError: () => last,
-    async afterReach() {
-      // The client goes on in database 0 where the server refuses another one.
-      if (database === 0) return;
-      await client.select(database).catch((error: unknown) => {
-        throw new UsageError(`--url or LOCKS_URL: database ${database}: ${(error as Error).message}`);
-      });
-    },
   };
 }
 

@@ -13,6 +13,8 @@ export interface StoreUrl {
 const SCHEMES: Readonly<Record<string, StoreName>> = {
   'redis:': 'redis',
   'rediss:': 'redis',
+  'redis+sentinel:': 'redis',
+  'rediss+sentinel:': 'redis',
   'postgres:': 'postgres',
   'postgresql:': 'postgres',
   'mysql:': 'mysql',
@@ -75,22 +77,12 @@ export function hostsOf({ text }: StoreUrl): string {
  * @throws UsageError
  */
 export function etcdHosts(url: StoreUrl): string[] {
-  if (hostsOf(url) === '') throw new UsageError('--url or LOCKS_URL: a host is missing: etcd://127.0.0.1:2379');
+  if (hostsOf(url) === '')
+    throw new UsageError('--url or LOCKS_URL: a host is missing: etcd://127.0.0.1:2379');
   const scheme = url.protocol === 'etcds:' ? 'https' : 'http';
   return hostsOf(url)
     .split(',')
     .map((host) => `${scheme}://${host}`);
-}
-
-/**
- * The number of a database of Redis.
- *
- * @throws UsageError
- */
-export function redisDatabase({ text }: StoreUrl): number {
-  const [, path = ''] = /^[^:]+:\/\/[^/?]*\/?([^?]*)/.exec(text) ?? [];
-  if (/^\d*$/.test(path)) return Number(path);
-  throw new UsageError(`--url or LOCKS_URL: a database of Redis is a number, not "${path}": redis://HOST:PORT/0`);
 }
 
 /** The path of a SQLite file. */

@@ -35,17 +35,18 @@ export async function doctor(
 ): Promise<number> {
   const url = readStoreUrl(text);
   await using one = await openStore(text, prefix);
-  if (!CONNECTS_BY_ITSELF.has(url.store)) await one.reach(REACH_MS).catch(unlessForbidden);
   await using other = await openStore(text, prefix);
+  if (!CONNECTS_BY_ITSELF.has(url.store))
+    for (const store of [one, other]) await store.reach(REACH_MS).catch(unlessExaminable);
   const examine = await EXAMINATIONS[url.store]();
   const diagnosis = await examine({ url, prefix, locks: { one: one.locks, other: other.locks } });
   write(json ? `${JSON.stringify(diagnosis)}\n` : `${textOf(diagnosis)}\n`);
   return diagnosis.findings.some(({ severity }) => severity === 'error') ? EXIT.unfit : EXIT.ok;
 }
 
-/** A user who may not even ask whether the store is there has reached it. */
-function unlessForbidden(cause: unknown): void {
-  if (!isLockError(cause, 'LOCK_BACKEND') || !/NOPERM/.test(cause.message)) throw cause;
+/** A user who may not even ask whether the store is there has reached it, and a cluster that is down says why. */
+function unlessExaminable(cause: unknown): void {
+  if (!isLockError(cause, 'LOCK_BACKEND') || !/NOPERM|CLUSTERDOWN/.test(cause.message)) throw cause;
 }
 
 function textOf({ store, version, findings }: Diagnosis): string {

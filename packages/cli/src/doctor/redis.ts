@@ -1,4 +1,5 @@
-import { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
+import { clusterClient, type RedisClient, readRedisUrl, redisClient } from '../redis-client.ts';
 import { clockDifference } from './clock-difference.ts';
 import { type ExaminedStore, trialFindings, type TrialReading } from './examination.ts';
 import { type Diagnosis, error, type Finding, found, unknown, warning } from './finding.ts';
@@ -9,6 +10,8 @@ type Info = Readonly<Record<string, string>>;
 
 /** A share of a limit from which on it is nearly used up. */
 const NEARLY = 0.9;
+
+const OPTIONS = { maxRetriesPerRequest: 1, enableReadyCheck: false };
 
 const READING: TrialReading = {
   failure({ message }) {
@@ -47,26 +50,55 @@ const READING: TrialReading = {
 };
 
 export async function examineRedis({ url, locks }: ExaminedStore): Promise<Diagnosis> {
-  const client = new Redis(url.text, { maxRetriesPerRequest: 1, enableReadyCheck: false });
-  // A failed call has its error.
-  client.on('error', () => undefined);
+  const address = readRedisUrl(url);
+  const opened: RedisClient[] = [];
+  const open = (client: RedisClient): RedisClient => {
+    // A failed call has its error.
+    client.on('error', () => undefined);
+    opened.push(client);
+    return client;
+  };
   try {
+    const client = open(redisClient(address, OPTIONS));
     const info = await readInfo(client);
-    const role = roleFinding(info);
+    const inCluster = client.isCluster || info?.['cluster_enabled'] === '1';
+    const impossible = inCluster ? await clusterFinding(client) : replicaFinding(info);
+    const version = info?.['redis_version'];
+    // Whatever is tried is refused.
+    if (impossible !== undefined && inCluster) return { store: 'redis', version, findings: [impossible] };
+    const whole = inCluster && !client.isCluster ? open(clusterClient(address, OPTIONS)) : client;
+    const settings = await Promise.all((await mastersOf(whole)).map(settingFindings));
     const findings = [
-      ...found(role, ...infoFindings(info)),
-      ...found(await appendFindings(client, info), await clockFinding(client)),
-      // A replica, or a node of a cluster, refuses whatever is tried.
-      ...(role === undefined ? await trialFindings('redis', locks, READING) : []),
+      ...found(impossible),
+      // What several masters have in common is said once.
+      ...new Map(settings.flat().map((finding) => [finding.id, finding])).values(),
+      ...found(await clockFinding(whole)),
+      ...(impossible === undefined ? await trialFindings('redis', locks, READING) : []),
     ];
-    return { store: 'redis', version: info?.['redis_version'], findings };
+    return { store: 'redis', version, findings };
   } finally {
-    client.disconnect();
+    for (const client of opened) client.disconnect();
   }
 }
 
+async function mastersOf(client: RedisClient): Promise<readonly Redis[]> {
+  if (!isCluster(client)) return [client];
+  // It knows no master before it has connected.
+  await client.ping();
+  return client.nodes('master');
+}
+
+function isCluster(client: RedisClient): client is Cluster {
+  return client.isCluster;
+}
+
+async function settingFindings(server: Redis): Promise<Finding[]> {
+  const info = await readInfo(server);
+  return found(...infoFindings(info), await appendFindings(server, info));
+}
+
 /** `undefined`: it is forbidden. */
-async function readInfo(client: Redis): Promise<Info | undefined> {
+async function readInfo(client: RedisClient): Promise<Info | undefined> {
   try {
     const lines = (await client.info()).split('\r\n');
     return Object.fromEntries(lines.map((line) => line.split(/:(.*)/s).slice(0, 2) as [string, string]));
@@ -80,20 +112,28 @@ function isForbidden(cause: unknown): boolean {
   return /NOPERM|unknown command/i.test(String(cause));
 }
 
-function roleFinding(info: Info | undefined): Finding | undefined {
-  if (info?.['role'] === 'slave')
-    return error(
-      'redis/replica',
-      `this server is a replica of ${info['master_host']}:${info['master_port']} and refuses to write`,
-      'give the address of the master, or let a client with Sentinel find it',
-    );
-  if (info?.['cluster_enabled'] === '1')
+function replicaFinding(info: Info | undefined): Finding | undefined {
+  if (info?.['role'] !== 'slave') return undefined;
+  return error(
+    'redis/replica',
+    `this server is a replica of ${info['master_host']}:${info['master_port']} and refuses to write`,
+    'give the address of the master, or redis+sentinel://… with those of the sentinels',
+  );
+}
+
+async function clusterFinding(client: RedisClient): Promise<Finding | undefined> {
+  try {
+    const state = String(await client.cluster('INFO'));
+    if (!state.includes('cluster_state:fail')) return undefined;
     return error(
       'redis/cluster',
-      'this server is a node of a cluster: it serves only the names of its own slots',
-      'programs use `new Redis.Cluster(…)`, which this command cannot: give it a server that stands alone',
+      'the cluster does not serve all slots (cluster_state is fail): names of the others cannot be locked',
+      'look at CLUSTER NODES: bring the masters back, or assign their slots to others (`redis-cli --cluster fix`)',
     );
-  return undefined;
+  } catch (cause) {
+    if (!isForbidden(cause)) throw cause;
+    return undefined;
+  }
 }
 
 function infoFindings(info: Info | undefined): (Finding | undefined)[] {
@@ -171,7 +211,7 @@ async function appendFindings(client: Redis, info: Info | undefined): Promise<Fi
   }
 }
 
-async function clockFinding(client: Redis): Promise<Finding | undefined> {
+async function clockFinding(client: RedisClient): Promise<Finding | undefined> {
   try {
     // The connection is open: the time is that of one round trip.
     return await clockDifference('redis', async () => {

@@ -1,6 +1,7 @@
 import { type OnceRecord, textRecord } from '@locks/once';
 import { fencedSet } from '@locks/redis-ioredis';
-import { Redis } from 'ioredis';
+import type { RedisOptions } from 'ioredis';
+import type { RedisClient } from '../redis-client.ts';
 
 const DEFAULT_PREFIX = 'lock:';
 const TIMES = { connectTimeout: 5_000, commandTimeout: 10_000, maxRetriesPerRequest: 3 };
@@ -9,11 +10,14 @@ const TIMES = { connectTimeout: 5_000, commandTimeout: 10_000, maxRetriesPerRequ
  * The record under `once:<job>`, as the recipe of docs/once-per-slot.md has it; with another prefix than that of most locks under
  * `once|<prefix>|<job>`, since its tokens are others. Each call has a connection of its own: a job may take hours between two.
  */
-export function redisRecord(url: string, prefix = DEFAULT_PREFIX): OnceRecord {
+export function redisRecord(
+  connect: (options: RedisOptions) => RedisClient,
+  prefix = DEFAULT_PREFIX,
+): OnceRecord {
   const keyOf = (key: string): string =>
     prefix === DEFAULT_PREFIX ? key : `once|${prefix}|${key.slice('once:'.length)}`;
-  const use = async <T>(work: (client: Redis) => Promise<T>): Promise<T> => {
-    const client = new Redis(url, TIMES);
+  const use = async <T>(work: (client: RedisClient) => Promise<T>): Promise<T> => {
+    const client = connect(TIMES);
     client.on('error', () => undefined);
     try {
       return await work(client);

@@ -109,11 +109,6 @@ describe('locks doctor on Redis', () => {
     expect(severities(await diagnose(server.url))).toEqual({ 'redis/min-replicas': 'error' });
   });
 
-  it('redis/cluster: a node of a cluster', async () => {
-    const server = await start(['--cluster-enabled', 'yes']);
-    expect(severities(await diagnose(server.url))).toEqual({ 'redis/cluster': 'error' });
-  });
-
   it('redis/acl: the user may not call what locks need', async () => {
     const server = await start();
     const { findings } = await diagnose(await urlOfUser(server, '~* &* +@all -evalsha'));
