@@ -13,6 +13,8 @@ import { EXIT } from './exit-codes.ts';
 import { openStore, REACH_MS, type Store } from './open-store.ts';
 import { UsageError } from './usage-error.ts';
 
+/** How long it has at least, whatever `--wait` says. */
+const LEAST_REACH_MS = 1_000;
 const DEFAULT_EVERY_MS = 1_000;
 
 /** What a command line is carried out with. */
@@ -47,10 +49,11 @@ async function work(line: CommandLine, surroundings: Surroundings): Promise<numb
     return await doctor(url, prefix, line.values['json'] === true, surroundings.write);
   }
   // What is wrong is said before a store is asked.
-  const plan = prepared(line, surroundings);
+  const { waitMs = 0, carryOn } = prepared(line, surroundings);
   await using store = await openStore(...storeOf(line, surroundings));
-  await store.reach(REACH_MS);
-  return await plan(store);
+  // A wait includes that for the store. Who does not wait for a lock still waits for the store.
+  await store.reach(waitMs === 0 ? REACH_MS : Math.min(REACH_MS, Math.max(LEAST_REACH_MS, waitMs)));
+  return await carryOn(store);
 }
 
 function storeOf(
@@ -68,27 +71,36 @@ function refuseNames({ command, operands, rest }: CommandLine, most: 0 | 1): voi
   throw new UsageError(`${command} takes ${most === 0 ? 'no' : 'one'} name: "${more.join(' ')}" is too much`);
 }
 
-/** Checks a command line. Gives the work, which gives the exit code. */
-function prepared(line: CommandLine, surroundings: Surroundings): (store: Store) => Promise<number> {
+interface Prepared {
+  /** How long it waits for a lock. */
+  readonly waitMs?: number;
+  /** Gives the exit code. */
+  readonly carryOn: (store: Store) => Promise<number>;
+}
+
+/** Checks a command line. */
+function prepared(line: CommandLine, surroundings: Surroundings): Prepared {
   const { write, say } = surroundings;
   const { command, values, operands, rest } = line;
   const json = values['json'] === true;
   if (command === 'run') {
     const plan = readRunPlan(operands, rest, values);
-    return ({ locks }) => run(locks, plan, say);
+    return { waitMs: plan.waitMs, carryOn: ({ locks }) => run(locks, plan, say) };
   }
   if (command === 'bench') {
     refuseNames(line, 0);
     const seconds = readBenchSeconds(values);
-    return async ({ locks }) => {
-      await using other = await openStore(...storeOf(line, surroundings));
-      await other.reach(REACH_MS);
-      return await bench({ one: locks, other: other.locks }, seconds, json, write);
+    return {
+      async carryOn({ locks }) {
+        await using other = await openStore(...storeOf(line, surroundings));
+        await other.reach(REACH_MS);
+        return await bench({ one: locks, other: other.locks }, seconds, json, write);
+      },
     };
   }
   if (command === 'once') {
     const plan = readOncePlan(operands, rest, values, process.stderr.isTTY === true);
-    return (store) => once(store, plan, say);
+    return { waitMs: plan.waitMs, carryOn: (store) => once(store, plan, say) };
   }
   refuseNames(line, 1);
   const [operand] = operands;
@@ -110,13 +122,15 @@ function prepared(line: CommandLine, surroundings: Surroundings): (store: Store)
   if (operand === undefined) throw new UsageError(`${command}: the name of the lock is missing`);
   if (command === 'show') return done(({ locks }) => show(locks, operand, json, write));
   const plan = readReleasePlan(operand, values, process.stdin.isTTY === true);
-  return ({ locks }) => release(locks, plan, json, write);
+  return { carryOn: ({ locks }) => release(locks, plan, json, write) };
 }
 
-function done(work: (store: Store) => Promise<void>): (store: Store) => Promise<number> {
-  return async (store) => {
-    await work(store);
-    return EXIT.ok;
+function done(work: (store: Store) => Promise<void>): Prepared {
+  return {
+    async carryOn(store) {
+      await work(store);
+      return EXIT.ok;
+    },
   };
 }
 

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
-import { waitUntil } from '@locks/test-servers';
+import { startRedis, waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
+import { BASE } from './once-slot.ts';
 import { folder, locks, locksHere, MAIN, Program } from './program.ts';
 import { TestRedis } from './started-stores.ts';
 
@@ -151,6 +152,25 @@ describe('a wrong command line', () => {
     for (const { code, stderr } of outcomes)
       expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining('ECONNREFUSED') });
   });
+
+  it.each(['run', 'once'])(
+    '%s --wait bounds the whole attempt, where the store is down and where it hangs',
+    async (name) => {
+      await using frozen = await startRedis();
+      await frozen.pause();
+      const from = performance.now();
+      const options = name === 'run' ? [] : BASE;
+      const outcomes = await Promise.all(
+        ['redis://127.0.0.1:1', frozen.url].map((url) =>
+          locksHere(url, name, 'x', ...options, '--wait', '500ms', '--', 'true'),
+        ),
+      );
+      expect(outcomes.map(({ code }) => code)).toEqual([69, 69]);
+      // A second for the connection; without a wait the store has five.
+      expect(performance.now() - from).toBeLessThan(4_900);
+      frozen.resume();
+    },
+  );
 
   it('--help and --version need no store', async () => {
     expect((await locks('', '--help')).stdout).toMatch(/^usage: locks run/);

@@ -21,3 +21,8 @@ export function readNameAndCommand(
   if (command[0] === '') throw new UsageError(`${caller}: the command is empty`);
   return { name, command };
 }
+
+/** What is left of a wait, in milliseconds, that began at `startedAt` of `performance.now()`. */
+export function leftOf(waitMs: number, startedAt: number): number {
+  return Math.max(0, Math.round(waitMs - (performance.now() - startedAt)));
+}

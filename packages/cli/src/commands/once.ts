@@ -10,7 +10,7 @@ import { repeatRecord } from '../records/repeat-record.ts';
 import { UsageError } from '../usage-error.ts';
 import { ForwardedSignals } from './forwarded-signals.ts';
 import { type CommandLease, runGuarded } from './guarded-command.ts';
-import { type NameAndCommand, readNameAndCommand } from './name-and-command.ts';
+import { leftOf, type NameAndCommand, readNameAndCommand } from './name-and-command.ts';
 import { printable } from './states.ts';
 
 const HOUR_MS = 3_600_000;
@@ -20,6 +20,8 @@ export interface OncePlan extends NameAndCommand {
   readonly atMostMs: number;
   readonly atLeastMs: number;
   readonly waitMs: number;
+  /** When the wait began, before the store was opened: a time of `performance.now()`. */
+  readonly startedAt: number;
   readonly retry: 'next-machine' | 'next-slot';
   readonly label: string | undefined;
   /** The exit code where this machine has nothing to do. */
@@ -55,6 +57,7 @@ export function readOncePlan(
     atMostMs,
     atLeastMs,
     waitMs: durationOf(values, 'wait'),
+    startedAt: performance.now(),
     retry,
     label: textOf(values, 'label'),
     skipCode: Number(skipCode),
@@ -96,7 +99,7 @@ class CommandFailed extends Error {
 
 /** Runs the command unless its slot was done. Gives the exit code. */
 export async function once(store: Store, plan: OncePlan, say: (text: string) => void): Promise<number> {
-  const { name, slot, atMostMs, atLeastMs, waitMs, retry, label } = plan;
+  const { name, slot, atMostMs, atLeastMs, retry, label } = plan;
   const { capabilities } = store.locks;
   if (atLeastMs > 0 && capabilities.tenure === 'session') {
     throw new UsageError('--at-least: a lock of this store ends with the session of the process');
@@ -107,6 +110,7 @@ export async function once(store: Store, plan: OncePlan, say: (text: string) => 
     const record = repeatRecord(await store.openRecord());
     // `once` itself refuses a store without tokens.
     const locks = store.locks as LockManager as LockManager<FencedLease>;
+    const waitMs = leftOf(plan.waitMs, plan.startedAt);
     const options = { slot, atMostMs, atLeastMs, waitMs, retry, label, record, signal: signals.endOfWait };
     const result = await signals.duringWait(() =>
       runOnce(locks, name, options, async (run) => {

@@ -6,7 +6,7 @@ import { type CommandGuardian, startGuardian } from '../guardian/start-guardian.
 import { UsageError } from '../usage-error.ts';
 import { ForwardedSignals } from './forwarded-signals.ts';
 import { runGuarded } from './guarded-command.ts';
-import { type NameAndCommand, readNameAndCommand } from './name-and-command.ts';
+import { leftOf, type NameAndCommand, readNameAndCommand } from './name-and-command.ts';
 
 const DEFAULT_TTL_MS = 30_000;
 
@@ -14,6 +14,8 @@ export interface RunPlan extends NameAndCommand {
   readonly kind: 'exclusive' | 'shared' | { readonly permits: number };
   readonly ttlMs: number;
   readonly waitMs: number;
+  /** When the wait began, before the store was opened: a time of `performance.now()`. */
+  readonly startedAt: number;
   readonly label: string | undefined;
 }
 
@@ -42,6 +44,7 @@ export function readRunPlan(
         : wait === undefined
           ? Number.POSITIVE_INFINITY
           : readDuration('--wait', wait),
+    startedAt: performance.now(),
     label: textOf(values, 'label'),
   };
 }
@@ -65,8 +68,8 @@ export async function run(locks: LockManager, plan: RunPlan, say: (text: string)
 }
 
 function acquire(locks: LockManager, plan: RunPlan, signal: AbortSignal): Promise<Lease> {
-  const { name, kind, ttlMs, waitMs, label } = plan;
-  const options: AcquireOptions = { ttlMs, waitMs, label, signal };
+  const { name, kind, ttlMs, waitMs, startedAt, label } = plan;
+  const options: AcquireOptions = { ttlMs, waitMs: leftOf(waitMs, startedAt), label, signal };
   if (kind === 'exclusive') return locks.lock(name).acquire(options);
   if (kind === 'shared') return locks.readWriteLock(name).read.acquire(options);
   return locks.semaphore(name, kind.permits).acquire(options);
