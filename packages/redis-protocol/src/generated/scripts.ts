@@ -75,10 +75,10 @@ export const scripts = {
       'local left=redis.call(\'PTTL\',KEYS[1])\nlocal ended={}\nlocal m\nif parse_mark(held)then\nlocal all=redis.call(\'HGETALL\',KEYS[4])\nfor i=1,#all,2 do\nif(parse_share(all[i+1])or 0)>now_ms and(not ARGV[2] or all[i]==ARGV[2])then\nended[#ended+1]=all[i]\nended[#ended+1]=all[i+1]\nend\nend\nif not ended[1] then return 0 end\nif ARGV[2] then\nlocal _\n_,m=shares(KEYS[1],KEYS[4],held,ARGV[2],true)\nelse\nredis.call(\'DEL\',KEYS[1],KEYS[4])\nend\nelse\nif ARGV[2] and held~=ARGV[2] and string.sub(held,1,#ARGV[2]+1)~=ARGV[2]..\'|\' then return 0 end\nredis.call(\'DEL\',KEYS[1])\nend\nlocal reply={held,left,now_ms,ended}\nfor i,value in ipairs(hand_off(KEYS[1],KEYS[2],KEYS[3],ARGV[1],m)or{})do reply[4+i]=value end\nreturn reply\n',
   },
   inspect: {
-    sha1: '602ed5bbef0af1835a86aba8caaca780b307ef01',
+    sha1: '589f50e1d39d8d82c9d8bc4a16b6057615905778',
     source:
       clockFragment +
-      'local now_ms=math.floor(now/1000)\nlocal held=redis.call(\'GET\',KEYS[1])\nlocal shares=held and string.byte(held)==42 and redis.call(\'HGETALL\',KEYS[3])or{}\nlocal reply={held,redis.call(\'PTTL\',KEYS[1]),now_ms,shares,redis.call(\'ZSCORE\',KEYS[2],\'#\')}\nif ARGV[1] then return reply end\nlocal alive={}\nfor _,member in ipairs(redis.call(\'ZRANGEBYSCORE\',KEYS[2],\'-inf\',string.format(\'-%.0f\',now/1000)))do\nalive[member]=true\nend\nlocal waiting=redis.call(\'ZRANGEBYSCORE\',KEYS[2],\'0\',\'+inf\',\'WITHSCORES\')\nfor i=1,#waiting,2 do\nif alive[\'@\'..string.match(waiting[i],\'^[^|]*|[^|]*|([^|]*)|\')] then\nreply[#reply+1]=waiting[i]\nreply[#reply+1]=waiting[i+1]\nend\nend\nreturn reply\n',
+      'local now_ms=math.floor(now/1000)\nlocal held=redis.call(\'GET\',KEYS[1])\nlocal shares=held and string.byte(held)==42 and redis.call(\'HGETALL\',KEYS[3])or{}\nlocal reply={held,redis.call(\'PTTL\',KEYS[1]),now_ms,shares,redis.call(\'ZSCORE\',KEYS[2],\'#\')}\nif ARGV[1] then return reply end\nlocal alive={}\nfor _,member in ipairs(redis.call(\'ZRANGEBYSCORE\',KEYS[2],\'-inf\',string.format(\'-%.0f\',now/1000)))do\nalive[member]=true\nend\nlocal waiting=redis.call(\'ZRANGEBYSCORE\',KEYS[2],\'0\',\'+inf\',\'WITHSCORES\')\nfor i=1,#waiting,2 do\nlocal notify=string.match(waiting[i],\'^[^|]*|[^|]*|([^|]*)|\')\nif notify and alive[\'@\'..notify] then\nreply[#reply+1]=waiting[i]\nreply[#reply+1]=waiting[i+1]\nend\nend\nreturn reply\n',
   },
   many: {
     sha1: '76cd95e8dbc0be9e790f5515ec9d14970afb6cfd',

@@ -15,7 +15,9 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.form
 end
 local waiting = redis.call('ZRANGEBYSCORE', KEYS[2], '0', '+inf', 'WITHSCORES')
 for i = 1, #waiting, 2 do
-  if alive['@' .. string.match(waiting[i], '^[^|]*|[^|]*|([^|]*)|')] then
+  -- A member that a stranger wrote has no channel.
+  local notify = string.match(waiting[i], '^[^|]*|[^|]*|([^|]*)|')
+  if notify and alive['@' .. notify] then
     reply[#reply + 1] = waiting[i]
     reply[#reply + 1] = waiting[i + 1]
   end
