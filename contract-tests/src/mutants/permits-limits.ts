@@ -1,5 +1,6 @@
 import type { Attempt, Grant, LockBackend, LockMode } from '@locks/core';
 import { delegate } from './delegate.ts';
+import { storeWith } from './modes.ts';
 import type { Mutant } from './mutant.ts';
 import { onGrants } from './on-grants.ts';
 
@@ -26,6 +27,40 @@ export const permitsLimitsMutants: readonly Mutant[] = [
           return grant && request.mode.kind !== 'exclusive' ? withTokenOfStep(grant) : grant;
         },
       }),
+  },
+  {
+    name: 'one-token-a-client-and-step',
+    says: 'waiters of one client that are granted together have one token',
+    host: 'memory',
+    expected: [
+      'shared/neighbours-of-one-client-have-tokens-of-their-own',
+      'permits/neighbours-of-one-client-have-tokens-of-their-own',
+    ],
+    backend(backend) {
+      const withToken = tokenOfStep();
+      return delegate(backend, {
+        async awaitTurn(request, call) {
+          const grant = await backend.awaitTurn?.(request, call);
+          return grant && request.mode.kind !== 'exclusive' ? withToken(grant) : grant;
+        },
+      });
+    },
+  },
+  {
+    name: 'neighbours-in-reverse',
+    says: 'readers and permits that are granted together are granted the last first',
+    host: 'memory',
+    expected: [
+      'shared/neighbours-of-one-client-have-tokens-of-their-own',
+      'permits/neighbours-of-one-client-have-tokens-of-their-own',
+    ],
+    backend: storeWith({
+      next: (rules, next) => {
+        const first = next();
+        if (first === undefined || first.mode.kind === 'exclusive') return first;
+        return rules.waiters.findLast(({ mode }) => mode.kind === first.mode.kind && rules.fits(mode));
+      },
+    }),
   },
   {
     name: 'a-limit-outlives-its-permits',
@@ -78,15 +113,20 @@ export const permitsLimitsMutants: readonly Mutant[] = [
   },
 ];
 
-let tokenOfStep: bigint | undefined;
-
-function withTokenOfStep(grant: Grant): Grant {
-  if (tokenOfStep === undefined) {
-    tokenOfStep = grant.fencingToken;
-    setImmediate(() => (tokenOfStep = undefined));
-  }
-  return tokenOfStep === undefined ? grant : { ...grant, fencingToken: tokenOfStep };
+/** Gives all grants of one turn of the event loop the token of the first. */
+function tokenOfStep(): (grant: Grant) => Grant {
+  let token: bigint | undefined;
+  return (grant) => {
+    if (token === undefined) {
+      token = grant.fencingToken;
+      setImmediate(() => (token = undefined));
+    }
+    return token === undefined ? grant : { ...grant, fencingToken: token };
+  };
 }
+
+/** One for all clients of the process. */
+const withTokenOfStep = tokenOfStep();
 
 /** The modes of the unreleased grants of each resource, by id. */
 const remembered = new Map<string, Map<string, LockMode>>();

@@ -11,6 +11,8 @@ export interface EtcdHold {
   readonly grant: Grant;
   readonly token: bigint;
   readonly createRevision: number;
+  /** The revision of the key when the grant was read. */
+  readonly modRevision: number;
   /** Aborts, with the reason, when the store reports that the hold ended. */
   readonly lost: AbortController;
   lease: EtcdLease;

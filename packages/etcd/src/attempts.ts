@@ -304,8 +304,8 @@ export class Attempts {
   }
 
   /**
-   * Grants queued readers of one resource whose turn has come, in one transaction and in queue order. `again` marks a
-   * reader that was not granted and must claim by itself.
+   * Grants queued readers, or queued permits, of one resource whose turn has come, in one transaction and in queue order.
+   * `again` marks one that was not granted and must claim by itself.
    */
   async claimTogether(
     acquisitions: readonly Acquisition[],
@@ -325,11 +325,13 @@ export class Attempts {
     });
     const [first] = ready;
     if (first === undefined) return outcomes;
-    const puts = ready.map(({ acquisition, position, lease }) =>
-      when([modifiedAt(acquisition.key, position.modRevision)], [putHold(acquisition, lease)]),
+    const puts = ready.map(({ acquisition, position, lease }, rank) =>
+      when([modifiedAt(acquisition.key, position.modRevision)], [putHold(acquisition, lease, rank)]),
     );
+    const { range, request } = first.acquisition;
     const operations = [
-      when([noExclusiveHold(first.acquisition.range)], puts),
+      // The conditions of `claimConditions`, with that on the range once for all.
+      when(request.mode.kind === 'shared' ? [noExclusiveHold(range)] : [], puts),
       ...ready.map(({ acquisition: { key } }) => read({ key })),
     ];
     const sent = await this.#writes.send(
@@ -340,7 +342,7 @@ export class Attempts {
     );
     if (sent === undefined) return outcomes;
     for (const [index, { acquisition, call, sentAt }] of ready.entries()) {
-      // A reader that was abandoned meanwhile, or whose lease is not known to last, does not affect the others.
+      // One that was abandoned meanwhile, or whose lease is not known to last, does not affect the others.
       const results = this.#writes.readResults([acquisition], { ...sent, sentAt }, call, 1 + index);
       const [answer] = await results.catch(() => []);
       if (answer?.grant !== undefined) outcomes.set(acquisition, { status: 'granted', grant: answer.grant });

@@ -10,11 +10,11 @@ export interface EtcdEntry {
   readonly label?: string;
   /** Whether somebody else wrote the key: it belongs to no acquisition. */
   readonly foreign?: boolean;
-  /** The revision at which a hold was granted. */
+  /** Of a hold: the revision at which it was granted, and its rank among the grants of the same transaction. */
   readonly token: bigint;
   /** The position in the queue. */
   readonly createRevision: number;
-  /** The position of a waiter among those that were queued in the same transaction. */
+  /** The position among the waiters that were queued, or the holds that were granted, in the same transaction. */
   readonly rank?: number;
   readonly modRevision: number;
   readonly lease: string;
@@ -50,6 +50,14 @@ export const TAGS = {
   afterReadersAndWriters: 's',
 } as const;
 
+/** The number of ranks that fit between two revisions: more than one transaction can write. */
+export const RANKS = 128;
+
+/** The token of a grant: all grants of one transaction have its revision (docs/spec.md §15.8). */
+function tokenAt(revision: string, rank = 0): bigint {
+  return BigInt(revision) * BigInt(RANKS) + BigInt(rank);
+}
+
 const OWN_TAG = /^(?:r[esxy]|p\d+[hw])$/;
 const LIMIT_DIGITS = 16;
 
@@ -61,7 +69,7 @@ export function permitTag(limit: number): string {
 export interface EntryFields {
   readonly mode: LockMode;
   readonly label?: string | undefined;
-  /** Absent if the revision of the write itself is the token. */
+  /** Absent if the token is that of the write itself. */
   readonly token?: bigint;
   readonly rank?: number | undefined;
   readonly at?: number;
@@ -98,7 +106,7 @@ export function decodeEntry(kv: IKeyValue): EtcdEntry {
     mode: modeOf(tag, detail),
     ...(label === undefined ? undefined : { label }),
     ...(foreign && { foreign }),
-    token: BigInt(token ?? kv.mod_revision),
+    token: token === undefined ? tokenAt(kv.mod_revision, rank) : BigInt(token),
     createRevision: Number(kv.create_revision),
     ...(rank === undefined ? undefined : { rank }),
     modRevision: Number(kv.mod_revision),

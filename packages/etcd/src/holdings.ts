@@ -45,7 +45,7 @@ export class Holdings {
   granted(acquisition: Acquisition): void {
     const { hold } = acquisition;
     if (hold === undefined || acquisition.holdWatch !== undefined) return;
-    this.#newOnes.push({ acquisition, from: Number(hold.token) + 1 });
+    this.#newOnes.push({ acquisition, from: hold.modRevision + 1 });
     this.#timer ??= setTimeout(() => this.#watchNewOnes(), WATCH_AFTER_MS).unref();
   }
 

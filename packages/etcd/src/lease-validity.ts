@@ -67,6 +67,7 @@ export function holdOf(
     grant,
     token: own.token,
     createRevision: own.createRevision,
+    modRevision: own.modRevision,
     lost,
     lease,
     shared: own.mode.kind === 'shared',

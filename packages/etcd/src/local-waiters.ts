@@ -18,8 +18,8 @@ const RETRY_MS = 500;
 const MANY = 200;
 /** After a check of many waiters, the next one is delayed by this many times its duration. */
 const PAUSE_FACTOR = 3;
-/** Each reader needs a read, a conditional write and a condition, and a server accepts 128 operations in one transaction. */
-const READERS_AT_ONCE = 40;
+/** Each grant needs a read, a conditional write and a condition, and a server accepts 128 operations in one transaction. */
+const GRANTS_AT_ONCE = 40;
 /** A server accepts 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
 /** Core attempts or waits again sooner than this; an entry that core has forgotten must not block the others. */
@@ -299,52 +299,52 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     const revision = revisionOf(response);
     for (const [index, group] of groups.entries()) {
       const turns = new QueueTurns(entriesAt(response, index));
-      const readers: Acquisition[] = [];
+      const together: Acquisition[] = [];
       for (const member of group) {
         if (member.position === undefined || member.ended) continue;
         // A waiter beyond the head is blocked; those ahead of it will wake it.
         if (isHead[index] === true && turns.entryOf(member.request.acquisitionId) === undefined) continue;
         const status = this.#attempts.queueStatus(member, turns, revision, call);
-        if (status.status === 'free' && member.request.mode.kind === 'shared') readers.push(member);
+        const { kind } = member.request.mode;
+        if (status.status === 'free' && (kind === 'shared' || (kind === 'permit' && isHead[index] !== true)))
+          together.push(member);
         // In a long queue a hold that was stolen may be beyond the head: the claim reads the queue itself.
         else if (status.status === 'free') this.#wake(member, isHead[index] ? undefined : { status: 'free' });
         else if (status.status === 'not-queued' || then === 'wake all') this.#wake(member);
         else if (then === 'watch blockers') this.watchBlocker(member, status);
       }
-      void this.#wakeTogether(readers);
+      void this.#wakeTogether(together);
     }
   }
 
-  /** Grants readers whose turn has come in queue order, many in one transaction. Never rejects. */
-  async #wakeTogether(readers: readonly Acquisition[]): Promise<void> {
-    const ordered = readers.toSorted((a, b) => orderOf(a) - orderOf(b));
+  /** Grants readers, or permits, whose turn has come in queue order, many in one transaction. Never rejects. */
+  async #wakeTogether(waiters: readonly Acquisition[]): Promise<void> {
+    const ordered = waiters.toSorted((a, b) => orderOf(a) - orderOf(b));
     const waiting: Acquisition[] = [];
-    for (const reader of ordered) {
-      if (reader.wait.call === undefined || reader.busy) this.#wake(reader, { status: 'free' });
-      else waiting.push(reader);
+    for (const each of ordered) {
+      if (each.wait.call === undefined || each.busy) this.#wake(each, { status: 'free' });
+      else waiting.push(each);
     }
-    // Each reader stays busy until all are done: a second check must not wake a reader that is being granted.
+    // Each waiter stays busy until all are done: a second check must not wake one that is being granted.
     let markDone = (): void => {};
     const done = new Promise<void>((resolve) => (markDone = resolve));
-    for (const reader of waiting) void reader.inTurn(() => done);
-    const calls = new Map(
-      waiting.flatMap((reader) => (reader.wait.call ? [[reader, reader.wait.call]] : [])),
-    );
+    for (const each of waiting) void each.inTurn(() => done);
+    const calls = new Map(waiting.flatMap((each) => (each.wait.call ? [[each, each.wait.call]] : [])));
     const rest: Acquisition[] = [];
-    for (let start = 0; start < waiting.length; start += READERS_AT_ONCE) {
-      const readersNow = waiting.slice(start, start + READERS_AT_ONCE);
+    for (let start = 0; start < waiting.length; start += GRANTS_AT_ONCE) {
+      const now = waiting.slice(start, start + GRANTS_AT_ONCE);
       try {
-        const outcomes = await this.#attempts.claimTogether(readersNow, calls);
-        for (const [reader, outcome] of outcomes) {
-          if (outcome.status === 'again') rest.push(reader);
-          else this.#finish(reader, outcome);
+        const outcomes = await this.#attempts.claimTogether(now, calls);
+        for (const [each, outcome] of outcomes) {
+          if (outcome.status === 'again') rest.push(each);
+          else this.#finish(each, outcome);
         }
       } catch (error) {
-        for (const reader of readersNow) reader.wait.fail(error);
+        for (const each of now) each.wait.fail(error);
       }
     }
     markDone();
-    for (const reader of rest) this.#wake(reader);
+    for (const each of rest) this.#wake(each);
   }
 
   /** Makes one check for all waiters for permits of a resource. */

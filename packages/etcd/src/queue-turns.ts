@@ -1,5 +1,5 @@
 import { areInConflict, type LockMode } from '@locks/core/backend';
-import type { EtcdEntry, QueuePosition } from './etcd-entry.ts';
+import { type EtcdEntry, type QueuePosition, RANKS } from './etcd-entry.ts';
 
 /** Whether an acquisition may be granted, given the entries of its resource. */
 export type EtcdTurn =
@@ -12,10 +12,7 @@ export type EtcdTurn =
 
 const FREE: EtcdTurn = { status: 'free' };
 
-/** The number of ranks that fit between two revisions without a loss of precision. */
-const RANKS = 128;
-
-/** The position in the queue as one number: the revision, and the rank among the entries that were queued at it. */
+/** The position in the queue as one number: the revision, and the rank among the entries of it. */
 export function positionOf({
   createRevision,
   rank = 0,

@@ -26,10 +26,10 @@ export interface TxnBranch {
   readonly writes: IRequestOp[];
 }
 
-/** Writes the hold of an acquisition. */
-export function putHold({ key, request, position }: Acquisition, lease: EtcdLease): IRequestOp {
+/** Writes the hold of an acquisition; `rank` tells the grants of one transaction apart. */
+export function putHold({ key, request, position }: Acquisition, lease: EtcdLease, rank = 0): IRequestOp {
   // A permit that was queued under another limit is granted under the current one.
-  const value = encodeHold({ mode: position?.mode ?? request.mode, label: request.label });
+  const value = encodeHold({ mode: position?.mode ?? request.mode, label: request.label, rank });
   return { request_put: { key, value, lease: lease.id } };
 }
 

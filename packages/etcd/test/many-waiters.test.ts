@@ -1,4 +1,4 @@
-import type { AcquireRequest, LockMode } from '@locks/core/backend';
+import type { AcquireRequest, Grant, LockMode } from '@locks/core/backend';
 import type { Etcd3, ITxnResponse } from 'etcd3';
 import { describe, expect, test, vi } from 'vitest';
 import {
@@ -180,28 +180,37 @@ describe('many waiters of one process on one lock', () => {
     }
   });
 
-  test('readers that are granted together are resolved in their order, with a few transactions', async () => {
+  const readers: LockMode = { kind: 'shared' };
+  const permits: LockMode = { kind: 'permit', limit: 60, weight: 1 };
+  test.for<[LockMode, LockMode]>([
+    [readers, { kind: 'exclusive' }],
+    [permits, { ...permits, weight: 60 }],
+  ])('those that %o grants together are resolved in their order, with a few transactions', async ([
+    mode,
+    ahead,
+  ]) => {
     const counted = new Counted(etcd.client());
     const [holder, backend] = [etcd.open(), etcd.open(counted.client)];
     const name = freshName();
     for (let round = 0; round < 3; round += 1) {
-      const writer = await take(holder, request(name));
-      const readers = requestsFor(name, 60, { kind: 'shared' });
-      for (const each of readers.slice(0, 5)) await backend.attempt(each, true, call);
-      await queue(backend, readers.slice(5));
+      const first = await take(holder, request(name, ahead));
+      const waiting = requestsFor(name, 60, mode);
+      for (const each of waiting.slice(0, 5)) await backend.attempt(each, true, call);
+      await queue(backend, waiting.slice(5));
       const order = await waitersOf(backend, name);
-      const resolved: string[] = [];
-      const grants = readers.map(async (each) => {
+      const resolved: Grant[] = [];
+      const grants = waiting.map(async (each) => {
         const grant = (await backend.awaitTurn(each, callFor(20_000))) ?? (await acquire(backend, each));
-        resolved.push(each.acquisitionId);
-        return grant;
+        resolved.push(grant);
       });
       counted.take();
-      await holder.release(writer, call);
-      const held = await Promise.all(grants);
-      expect(resolved).toEqual(order);
+      await holder.release(first, call);
+      await Promise.all(grants);
+      expect(resolved.map((grant) => grant.request.acquisitionId)).toEqual(order);
+      const tokens = resolved.map(({ fencingToken = 0n }) => fencingToken);
+      expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => Number(a - b)));
       expect(counted.take()['txn']).toBeLessThan(40);
-      await Promise.all(held.map((grant) => backend.release(grant, call)));
+      await Promise.all(resolved.map((grant) => backend.release(grant, call)));
     }
   });
 

@@ -100,12 +100,15 @@ describe('entries', () => {
       held: true,
       mode,
       label: 'me',
-      token: 9n,
+      token: 9n * 128n,
       createRevision: 7,
     });
     const waiter = decodeEntry({ ...kv, value: encodeWaiter({ mode }) });
     expect(waiter).toMatchObject({ held: false, mode });
-    expect(decodeEntry({ ...kv, mod_revision: '20', value: reencode(hold, mode) }).token).toBe(9n);
+    expect(decodeEntry({ ...kv, mod_revision: '20', value: reencode(hold, mode) }).token).toBe(9n * 128n);
+    // Holds that one transaction granted have tokens of their own, below those of the next revision.
+    const ranked = decodeEntry({ ...kv, value: encodeHold({ mode, rank: 127 }) });
+    expect(ranked.token).toBe(10n * 128n - 1n);
   });
 
   test('a foreign value counts as an exclusive hold', () => {

@@ -38,6 +38,27 @@ export async function startWaitingFor(
   return { ...client, lease, settled: () => settledAfter, calls };
 }
 
+/** Starts acquires of a held resource by one client, and resolves when they stand in the queue, in this order. */
+export async function startWaitingTogether(
+  context: CaseContext,
+  lockOf: Parameters<typeof startWaitingFor>[1],
+  count: number,
+  options?: PermitOptions,
+): Promise<readonly Promise<Lease>[]> {
+  const calls = new CallCounter();
+  const { locks } = await context.client({ wrap: calls.wrap });
+  const leases: Promise<Lease>[] = [];
+  while (leases.length < count) {
+    const answers = calls.answersTo('attempt');
+    const lease = lockOf(locks).acquire(options);
+    // The case awaits the lease later, as in `startWaitingFor`.
+    watch(lease);
+    leases.push(lease);
+    await context.until('the next waiter stands in the queue', () => calls.answersTo('attempt') > answers);
+  }
+  return leases;
+}
+
 /** Waits until the acquire is granted, and gives its lease. */
 export async function granted(
   context: CaseContext,

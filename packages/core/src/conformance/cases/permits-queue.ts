@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
 import { isLockError } from '../../errors.ts';
-import { assertAbove } from '../critical-section.ts';
-import { fifo, needs, permits } from '../needs.ts';
+import { assertAbove, assertRising } from '../critical-section.ts';
+import { fencing, fifo, needs, permits, strictOrder } from '../needs.ts';
 import type { CaseContext } from '../case-context.ts';
-import { granted, startWaitingFor, type Waiter, watch } from '../waiter.ts';
+import { granted, startWaitingFor, startWaitingTogether, type Waiter, watch } from '../waiter.ts';
 
 function waitFor(
   context: CaseContext,
@@ -66,6 +66,24 @@ export const permitsQueueCases: readonly ConformanceCase[] = [
       const tokens = leases.map(({ fencingToken }) => fencingToken);
       if (waiting[0]?.backend.capabilities.fencing !== 'none') assertAbove(all.fencingToken, tokens);
       await releaseAll(waiting);
+    },
+  },
+  {
+    id: 'permits/neighbours-of-one-client-have-tokens-of-their-own',
+    clause: '§15.8',
+    title:
+      'permits of one client that are granted in one step have tokens that rise in the order of the queue',
+    ...needs(fencing, strictOrder, fifo, permits),
+    async run(context) {
+      const name = context.name();
+      const all = await (await context.client()).locks.semaphore(name, 4).acquire({ weight: 4 });
+      const waiting = await startWaitingTogether(context, (locks) => locks.semaphore(name, 4), 4, {
+        waitMs: 60_000,
+      });
+      await all.release();
+      const entered = await Promise.all(waiting);
+      assertRising([all, ...entered].map(({ fencingToken }) => fencingToken));
+      await Promise.all(entered.map((lease) => lease.release()));
     },
   },
   {

@@ -3,9 +3,9 @@ import type { ConformanceCase } from '../case.ts';
 import type { LockManager } from '../../create-locks.ts';
 import type { Lock } from '../../lock.ts';
 import type { Lease } from '../../lease.ts';
-import { assertAbove } from '../critical-section.ts';
-import { fifo, needs, shared } from '../needs.ts';
-import { granted, startWaitingFor, watch } from '../waiter.ts';
+import { assertAbove, assertRising } from '../critical-section.ts';
+import { fencing, fifo, needs, shared, strictOrder } from '../needs.ts';
+import { granted, startWaitingFor, startWaitingTogether, watch } from '../waiter.ts';
 
 const reader =
   (name: string) =>
@@ -105,6 +105,26 @@ export const sharedQueueCases: readonly ConformanceCase[] = [
       await Promise.all(entered.map((lease) => lease.release()));
       await (await behind.lease).release();
       await (await last.lease).release();
+    },
+  },
+  {
+    id: 'shared/neighbours-of-one-client-have-tokens-of-their-own',
+    clause: '§15.8',
+    title:
+      'readers of one client that are granted in one step, by a release or a downgrade, have tokens that rise in the order of the queue',
+    ...needs(fencing, strictOrder, fifo, shared),
+    async run(context) {
+      const { locks } = await context.client();
+      for (const leave of ['release', 'downgrade'] as const) {
+        const name = context.name(leave);
+        const holder = await locks.readWriteLock(name).write.acquire();
+        const waiting = await startWaitingTogether(context, reader(name), 4, { waitMs: 60_000 });
+        await holder[leave]();
+        const entered = await Promise.all(waiting);
+        assertRising([holder, ...entered].map(({ fencingToken }) => fencingToken));
+        await Promise.all(entered.map((lease) => lease.release()));
+        if (leave === 'downgrade') await holder.release();
+      }
     },
   },
   {
