@@ -139,7 +139,9 @@ class PassingBackend implements CohortBackend {
     const sent = items.filter((_, index) => standings[index] === undefined);
     const atTheStore = sent.map(({ grant, ttlMs }) => {
       const lease = turnIn(grant.request)?.lease;
-      lease?.renewalSent(ttlMs);
+      // The waiters of its process want the ttl that the lease had (docs/spec.md §18.4).
+      if (lease !== undefined && ttlMs !== lease.grant.request.ttlMs)
+        this.#queues.get(grant.request.resource)?.close(lease);
       return { grant: lease?.grant ?? atStore(grant) ?? grant, ttlMs };
     });
     const answer = atTheStore.length === 0 ? [] : await this.#inner.renew(atTheStore, call);
@@ -149,7 +151,6 @@ class PassingBackend implements CohortBackend {
       if (standing.status === 'held') lease?.renewed(sentAt, standing.validForMs ?? ttlMs);
       if (standing.status !== 'lost' || lease === undefined) continue;
       // The lease ended at the store: nobody else gets a turn with it (docs/spec.md §18.6).
-      lease.lost();
       this.#queues.get(grant.request.resource)?.close(lease);
     }
     let next = 0;
@@ -266,7 +267,7 @@ class PassingBackend implements CohortBackend {
   }
 
   #granted(queue: ProcessQueue, entry: StoreEntry, grant: Grant, call: Call): void {
-    if (entry.state === 'asked') return queue.granted(grant, call.now());
+    if (entry.state === 'asked') return queue.granted(grant, () => call.now());
     if (entry.state === 'granted') return;
     // Nobody waits for it any more: it must not hold (docs/spec.md §2.3).
     const late: Call = { now: () => call.now(), deadline: call.now() + ABANDON_MS };

@@ -31,8 +31,6 @@ export class CohortLease {
   turnsTaken = 0;
   #countedFrom: number;
   #validForMs: number;
-  /** A renewal with another ttl, or an answer that it is lost: the lease is not passed on. */
-  #isSpoilt = false;
 
   constructor(grant: Grant, grantedAt: number, lastTicket: number) {
     this.grant = grant;
@@ -59,19 +57,20 @@ export class CohortLease {
     return this.current;
   }
 
+  /** Until when the store keeps the lease, as far as is known. */
+  get endsAt(): number {
+    return this.grant.session?.validUntil() ?? this.#countedFrom + this.#validForMs;
+  }
+
   /**
    * Whether a waiter may have the lease without a word with the store. A third of the lease at most is over: it could not have been
    * renewed later, and its end is far beyond the margin (docs/spec.md §18.4).
    */
   suits({ ttlMs }: AcquireRequest, now: number): boolean {
     const { lost, session, request } = this.grant;
-    if (this.#isSpoilt || lost?.aborted === true || ttlMs !== request.ttlMs) return false;
-    if (session !== undefined) return now < session.validUntil();
+    if (lost?.aborted === true || ttlMs !== request.ttlMs) return false;
+    if (session !== undefined) return now < this.endsAt;
     return now < this.#countedFrom + this.#validForMs / 3;
-  }
-
-  renewalSent(ttlMs: number): void {
-    if (ttlMs !== this.grant.request.ttlMs) this.#isSpoilt = true;
   }
 
   /** Moves the end. `sentAt` is from before the renewal was sent. */
@@ -80,9 +79,5 @@ export class CohortLease {
     if (sentAt < this.#countedFrom) return;
     this.#countedFrom = sentAt;
     this.#validForMs = validForMs;
-  }
-
-  lost(): void {
-    this.#isSpoilt = true;
   }
 }

@@ -120,19 +120,27 @@ export class ProcessQueue {
   }
 
   /** The store granted the entry: the first waiter has the first turn. */
-  granted(grant: Grant, now: number): void {
+  granted(grant: Grant, now: () => number): void {
     this.#forgetEntry('granted');
     this.#leader = undefined;
     const first = this.#first();
     if (first === undefined) return;
     this.#stopPassingOn();
-    const lease = new CohortLease(grant, now, this.#lastTicket);
+    const lease = new CohortLease(grant, now(), this.#lastTicket);
     this.#lease = lease;
     this.#begin(first, lease);
     if (this.#waiting.size === 0) return;
-    // The holder may never release, and those who count on it must then ask the store.
-    this.#timer = setTimeout(() => this.close(lease), this.#limits.withinMs).unref();
+    grant.lost?.addEventListener('abort', () => this.close(lease), { once: true });
+    this.#closeInTime(lease, now);
     this.#elect();
+  }
+
+  /** Closes a lease after its time for turns, or at its end: the holder may never release, and those who count on it must ask the store. */
+  #closeInTime(lease: CohortLease, now: () => number): void {
+    const leftMs = Math.min(lease.grantedAt + this.#limits.withinMs, lease.endsAt) - now();
+    if (leftMs <= 0) return this.close(lease);
+    // A renewal may have moved the end when the time is over.
+    this.#timer = setTimeout(() => this.#closeInTime(lease, now), Math.ceil(leftMs)).unref();
   }
 
   /** Passes the lease on to the next waiter of this process. `false`: the store must have it back. */

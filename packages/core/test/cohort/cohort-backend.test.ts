@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { AcquireRequest, Attempt, Call, Grant, LockBackend, Standing } from '../../src/backend/types.ts';
 import { cohortBackend, type CohortOptions } from '../../src/cohort/index.ts';
 import { createLocks, type LockManager } from '../../src/index.ts';
@@ -266,6 +266,51 @@ test.each(['a steal', 'a forced release', 'a loss', 'a downgrade', 'another ttl'
     else expect((second.grant?.fencingToken ?? 0n) & 255n).toBe(0n);
   },
 );
+
+test.each(['its ttl', 'a report of its loss', 'a renewal with another ttl'])(
+  'those who count on a lease ask the store when it ends by %s, though its holder never releases',
+  async (end) => {
+    const { store, backend } = setUp({ turns: 64, withinMs: 10_000 });
+    const lost = new AbortController();
+    const wait = store.awaitTurn?.bind(store);
+    store.awaitTurn = async (request, at) => {
+      const granted = await wait?.(request, at);
+      return granted && { ...granted, lost: lost.signal };
+    };
+    const outside = await holdFor(store);
+    const ttlMs = end === 'its ttl' ? 100 : 30_000;
+    const requests = [ask(ttlMs), ask(ttlMs)] as const;
+    const [first] = [await join(backend, requests[0]), await join(backend, requests[1])];
+    await store.release(grant(outside, call), call);
+    await settle();
+    expect(first.grant).toBeDefined();
+    const isKnown = (): boolean => store.queue.includes(requests[1].acquisitionId);
+    expect(isKnown()).toBe(false);
+    if (end === 'a report of its loss') lost.abort('force-released');
+    if (end === 'a renewal with another ttl')
+      await backend.renew([{ grant: first.grant as Grant, ttlMs: 1_000 }], call);
+    await vi.waitFor(() => expect(isKnown()).toBe(true), 5_000);
+  },
+);
+
+test('a renewal moves the moment at which those who count on a lease ask the store', async () => {
+  const { store, backend } = setUp({ turns: 64, withinMs: 10_000 });
+  const outside = await holdFor(store);
+  const requests = [ask(1_500), ask(1_500)] as const;
+  const [first, second] = [await join(backend, requests[0]), await join(backend, requests[1])];
+  await store.release(grant(outside, call), call);
+  await settle();
+  const end = performance.now() + 2_000;
+  while (performance.now() < end) {
+    await backend.renew([{ grant: first.grant as Grant, ttlMs: 1_500 }], call);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  expect(store.queue).not.toContain(requests[1].acquisitionId);
+  await backend.release(first.grant as Grant, call);
+  await settle();
+  // It has the second turn of the lease.
+  expect((second.grant?.fencingToken ?? 0n) & 255n).toBe(1n);
+});
 
 test('a lease with a third of its ttl over is not passed on', async () => {
   const { store, backend } = setUp();
