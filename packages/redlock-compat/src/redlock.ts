@@ -66,7 +66,9 @@ export class Redlock extends EventEmitter {
       throw mustBe('new Redlock(): the clients', 'given in an array', clients);
     }
     this.clients = new Set(clients);
-    if (this.clients.size === 0) throw mustBe('new Redlock()', 'given at least one client', 'none');
+    const { size } = this.clients;
+    // Of an even number one more must agree, and no more may fail, than of the odd number below it.
+    if (size % 2 === 0) throw mustBe('new Redlock()', 'given one client, or an odd number of them', size);
     this.settings = readSettings(settings);
     if (scripts.some((script) => script !== undefined)) {
       throw new LockError('LOCK_UNSUPPORTED', 'new Redlock(): scripts of your own cannot be used here.');
@@ -264,12 +266,16 @@ function lockedElsewhere(names: readonly string[]): LockError {
   return new LockError('LOCK_TIMEOUT', `At least one of ${quoted} is locked by somebody else.`);
 }
 
+/** How locks of core nest, which this interface cannot say. */
+const ADVICE_OF_CORE = /: pass \{ within: .*$/;
+
 /** Failures of the store, and locks of others; not bad arguments, a closed manager, or the caller's own abort. */
 const FAILURES = new Set(['LOCK_TIMEOUT', 'LOCK_BACKEND', 'LOCK_LOST', 'LOCK_NOT_HELD', 'LOCK_CONFLICT']);
 
 function executionError(error: unknown, attempts: readonly Promise<ExecutionStats>[]): unknown {
   if (!isLockError(error) || !FAILURES.has(error.code)) return error;
-  return new ExecutionError(error.message, attempts, { cause: error });
+  const message = error.message.replace(ADVICE_OF_CORE, '.');
+  return new ExecutionError(message, attempts, { cause: new LockError(error.code, message, error) });
 }
 
 /** Whether another try may succeed: a lock that is over stays so. */

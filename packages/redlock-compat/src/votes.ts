@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Attempt, Call, LockBackend } from '@locks/core';
+import { NoAnswerError } from '@locks/core/backend';
 import { ResourceLockedError } from './errors.ts';
 import type { ExecutionStats, RedlockClient } from './execution-stats.ts';
 
@@ -23,6 +24,10 @@ export class ClientVotes implements ExecutionStats {
       this.votesFor.delete(client);
       this.votesAgainst.set(client, refusal);
     }
+  }
+
+  has(client: RedlockClient): boolean {
+    return this.votesFor.has(client) || this.votesAgainst.has(client);
   }
 }
 
@@ -83,16 +88,25 @@ function counted(
       votes?.add(client, reason);
       report(reason);
     };
-    // A wait for the turn is ended by its deadline; an attempt should have been answered before.
     const { signal } = args.at(-1) as Call;
-    const gaveUp = (): void => fail(new Error('the client gave no answer before the call ended'));
+    // Where the end of the call cuts an attempt of a client that has voted already, that vote stands, and the client is well.
+    let voteStands = false;
+    const gaveUp = (): void => {
+      const hasVoted = votes?.has(client) === true;
+      if (!(signal?.reason instanceof NoAnswerError)) {
+        voteStands = hasVoted;
+        if (!hasVoted) fail(new NoAnswerError('the client gave no answer before the call ended'));
+      } else if (hasVoted) report(signal.reason);
+      else fail(signal.reason);
+    };
+    // A wait for the turn is ended by its deadline; an attempt should have been answered before.
     if (name !== 'awaitTurn') signal?.addEventListener('abort', gaveUp, { once: true });
     try {
       const answer = await method(...args);
       votes?.add(client, refusals[name](answer as Attempt));
       return answer;
     } catch (error) {
-      fail(error);
+      if (!voteStands) fail(error);
       throw error;
     } finally {
       signal?.removeEventListener('abort', gaveUp);

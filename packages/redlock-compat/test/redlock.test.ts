@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { memoryBackend } from '@locks/memory';
-import { waitUntil } from '@locks/test-servers';
+import { startProxy, waitUntil } from '@locks/test-servers';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import RedlockByDefault, { ExecutionError, Lock, Redlock, ResourceLockedError } from '@locks/redlock-compat';
@@ -18,6 +18,9 @@ describe.each([1, 3])('Redlock on %i Redis', (count) => {
     deployment = await Deployment.start(count);
     redlock = new Redlock(deployment.clients);
     other = new Redlock(deployment.clients, { retryCount: 5, retryDelay: 50, retryJitter: 10 });
+    // Every server knows the scripts: what is sent to all first comes first at all.
+    for (const client of deployment.clients)
+      await (await new Redlock([client]).acquire(['warm'], HOUR)).release();
   });
   afterAll(() => deployment?.[Symbol.asyncDispose]());
 
@@ -128,6 +131,36 @@ describe.each([1, 3])('Redlock on %i Redis', (count) => {
   });
 });
 
+describe('a client that answers slowly', () => {
+  it('keeps its vote when the end of the call cuts its last attempt, and no error is emitted', async () => {
+    await using deployment = await Deployment.start(3);
+    const proxies = await Promise.all(deployment.servers.map((server) => startProxy(server)));
+    const clients = proxies.map(({ port }) => new Redis(port, '127.0.0.1'));
+    try {
+      const errors: Error[] = [];
+      const slow = new Redlock(clients, { retryCount: 6, retryDelay: 100 });
+      slow.on('error', (error: Error) => errors.push(error));
+      const resources = ['a', 'b', 'c', 'd'];
+      await Promise.all(resources.map((resource) => slow.acquire([resource], HOUR)));
+      // All scripts are known from here on.
+      await failureOf(slow.acquire(['a'], HOUR, { retryCount: 1 }));
+      for (const proxy of proxies) proxy.latency(100);
+      // Each waits for 600 ms, in which an attempt takes nearly all of the time: the end meets one that is under way.
+      const refused = resources.map((resource) => failureOf(slow.acquire([resource], HOUR)));
+      for (const error of await Promise.all(refused)) {
+        const [votes] = await Promise.all((error as ExecutionError).attempts);
+        expect(votes?.votesAgainst.size).toBeGreaterThanOrEqual(2);
+        for (const vote of votes?.votesAgainst.values() ?? [])
+          expect(vote).toBeInstanceOf(ResourceLockedError);
+      }
+      expect(errors).toEqual([]);
+    } finally {
+      for (const client of clients) client.disconnect();
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+    }
+  });
+});
+
 describe('Redlock', () => {
   it('is also the default export', () => expect(RedlockByDefault).toBe(Redlock));
 
@@ -155,7 +188,8 @@ describe('Redlock', () => {
   it('refuses bad input at once with LOCK_INVALID_ARGUMENT', async () => {
     const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
     const backend = memoryBackend();
-    for (const clients of [undefined, [], 5, ['redis://127.0.0.1'], [null], [{}]])
+    const two = [backend, memoryBackend()];
+    for (const clients of [undefined, [], 5, ['redis://127.0.0.1'], [null], [{}], two])
       expect(() => new Redlock(clients as never)).toThrow(invalid);
     for (const settings of [
       null,

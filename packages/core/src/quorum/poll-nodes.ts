@@ -52,8 +52,10 @@ export function poll<T, R>(
       check();
     };
     const giveUp = (why: string | number): void => {
-      limit.abort();
-      for (const index of [...open]) fail(index, new NoAnswerError(why));
+      const error = new NoAnswerError(why);
+      // A node that had all of its time learns that by the reason.
+      limit.abort(typeof why === 'number' ? error : undefined);
+      for (const index of [...open]) fail(index, error);
     };
     const timer = setTimeout(() => giveUp(limitMs), limitMs);
     const interrupted = (): void => giveUp('the caller gave up');
