@@ -100,7 +100,12 @@ export interface PlantedError {
 
 export const plantedErrors: readonly PlantedError[] = [
   [1, 'release-of-others', 'a release ends the hold of whoever holds', 'states'],
-  [2, 'attempt-counted-from-reply', 'the lease of an attempt or a first renewal is counted from the reply', 'states'],
+  [
+    2,
+    'attempt-counted-from-reply',
+    'the lease of an attempt or a first renewal is counted from the reply',
+    'states',
+  ],
   [3, 'message-counted-from-arrival', 'the lease of a message is counted from its arrival', 'states'],
   [4, 'renewal-counted-from-reply', 'the end after a renewal is counted from the reply', 'states'],
   [5, 'no-flag', 'an attempt that joins the queue does not set the flag at the lock key', 'states'],

@@ -38,7 +38,10 @@ export const renewalMutants: readonly Mutant[] = [
             const { resource, acquisitionId } = grant.request;
             const { holders } = await backend.inspect(resource, call);
             const hold = holders.find((holder) => holder.acquisitionId === acquisitionId);
-            return { grant: { ...grant, ...(hold?.fencingToken && { fencingToken: hold.fencingToken }) }, ttlMs };
+            return {
+              grant: { ...grant, ...(hold?.fencingToken && { fencingToken: hold.fencingToken }) },
+              ttlMs,
+            };
           });
           return backend.renew(await Promise.all(grants), call);
         },

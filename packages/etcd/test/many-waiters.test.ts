@@ -185,34 +185,34 @@ describe('many waiters of one process on one lock', () => {
   test.for<[LockMode, LockMode]>([
     [readers, { kind: 'exclusive' }],
     [permits, { ...permits, weight: 60 }],
-  ])('those that %o grants together are resolved in their order, with a few transactions', async ([
-    mode,
-    ahead,
-  ]) => {
-    const counted = new Counted(etcd.client());
-    const [holder, backend] = [etcd.open(), etcd.open(counted.client)];
-    const name = freshName();
-    for (let round = 0; round < 3; round += 1) {
-      const first = await take(holder, request(name, ahead));
-      const waiting = requestsFor(name, 60, mode);
-      for (const each of waiting.slice(0, 5)) await backend.attempt(each, true, call);
-      await queue(backend, waiting.slice(5));
-      const order = await waitersOf(backend, name);
-      const resolved: Grant[] = [];
-      const grants = waiting.map(async (each) => {
-        const grant = (await backend.awaitTurn(each, callFor(20_000))) ?? (await acquire(backend, each));
-        resolved.push(grant);
-      });
-      counted.take();
-      await holder.release(first, call);
-      await Promise.all(grants);
-      expect(resolved.map((grant) => grant.request.acquisitionId)).toEqual(order);
-      const tokens = resolved.map(({ fencingToken = 0n }) => fencingToken);
-      expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => Number(a - b)));
-      expect(counted.take()['txn']).toBeLessThan(40);
-      await Promise.all(resolved.map((grant) => backend.release(grant, call)));
-    }
-  });
+  ])(
+    'those that %o grants together are resolved in their order, with a few transactions',
+    async ([mode, ahead]) => {
+      const counted = new Counted(etcd.client());
+      const [holder, backend] = [etcd.open(), etcd.open(counted.client)];
+      const name = freshName();
+      for (let round = 0; round < 3; round += 1) {
+        const first = await take(holder, request(name, ahead));
+        const waiting = requestsFor(name, 60, mode);
+        for (const each of waiting.slice(0, 5)) await backend.attempt(each, true, call);
+        await queue(backend, waiting.slice(5));
+        const order = await waitersOf(backend, name);
+        const resolved: Grant[] = [];
+        const grants = waiting.map(async (each) => {
+          const grant = (await backend.awaitTurn(each, callFor(20_000))) ?? (await acquire(backend, each));
+          resolved.push(grant);
+        });
+        counted.take();
+        await holder.release(first, call);
+        await Promise.all(grants);
+        expect(resolved.map((grant) => grant.request.acquisitionId)).toEqual(order);
+        const tokens = resolved.map(({ fencingToken = 0n }) => fencingToken);
+        expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => Number(a - b)));
+        expect(counted.take()['txn']).toBeLessThan(40);
+        await Promise.all(resolved.map((grant) => backend.release(grant, call)));
+      }
+    },
+  );
 
   test('a thousand that are abandoned together are deleted by a few transactions', async () => {
     const counted = new Counted(etcd.client());

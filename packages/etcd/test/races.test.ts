@@ -230,7 +230,10 @@ describe('claims', () => {
       const { header } = await lost.deliver();
       await expect(attempt).rejects.toThrow('UNAVAILABLE');
       const again = await b.attempt(wanted, true, call);
-      expect(again).toMatchObject({ status: 'granted', grant: { fencingToken: 128n * BigInt(header.revision) } });
+      expect(again).toMatchObject({
+        status: 'granted',
+        grant: { fencingToken: 128n * BigInt(header.revision) },
+      });
       expect(await holdersOf(a, name)).toEqual([wanted.acquisitionId]);
       if (again.status === 'granted') expect(await b.release(again.grant, call)).toBe('released');
     },

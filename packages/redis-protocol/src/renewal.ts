@@ -79,10 +79,7 @@ async function renewChunk(
 }
 
 /** Renews a share one key at a time. The lock key comes first: a share lasts no longer than the mark there. */
-async function renewByParts(
-  port: RedisPort,
-  { keys, grant, ttlMs }: RenewableLease,
-): Promise<Standing> {
+async function renewByParts(port: RedisPort, { keys, grant, ttlMs }: RenewableLease): Promise<Standing> {
   const { acquisitionId, mode } = grant.request;
   const ttl = String(ttlMs);
   const { lock } = keys;
@@ -96,7 +93,9 @@ async function renewByParts(
     }
     const standing = decodeStanding(await runScript(port, scripts.renewPart, [lock], [ttl]));
     if (standing.status !== 'held') return standing;
-    return decodeStanding(await runScript(port, scripts.renewPart, [holders], [ttl, acquisitionId, String(grant.fencingToken)]));
+    return decodeStanding(
+      await runScript(port, scripts.renewPart, [holders], [ttl, acquisitionId, String(grant.fencingToken)]),
+    );
   } catch (error) {
     return { status: 'unknown', error };
   }

@@ -23,14 +23,17 @@ it('list gives each of thousands of locks once, whatever else is there', async (
   expect(listed.toSorted()).toEqual(names.toSorted());
 });
 
-it.each(['garbage', '', '|', 'a|b|c'])('a member of a queue that is none, %j, hides no other lock', async (member) => {
-  await using who = participant(redis);
-  const held = `held beside ${member}.`;
-  await who.take(held);
-  await redis.command('ZADD', '{lock:strange}:q', '1', member);
-  const listed: string[] = [];
-  for await (const { resource } of who.backend.list?.(held, call) ?? []) listed.push(resource);
-  for await (const { resource } of who.backend.list?.('strange', call) ?? []) listed.push(resource);
-  expect(listed).toEqual([held]);
-  await redis.command('DEL', '{lock:strange}:q');
-});
+it.each(['garbage', '', '|', 'a|b|c'])(
+  'a member of a queue that is none, %j, hides no other lock',
+  async (member) => {
+    await using who = participant(redis);
+    const held = `held beside ${member}.`;
+    await who.take(held);
+    await redis.command('ZADD', '{lock:strange}:q', '1', member);
+    const listed: string[] = [];
+    for await (const { resource } of who.backend.list?.(held, call) ?? []) listed.push(resource);
+    for await (const { resource } of who.backend.list?.('strange', call) ?? []) listed.push(resource);
+    expect(listed).toEqual([held]);
+    await redis.command('DEL', '{lock:strange}:q');
+  },
+);

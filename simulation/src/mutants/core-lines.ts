@@ -107,11 +107,7 @@ const tenureMutants = [
 
 const agedGrantMutants = mutantsOf('redis', LOOP, [
   ['this.#isAged(grant)', 'false', 'a hand-off with little left is delivered as it is'],
-  [
-    "if (standing.status !== 'held') return undefined;",
-    '',
-    'a hand-off that is lost by now is delivered',
-  ],
+  ["if (standing.status !== 'held') return undefined;", '', 'a hand-off that is lost by now is delivered'],
   [
     'return this.#accept(grant, { countedFrom, validForMs: standing.validForMs ?? ttlMs });',
     'return this.#accept(grant, { countedFrom: clock.now(), validForMs: standing.validForMs ?? ttlMs });',

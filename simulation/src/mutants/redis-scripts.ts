@@ -166,7 +166,11 @@ export const redisScriptMutants = [
       'a process that begins to wait does not count as alive',
     ],
     ['if r.held then mark(r.lock, r.held) end', '', 'the holder does not learn that somebody waits'],
-    ["r.id .. '|' .. ARGV[2] .. ", "r.id .. '|' .. math.min(ARGV[2], 50) .. ", 'a hand-off lasts for less than its ttl'],
+    [
+      "r.id .. '|' .. ARGV[2] .. ",
+      "r.id .. '|' .. math.min(ARGV[2], 50) .. ",
+      'a hand-off lasts for less than its ttl',
+    ],
   ]),
   ...of('check', [
     [
@@ -340,11 +344,7 @@ export const redisScriptMutants = [
     ],
   ]),
   ...of('renew-shares', [
-    [
-      "redis.call('PEXPIRE', lock, ttl)",
-      '',
-      'the renewal of a lock that may be shared is a lie',
-    ],
+    ["redis.call('PEXPIRE', lock, ttl)", '', 'the renewal of a lock that may be shared is a lie'],
     [
       "if string.sub(held, 1, #id + 1) == id .. '|' then",
       'if not parse_mark(held) then',

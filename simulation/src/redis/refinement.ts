@@ -112,9 +112,7 @@ export class Refinement {
       // Several holds of one lock may be renewed in one call: all its steps are decided with the first.
       const same = [...locks.keys()].filter((at) => locks[at]?.[0] === lock);
       if (same[0] !== index) return [];
-      const steps = same.flatMap((at) =>
-        isStopped ? () => false : (stepOf(call, at, view, isTaken) ?? []),
-      );
+      const steps = same.flatMap((at) => (isStopped ? () => false : (stepOf(call, at, view, isTaken) ?? [])));
       if (steps.length === 0) return [];
       const step = (rules: LockRules) => steps.filter((each) => each(rules)).length > 0;
       const before = call.script === 'check' ? this.#withChecked(call, index, view) : view;
@@ -135,9 +133,8 @@ export class Refinement {
   #isFree(call: ScriptCall, index: number, view: LockView): boolean {
     const id = call.args[5 * index] ?? '';
     return (
-      this.#decide(view, stepOf(call, index, view, true) ?? (() => false), NOBODY, false).holdOf(
-        id,
-      ) !== undefined
+      this.#decide(view, stepOf(call, index, view, true) ?? (() => false), NOBODY, false).holdOf(id) !==
+      undefined
     );
   }
 

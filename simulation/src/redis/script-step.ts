@@ -15,12 +15,7 @@ export type Step = (rules: LockRules) => boolean;
 export const NOBODY = '';
 
 /** What the rules do for one lock of a call; `undefined` if they say nothing about it. */
-export function stepOf(
-  call: ScriptCall,
-  index: number,
-  view: LockView,
-  isTaken: boolean,
-): Step | undefined {
+export function stepOf(call: ScriptCall, index: number, view: LockView, isTaken: boolean): Step | undefined {
   const { script, args } = call;
   const [id = ''] = args;
   switch (script) {

@@ -85,7 +85,10 @@ export class RandomSteps {
         };
       }
       case 'renew':
-        return { keys: LOCKS, args: LOCKS.flatMap((each) => [`${this.#grant(each).join('|-|')}|`, this.#ttl()]) };
+        return {
+          keys: LOCKS,
+          args: LOCKS.flatMap((each) => [`${this.#grant(each).join('|-|')}|`, this.#ttl()]),
+        };
       case 'renewShares':
         return {
           keys: LOCKS.flatMap((each) => [each, holdersKey(keysOfLock(each))]),

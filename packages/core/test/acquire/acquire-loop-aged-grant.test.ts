@@ -115,7 +115,9 @@ test('a caller that gives up while the hand-off is renewed leaves nothing', asyn
 
 test('a caller whose time is over while the hand-off is renewed has waited in vain: the store has not failed', async () => {
   useFakeClock();
-  const unknown: readonly Standing[] = [{ status: 'unknown', error: new Error('no answer before the deadline') }];
+  const unknown: readonly Standing[] = [
+    { status: 'unknown', error: new Error('no answer before the deadline') },
+  ];
   const backend = handingOver({
     renew: (_, call) =>
       new Promise((resolve) => setTimeout(() => resolve(unknown), call.deadline - call.now() - 1)),

@@ -77,10 +77,7 @@ describe('readers', () => {
     await waitUntil(async () => (await client.inspect(name)).holders.length === 1, {
       what: 'the end of one',
     });
-    expect(await client.renewShares([name, 'short', 9_000], [name, 'long', 50_000])).toEqual([
-      2,
-      1,
-    ]);
+    expect(await client.renewShares([name, 'short', 9_000], [name, 'long', 50_000])).toEqual([2, 1]);
     expect(await client.releaseShare(name, 'short')).toBe(0);
     expect((await client.inspect(name)).holders).toEqual(['long']);
     expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(45_000);
