@@ -36,7 +36,8 @@ export interface Lock<L extends BaseLease = Lease> {
    */
   acquire(options?: AcquireOptions): Promise<L>;
   /**
-   * Makes exactly one attempt, and gives `undefined` when contended. It never queues and never overtakes waiters.
+   * Makes exactly one attempt, and gives `undefined` when contended. It never queues and never overtakes waiters: `waitMs` limits
+   * for how long the store may take to answer, and waits for no holder.
    * @throws LockError as `acquire`, but no `LOCK_TIMEOUT`
    */
   tryAcquire(options?: AcquireOptions): Promise<L | undefined>;
@@ -98,8 +99,7 @@ export class ResourceLock implements Lock {
       const entered = await enterScope(core, this.name, this.mode, resolved, true);
       return entered && deliver(entered, resolved.signal);
     }
-    const single = { ...resolved, waitMs: 0 };
-    const lease = await new AcquireLoop(core, this.name, this.mode, single, core.clock.now()).run();
+    const lease = await new AcquireLoop(core, this.name, this.mode, resolved, core.clock.now(), false).run();
     return lease && deliver(new LeaseHandle(core, lease), resolved.signal);
   }
 

@@ -22,8 +22,10 @@ export interface LockOptions {
    */
   readonly ttlMs?: number | undefined;
   /**
-   * For how many milliseconds to wait for a contended lock, calls to the store included. 0 makes exactly one attempt;
-   * `Infinity` waits until `signal` aborts.
+   * For how many milliseconds to wait for a contended lock, calls to the store included. `Infinity` waits until `signal` aborts.
+   *
+   * 0 makes exactly one attempt, for whose answer it waits at most 2 seconds. `tryAcquire` makes one attempt too: there `waitMs` is
+   * how long the store may take to answer, at most the ttl or 10 seconds.
    * @defaultValue 10 000
    */
   readonly waitMs?: number | undefined;
@@ -62,6 +64,15 @@ export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
    * @defaultValue false
    */
   readonly steal?: boolean | undefined;
+}
+
+/** A single attempt has no wait to bound it. */
+const ATTEMPT_MS = 2_000;
+const LONGEST_ATTEMPT_MS = 10_000;
+
+/** For how long a single attempt waits for its answer (docs/spec.md §7.4). After its ttl a grant would be of no use. */
+export function attemptLimitMs(waitMs: number, ttlMs: number): number {
+  return Math.min(waitMs === 0 ? ATTEMPT_MS : waitMs, LONGEST_ATTEMPT_MS, ttlMs);
 }
 
 /** Options with every default filled in and every value checked. */

@@ -162,7 +162,7 @@ const acquireMutants = [
       'a hint is not followed by an attempt',
     ],
     [
-      'const limitMs = this.#enqueue ? waitMs : Math.min(ttlMs, SINGLE_ATTEMPT_MS);',
+      'const limitMs = enqueue ? waitMs : attemptLimitMs(waitMs, ttlMs);',
       'const limitMs = Number.POSITIVE_INFINITY;',
       'a wait has no end',
     ],

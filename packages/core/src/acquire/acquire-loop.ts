@@ -6,7 +6,7 @@ import { Failure } from '../call/failure.ts';
 import { describe } from '../errors.ts';
 import { acquiredChannel, contendedChannel, identityOf, type LockEvent, publish } from '../events.ts';
 import type { ManagerCore } from '../manager-core.ts';
-import type { ResolvedOptions } from '../options.ts';
+import { attemptLimitMs, type ResolvedOptions } from '../options.ts';
 import { endOf, type LeaseState, type Validity } from '../tenure/lease-state.ts';
 import { standingOf } from '../tenure/standing.ts';
 import { HOLDER_QUERY_MS, type HolderQuery } from '../waiting/holder-query.ts';
@@ -17,8 +17,6 @@ import { interruptionFromOutside } from './interruption-error.ts';
 import { timeoutError } from './timeout-error.ts';
 import { grantFault } from './validate-grant.ts';
 
-/** A single attempt has no `waitMs` to end it: core gives it up after the ttl, or after this. */
-const SINGLE_ATTEMPT_MS = 10_000;
 /** For a backend that says neither when to retry nor when it is our turn. */
 const DEFAULT_RETRY_MS = 50;
 const FIRST_BACKOFF_MS = 20;
@@ -82,15 +80,16 @@ export class AcquireLoop {
     mode: LockMode,
     options: ResolvedOptions,
     startedAt: number,
+    enqueue = options.waitMs > 0,
   ) {
     const { ttlMs, waitMs, label, signal } = options;
     this.#core = core;
     this.#options = options;
     this.#startedAt = startedAt;
-    this.#enqueue = waitMs > 0;
+    this.#enqueue = enqueue;
     this.#storeHasQueue = core.backend.capabilities.order !== 'none';
     this.#usesLocalQueue = this.#enqueue && !this.#storeHasQueue && !options.steal;
-    const limitMs = this.#enqueue ? waitMs : Math.min(ttlMs, SINGLE_ATTEMPT_MS);
+    const limitMs = enqueue ? waitMs : attemptLimitMs(waitMs, ttlMs);
     this.#call = new CallContext(core.deadlines, startedAt + limitMs, signal);
     const request = { resource, acquisitionId: freshAcquisitionId(), label, mode, ttlMs };
     this.#request = options.steal ? { ...request, steal: true } : request;

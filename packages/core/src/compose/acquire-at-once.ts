@@ -2,6 +2,7 @@ import { USELESS_GRANT } from '../acquire/acquire-loop.ts';
 import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
 import { interruptionFromOutside } from '../acquire/interruption-error.ts';
 import { grantFault } from '../acquire/validate-grant.ts';
+import { NoAnswerError } from '../backend/time-limit.ts';
 import type { AcquireRequest, Grant } from '../backend/types.ts';
 import { CallContext, INTERRUPTED } from '../call/call-context.ts';
 import { Failure } from '../call/failure.ts';
@@ -10,7 +11,7 @@ import { acquiredChannel, publish } from '../events.ts';
 import type { Lease } from '../lease.ts';
 import { LeaseHandle } from '../lease/lease-handle.ts';
 import type { ManagerCore } from '../manager-core.ts';
-import { ACQUIRE_TABLE, type ResolvedOptions, resolveOptions } from '../options.ts';
+import { ACQUIRE_TABLE, attemptLimitMs, type ResolvedOptions, resolveOptions } from '../options.ts';
 import { identity } from '../tenure/lease-monitor.ts';
 import type { AllOptions, SetMember } from './multi-lock.ts';
 
@@ -19,9 +20,6 @@ export type SetAttempt =
   | { readonly status: 'granted'; readonly leases: readonly Lease[] }
   | { readonly status: 'contended' | 'one-by-one' };
 
-/** A single attempt has no `waitMs` to end it. */
-const SINGLE_ATTEMPT_MS = 10_000;
-
 interface MemberRequest {
   readonly request: AcquireRequest;
   readonly options: ResolvedOptions;
@@ -29,8 +27,8 @@ interface MemberRequest {
 
 /**
  * Takes all members in one step of one backend, where they live on one that can (docs/spec.md §16.4). Members that the store
- * refuses, or fails at, are left to be acquired one by one: that names the member at fault. With a `waitMs` of 0 an error that
- * can be repeated is thrown for all of them.
+ * refuses, or fails at, are left to be acquired one by one: that names the member at fault. In a single attempt an error that can be
+ * repeated is thrown for all of them.
  *
  * @throws LockError `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`, or the reason of the caller's signal
  */
@@ -38,6 +36,7 @@ export async function acquireAtOnce(
   members: readonly SetMember[],
   options: AllOptions | undefined,
   waitMs: number,
+  isSingle: boolean,
 ): Promise<SetAttempt> {
   const core = members[0]?.parts?.core;
   const attemptMany = core?.backend.attemptMany;
@@ -49,8 +48,8 @@ export async function acquireAtOnce(
   signal?.throwIfAborted();
   core.assertOpen();
   const startedAt = core.now();
-  const isSingle = waitMs === 0;
-  const limitMs = isSingle ? Math.min(SINGLE_ATTEMPT_MS, ...all.map(({ request }) => request.ttlMs)) : waitMs;
+  const shortestTtlMs = Math.min(...all.map(({ request }) => request.ttlMs));
+  const limitMs = isSingle ? attemptLimitMs(waitMs, shortestTtlMs) : waitMs;
   const context = new CallContext(core.deadlines, startedAt + limitMs, signal);
   const answer = await core.attempts.answerOf<readonly Grant[] | undefined>(
     context,
@@ -71,7 +70,7 @@ export async function acquireAtOnce(
     abandonAll(core, all);
     const outside = interruptionFromOutside(core, undefined, context);
     throw outside === undefined
-      ? errorOfAll(core, all, new Error('the store did not answer in time'))
+      ? errorOfAll(core, all, new NoAnswerError(limitMs))
       : outside.reason;
   }
   if (answer === undefined) return { status: 'contended' };

@@ -49,26 +49,26 @@ export class LockSet implements MultiLock {
   }
 
   async #acquire(options: AllOptions | undefined, isSingle: boolean): Promise<MultiLease | undefined> {
-    const setWaitMs = this.#waitMsOf(options);
+    const waitMs = this.#waitMsOf(options);
     const startedAt = this.#clock.now();
-    const waitMs = isSingle ? 0 : setWaitMs;
     const remainingMs = (): number => this.#remainingMs(startedAt, waitMs);
     for (let leftMs = waitMs; ; leftMs = remainingMs()) {
-      const together = await acquireAtOnce(this.#members, options, leftMs);
+      const together = await acquireAtOnce(this.#members, options, leftMs, isSingle || leftMs === 0);
       if (together.status === 'granted') return this.#deliver(together.leases, options);
       // Acquired one after the other, a member whose limit is in conflict is named (docs/spec.md §15.7).
       const mayConflict = this.#members.some(({ lock }) => lock.mode.kind === 'permit');
       if (isSingle && together.status === 'contended' && !mayConflict) return undefined;
-      const leases = await this.#oneByOne((lock) =>
-        isSingle ? lock.tryAcquire(options) : lock.acquire({ ...options, waitMs: remainingMs() }),
-      );
+      const leases = await this.#oneByOne((lock) => {
+        const rest = { ...options, waitMs: remainingMs() };
+        return isSingle ? lock.tryAcquire(rest) : lock.acquire(rest);
+      });
       const isComplete = leases.length === this.#members.length;
       const ended = endedOf(leases);
       if (isComplete && ended === undefined) return this.#deliver(leases, options);
       releaseAll(leases);
       if (!isComplete || ended === undefined) return undefined;
       // One lease ended while the others were waited for.
-      if (this.#clock.now() >= startedAt + waitMs) throw this.#tooLate(ended, startedAt);
+      if (isSingle || this.#clock.now() >= startedAt + waitMs) throw this.#tooLate(ended, startedAt);
       // Where that happens every time, the stores are not asked in a tight loop. The next round throws the reason of an abort.
       await delay(Math.min(PAUSE_MS, remainingMs()), undefined, { signal: options?.signal }).catch(() => {});
     }
@@ -94,7 +94,7 @@ export class LockSet implements MultiLock {
     return runFrom(0, []);
   }
 
-  /** Not 0 unless `waitMs` is: 0 asks for a single attempt, which may take longer than the set may (docs/spec.md §16.3). */
+  /** Not 0 unless `waitMs` is: 0 asks for single attempts, which may take longer than the set may (docs/spec.md §16.3). */
   #remainingMs(startedAt: number, waitMs: number): number {
     return waitMs === 0 ? 0 : Math.max(1, startedAt + waitMs - this.#clock.now());
   }

@@ -10,7 +10,7 @@ export interface LockedOptions
   extends Omit<AcquireOptions, 'within' | 'steal'>,
     Pick<LockOptions, 'reentrant'> {
   /**
-   * `wait` for up to `waitMs`; `refuse` at once, with `LOCK_TIMEOUT`, when somebody else is inside.
+   * `wait` for up to `waitMs`; `refuse` at once, with `LOCK_TIMEOUT`, when somebody else is inside: as with a `waitMs` of 0.
    * @defaultValue 'wait'
    */
   readonly whenContended?: 'wait' | 'refuse' | undefined;

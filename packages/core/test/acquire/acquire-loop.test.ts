@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { freshAcquisitionId } from '../../src/acquire/acquisition-id.ts';
 import type { AcquireRequest, LockBackend } from '../../src/backend/types.ts';
+import type { Locks } from '../../src/create-locks.ts';
+import type { LockOptions } from '../../src/options.ts';
 import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
 import { capabilities, contended, granted, noAnswer, scriptedBackend } from '../scripted-backend.ts';
 
@@ -234,13 +236,46 @@ test('a store that does not answer is LOCK_BACKEND, within waitMs', async () => 
   expect(backend.of('abandon')).toHaveLength(1);
 });
 
-test('a single attempt on a store that does not answer ends after the ttl, or ten seconds', async () => {
+/** After how many milliseconds a call on a store that does not answer rejects with `LOCK_BACKEND`. */
+async function unansweredFor(call: (locks: Locks) => Promise<unknown>, options?: LockOptions): Promise<number> {
+  const attempt = vi.fn(noAnswer);
+  const many = { ...capabilities, modes: ['exclusive', 'shared', 'permit'], features: ['many'] } as const;
+  const locks = locksOn(scriptedBackend({ attempt, attemptMany: attempt, capabilities: many }), options);
+  const startedAt = performance.now();
+  let endedAt = Number.NaN;
+  const ended = rejectionOf(call(locks)).finally(() => (endedAt = performance.now()));
+  await pass(600_000);
+  expect(await ended).toBe('LOCK_BACKEND');
+  expect(attempt).toHaveBeenCalledTimes(1);
+  return endedAt - startedAt;
+}
+
+test('a single attempt on a store that does not answer ends after waitMs, the ttl, or ten seconds', async () => {
   useFakeClock();
-  const locks = locksOn(scriptedBackend({ attempt: noAnswer }));
-  const short = rejectionOf(locks.lock('a', { ttlMs: 2_000 }).tryAcquire());
-  const long = rejectionOf(locks.lock('b', { ttlMs: 600_000 }).tryAcquire());
-  await pass(2_000);
-  expect(await short).toBe('LOCK_BACKEND');
-  await pass(8_000);
-  expect(await long).toBe('LOCK_BACKEND');
+  expect(await unansweredFor((locks) => locks.lock('a').tryAcquire({ waitMs: 500 }))).toBe(500);
+  expect(await unansweredFor((locks) => locks.lock('a', { waitMs: 500 }).tryAcquire())).toBe(500);
+  expect(await unansweredFor((locks) => locks.lock('a').tryAcquire(), { waitMs: 500 })).toBe(500);
+  expect(await unansweredFor((locks) => locks.lock('a', { ttlMs: 2_000 }).tryAcquire())).toBe(2_000);
+  const forLong = { ttlMs: 600_000, waitMs: Number.POSITIVE_INFINITY };
+  expect(await unansweredFor((locks) => locks.lock('a').tryAcquire(forLong))).toBe(10_000);
+});
+
+test('the waitMs of every other kind of lock bounds its single attempt, too', async () => {
+  useFakeClock();
+  const waitMs = 500;
+  const all = (locks: Locks) => locks.all([locks.lock('a'), locks.lock('b')]);
+  expect(await unansweredFor((locks) => locks.readWriteLock('a').read.tryAcquire({ waitMs }))).toBe(500);
+  expect(await unansweredFor((locks) => locks.semaphore('a', 2).tryAcquire({ waitMs }))).toBe(500);
+  expect(await unansweredFor((locks) => all(locks).tryAcquire({ waitMs }))).toBe(500);
+  expect(await unansweredFor((locks) => all(locks).tryAcquire(), { waitMs })).toBe(500);
+});
+
+test('with waitMs 0 a single attempt on a store that does not answer ends after two seconds', async () => {
+  useFakeClock();
+  const now = { waitMs: 0 };
+  expect(await unansweredFor((locks) => locks.lock('a').acquire(now))).toBe(2_000);
+  expect(await unansweredFor((locks) => locks.lock('a').run(() => {}, now))).toBe(2_000);
+  expect(await unansweredFor((locks) => locks.lock('a').tryAcquire(now))).toBe(2_000);
+  expect(await unansweredFor((locks) => locks.all([locks.lock('a'), locks.lock('b')]).run(() => {}, now))).toBe(2_000);
+  expect(await unansweredFor((locks) => locks.lock('a').acquire({ waitMs: 0, ttlMs: 1_000 }))).toBe(1_000);
 });
