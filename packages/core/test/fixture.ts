@@ -6,11 +6,14 @@ import { isLockError, type LockErrorCode } from '../src/errors.ts';
 import type { LockEvents } from '../src/events.ts';
 import type { LockOptions } from '../src/options.ts';
 import { processWide } from '../src/process-wide.ts';
+import type { LeaseMonitor } from '../src/tenure/lease-monitor.ts';
 
 /** Timers, wall and monotonic clock all stand still until the test moves them. */
 export function useFakeClock(): void {
-  // For leases that earlier tests left, the clock jumps now: their loss is no event of this test.
-  processWide('monitors@1', () => new Set<unknown>()).clear();
+  // For leases that earlier tests left, the clock jumps now: their loss is no event of this test, nor is their renewal.
+  const monitors = processWide('monitors@1', () => new Set<LeaseMonitor>());
+  for (const monitor of monitors) monitor.stop();
+  monitors.clear();
   vi.useFakeTimers({
     toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'],
   });
