@@ -124,6 +124,14 @@ export function describe(value: unknown): string {
   }
 }
 
+/** What an error says. Several in one, as of an address that stands for several, say nothing themselves. */
+export function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.message !== '') return error.message;
+  const errors = error instanceof AggregateError ? error.errors : [];
+  return [...new Set(errors.map(messageOf))].join(', ') || String((error as { code?: unknown }).code ?? error.name);
+}
+
 /** A text for a message: in quotation marks, with visible control characters, and shortened. */
 export function quote(text: string): string {
   return JSON.stringify(text.length <= 40 ? text : `${text.slice(0, 40)}…`);

@@ -6,7 +6,14 @@ import { CallDeadlines, CLOSED, DRAINING, NEVER } from './call/call-deadlines.ts
 import { CallLimit } from './call/call-limit.ts';
 import { Failure } from './call/failure.ts';
 import { sendUntilAnswered } from './call/send-until-answered.ts';
-import { isLockError, LockError, type LockErrorCode, type LockErrorDetails, quote } from './errors.ts';
+import {
+  isLockError,
+  LockError,
+  type LockErrorCode,
+  type LockErrorDetails,
+  messageOf,
+  quote,
+} from './errors.ts';
 import { identityOf, publish, releasedChannel } from './events.ts';
 import { readableState } from './readable-state.ts';
 import { CombinedClock, type Clock } from './tenure/clock.ts';
@@ -80,14 +87,21 @@ export class ManagerCore implements LeaseOwner {
     );
   }
 
-  /** An error of the store as users see it. */
-  backendError(doing: string, resource: string | undefined, cause: unknown): LockError {
+  /** An error of the store as users see it. One that says little more than that no answer came is explained by the connection's. */
+  backendError(
+    doing: string,
+    resource: string | undefined,
+    cause: unknown,
+    request?: AcquireRequest,
+  ): LockError {
     // A LockError of any copy of core: the backend may have been built on another one.
     if (isLockError(cause)) return cause;
-    const what = cause instanceof Error ? cause.message : String(cause);
+    const mayBeUnreachable = cause instanceof NoAnswerError || this.isRetryable(cause);
+    const unreachable = mayBeUnreachable ? this.backend.connectionError?.(request) : undefined;
+    const [what, why] = [messageOf(cause), messageOf(unreachable ?? '')];
     const on = resource === undefined ? '' : ` ${quote(resource)}`;
-    const message = `Could not ${doing}${on} on ${this.backend.name}: ${what}`;
-    return this.error('LOCK_BACKEND', message, resource, { cause });
+    const message = `Could not ${doing}${on} on ${this.backend.name}: ${what.includes(why) ? what : `${what}: ${why}`}`;
+    return this.error('LOCK_BACKEND', message, resource, { cause: unreachable ?? cause });
   }
 
   /** The error for a backend that broke its contract. */

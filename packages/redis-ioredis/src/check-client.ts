@@ -36,7 +36,7 @@ export function checkClient(client: unknown): asserts client is IoredisClient {
   );
   if (!isClient || typeof shape.status !== 'string') throw notOurs(client);
   const known = client as unknown as Redis | Cluster;
-  checkEnded(known);
+  if (known.status === 'end') throw endedError();
   const options = known.options as Options;
   if (options.scaleReads !== undefined && known.isCluster && options.scaleReads !== 'master') {
     throw invalidArgument(
@@ -56,10 +56,9 @@ export function checkClient(client: unknown): asserts client is IoredisClient {
   }
 }
 
-export function checkEnded(client: Redis | Cluster): void {
-  if (client.status !== 'end') return;
-  throw invalidArgument(
-    'the ioredis client has ended (quit or disconnect was called): pass one that is in use',
+export function endedError(): Error {
+  return invalidArgument(
+    'the ioredis client has ended (quit or disconnect was called, or its retryStrategy gave up): pass one that is in use',
   );
 }
 

@@ -9,7 +9,7 @@ import {
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
 import { type Cluster, Command, type Redis } from 'ioredis';
-import { checkEnded } from './check-client.ts';
+import { endedError } from './check-client.ts';
 import { type IoredisSubscriber, openShardSubscriber, openSubscriber } from './subscriber.ts';
 
 type Client = Redis | Cluster;
@@ -34,6 +34,9 @@ export class IoredisPort implements RedisPort {
   readonly #opened = new Set<() => void>();
   readonly #onLost = (): void => {
     this.reconnects++;
+    // The client emits an error only where its user listens to errors.
+    const { errored } = (this.#client as { stream?: { errored?: Error | null } }).stream ?? {};
+    if (errored) this.#onError(errored);
   };
   readonly #login = new LoginWatch();
   readonly #onError = (error: unknown): void => {
@@ -60,6 +63,7 @@ export class IoredisPort implements RedisPort {
     client.on(errorMonitor as unknown as 'error', this.#onError);
     if (!isCluster(client)) return;
     client.on('+node', this.#onNode);
+    client.on('node error', this.#onError);
     for (const node of client.nodes()) this.#onNode(node);
   }
 
@@ -70,8 +74,12 @@ export class IoredisPort implements RedisPort {
 
   /** What a client answers that is not ready: it may become so, unless it has ended or its login is refused. */
   async #whenReady(send: () => Promise<unknown>): Promise<unknown> {
-    checkEnded(this.#client);
+    if (this.#client.status === 'end') throw this.#login.ended ?? endedError();
     return this.#login.outcomeOf(send);
+  }
+
+  connectionError(): unknown {
+    return this.#client.status === 'ready' ? undefined : this.#login.lastError;
   }
 
   #send(command: RedisCommand): Promise<unknown> {
@@ -188,6 +196,7 @@ export class IoredisPort implements RedisPort {
     this.#client.off(errorMonitor as unknown as 'error', this.#onError);
     if (isCluster(this.#client)) {
       this.#client.off('+node', this.#onNode);
+      this.#client.off('node error', this.#onError);
       for (const node of this.#client.nodes()) node.off('close', this.#onLost);
     }
     return Promise.resolve();

@@ -40,9 +40,11 @@ export class NodeRedisPort implements RedisPort {
   readonly #recognised: RecognisedClient;
   readonly #login = new LoginWatch();
   readonly #onError = (error: unknown): void => {
-    if (isReady(this.#recognised)) return;
     // Sentinel's client tells the node beside the error.
-    this.#login.failed(error instanceof Error ? error : (error as { error?: unknown } | undefined)?.error);
+    const failure = error instanceof Error ? error : (error as { error?: Error } | undefined)?.error;
+    if (!isReady(this.#recognised)) this.#login.failed(failure);
+    // Of one node of a cluster.
+    else this.#login.lastError = failure;
   };
   readonly #opened = new Set<() => void>();
   #isClosed = false;
@@ -87,15 +89,22 @@ export class NodeRedisPort implements RedisPort {
   }
 
   async #whenReady(send: () => Promise<unknown>): Promise<unknown> {
-    assertOpen(this.#recognised.client);
+    if (!this.#recognised.client.isOpen) throw this.#login.ended ?? notConnected();
     return this.#login.outcomeOf(send);
+  }
+
+  connectionError(slot?: number): unknown {
+    const recognised = this.#recognised;
+    const node = slot !== undefined && recognised.kind === 'cluster' && recognised.client.slots[slot]?.master;
+    const isConnected = node ? node.client?.isReady : isReady(recognised);
+    return isConnected ? undefined : this.#login.lastError;
   }
 
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[] {
     const recognised = this.#recognised;
     if (recognised.kind !== 'cluster') return [(command) => this.send('', command)];
     const { client } = recognised;
-    assertOpen(client);
+    if (!client.isOpen) throw this.#login.ended ?? notConnected();
     return client.masters.map((master) => async (command: RedisCommand) => {
       forgetClosedNodes(client);
       const node = await client.nodeClient(master);
@@ -172,9 +181,8 @@ export class NodeRedisPort implements RedisPort {
   }
 }
 
-function assertOpen(client: { readonly isOpen: boolean }): void {
-  if (client.isOpen) return;
-  throw invalidArgument(
+function notConnected(): Error {
+  return invalidArgument(
     'the redis client is not connected: call `await client.connect()` before using locks',
   );
 }

@@ -350,6 +350,11 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     return inspect(this.#port, keysOf(this.#options.prefix, resource), resource, options);
   }
 
+  connectionError(request?: AcquireRequest): unknown {
+    const slot = request && keysOf(this.#options.prefix, request.resource).slot;
+    return this.#port.connectionError?.(slot) ?? (request && this.#waiters.checkErrorOf(request));
+  }
+
   async ping(): Promise<void> {
     // In a cluster the client chooses the node.
     await this.#port.send(this.#options.prefix, ['PING']);

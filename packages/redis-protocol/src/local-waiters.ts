@@ -178,6 +178,12 @@ export class RedisLocalWaiters {
     return Promise.resolve(grant);
   }
 
+  /** Why the last check of a waiter failed; `undefined` where it did not. */
+  checkErrorOf({ acquisitionId }: AcquireRequest): unknown {
+    const entry = this.#entries.get(acquisitionId);
+    return entry?.state === 'waiting' ? entry.checkError : undefined;
+  }
+
   /** All members that the queue may have for a request: a lost reply or a check under way leaves open which. */
   membersOf(request: AcquireRequest): string[] {
     return Array.from(this.subscription.forms(), (notify) => formatMember(request, notify));

@@ -1,3 +1,5 @@
+import { NoAnswerError } from '@locks/core/backend';
+
 /** The server wants a password that the client does not give: NOAUTH for none, WRONGPASS for another. */
 const REFUSED = /^(?:NOAUTH|WRONGPASS)\b/;
 
@@ -37,20 +39,34 @@ export function undoLate(error: unknown, undo: () => Promise<unknown>): void {
 }
 
 /**
- * Knows whether the server refused the last login of a client. Such a client connects again and again, and keeps commands in a
- * queue until then: each would end without an answer, and without the reason.
+ * Knows why a client is not connected, and whether the server refused its last login. Such a client connects again and again, and
+ * keeps commands in a queue until then: each would end without an answer, and without the reason.
  */
 export class LoginWatch {
+  /** The last error of the connection since the client was logged in. */
+  lastError: Error | undefined;
   #refusal: unknown;
   readonly #queued = new Set<(cause: unknown) => void>();
 
   /** The client is logged in. */
   readonly accepted = (): void => {
+    this.lastError = undefined;
     this.#refusal = undefined;
   };
 
-  /** Takes an error of a client that is not logged in; any but a refused login is ignored. */
+  /** Takes an error of a client that is not logged in. */
   failed(error: unknown): void {
+    if (error instanceof Error) this.lastError = (error as { lastNodeError?: Error }).lastNodeError ?? error;
+    this.#refused(error);
+  }
+
+  /** The error of a call through a client that has ended by itself; `undefined` where no error is known that ended it. */
+  get ended(): NoAnswerError | undefined {
+    const { lastError } = this;
+    return lastError && new NoAnswerError('the client gave up connecting, and has ended', lastError);
+  }
+
+  #refused(error: unknown): void {
     if (refusedLogin(error) === undefined) return;
     this.#refusal = error;
     for (const refuse of this.#queued) refuse(error);
@@ -67,7 +83,7 @@ export class LoginWatch {
       outcome
         .finally(() => this.#queued.delete(refuse))
         .then(resolve, (error: unknown) => {
-          this.failed(error);
+          this.#refused(error);
           reject(refusedLogin(error) ?? error);
         });
     });

@@ -43,6 +43,8 @@ export interface RedisPort {
    * `LockError` if no command can ever be sent through the client as it is.
    */
   send(key: string, command: RedisCommand): Promise<unknown>;
+  /** The last error of the connection, in a cluster of that to the master of `slot`, while the client has none, and knows why. */
+  connectionError?(slot?: number): unknown;
   /** One sender for each master, for commands that belong to a node (`SCAN`, `INFO`). */
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[];
   /** Subscribes on a connection that `send` does not use, and again by itself after each reconnect. */

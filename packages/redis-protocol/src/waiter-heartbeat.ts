@@ -150,11 +150,12 @@ export class RedisWaiterHeartbeat {
     } catch (error) {
       // The next attempt of each shows what is wrong.
       if (!isRetryableRedisError(error)) for (const { turn } of waiters) turn.end();
+      for (const waiter of waiters) waiter.checkError = error;
       return;
     } finally {
       for (const waiter of waiters) waiter.isMoving = false;
     }
-    for (const waiter of waiters) waiter.notify = notify;
+    for (const waiter of waiters) Object.assign(waiter, { notify, checkError: undefined });
     // A channel was opened or lost meanwhile, or the client learned from the reply that the slot has moved.
     if (notify !== this.#subscription.notifyOf(slot)) this.#events.outdated();
     for (const [at, together] of batch.resources.entries()) {

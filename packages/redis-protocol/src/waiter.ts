@@ -24,6 +24,8 @@ export interface RedisWaiter {
   queueKeptAt: number;
   /** The token counter at that answer: a message with a token up to it is of an older hand-off that lapsed. */
   lastToken: number;
+  /** Why its last check failed. */
+  checkError?: unknown;
   grant: RedisGrant | undefined;
   readonly turn: TurnWait<RedisGrant>;
 }

@@ -332,7 +332,7 @@ export class AcquireLoop {
     this.#failures += 1;
     if (this.#enqueue && this.#core.isRetryable(error)) return;
     // The call may have run all the same (docs/spec.md §2.2).
-    throw this.#giveUp(this.#core.backendError('acquire', this.#request.resource, error));
+    throw this.#giveUp(this.#core.backendError('acquire', this.#request.resource, error, this.#request));
   }
 
   /** Leaves nothing behind, and gives the error for the caller. */
@@ -349,9 +349,12 @@ export class AcquireLoop {
     const { waitedMs, contendedAs } = this.#waited();
     const outside = interruptionFromOutside(core, resource, this.#call);
     if (outside !== undefined) return outside.reason;
-    if (contendedAs !== undefined && this.#lastError === undefined)
+    // A wait at a store that the client has lost would not have ended with the turn (docs/spec.md §7.5).
+    const lastError = this.#lastError ?? core.backend.connectionError?.(this.#request);
+    if (contendedAs !== undefined && lastError === undefined)
       return timeoutError(core, resource, waitedMs, this.#holderQuery);
-    return core.backendError('acquire', resource, this.#lastError ?? new NoAnswerError(waitedMs));
+    const error = this.#lastError ?? new NoAnswerError(waitedMs);
+    return core.backendError('acquire', resource, error, this.#request);
   }
 
   #brokenContract(what: string): unknown {

@@ -1,3 +1,5 @@
+import { messageOf } from '../errors.ts';
+
 /** `setTimeout` takes a longer time for 1 ms, and fires at once. In milliseconds, some 24.8 days. */
 export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -5,9 +7,13 @@ export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError';
 
-  /** @param reason - a time limit in milliseconds, or what is known of the failure */
-  constructor(reason: number | string) {
-    super(typeof reason === 'number' ? `no answer within ${Math.round(reason)} ms` : reason);
+  /**
+   * @param reason - a time limit in milliseconds, or what is known of the failure
+   * @param cause - why there was none, where the client knows it
+   */
+  constructor(reason: number | string, cause?: unknown) {
+    const what = typeof reason === 'number' ? `no answer within ${Math.round(reason)} ms` : reason;
+    super(cause === undefined ? what : `${what}: ${messageOf(cause)}`, { cause });
   }
 }
 

@@ -18,7 +18,7 @@ export type { Clock } from '../tenure/clock.ts';
  *   attempted in the order in which they were called; nothing else is put in order.
  * - Core does not wait for a call that it gave up (at its deadline, an abort, the end of the manager). A late grant is
  *   abandoned; a late error is dropped.
- * - After `close` no method but `isRetryable` is called. Calls that have no answer by then may reject.
+ * - After `close` no method but `isRetryable` and `connectionError` is called. Calls that have no answer by then may reject.
  * - A method that throws, instead of rejecting, counts as one that rejects.
  *
  * A backend must, in every call: act in one atomic step that compares the acquisition id; measure leases by the store's clock;
@@ -335,12 +335,18 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
    */
   ping?(call: Call): Promise<void>;
 
+  /**
+   * The last error of the connection, while the client knows that it has none; `undefined` otherwise. Core asks when a call got no
+   * answer, and puts it into the message. Of a store whose nodes fail by themselves: what is known for `request`, which waits.
+   */
+  connectionError?(request?: AcquireRequest): unknown;
+
   /** Whether the same call may succeed if repeated: a lost connection yes, a wrong password no. */
   isRetryable(error: unknown): boolean;
 
   /**
    * Ends what the backend itself opened: subscriptions, timers, its own connections. Never a client that it was given. Core
-   * calls it once, and then no other method but `isRetryable`; calls that are still under way may reject. Any other call after
+   * calls it once, and then none of the other methods above; calls that are still under way may reject. Any other call after
    * it rejects with `LOCK_CLOSED`: `refuseAfterClose` of `@locks/core/backend` does that for a backend.
    */
   close(): Promise<void>;

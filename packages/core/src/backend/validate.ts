@@ -6,6 +6,7 @@ const METHODS = ['attempt', 'abandon', 'renew', 'release', 'inspect', 'isRetryab
 const OPTIONAL_METHODS = {
   awaitTurn: undefined,
   ping: undefined,
+  connectionError: undefined,
   list: ['the feature', 'list'],
   forceRelease: ['the feature', 'force-release'],
   attemptMany: ['the feature', 'many'],

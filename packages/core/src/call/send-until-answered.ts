@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { NoAnswerError } from '../backend/time-limit.ts';
 import type { Call, LockBackend } from '../backend/types.ts';
 import { CallContext, INTERRUPTED } from './call-context.ts';
 import { type CallDeadlines, NEVER } from './call-deadlines.ts';
@@ -49,7 +50,7 @@ export async function sendUntilAnswered<T, R>(
     let failure: Failure;
     if (answer === INTERRUPTED) {
       unanswered = sent?.catch(() => new Promise<never>(() => {}));
-      failure = new Failure(new Error('the store did not answer in time'));
+      failure = new Failure(new NoAnswerError('the store did not answer in time'));
     } else if (answer instanceof Failure) failure = answer;
     else return conclude(answer, sendings);
     const pauseMs = BACKOFF_MS * sendings;

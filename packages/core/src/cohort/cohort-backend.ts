@@ -60,6 +60,7 @@ class PassingBackend implements CohortBackend {
   readonly list?: NonNullable<LockBackend['list']>;
   readonly forceRelease?: NonNullable<LockBackend['forceRelease']>;
   readonly ping?: NonNullable<LockBackend['ping']>;
+  readonly connectionError?: NonNullable<LockBackend['connectionError']>;
   readonly #inner: LockBackend;
   readonly #limits: CohortLimits;
   readonly #queues = new Map<string, ProcessQueue>();
@@ -81,6 +82,7 @@ class PassingBackend implements CohortBackend {
     if (inner.list !== undefined) this.list = this.#list.bind(this);
     if (inner.forceRelease !== undefined) this.forceRelease = this.#forceRelease.bind(this);
     if (inner.ping !== undefined) this.ping = inner.ping.bind(inner);
+    if (inner.connectionError !== undefined) this.connectionError = inner.connectionError.bind(inner);
     refuseAfterClose(this);
   }
 

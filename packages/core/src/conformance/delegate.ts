@@ -20,6 +20,7 @@ export function delegate(backend: LockBackend, overrides: Partial<LockBackend>):
     ...(backend.resize && { resize: backend.resize.bind(backend) }),
     ...(backend.list && { list: backend.list.bind(backend) }),
     ...(backend.forceRelease && { forceRelease: backend.forceRelease.bind(backend) }),
+    ...(backend.connectionError && { connectionError: backend.connectionError.bind(backend) }),
     ...(backend.ping && { ping: backend.ping.bind(backend) }),
     ...overrides,
   };

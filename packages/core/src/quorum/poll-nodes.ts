@@ -52,10 +52,9 @@ export function poll<T, R>(
       check();
     };
     const giveUp = (why: string | number): void => {
-      const error = new NoAnswerError(why);
       // A node that had all of its time learns that by the reason.
-      limit.abort(typeof why === 'number' ? error : undefined);
-      for (const index of [...open]) fail(index, error);
+      limit.abort(typeof why === 'number' ? new NoAnswerError(why) : undefined);
+      for (const index of [...open]) fail(index, new NoAnswerError(why, nodes[index]?.connectionError?.()));
     };
     const timer = setTimeout(() => giveUp(limitMs), limitMs);
     const interrupted = (): void => giveUp('the caller gave up');

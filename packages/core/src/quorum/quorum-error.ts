@@ -1,4 +1,5 @@
 import type { LockBackend } from '../backend/types.ts';
+import { messageOf } from '../errors.ts';
 
 /** The failure of one node. */
 export interface NodeFailure {
@@ -15,9 +16,7 @@ export class QuorumError extends Error {
   readonly failures: readonly NodeFailure[];
 
   constructor(doing: string, nodes: number, failures: readonly NodeFailure[]) {
-    const reasons = failures.map(
-      ({ node, error }) => `${node.name}: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    const reasons = failures.map(({ node, error }) => `${node.name}: ${messageOf(error)}`);
     super(`${failures.length} of ${nodes} nodes failed to ${doing}: ${reasons.join('; ')}`);
     this.failures = failures;
   }

@@ -238,7 +238,7 @@ test('a store that does not answer is LOCK_BACKEND, within waitMs', async () => 
 
 /** After how many milliseconds a call on a store that does not answer rejects with `LOCK_BACKEND`. */
 async function unansweredFor(call: (locks: Locks) => Promise<unknown>, options?: LockOptions): Promise<number> {
-  const attempt = vi.fn(noAnswer);
+  const attempt = vi.fn<() => Promise<never>>(noAnswer);
   const many = { ...capabilities, modes: ['exclusive', 'shared', 'permit'], features: ['many'] } as const;
   const locks = locksOn(scriptedBackend({ attempt, attemptMany: attempt, capabilities: many }), options);
   const startedAt = performance.now();
@@ -278,4 +278,51 @@ test('with waitMs 0 a single attempt on a store that does not answer ends after 
   expect(await unansweredFor((locks) => locks.lock('a').tryAcquire(now))).toBe(2_000);
   expect(await unansweredFor((locks) => locks.all([locks.lock('a'), locks.lock('b')]).run(() => {}, now))).toBe(2_000);
   expect(await unansweredFor((locks) => locks.lock('a').acquire({ waitMs: 0, ttlMs: 1_000 }))).toBe(1_000);
+});
+
+test('an error that says only that there was no answer is explained by that of the connection', async () => {
+  useFakeClock();
+  const refused = new AggregateError([new Error('connect ECONNREFUSED ::1:1'), new Error('connect ECONNREFUSED 127.0.0.1:1')]);
+  const explained = {
+    code: 'LOCK_BACKEND',
+    message: expect.stringMatching(/: connect ECONNREFUSED ::1:1, connect ECONNREFUSED 127.0.0.1:1$/),
+    cause: refused,
+  };
+  const silent = scriptedBackend({ attempt: noAnswer, connectionError: () => refused });
+  const waiting = expect(locksOn(silent).lock('a').acquire({ waitMs: 800 })).rejects.toMatchObject(explained);
+  const failing = scriptedBackend({ attempt: () => Promise.reject(cut), connectionError: () => refused });
+  await expect(locksOn(failing).lock('a').tryAcquire()).rejects.toMatchObject(explained);
+  await pass(800);
+  await waiting;
+  const denied = new Error('NOPERM');
+  const refusing = scriptedBackend({
+    attempt: () => Promise.reject(denied),
+    connectionError: () => refused,
+    isRetryable: () => false,
+  });
+  await expect(locksOn(refusing).lock('a').acquire()).rejects.toMatchObject({ cause: denied });
+});
+
+test('a wait that was contended ends as a failure of the store where the client has no connection at the end', async () => {
+  useFakeClock();
+  let lost: Error | undefined;
+  const seen: (string | undefined)[] = [];
+  const backend = scriptedBackend({
+    attempt: () => Promise.resolve(contended),
+    awaitTurn: noAnswer,
+    connectionError: (request) => {
+      seen.push(request?.acquisitionId);
+      return lost;
+    },
+  });
+  const lock = locksOn(backend).lock('a');
+  const connected = rejectionOf(lock.acquire({ waitMs: 800 }));
+  await pass(800);
+  expect(await connected).toBe('LOCK_TIMEOUT');
+  const cutOff = expect(lock.acquire({ waitMs: 800 })).rejects.toMatchObject({ code: 'LOCK_BACKEND', cause: cut });
+  await pass(400);
+  lost = cut;
+  await pass(400);
+  await cutOff;
+  expect(seen).toContain(backend.of('attempt')[1]?.ids[0]);
 });
