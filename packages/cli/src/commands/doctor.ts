@@ -2,10 +2,10 @@ import { isLockError } from '@locks/core';
 import type { Examine } from '../doctor/examination.ts';
 import type { Diagnosis, Finding } from '../doctor/finding.ts';
 import { EXIT } from '../exit-codes.ts';
+import { jsonLine, shown } from '../foreign-text.ts';
 import { openStore, REACH_MS } from '../open-store.ts';
 import { readStoreUrl, type StoreName } from '../store-url.ts';
 import type { Write } from './look.ts';
-import { printable } from './states.ts';
 
 /** How each store is examined. Its client is loaded with it. */
 const EXAMINATIONS: Readonly<Record<StoreName, () => Promise<Examine>>> = {
@@ -40,7 +40,7 @@ export async function doctor(
     for (const store of [one, other]) await store.reach(REACH_MS).catch(unlessExaminable);
   const examine = await EXAMINATIONS[url.store]();
   const diagnosis = await examine({ url, prefix, locks: { one: one.locks, other: other.locks } });
-  write(json ? `${JSON.stringify(diagnosis)}\n` : `${textOf(diagnosis)}\n`);
+  write(json ? jsonLine(diagnosis) : `${textOf(diagnosis)}\n`);
   return diagnosis.findings.some(({ severity }) => severity === 'error') ? EXIT.unfit : EXIT.ok;
 }
 
@@ -50,12 +50,12 @@ function unlessExaminable(cause: unknown): void {
 }
 
 function textOf({ store, version, findings }: Diagnosis): string {
-  const title = version === undefined ? store : `${store} ${version}`;
+  const title = version === undefined ? store : shown(`${store} ${version}`);
   if (findings.length === 0) return `${title}: nothing would break locks or slow them`;
   const lines = findings.flatMap(({ severity, id, what, toDo }) => [
     `${severity.padEnd(8)} ${id}`,
-    `  ${printable(what)}`,
-    `  do: ${toDo}`,
+    `  ${shown(what)}`,
+    `  do: ${shown(toDo)}`,
   ]);
   return [`${title}: ${countsOf(findings)}`, ...lines].join('\n');
 }

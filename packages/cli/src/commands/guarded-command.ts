@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { EXIT } from '../exit-codes.ts';
+import { shown } from '../foreign-text.ts';
 import { ID_VARIABLE, IDS_VARIABLE } from '../guardian/processes.ts';
 import type { CommandGuardian } from '../guardian/start-guardian.ts';
 import type { ForwardedSignals } from './forwarded-signals.ts';
@@ -83,7 +84,7 @@ async function runCommand(
     return code ?? EXIT.signal + (signal === null ? 0 : constants.signals[signal]);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    process.stderr.write(`locks: ${program}: ${message}\n`);
+    process.stderr.write(`locks: ${shown(`${program}: ${message}`)}\n`);
     return code === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable;
   }
 }

@@ -7,7 +7,7 @@ export type Write = (text: string) => void;
 export async function ls(locks: LockManager, prefix: string, json: boolean, write: Write): Promise<void> {
   if (json) {
     // Not collected first: there may be very many.
-    for await (const state of locks.list(prefix)) write(`${jsonOf(state)}\n`);
+    for await (const state of locks.list(prefix)) write(jsonOf(state));
     return;
   }
   const states = await all(locks, prefix);
@@ -16,7 +16,7 @@ export async function ls(locks: LockManager, prefix: string, json: boolean, writ
 
 export async function show(locks: LockManager, name: string, json: boolean, write: Write): Promise<void> {
   const state = await locks.inspect(name);
-  write(`${json ? jsonOf(state) : detailsOf(state)}\n`);
+  write(json ? jsonOf(state) : `${detailsOf(state)}\n`);
 }
 
 export interface WatchOptions {
@@ -37,7 +37,7 @@ export async function watch(locks: LockManager, options: WatchOptions, write: Wr
   while (!signal.aborted) {
     const states = await all(locks, prefix);
     if (isTerminal && !json) write(`${CLEAR}${tableOf(states)}\n`);
-    else for (const state of changed(states, seen)) write(`${json ? jsonOf(state) : detailsOf(state)}\n`);
+    else for (const state of changed(states, seen)) write(json ? jsonOf(state) : `${detailsOf(state)}\n`);
     await sleep(everyMs, undefined, { signal }).catch(() => undefined);
   }
 }

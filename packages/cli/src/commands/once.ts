@@ -11,7 +11,6 @@ import { UsageError } from '../usage-error.ts';
 import { ForwardedSignals } from './forwarded-signals.ts';
 import { type CommandLease, runGuarded } from './guarded-command.ts';
 import { leftOf, type NameAndCommand, readNameAndCommand } from './name-and-command.ts';
-import { printable } from './states.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -166,7 +165,7 @@ function exitCodeOf(
   { name, skipCode, verbose }: OncePlan,
   say: (text: string) => void,
 ): number {
-  const what = `${printable(name)}, slot ${result.slot}`;
+  const what = `${name}, slot ${result.slot}`;
   switch (result.status) {
     case 'ran':
       if (verbose) say(`${what}: done`);
@@ -174,8 +173,7 @@ function exitCodeOf(
     case 'done-before':
     case 'slot-over': {
       const { slot, label, at } = result.recorded;
-      if (verbose)
-        say(`${what}: slot ${slot} was done by ${printable(label)} at ${timeOf(at)}; nothing to do`);
+      if (verbose) say(`${what}: slot ${slot} was done by ${label} at ${timeOf(at)}; nothing to do`);
       return skipCode;
     }
     case 'running-elsewhere':
@@ -183,7 +181,7 @@ function exitCodeOf(
       return skipCode;
     case 'failed-before':
       say(
-        `${what}: the run that ${printable(result.recorded.label)} began failed or died, and --retry next-slot forbids another`,
+        `${what}: the run that ${result.recorded.label} began failed or died, and --retry next-slot forbids another`,
       );
       return EXIT.failedBefore;
     case 'overtaken':

@@ -2,9 +2,10 @@ import { createInterface } from 'node:readline/promises';
 import type { LockManager } from '@locks/core';
 import { type OptionValues, textOf } from '../command-line.ts';
 import { EXIT } from '../exit-codes.ts';
+import { jsonLine, shown } from '../foreign-text.ts';
 import { UsageError } from '../usage-error.ts';
 import type { Write } from './look.ts';
-import { detailsOf, printable } from './states.ts';
+import { detailsOf } from './states.ts';
 
 export interface ReleasePlan {
   readonly name: string;
@@ -34,13 +35,12 @@ export async function release(
 ): Promise<number> {
   if (asks) {
     process.stderr.write(`${detailsOf(await locks.inspect(name))}\n`);
-    if (!(await confirmed(`End ${acquisitionId ?? 'every hold'} of ${printable(name)}?`)))
-      return EXIT.nothing;
+    if (!(await confirmed(shown(`End ${acquisitionId ?? 'every hold'} of ${name}?`)))) return EXIT.nothing;
   }
   const ended = await locks.forceRelease(name, acquisitionId === undefined ? {} : { acquisitionId });
-  if (json) write(`${JSON.stringify({ resource: name, released: ended })}\n`);
+  if (json) write(jsonLine({ resource: name, released: ended }));
   else if (ended.length === 0) write('nobody held it\n');
-  else for (const { acquisitionId: id, label } of ended) write(`released ${id} ${printable(label ?? '')}\n`);
+  else for (const { acquisitionId: id, label } of ended) write(`${shown(`released ${id} ${label ?? ''}`)}\n`);
   return ended.length === 0 ? EXIT.nothing : EXIT.ok;
 }
 

@@ -1,9 +1,10 @@
 import type { Holder, ResourceState, Waiter } from '@locks/core';
+import { jsonLine, shown } from '../foreign-text.ts';
 
 /** A state as one line of JSON: the documented form `{ resource, holders, waiters }`. */
 export function jsonOf(state: ResourceState): string {
   const { resource, holders, waiters } = state;
-  return JSON.stringify({ resource, holders, waiters });
+  return jsonLine({ resource, holders, waiters });
 }
 
 const HEADER = ['NAME', 'MODE', 'HOLDER', 'TOKEN', 'HELD', 'LEFT', 'WAITING'];
@@ -24,9 +25,9 @@ export function tableOf(states: readonly ResourceState[]): string {
 
 /** The details of one state, for a person. */
 export function detailsOf({ resource, holders, waiters }: ResourceState): string {
-  if (holders.length + waiters.length === 0) return `${printable(resource)} is free`;
+  if (holders.length + waiters.length === 0) return `${shown(resource)} is free`;
   return [
-    `${printable(resource)}`,
+    shown(resource),
     ...holders.map((holder) => `  held by ${who(holder)}, ${modeOf(holder)}${timesOf(holder)}`),
     ...waiters.map(
       (waiter, index) => `  ${index + 1}. waits ${who(waiter)}, ${modeOf(waiter)}${waited(waiter)}`,
@@ -34,19 +35,14 @@ export function detailsOf({ resource, holders, waiters }: ResourceState): string
   ].join('\n');
 }
 
-/** A name or label without characters that would change what a terminal shows. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
-}
-
 function rowsOf({ resource, holders, waiters }: ResourceState): string[][] {
-  const name = printable(resource);
+  const name = shown(resource);
   const waiting = String(waiters.length);
   if (holders.length === 0) return [[name, '', '(free)', '', '', '', waiting]];
   return holders.map((holder, index) => [
     index === 0 ? name : '',
     modeOf(holder),
-    printable(holder.label ?? holder.acquisitionId),
+    shown(holder.label ?? holder.acquisitionId),
     holder.fencingToken === undefined ? '' : String(holder.fencingToken),
     seconds(holder.heldForMs),
     seconds(holder.expiresInMs),
@@ -55,7 +51,8 @@ function rowsOf({ resource, holders, waiters }: ResourceState): string[][] {
 }
 
 function who({ label, acquisitionId }: Holder | Waiter): string {
-  return label === undefined ? acquisitionId : `${printable(label)} (${acquisitionId})`;
+  const id = shown(acquisitionId);
+  return label === undefined ? id : `${shown(label)} (${id})`;
 }
 
 function modeOf({ mode }: Holder | Waiter): string {

@@ -21,7 +21,7 @@ export async function diagnose(
     stderr: written,
   } = await new Program(['doctor', '--json', ...args], url, '', env).outcome;
   // ioredis says that it may not call INFO.
-  const stderr = written.replace(/^Skipping the ready check .*\n/gm, '');
+  const stderr = written.replace(/^locks: Skipping the ready check .*\n/gm, '');
   expect({ code, stderr }).toEqual({ code: stdout.includes('"severity":"error"') ? 1 : 0, stderr: '' });
   return JSON.parse(stdout) as Diagnosis;
 }
