@@ -31,10 +31,11 @@ const BESIDE_THE_SUITE = [
 
 /** Test files that cost much and show little of what a change breaks: `npm run test:all` runs them. */
 const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
-  cli: ['doctor/etcd', 'doctor/mysql', 'doctor/postgres', 'doctor/zookeeper'],
+  cli: ['bench', 'board', 'doctor/etcd', 'doctor/mysql', 'doctor/postgres', 'doctor/zookeeper'],
   mysql: ['connections-in-use', 'long-queue'],
   postgres: ['advisory-load', 'lease-load'],
   simulation: ['simulation', 'planted-errors', 'mysql/differential'],
+  site: ['reference'],
 };
 
 const plainSuites = harnessNames
