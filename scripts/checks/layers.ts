@@ -28,7 +28,11 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'guardian/{messages,processes}.ts',
       'records/{entry-text,sql-rows}.ts',
     ],
-    ['{exit-codes,foreign-text,manager-pair,usage-error}.ts', 'bench/figures.ts', 'doctor/{adapter-warnings,finding}.ts'],
+    [
+      '{exit-codes,foreign-text,manager-pair,usage-error}.ts',
+      'bench/figures.ts',
+      'doctor/{adapter-warnings,finding}.ts',
+    ],
   ],
   core: [
     ['conformance/**'],

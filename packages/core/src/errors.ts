@@ -129,7 +129,9 @@ export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.message !== '') return error.message;
   const errors = error instanceof AggregateError ? error.errors : [];
-  return [...new Set(errors.map(messageOf))].join(', ') || String((error as { code?: unknown }).code ?? error.name);
+  return (
+    [...new Set(errors.map(messageOf))].join(', ') || String((error as { code?: unknown }).code ?? error.name)
+  );
 }
 
 /** A text for a message: in quotation marks, with visible control characters, and shortened. */

@@ -42,7 +42,10 @@ describe('a server that is away', () => {
     const client = new Redis({ port, host: '127.0.0.1', retryStrategy: () => null });
     client.on('error', () => undefined);
     const locks = createLocks(redisBackend(client));
-    const error: unknown = await locks.lock('a').acquire().catch((reason: unknown) => reason);
+    const error: unknown = await locks
+      .lock('a')
+      .acquire()
+      .catch((reason: unknown) => reason);
     expect(error).toMatchObject(cannotConnect(port));
     expect(String(error)).toMatch(/gave up connecting, and has ended/);
     await locks.close();
@@ -54,7 +57,9 @@ describe('a server that is away', () => {
     client.on('error', () => undefined);
     const locks = createLocks(redisBackend(client));
     await locks.lock('a').acquire();
-    const waiting = expect(locks.lock('a').acquire({ waitMs: 3_000 })).rejects.toMatchObject(cannotConnect(own.port));
+    const waiting = expect(locks.lock('a').acquire({ waitMs: 3_000 })).rejects.toMatchObject(
+      cannotConnect(own.port),
+    );
     await waitUntil(async () => (await locks.inspect('a')).waiters.length > 0, { what: 'a waiter' });
     await own.stop();
     await waiting;
@@ -70,7 +75,9 @@ describe('a cluster of which the master of a lock is away', () => {
     client.on('error', () => undefined);
     const locks = createLocks(redisBackend(client));
     await locks.lock('a').acquire();
-    const waiting = expect(locks.lock('a').acquire({ waitMs: 4_000 })).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+    const waiting = expect(locks.lock('a').acquire({ waitMs: 4_000 })).rejects.toMatchObject({
+      code: 'LOCK_BACKEND',
+    });
     await waitUntil(async () => (await locks.inspect('a')).waiters.length > 0, { what: 'a waiter' });
     await (await cluster.slotOwner(cluster.slotOf('lock:a'))).stop();
     await waiting;

@@ -69,9 +69,7 @@ export async function acquireAtOnce(
   if (answer === INTERRUPTED || interruption !== undefined) {
     abandonAll(core, all);
     const outside = interruptionFromOutside(core, undefined, context);
-    throw outside === undefined
-      ? errorOfAll(core, all, new NoAnswerError(limitMs))
-      : outside.reason;
+    throw outside === undefined ? errorOfAll(core, all, new NoAnswerError(limitMs)) : outside.reason;
   }
   if (answer === undefined) return { status: 'contended' };
   if (answer instanceof Failure) {

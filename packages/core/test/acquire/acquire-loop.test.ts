@@ -237,7 +237,10 @@ test('a store that does not answer is LOCK_BACKEND, within waitMs', async () => 
 });
 
 /** After how many milliseconds a call on a store that does not answer rejects with `LOCK_BACKEND`. */
-async function unansweredFor(call: (locks: Locks) => Promise<unknown>, options?: LockOptions): Promise<number> {
+async function unansweredFor(
+  call: (locks: Locks) => Promise<unknown>,
+  options?: LockOptions,
+): Promise<number> {
   const attempt = vi.fn<() => Promise<never>>(noAnswer);
   const many = { ...capabilities, modes: ['exclusive', 'shared', 'permit'], features: ['many'] } as const;
   const locks = locksOn(scriptedBackend({ attempt, attemptMany: attempt, capabilities: many }), options);
@@ -276,13 +279,18 @@ test('with waitMs 0 a single attempt on a store that does not answer ends after 
   expect(await unansweredFor((locks) => locks.lock('a').acquire(now))).toBe(2_000);
   expect(await unansweredFor((locks) => locks.lock('a').run(() => {}, now))).toBe(2_000);
   expect(await unansweredFor((locks) => locks.lock('a').tryAcquire(now))).toBe(2_000);
-  expect(await unansweredFor((locks) => locks.all([locks.lock('a'), locks.lock('b')]).run(() => {}, now))).toBe(2_000);
+  expect(
+    await unansweredFor((locks) => locks.all([locks.lock('a'), locks.lock('b')]).run(() => {}, now)),
+  ).toBe(2_000);
   expect(await unansweredFor((locks) => locks.lock('a').acquire({ waitMs: 0, ttlMs: 1_000 }))).toBe(1_000);
 });
 
 test('an error that says only that there was no answer is explained by that of the connection', async () => {
   useFakeClock();
-  const refused = new AggregateError([new Error('connect ECONNREFUSED ::1:1'), new Error('connect ECONNREFUSED 127.0.0.1:1')]);
+  const refused = new AggregateError([
+    new Error('connect ECONNREFUSED ::1:1'),
+    new Error('connect ECONNREFUSED 127.0.0.1:1'),
+  ]);
   const explained = {
     code: 'LOCK_BACKEND',
     message: expect.stringMatching(/: connect ECONNREFUSED ::1:1, connect ECONNREFUSED 127.0.0.1:1$/),
@@ -319,7 +327,10 @@ test('a wait that was contended ends as a failure of the store where the client 
   const connected = rejectionOf(lock.acquire({ waitMs: 800 }));
   await pass(800);
   expect(await connected).toBe('LOCK_TIMEOUT');
-  const cutOff = expect(lock.acquire({ waitMs: 800 })).rejects.toMatchObject({ code: 'LOCK_BACKEND', cause: cut });
+  const cutOff = expect(lock.acquire({ waitMs: 800 })).rejects.toMatchObject({
+    code: 'LOCK_BACKEND',
+    cause: cut,
+  });
   await pass(400);
   lost = cut;
   await pass(400);
