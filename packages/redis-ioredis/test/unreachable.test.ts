@@ -86,3 +86,25 @@ describe('a cluster of which the master of a lock is away', () => {
     await cluster.stop();
   });
 });
+
+describe('a client for one server on a node of a cluster', () => {
+  it('is refused at once by every call, which says which client to pass', async () => {
+    const cluster = await startCluster({ replicasPerMaster: 0 });
+    const client = new Redis(cluster.nodes[0]?.port ?? 0);
+    const locks = createLocks(redisBackend(client));
+    const wrongClient = { code: 'LOCK_INVALID_ARGUMENT', message: expect.stringContaining('new Cluster(') };
+    const names = Array.from({ length: 8 }, (_, index) => `name-${index}`);
+    const elsewhere = names.filter((name) => cluster.slotOf(`lock:${name}`) > 16_384 / 3) as [string, string];
+    const lock = locks.lock(elsewhere[0]);
+    await expect(lock.acquire()).rejects.toMatchObject(wrongClient);
+    await expect(lock.tryAcquire()).rejects.toMatchObject(wrongClient);
+    await expect(locks.all(elsewhere.map((name) => locks.lock(name))).acquire()).rejects.toMatchObject(wrongClient);
+    await expect(locks.semaphore(elsewhere[0], 2).acquire()).rejects.toMatchObject(wrongClient);
+    await expect(locks.inspect(elsewhere[0])).rejects.toMatchObject(wrongClient);
+    await expect(locks.forceRelease(elsewhere[0])).rejects.toMatchObject(wrongClient);
+    await expect(Array.fromAsync(locks.list())).rejects.toMatchObject(wrongClient);
+    await locks.close();
+    client.disconnect();
+    await cluster.stop();
+  });
+});

@@ -70,3 +70,20 @@ describe('a cluster of which the master of a lock is away', () => {
     await cluster.stop();
   });
 });
+
+describe('a client for one server on a node of a cluster', () => {
+  it('is refused at once by every call, which says which client to pass', async () => {
+    const cluster = await startCluster({ replicasPerMaster: 0 });
+    const client = await createClient({ socket: { port: cluster.nodes[0]?.port ?? 0 } }).connect();
+    const locks = createLocks(redisBackend(client));
+    const wrongClient = { code: 'LOCK_INVALID_ARGUMENT', message: expect.stringContaining('createCluster(') };
+    const names = Array.from({ length: 8 }, (_, index) => `name-${index}`);
+    const elsewhere = names.find((name) => cluster.slotOf(`lock:${name}`) > 16_384 / 3) ?? '';
+    await expect(locks.lock(elsewhere).acquire()).rejects.toMatchObject(wrongClient);
+    await expect(locks.inspect(elsewhere)).rejects.toMatchObject(wrongClient);
+    await expect(Array.fromAsync(locks.list())).rejects.toMatchObject(wrongClient);
+    await locks.close();
+    client.destroy();
+    await cluster.stop();
+  });
+});

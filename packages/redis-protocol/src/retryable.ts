@@ -1,3 +1,5 @@
+import { invalidArgument } from '@locks/core/backend';
+
 // Replies that a healthy deployment gives for a short time: start, failover, migration, a long-running script.
 const passingReply =
   /^(?:LOADING|CLUSTERDOWN|TRYAGAIN|READONLY|MASTERDOWN|NOREPLICAS|NOMASTERLINK|BUSY|MOVED|ASK|UNBLOCKED)\b/;
@@ -19,6 +21,18 @@ export function isRetryableRedisError(error: unknown): boolean {
     (typeof code === 'string' && passingCode.test(code)) ||
     passingName.test(error.name) ||
     passingName.test(error.constructor.name)
+  );
+}
+
+/** Only nodes of a cluster reply so. */
+const clusterReply = /^(?:MOVED|ASK|CLUSTERDOWN|CROSSSLOT|TRYAGAIN)\b/;
+
+/** The refusal of a client for one server that got the reply of a cluster's node: only a few of its commands could succeed. */
+export function wrongClient(error: unknown): Error | undefined {
+  if (!(error instanceof Error) || !clusterReply.test(error.message)) return undefined;
+  return invalidArgument(
+    'the server is a node of a Redis Cluster, and the client is one for a single server: pass a cluster client ' +
+      `(new Cluster(…) of ioredis, createCluster(…) of redis). The server replied: ${error.message}`,
   );
 }
 

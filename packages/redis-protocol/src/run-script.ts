@@ -1,10 +1,11 @@
 import type { RedisCommand, RedisPort } from './port.ts';
 import type { Script } from './generated/scripts.ts';
-import { isUnknownScript } from './retryable.ts';
+import { isUnknownScript, wrongClient } from './retryable.ts';
 
 /**
  * Repeats a failed `EVALSHA` with the script's source if the server does not know the script (new, restarted, flushed, a
- * new master). Throws any other error; a refusal by an ACL then names the missing rights.
+ * new master). Throws any other error; a refusal by an ACL then names the missing rights, and one of a cluster's node the client
+ * that it needs.
  */
 export async function recover(
   port: RedisPort,
@@ -14,7 +15,7 @@ export async function recover(
   error: unknown,
 ): Promise<unknown> {
   try {
-    if (!isUnknownScript(error)) throw error;
+    if (!isUnknownScript(error)) throw (!port.cluster && wrongClient(error)) || error;
     return await port.send(key, ['EVAL', script.source, ...command.slice(2)]);
   } catch (failed) {
     nameMissingRights(script, command, failed as Error);

@@ -3,6 +3,7 @@ import { scripts } from './generated/scripts.ts';
 import { decodeName, holdersKey, keysOfLock, type ResourceKeys } from './keys.ts';
 import type { RedisPort } from './port.ts';
 import { decodeInspect } from './replies.ts';
+import { wrongClient } from './retryable.ts';
 import { runScript } from './run-script.ts';
 
 const INSPECTIONS_AT_ONCE = 64;
@@ -29,6 +30,13 @@ export async function* list(
   const seen = new Set<string>();
   // A client of a cluster knows no master before it has connected.
   if (port.masters().length === 0) await port.send(keyPrefix, ['PING']);
+  // One node of a cluster knows only its own keys. It refuses a command on two keys in different slots.
+  if (!port.cluster) {
+    await port.send(keyPrefix, ['EXISTS', `${keyPrefix}a`, `${keyPrefix}b`]).catch((error: unknown) => {
+      const refusal = wrongClient(error);
+      if (refusal !== undefined) throw refusal;
+    });
+  }
   // Queues first: a lock that is handed off between the scans is then found by its key.
   for (const [pattern, ends] of [
     [`{${plain}*}:q`, ['{', '}:q']],
