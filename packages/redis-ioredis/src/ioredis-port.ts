@@ -10,7 +10,7 @@ import {
 } from '@locks/redis-protocol';
 import { type Cluster, Command, type Redis } from 'ioredis';
 import { endedError } from './check-client.ts';
-import { type IoredisSubscriber, openShardSubscriber, openSubscriber } from './subscriber.ts';
+import { endWith, type IoredisSubscriber, openShardSubscriber, openSubscriber } from './subscriber.ts';
 
 type Client = Redis | Cluster;
 
@@ -177,7 +177,7 @@ export class IoredisPort implements RedisPort {
       lazyConnect: false,
     });
     side.on('error', () => undefined); // Its commands reject by themselves.
-    const close = (): void => side.disconnect();
+    const close = endWith(this.#client, side);
     this.#opened.add(close);
     return Promise.resolve({
       send: (command) => side.sendCommand(this.#commandOf(command)) as Promise<unknown>,

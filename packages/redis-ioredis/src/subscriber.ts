@@ -50,7 +50,24 @@ export function openSubscriber(
     connection.on('end', () => reject(new Error('the subscriber has ended')));
   });
   connection.connect().catch(() => undefined); // `ready` rejects, or the client tries again.
-  return { ready, close: () => connection.disconnect() };
+  return { ready, close: endWith(client, connection) };
+}
+
+/**
+ * Ends a connection while the user's client has ended: alone it would keep the process alive. Gives what ends it for good.
+ */
+export function endWith(client: Redis | Cluster, connection: Redis | Cluster): () => void {
+  const end = (): void => connection.disconnect();
+  const ready = (): void => {
+    if (connection.status === 'end') connection.connect().catch(() => undefined); // It tries again.
+  };
+  client.on('end', end);
+  client.on('ready', ready);
+  return () => {
+    client.off('end', end);
+    client.off('ready', ready);
+    end();
+  };
 }
 
 /**
@@ -79,6 +96,7 @@ export function openShardSubscriber(
   };
   const ready = new Promise<void>((resolve, reject) => {
     const lost = (error: Error = new Error('the subscriber has ended')): void => {
+      node.off('end', lost);
       reject(refusedLogin(error) ?? error);
       if (closed) return;
       close();
@@ -86,6 +104,8 @@ export function openShardSubscriber(
     };
     connection.on('error', lost);
     connection.on('end', lost);
+    // Alone it would keep the process alive.
+    node.on('end', lost);
     // The channel belongs to another node: this one refused it, which version 5 of the client says by nothing else, or took it
     // away, which that version reports as an error.
     connection.on('moved', () => lost(new Error('MOVED')));

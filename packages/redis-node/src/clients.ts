@@ -38,6 +38,7 @@ interface Connectable extends Emitter {
 export interface StandaloneClient extends Connectable {
   sendCommand(command: RedisCommand, options: typeof COMMAND_OPTIONS): Promise<unknown>;
   duplicate(overrides?: object): StandaloneClient;
+  unref(): void;
   sSubscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
 }
 

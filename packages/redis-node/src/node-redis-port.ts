@@ -152,6 +152,7 @@ export class NodeRedisPort implements RedisPort {
       recognised.kind === 'sentinel'
         ? { kind: 'sentinel', client: recognised.client.duplicate({ masterPoolSize: 1 }) }
         : { kind: 'standalone', client: recognised.client.duplicate() };
+    if (side.kind === 'standalone') side.client.unref();
     side.client.on('error', () => undefined); // Its commands reject by themselves.
     let closed = false;
     const close = (): void => {

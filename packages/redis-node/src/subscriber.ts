@@ -55,7 +55,9 @@ function onOwnConnection(
   channel: string,
   events: SubscriptionEvents,
 ): NodeRedisSubscriber {
-  const connection = client.duplicate(persistent(client));
+  const connection = client.duplicate(persistent(client, (retries) => client.isOpen && retry(retries)));
+  // Core keeps the process alive while anybody waits.
+  connection.unref();
   connection.on('error', () => undefined); // It connects again by itself; until then the checks serve the waiters.
   let closed = false;
   let listening = false;
@@ -99,6 +101,7 @@ export function openShardSubscriber(
   events: ShardSubscriptionEvents,
 ): NodeRedisSubscriber {
   const connection = node.duplicate(persistent(node, false));
+  connection.unref();
   const heard = (message: string): void => events.message(message);
   let listening = false;
   let connecting = true;
@@ -153,7 +156,7 @@ export async function orRefusal(
 
 const retry = (retries: number): number => Math.min(MAX_PAUSE_MS, 50 * 2 ** Math.min(retries, 10));
 
-function persistent(client: object, reconnectStrategy: typeof retry | false = retry): object {
+function persistent(client: object, reconnectStrategy: false | ((retries: number) => number | false)): object {
   const { options } = client as { options?: { socket?: object } };
   return {
     socket: { ...options?.socket, reconnectStrategy },
