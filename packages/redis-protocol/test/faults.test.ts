@@ -1,3 +1,4 @@
+import { createLocks, type Lock } from '@locks/core';
 import { call, type RedisServer, request, startRedis, startReplicated, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { participant } from './participant.ts';
@@ -64,6 +65,32 @@ describe('faults', () => {
       .catch((reason: unknown) => reason);
     expect(String(error)).toMatch(/READONLY/);
     expect(a.backend.isRetryable(error)).toBe(true);
+  });
+});
+
+describe('a server whose memory is full', () => {
+  it.each([
+    ['a writer behind a reader', ['readWriteLock', 'read'], ['readWriteLock', 'write']],
+    ['a reader behind a writer', ['readWriteLock', 'write'], ['readWriteLock', 'read']],
+    ['an exclusive lock behind another', ['lock'], ['lock']],
+  ] as const)('lets who waits go on: %s', async (_, held, wanted) => {
+    await using own = await startRedis();
+    await using a = participant(own, { checkIntervalMs: 100 });
+    const locks = createLocks(a.backend, { ttlMs: 300, waitMs: 30_000 });
+    const lockOf = ([kind, mode]: typeof held | typeof wanted): Lock =>
+      kind === 'lock' ? locks.lock('x') : locks.readWriteLock('x')[mode];
+    const holder = await lockOf(held).acquire();
+    const waiting = lockOf(wanted).acquire();
+    await waitUntil(async () => (await locks.inspect('x')).waiters.length > 0, { what: 'a waiter' });
+    await own.command('CONFIG', 'SET', 'maxmemory', '1');
+    const checks = async () => /cmdstat_evalsha:calls=(\d+)/.exec(String(await own.command('INFO', 'commandstats')));
+    const before = Number((await checks())?.[1]);
+    // Longer than the ttl: who waits looks when the share could have ended without its renewals.
+    await waitUntil(async () => Number((await checks())?.[1]) > before + 10, { what: 'checks and renewals' });
+    expect((await locks.inspect('x')).waiters).toHaveLength(1);
+    await holder.release();
+    await (await waiting).release();
+    await locks.close();
   });
 });
 

@@ -27,6 +27,8 @@ if mode == '=' or mode == '^' then
   others[#others + 1] = silent
 end
 local function check(lock, token, queue, from, to)
+  -- The first write: Redis allows a removal, here of nothing, when memory is full, and then the writes after it.
+  redis.call('ZREM', queue, '')
   local holders = string.sub(queue, 1, -2) .. 'h'
   local held, m = shares(lock, holders, redis.call('GET', lock))
   local holder = held and string.match(held, '^([%w_-]+)|[+-]|%d+|')
