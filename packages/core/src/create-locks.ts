@@ -17,7 +17,7 @@ import { ManagerCore, OPERATOR_CALL_MS } from './manager-core.ts';
 import { CLOSED, DRAINING } from './call/call-deadlines.ts';
 import { readableHolder, readableState } from './readable-state.ts';
 import type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lease.ts';
-import { type Lock, ResourceLock } from './lock.ts';
+import { type HoldsNothingYet, type Lock, ResourceLock } from './lock.ts';
 import { mustBe } from './errors.ts';
 import { checkName } from './names.ts';
 import {
@@ -59,27 +59,27 @@ export interface LockManager<L extends BaseLease = Lease, P extends number = num
   /** What the backend promises. */
   readonly capabilities: BackendCapabilities;
   /**
-   * The exclusive lock on a resource.
+   * The exclusive lock on a resource. Takes nothing yet: `acquire`, `tryAcquire` or `run` of the lock does.
    * @param name - 1 to 512 UTF-8 bytes of well-formed Unicode, case-sensitive
    * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`
    */
-  lock(name: string, options?: LockOptions): Lock<L>;
+  lock(name: string, options?: LockOptions): Lock<L> & HoldsNothingYet;
   /**
    * Many readers or one writer on a resource.
    * @throws LockError as `lock`; `LOCK_UNSUPPORTED` on a backend without the modes `shared` and `exclusive`
    */
-  readWriteLock(name: string, options?: LockOptions): ReadWriteLock<L>;
+  readWriteLock(name: string, options?: LockOptions): ReadWriteLock<L> & HoldsNothingYet;
   /**
    * A number of permits on a resource. All users of the resource name the same number, or get `LOCK_CONFLICT`.
    * @param permits - a whole number from 1 to 1 000 000 000
    * @throws LockError as `lock`; `LOCK_UNSUPPORTED` on a backend without the mode `permit`
    */
-  semaphore(name: string, permits: P, options?: LockOptions): Semaphore<L>;
+  semaphore(name: string, permits: P, options?: LockOptions): Semaphore<L> & HoldsNothingYet;
   /**
-   * Acquires several locks, of this or any manager, together: all or none, in an order that prevents deadlocks.
+   * Several locks, of this or any manager, that are acquired together: all or none, in an order that prevents deadlocks.
    * @throws LockError `LOCK_INVALID_ARGUMENT`
    */
-  all<M extends BaseLease = L>(locks: readonly Lock<M>[]): MultiLock<M>;
+  all<M extends BaseLease = L>(locks: readonly Lock<M>[]): MultiLock<M> & HoldsNothingYet;
   /**
    * Who holds a resource and who waits for it. As JSON a fencing token is a decimal string.
    * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_BACKEND`

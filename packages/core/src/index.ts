@@ -13,6 +13,6 @@ export { Locked, locked, type LockedDecorator, type LockedOptions, type LockKey 
 export type { ReadWriteLock } from './compose/read-write-lock.ts';
 export type { PermitOptions, Semaphore } from './compose/semaphore.ts';
 export type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lease.ts';
-export type { Lock } from './lock.ts';
+export type { HoldsNothingYet, Lock } from './lock.ts';
 export type { AcquireOptions, LockOptions } from './options.ts';
 export type * from './backend/types.ts';

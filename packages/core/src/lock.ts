@@ -54,6 +54,15 @@ export interface Lock<L extends BaseLease = Lease> {
   inspect(): Promise<ResourceState>;
 }
 
+/**
+ * Marks what a manager gives: it takes nothing yet, `acquire`, `tryAcquire` or `run` does. `await locks.lock(name)` does not compile,
+ * since it would wait for nothing. An async function that gives a lock declares it as plain `Lock`.
+ */
+export interface HoldsNothingYet {
+  /** Not there: a lock is no promise. */
+  then?(this: 'a lock holds nothing yet: await lock.acquire(), or lock.run(work)'): never;
+}
+
 /** The manager of a lock, and the lock's options: `all` needs them to take several locks in one step. */
 export interface LockParts {
   readonly core: ManagerCore;

@@ -169,3 +169,21 @@ export async function kinds(): Promise<void> {
   const mixed = await locks.all<BaseLease>([locks.lock('a'), createLocks(unfenced).lock('b')]).acquire();
   expectTypeOf(mixed.leases[0]).not.toHaveProperty('fencingToken');
 }
+
+/** A lock that is awaited is not acquired: nothing that a manager gives can be awaited by mistake. */
+export async function awaited(): Promise<Lock> {
+  const locks = createLocks(withPermits);
+  // @ts-expect-error -- it takes nothing
+  await locks.lock('a');
+  // @ts-expect-error -- it takes nothing
+  await locks.semaphore('a', 2);
+  // @ts-expect-error -- it takes nothing
+  await locks.all([locks.lock('a')]);
+  // @ts-expect-error -- it takes nothing
+  await createLocks(unknown).readWriteLock('a');
+  // @ts-expect-error -- it takes nothing
+  await createLocks(unknown).readWriteLock('a').read;
+  // A plain lock may be the value of a promise.
+  const plain: Lock = locks.lock('a');
+  return plain;
+}

@@ -1,5 +1,5 @@
 import type { BaseLease, Downgradable, Lease } from '../lease.ts';
-import type { Lock } from '../lock.ts';
+import type { HoldsNothingYet, Lock } from '../lock.ts';
 
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 // setup: declare function lookUp(): Promise<void>; declare function rebuild(): Promise<void>;
@@ -18,7 +18,7 @@ export interface ReadWriteLock<L extends BaseLease = Lease> {
   /** The name of the resource. */
   readonly name: string;
   /** Shared with other readers. Nested in a lease of `write`, by `within`, it re-enters that. */
-  readonly read: Lock<L>;
+  readonly read: Lock<L> & HoldsNothingYet;
   /** Alone: the same as `locks.lock(name)`. Nested in a lease of `read` it is refused with `LOCK_REENTRANT`. */
-  readonly write: Lock<L & Downgradable>;
+  readonly write: Lock<L & Downgradable> & HoldsNothingYet;
 }
