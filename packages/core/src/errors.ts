@@ -56,21 +56,27 @@ export class LockError extends Error {
   /** What happened: to branch on. */
   readonly code: LockErrorCode;
   /** The name of the lock; `undefined` where none is concerned. */
-  readonly resource: string | undefined;
+  declare readonly resource: string | undefined;
   /** The `name` of the backend; `undefined` where none is concerned. */
-  readonly backend: string | undefined;
+  declare readonly backend: string | undefined;
   /** With `LOCK_LOST`: why. `undefined` when `assertValid` found less time left than its caller needs. */
-  readonly reason: LossReason | undefined;
+  declare readonly reason: LossReason | undefined;
   /** With `LOCK_LOST` from `run`: the value of the work, when it had succeeded. */
   declare readonly result?: unknown;
+
+  static {
+    // Of the prototype: an error has these properties, and is printed without those that do not concern it.
+    Object.assign(this.prototype, { resource: undefined, backend: undefined, reason: undefined });
+  }
 
   constructor(code: LockErrorCode, message: string, details: LockErrorDetails = {}) {
     // `Error` takes only a cause that is there.
     super(message, details);
     this.code = code;
-    this.resource = details.resource;
-    this.backend = details.backend;
-    this.reason = details.reason;
+    const { resource, backend, reason } = details;
+    if (resource !== undefined) this.resource = resource;
+    if (backend !== undefined) this.backend = backend;
+    if (reason !== undefined) this.reason = reason;
     Object.defineProperty(this, brand, { value: true });
   }
 

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import * as core from '../src/index.ts';
 import { isLockError, LockError, lostWithResult } from '../src/errors.ts';
@@ -16,6 +17,7 @@ test('an error says what it is by its code, and carries where and why', () => {
     cause,
   });
   expect('cause' in new LockError('LOCK_CLOSED', 'closed')).toBe(false);
+  expect(inspect(new LockError('LOCK_CLOSED', 'closed'))).not.toContain('undefined');
 });
 
 test('isLockError recognises a LockError, and its code where one is given', () => {

@@ -47,6 +47,24 @@ test('the answers for operators can be converted to JSON: tokens are decimal str
   expect(JSON.parse(JSON.stringify(ended))).toEqual([asJson]);
 });
 
+test('the times of holders and waiters are whole milliseconds', async () => {
+  const state = {
+    holders: [{ ...holder, heldForMs: 96.0869140625, expiresInMs: 29_903.9 }],
+    waiters: [{ acquisitionId: 'two', mode: { kind: 'exclusive' as const }, waitingForMs: 0.5 }],
+  };
+  const locks = locksOn({
+    ...serving(),
+    inspect: (resource) => Promise.resolve({ resource, ...state }),
+    forceRelease: () => Promise.resolve(state.holders),
+  });
+  const ended = [{ ...holder, heldForMs: 96, expiresInMs: 29_903 }];
+  expect(await locks.inspect('a')).toMatchObject({ holders: ended, waiters: [{ waitingForMs: 0 }] });
+  expect(await locks.forceRelease('a')).toMatchObject(ended);
+  expect(JSON.parse(JSON.stringify(await locks.inspect('a')))).toMatchObject({
+    holders: [{ heldForMs: 96 }],
+  });
+});
+
 test('a holder without a token has none as JSON', async () => {
   const { fencingToken: _, ...bare } = holder;
   const locks = locksOn({
