@@ -7,24 +7,27 @@ import {
   waitUntil,
 } from '@locks/test-servers';
 import { Etcd3 } from 'etcd3';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/exit-codes.ts';
-import { locks } from '../program.ts';
+import { locksHere } from '../program.ts';
 import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
 
 const started: EtcdCluster[] = [];
 
-afterEach(async () => {
-  await Promise.all(started.splice(0).map((cluster) => cluster.stop()));
-});
-
-async function start(
-  options: EtcdClusterOptions = {},
-): Promise<{ url: string; members: readonly EtcdServer[] }> {
+async function start(options: EtcdClusterOptions = {}): Promise<Started> {
   const cluster = await startEtcdCluster(options);
   started.push(cluster);
   const { members } = cluster;
   return { url: `etcd://${members.map(({ host, port }) => `${host}:${port}`).join(',')}`, members };
+}
+
+async function stopAll(): Promise<void> {
+  await Promise.all(started.splice(0).map((cluster) => cluster.stop()));
+}
+
+interface Started {
+  readonly url: string;
+  readonly members: readonly EtcdServer[];
 }
 
 /** Writes until the database has this share of its quota, or is full. */
@@ -55,15 +58,35 @@ async function fillWithoutAlarm(server: EtcdServer): Promise<void> {
   }
 }
 
-describe('locks doctor on etcd', () => {
+// In this order: members are killed, and stay so.
+describe('locks doctor on a cluster of etcd', () => {
+  let url: string;
+  let members: readonly EtcdServer[];
+  beforeAll(async () => {
+    ({ url, members } = await start());
+  });
+  afterAll(stopAll);
+
   it('finds nothing where nothing is wrong', async () => {
-    const { url, members } = await start();
     const version = (await members[0]?.status())?.version;
     expect(await diagnose(url)).toEqual({ store: 'etcd', version, findings: [] });
   });
 
+  it('etcd/version: a member is older than what locks need', async () => {
+    const { version = '' } = (await members[0]?.status()) ?? {};
+    expect(severities(await diagnoseNeeding('etcd', version, url))).toEqual({});
+    const { findings } = await diagnoseNeeding('etcd', '99.1', url);
+    expect(findings).toEqual([
+      {
+        id: 'etcd/version',
+        severity: 'error',
+        what: `the server is etcd ${version}; the locks need 99.1 or newer`,
+        toDo: 'upgrade the server to 99.1 or newer',
+      },
+    ]);
+  });
+
   it('etcd/member-down: a member does not answer, whether it was named or not', async () => {
-    const { members } = await start();
     const [first, , last] = members;
     await last?.kill();
     const { findings } = await diagnose(`etcd://127.0.0.1:${first?.port}`);
@@ -77,9 +100,8 @@ describe('locks doctor on etcd', () => {
   });
 
   it('etcd/no-leader: the majority of the members is down', async () => {
-    const { url, members } = await start();
     const [first, ...others] = members as [EtcdServer, ...EtcdServer[]];
-    for (const server of others) await server.kill();
+    for (const server of others) if (server.running) await server.kill();
     await waitUntil(async () => (await first.status()).leaderId === '0', { what: 'the end of the leader' });
     const expected = { 'etcd/no-leader': 'error', 'etcd/member-down': 'warning' };
     expect(severities(await diagnose(url))).toEqual(expected);
@@ -91,19 +113,43 @@ describe('locks doctor on etcd', () => {
       }),
     ]);
   });
+});
+
+describe('locks doctor on one member of etcd', () => {
+  let url: string;
+  let members: readonly EtcdServer[];
+  beforeAll(async () => {
+    ({ url, members } = await start({ members: 1 }));
+  });
+  afterAll(stopAll);
+
+  it('etcd/single-member: there is one member', async () => {
+    expect(severities(await diagnose(url))).toEqual({ 'etcd/single-member': 'warning' });
+  });
+
+  it('etcd/clock: the clocks are apart', async () => {
+    expect(severities(await diagnose(url, { clock: 'wrong' }))).toMatchObject({ 'etcd/clock': 'warning' });
+  });
+
+  it('etcd/corrupt: a member found the data damaged', async () => {
+    const [server] = members as [EtcdServer];
+    const client = new Etcd3(clientOptions({ hosts: server.url }));
+    const { memberId } = await server.status();
+    await client.maintenance.alarm({ action: 1, alarm: 2, memberID: memberId });
+    client.close();
+    await waitUntil(async () => 'etcd/corrupt' in severities(await diagnose(url)), { what: 'the alarm' });
+  });
 
   it('says that no member answers where none does', async () => {
-    const { url, members } = await start({ members: 1 });
     await members[0]?.kill();
-    const { code, stdout, stderr } = await locks(url, 'doctor', '--json');
+    const { code, stdout, stderr } = await locksHere(url, 'doctor', '--json');
     expect({ code, stdout }).toEqual({ code: EXIT.unavailable, stdout: '' });
     expect(stderr).toMatch(/^locks: .*(no answer|ECONNREFUSED|connect)/);
   });
+});
 
-  it('etcd/single-member: there is one member', async () => {
-    const { url } = await start({ members: 1 });
-    expect(severities(await diagnose(url))).toEqual({ 'etcd/single-member': 'warning' });
-  });
+describe('locks doctor on etcd with settings', () => {
+  afterEach(stopAll);
 
   it('etcd/quota, etcd/no-space: the database is nearly full, and then full', async () => {
     // The size grows by all that was written since the last commit, up to some hundred kilobytes at once.
@@ -118,43 +164,13 @@ describe('locks doctor on etcd', () => {
     expect(severities(await diagnose(url))).toMatchObject({ 'etcd/no-space': 'error' });
   });
 
-  it('etcd/corrupt: a member found the data damaged', async () => {
-    const { url, members } = await start({ members: 1 });
-    const [server] = members as [EtcdServer];
-    const client = new Etcd3(clientOptions({ hosts: server.url }));
-    const { memberId } = await server.status();
-    await client.maintenance.alarm({ action: 1, alarm: 2, memberID: memberId });
-    client.close();
-    await waitUntil(async () => 'etcd/corrupt' in severities(await diagnose(url)), { what: 'the alarm' });
-  });
-
   it('etcd/election-timeout: leases are long', async () => {
     const { url } = await start({ members: 1, electionTimeoutMs: 5_000 });
     expect(severities(await diagnose(url))).toMatchObject({ 'etcd/election-timeout': 'warning' });
   });
 
-  it('etcd/version: a member is older than what locks need', async () => {
-    const { url, members } = await start();
-    const { version = '' } = (await members[0]?.status()) ?? {};
-    expect(severities(await diagnoseNeeding('etcd', version, url))).toEqual({});
-    const { findings } = await diagnoseNeeding('etcd', '99.1', url);
-    expect(findings).toEqual([
-      {
-        id: 'etcd/version',
-        severity: 'error',
-        what: `the server is etcd ${version}; the locks need 99.1 or newer`,
-        toDo: 'upgrade the server to 99.1 or newer',
-      },
-    ]);
-  });
-
   it('etcd/trial: a transaction may have one operation', async () => {
     const { url } = await start({ members: 1, args: ['--max-txn-ops=1'] });
     expect(severities(await diagnose(url))).toMatchObject({ 'etcd/trial': 'error' });
-  });
-
-  it('etcd/clock: the clocks are apart', async () => {
-    const { url } = await start({ members: 1 });
-    expect(severities(await diagnose(url, { clock: 'wrong' }))).toMatchObject({ 'etcd/clock': 'warning' });
   });
 });

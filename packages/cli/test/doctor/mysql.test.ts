@@ -1,37 +1,54 @@
+import { createLocks } from '@locks/core';
+import { mysqlBackend } from '@locks/mysql';
 import { type MariadbServer, startMariadb } from '@locks/test-servers';
 import mysql from 'mysql2/promise';
-import { afterEach, describe, expect, it } from 'vitest';
-import { locks } from '../program.ts';
-import { diagnose, severities } from './diagnose.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { oldVersion } from '../../src/doctor/old-version.ts';
+import { diagnose, diagnoseNeeding, diagnoseSupporting, severities } from './diagnose.ts';
 
-const started: MariadbServer[] = [];
+/** A server that loses nothing. Each test finds it without tables. */
+let server: MariadbServer;
 
-afterEach(async () => {
-  await Promise.all(started.splice(0).map((server) => server.stop()));
+beforeAll(async () => {
+  server = await startMariadb({ args: ['--innodb-flush-log-at-trx-commit=1'] });
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  await asAdmin(
+    'DROP DATABASE locks',
+    'CREATE DATABASE locks',
+    "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON locks.* TO app@'%'",
+  );
 });
 
-async function startEmpty(...args: string[]): Promise<MariadbServer> {
-  const server = await startMariadb({ args: ['--innodb-flush-log-at-trx-commit=1', ...args] });
-  started.push(server);
-  return server;
+async function makeTables(): Promise<void> {
+  await using locks = createLocks(mysqlBackend({ uri: server.url }));
+  await locks.lock('first').run(() => undefined);
 }
 
-/** A server that loses nothing, with the tables of the locks. */
-async function start(...args: string[]): Promise<MariadbServer> {
-  const server = await startEmpty(...args);
-  expect(await locks(server.url, 'run', 'first', '--', 'true')).toMatchObject({ code: 0 });
-  return server;
-}
-
-async function asAdmin(server: MariadbServer, ...statements: string[]): Promise<void> {
+async function asAdmin(...statements: string[]): Promise<void> {
   const connection = await mysql.createConnection({ uri: server.urlOf('admin') });
   for (const statement of statements) await connection.query(statement);
   await connection.end();
 }
 
+/** Changes a variable of the server for a while; only new connections have the new value. */
+async function withVariable(name: string, value: string | number, work: () => Promise<void>): Promise<void> {
+  const connection = await mysql.createConnection({ uri: server.urlOf('admin') });
+  const [rows] = await connection.query<mysql.RowDataPacket[]>('SELECT @@global.?? AS value', [name]);
+  const set = (to: unknown) => connection.query('SET GLOBAL ?? = ?', [name, to]);
+  await set(value);
+  try {
+    await work();
+  } finally {
+    await set(rows[0]?.['value']);
+    await connection.end();
+  }
+}
+
 describe('locks doctor on MariaDB', () => {
   it('finds nothing where nothing is wrong', async () => {
-    const server = await start();
+    await makeTables();
     expect(await diagnose(server.url)).toEqual({
       store: 'mysql',
       version: expect.stringContaining('MariaDB') as string,
@@ -40,82 +57,77 @@ describe('locks doctor on MariaDB', () => {
   });
 
   it('makes no tables where there are none yet', async () => {
-    const server = await startEmpty();
     expect(severities(await diagnose(server.url))).toEqual({});
-    await asAdmin(server, 'CREATE TABLE locks_locks (there_was_none INT)');
+    await asAdmin('CREATE TABLE locks_locks (there_was_none INT)');
   });
 
   it('mysql/tables-missing: the user may not create the tables', async () => {
-    const server = await startEmpty();
-    await asAdmin(server, "REVOKE CREATE ON locks.* FROM app@'%'");
+    await asAdmin("REVOKE CREATE ON locks.* FROM app@'%'");
     expect(severities(await diagnose(server.url))).toEqual({ 'mysql/tables-missing': 'error' });
   });
 
   it('mysql/privileges: the user may not write the tables', async () => {
-    const server = await start();
-    await asAdmin(server, "REVOKE UPDATE ON locks.* FROM app@'%'");
+    await makeTables();
+    await asAdmin("REVOKE UPDATE ON locks.* FROM app@'%'");
     expect(severities(await diagnose(server.url))).toEqual({ 'mysql/privileges': 'error' });
   });
 
   it('mysql/schema-newer: a newer version made the tables', async () => {
-    const server = await start();
-    await asAdmin(server, "UPDATE locks.locks_meta SET value = 99 WHERE item = 'version'");
+    await makeTables();
+    await asAdmin("UPDATE locks.locks_meta SET value = 99 WHERE item = 'version'");
     expect(severities(await diagnose(server.url))).toEqual({ 'mysql/schema-newer': 'error' });
   });
 
-  it('mysql/version: the server says that it is older than what locks need', async () => {
-    const server = await start('--version=10.4.34-MariaDB');
-    expect(severities(await diagnose(server.url))).toMatchObject({ 'mysql/version': 'error' });
-  });
-
-  it.each([
-    ['10.6.23-MariaDB', '10.11'],
-    ['8.4.7', '9.7'],
-  ])('mysql/version: the server says that it is %s, which no test ran on', async (version, supported) => {
-    const server = await start(`--version=${version}`);
-    const { findings } = await diagnose(server.url);
-    expect(findings).toContainEqual(
+  it('mysql/version: the server is older than what locks need, or than what the tests ran on', async () => {
+    await makeTables();
+    expect(severities(await diagnoseNeeding('mariadb', '99.1', server.url))).toEqual({
+      'mysql/version': 'error',
+    });
+    const { findings } = await diagnoseSupporting('mariadb', '99.1', server.url);
+    expect(findings).toEqual([
       expect.objectContaining({
         id: 'mysql/version',
         severity: 'warning',
-        toDo: `upgrade the server to ${supported} or newer`,
+        toDo: 'upgrade the server to 99.1 or newer',
       }),
-    );
+    ]);
+    // As servers write it.
+    expect(oldVersion('mysql', 'mariadb', '10.4.34-MariaDB')).toMatchObject({ severity: 'error' });
+    expect(oldVersion('mysql', 'mariadb', '10.6.23-MariaDB')).toMatchObject({ severity: 'warning' });
+    expect(oldVersion('mysql', 'mysql', '8.4.7')).toMatchObject({ severity: 'warning' });
   });
 
   it('mysql/trial: a table is not what this version made', async () => {
-    const server = await start();
-    await asAdmin(server, 'DROP TABLE locks.locks_locks');
+    await makeTables();
+    await asAdmin('DROP TABLE locks.locks_locks');
     expect(severities(await diagnose(server.url))).toMatchObject({ 'mysql/trial': 'error' });
   });
 
-  it('mysql/read-only: the server refuses to write', async () => {
-    const server = await start();
-    await asAdmin(server, 'SET GLOBAL read_only = 1');
-    expect(severities(await diagnose(server.url))).toEqual({ 'mysql/read-only': 'error' });
-  });
-
   it.each([
-    ['mysql/durability', '--innodb-flush-log-at-trx-commit=2'],
-    ['mysql/max-allowed-packet', '--max-allowed-packet=64K'],
-    ['mysql/wait-timeout', '--wait-timeout=30'],
-    ['mysql/isolation', '--transaction-isolation=READ-UNCOMMITTED'],
-  ])('%s: %s', async (id, arg) => {
-    const server = await start(arg);
-    expect(severities(await diagnose(server.url))).toEqual({ [id]: 'warning' });
+    ['mysql/read-only', 'error', 'read_only', 1],
+    ['mysql/durability', 'warning', 'innodb_flush_log_at_trx_commit', 2],
+    ['mysql/max-allowed-packet', 'warning', 'max_allowed_packet', 65_536],
+    ['mysql/wait-timeout', 'warning', 'wait_timeout', 30],
+    ['mysql/isolation', 'warning', 'tx_isolation', 'READ-UNCOMMITTED'],
+  ])('%s: %s with %s = %s', async (id, severity, variable, value) => {
+    await makeTables();
+    await withVariable(variable, value, async () => {
+      expect(severities(await diagnose(server.url))).toEqual({ [id]: severity });
+    });
   });
 
   it('mysql/connections: nearly all connections are in use', async () => {
-    const server = await startEmpty('--max-connections=60');
-    const connections = await Promise.all(
-      Array.from({ length: 56 }, () => mysql.createConnection({ uri: server.url })),
-    );
-    expect(severities(await diagnose(server.url))).toEqual({ 'mysql/connections': 'warning' });
-    for (const connection of connections) connection.destroy();
+    await withVariable('max_connections', 60, async () => {
+      const connections = await Promise.all(
+        Array.from({ length: 55 }, () => mysql.createConnection({ uri: server.url })),
+      );
+      expect(severities(await diagnose(server.url))).toEqual({ 'mysql/connections': 'warning' });
+      await Promise.all(connections.map((connection) => connection.end()));
+    });
   });
 
   it('mysql/clock: the clocks are apart', async () => {
-    const server = await start();
+    await makeTables();
     expect(severities(await diagnose(server.url, { clock: 'wrong' }))).toEqual({ 'mysql/clock': 'warning' });
   });
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { type RedisOptions, type RedisServer, startRedis, startReplicated } from '@locks/test-servers';
 import { afterEach, describe, expect, it } from 'vitest';
-import { locks, MAIN } from '../program.ts';
+import { locks, locksHere, MAIN } from '../program.ts';
 import { oldVersion } from '../../src/doctor/old-version.ts';
 import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
 
@@ -39,7 +39,7 @@ describe('locks doctor on Redis', () => {
     const server = await start(['--maxmemory', '100mb', '--maxmemory-policy', 'noeviction']);
     const { redis_version: version } = await server.info('server');
     expect(await diagnose(server.url)).toEqual({ store: 'redis', version, findings: [] });
-    const { code, stdout } = await locks(server.url, 'doctor');
+    const { code, stdout } = await locksHere(server.url, 'doctor');
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout: `redis ${version}: nothing would break locks or slow them\n`,
@@ -52,7 +52,7 @@ describe('locks doctor on Redis', () => {
   it('redis/eviction: keys may be evicted', async () => {
     const server = await start(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru']);
     expect(severities(await diagnose(server.url))).toEqual({ 'redis/eviction': 'error' });
-    const { code, stdout } = await locks(server.url, 'doctor');
+    const { code, stdout } = await locksHere(server.url, 'doctor');
     expect(code).toBe(1);
     expect(stdout).toMatch(
       /^redis [\d.]+: 1 error\nerror {4}redis\/eviction\n {2}Redis may evict .*\n {2}do: CONFIG SET .*\n$/,
@@ -157,7 +157,7 @@ describe('locks doctor on Redis', () => {
     const inside = `"$0" "$1" ls && "$0" "$1" show job && "$0" "$1" release job --everyone --yes`;
     const looked = await locks(url, 'run', 'job', '--', 'sh', '-c', inside, process.execPath, MAIN);
     expect(looked.stdout).toMatch(/^NAME .*\njob .*\njob\n {2}held by .*\nreleased /);
-    expect((await locks(url, 'bench', '--seconds', '1')).code).toBe(0);
+    expect((await locksHere(url, 'bench', '--seconds', '1')).code).toBe(0);
     const once = ['once', 'job', '--slot', 'day', '--at-most', '1m', '--', 'true'];
     expect(await locks(url, ...once)).toMatchObject({
       code: 69,

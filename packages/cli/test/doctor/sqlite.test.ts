@@ -3,17 +3,20 @@ import { randomUUID } from 'node:crypto';
 import { linkSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { createLocks } from '@locks/core';
+import { sqliteBackend } from '@locks/sqlite';
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { networkFinding } from '../../src/doctor/sqlite.ts';
 import type { Diagnosis } from '../../src/doctor/finding.ts';
-import { folder, locks, MAIN } from '../program.ts';
+import { folder, MAIN } from '../program.ts';
 import { diagnose, severities } from './diagnose.ts';
 
 /** A file with locks. */
 async function lockFile(): Promise<string> {
   const file = join(folder(), 'locks.db');
-  expect(await locks(`sqlite:${file}`, 'run', 'first', '--', 'true')).toMatchObject({ code: 0 });
+  await using locks = createLocks(sqliteBackend({ path: file }));
+  await locks.lock('first').run(() => undefined);
   return file;
 }
 

@@ -3,20 +3,20 @@ import { createRequire } from 'node:module';
 import { type ZooKeeperServer, startZookeeper, startZookeeperEnsemble } from '@locks/test-servers';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { createLocks } from '@locks/core';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { diagnose, diagnoseNeeding, diagnoseSupporting, severities } from './diagnose.ts';
 
+/** Of all tests that need no settings of their own. */
+let server: ZooKeeperServer;
 const started: { stop(): Promise<void> }[] = [];
 
+beforeAll(async () => {
+  server = await startZookeeper();
+});
+afterAll(() => server.stop());
 afterEach(async () => {
   await Promise.all(started.splice(0).map((server) => server.stop()));
 });
-
-async function start(...config: string[]): Promise<ZooKeeperServer> {
-  const server = await startZookeeper({ config });
-  started.push(server);
-  return server;
-}
 
 function digestOf(user: string, password: string): string {
   return `${user}:${createHash('sha1').update(`${user}:${password}`).digest('base64')}`;
@@ -40,12 +40,13 @@ interface Client {
 }
 
 /** Makes the tree of the locks for a user with a password. */
-async function closeTree(server: ZooKeeperServer): Promise<void> {
+async function closeTree(): Promise<void> {
   const { ACL, Id, Permission } = createRequire(import.meta.url)('node-zookeeper-client') as AclClasses;
   const rights = [new ACL(Permission.ALL, new Id('digest', digestOf('owner', 'secret')))];
   const locks = createLocks(
     zookeeperBackend({
       servers: server.address,
+      path: '/closed',
       acl: rights,
       prepare: (client) => client.addAuthInfo('digest', Buffer.from('owner:secret')),
     }),
@@ -70,14 +71,12 @@ describe('locks doctor on ZooKeeper', () => {
   });
 
   it('zookeeper/standalone: one server alone', async () => {
-    const server = await start();
     expect(severities(await diagnose(`zookeeper://${server.address}`))).toEqual({
       'zookeeper/standalone': 'warning',
     });
   });
 
   it('zookeeper/version: the server is older than what locks need', async () => {
-    const server = await start();
     const url = `zookeeper://${server.address}`;
     const { version = '', findings } = await diagnoseNeeding('zookeeper', '99.1', url);
     expect(version).toMatch(/^3\.\d+/);
@@ -97,27 +96,29 @@ describe('locks doctor on ZooKeeper', () => {
   });
 
   it.each([
-    ['zookeeper/session-timeout', 'error', ['maxSessionTimeout=4000']],
-    ['zookeeper/session-timeout', 'warning', ['minSessionTimeout=20000']],
-    ['zookeeper/tick', 'warning', ['tickTime=4000']],
-  ])('%s: %s with %s', async (id, severity, config) => {
-    const server = await start(...config);
-    expect(severities(await diagnose(`zookeeper://${server.address}`))).toEqual({
+    [{ 'zookeeper/session-timeout': 'error' }, ['maxSessionTimeout=4000']],
+    [{ 'zookeeper/session-timeout': 'warning' }, ['minSessionTimeout=20000']],
+    [{ 'zookeeper/tick': 'warning' }, ['tickTime=4000']],
+  ])('%j with %s', async (expected, config) => {
+    const own = await startZookeeper({ config });
+    started.push(own);
+    expect(severities(await diagnose(`zookeeper://${own.address}`))).toEqual({
       'zookeeper/standalone': 'warning',
-      [id]: severity,
+      ...expected,
     });
   });
 
   it('zookeeper/trial: the tree of the locks is a node that may have no children', async () => {
-    const server = await start();
     const { createClient, CreateMode } = createRequire(import.meta.url)('node-zookeeper-client') as Client;
     const client = createClient(server.address);
     const connected = new Promise((resolve) => client.once('connected', resolve));
     client.connect();
     await connected;
-    const made = new Promise((resolve) => client.create('/locks', CreateMode.EPHEMERAL, resolve));
+    const made = new Promise((resolve) => client.create('/childless', CreateMode.EPHEMERAL, resolve));
     expect(await made).toBeNull();
-    expect(severities(await diagnose(`zookeeper://${server.address}`))).toEqual({
+    expect(
+      severities(await diagnose(`zookeeper://${server.address}`, { args: ['--prefix', '/childless'] })),
+    ).toEqual({
       'zookeeper/standalone': 'warning',
       'zookeeper/trial': 'error',
     });
@@ -125,9 +126,10 @@ describe('locks doctor on ZooKeeper', () => {
   });
 
   it('zookeeper/acl: the tree of the locks belongs to another user', async () => {
-    const server = await start();
-    await closeTree(server);
-    expect(severities(await diagnose(`zookeeper://${server.address}`))).toEqual({
+    await closeTree();
+    expect(
+      severities(await diagnose(`zookeeper://${server.address}`, { args: ['--prefix', '/closed'] })),
+    ).toEqual({
       'zookeeper/standalone': 'warning',
       'zookeeper/acl': 'error',
     });
