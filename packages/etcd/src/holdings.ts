@@ -49,6 +49,11 @@ export class Holdings {
     this.#timer ??= setTimeout(() => this.#watchNewOnes(), WATCH_AFTER_MS).unref();
   }
 
+  /** How many releases and abandons are in front of the next one. */
+  get waiting(): number {
+    return this.#removals.waiting;
+  }
+
   async release(acquisition: Acquisition, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
     const { hold, key, session, doubtful } = acquisition;
     acquisition.ended = true;
@@ -56,21 +61,27 @@ export class Holdings {
     if (hold === undefined) return 'not-held';
     const sends = new SendCount();
     const also = doubtful && session !== undefined ? [this.#sessions.refuseUnanswered(session)] : [];
+    const unmark = unmarkSteal(acquisition);
+    const isPlain = also.length + unmark.length === 0;
     try {
-      const { succeeded, header } = await this.#port.txn(
-        {
-          compare: [createdAt(key, hold.createRevision)],
-          success: [remove(key), ...unmarkSteal(acquisition), ...also],
-          failure: also,
-        },
-        call,
-        sends,
-      );
+      const { succeeded, revision } = isPlain
+        ? await this.#removals.remove(key, call, hold.createRevision, sends)
+        : await this.#port
+            .txn(
+              {
+                compare: [createdAt(key, hold.createRevision)],
+                success: [remove(key), ...unmark, ...also],
+                failure: also,
+              },
+              call,
+              sends,
+            )
+            .then((response) => ({ succeeded: response.succeeded, revision: revisionOf(response) }));
       this.forget(acquisition);
       this.#letGo(acquisition, succeeded && !doubtful && !sends.repeated);
       if (succeeded) {
         const heldAlone = acquisition.request.mode.kind === 'exclusive' && !hold.shared;
-        this.#watches.deleted(key, Number(header.revision), heldAlone ? 'held alone' : undefined);
+        this.#watches.deleted(key, revision, heldAlone ? 'held alone' : undefined);
         return 'released';
       }
       // An earlier sending of this release may have deleted the key (docs/spec.md §2.4).
@@ -97,7 +108,7 @@ export class Holdings {
       ]);
       revision = Number(header.revision);
     } else {
-      revision = await this.#removals.remove(key, limit);
+      ({ revision } = await this.#removals.remove(key, limit));
     }
     if (!doubtful) this.#letGo(acquisition, true);
     this.forget(acquisition);

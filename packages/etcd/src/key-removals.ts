@@ -1,21 +1,33 @@
-import { remove } from './conditions.ts';
-import type { EtcdPort, RequestLimit } from './etcd-port.ts';
+import { createdAt, remove, when } from './conditions.ts';
+import { type EtcdPort, type RequestLimit, SendCount } from './etcd-port.ts';
+import { revisionOf, succeededAt } from './txn-responses.ts';
 
 /** A server accepts 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
-const TRANSACTIONS_AT_ONCE = 4;
+/** So many that a few which a dead member never answers are in nobody's way. */
+const TRANSACTIONS_AT_ONCE = 16;
+
+export interface Removed {
+  /** Whether the key was deleted; a removal without a condition always deletes. */
+  readonly succeeded: boolean;
+  readonly revision: number;
+}
 
 interface Removal {
   readonly key: Buffer;
+  readonly createRevision: number | undefined;
   readonly limit: RequestLimit;
-  readonly resolve: (revision: number) => void;
+  readonly sends: SendCount | undefined;
+  readonly answer: Promise<Removed>;
+  readonly resolve: (removed: Removed) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Deletes keys, all those of one turn of the event loop together: thousands of waits may end at once. */
+/** Deletes keys, all those of one turn of the event loop together: thousands of waits or holds may end at once. */
 export class KeyRemovals {
   readonly #port: EtcdPort;
-  readonly #pending: Removal[] = [];
+  /** What is not sent yet, by key and condition. */
+  readonly #pending = new Map<string, Removal>();
   #starting = false;
   #sending = 0;
 
@@ -23,38 +35,68 @@ export class KeyRemovals {
     this.#port = port;
   }
 
-  /** Returns the revision of the deletion. */
-  remove(key: Buffer, limit: RequestLimit): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#pending.push({ key, limit, resolve, reject });
-      if (this.#starting) return;
+  /** How many removals are not sent yet. */
+  get waiting(): number {
+    return this.#pending.size;
+  }
+
+  /**
+   * @param createRevision - the key is deleted only if it was created at this revision
+   * @param sends - counts the sendings; a removal that joins one that is not sent yet counts none
+   */
+  remove(key: Buffer, limit: RequestLimit, createRevision?: number, sends?: SendCount): Promise<Removed> {
+    const id = `${key.toString('latin1')} ${createRevision}`;
+    const same = this.#pending.get(id);
+    if (same !== undefined) return same.answer;
+    let settle = {} as Pick<Removal, 'resolve' | 'reject'>;
+    const answer = new Promise<Removed>((resolve, reject) => (settle = { resolve, reject }));
+    this.#pending.set(id, { key, createRevision, limit, sends, answer, ...settle });
+    if (!this.#starting) {
       this.#starting = true;
       // `nextTick` runs after all removals of this turn were requested, and before any timer.
       process.nextTick(() => {
         this.#starting = false;
         this.#start();
       });
-    });
+    }
+    return answer;
   }
 
   #start(): void {
-    while (this.#sending < TRANSACTIONS_AT_ONCE && this.#pending.length > 0) void this.#send();
+    while (this.#sending < TRANSACTIONS_AT_ONCE && this.#pending.size > 0) void this.#send();
   }
 
   /** Never rejects: each removal has a promise of its own. */
   async #send(): Promise<void> {
-    const removals = this.#pending.splice(0, MOST_AT_ONCE);
+    const removals: Removal[] = [];
+    for (const [id, removal] of this.#pending) {
+      if (removals.length === MOST_AT_ONCE) break;
+      removals.push(removal);
+      this.#pending.delete(id);
+    }
     const [first] = removals;
     if (first === undefined) return;
     this.#sending += 1;
+    const sends = new SendCount();
+    const count = (): void => {
+      for (const removal of removals) if (removal.sends !== undefined) removal.sends.count = sends.count;
+    };
     try {
-      const success = removals.map(({ key }) => remove(key));
-      const { header } = await this.#port.run(success, first.limit);
-      for (const { resolve } of removals) resolve(Number(header.revision));
+      const response = await this.#port.run(removals.map(operationOf), first.limit, sends);
+      count();
+      for (const [index, { createRevision, resolve }] of removals.entries()) {
+        const succeeded = createRevision === undefined || succeededAt(response, index);
+        resolve({ succeeded, revision: revisionOf(response) });
+      }
     } catch (error) {
+      count();
       for (const { reject } of removals) reject(error);
     }
     this.#sending -= 1;
     this.#start();
   }
+}
+
+function operationOf({ key, createRevision }: Removal) {
+  return createRevision === undefined ? remove(key) : when([createdAt(key, createRevision)], [remove(key)]);
 }

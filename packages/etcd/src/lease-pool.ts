@@ -21,6 +21,9 @@ export interface EtcdLease {
 
 /** The number of unused leases that are kept; they expire by themselves. */
 const MOST_IDLE = 256;
+/** So many leases that are too many are revoked at once: thousands must not delay what somebody waits for. */
+const REVOKED_AT_ONCE = 4;
+const REVOKE_MS = 3_000;
 
 /**
  * The leases of one backend. A released lease serves the next lock with the same ttl, so that a lock costs two calls and
@@ -32,6 +35,8 @@ export class LeasePool {
   readonly #idle = new Map<number, EtcdLease[]>();
   readonly #preparing = new Set<number>();
   #count = 0;
+  #surplus: EtcdLease[] = [];
+  #revoking = 0;
 
   constructor(port: EtcdPort, keepAlive: KeepAliveStream) {
     this.#port = port;
@@ -74,7 +79,12 @@ export class LeasePool {
     if (lease.dropped === true) return;
     lease.fresh = false;
     if (this.#count >= MOST_IDLE) this.#forgetEnded();
-    if (this.#count >= MOST_IDLE) return this.drop(lease);
+    if (this.#count >= MOST_IDLE) {
+      lease.dropped = true;
+      this.#surplus.push(lease);
+      if (this.#revoking < REVOKED_AT_ONCE) void this.#revokeSurplus();
+      return;
+    }
     this.#count += 1;
     const idle = this.#idle.get(lease.wantedSeconds);
     if (idle === undefined) this.#idle.set(lease.wantedSeconds, [lease]);
@@ -108,9 +118,20 @@ export class LeasePool {
   /** Revokes the unused leases: the process may end. */
   async close(limitMs: number): Promise<void> {
     const all = [...this.#idle.values()].flat();
+    this.#surplus = [];
     this.forgetIdle();
     const live = all.filter(({ endsAt }) => endsAt > performance.now());
     await Promise.allSettled(live.map(({ id }) => this.#port.leaseRevoke(id, limitMs)));
+  }
+
+  /** Never rejects. */
+  async #revokeSurplus(): Promise<void> {
+    this.#revoking += 1;
+    for (let lease = this.#surplus.pop(); lease !== undefined; lease = this.#surplus.pop()) {
+      // Those that have ended meanwhile need no revocation.
+      if (lease.endsAt > performance.now()) await this.revoke(lease, REVOKE_MS).catch(() => {});
+    }
+    this.#revoking -= 1;
   }
 
   #forgetEnded(): void {

@@ -228,6 +228,26 @@ describe('many waiters of one process on one lock', () => {
     await backend.release(first, call);
   });
 
+  test('hundreds of holds that are released together are deleted by a few transactions, within a time that grows with them', async () => {
+    const counted = new Counted(etcd.client());
+    const backend = etcd.open(counted.client);
+    const size = 300;
+    const names = Array.from({ length: size / 2 }, () => request(freshName()));
+    const readers = requestsFor(freshName(), size / 2, { kind: 'shared' });
+    const held = await Promise.all([...names, ...readers].map((each) => acquire(backend, each)));
+    counted.take();
+    const { releaseBudgetMs = 0 } = backend;
+    const released = held.map((grant) => backend.release(grant, call));
+    // What comes behind them has more time, and what is repeated before it was sent is sent once.
+    expect(backend.releaseBudgetMs).toBeGreaterThanOrEqual(releaseBudgetMs + size);
+    released.push(...held.map((grant) => backend.release(grant, call)));
+    expect(new Set(await Promise.all(released))).toEqual(new Set(['released']));
+    expect(counted.take()['txn']).toBeLessThan(10);
+    expect(backend.releaseBudgetMs).toBe(releaseBudgetMs);
+    // A repeated release is one of nothing.
+    expect(await backend.release(held[0] as Grant, call)).toBe('not-held');
+  });
+
   test('a conflicting request does not keep others out, and a free lock is granted', async () => {
     const [holder, backend] = [etcd.open(), etcd.open()];
     const name = freshName();

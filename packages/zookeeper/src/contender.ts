@@ -31,6 +31,7 @@ export class Contender implements SessionMember {
   /** Whether a downgrade got no answer: there may be a shared node as well, or instead of the known one. */
   #maybeShared = false;
   #entering: Promise<ZookeeperQueue> | undefined;
+  #leaving: Promise<boolean> | undefined;
   #leaveCount = 0;
   /** The end of an exclusive hold by its release: whether this deleted its node. */
   #endOfHold: { readonly name: string; readonly isDeleted: Promise<boolean> } | undefined;
@@ -55,6 +56,11 @@ export class Contender implements SessionMember {
   /** Whether the own node is watched, so that its deletion will be reported. */
   get isWatched(): boolean {
     return this.#isWatched;
+  }
+
+  /** Whether the delete of the own node waits for its turn, or is under way. */
+  get isLeaving(): boolean {
+    return this.#leaving !== undefined;
   }
 
   /** Whether an earlier release was sent and got no answer. */
@@ -174,9 +180,16 @@ export class Contender implements SessionMember {
     return !this.lost.signal.aborted;
   }
 
-  /** Deletes the node at the end of a hold or wait; `false` if it was gone. The session repeats a failed delete. */
-  async leave(): Promise<boolean> {
+  /**
+   * Deletes the node at the end of a hold or wait; `false` if it was gone. The session repeats a failed delete. A delete that is
+   * under way is not sent again: the requests of a connection are answered in their order, or all of them fail.
+   */
+  leave(): Promise<boolean> {
     this.abandoned = true;
+    return (this.#leaving ??= this.#leave().finally(() => (this.#leaving = undefined)));
+  }
+
+  async #leave(): Promise<boolean> {
     this.#leaveCount += 1;
     const { acquisitionId } = this.request;
     if (this.#session.ended) {
@@ -187,11 +200,11 @@ export class Contender implements SessionMember {
     await this.#entering?.catch(() => undefined);
     this.#session.pendingDeletes.set(acquisitionId, this.parent);
     const node = this.#node;
-    const isUnclear = node === undefined || this.#uncertain || this.#maybeShared;
-    const removing = isUnclear
-      ? this.#session.deleteNodes(acquisitionId, this.parent)
-      : this.#session.remove(this.path);
-    if (!isUnclear && this.granted && node.kind === 'x') {
+    const isUnclear = (): boolean => this.#node === undefined || this.#uncertain || this.#maybeShared;
+    const removing = this.#session.inTurn(() =>
+      isUnclear() ? this.#session.deleteNodes(acquisitionId, this.parent) : this.#session.remove(this.path),
+    );
+    if (node?.kind === 'x' && this.granted && !isUnclear()) {
       this.#endOfHold = { name: node.name, isDeleted: removing.catch(() => false) };
     }
     const removed = await removing;

@@ -15,12 +15,15 @@ import { Watches } from './watches.ts';
 const PROBE = '/locks-backend-probe';
 /** A server that is silent for this part of the session timeout after a probe is left for another one. */
 const SUSPICIOUS = 1 / 6;
+/** The event loop must read answers between the deletes of thousands of holds that end together. */
+const DELETES_AT_ONCE = 256;
 
 /** An acquisition that holds or waits in a session, as far as the session deals with it. */
 export interface SessionMember {
   /** The path of the resource's node. */
   readonly parent: string;
   readonly abandoned: boolean;
+  readonly isLeaving: boolean;
   lose(reason: LossReason): void;
   gone(): void;
 }
@@ -47,6 +50,8 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
   readonly #validity: SessionValidity;
   readonly #queuesOfTurn = new Map<string, Promise<QueueOfTurn>>();
   readonly #pending = new Set<(error: ZooKeeperError) => void>();
+  readonly #toDelete: (() => void)[] = [];
+  #deleting = 0;
   readonly #onEnd: () => void;
   readonly #unlisten: () => void;
   #ended = false;
@@ -153,6 +158,19 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
     return await ifPresent(this.ask(() => this.port.read(path)));
   }
 
+  /** Deletes nodes at the end of a hold or wait, when its turn has come: a bounded number at once. */
+  async inTurn<T>(remove: () => Promise<T>): Promise<T> {
+    if (this.#deleting >= DELETES_AT_ONCE) await new Promise<void>((admit) => void this.#toDelete.push(admit));
+    else this.#deleting += 1;
+    try {
+      return await remove();
+    } finally {
+      const admit = this.#toDelete.shift();
+      if (admit === undefined) this.#deleting -= 1;
+      else admit();
+    }
+  }
+
   /** Deletes all nodes of an acquisition, known or not; the heartbeat repeats a failed delete. */
   async deleteNodes(acquisitionId: string, parent: string): Promise<boolean> {
     this.pendingDeletes.set(acquisitionId, parent);
@@ -231,8 +249,8 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
       for (const [acquisitionId, parent] of [...this.pendingDeletes]) {
         // The nodes may have been deleted meanwhile, and the acquisition may be in the queue again.
         const contender = this.contenders.get(acquisitionId);
-        if (this.pendingDeletes.has(acquisitionId) && (contender === undefined || contender.abandoned))
-          await this.deleteNodes(acquisitionId, parent);
+        const isOver = contender === undefined || (contender.abandoned && !contender.isLeaving);
+        if (isOver && this.pendingDeletes.has(acquisitionId)) await this.deleteNodes(acquisitionId, parent);
       }
     } catch {
       // The next probe may be answered; if not, the watchdog ends the session.

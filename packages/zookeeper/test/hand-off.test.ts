@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createLocks } from '@locks/core';
+import { createLocks, type Grant } from '@locks/core';
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { zookeeperBackend } from '../src/index.ts';
@@ -68,6 +68,43 @@ async function lastNode(client: Client, resource: string, count: number): Promis
   const last = names.toSorted((a, b) => sequence(a) - sequence(b)).at(-1) as string;
   return `/locks/${resource}/${last}`;
 }
+
+test('holds that are released together are deleted so many at once, each once, within a time that grows with them', async () => {
+  await using a = await connected();
+  const backend = zookeeperBackend({ client: a.client });
+  const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+  const grants: Grant[] = [];
+  for (let index = 0; index < 400; index += 1) {
+    const acquisitionId = `id-${index}`;
+    const request = { resource: 'all', acquisitionId, mode: { kind: 'shared' }, ttlMs: 30_000 } as const;
+    const attempt = await backend.attempt(request, false, call);
+    if (attempt.status !== 'granted') return expect.fail(`it is ${attempt.status}`);
+    grants.push(attempt.grant);
+  }
+  const { releaseBudgetMs = 0 } = backend;
+  let underWay = 0;
+  let most = 0;
+  let sent = 0;
+  const remove = a.client.remove.bind(a.client);
+  a.client.remove = (path, done) => {
+    if (!path.includes('id-')) return remove(path, done);
+    sent += 1;
+    most = Math.max(most, (underWay += 1));
+    remove(path, (error) => {
+      underWay -= 1;
+      done(error);
+    });
+  };
+  const released = grants.map((grant) => backend.release(grant, call));
+  expect(backend.releaseBudgetMs).toBeGreaterThanOrEqual(releaseBudgetMs + grants.length);
+  // A second sending of a delete that has no answer yet would come after it on the same connection.
+  released.push(...grants.map((grant) => backend.release(grant, call)));
+  expect(new Set(await Promise.all(released))).toEqual(new Set(['released']));
+  expect(sent).toBe(grants.length);
+  expect(most).toBeLessThanOrEqual(256);
+  expect(backend.releaseBudgetMs).toBe(releaseBudgetMs);
+  await backend.close();
+});
 
 test('waiters that come together list the queue once, and hand over to each other without a list', async () => {
   await using a = await connected();

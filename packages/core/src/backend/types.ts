@@ -253,7 +253,7 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   readonly clock?: Clock;
   /**
    * For how many milliseconds core repeats a release or an abandon without an answer. More for a store that may take longer
-   * to answer under load.
+   * to answer under load; it may grow with what the backend has to send before.
    * @defaultValue 1 000
    */
   readonly releaseBudgetMs?: number;
