@@ -75,6 +75,7 @@ export class Progress {
   }
 
   #refresh(): void {
+    if (this.#running.size === 0) return;
     const line = this.#status().slice(0, Math.max(20, process.stdout.columns - 1));
     process.stdout.write(`${CLEAR}${line}`);
   }
