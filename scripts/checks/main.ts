@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import { keep } from './durations.ts';
-import { watchMachine } from './machine.ts';
 import { plans, steps } from './plan.ts';
+import { watchStolen } from './processor-time.ts';
 import { Progress } from './progress.ts';
 import { runSteps, TIMED_AT_ONCE } from './run-steps.ts';
 import { installServers, missingServers, serversFor, serverStep } from './servers.ts';
@@ -25,7 +25,7 @@ if (given.includes('--list')) {
 
 async function check(selected: readonly Step[], repeats: boolean): Promise<number> {
   const start = performance.now();
-  const endWatch = watchMachine();
+  const stolen = watchStolen();
   const servers = serversFor(selected);
   const first = selected.some((step) => step.name !== 'format') ? [buildStep] : [];
   const progress = new Progress([...servers.map(serverStep), ...first, ...selected], TIMED_AT_ONCE);
@@ -43,7 +43,7 @@ async function check(selected: readonly Step[], repeats: boolean): Promise<numbe
       ({ name }) => reports.get(name) ?? [],
     );
     const seconds = (performance.now() - start) / 1_000;
-    console.log(summarise(inOrder, seconds, endWatch(), progress.unfinished()));
+    console.log(summarise(inOrder, seconds, stolen(), progress.unfinished()));
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     // The children get the same signal, and the launcher ends what does not heed it.

@@ -1,4 +1,3 @@
-import type { Disturbance } from './machine.ts';
 import type { StepFailure, StepReport } from './step.ts';
 
 /** What a signal left undone. */
@@ -23,7 +22,7 @@ export function describe(report: StepReport): string {
 export function summarise(
   reports: readonly StepReport[],
   seconds: number,
-  { stolen }: Pick<Disturbance, 'stolen'>,
+  stolen: number,
   { running, waiting }: Unfinished = { running: [], waiting: [] },
 ): string {
   const passed = sum(reports.map((report) => report.passed));

@@ -2,7 +2,6 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from './command.ts';
-import { isDisturbed, watchMachine } from './machine.ts';
 import {
   chanceFailures,
   type Failure,
@@ -24,7 +23,6 @@ interface VitestRun {
   readonly folder: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  readonly watch: typeof watchMachine;
 }
 
 /** The suite on all backends takes minutes; on a busy machine many. */
@@ -33,17 +31,13 @@ const RUN_MS = 1_800_000;
 /** How often in a row a failed test must pass alone. A file whose process ended runs once. */
 const TIMES = { test: 3, file: 1 };
 
-/** How many failed repetitions do not count because the machine stood still in them. */
-const MOST_DISTURBED = 3;
-
 /** Runs the tests of a folder with vitest and counts them. */
 export async function runVitest(
   folder: string,
   args: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
-  watch = watchMachine,
 ): Promise<StepResult> {
-  const run = { folder, args, env, watch };
+  const run = { folder, args, env };
   const { ok, output, report } = await runOnce(run);
   if (!report) return { passed: 0, failed: 1, output };
   // A file that cannot be loaded, or an unhandled rejection, fails the run without a failed test.
@@ -59,19 +53,11 @@ async function repeat(run: VitestRun, before: StepResult, failures: readonly Fai
   const args = [...run.args, ...selectionOf(failures)];
   const times = failures.every(({ title }) => title === undefined) ? TIMES.file : TIMES.test;
   let passed = 0;
-  let disturbed = 0;
   for (let round = 1; round <= times; round += 1) {
-    const endWatch = run.watch();
     const { ok, output, report } = await runOnce({ ...run, args });
-    const disturbance = endWatch();
     passed = report?.numPassedTests ?? 0;
     // A selection that finds nothing passes as well.
     if (ok && passed >= failures.length) continue;
-    if (isDisturbed(disturbance) && disturbed < MOST_DISTURBED) {
-      disturbed += 1;
-      round -= 1;
-      continue;
-    }
     const again = report ? failuresOf(report, output) : [];
     const all = [...(before.failures ?? []), ...again.map((one) => ({ ...one, says: `again: ${one.says}` }))];
     return { ...before, failures: all, output: `repeated alone, and failed again:\n${output}` };

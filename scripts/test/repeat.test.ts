@@ -3,15 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { Disturbance } from '../checks/machine.ts';
 import { runSteps } from '../checks/run-steps.ts';
 import type { Step, StepReport } from '../checks/step.ts';
 import { describe as describeReport, summarise } from '../checks/summary.ts';
 import { runVitest } from '../checks/vitest-run.ts';
 
 const folder = fileURLToPath(new URL('./fixtures/by-chance', import.meta.url));
-
-const UNDISTURBED: Disturbance = { stalledMs: 0, stolen: 0 };
 
 interface Outcome extends StepReport {
   readonly reports: number;
@@ -20,17 +17,13 @@ interface Outcome extends StepReport {
 }
 
 /** The last report on a step whose tests fail in these ways. */
-async function outcome(...ways: string[]): Promise<Outcome> {
-  return await outcomeOn(UNDISTURBED, ways);
-}
-
-async function outcomeOn(machine: Disturbance, ways: readonly string[], repeats = true): Promise<Outcome> {
+async function outcome(ways: readonly string[], repeats = true): Promise<Outcome> {
   const env = environment(...ways);
   const step: Step = {
     name: 'by-chance',
     about: '',
     kind: 'timed',
-    run: () => runVitest(folder, [], env, () => () => machine),
+    run: () => runVitest(folder, [], env),
   };
   const reports: StepReport[] = [];
   const context = { missing: new Set<never>(), testArguments: [], repeats };
@@ -46,48 +39,43 @@ function environment(...ways: string[]): NodeJS.ProcessEnv {
 
 describe.concurrent('a failed test', () => {
   it('is repeated alone, and named when it passes three times', async () => {
-    const report = await outcome('once');
+    const report = await outcome(['once']);
     expect(report).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
     expect(report.onlyAlone).toEqual([expect.stringMatching(/fails once, ms \(1\+1\): AssertionError/)]);
     expect(report.said).toMatch(
       /^failed .*\n +⎯+ Failed Tests 1[^]*AssertionError[^]*\n {4}repeated alone later$/,
     );
-    expect(summarise([report], 1, { stolen: 0 })).toMatch(/a bug to find:\n {2}by chance/);
+    expect(summarise([report], 1, 0)).toMatch(/a bug to find:\n {2}by chance/);
   });
 
   it('is repeated with what it left behind', async () => {
-    expect(await outcome('aftermath')).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
+    expect(await outcome(['aftermath'])).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
   });
 
   it('is repeated with all of its file when its process ended', async () => {
-    const report = await outcome('killed');
+    const report = await outcome(['killed']);
     expect(report).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
     expect(report.onlyAlone).toEqual([expect.stringMatching(/sometimes\.test\.ts: .* signal SIGABRT/)]);
   });
 
   it('stays failed unless it passes each time', async () => {
-    const report = await outcome('third');
+    const report = await outcome(['third']);
     expect(report).toMatchObject({ outcome: 'failed', passed: 1, failed: 1, reports: 2 });
     expect(report.output).toContain('failed again');
-    const summary = summarise([report], 1, { stolen: 0 });
+    const summary = summarise([report], 1, 0);
     expect(summary).toMatch(
       /repeats it:\n {2}by-chance: .* fails in every third run: AssertionError.*\n {6}npm test -- by-chance -- -t '.*'\n {2}by-chance: again: /,
     );
   });
 
   it('is a failure at once where nothing is repeated, and told with the command that repeats it', async () => {
-    const report = await outcomeOn(UNDISTURBED, ['once'], false);
+    const report = await outcome(['once'], false);
     expect(report).toMatchObject({ outcome: 'failed', passed: 1, failed: 1, reports: 1 });
     expect(report.said).not.toContain('repeated');
     const pattern = String.raw`^by chance \(as it happens\) > fails once, ms \(1\+1\)$`;
-    expect(summarise([report], 1, UNDISTURBED)).toContain(`npm test -- by-chance -- -t '${pattern}'`);
+    expect(summarise([report], 1, 0)).toContain(`npm test -- by-chance -- -t '${pattern}'`);
     const again = await runVitest(folder, report.failures?.[0]?.repeat, environment('once'));
     expect(again).toMatchObject({ passed: 0, failed: 1 });
-  });
-
-  it('is repeated once more for a repetition in which the machine stood still', async () => {
-    const report = await outcomeOn({ stalledMs: 1_000, stolen: 0 }, ['third']);
-    expect(report).toMatchObject({ outcome: 'ok', passed: 2, failed: 0, reports: 2 });
   });
 
   it.each([
@@ -96,13 +84,13 @@ describe.concurrent('a failed test', () => {
     ['it passed, and an error was caught by no test', ['unhandled']],
     ['there are many', ['many']],
   ])('is not repeated where %s', async (_, ways) => {
-    const report = await outcome(...ways);
+    const report = await outcome(ways);
     expect(report).toMatchObject({ outcome: 'failed', reports: 1 });
     const [told] = ways.includes('unhandled') ? ['nobody looks'] : ['by chance (as it happens)'];
-    expect(summarise([report], 1, { stolen: 0 })).toContain(told);
+    expect(summarise([report], 1, 0)).toContain(told);
   });
 
   it('is repeated by nobody when all pass', async () => {
-    expect(await outcome()).toMatchObject({ outcome: 'ok', passed: 1, reports: 1 });
+    expect(await outcome([])).toMatchObject({ outcome: 'ok', passed: 1, reports: 1 });
   });
 });
