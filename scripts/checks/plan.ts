@@ -40,6 +40,7 @@ export const steps: readonly Step[] = [
   suiteOnNodesStep,
   boardStep,
   ...testSteps,
+  quickConformanceStep,
 ];
 
 /** What a change needs; no step of it needs more than Node, npm and the packages of Debian. */

@@ -159,6 +159,7 @@ export const quickConformanceStep: Step = {
   about: 'the conformance suite on memory and redis-ioredis',
   kind: 'timed',
   needs: ['redis'],
+  onlyWhenNamed: true,
   run: ({ testArguments }) =>
     runVitest(contractTests, [
       ...['memory', 'redis-ioredis'].map((name) => `test/.conformance/${name}.test.ts`),
