@@ -13,7 +13,11 @@ const [given, testArguments] = splitArguments(process.argv.slice(2));
 
 if (given.includes('--list')) {
   for (const step of steps) {
-    const command = plans[''].includes(step) ? 'test' : plans['--all'].includes(step) ? 'test:all' : 'by name';
+    const command = plans[''].includes(step)
+      ? 'test'
+      : plans['--all'].includes(step)
+        ? 'test:all'
+        : 'by name';
     console.log(`${step.name.padEnd(24)} ${command.padEnd(8)} ${step.about}`);
   }
 } else {

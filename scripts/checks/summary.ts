@@ -57,9 +57,11 @@ function failuresOf({ name, outcome, failures = [], output }: StepReport): strin
   if (outcome !== 'failed') return [];
   const [says = ''] = output.trim().split('\n', 1);
   const told: readonly StepFailure[] = failures.length > 0 ? failures : [{ says }];
-  return told.map(
-    (failure) => `  ${name}: ${failure.says}\n      npm test -- ${[name, ...argumentsOf(failure)].join(' ')}`,
-  );
+  const isStep = !name.startsWith('servers:');
+  return told.map((failure) => {
+    const command = ['npm test --', name, ...argumentsOf(failure)].join(' ');
+    return [`  ${name}: ${failure.says}`, ...(isStep ? [`      ${command}`] : [])].join('\n');
+  });
 }
 
 function argumentsOf({ repeat }: StepFailure): string[] {
@@ -70,7 +72,7 @@ function quoted(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Some steps do their work here, without a command: `api`, `size`, `layers`, `words`. */
+/** Some steps do their work here, without a command: `size`, `layers`, `words`. */
 function secondsOfThisProcess(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;
