@@ -47,11 +47,13 @@ export const steps: readonly Step[] = [
 const OF_A_CHANGE =
   /^(format|lint|types|generated|words|layers|api|changesets|unit:[^:]+|contract:conformance|contract:mutants:safety|simulation:short|readme|consumers:modules|demo)$/;
 
-/** Not the tests of what other tests stand on, nor of the command, which take longest: who changes neither need not wait for them. */
+/** Without the tests of what other tests stand on and of the command, which take longest, and those that need another server than Redis. */
 const OF_THE_LOOP = /^(format|lint|types|words|layers|unit:(?!test-servers|simulation|cli)[^:]+)$/;
 
 const everything = steps.filter((step) => !step.onlyWhenNamed);
 const isOfAChange = ({ name }: Step) => OF_A_CHANGE.test(name);
+const isOfTheLoop = ({ name, needs = [] }: Step) =>
+  OF_THE_LOOP.test(name) && needs.every((server) => server === 'redis');
 
 /** What runs where no step is named: by `npm test`, and with one of these options. */
 export const plans: Readonly<Record<'' | '--all' | '--rest' | '--quick', readonly Step[]>> = {
@@ -59,5 +61,5 @@ export const plans: Readonly<Record<'' | '--all' | '--rest' | '--quick', readonl
   '--all': everything,
   '--rest': everything.filter((step) => !isOfAChange(step)),
   // The longest begins first.
-  '--quick': [quickConformanceStep, ...everything.filter(({ name }) => OF_THE_LOOP.test(name))],
+  '--quick': [quickConformanceStep, ...everything.filter(isOfTheLoop)],
 };
