@@ -22,10 +22,15 @@ const UNKNOWN: Duration = { seconds: 10, busy: 5 };
 
 const known: Durations = { ...read(COMMITTED), ...read(OWN) };
 
+/** The longest first, so that none is left for the end. */
+export function longestFirst(steps: readonly Step[]): Step[] {
+  return steps.toSorted((a, b) => durationOf(b).seconds - durationOf(a).seconds);
+}
+
 /** For how many seconds these steps run, `lanes` of the timed ones at once. */
 export function secondsOf(steps: readonly Pick<Step, 'name' | 'kind'>[], lanes: number): number {
   const of = (kind: Step['kind'], what: keyof Duration) =>
-    steps.filter((step) => step.kind === kind).map(({ name }) => (known[name] ?? UNKNOWN)[what]);
+    steps.filter((step) => step.kind === kind).map((step) => durationOf(step)[what]);
   const beside = [...of('timed', 'busy'), ...of('static', 'busy')];
   const timed = of('timed', 'seconds');
   return (
@@ -45,6 +50,10 @@ export function keep(reports: readonly StepReport[]): void {
   mkdirSync(dirname(OWN), { recursive: true });
   const all = { ...read(OWN), ...Object.fromEntries(now) };
   writeFileSync(OWN, `${JSON.stringify(all, undefined, 2)}\n`);
+}
+
+function durationOf({ name }: Pick<Step, 'name'>): Duration {
+  return known[name] ?? UNKNOWN;
 }
 
 function read(file: string): Durations {

@@ -60,6 +60,5 @@ export const plans: Readonly<Record<'' | '--all' | '--rest' | '--quick', readonl
   '': everything.filter(isOfAChange),
   '--all': everything,
   '--rest': everything.filter((step) => !isOfAChange(step)),
-  // The longest begins first.
   '--quick': [quickConformanceStep, ...everything.filter(isOfTheLoop)],
 };

@@ -1,4 +1,5 @@
 import { inBackground } from './command.ts';
+import { longestFirst } from './durations.ts';
 import { measured } from './processor-time.ts';
 import type { Step, StepContext, StepEvents, StepReport, StepResult } from './step.ts';
 
@@ -38,8 +39,8 @@ export async function runSteps(
   const work = async (queue: Step[]) => {
     for (let step = queue.shift(); step; step = queue.shift()) await run(step);
   };
-  const timed = queueOf('timed');
-  const statics = queueOf('static');
+  const timed = longestFirst(queueOf('timed'));
+  const statics = longestFirst(queueOf('static'));
   const timedRun = Promise.all(Array.from({ length: TIMED_AT_ONCE }, () => work(timed)));
   await Promise.all([
     inBackground(() => work(statics)),

@@ -50,14 +50,12 @@ export const testSteps: readonly Step[] = [
     kind: 'timed',
     run: ({ testArguments }) => runVitest(join(root, 'scripts'), testArguments),
   },
-  // The longest steps come first, so that none is left for the end.
   ...allServers()
     .filter((server) => existsSync(join(contractTests, `${server}-faults`)))
     .map(faultsStep),
   ...workspacePackages
     .filter((one) => one.shortName !== 'contract-tests' && one.shortName !== 'examples')
     .filter((one) => hasTests(one) || one.path.startsWith('packages/'))
-    .sort((a, b) => rank(b) - rank(a))
     .flatMap(unitSteps),
   {
     name: 'contract:conformance',
@@ -166,13 +164,6 @@ export const quickConformanceStep: Step = {
       ...testArguments,
     ]),
 };
-
-/** Packages whose tests take longest, the longest last. */
-function rank({ shortName }: WorkspacePackage): number {
-  return ['mysql', 'cli', 'core', 'redis-node', 'postgres', 'etcd', 'redis-protocol', 'test-servers'].indexOf(
-    shortName,
-  );
-}
 
 function faultsStep(server: ServerName): Step {
   return {
