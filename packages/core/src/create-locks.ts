@@ -15,7 +15,7 @@ import type { ReadWriteLock } from './compose/read-write-lock.ts';
 import { PermitLock, type Semaphore } from './compose/semaphore.ts';
 import { ManagerCore, OPERATOR_CALL_MS } from './manager-core.ts';
 import { CLOSED, DRAINING } from './call/call-deadlines.ts';
-import { readableHolder, readableState } from './readable-state.ts';
+import { readableHolder } from './readable-state.ts';
 import type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lease.ts';
 import { type HoldsNothingYet, type Lock, ResourceLock } from './lock.ts';
 import { mustBe } from './errors.ts';
@@ -275,6 +275,7 @@ export class Locks implements LockManager {
       },
       signal: end.signal,
     };
+    const read = core.stateReader();
     let states: AsyncIterator<ResourceState> | undefined;
     try {
       for (;;) {
@@ -284,7 +285,7 @@ export class Locks implements LockManager {
           return states?.next();
         });
         if (next === undefined || next.done) return;
-        yield readableState(next.value);
+        yield read(next.value);
       }
     } finally {
       end.abort();

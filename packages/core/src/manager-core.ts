@@ -42,6 +42,8 @@ export class ManagerCore implements LeaseOwner {
   readonly attempts = new CallLimit(ATTEMPTS_AT_ONCE);
   readonly holderQueries: HolderQueries;
   readonly #abandons = new CallLimit(ABANDONS_AT_ONCE);
+  /** The ids whose abandon has no answer yet. */
+  readonly #abandoning = new Set<string>();
   /** How many releases and abandons are under way: `close` waits for them. */
   #underWay = 0;
   #onIdle: (() => void) | undefined;
@@ -141,9 +143,21 @@ export class ManagerCore implements LeaseOwner {
 
   /** Who holds a resource and who waits for it, for operators. */
   inspect(resource: string): Promise<ResourceState> {
+    const read = this.stateReader();
     return this.ask('inspect', resource, OPERATOR_CALL_MS, async (call) =>
-      readableState(await this.backend.inspect(resource, call)),
+      read(await this.backend.inspect(resource, call)),
     );
+  }
+
+  /** Makes readable what the store is asked from now on, without the waiters of this manager that have given up (docs/spec.md §14.1). */
+  stateReader(): (state: ResourceState) => ResourceState {
+    const gaveUp = new Set(this.#abandoning);
+    return (state) => {
+      const waiters = state.waiters.filter(
+        ({ acquisitionId }) => !gaveUp.has(acquisitionId) && !this.#abandoning.has(acquisitionId),
+      );
+      return readableState({ ...state, waiters });
+    };
   }
 
   leaseLost(lease: LeaseState, reason: LossReason): void {
@@ -189,6 +203,7 @@ export class ManagerCore implements LeaseOwner {
   /** The same for a waiter that gave up: thousands may do so at once. */
   abandonInTurn(request: AcquireRequest): void {
     this.#underWay += 1;
+    this.#abandoning.add(request.acquisitionId);
     void this.#abandons.inTurn(async () => {
       // After one that got no answer the others need not wait for their turn: each would wait for as long.
       if (!(await this.#abandon(request))) this.#abandons.admitAll();
@@ -199,7 +214,9 @@ export class ManagerCore implements LeaseOwner {
   /** Whether the store answered. */
   #abandon(request: AcquireRequest): Promise<boolean> {
     this.#underWay += 1;
+    this.#abandoning.add(request.acquisitionId);
     const conclude = (answer: void | Failure): boolean => {
+      this.#abandoning.delete(request.acquisitionId);
       this.#ended();
       const failed = answer instanceof Failure;
       if (failed) {

@@ -1,23 +1,27 @@
-import type { Holder, ResourceState } from './backend/types.ts';
+import type { Holder, ResourceState, Waiter } from './backend/types.ts';
 
-const TIMES = ['heldForMs', 'expiresInMs', 'waitingForMs'] as const;
-type Times = Partial<Record<(typeof TIMES)[number], number>>;
-
-/** The state as users get it: in whole milliseconds, and it can be converted to JSON, which has no `bigint`. */
+/** The state as users get it: it can be converted to JSON, which has no `bigint`, and its times are whole milliseconds. */
 export function readableState(state: ResourceState): ResourceState {
-  const { holders, waiters } = state;
-  return { ...state, holders: holders.map(readableHolder), waiters: waiters.map(inWholeMs) };
+  return {
+    ...state,
+    holders: state.holders.map(readableHolder),
+    waiters: state.waiters.map(readableWaiter),
+  };
 }
 
 export function readableHolder(holder: Holder): Holder {
-  const readable = inWholeMs(holder);
+  const { heldForMs, expiresInMs } = holder;
+  const readable = {
+    ...holder,
+    ...(heldForMs !== undefined && { heldForMs: Math.floor(heldForMs) }),
+    ...(expiresInMs !== undefined && { expiresInMs: Math.ceil(expiresInMs) }),
+  };
   return Object.defineProperty(readable, 'toJSON', { value: () => withPlainToken(readable) });
 }
 
-/** A copy: stores count in microseconds, or in floating-point numbers. */
-function inWholeMs<T extends Times>(value: T): T {
-  const times = TIMES.map((key) => [key, value[key]] as const).filter(([, ms]) => ms !== undefined);
-  return { ...value, ...Object.fromEntries(times.map(([key, ms]) => [key, Math.floor(ms as number)])) };
+function readableWaiter(waiter: Waiter): Waiter {
+  const { waitingForMs } = waiter;
+  return waitingForMs === undefined ? waiter : { ...waiter, waitingForMs: Math.floor(waitingForMs) };
 }
 
 /** The same with its fencing token as a decimal string: beyond 2⁵³ a number would not be exact. */

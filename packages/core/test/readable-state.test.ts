@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import type { Holder } from '../src/backend/types.ts';
-import { locksOn, rejectionOf } from './fixture.ts';
-import { capabilities, noAnswer, scriptedBackend } from './scripted-backend.ts';
+import type { Holder, ResourceState } from '../src/backend/types.ts';
+import { locksOn, rejectionOf, settled } from './fixture.ts';
+import { capabilities, contended, noAnswer, scriptedBackend } from './scripted-backend.ts';
 
 const holder: Holder = {
   acquisitionId: 'one',
@@ -146,4 +146,62 @@ test('ping rejects with LOCK_BACKEND when the store fails, or does not answer wi
   await expect(silent.ping({ waitMs: 20 })).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
   expect(await rejectionOf(silent.ping({ waitMs: 0 }))).toBe('LOCK_INVALID_ARGUMENT');
   expect(await rejectionOf(silent.ping({ timeoutMs: 5 } as never))).toBe('LOCK_INVALID_ARGUMENT');
+});
+
+test('the times of holders and waiters are whole milliseconds: none is older, or ends earlier, than it does', async () => {
+  const state = {
+    resource: 'a',
+    holders: [{ ...holder, heldForMs: 96.087, expiresInMs: 903.913 }],
+    waiters: [{ acquisitionId: 'two', mode: holder.mode, waitingForMs: 7.9 }],
+  };
+  const locks = locksOn({ ...serving(), inspect: () => Promise.resolve(state) });
+  const { holders, waiters } = JSON.parse(JSON.stringify(await locks.inspect('a'))) as ResourceState;
+  expect(holders).toMatchObject([{ heldForMs: 96, expiresInMs: 904 }]);
+  expect(waiters).toMatchObject([{ waitingForMs: 7 }]);
+});
+
+test('a waiter that gave up is shown no longer, while its abandon has no answer and in an answer that was asked for before', async () => {
+  const waiting = new Set<string>();
+  let answerAbandon = (): void => {};
+  let answerInspect = (): void => {};
+  const seen = (resource: string): ResourceState => ({
+    resource,
+    holders: [holder],
+    waiters: [...waiting].map((acquisitionId) => ({ acquisitionId, mode: holder.mode })),
+  });
+  const locks = locksOn(
+    scriptedBackend({
+      capabilities: { ...capabilities, features: ['list', 'waiters'] },
+      attempt: ({ acquisitionId }) => {
+        waiting.add(acquisitionId);
+        return Promise.resolve(contended);
+      },
+      awaitTurn: noAnswer,
+      abandon: () => new Promise((resolve) => (answerAbandon = resolve)),
+      inspect: (resource) => {
+        const state = seen(resource);
+        return new Promise((resolve) => (answerInspect = () => resolve(state)));
+      },
+      list: async function* () {
+        yield seen('a');
+      },
+    }),
+  );
+  const end = new AbortController();
+  const gaveUp = locks.lock('a').acquire({ signal: end.signal, waitMs: 60_000 });
+  const stays = locks.lock('a').acquire({ waitMs: 60_000 });
+  await settled();
+  end.abort(new Error('enough'));
+  await expect(gaveUp).rejects.toThrow('enough');
+  const before = locks.inspect('a');
+  await settled();
+  for await (const state of locks.list()) expect(state.waiters).toHaveLength(1);
+  answerAbandon();
+  await settled();
+  answerInspect();
+  expect((await before).waiters).toHaveLength(1);
+  expect(waiting.size).toBe(2);
+  const closed = rejectionOf(stays);
+  await locks.close();
+  expect(await closed).toBe('LOCK_CLOSED');
 });

@@ -1,5 +1,5 @@
 import { isLockError } from '@locks/core';
-import { invalidArgument, matching, mustBe } from '@locks/core/backend';
+import { invalidArgument, matching, mustBe, readOptions } from '@locks/core/backend';
 
 /** What the record has of a job: the last slot that was done, or begun. */
 export interface SlotEntry {
@@ -52,6 +52,9 @@ export function textRecord(store: TextStore): OnceRecord {
   if (typeof get !== 'function' || typeof set !== 'function') {
     throw mustBe('textRecord(): the store', 'an object with the functions get and set', store);
   }
+  // What else stands in a literal would be an option. An instance of a class has what it needs.
+  if (Object.getPrototypeOf(Object.getPrototypeOf(store) ?? {}) === null)
+    readOptions('textRecord()', store, TEXT_STORE);
   return {
     async read(job) {
       const text = await store.get(keyOf(job));
@@ -63,6 +66,8 @@ export function textRecord(store: TextStore): OnceRecord {
     },
   };
 }
+
+const TEXT_STORE = { get: (value: unknown) => value, set: (value: unknown) => value };
 
 export const readRecord = matching('an object with the functions read and write', isRecord);
 

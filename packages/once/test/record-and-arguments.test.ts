@@ -52,7 +52,19 @@ describe('a record', () => {
     });
     texts.set('once:invoices', 'something else');
     await expect(machines.call('b', 0, { record })).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
-    expect(() => textRecord({} as never)).toThrow(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
+    const refused = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
+    expect(() => textRecord({} as never)).toThrow(refused);
+    const store = { get: async () => null, set: async () => {}, prefx: 'job:' };
+    expect(() => textRecord(store)).toThrow(refused);
+    expect(() => textRecord(store)).toThrow(/"prefx"/);
+    class Texts {
+      readonly prefix = 'job:';
+      async get() {
+        return undefined;
+      }
+      async set() {}
+    }
+    expect(() => textRecord(new Texts())).not.toThrow();
   });
 });
 

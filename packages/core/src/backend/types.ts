@@ -196,7 +196,7 @@ export interface Holder {
   readonly label?: string;
   /** The token of its lease, where the backend has tokens. As JSON it is a decimal string. */
   readonly fencingToken?: bigint;
-  /** For how many milliseconds it has held, where the store knows. */
+  /** For how many milliseconds it has held, where the store knows. Users get whole ones. */
   readonly heldForMs?: number;
   /** After how many milliseconds it ends without a renewal, where the store knows. */
   readonly expiresInMs?: number;
