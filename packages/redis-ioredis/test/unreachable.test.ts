@@ -98,7 +98,9 @@ describe('a client for one server on a node of a cluster', () => {
     const lock = locks.lock(elsewhere[0]);
     await expect(lock.acquire()).rejects.toMatchObject(wrongClient);
     await expect(lock.tryAcquire()).rejects.toMatchObject(wrongClient);
-    await expect(locks.all(elsewhere.map((name) => locks.lock(name))).acquire()).rejects.toMatchObject(wrongClient);
+    await expect(locks.all(elsewhere.map((name) => locks.lock(name))).acquire()).rejects.toMatchObject(
+      wrongClient,
+    );
     await expect(locks.semaphore(elsewhere[0], 2).acquire()).rejects.toMatchObject(wrongClient);
     await expect(locks.inspect(elsewhere[0])).rejects.toMatchObject(wrongClient);
     await expect(locks.forceRelease(elsewhere[0])).rejects.toMatchObject(wrongClient);

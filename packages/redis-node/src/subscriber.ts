@@ -156,7 +156,10 @@ export async function orRefusal(
 
 const retry = (retries: number): number => Math.min(MAX_PAUSE_MS, 50 * 2 ** Math.min(retries, 10));
 
-function persistent(client: object, reconnectStrategy: false | ((retries: number) => number | false)): object {
+function persistent(
+  client: object,
+  reconnectStrategy: false | ((retries: number) => number | false),
+): object {
   const { options } = client as { options?: { socket?: object } };
   return {
     socket: { ...options?.socket, reconnectStrategy },

@@ -83,7 +83,8 @@ describe('a server whose memory is full', () => {
     const waiting = lockOf(wanted).acquire();
     await waitUntil(async () => (await locks.inspect('x')).waiters.length > 0, { what: 'a waiter' });
     await own.command('CONFIG', 'SET', 'maxmemory', '1');
-    const checks = async () => /cmdstat_evalsha:calls=(\d+)/.exec(String(await own.command('INFO', 'commandstats')));
+    const checks = async () =>
+      /cmdstat_evalsha:calls=(\d+)/.exec(String(await own.command('INFO', 'commandstats')));
     const before = Number((await checks())?.[1]);
     // Longer than the ttl: who waits looks when the share could have ended without its renewals.
     await waitUntil(async () => Number((await checks())?.[1]) > before + 10, { what: 'checks and renewals' });
