@@ -130,14 +130,11 @@ export function describe(value: unknown): string {
   }
 }
 
-/** What an error says. Several in one, as of an address that stands for several, say nothing themselves. */
+/** What an error says. One of several, as of an address that stands for several, says nothing itself. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.message !== '') return error.message;
-  const errors = error instanceof AggregateError ? error.errors : [];
-  return (
-    [...new Set(errors.map(messageOf))].join(', ') || String((error as { code?: unknown }).code ?? error.name)
-  );
+  const all: unknown[] = error.message === '' && error instanceof AggregateError ? error.errors : [];
+  return [...new Set(all.map(messageOf))].join(', ') || error.message || error.name;
 }
 
 /** A text for a message: in quotation marks, with visible control characters, and shortened. */

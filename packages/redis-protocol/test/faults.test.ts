@@ -77,7 +77,7 @@ describe('a server whose memory is full', () => {
     await using own = await startRedis();
     await using a = participant(own, { checkIntervalMs: 100 });
     const locks = createLocks(a.backend, { ttlMs: 300, waitMs: 30_000 });
-    const lockOf = ([kind, mode]: typeof held | typeof wanted): Lock =>
+    const lockOf = ([kind, mode]: typeof held): Lock =>
       kind === 'lock' ? locks.lock('x') : locks.readWriteLock('x')[mode];
     const holder = await lockOf(held).acquire();
     const waiting = lockOf(wanted).acquire();
