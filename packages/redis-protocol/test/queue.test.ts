@@ -1,5 +1,5 @@
 import type { Call } from '@locks/core/backend';
-import { call, type RedisServer, request, startProxy, startRedis } from '@locks/test-servers';
+import { call, type RedisServer, request, startProxy, startRedis, waitUntil } from '@locks/test-servers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { scripts } from '../src/generated/scripts.ts';
@@ -50,10 +50,12 @@ describe('a queue', () => {
     const enqueues: string[] = [];
     const send = b.port.send.bind(b.port);
     let fails = false;
+    let checks = 0;
     b.port.send = (key, command) => {
       if (command[1] === scripts.acquire.sha1) enqueues.push(command[9] ?? '');
-      const isCheck = command[1] === scripts.check.sha1;
-      return isCheck && fails ? Promise.reject(new Error('LOADING')) : send(key, command);
+      if (command[1] !== scripts.check.sha1) return send(key, command);
+      if (fails) return Promise.reject(new Error('LOADING'));
+      return send(key, command).finally(() => (checks += 1));
     };
     const name = fresh();
     await a.take(name);
@@ -63,8 +65,9 @@ describe('a queue', () => {
     };
     expect(await short()).toBe(false);
     expect(await short()).toBe(true);
-    // Checks renew the queue: after twice the interval, an enqueue still relies on them.
-    await sleep(2 * checkIntervalMs);
+    // Checks renew the queue: an enqueue after them still relies on them.
+    const seen = checks;
+    await waitUntil(() => checks >= seen + 2, { what: 'two checks', everyMs: 1 });
     expect(await short()).toBe(true);
     // Checks that fail renew nothing, and an enqueue that relied on an earlier one renews nothing either.
     fails = true;

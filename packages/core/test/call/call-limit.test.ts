@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Attempt, InspectOptions, ResourceState } from '../../src/backend/types.ts';
 import { listenTo, locksOn, rejectionOf, settled } from '../fixture.ts';
 import { answerLater, contended, grant, granted, noAnswer, scriptedBackend } from '../scripted-backend.ts';
@@ -116,7 +116,7 @@ test('of callers that give up together a part is rejected in each turn of the ev
       .acquire({ signal })
       .catch(() => void (rejected += 1)),
   );
-  await delay(50);
+  await vi.waitUntil(() => backend.of('awaitTurn').length === MANY, { timeout: 20_000, interval: 5 });
   controller.abort();
   let most = 0;
   for (let before = 0; rejected < MANY; before = rejected) {
@@ -138,14 +138,24 @@ test('of many abandons a part is under way; where none is answered the others do
   });
   const locks = locksOn(backend);
   const giveUp = async (): Promise<void> => {
-    const waits = Array.from({ length: MANY }, () => rejectionOf(locks.lock('a').acquire({ waitMs: 50 })));
-    expect(new Set(await Promise.all(waits))).toEqual(new Set(['LOCK_TIMEOUT']));
+    const controller = new AbortController();
+    const { signal } = controller;
+    const before = backend.of('awaitTurn').length;
+    const waits = Promise.allSettled(Array.from({ length: MANY }, () => locks.lock('a').acquire({ signal })));
+    await vi.waitUntil(() => backend.of('awaitTurn').length === before + MANY, {
+      timeout: 20_000,
+      interval: 5,
+    });
+    controller.abort();
+    expect((await waits).every(({ status }) => status === 'rejected')).toBe(true);
   };
   await giveUp();
   expect(new Set(backend.of('abandon').map(({ ids }) => ids[0])).size).toBe(128);
   give();
-  await delay(100);
-  expect(new Set(backend.of('abandon').map(({ ids }) => ids[0])).size).toBe(MANY);
+  await vi.waitUntil(() => new Set(backend.of('abandon').map(({ ids }) => ids[0])).size === MANY, {
+    timeout: 20_000,
+    interval: 5,
+  });
   hangs = true;
   await giveUp();
   const startedAt = performance.now();

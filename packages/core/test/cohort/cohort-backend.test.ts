@@ -147,7 +147,8 @@ test('10 000 waiters of one process are one entry in the queue of the store', as
   const outside = await holdFor(store);
   let entered = 0;
   const all = Array.from({ length: 10_000 }, () => locks.lock('a').run(() => void (entered += 1)));
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await vi.waitUntil(() => store.queue.length >= 2, { timeout: 20_000, interval: 5 });
+  await settle();
   expect(store.queue).toHaveLength(2);
   await store.release(grant(outside, call), call);
   await Promise.all(all);
