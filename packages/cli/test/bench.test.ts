@@ -1,6 +1,6 @@
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { locks, Program } from './program.ts';
+import { locksHere, Program } from './program.ts';
 import { startStore, TestRedis } from './started-stores.ts';
 
 const redis = new TestRedis();
@@ -27,7 +27,7 @@ interface Row {
 
 describe('locks bench', () => {
   it('measures each row in milliseconds and pings, and leaves nothing behind', async () => {
-    const { code, stdout, stderr } = await locks(redis.url, 'bench', '--seconds', '2', '--json');
+    const { code, stdout, stderr } = await locksHere(redis.url, 'bench', '--seconds', '2', '--json');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const { seconds, ...rows } = JSON.parse(stdout) as Record<string, Row> & { seconds: number };
     expect(seconds).toBe(2);
@@ -46,7 +46,7 @@ describe('locks bench', () => {
   });
 
   it('shows a table', async () => {
-    const { stdout } = await locks(redis.url, 'bench', '--seconds', '1');
+    const { stdout } = await locksHere(redis.url, 'bench', '--seconds', '1');
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/)[0])).toEqual([
       '',
       'ping',
@@ -85,15 +85,15 @@ describe('locks bench', () => {
     for (const name of ['postgres', 'sqlite'] as const) {
       await using store = await startStore(name);
       const { url } = store;
-      const { code, stdout } = await locks(url, 'bench', '--seconds', '1', '--json');
+      const { code, stdout } = await locksHere(url, 'bench', '--seconds', '1', '--json');
       expect(code).toBe(0);
       expect(JSON.parse(stdout)).toMatchObject({ handOff: FIGURES });
-      expect((await locks(url, 'ls')).stdout).toBe('nothing is held or waited for\n');
+      expect((await locksHere(url, 'ls')).stdout).toBe('nothing is held or waited for\n');
     }
   });
 
   it.each(['0', '1.5', 'many', '3601'])('refuses --seconds %s', async (seconds) => {
-    const { code, stderr } = await locks(redis.url, 'bench', '--seconds', seconds);
+    const { code, stderr } = await locksHere(redis.url, 'bench', '--seconds', seconds);
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining('--seconds') as string });
   });
 });

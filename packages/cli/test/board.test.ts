@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { waitUntil } from '@locks/test-servers';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { BoardState } from '../src/board/watched-locks.ts';
-import { locks, Program } from './program.ts';
+import { locksHere, Program } from './program.ts';
 import { TestRedis } from './started-stores.ts';
 
 const redis = new TestRedis();
@@ -206,7 +206,7 @@ describe('locks board', () => {
     [['--json'], '--json'],
     [['a', 'b'], '"b" is too much'],
   ])('refuses %j with 64', async (args, reason) => {
-    const { code, stderr } = await locks(redis.url, 'board', ...args);
+    const { code, stderr } = await locksHere(redis.url, 'board', ...args);
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(reason) as string });
   });
 });

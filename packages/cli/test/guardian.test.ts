@@ -128,7 +128,7 @@ describe.concurrent('a command under two locks has ended before another gets the
         '--',
         ...stubborn(file),
       ];
-      const running = await start(redis.url, ['run', outer, '--ttl', '4s', '--', ...innerLine], file);
+      const running = await start(redis.url, ['run', outer, '--ttl', '8s', '--', ...innerLine], file);
       if (end === 'a forced release') await redis.locks.forceRelease(outer);
       else running.program.child.kill(end);
       await using _lease = await redis.locks.lock(outer).acquire({ waitMs: 30_000 });
@@ -144,7 +144,7 @@ describe.concurrent('a command under two locks has ended before another gets the
     const [outer, file] = [fresh(), join(folder(), 'pid')];
     const clean = ['env', '-i', `PATH=${process.env['PATH']}`, ...stubborn(file)];
     const innerLine = [process.execPath, MAIN, 'run', `${outer}-inner`, '--', ...clean];
-    const running = await start(redis.url, ['run', outer, '--ttl', '4s', '--', ...innerLine], file);
+    const running = await start(redis.url, ['run', outer, '--ttl', '8s', '--', ...innerLine], file);
     running.program.child.kill('SIGKILL');
     await using _lease = await redis.locks.lock(outer).acquire({ waitMs: 30_000 });
     expect(isAlive(running.pid)).toBe(false);

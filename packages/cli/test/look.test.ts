@@ -17,17 +17,17 @@ describe('locks ls, show, watch and release', () => {
       what: 'the waiter',
     });
     await using _other = await redis.locks.readWriteLock('stack').read.acquire();
-    const { stdout: table } = await locks(redis.url, 'ls', 'sto');
+    const { stdout: table } = await locksHere(redis.url, 'ls', 'sto');
     expect(table).toMatch(
       /^NAME +MODE +HOLDER +TOKEN +HELD +LEFT +WAITING\nstock +exclusive +a holder +\d+ .* 1\n$/,
     );
-    const { stdout: json } = await locks(redis.url, 'ls', '--json');
+    const { stdout: json } = await locksHere(redis.url, 'ls', '--json');
     const states = json
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as { resource: string; holders: { fencingToken: string }[] });
     expect(states.map(({ resource }) => resource).sort()).toEqual(['stack', 'stock']);
-    const { stdout: shown } = await locks(redis.url, 'show', 'stock', '--json');
+    const { stdout: shown } = await locksHere(redis.url, 'show', 'stock', '--json');
     expect(JSON.parse(shown)).toEqual({
       resource: 'stock',
       holders: [
@@ -40,12 +40,12 @@ describe('locks ls, show, watch and release', () => {
       ],
       waiters: [expect.objectContaining({ label: 'a waiter' })],
     });
-    expect((await locks(redis.url, 'show', 'stock')).stdout).toMatch(
+    expect((await locksHere(redis.url, 'show', 'stock')).stdout).toMatch(
       /held by a holder .*\n {2}1\. waits a waiter/,
     );
     await lease.release();
     await (await waiter).release();
-    expect((await locks(redis.url, 'show', 'stock')).stdout).toBe('stock is free\n');
+    expect((await locksHere(redis.url, 'show', 'stock')).stdout).toBe('stock is free\n');
   });
 
   it('watch writes each change', async () => {
@@ -65,16 +65,16 @@ describe('locks ls, show, watch and release', () => {
   it('release ends one hold, after it was told that nobody asks', async () => {
     const lease = await redis.locks.lock('stuck').acquire();
     const id = lease.acquisitionId;
-    const unasked = await locks(redis.url, 'release', 'stuck', '--id', id);
+    const unasked = await locksHere(redis.url, 'release', 'stuck', '--id', id);
     expect(unasked).toMatchObject({ code: 64, stderr: expect.stringContaining('--yes') });
-    expect((await locks(redis.url, 'release', 'stuck', '--yes')).code).toBe(64);
-    expect((await locks(redis.url, 'release', 'stuck', '--id', 'another', '--yes')).code).toBe(1);
+    expect((await locksHere(redis.url, 'release', 'stuck', '--yes')).code).toBe(64);
+    expect((await locksHere(redis.url, 'release', 'stuck', '--id', 'another', '--yes')).code).toBe(1);
     // An id may begin with dashes; an option is none.
-    expect((await locks(redis.url, 'release', 'stuck', '--id', '-other', '--yes')).code).toBe(1);
-    expect((await locks(redis.url, 'release', 'stuck', '--id', '--other', '--yes')).code).toBe(1);
-    expect((await locks(redis.url, 'release', 'stuck', '--id', '--yes')).code).toBe(64);
+    expect((await locksHere(redis.url, 'release', 'stuck', '--id', '-other', '--yes')).code).toBe(1);
+    expect((await locksHere(redis.url, 'release', 'stuck', '--id', '--other', '--yes')).code).toBe(1);
+    expect((await locksHere(redis.url, 'release', 'stuck', '--id', '--yes')).code).toBe(64);
     expect(await redis.locks.isLocked('stuck')).toBe(true);
-    const { code, stdout } = await locks(redis.url, 'release', 'stuck', '--id', id, '--yes', '--json');
+    const { code, stdout } = await locksHere(redis.url, 'release', 'stuck', '--id', id, '--yes', '--json');
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ resource: 'stuck', released: [{ acquisitionId: id }] });
     expect(await redis.locks.isLocked('stuck')).toBe(false);
@@ -135,13 +135,13 @@ describe('a wrong command line', () => {
 
   it('a database that the server does not have is 64', async () => {
     await using _lease = await redis.locks.lock('in database 0').acquire();
-    const outcome = await locks(`${redis.url.replace(/\/$/, '')}/99`, 'ls');
+    const outcome = await locksHere(`${redis.url.replace(/\/$/, '')}/99`, 'ls');
     expect(outcome).toMatchObject({ code: 64, stderr: expect.stringContaining('database 99') });
   });
 
   it('a store that cannot be reached is 69, with the error of the connection', async () => {
     const outcomes = await Promise.all(
-      ['ls', 'doctor'].map((command) => locks('redis://127.0.0.1:1', command)),
+      ['ls', 'doctor'].map((command) => locksHere('redis://127.0.0.1:1', command)),
     );
     for (const { code, stderr } of outcomes)
       expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining('ECONNREFUSED') });
@@ -167,14 +167,14 @@ describe('a wrong command line', () => {
   );
 
   it('--help and --version need no store', async () => {
-    expect((await locks('', '--help')).stdout).toMatch(/^usage: locks run/);
-    expect((await locks('', 'run', '--help')).code).toBe(0);
-    expect((await locks('', '--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect((await locksHere('', '--help')).stdout).toMatch(/^usage: locks run/);
+    expect((await locksHere('', 'run', '--help')).code).toBe(0);
+    expect((await locksHere('', '--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 });
 
 it('a SQLite file is a store', async () => {
   const file = `sqlite:${folder()}/locks.db`;
   expect((await locks(file, 'run', 'x', '--', 'sh', '-c', 'test "$LOCK_TOKEN" -gt 0')).code).toBe(0);
-  expect((await locks(file, 'ls', '--prefix', 'y')).code).toBe(64);
+  expect((await locksHere(file, 'ls', '--prefix', 'y')).code).toBe(64);
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { BASE, SLOT } from './once-slot.ts';
-import { folder, locks, pidIn, Program, textIn } from './program.ts';
+import { folder, locks, locksHere, pidIn, Program, textIn } from './program.ts';
 import { TestRedis } from './started-stores.ts';
 
 describe('locks once', () => {
@@ -32,7 +32,7 @@ describe('locks once', () => {
     await waitUntil(() => pidIn(join(dir, 'child')), { what: 'the command to run' });
     const waiting = new Program(['once', 'wait', ...BASE, '--wait', '1h', '--', 'true'], redis.url);
     const isWaiting = async (): Promise<boolean> =>
-      (await locks(redis.url, 'show', 'wait')).stdout.includes('waits');
+      (await locksHere(redis.url, 'show', 'wait')).stdout.includes('waits');
     await waitUntil(isWaiting, { what: 'the wait' });
     waiting.child.kill('SIGINT');
     expect((await waiting.outcome).code).toBe(128 + 2);
@@ -72,7 +72,7 @@ describe('locks once', () => {
     [['once', 'x', ...BASE, '--skip-code', '300', '--', 'true'], '--skip-code'],
     [['once', 'x', ...BASE, '--json', '--', 'true'], '--json'],
   ])('%j is refused with 64 and a reason', async (line, reason) => {
-    const { code, stderr } = await locks(redis.url, ...line);
+    const { code, stderr } = await locksHere(redis.url, ...line);
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(reason) });
   });
 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { startRedis, waitUntil } from '@locks/test-servers';
 import { afterAll, describe, expect, it } from 'vitest';
-import { folder, isAlive, locks, MAIN, pidIn, Program, textIn } from './program.ts';
+import { folder, isAlive, locks, locksHere, MAIN, pidIn, Program, textIn } from './program.ts';
 import { TestRedis } from './started-stores.ts';
 
 const redis = new TestRedis();
@@ -62,8 +62,8 @@ describe.concurrent('locks run', () => {
     const name = fresh();
     await using _lease = await redis.locks.lock(name).acquire({ label: 'the holder' });
     const [at, within] = await Promise.all([
-      locks(redis.url, 'run', name, '--no-wait', '--', 'true'),
-      locks(redis.url, 'run', name, '--wait', '1s', '--', 'true'),
+      locksHere(redis.url, 'run', name, '--no-wait', '--', 'true'),
+      locksHere(redis.url, 'run', name, '--wait', '1s', '--', 'true'),
     ]);
     expect([at.code, within.code]).toEqual([75, 75]);
     expect(at.stderr).toContain('the holder');
@@ -73,12 +73,12 @@ describe.concurrent('locks run', () => {
     const [shared, permits] = [fresh(), fresh()];
     await using _reader = await redis.locks.readWriteLock(shared).read.acquire();
     await using _one = await redis.locks.semaphore(permits, 2).acquire();
-    expect((await locks(redis.url, 'run', shared, '--no-wait', '--shared', '--', 'true')).code).toBe(0);
-    expect((await locks(redis.url, 'run', shared, '--no-wait', '--', 'true')).code).toBe(75);
-    expect((await locks(redis.url, 'run', permits, '--no-wait', '--permits', '2', '--', 'true')).code).toBe(
-      0,
-    );
-    const wrong = await locks(redis.url, 'run', permits, '--no-wait', '--permits', '3', '--', 'true');
+    expect((await locksHere(redis.url, 'run', shared, '--no-wait', '--shared', '--', 'true')).code).toBe(0);
+    expect((await locksHere(redis.url, 'run', shared, '--no-wait', '--', 'true')).code).toBe(75);
+    expect(
+      (await locksHere(redis.url, 'run', permits, '--no-wait', '--permits', '2', '--', 'true')).code,
+    ).toBe(0);
+    const wrong = await locksHere(redis.url, 'run', permits, '--no-wait', '--permits', '3', '--', 'true');
     expect(wrong).toMatchObject({ code: 64, stderr: expect.stringContaining('2') });
   });
 
@@ -108,8 +108,8 @@ describe.concurrent('locks run', () => {
   });
 
   it('says what it cannot run as a shell does: 127 and 126', async ({ expect }) => {
-    expect((await locks(redis.url, 'run', fresh(), '--', 'no-such-command')).code).toBe(127);
-    expect((await locks(redis.url, 'run', fresh(), '--', folder())).code).toBe(126);
+    expect((await locksHere(redis.url, 'run', fresh(), '--', 'no-such-command')).code).toBe(127);
+    expect((await locksHere(redis.url, 'run', fresh(), '--', folder())).code).toBe(126);
   });
 
   it('ends a command whose lease was released by force, grandchildren too, with 70', async ({ expect }) => {

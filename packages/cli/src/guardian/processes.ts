@@ -20,34 +20,51 @@ export class CommandProcesses {
   /** SIGTERM, once to each. An inner `locks run` passes it on to its own command. */
   askToEnd(): void {
     if (this.group !== undefined) send(-this.group, 'SIGTERM');
-    for (const { pid, isInner, isInGroup } of this.#found()) if (!isInner && !isInGroup) send(pid, 'SIGTERM');
+    for (const { pid, isInner } of this.#marked())
+      if (!isInner && !isIn(this.group, pid)) send(pid, 'SIGTERM');
   }
 
   /** SIGKILL, also to the commands of an inner `locks run`. */
   kill(): void {
     if (this.group !== undefined) send(-this.group, 'SIGKILL');
-    // A process that was started while the others were looked for is found the next time.
-    for (let round = 0; round < 3; round += 1) for (const { pid } of this.#found()) send(pid, 'SIGKILL');
+    // What was started while the others were looked for is found the next time.
+    for (let round = 0; round < 3; round += 1) {
+      const marked = this.#marked();
+      for (const { pid } of marked) send(pid, 'SIGKILL');
+      if (marked.length === 0) return;
+    }
   }
 
   /** Whether one of them runs. One that has ended, and whose parent has not noticed, does not. */
   get areLeft(): boolean {
-    if (process.platform === 'linux') return this.#found().length > 0;
-    return this.group !== undefined && send(-this.group, 0);
+    const { group } = this;
+    const hasGroup = group !== undefined && send(-group, 0);
+    if (process.platform !== 'linux') return hasGroup;
+    return (hasGroup && processIds().some((pid) => isIn(group, pid))) || this.#marked().length > 0;
   }
 
-  #found(): { pid: number; isInGroup: boolean; isInner: boolean }[] {
-    return processIds().flatMap((pid) => {
-      const [state = 'X', , group] = readProc(pid, 'stat').split(') ').at(-1)?.split(' ') ?? [];
-      if (/[ZX]/.test(state) || pid === process.pid) return [];
-      const isInGroup = Number(group) === this.group;
+  /** Those that have the id in their environment, which is empty when a process has ended. */
+  #marked(): MarkedProcess[] {
+    return processIds().flatMap((pid): MarkedProcess[] => {
       const environment = `\0${readProc(pid, 'environ')}`;
-      const isOwn = environment.includes(`\0${ID_VARIABLE}=${this.#id}\0`);
+      if (!environment.includes(this.#id)) return [];
+      if (environment.includes(`\0${ID_VARIABLE}=${this.#id}\0`)) return [{ pid, isInner: false }];
       const [, ids = ''] = environment.split(`\0${IDS_VARIABLE}=`);
-      const isInner = !isOwn && (ids.split('\0')[0] ?? '').split(' ').includes(this.#id);
-      return isInGroup || isOwn || isInner ? [{ pid, isInGroup, isInner }] : [];
+      return (ids.split('\0')[0] ?? '').split(' ').includes(this.#id) ? [{ pid, isInner: true }] : [];
     });
   }
+}
+
+interface MarkedProcess {
+  readonly pid: number;
+  /** It belongs to the command of an inner `locks run`. */
+  readonly isInner: boolean;
+}
+
+/** Whether a process that runs is in a group. */
+function isIn(group: number | undefined, pid: number): boolean {
+  const [state = '', , itsGroup] = readProc(pid, 'stat').split(') ').at(-1)?.split(' ') ?? [];
+  return Number(itsGroup) === group && !/[ZX]/.test(state);
 }
 
 function send(pid: number, signal: NodeJS.Signals | 0): boolean {
@@ -63,7 +80,7 @@ function processIds(): number[] {
   try {
     return readdirSync('/proc')
       .map(Number)
-      .filter((pid) => pid > 0);
+      .filter((pid) => pid > 0 && pid !== process.pid);
   } catch {
     return [];
   }
