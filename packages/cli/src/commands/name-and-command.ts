@@ -22,7 +22,11 @@ export function readNameAndCommand(
   return { name, command };
 }
 
+/** However long the start and the connection took: the store answers whether the lock is free. */
+const LEAST_WAIT_MS = 1_000;
+
 /** What is left of a wait, in milliseconds, that began at `startedAt` of `performance.now()`. */
 export function leftOf(waitMs: number, startedAt: number): number {
-  return Math.max(0, Math.round(waitMs - (performance.now() - startedAt)));
+  const leftMs = Math.round(waitMs - (performance.now() - startedAt));
+  return Math.max(leftMs, Math.min(waitMs, LEAST_WAIT_MS));
 }
