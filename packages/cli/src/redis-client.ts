@@ -5,7 +5,7 @@ import { UsageError } from './usage-error.ts';
 export type RedisClient = Redis | Cluster;
 
 /** What a URL of Redis says. */
-export interface RedisLocation {
+export interface RedisUrl {
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   /** The name of the master, where the hosts are sentinels. */
   readonly master: string | undefined;
@@ -22,7 +22,7 @@ export interface RedisLocation {
 const OPTIONS = { lazyConnect: true, disconnectTimeout: 100 };
 
 /** @throws UsageError */
-export function readRedisUrl({ text, protocol }: StoreUrl): RedisLocation {
+export function readRedisUrl({ text, protocol }: StoreUrl): RedisUrl {
   const [, login = '', hosts = '', path = '', query = ''] =
     /^[^:]+:\/\/(?:([^/?]*)@)?([^/?]*)\/?([^?]*)\??(.*)$/.exec(text) ?? [];
   const isSentinel = protocol.endsWith('+sentinel:');
@@ -59,7 +59,7 @@ export function readRedisUrl({ text, protocol }: StoreUrl): RedisLocation {
 }
 
 /** A client of one server, of the master that sentinels name, or of a cluster of which several hosts are named. */
-export function redisClient(address: RedisLocation, options: RedisOptions = {}): RedisClient {
+export function redisClient(address: RedisUrl, options: RedisOptions = {}): RedisClient {
   const { hosts, master, database: db, text, login, sentinelLogin } = address;
   if (text !== undefined) return new Redis(text, { ...OPTIONS, ...options });
   if (master === undefined) return clusterClient(address, options);
@@ -74,7 +74,7 @@ export function redisClient(address: RedisLocation, options: RedisOptions = {}):
   });
 }
 
-export function clusterClient({ hosts, login }: RedisLocation, options: RedisOptions = {}): Cluster {
+export function clusterClient({ hosts, login }: RedisUrl, options: RedisOptions = {}): Cluster {
   return new Cluster([...hosts], { lazyConnect: true, redisOptions: { ...OPTIONS, ...options, ...login } });
 }
 
