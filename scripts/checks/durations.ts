@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { root } from '../launcher/root.mjs';
@@ -47,17 +47,25 @@ export function keep(reports: readonly StepReport[]): void {
       name,
       { seconds: rounded(seconds), busy: rounded(processorSeconds) },
     ]);
+  const all = Object.entries<Duration>({ ...read(OWN), ...Object.fromEntries(now) });
+  const lines = all.map(
+    ([name, { seconds, busy }]) => `  ${JSON.stringify(name)}: { "seconds": ${seconds}, "busy": ${busy} }`,
+  );
   mkdirSync(dirname(OWN), { recursive: true });
-  const all = { ...read(OWN), ...Object.fromEntries(now) };
-  writeFileSync(OWN, `${JSON.stringify(all, undefined, 2)}\n`);
+  writeFileSync(OWN, `{\n${lines.join(',\n')}\n}\n`);
 }
 
 function durationOf({ name }: Pick<Step, 'name'>): Duration {
   return known[name] ?? UNKNOWN;
 }
 
+/** Nothing where the file is not there, or another run is writing it. */
 function read(file: string): Durations {
-  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Durations) : {};
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Durations;
+  } catch {
+    return {};
+  }
 }
 
 function rounded(seconds: number): number {
