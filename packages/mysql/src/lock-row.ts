@@ -16,10 +16,6 @@ interface HoldJson {
   readonly since?: number;
   readonly until?: number;
   readonly span?: number;
-  /** The client that has not claimed the hold yet, the ttl that it asked for, and since when it had waited. */
-  readonly by?: string;
-  readonly ttl?: number;
-  readonly queued?: number;
   readonly stolen?: true;
   readonly label?: string;
 }
@@ -55,17 +51,15 @@ export function decodeState(version: number, token: number, at: number, bytes: B
   if (bytes.length === 0) return { version, token, holds: [], waiters: [], bytes };
   const state = JSON.parse(bytes.toString('utf8')) as { holds: HoldJson[]; waiters: WaitersJson[] };
   const holds = state.holds.map((json): HoldRecord => {
-    const { id, label, by: client, ttl = 0, queued = at } = json;
-    const mode = modeOf(json.mode);
+    const { id, label } = json;
     return {
       id,
-      mode,
+      mode: modeOf(json.mode),
       label,
       token: json.token ?? token,
       since: json.since ?? at,
       until: json.until ?? at + (json.span ?? 0),
       span: undefined,
-      unclaimed: client === undefined ? undefined : { id, mode, label, client, ttl, since: queued },
       stolen: json.stolen ?? false,
     };
   });
@@ -77,16 +71,13 @@ export function decodeState(version: number, token: number, at: number, bytes: B
 }
 
 /** `JSON.stringify` leaves out what is undefined. */
-function holdJson({ id, mode, token, since, until, span, unclaimed, stolen, label }: HoldRecord): HoldJson {
+function holdJson({ id, mode, token, since, until, span, stolen, label }: HoldRecord): HoldJson {
   return {
     id,
     mode: modeText(mode),
     token,
     since,
     ...(span === undefined ? { until } : { span }),
-    by: unclaimed?.client,
-    ttl: unclaimed?.ttl,
-    queued: unclaimed?.since,
     stolen: stolen || undefined,
     label,
   };

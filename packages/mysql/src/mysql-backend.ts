@@ -119,7 +119,7 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
         if (attempted.left === undefined) return { status: 'granted', grant };
         return { status: 'granted', grant: { ...grant, validForMs: attempted.left / 1_000 } };
       },
-      (attempt, writer) => {
+      (attempt, writer, sentAt) => {
         if (attempt instanceof QueueFullError) return;
         if (attempt.status === 'granted') {
           writer.own.add(acquisitionId);
@@ -127,7 +127,7 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
           this.#sweeper.wake();
         } else if (attempt.status === 'contended' && enqueue && isWanted()) {
           writer.own.add(acquisitionId);
-          this.#waiters.enqueued(request);
+          this.#waiters.enqueued(request, call, sentAt);
         }
       },
       {
@@ -150,7 +150,7 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
     } catch (error) {
       // The acquisition may be in the queue now. It stays there until core attempts again (docs/spec.md §2.1), or is silent for
       // long.
-      if (enqueue && writer?.abandoned.has(acquisitionId) !== true) this.#waiters.enqueued(request);
+      if (enqueue && writer?.abandoned.has(acquisitionId) !== true) this.#waiters.enqueued(request, call);
       throw error;
     } finally {
       writer?.attempting.delete(acquisitionId);

@@ -12,6 +12,10 @@ import type { RowWriters, WriterHooks } from './row-writers.ts';
 interface MysqlWaiter {
   readonly request: AcquireRequest;
   readonly wait: TurnWait;
+  /** That of its last attempt: a lease may be granted to it while nobody waits. */
+  call: Call;
+  /** What was granted to it between the answer to its attempt and `awaitTurn`, which takes it. */
+  grant: Grant | undefined;
   /** When core last called for it, on `performance.now()`. */
   lastHeardAt: number;
 }
@@ -20,13 +24,12 @@ interface MysqlWaiter {
 interface Awaited {
   readonly waiters: Set<MysqlWaiter>;
   readonly pace: PollPace;
-  /** The turn of another process's waiter was due at the last poll. */
-  isOverdue: boolean;
+  /** The head of another process that could enter, and when this process saw that first, on `performance.now()`. */
+  idleHead: { readonly id: string; readonly since: number } | undefined;
 }
 
 const BEAT_EVERY_MS = 1_400;
 const MIN_POLL_MS = 5;
-const GRACE_MS = 100;
 /** In one statement, so that the longest names fit into the smallest packet. */
 const NAMES_AT_ONCE = 400;
 /** How often waiters are compared with a row that did not change. */
@@ -64,20 +67,17 @@ export class MysqlLocalWaiters implements WriterHooks {
     return this.#beatAt > -Infinity;
   }
 
-  isAwaited(acquisitionId: string): boolean {
-    return this.#waiters.get(acquisitionId)?.wait.call !== undefined;
-  }
-
-  prepareHandOff(hold: HoldRecord): () => void {
-    const waiter = this.#waiters.get(hold.id);
-    if (waiter === undefined) return () => undefined;
-    const { request, wait } = waiter;
-    // A waiter that was just put into the queue did not wait yet when the lock was handed to it, so it holds for the claim
-    // time only: it attempts again, which claims the hold.
-    if (wait.call === undefined || hold.unclaimed !== undefined) return () => void wait.end();
+  prepareHandOff({ resource, attempting, abandoned }: RowWriter, { id, token }: HoldRecord): () => void {
     // Nothing is sent yet: the server starts the lease at a later moment (docs/spec.md §1.2).
-    const grant = { request, fencingToken: BigInt(hold.token), countedFrom: wait.call.now() };
-    return () => this.left(request, grant);
+    const countedFrom = this.#waiters.get(id)?.call.now();
+    return () => {
+      const waiter = this.#waiters.get(id);
+      // An attempt that is under way finds the hold, and so does an abandon.
+      if (waiter === undefined && (attempting.has(id) || abandoned.has(id))) return;
+      if (waiter === undefined) return this.#abandon(resource, id, token);
+      if (countedFrom === undefined) waiter.wait.end();
+      else this.#grant(waiter, token, countedFrom);
+    };
   }
 
   async beat(limit: TimeLimit): Promise<void> {
@@ -98,20 +98,29 @@ export class MysqlLocalWaiters implements WriterHooks {
     this.#pollWithin(awaited.pace.pauseMs);
   }
 
-  /** Takes note of an acquisition that is in the queue, or may be. */
-  enqueued(request: AcquireRequest): void {
-    this.#heardOf(request);
+  /**
+   * Takes note of an acquisition that is in the queue, or may be.
+   *
+   * @param sentAt - `call.now()` before the write that put it there was sent; that write may have granted to it too
+   */
+  enqueued(request: AcquireRequest, call: Call, sentAt?: number): void {
+    const waiter = this.#heardOf(request, call);
+    const { known } = this.#writers.get(request.resource) ?? {};
+    const hold = known?.holds.find(({ id }) => id === request.acquisitionId);
+    if (sentAt !== undefined && hold !== undefined) this.#grant(waiter, hold.token, sentAt);
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    const { wait } = this.#heardOf(request);
-    const { resource, acquisitionId } = request;
+    const { wait, grant } = this.#heardOf(request, call);
+    const { resource } = request;
+    if (grant !== undefined) {
+      this.left(request);
+      return Promise.resolve(grant);
+    }
     const turn = wait.begin(call);
     if (wait.call === undefined) return turn;
     this.#waits += 1;
-    const { known } = this.#writers.get(resource) ?? {};
-    // The lock may have been handed off between the attempt and this call: another attempt gets it.
-    if (this.#closed || known?.holds.some(({ id }) => id === acquisitionId)) {
+    if (this.#closed) {
       wait.end();
       return turn;
     }
@@ -139,22 +148,30 @@ export class MysqlLocalWaiters implements WriterHooks {
     for (const { request } of [...this.#waiters.values()]) this.left(request);
   }
 
-  #heardOf(request: AcquireRequest): MysqlWaiter {
-    const waiter = this.#waiters.get(request.acquisitionId) ?? this.#add(request);
+  /** The waiter waits, or will when core calls `awaitTurn`: it gets the lease then. */
+  #grant(waiter: MysqlWaiter, token: number, countedFrom: number): void {
+    const grant = { request: waiter.request, fencingToken: BigInt(token), countedFrom };
+    if (waiter.wait.call === undefined) waiter.grant = grant;
+    else this.left(waiter.request, grant);
+  }
+
+  #heardOf(request: AcquireRequest, call: Call): MysqlWaiter {
+    const waiter = this.#waiters.get(request.acquisitionId) ?? this.#add(request, call);
+    waiter.call = call;
     waiter.lastHeardAt = performance.now();
     return waiter;
   }
 
-  #add(request: AcquireRequest): MysqlWaiter {
+  #add(request: AcquireRequest, call: Call): MysqlWaiter {
     const wait = new TurnWait(() => {
       waiter.lastHeardAt = performance.now();
       this.#waits -= 1;
     });
-    const waiter: MysqlWaiter = { request, wait, lastHeardAt: 0 };
+    const waiter: MysqlWaiter = { request, wait, call, grant: undefined, lastHeardAt: 0 };
     this.#waiters.set(request.acquisitionId, waiter);
     let awaited = this.#awaited.get(request.resource);
     if (awaited === undefined) {
-      awaited = { waiters: new Set(), pace: new PollPace(), isOverdue: false };
+      awaited = { waiters: new Set(), pace: new PollPace(), idleHead: undefined };
       this.#awaited.set(request.resource, awaited);
     }
     awaited.waiters.add(waiter);
@@ -162,19 +179,18 @@ export class MysqlLocalWaiters implements WriterHooks {
     return waiter;
   }
 
-  /** A resource that only this process holds needs few polls: its release here serves the queue. A hold that is not claimed yet does not count. */
+  /** A resource that only this process holds needs few polls: its release here serves the queue. */
   #isHeldHere(resource: string): boolean {
     const { known, own } = this.#writers.get(resource) ?? {};
     if (known === undefined || known.holds.length === 0) return false;
-    return known.holds.every(({ id, unclaimed }) => unclaimed === undefined && own?.has(id) === true);
+    return known.holds.every(({ id }) => own?.has(id) === true);
   }
 
   /** For how long a resource needs no poll. */
   #pauseOf(resource: string): number {
     const awaited = this.#awaited.get(resource);
     if (awaited === undefined || this.#isHeldHere(resource)) return this.#maxPollMs;
-    const pauseMs = Math.min(awaited.pace.pauseMs, this.#maxPollMs);
-    return awaited.isOverdue ? Math.max(MIN_POLL_MS, Math.min(pauseMs, GRACE_MS)) : pauseMs;
+    return Math.min(awaited.pace.pauseMs, this.#maxPollMs);
   }
 
   /** Never later than planned: waiters that come one after another must not put the poll off. */
@@ -247,7 +263,7 @@ export class MysqlLocalWaiters implements WriterHooks {
     this.#serve(writer, writer.known);
   }
 
-  /** Wakes the waiters that were handed the lock, and those that are no longer in the queue. */
+  /** Wakes the waiters that are no longer in the queue, and abandons the entries of this process that nobody asks for. */
   #hint(writer: RowWriter, known: LockRow): void {
     const now = performance.now();
     if (writer.compared === known && now < writer.comparedAt + COMPARE_EVERY_MS) return;
@@ -262,30 +278,37 @@ export class MysqlLocalWaiters implements WriterHooks {
     }
   }
 
-  /** Serves a queue where a hold ran out, or a waiter at the head died, so that nobody's release did. */
+  /** Takes what is free for the waiters of this process at the head, once another process has left it, a hold ran out, or a head died. */
   #serve(writer: RowWriter, known: LockRow): void {
     const awaited = this.#awaited.get(writer.resource);
     if (awaited === undefined) return;
     const decision = writer.decide(this.#writers.context, known);
-    const wasOverdue = awaited.isOverdue;
-    awaited.isOverdue = false;
-    if (!decision.changed) return;
-    const isOwnTurn = decision.holds.some(({ span, id }) => span !== undefined && this.#waiters.has(id));
-    // The process whose waiter's turn it is serves first; if it does nothing until the next poll, any other process does.
-    if (!isOwnTurn && !wasOverdue) {
-      awaited.isOverdue = true;
-      return;
-    }
     // Every decision serves the queue first: there is nothing else to do.
-    this.#inBackground(writer.resource, () => undefined);
+    if (decision.changed) this.#inBackground(writer.resource, () => undefined);
+    const { idleHead } = awaited;
+    const head = decision.next;
+    const since = head?.id === idleHead?.id ? idleHead?.since : undefined;
+    awaited.idleHead = head && { id: head.id, since: since ?? performance.now() };
+    // Nobody there asks for it: its process lives, and polls other resources only.
+    if (head === undefined || since === undefined || performance.now() - since < CLIENT_ALIVE_MS) return;
+    this.#inBackground(writer.resource, (later) => {
+      if (later.next?.id === head.id) later.abandon(head.id);
+    });
   }
 
-  /** Abandons an entry that nobody here asks for: core stopped without abandoning it, or its statement ran after its end. */
-  #abandon(resource: string, acquisitionId: string): void {
+  /**
+   * Abandons an entry that nobody here asks for: core stopped without abandoning it, or its statement ran after its end.
+   *
+   * @param token - of the hold that was granted to it and that core was not told of
+   */
+  #abandon(resource: string, acquisitionId: string, token?: number): void {
     this.#inBackground(resource, (decision) => {
       // Core may ask for it again by now.
-      if (!this.#waiters.has(acquisitionId) && !this.#isAttempting(resource, acquisitionId))
-        decision.abandonUnclaimed(acquisitionId);
+      if (this.#waiters.has(acquisitionId) || this.#isAttempting(resource, acquisitionId)) return;
+      const hold = decision.holdOf(acquisitionId);
+      // Never a hold of which its owner may know (docs/spec.md §11.1). One without a time is granted in this very step.
+      if (hold === undefined || hold.since === undefined || hold.token === token)
+        decision.abandon(acquisitionId);
     });
   }
 
@@ -303,12 +326,12 @@ export class MysqlLocalWaiters implements WriterHooks {
 
   #giveUpSilent(): void {
     const before = performance.now() - CLIENT_ALIVE_MS;
-    for (const { wait, request, lastHeardAt } of [...this.#waiters.values()]) {
+    for (const { wait, request, grant, lastHeardAt } of [...this.#waiters.values()]) {
       const { resource, acquisitionId } = request;
       if (wait.call !== undefined || lastHeardAt >= before || this.#isAttempting(resource, acquisitionId))
         continue;
       this.left(request);
-      this.#abandon(resource, acquisitionId);
+      this.#abandon(resource, acquisitionId, grant && Number(grant.fencingToken));
     }
   }
 

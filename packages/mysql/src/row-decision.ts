@@ -8,13 +8,10 @@ import {
 import { encodeState, type LockRow } from './lock-row.ts';
 import { RowCapacity } from './row-capacity.ts';
 
-/** How long a hold that was handed to another process is kept for its claim. */
-const CLAIM_MICROS = 3_000_000;
-
 /** What a decision is made from, besides the row itself. */
 export interface DecisionContext extends RulesContext {
   isAlive(client: string): boolean;
-  isAwaited(id: string): boolean;
+  serves(client: string): boolean;
   /** The longest state of a resource, in bytes. */
   readonly maxStateBytes: number;
 }
@@ -44,7 +41,7 @@ export class RowDecision extends LockRules {
   constructor(row: LockRow, now: number, context: DecisionContext, passed = 0) {
     // A server that lost its last writes, as after a failover, gave out tokens up to the time at which it lost them.
     const token = Math.max(row.token, now) + passed;
-    super({ ...row, token }, { claimTime: CLAIM_MICROS, ...context });
+    super({ ...row, token }, context);
     this.version = row.version;
     this.rowBytes = row.bytes;
     this.#maxStateBytes = context.maxStateBytes;

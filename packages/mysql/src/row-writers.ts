@@ -10,9 +10,8 @@ import { type RowStep, RowWriter } from './row-writer.ts';
 
 /** What the writers need from the waiters of this process. */
 export interface WriterHooks {
-  isAwaited(acquisitionId: string): boolean;
-  /** Called before a write that hands off: a lease is counted from here. Gives what to do when the write succeeded. */
-  prepareHandOff(hold: HoldRecord): () => void;
+  /** Called before a write that grants to a waiter: a lease is counted from here. Gives what to do when the write succeeded. */
+  prepareHandOff(writer: RowWriter, hold: HoldRecord): () => void;
   /** Called before a waiter is written: its process must be known to live. */
   beat(limit: TimeLimit): Promise<void>;
   /** Called when a writer has learned what its row is now. */
@@ -52,7 +51,8 @@ export class RowWriters {
     return {
       client,
       isAlive: (other) => other === client || this.#lastHeard.alive.has(other),
-      isAwaited: (id) => this.#hooks?.isAwaited(id) ?? false,
+      // MySQL tells nobody: another process takes what is free for its waiters when it polls.
+      serves: (other) => other === client,
       maxStateBytes: this.#store.maxStateBytes,
     };
   }
@@ -66,7 +66,7 @@ export class RowWriters {
     resource: string,
     call: Call,
     decide: (decision: RowDecision, step: { readonly sentAt: number; readonly ambiguous: boolean }) => T,
-    finish?: (result: T, writer: RowWriter) => void,
+    finish?: (result: T, writer: RowWriter, sentAt: number) => void,
     take?: {
       readonly acquisitionId: string;
       run(
@@ -97,7 +97,7 @@ export class RowWriters {
           result = decide(decision, { sentAt: step.sentAt, ambiguous });
         },
         finish: () => {
-          finish?.(result, writer);
+          finish?.(result, writer, step.sentAt);
           resolve(result);
         },
         fail: reject,
@@ -131,7 +131,7 @@ export class RowWriters {
 
   /** Called before a decision is written. Gives what to do when the write succeeded. */
   prepare(writer: RowWriter, decision: RowDecision, version: number): (at: number) => void {
-    const deliveries = decision.handedOff.map((hold) => this.#hooks?.prepareHandOff(hold));
+    const deliveries = decision.handedOff.map((hold) => this.#hooks?.prepareHandOff(writer, hold));
     return (at) => {
       writer.learn(decision.written(version, at), at);
       for (const deliver of deliveries) deliver?.();

@@ -6,7 +6,7 @@ export function takenRow(request: AcquireRequest, version: number, token: number
   const { acquisitionId: id, mode, label } = request;
   // A token is the time of its grant, in microseconds, wherever the clock did not go back.
   const times = { since: token, until: undefined, span: undefined };
-  const hold = { id, mode, label, token, ...times, unclaimed: undefined, stolen: false };
+  const hold = { id, mode, label, token, ...times, stolen: false };
   return { version, token, holds: [hold], waiters: [] };
 }
 

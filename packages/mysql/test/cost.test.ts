@@ -11,6 +11,7 @@ import {
   until,
   useServer,
 } from './fixture.ts';
+import { heldPool } from './held-pool.ts';
 
 useServer();
 
@@ -86,5 +87,25 @@ describe('the number of statements', () => {
     expect(after - before).toBeLessThanOrEqual(6 + 1);
     expect(after - before).toBeGreaterThanOrEqual(3);
     await Promise.all(waits);
+  });
+
+  it('is at most three writes for a lock that goes from process to process: to queue, to take, to release', async () => {
+    const tablePrefix = freshPrefix();
+    const pools = Array.from({ length: 4 }, () => heldPool());
+    const backends = pools.map(({ pool }) => open({ tablePrefix, pool }));
+    for (const backend of backends) await backend.release(await take(backend, request('warm')), call);
+    for (const { sent } of pools) sent.splice(0);
+    let acquired = 0;
+    const worker = async (backend: ReturnType<typeof open>): Promise<void> => {
+      while (acquired < 300) {
+        const grant = await acquire(backend, request('a'), callFor(30_000));
+        acquired += 1;
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        await backend.release(grant, call);
+      }
+    };
+    await Promise.all(backends.flatMap((backend) => Array.from({ length: 8 }, () => worker(backend))));
+    const writes = pools.flatMap(({ sent }) => sent.filter((each) => each.startsWith('UPDATE')));
+    expect(writes.length / acquired).toBeLessThanOrEqual(3);
   });
 });

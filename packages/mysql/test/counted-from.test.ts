@@ -38,13 +38,13 @@ it('a lease is counted from before the statement that granted it was sent, howev
   });
   const [, second] = await Promise.all([far.release(first, call), told]);
 
-  // Handed over by another process, and claimed by a statement of ours: the whole ttl from then.
+  // Left free by another process, and taken by a statement of ours: the whole ttl from then.
   await far.release(second, call);
   const other = await take(near, request('b', { ttlMs: 9_000 }));
-  const claiming = acquire(far, request('b', { ttlMs: 5_000 }));
+  const taking = acquire(far, request('b', { ttlMs: 5_000 }));
   await until(async () => (await near.inspect('b', call)).waiters.length === 1);
   await near.release(other, call);
-  const third = await claiming;
+  const third = await taking;
   expectCountedInTime(third);
   const [holder] = (await near.inspect('b', call)).holders;
   const leftHere = third.countedFrom + (third.validForMs ?? 5_000) - performance.now();

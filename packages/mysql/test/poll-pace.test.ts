@@ -10,14 +10,7 @@ const mode = { kind: 'exclusive' } as const;
 /** A held row with so many waiters of others before the one of `me`. */
 function rowWith(others: number): LockRow {
   const waiter = (client: string) => ({ id: client, mode, label: undefined, client, ttl: 1, since: 0 });
-  const hold = {
-    ...waiter('holder'),
-    token: 1,
-    until: 1,
-    span: undefined,
-    unclaimed: undefined,
-    stolen: false,
-  };
+  const hold = { ...waiter('holder'), token: 1, until: 1, span: undefined, stolen: false };
   const waiters = [...Array.from({ length: others }, () => waiter('other')), waiter('me')];
   return { ...NO_ROW, version: 1, holds: [hold], waiters };
 }
@@ -72,7 +65,7 @@ it('looks soon for a lock that this process handed to another, and that is behin
   expect(gaps.toSorted((a, b) => a - b)[2]).toBeLessThan(250);
 }, 20_000);
 
-it('wakes a waiter whose hand-off another one of its process comes upon', async () => {
+it('grants to a waiter whose turn another one of its process comes upon', async () => {
   const tablePrefix = freshPrefix();
   const [here, there] = [open({ tablePrefix, maxPollMs: 1_000 }), open({ tablePrefix })];
   const gaps: number[] = [];

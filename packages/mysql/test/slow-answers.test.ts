@@ -29,16 +29,38 @@ it('an attempt that takes longer than the silence of a dead client, and is grant
   const wanted = request('a', { ttlMs: 30_000 });
   expect((await two.attempt(wanted, true, call)).status).toBe('contended');
   await one.release(grant, call);
-  const claim = hold('answer', isUpdate);
+  const taking = hold('answer', isUpdate);
   const attempt = two.attempt(wanted, true, call);
-  await claim.reached;
+  await taking.reached;
   await untilSilenceIsNoticed(sent);
-  claim.letGo();
+  taking.letGo();
   const granted = await attempt;
   if (granted.status !== 'granted') return expect.fail(granted.status);
   expect(await two.renew([{ grant: granted.grant, ttlMs: 30_000 }], call)).toEqual([{ status: 'held' }]);
   const { holders } = await one.inspect('a', call);
   expect(holders).toMatchObject([{ acquisitionId: wanted.acquisitionId }]);
+});
+
+it('the abandon of a waiter that was silent does not end the lease that its next attempt took', async () => {
+  const tablePrefix = freshPrefix();
+  const { pool, sent, hold } = heldPool();
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 7_000 })];
+  await take(one, request('a', { ttlMs: 60_000 }));
+  const silent = request('a', { ttlMs: 30_000 });
+  await two.attempt(silent, true, call);
+  const write = hold('answer', isUpdate);
+  const failing = two.attempt(request('a'), true, call);
+  await write.reached;
+  // Its abandon waits for that write, and so does its attempt; then nothing is known of the row, and it is free.
+  await untilSilenceIsNoticed(sent);
+  const attempt = two.attempt(silent, true, call);
+  await sql(`DELETE FROM locks.${tablePrefix}locks WHERE name = 'a'`);
+  await expect(failing).rejects.toMatchObject({ code: 'NO_ANSWER' });
+  const granted = await attempt;
+  if (granted.status !== 'granted') return expect.fail(granted.status);
+  await two.renew([], call);
+  expect((await one.inspect('a', call)).holders).toMatchObject([{ acquisitionId: silent.acquisitionId }]);
+  expect(await two.renew([{ grant: granted.grant, ttlMs: 30_000 }], call)).toEqual([{ status: 'held' }]);
 });
 
 it('an attempt that takes longer than the silence of a dead client stays in the queue', async () => {
@@ -154,8 +176,7 @@ it('a waiter that came after a poll is not passed over because of its late answe
   look.letGo();
   await new Promise((resolve) => setImmediate(resolve));
   await two.release(grant, call);
-  const { holders } = await one.inspect('a', call);
-  expect(holders).toMatchObject([{ acquisitionId: wanted.acquisitionId }]);
+  expect(await waitersOf(one, 'a')).toEqual([wanted.acquisitionId]);
   await one.release(other, call);
   await two.release(await looking, call);
 });

@@ -1,5 +1,6 @@
 import type { Grant, LockMode } from '@locks/core/backend';
 import { describe, expect, it } from 'vitest';
+import { RowWriter } from '../src/row-writer.ts';
 import {
   acquire,
   call,
@@ -39,7 +40,7 @@ describe('what this process knows may be old', () => {
     }
   });
 
-  it('a waiter that is handed the lock before it waits is woken without a poll', async () => {
+  it('a waiter that is granted the lock before it waits has its lease without a poll', async () => {
     const backend = open({ tablePrefix: freshPrefix() });
     const busy = await take(backend, request('busy'));
     const patient = acquire(backend, request('busy'));
@@ -61,9 +62,10 @@ describe('what this process knows may be old', () => {
       const turned = await backend.awaitTurn?.(wanted, callFor(5_000));
       tookMs.push(performance.now() - startedAt);
       expect(await released).toBe('released');
-      // For the claim time only: so it is no grant yet.
-      expect(turned).toBeUndefined();
-      const next = await acquire(backend, wanted);
+      if (turned === undefined) return expect.fail('it has to attempt again');
+      const next = turned;
+      expect(next.countedFrom).toBeLessThan(performance.now());
+      expect((await backend.inspect(name, call)).holders[0]?.expiresInMs).toBeGreaterThan(9_000);
       expect(await backend.renew([{ grant: next, ttlMs: 5_000 }], call)).toEqual([{ status: 'held' }]);
       await backend.release(next, call);
     }
@@ -72,32 +74,43 @@ describe('what this process knows may be old', () => {
     await backend.release(await patient, call);
   });
 
-  it('a hold for the claim time is no grant, though its waiter waits by the time it is written', async () => {
+  it('a grant between the answer to an attempt and the wait is kept for the wait, and counts from before its write', async () => {
     const waiters = waitersOf(freshPrefix());
-    const mode = { kind: 'exclusive' } as const;
-    for (const isClaimed of [false, true]) {
+    const writer = new RowWriter('a');
+    const [mode, label] = [{ kind: 'exclusive' } as const, undefined];
+    const times = { since: undefined, until: undefined, span: 1 };
+    let now = 0;
+    const clock = { now: () => now, deadline: Infinity };
+    for (const waits of [false, true]) {
       const wanted = request('a');
-      waiters.enqueued(wanted);
-      const turn = waiters.awaitTurn(wanted, callFor(5_000));
-      const waiter = { id: wanted.acquisitionId, mode, label: undefined, client: 'me', ttl: 1, since: 1 };
-      const times = { since: undefined, until: undefined, span: 1 };
-      const unclaimed = isClaimed ? undefined : waiter;
-      waiters.prepareHandOff({ ...waiter, ...times, token: 1, unclaimed, stolen: false })();
-      expect((await turn)?.fencingToken).toBe(isClaimed ? 1n : undefined);
-      waiters.left(wanted);
+      waiters.enqueued(wanted, clock);
+      const turn = waits && waiters.awaitTurn(wanted, clock);
+      now = 100;
+      const hold = { id: wanted.acquisitionId, mode, label, token: 7, ...times, stolen: false };
+      const deliver = waiters.prepareHandOff(writer, hold);
+      now = 200;
+      deliver();
+      const grant = await (turn || waiters.awaitTurn(wanted, clock));
+      expect(grant).toEqual({ request: wanted, fencingToken: 7n, countedFrom: 100 });
     }
   });
 
-  it('a release sees the waiters that came since, and hands off', async () => {
+  it('a release sees the waiters of other processes that came since, and leaves the resource free for them', async () => {
     const tablePrefix = freshPrefix();
     const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
     const grant = await take(one, request('a'));
-    const waiting = request('a');
+    const waiting = request('a', { ttlMs: 9_000 });
     expect(await two.attempt(waiting, true, call)).toEqual({ status: 'contended' });
     expect(await one.release(grant, call)).toBe('released');
     const { holders, waiters } = await one.inspect('a', call);
-    expect(holders).toMatchObject([{ acquisitionId: waiting.acquisitionId }]);
-    expect(waiters).toEqual([]);
+    expect(holders).toEqual([]);
+    expect(waiters).toMatchObject([{ acquisitionId: waiting.acquisitionId }]);
+    expect(await one.attempt(request('a'), false, call)).toEqual({ status: 'contended' });
+    const before = performance.now();
+    const taken = await two.awaitTurn?.(waiting, callFor(5_000));
+    // It counts from the write by which it took the lock itself.
+    expect(taken?.countedFrom).toBeGreaterThan(before);
+    expect((await one.inspect('a', call)).holders[0]?.expiresInMs).toBeGreaterThan(8_000);
   });
 
   it('a renewal of many finds the one that was taken away, and those that others have written to', async () => {
@@ -184,21 +197,20 @@ describe('the queue', () => {
     expect(performance.now() - releasedAt).toBeLessThan(500);
   });
 
-  it('passes over a waiter that does not claim the lock it was handed, though its process lives', async () => {
+  it('passes over a waiter whose process lives and no longer asks for it', async () => {
     const tablePrefix = freshPrefix();
     const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
     const grant = await take(one, request('a'));
     const lazy = request('a');
     await two.attempt(lazy, true, call);
     await one.release(grant, call);
-    expect((await one.inspect('a', call)).holders).toMatchObject([{ acquisitionId: lazy.acquisitionId }]);
     const startedAt = performance.now();
     const next = await acquire(one, request('a'), callFor(8_000));
     expect(performance.now() - startedAt).toBeLessThan(5_000);
     await one.release(next, call);
   });
 
-  it('gives a client that lives 3 s to claim a hold, and not the whole ttl', async () => {
+  it('passes over a head that leaves a free lock for 3 s, though its client lives', async () => {
     const tablePrefix = freshPrefix();
     const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
     const grant = await take(one, request('a', { ttlMs: 20_000 }));
@@ -213,10 +225,37 @@ describe('the queue', () => {
       `UPDATE locks.${tablePrefix}locks SET waiting = 1, version = 1, state = '${String(row?.['state'])}' WHERE name = 'a'`,
     );
     expect(await one.release(grant, call)).toBe('released');
-    expect((await one.inspect('a', call)).holders).toMatchObject([{ acquisitionId: ghost.acquisitionId }]);
-    const next = await acquire(one, request('a'), callFor(8_000));
+    const [freeAt, behind] = [performance.now(), request('a')];
+    const next = await acquire(one, behind, callFor(8_000));
+    // As long as a silent client counts as alive: nobody loses its place sooner.
+    expect(performance.now() - freeAt).toBeGreaterThan(2_990);
+    expect((await one.inspect('a', call)).waiters).toEqual([]);
     await Promise.all([one.release(next, call), one.release(elsewhere, call)]);
     await two.release(await waiting, call);
+  });
+
+  it('ends a hold that it granted to an entry that nobody in its process asks for', async () => {
+    const tablePrefix = freshPrefix();
+    const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
+    const grant = await take(one, request('a'));
+    const ghost = request('a');
+    await one.attempt(ghost, true, call);
+    const [row] = await sql(`SELECT CAST(state AS CHAR) AS state FROM locks.${tablePrefix}locks`);
+    await one.abandon(ghost, call);
+    const behind = acquire(two, request('a'), callFor(8_000));
+    await until(async () => (await two.inspect('a', call)).waiters.length === 1);
+    const [both] = await sql(`SELECT CAST(state AS CHAR) AS state FROM locks.${tablePrefix}locks`);
+    const waitersIn = (state: unknown): unknown[] => JSON.parse(String(state)).waiters;
+    const state = JSON.parse(String(both?.['state']));
+    state.waiters = [...waitersIn(row?.['state']), ...state.waiters];
+    await sql(
+      `UPDATE locks.${tablePrefix}locks SET waiting = 2, version = 1, state = '${JSON.stringify(state)}' WHERE name = 'a'`,
+    );
+    // The release grants to the ghost, which is the head and of the same process.
+    const startedAt = performance.now();
+    expect(await one.release(grant, call)).toBe('released');
+    await two.release(await behind, call);
+    expect(performance.now() - startedAt).toBeLessThan(2_500);
   });
 
   it('drops an entry that a live process knows nothing of', async () => {

@@ -16,7 +16,7 @@ export class QueueCheck {
   /** Since when each waiter waits, as a store says that has combined writes. */
   #since = new Map<string, number | undefined>();
   /**
-   * Waiters whose place cannot be told: a combined write ended the hold that they had been handed, before it or in the same write, and
+   * Waiters whose place cannot be told: a combined write ended the hold that they had been granted, before it or in the same write, and
    * queued them again.
    */
   readonly #placeless = new Set<string>();
@@ -35,11 +35,15 @@ export class QueueCheck {
     this.#hasOperator = hasOperator;
   }
 
-  /** @param waited - who had waited before the step, or had been handed the resource and did not know yet */
+  /**
+   * @param waited - who had waited before the step
+   * @param serves - whether the step may grant to waiters of a client
+   */
   stepTaken(
     holds: readonly HoldRecord[],
     waiters: readonly WaiterRecord[],
     waited: readonly WaiterRecord[],
+    serves: (client: string) => boolean = () => true,
   ): void {
     if (this.#isCombined) this.#findPlaceless(waiters);
     const fresh = holds.filter(({ id }) => !this.#holding.has(id));
@@ -47,23 +51,13 @@ export class QueueCheck {
     for (const hold of fresh) this.#granted(hold, holds, waiters);
     if (fresh.length > 0)
       this.#highestToken = Math.max(...fresh.map(({ token }) => token), this.#highestToken);
-    this.#checkHead(holds, waiters);
+    this.#checkHead(holds, waiters, serves);
     this.#checkFamilies([...holds, ...waiters]);
     const before = this.#arrivals;
     this.#arrivals = new Map();
-    // A hold that was not claimed goes back to the place of its waiter when another steals the resource.
-    for (const { id, unclaimed } of holds) {
-      const arrival = before.get(id);
-      if (unclaimed !== undefined && arrival !== undefined) this.#arrivals.set(id, arrival);
-    }
     for (const { id } of waiters) this.#arrivals.set(id, before.get(id) ?? (this.#arrived += 1));
     if (fresh.length > 0 || holds.length !== this.#holding.size)
       this.#holding = new Set(holds.map(({ id }) => id));
-  }
-
-  /** A hold has ended by its time: whoever comes back after it comes last. */
-  endedByTime(id: string): void {
-    this.#arrivals.delete(id);
   }
 
   /** The store has lost its last steps: this is left. Tokens go on above those of the steps that are lost. */
@@ -132,9 +126,13 @@ export class QueueCheck {
       this.#world.violated('§15.7', `${other.label} was let in to ${this.#resource} beside ${first.label}`);
   }
 
-  /** Nobody waits for what is free (docs/spec.md §7.3). */
-  #checkHead(holds: readonly HoldRecord[], [head]: readonly WaiterRecord[]): void {
-    if (head === undefined) return;
+  /** Nobody waits for what is free and could be granted in the step (docs/spec.md §7.3). */
+  #checkHead(
+    holds: readonly HoldRecord[],
+    [head]: readonly WaiterRecord[],
+    serves: (client: string) => boolean,
+  ): void {
+    if (head === undefined || !serves(head.client)) return;
     const held = holds.map(({ mode }) => mode);
     if (fitTogether(held, head.mode))
       this.#world.violated(

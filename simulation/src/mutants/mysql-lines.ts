@@ -74,6 +74,7 @@ export const mysqlMutants = [
     ['decision.serve();', '', 'a step does not serve the queue first'],
   ]),
   ...mutantsOf('mysql', 'mysql/src/row-writers.ts', [
+    ['serves: (other) => other === client,', 'serves: () => true,', 'a lock is granted to another process'],
     [
       'for (const step of batch) step.sentAt = step.call.now();',
       '',
@@ -120,12 +121,30 @@ export const mysqlMutants = [
     [
       'if (!queued.has(request.acquisitionId)) wait.end();',
       '',
-      'a waiter that was handed the lock is not woken',
+      'a waiter that is no longer in the queue is not woken',
     ],
     [
-      'countedFrom: wait.call.now() };',
-      'countedFrom: wait.call.now() + 50 };',
+      'BigInt(token), countedFrom };',
+      'BigInt(token), countedFrom: countedFrom + 50 };',
       'a hand-off counts from later than its sending',
+    ],
+    [
+      'if (sentAt !== undefined && hold !== undefined) this.#grant(waiter, hold.token, sentAt);',
+      '',
+      'a lock that was granted with the attempt is not delivered',
+      'the next poll wakes its waiter',
+    ],
+    [
+      'if (waiter === undefined) return this.#abandon(resource, id, token);',
+      'if (waiter === undefined) return;',
+      'a lock that was granted to nobody stays',
+      'it ends by its ttl',
+    ],
+    [
+      'if (hold === undefined || hold.since === undefined || hold.token === token)',
+      'if (true)',
+      'a hold that its owner knows is abandoned',
+      'it takes a waiter that was silent for 3 s, and a row that was swept before its next attempt',
     ],
     [
       'this.#pollWithin(this.#pauseOf(resource));',
@@ -133,15 +152,26 @@ export const mysqlMutants = [
       'a waiter beside a hold of its process waits for the heartbeat',
     ],
     [
-      'this.#inBackground(writer.resource, () => undefined);',
+      'if (decision.changed) this.#inBackground(writer.resource, () => undefined);',
       '',
-      'a queue behind a lease that ended by its time is not served',
+      'what another process left free is not taken',
+    ],
+    [
+      'if (later.next?.id === head.id) later.abandon(head.id);',
+      '',
+      'a head that leaves a free lock is not passed over',
+      'it takes an abandon that was lost, of a client that waits elsewhere for as long as the run lasts',
+    ],
+    [
+      'performance.now() - since < CLIENT_ALIVE_MS) return;',
+      'performance.now() - since < 100) return;',
+      'a head that polls seldom is passed over',
     ],
     [
       'if (client === this.#client && !this.#waiters.has(id)) this.#abandon(writer.resource, id);',
       '',
       'an entry that nobody asks for stays',
-      'until its claim time is over',
+      'it is ended once the lock is granted to it, or is passed over',
     ],
   ]),
   ...mutantsOf('mysql', 'mysql/src/renewals.ts', [

@@ -4,19 +4,13 @@ const RULES = 'core/src/rules/lock-rules.ts';
 const MODES = 'core/src/backend/modes.ts';
 
 const lockRulesMutants = mutantsOf('rules', RULES, [
-  ['if (until <= now) (expired ??= []).push(id);', 'if (false) void 0;', 'no lease ends by its time'],
-  ['if (until <= now) ', 'if (until <= now + 40) ', 'the store ends a lease before its ttl'],
-  [
-    'else if (unclaimed === undefined || isAlive?.(unclaimed.client) !== false) continue;',
-    'else continue;',
-    'what was handed to a dead client stays for its claim time',
-    'a claim time is half of the time after which a client counts as dead',
-  ],
+  ['if (until > now) continue;', 'continue;', 'no lease ends by its time'],
+  ['if (until > now) continue;', 'if (until > now + 40) continue;', 'the store ends a lease before its ttl'],
   [
     'if (dead.size > 0) this.#queue.replace(waiters.filter(({ client }) => !dead.has(client)));',
     '',
     'the waiters of dead clients stay',
-    'they are handed the resource, and lose it when the store looks at its clients next',
+    'they are granted the resource, and hold it for their ttl',
   ],
   [
     'for (let { next } = this; next !== undefined;',
@@ -24,18 +18,18 @@ const lockRulesMutants = mutantsOf('rules', RULES, [
     'nobody is served',
   ],
   [
-    'this.handedOff.push(this.#grant(next, span, reachesIt ? undefined : next));',
-    'this.handedOff.push(this.#grant(next, span, next)); return;',
+    'this.handedOff.push(this.#grant(next));',
+    'this.handedOff.push(this.#grant(next)); return;',
     'one waiter is served at a time',
   ],
   [
-    'if (held !== undefined) return this.#attemptAgain(held, ttl);',
+    'if (held !== undefined) return attemptedAgain(held, this.#now);',
     '',
     'a repeated attempt does not find its own hold',
   ],
   ["if (this.isQueued(id)) return { status: 'contended' };", '', 'a repeated attempt waits twice'],
   [
-    "if (opposed !== undefined) return { status: 'conflict', with: opposed };",
+    "if (waiting !== undefined && areInConflict(waiting, waiter.mode))\n      return { status: 'conflict', with: waiting };",
     '',
     'a steal contradicts who waits',
   ],
@@ -71,15 +65,11 @@ const lockRulesMutants = mutantsOf('rules', RULES, [
     'a forced release serves nobody',
   ],
   [
-    'if (hold === undefined) return this.#lost(id, token);\n    this.#extend(hold, ttl);',
-    "if (hold === undefined) return { status: 'held' };\n    this.#extend(hold, ttl);",
+    'return this.#lost(id, token);\n    this.#extend(hold, ttl);',
+    "return { status: 'held' };\n    this.#extend(hold, ttl);",
     'a renewal says held of what is lost',
   ],
-  [
-    'if (hold === undefined) return this.#lost(id, token);\n    this.#extend(hold, ttl);',
-    'if (hold === undefined) return this.#lost(id, token);',
-    'a renewal is a lie',
-  ],
+  ['this.#extend(hold, ttl);', '', 'a renewal is a lie'],
   ["hold.mode = { kind: 'shared' };", '', 'a downgrade is a lie'],
   [
     "hold.mode = { kind: 'shared' };\n      this.#capacity = undefined;",
@@ -123,24 +113,14 @@ const lockRulesMutants = mutantsOf('rules', RULES, [
     'the head is served whether it fits or not',
   ],
   [
-    'if (hold.unclaimed !== undefined) this.#extend(hold, ttl);',
-    'if (hold.unclaimed !== undefined) hold.unclaimed = undefined;',
-    'a claim does not give the whole ttl',
-  ],
-  [
-    'hold.span = ttl;\n    hold.until = undefined;\n    hold.unclaimed = undefined;',
-    'hold.span = ttl;\n    hold.until = undefined;',
-    'a renewed hold counts as unclaimed',
-  ],
-  [
-    'if (handedOff.length > 0)\n      this.#queue.replace([...handedOff.map((each) => this.#uncommit(each)), ...this.waiters]);',
-    '',
-    'a steal loses a hand-off that was not claimed',
+    "return { status: 'granted', hold, left: (hold.until ?? now) - now };",
+    "return { status: 'granted', hold };",
+    'a repeated attempt takes what is left for the whole ttl',
   ],
   ['this.#holds.clear();\n', '', 'a steal leaves the holds of others'],
   [
-    'const hold = this.#grant(waiter, waiter.ttl, undefined, true);\n',
-    'this.#queue.replace([]); const hold = this.#grant(waiter, waiter.ttl, undefined, true);\n',
+    'const hold = this.#grant(waiter, true);\n',
+    'this.#queue.replace([]); const hold = this.#grant(waiter, true);\n',
     'a steal ends the queue',
   ],
   [

@@ -25,13 +25,11 @@ export function viewOfRow(row: SqlRow | undefined): RowView {
   const { holds, waiters } = JSON.parse(Buffer.from(state, 'latin1').toString('utf8')) as StateJson;
   return {
     holds: holds.map((hold): HoldRecord => {
-      const { id, label, by, ttl, span, token = Number(row?.['token']) } = hold;
+      const { id, label, span, token = Number(row?.['token']) } = hold;
       const mode = modeOf(String(hold['mode']));
       const until = Number(hold['until'] ?? at + Number(span));
       const own = { id, mode, label: label as string | undefined, since: undefined };
-      const unclaimed = by === undefined ? undefined : { ...own, client: String(by), ttl: Number(ttl) };
-      const stolen = hold['stolen'] === true;
-      return { ...own, token: Number(token), until, span: undefined, unclaimed, stolen };
+      return { ...own, token: Number(token), until, span: undefined, stolen: hold['stolen'] === true };
     }),
     // Who waits since the row was written has no time of its own.
     waiters: waiters.flatMap(({ ids, mode, by, ttl, label, since = at }) =>

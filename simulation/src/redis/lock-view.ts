@@ -122,5 +122,5 @@ export function modeOf(limit: number, weight: number): LockMode {
 }
 
 function holdOf(id: string, mode: LockMode, rest: Pick<HoldRecord, 'label' | 'token' | 'until'>): HoldRecord {
-  return { id, mode, ...rest, since: undefined, span: undefined, unclaimed: undefined, stolen: false };
+  return { id, mode, ...rest, since: undefined, span: undefined, stolen: false };
 }

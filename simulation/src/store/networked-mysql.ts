@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import type { LockBackend, LockMode } from '@locks/core';
 import type { MysqlBackendOptions } from '@locks/mysql';
 import { QueueCheck } from '../checks/queue-check.ts';
-import { RowCheck, type SeenRow } from '../checks/row-check.ts';
+import { RowCheck, type RowWriteSeen, type SeenRow } from '../checks/row-check.ts';
 import type { World } from '../kernel/world.ts';
 import { type RowView, viewOfRow } from '../mysql/row-view.ts';
 import { SimulatedMysql, type SqlResult, type SqlRow } from '../mysql/simulated-mysql.ts';
@@ -16,7 +16,10 @@ import type { SimulatedStore } from './simulated-store.ts';
 
 const LOCKS = 'locks_locks';
 const CLIENTS = 'locks_clients';
-/** A client that was silent for so long counts as dead, in microseconds (docs/backends/mysql.md). */
+/**
+ * A client that was silent for so long counts as dead, and a head that left a free lock for so long is passed over, in microseconds
+ * (docs/backends/mysql.md).
+ */
 const ALIVE_MICROS = 3_000_000;
 /** Two transactions collided, and the server undid this one. */
 const DEADLOCK = 1213;
@@ -24,6 +27,8 @@ const READ_ONLY = 1290;
 const COLLIDING_PART = 0.5;
 
 const OPERATOR_KINDS: readonly OperationKind[] = ['steal', 'force-release', 'resize'];
+
+type WriteSeen = Pick<RowWriteSeen, 'after' | 'writer'>;
 
 /** A client, once it has told who it is. */
 interface SeenClient {
@@ -62,7 +67,10 @@ export class NetworkedMysql implements SimulatedStore {
     const lives = (client: string): boolean =>
       !this.#doubtful.has(client) && this.#micros() - (this.#seen.get(client) ?? 0) < ALIVE_MICROS;
     this.#rowChecks = new Map(
-      plan.resources.map(({ name }) => [name, new RowCheck(world, name, this.#hasOperator, lives)]),
+      plan.resources.map(({ name }) => [
+        name,
+        new RowCheck(world, name, this.#hasOperator, lives, ALIVE_MICROS),
+      ]),
     );
   }
 
@@ -169,31 +177,31 @@ export class NetworkedMysql implements SimulatedStore {
       const isTake = sql.startsWith('INSERT');
       const seen = { before: seenIn(before[index]), after: seenIn(row), isTake, writer: client.id };
       this.#rowChecks.get(name)?.written({ ...seen, now: this.#micros() });
-      this.#checkWrite(name, seen.before, seen.after);
+      this.#checkWrite(name, seen);
     }
     return result;
   }
 
-  /** Each client names itself in its heartbeat. */
+  /** Each client names itself in its heartbeat, and when it leaves. */
   #hearOf(client: SeenClient, sql: string): void {
-    const [, hex] = /^INSERT INTO `locks_clients` .*?VALUES \(X'([0-9a-f]+)'/i.exec(sql) ?? [];
+    const [, hex] = /^(?:INSERT INTO|DELETE FROM) `locks_clients` .*?X'([0-9a-f]+)'/i.exec(sql) ?? [];
     if (hex === undefined) return;
     const id = Buffer.from(hex, 'hex').toString('utf8');
     client.id = id;
+    if (sql.startsWith('DELETE')) this.#doubtful.add(id);
     const now = this.#micros();
     if (now - (this.#seen.get(id) ?? now) >= ALIVE_MICROS) this.#doubtful.add(id);
     this.#seen.set(id, now);
   }
 
-  #checkWrite(name: string, before: RowView, after: RowView): void {
+  #checkWrite(name: string, { after, writer }: WriteSeen): void {
     this.#world.note(this.name, () => `${name} ${inWords(after)}`);
     const now = this.#micros();
     const check = this.#checks.get(name) ?? this.#newCheck(name);
     this.#checks.set(name, check);
     const lives = ({ until = Infinity }: { readonly until: number | undefined }): boolean => now < until;
-    for (const hold of before.holds) if (!lives(hold)) check.endedByTime(hold.id);
-    // One write may carry several steps, such as a claim and a steal from whoever claimed.
-    check.stepTaken(after.holds.filter(lives), after.waiters, []);
+    // One write may carry several steps, such as a grant and a steal from whoever was granted.
+    check.stepTaken(after.holds.filter(lives), after.waiters, [], (client) => client === writer);
   }
 
   #newCheck(name: string): QueueCheck {
@@ -216,8 +224,5 @@ function seenIn(row: SqlRow | undefined): SeenRow {
 }
 
 function inWords({ holds, waiters }: RowView): string {
-  const held = holds.map(({ label, unclaimed }) =>
-    unclaimed === undefined ? label : `${label} (not claimed yet)`,
-  );
-  return `is held by ${held.join(', ') || 'nobody'}, waited for by ${waiters.map(({ label }) => label).join(', ') || 'nobody'}`;
+  return `is held by ${holds.map(({ label }) => label).join(', ') || 'nobody'}, waited for by ${waiters.map(({ label }) => label).join(', ') || 'nobody'}`;
 }

@@ -49,6 +49,8 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
   readonly #client: string;
   /** By acquisition id, from the first attempt that may wait to the grant or the abandon. */
   readonly #waiters = new Map<string, WaiterEntry>();
+  /** Ids that were granted and not released: a message about their turn may be late. */
+  readonly #granted = new Set<string>();
   #beats = false;
 
   constructor(process: SimulatedProcess, link: Link, store: RulesStore, client: string) {
@@ -56,10 +58,10 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
     this.#link = link;
     this.#store = store;
     this.#client = client;
-    store.connect(client, (id) =>
+    store.connect(client, (resource, id) =>
       link.push(
         () => `${id} has its turn`,
-        () => this.#turnCame(id),
+        () => this.#turnCame(resource, id),
       ),
     );
     refuseAfterClose(this);
@@ -84,6 +86,7 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
     }
     this.#waiters.delete(id);
     if (value.status !== 'granted') return value;
+    this.#granted.add(id);
     return { status: 'granted', grant: grantOf(request, value, countedFrom) };
   }
 
@@ -96,6 +99,7 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
     );
     return value?.flatMap((attempted, index) => {
       const request = requests[index];
+      if (request !== undefined) this.#granted.add(request.acquisitionId);
       return attempted.status === 'granted' && request ? [grantOf(request, attempted, countedFrom)] : [];
     });
   }
@@ -113,6 +117,7 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
     const { resource, acquisitionId: id } = request;
     this.#waiters.get(id)?.wait.end();
     this.#waiters.delete(id);
+    this.#granted.delete(id);
     await this.#ask(
       () => `abandon ${describe(request)}`,
       call,
@@ -139,6 +144,7 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
       call,
       (store, client) => store.release(client, request.resource, request.acquisitionId),
     );
+    this.#granted.delete(request.acquisitionId);
     if (value !== undefined) return 'released';
     return resent ? 'unknown' : 'not-held';
   }
@@ -208,9 +214,22 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
     return this.#link.request(what, giveUpAt, () => execute(this.#store, this.#client));
   }
 
-  #turnCame(id: string): void {
+  #turnCame(resource: string, id: string): void {
     const waiter = this.#waiters.get(id);
-    if (waiter !== undefined && !waiter.wait.end()) waiter.hasTurn = true;
+    if (waiter === undefined) this.#abandonUnknown(resource, id);
+    else if (!waiter.wait.end()) waiter.hasTurn = true;
+  }
+
+  /** Its abandon was lost, or came before its attempt: the store holds the resource for nobody. */
+  #abandonUnknown(resource: string, id: string): void {
+    if (this.#granted.has(id)) return;
+    this.#link
+      .request(
+        () => `abandon ${resource} for ${id}, which nobody asks for`,
+        this.#process.world.now + BEAT_MS,
+        () => this.#store.abandon(this.#client, resource, id),
+      )
+      .catch(() => undefined); // The hold ends by its time.
   }
 
   #beatSoon(): void {
@@ -234,8 +253,8 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
         world.now + BEAT_MS,
         () => this.#store.beat(this.#client, waiting),
       );
-      waiting.forEach(([, id], index) => {
-        if (value[index] !== 'queued') this.#turnCame(id);
+      waiting.forEach(([resource, id], index) => {
+        if (value[index] !== 'queued') this.#turnCame(resource, id);
       });
     } catch (error) {
       // The next beat asks again.

@@ -14,8 +14,6 @@ import { QueueCheck } from '../checks/queue-check.ts';
 
 /** A client from which the store has heard nothing for so long is taken for dead, in milliseconds. */
 export const ALIVE_MS = 1_000;
-/** A handed-off lock is kept for so long for a waiter that does not claim it, in milliseconds. */
-export const CLAIM_MS = 500;
 
 const FREE: LockRecord = { token: 0, holds: [], waiters: [] };
 
@@ -41,7 +39,7 @@ export class RulesStore implements StoreNode {
   /** When the store heard of each client last, by its own clock. */
   readonly #heard = new Map<string, number>();
   /** Tells a client that a lock was handed to one of its waiters. */
-  readonly #pushes = new Map<string, (id: string) => void>();
+  readonly #pushes = new Map<string, (resource: string, id: string) => void>();
   #lastToken = 0;
   #awayUntil = 0;
 
@@ -65,7 +63,7 @@ export class RulesStore implements StoreNode {
     return this.#world.now * (1 + this.#drift);
   }
 
-  connect(client: string, push: (id: string) => void): void {
+  connect(client: string, push: (resource: string, id: string) => void): void {
     this.#pushes.set(client, push);
   }
 
@@ -150,9 +148,6 @@ export class RulesStore implements StoreNode {
       {
         client: client ?? 'the store',
         isAlive: (other) => now - (this.#heard.get(other) ?? now) < ALIVE_MS,
-        // The grant has to go through the network: nobody knows whether it arrives.
-        isAwaited: () => false,
-        claimTime: CLAIM_MS,
       },
     );
     const resource: StoredResource = {
@@ -161,21 +156,18 @@ export class RulesStore implements StoreNode {
       timer: this.#resources.get(name)?.timer,
     };
     rules.expire(now);
-    for (const { id } of holds) if (rules.holdOf(id) === undefined) resource.check.endedByTime(id);
     rules.serve();
-    const waited = [...rules.waiters, ...rules.holds.flatMap(({ unclaimed }) => unclaimed ?? [])];
+    const waited = rules.waiters;
     const result = step(rules);
     rules.commit(now);
     this.#lastToken = Math.max(this.#lastToken, rules.token);
     resource.check.stepTaken(rules.holds, rules.waiters, waited);
     this.#keepOrForget(name, resource);
-    for (const hold of rules.handedOff.splice(0)) this.#handedOff(hold);
+    for (const { id } of rules.handedOff.splice(0)) {
+      const client = waiters.find((waiter) => waiter.id === id)?.client;
+      if (client !== undefined) this.#pushes.get(client)?.(name, id);
+    }
     return result;
-  }
-
-  #handedOff({ id, unclaimed }: HoldRecord): void {
-    const client = unclaimed?.client;
-    if (client !== undefined) this.#pushes.get(client)?.(id);
   }
 
   #keepOrForget(name: string, resource: StoredResource): void {

@@ -9,7 +9,7 @@ const NOW = 1_000;
 
 function hold(id: string, until: number, token = 7): HoldRecord {
   const own = { id, mode, label: id, since: 0 };
-  return { ...own, token, until, span: undefined, unclaimed: undefined, stolen: false };
+  return { ...own, token, until, span: undefined, stolen: false };
 }
 
 function waiter(id: string, client: string): WaiterRecord {
@@ -24,7 +24,7 @@ function row(holds: readonly HoldRecord[], waiters: readonly WaiterRecord[] = []
 /** The clauses that a write breaks. */
 function judged(write: Partial<RowWriteSeen>, hasOperator = false, lives = true): string[] {
   const world = new World(1, false);
-  const check = new RowCheck(world, 'r0', hasOperator, () => lives);
+  const check = new RowCheck(world, 'r0', hasOperator, () => lives, 300);
   const nothing = row([]);
   check.written({ before: nothing, after: nothing, isTake: false, writer: 'one', now: NOW, ...write });
   return world.violations.map(({ clause }) => clause);
@@ -58,14 +58,33 @@ describe('a write of a row', () => {
     expect(judged({ before, after: row([hold('a', 1_100, 8)]) })).toEqual([]);
   });
 
-  it('may end a hand-off by force, and queue its waiter again behind another', () => {
+  it('passes over a head that lives once it has left what is free for long enough, and not before', () => {
+    const passed = (at: number, between: readonly WaiterRecord[] = []): string[] => {
+      const world = new World(1, false);
+      const check = new RowCheck(world, 'r0', false, () => true, 300);
+      const head = waiter('b', 'two');
+      const rows = [row([hold('a', 500)], [head]), row([], [head, ...between])];
+      const write = (before: SeenRow, after: SeenRow, now: number) =>
+        check.written({ before, after, isTake: false, writer: 'one', now });
+      write(row([]), rows[0] as SeenRow, 100);
+      if (between.length > 0) write(rows[0] as SeenRow, rows[1] as SeenRow, 600);
+      write(rows[between.length > 0 ? 1 : 0] as SeenRow, row([hold('c', 2_000, 8)]), at);
+      return world.violations.map(({ clause }) => clause);
+    };
+    expect(passed(799)).toEqual(['§7.1']);
+    expect(passed(800)).toEqual([]);
+    expect(passed(799, [waiter('c', 'one')])).toEqual(['§7.1']);
+    expect(passed(800, [waiter('c', 'one')])).toEqual([]);
+  });
+
+  it('may end a hold by force, and queue its waiter again behind another', () => {
     const judgedQueue = (hasOperator: boolean): string[] => {
       const world = new World(1, false);
       const check = new QueueCheck(world, 'r0', { isCombined: true, hasOperator });
       const [b, c] = [waiter('b', 'two'), waiter('c', 'two')];
       check.stepTaken([hold('a', 1_100, 1)], [b], []);
       check.stepTaken([hold('a', 1_100, 1)], [b, c], []);
-      // One write: a leaves, b is handed the lock, loses it by force, and comes again.
+      // One write: a leaves, b is granted the lock, loses it by force, and comes again.
       check.stepTaken([hold('c', 1_200, 3)], [{ ...b, since: 1_050 }], []);
       return world.violations.map(({ clause }) => clause);
     };

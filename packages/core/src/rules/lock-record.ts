@@ -45,8 +45,6 @@ export interface HoldRecord {
   until: number | undefined;
   /** How long it lasts from the commit that is to come. */
   span: number | undefined;
-  /** What it was in the queue, while its client has not claimed the hold that was handed to it. */
-  unclaimed: WaiterRecord | undefined;
   /** It was stolen from the holders with lower tokens. */
   readonly stolen: boolean;
 }

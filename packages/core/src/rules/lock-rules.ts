@@ -3,16 +3,14 @@ import type { AcquireRequest, LockMode, Standing } from '../backend/types.ts';
 import type { HoldRecord, LockRecord, WaiterRecord } from './lock-record.ts';
 import { WaitQueue } from './wait-queue.ts';
 
-/** What the rules ask about clients. Without it every client lives, and every grant reaches its waiter at once. */
+/** What the rules ask about clients. Without it every client lives, and the waiters of all of them are served. */
 export interface RulesContext {
   /** The backend object for which the steps are decided. */
   readonly client: string;
   /** Whether a client lives. */
   isAlive?(client: string): boolean;
-  /** Whether this process can deliver a grant to the acquisition in the moment of the commit. */
-  isAwaited?(id: string): boolean;
-  /** How long a hold is kept for a client that lives, and to which it cannot be delivered, until that client claims it. */
-  readonly claimTime?: number;
+  /** Whether these steps may grant to waiters of a client. At a head that they may not grant to, the resource stays free for it to take. */
+  serves?(client: string): boolean;
 }
 
 /** What came of an attempt. */
@@ -135,14 +133,14 @@ export class LockRules {
   expire(now: number): void {
     this.#now = now;
     let expired: string[] | undefined;
-    const { isAlive } = this.#context;
-    for (const { id, until = Infinity, unclaimed } of this.#holds.values()) {
-      if (until <= now) (expired ??= []).push(id);
-      else if (unclaimed === undefined || isAlive?.(unclaimed.client) !== false) continue;
+    for (const { id, until = Infinity } of this.#holds.values()) {
+      if (until > now) continue;
+      (expired ??= []).push(id);
       this.#holds.delete(id);
       this.#capacity = undefined;
     }
     this.#expired = expired ?? NO_IDS;
+    const { isAlive } = this.#context;
     if (isAlive === undefined) return;
     const { waiters } = this;
     const dead = new Set<string>();
@@ -159,11 +157,9 @@ export class LockRules {
   /** Grants to the head of the queue, and to the next, for as long as they fit: nobody overtakes (docs/spec.md §15.2). */
   serve(): void {
     for (let { next } = this; next !== undefined; { next } = this) {
+      if (this.#context.serves?.(next.client) === false) return;
       this.#queue.remove(next.id);
-      const { isAwaited, claimTime = Infinity } = this.#context;
-      const reachesIt = isAwaited?.(next.id) ?? true;
-      const span = reachesIt ? next.ttl : Math.min(next.ttl, claimTime);
-      this.handedOff.push(this.#grant(next, span, reachesIt ? undefined : next));
+      this.handedOff.push(this.#grant(next));
     }
   }
 
@@ -171,7 +167,7 @@ export class LockRules {
   attempt(request: RulesRequest, ttl: number, enqueue: boolean): Attempted {
     const { acquisitionId: id, mode, label } = request;
     const held = this.#holds.get(id);
-    if (held !== undefined) return this.#attemptAgain(held, ttl);
+    if (held !== undefined) return attemptedAgain(held, this.#now);
     const { client } = this.#context;
     const waiter: WaiterRecord = { id, mode, label, client, ttl, since: undefined };
     if (request.steal === true) return this.#steal(waiter);
@@ -181,7 +177,7 @@ export class LockRules {
     const admitted = this.admits(mode);
     if (!admitted && !enqueue) return { status: 'contended' };
     if (!this.hasRoomFor(waiter)) return { status: 'contended', isFull: true };
-    if (admitted) return { status: 'granted', hold: this.#grant(waiter, ttl) };
+    if (admitted) return { status: 'granted', hold: this.#grant(waiter) };
     this.#queue.push(this.#uncommit(waiter));
     this.hasEnqueued = true;
     return { status: 'contended' };
@@ -193,12 +189,6 @@ export class LockRules {
     this.#end(id);
     // A waiter that could not be served held back those behind it.
     this.serve();
-  }
-
-  /** Abandons a waiter, or a hold that its client has not claimed; never a hold of which its owner may know (docs/spec.md §11.1). */
-  abandonUnclaimed(id: string): void {
-    const isUnclaimed = this.#holds.get(id)?.unclaimed?.client === this.#context.client;
-    if (isUnclaimed || this.isQueued(id)) this.abandon(id);
   }
 
   /** Ends the hold of this acquisition, and no other (docs/spec.md §3.1). Gives what it ended. */
@@ -297,68 +287,31 @@ export class LockRules {
     return true;
   }
 
-  /** A hold that was handed off begins now; any other goes on as it was. */
-  #attemptAgain(hold: HoldRecord, ttl: number): Attempted {
-    if (hold.unclaimed !== undefined) this.#extend(hold, ttl);
-    else if (hold.span === undefined) {
-      return { status: 'granted', hold, left: (hold.until ?? this.#now) - this.#now };
-    }
-    return { status: 'granted', hold };
-  }
-
-  /** The client of the hold has said that it holds, or goes on holding. */
   #extend(hold: HoldRecord, ttl: number): void {
     hold.span = ttl;
     hold.until = undefined;
-    hold.unclaimed = undefined;
     this.changed = true;
-  }
-
-  /** The mode of the waiters, if `mode` contradicts it (docs/spec.md §17.2); who was handed a hold that it has not claimed waits too. */
-  #waiterAgainst(mode: LockMode): LockMode | undefined {
-    const unclaimed = this.holds.find((hold) => hold.unclaimed !== undefined);
-    const waiting = (unclaimed ?? this.#queue.head)?.mode;
-    return waiting !== undefined && areInConflict(waiting, mode) ? waiting : undefined;
   }
 
   /** Ends every hold, and grants ahead of the queue (docs/spec.md §17.1). */
   #steal(waiter: WaiterRecord): Attempted {
-    const opposed = this.#waiterAgainst(waiter.mode);
-    if (opposed !== undefined) return { status: 'conflict', with: opposed };
+    const waiting = this.#queue.head?.mode;
+    // Those who hold are ended, those who wait are not (docs/spec.md §17.2).
+    if (waiting !== undefined && areInConflict(waiting, waiter.mode))
+      return { status: 'conflict', with: waiting };
     this.#queue.remove(waiter.id);
-    // The owner of a hold that was handed off and not claimed never learned of it: it waits on, before all others.
-    const handedOff = this.holds.flatMap(({ unclaimed, mode }) =>
-      unclaimed ? [{ ...unclaimed, mode }] : [],
-    );
-    if (handedOff.length > 0)
-      this.#queue.replace([...handedOff.map((each) => this.#uncommit(each)), ...this.waiters]);
     this.#holds.clear();
     this.#capacity = undefined;
-    const hold = this.#grant(waiter, waiter.ttl, undefined, true);
+    const hold = this.#grant(waiter, true);
     // A reader that steals shares with the readers at the head of the queue (docs/spec.md §15.2).
     this.serve();
     return { status: 'granted', hold };
   }
 
-  #grant(
-    { id, mode, label }: WaiterRecord,
-    span: number,
-    unclaimed?: WaiterRecord,
-    stolen = false,
-  ): HoldRecord {
+  #grant({ id, mode, label, ttl: span }: WaiterRecord, stolen = false): HoldRecord {
     // Every grant has a higher token than all before it, of whatever mode (docs/spec.md §15.8).
     const token = ++this.token;
-    const hold: HoldRecord = {
-      id,
-      mode,
-      label,
-      token,
-      since: undefined,
-      until: undefined,
-      span,
-      unclaimed,
-      stolen,
-    };
+    const hold: HoldRecord = { id, mode, label, token, since: undefined, until: undefined, span, stolen };
     this.#holds.set(id, hold);
     if (this.#capacity?.take(mode) !== true) this.#capacity = undefined;
     this.changed = true;
@@ -387,4 +340,10 @@ export class LockRules {
     if (isTakenOver) return { status: 'lost', reason: 'taken-over' };
     return { status: 'lost', reason: this.#expired.includes(id) ? 'expired' : 'force-released' };
   }
+}
+
+/** `left`: what remains of a hold from before this step. */
+function attemptedAgain(hold: HoldRecord, now: number): Attempted {
+  if (hold.span !== undefined) return { status: 'granted', hold };
+  return { status: 'granted', hold, left: (hold.until ?? now) - now };
 }

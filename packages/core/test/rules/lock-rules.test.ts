@@ -19,16 +19,7 @@ function waiter(id: string, client = 'me', mode = exclusive): WaiterRecord {
 
 function hold(id: string, more: Partial<HoldRecord> = {}): HoldRecord {
   const times = { since: 1, until: 100, span: undefined };
-  return {
-    id,
-    mode: shared,
-    label: undefined,
-    token: 1,
-    ...times,
-    unclaimed: undefined,
-    stolen: false,
-    ...more,
-  };
+  return { id, mode: shared, label: undefined, token: 1, ...times, stolen: false, ...more };
 }
 
 function rulesOf(record: Partial<LockRecord>, context = ME, now = 10): LockRules {
@@ -64,48 +55,37 @@ describe('the end of a hold', () => {
   });
 });
 
-describe('a hold that was handed to another client', () => {
-  const elsewhere: RulesContext = { ...ME, isAwaited: () => false, claimTime: 3 };
+describe('waiters of other clients', () => {
+  const polled: RulesContext = { ...ME, serves: (client) => client === 'me' };
+  const readers = [waiter('a', 'me', shared), waiter('b', 'you', shared), waiter('c', 'me', shared)];
 
-  it('lasts for the claim time, and for its ttl from the attempt that claims it', () => {
-    const rules = rulesOf({ waiters: [waiter('a', 'you')] }, elsewhere);
-    expect(rules.handedOff).toMatchObject([{ id: 'a', span: 3, unclaimed: { client: 'you' } }]);
+  it('are granted their ttl where the steps may serve all clients', () => {
+    const rules = rulesOf({ waiters: [waiter('a', 'you')] });
+    expect(rules.handedOff).toMatchObject([{ id: 'a', span: 50 }]);
     rules.commit(20);
-    expect(rules.holds).toMatchObject([{ until: 23 }]);
-    expect(rules.attempt({ acquisitionId: 'a', mode: exclusive }, 50, true)).toMatchObject({
-      status: 'granted',
-    });
-    rules.commit(22);
-    expect(rules.holds).toMatchObject([{ until: 72, unclaimed: undefined, token: 2 }]);
+    expect(rules.holds).toMatchObject([{ until: 70 }]);
+    expect(rules.attempt({ acquisitionId: 'a', mode: exclusive }, 50, true)).toMatchObject({ left: 60 });
   });
 
-  it('ends with that client, as its waiters do', () => {
-    const holds = [hold('a', { mode: exclusive, unclaimed: waiter('a', 'dead') })];
-    const waiters = [waiter('b', 'dead'), waiter('c', 'alive')];
+  it('find the resource free where the steps may not serve them, and nobody passes them', () => {
+    const rules = rulesOf({ waiters: readers }, polled);
+    expect(idsOf(rules.handedOff)).toEqual(['a']);
+    rules.release('a');
+    expect(rules.holds).toEqual([]);
+    expect(rules.next).toMatchObject({ id: 'b' });
+    const contended = { status: 'contended' };
+    expect(rules.attempt({ acquisitionId: 'new', mode: shared }, 50, true)).toEqual(contended);
+    expect(rules.attempt({ acquisitionId: 'c', mode: shared }, 50, true)).toEqual(contended);
+    rules.abandon('b');
+    expect(idsOf(rules.holds)).toEqual(['c', 'new']);
+  });
+
+  it('end with their client, and a hold that it was granted does not', () => {
+    const holds = [hold('held')];
+    const waiters = [waiter('b', 'dead'), waiter('c', 'alive', shared)];
     const rules = rulesOf({ holds, waiters }, { ...ME, isAlive: (client) => client !== 'dead' });
-    expect(idsOf(rules.holds)).toEqual(['c']);
+    expect(idsOf(rules.holds)).toEqual(['held', 'c']);
     expect(rules.waiting).toBe(0);
-  });
-
-  it('waits on before all others when it is stolen', () => {
-    const rules = rulesOf({ holds: [hold('a', { unclaimed: waiter('a', 'you') })], waiters: [waiter('b')] });
-    rules.attempt({ acquisitionId: 's', mode: exclusive, steal: true }, 50, false);
-    expect(idsOf(rules.holds)).toEqual(['s']);
-    expect(rules.waiters).toMatchObject([{ id: 'a', mode: shared, client: 'you' }, { id: 'b' }]);
-  });
-
-  it('can be abandoned as unclaimed by that client only, and a claimed hold by nobody', () => {
-    const unclaimed = [
-      hold('mine', { unclaimed: waiter('mine') }),
-      hold('yours', { unclaimed: waiter('yours', 'you') }),
-    ];
-    const rules = rulesOf({ holds: [hold('claimed'), ...unclaimed], waiters: [waiter('waits')] });
-    for (const id of ['claimed', 'yours', 'unknown']) rules.abandonUnclaimed(id);
-    expect(rules.changed).toBe(false);
-    for (const id of ['mine', 'waits']) rules.abandonUnclaimed(id);
-    expect(rules.changed).toBe(true);
-    expect(idsOf(rules.holds)).toEqual(['claimed', 'yours']);
-    expect(rules.waiters).toEqual([]);
   });
 });
 
