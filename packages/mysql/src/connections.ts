@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import {
   type ConnectionPool,
   ConnectionQueue,
@@ -117,6 +118,15 @@ export class Connections {
   }
 }
 
+/**
+ * The socket of a connection. `destroy()` of mysql2 ends its own half only: where the server is frozen, the other half stays open and
+ * would keep the process alive.
+ */
+export function socketOf(connection: PoolConnection): Pick<Socket, 'destroy' | 'unref'> | undefined {
+  // The types of mysql2 do not have it.
+  return (connection as { readonly stream?: Socket }).stream;
+}
+
 /** mysql2's pool as the queue of connections needs it. */
 export function lendingPool(pool: () => Pool): ConnectionPool<PoolConnection> {
   return {
@@ -173,6 +183,7 @@ class LentConnection implements MysqlSession {
   destroy(): void {
     this.#open = false;
     this.#connection.destroy();
+    socketOf(this.#connection)?.unref();
   }
 
   #query(sql: string): Promise<unknown> {

@@ -1,5 +1,6 @@
 import { withTimeLimit } from '@locks/core/backend';
-import { createPool, type Pool } from 'mysql2';
+import { createPool, type Pool, type PoolConnection } from 'mysql2';
+import { socketOf } from './connections.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const END_LIMIT_MS = 1_000;
@@ -9,6 +10,7 @@ const CONNECTION_LIMIT = 8;
 /** The pool of a backend that was given a URI: it is made at the first use, and ended with the backend. */
 export class OwnPool {
   readonly #uri: string;
+  readonly #connections = new Set<PoolConnection>();
   #pool: Pool | undefined;
 
   constructor(uri: string) {
@@ -16,16 +18,10 @@ export class OwnPool {
   }
 
   get(): Pool {
-    this.#pool ??= createPool({
-      uri: this.#uri.replace(/^mariadb:/, 'mysql:'),
-      connectionLimit: CONNECTION_LIMIT,
-      connectTimeout: CONNECT_TIMEOUT_MS,
-      enableKeepAlive: true,
-    });
-    return this.#pool;
+    return (this.#pool ??= this.#create());
   }
 
-  /** Ends the pool; connections that no longer answer do not delay that. */
+  /** Ends the pool. A server that does not answer keeps neither the caller nor the process. */
   async end(): Promise<void> {
     const ended = this.#pool?.promise().end();
     if (ended === undefined) return;
@@ -34,5 +30,20 @@ export class OwnPool {
       END_LIMIT_MS,
       () => undefined,
     );
+    for (const connection of this.#connections) socketOf(connection)?.destroy();
+  }
+
+  #create(): Pool {
+    const pool = createPool({
+      uri: this.#uri.replace(/^mariadb:/, 'mysql:'),
+      connectionLimit: CONNECTION_LIMIT,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      enableKeepAlive: true,
+    });
+    pool.on('connection', (connection) => {
+      this.#connections.add(connection);
+      connection.once('end', () => this.#connections.delete(connection));
+    });
+    return pool;
   }
 }
