@@ -27,6 +27,7 @@ export class RowWriters {
   readonly #store: MysqlStore;
   readonly #client: string;
   readonly #writers = new Map<string, RowWriter>();
+  #busy = 0;
   #hooks: WriterHooks | undefined;
   /** Which clients were alive at the server's time `now`. */
   #lastHeard = { alive: new Set() as ReadonlySet<string>, now: 0, learnedAt: -Infinity };
@@ -55,6 +56,11 @@ export class RowWriters {
       serves: (other) => other === client,
       maxStateBytes: this.#store.maxStateBytes,
     };
+  }
+
+  /** How many rows have steps under way. */
+  get busy(): number {
+    return this.#busy;
   }
 
   get(resource: string): RowWriter | undefined {
@@ -164,6 +170,7 @@ export class RowWriters {
 
   async #work(writer: RowWriter): Promise<void> {
     writer.busy = true;
+    this.#busy += 1;
     while (writer.pending.length > 0) {
       const batch = writer.pending.splice(0);
       writer.urgency.priority = PRIORITIES.acquire;
@@ -177,6 +184,7 @@ export class RowWriters {
       }
     }
     writer.busy = false;
+    this.#busy -= 1;
     this.#closeIfIdle(writer);
   }
 

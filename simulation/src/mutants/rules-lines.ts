@@ -130,8 +130,8 @@ const lockRulesMutants = mutantsOf('rules', RULES, [
   ],
   ['const token = ++this.token;', 'const token = this.token;', 'a token is used again'],
   [
-    'this.#holds.delete(id);\n    this.#capacity = undefined;\n    this.changed',
-    'this.#holds.delete(id);\n    this.changed',
+    'this.#capacity = this.#holds.size === 0 ? undefined : this.#capacity?.without(hold.mode);',
+    '',
     'what is free after a release is not counted again',
   ],
   [
@@ -170,6 +170,16 @@ const modesMutants = mutantsOf('rules', MODES, [
     'one permit too many is given out',
   ],
   ["if (mode.kind === 'permit') this.#weight += mode.weight;", '', 'permits are not counted'],
+  [
+    "if (mode.kind === 'permit') this.#weight -= mode.weight;",
+    '',
+    'permits that are given back stay counted',
+  ],
+  [
+    "if (this.#kind === 'several') return undefined;",
+    '',
+    'what stands beside a stolen lease is not counted again',
+  ],
 ]);
 
 /** The lines of the rules by which stores decide. */

@@ -69,6 +69,13 @@ export class Capacity {
     return fits;
   }
 
+  /** What is left beside the others once a holder of this mode has left; `undefined`: it must be counted again. */
+  without(mode: LockMode): Capacity | undefined {
+    if (this.#kind === 'several') return undefined;
+    if (mode.kind === 'permit') this.#weight -= mode.weight;
+    return this;
+  }
+
   #add(mode: LockMode): void {
     // An acquisition that steals may hold in another mode than those that it left.
     this.#kind = this.#kind === undefined || this.#kind === mode.kind ? mode.kind : 'several';

@@ -322,7 +322,8 @@ export class LockRules {
     const hold = this.#holds.get(id);
     if (hold === undefined) return undefined;
     this.#holds.delete(id);
-    this.#capacity = undefined;
+    // Thousands of readers that leave together are not counted again for each of them.
+    this.#capacity = this.#holds.size === 0 ? undefined : this.#capacity?.without(hold.mode);
     this.changed = true;
     return hold;
   }
