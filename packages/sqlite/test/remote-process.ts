@@ -16,6 +16,8 @@ export class RemoteProcess extends CallableProcess<RemoteMethods> {
 
   readonly release = this.call.release;
   readonly hurry = this.call.hurry;
+  readonly turns = this.call.turns;
+  readonly stop = this.call.stop;
 
   /** Acquires the lock, however long that takes; gives the fencing token. */
   acquire(

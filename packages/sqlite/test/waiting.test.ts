@@ -1,5 +1,6 @@
 import type { Grant } from '@locks/core/backend';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { Transactions } from '../src/transactions.ts';
 import { acquire, call, callFor, open, request, rowsIn, take, until } from './fixture.ts';
 import { RemoteProcess } from './remote-process.ts';
 
@@ -106,6 +107,8 @@ test('the expiry of a dead holder is noticed without a message', async () => {
 test('the end of a lease is not waited for in the rhythm of heartbeats', async () => {
   const { backend, path } = open();
   const other = open(path).backend;
+  const polls = vi.spyOn(Transactions.prototype, 'poll');
+  onTestFinished(() => polls.mockRestore());
   let late = 0;
   for (let round = 0; round < 6; round += 1) {
     // The same holds for a lease that was handed off in this process, after a hold that had long to live.
@@ -114,7 +117,9 @@ test('the end of a lease is not waited for in the rhythm of heartbeats', async (
     await until(async () => (await waiters(backend, 'a')) === 1);
     const next = acquire(round % 2 === 0 ? backend : other, request('a'));
     await until(async () => (await waiters(backend, 'a')) === 2);
-    await new Promise((resolve) => setTimeout(resolve, 60)); // the poller knows of 60 s
+    const seen = polls.mock.calls.length;
+    // Each poller knows of 60 s.
+    await until(() => new Set(polls.mock.contexts.slice(seen)).size === 1 + (round % 2));
     await backend.release(long, call);
     const { countedFrom } = await short;
     const grant = await next;
