@@ -16,6 +16,8 @@ const MARGIN_MS = 4;
 export interface TurnUser {
   /** Nothing failed: nobody asked a second time, and whoever has a turn knows it at once. */
   readonly isPrompt: boolean;
+  /** How long the renewal takes that core sends before it delivers a turn of which less than two thirds are left. */
+  readonly renewedWithinMs: number;
   /** Nor did anybody stand still: nobody came too late for a grant. */
   /** Neither a fault nor a steal makes anybody ask again. */
   readonly keepsOrder: boolean;
@@ -69,7 +71,7 @@ export class CohortChecks {
       violated('§18.4', `of which ${lease.validForMs} ms are left, of ${by.keepsForMs} ms`);
     if (seen.grantedAt === undefined) return;
     if (startedAt > seen.grantedAt) violated('§18.2', 'that was granted before it came');
-    const mostMs = withinMs * (1 + 2 * MOST_DRIFT) + DELIVERED_WITHIN_MS;
+    const mostMs = withinMs * (1 + 2 * MOST_DRIFT) + DELIVERED_WITHIN_MS + by.renewedWithinMs;
     if (by.isPrompt && now - seen.grantedAt > mostMs)
       violated('§18.3', `that was granted ${now - seen.grantedAt} ms ago`);
   }
