@@ -25,7 +25,7 @@ export function isRetryableRedisError(error: unknown): boolean {
 }
 
 /** Only nodes of a cluster reply so. */
-const clusterReply = /^(?:MOVED|ASK|CLUSTERDOWN|CROSSSLOT|TRYAGAIN)\b/;
+const clusterReply = /^(?:MOVED|ASK|CLUSTERDOWN|CROSSSLOT)\b/;
 
 /** The refusal of a client for one server that got the reply of a cluster's node: only a few of its commands could succeed. */
 export function wrongClient(error: unknown): Error | undefined {
