@@ -1,7 +1,12 @@
+import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { startRedis, waitUntil } from '@locks/test-servers';
 import { afterAll, describe, expect, it } from 'vitest';
+import { ForwardedSignals } from '../src/commands/forwarded-signals.ts';
+import { runGuarded } from '../src/commands/guarded-command.ts';
+import { CommandGuardian } from '../src/guardian/start-guardian.ts';
 import { SLOT } from './once-slot.ts';
 import { folder, isAlive, locks, MAIN, pidIn, Program, textIn } from './program.ts';
 import { TestRedis } from './started-stores.ts';
@@ -39,16 +44,18 @@ async function start(url: string, args: readonly string[], file: string): Promis
   return { program, pid };
 }
 
-function guardianOf({ program }: Running): number {
+function parentOf(pid: number): number {
+  const [, parent] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? [];
+  return Number(parent);
+}
+
+/** The guardian that a `locks` with this process id has started. */
+function guardianOf(parent: number): number {
   const guardian = readdirSync('/proc')
     .map(Number)
-    .find((pid) => {
-      if (!(pid > 0) || !isAlive(pid)) return false;
-      const [, parent] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? [];
-      const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'latin1');
-      return Number(parent) === program.child.pid && commandLine.includes('guardian/main');
-    });
-  if (guardian === undefined) throw new Error('the guardian runs');
+    .filter((pid) => pid > 0 && isAlive(pid) && parentOf(pid) === parent)
+    .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('guardian/main'));
+  if (guardian === undefined) throw new Error('no guardian runs');
   started.push(guardian);
   return guardian;
 }
@@ -64,6 +71,19 @@ describe.concurrent('a command that was asked to end, and exits with 0', () => {
       }),
     );
     expect(codes).toEqual(codes.map(() => [70, 0]));
+  });
+
+  it('is known to have been asked, also where that is reported after its end', async ({ expect }) => {
+    const late = spawn('sh', [
+      '-c',
+      'while read line; do case $line in *done*) echo ending; echo done; esac; done',
+    ]);
+    const guardian = new CommandGuardian(late, createInterface({ input: late.stdout }));
+    const signals = new ForwardedSignals();
+    const { signal } = new AbortController();
+    const lease = { name: 'x', acquisitionId: fresh(), validForMs: 60_000, signal };
+    expect(await runGuarded(lease, { command: ['true'] }, guardian, signals, () => undefined)).toBe(70);
+    signals.close();
   });
 
   it('makes `locks run` exit with 70, where nothing but the guardian saw the end of the lease come', async ({
@@ -140,11 +160,17 @@ describe.concurrent('a command under two locks has ended before another gets the
     },
   );
 
-  it('also where they are found by nothing in their environment', async ({ expect }) => {
+  it.each([
+    ['whose guardian was killed', true],
+    ['with nothing in its environment', false],
+  ])('also one %s', async (_, isUnguarded) => {
     const [outer, file] = [fresh(), join(folder(), 'pid')];
-    const clean = ['env', '-i', `PATH=${process.env['PATH']}`, ...stubborn(file)];
-    const innerLine = [process.execPath, MAIN, 'run', `${outer}-inner`, '--', ...clean];
+    const command = isUnguarded
+      ? stubborn(file)
+      : ['env', '-i', `PATH=${process.env['PATH']}`, ...stubborn(file)];
+    const innerLine = [process.execPath, MAIN, 'run', `${outer}-inner`, '--', ...command];
     const running = await start(redis.url, ['run', outer, '--ttl', '8s', '--', ...innerLine], file);
+    if (isUnguarded) process.kill(guardianOf(parentOf(running.pid)), 'SIGKILL');
     running.program.child.kill('SIGKILL');
     await using _lease = await redis.locks.lock(outer).acquire({ waitMs: 30_000 });
     expect(isAlive(running.pid)).toBe(false);
@@ -157,7 +183,7 @@ describe.concurrent('a command whose guardian', () => {
     async (signal) => {
       const [name, file] = [fresh(), join(folder(), 'pid')];
       const running = await start(redis.url, ['run', name, '--ttl', '3s', '--', ...stubborn(file)], file);
-      const guardian = guardianOf(running);
+      const guardian = guardianOf(running.program.child.pid as number);
       process.kill(guardian, signal);
       await redis.locks.forceRelease(name);
       expect((await running.program.outcome).code).toBe(70);
@@ -176,7 +202,7 @@ describe.concurrent('a command whose guardian', () => {
         start(own.url, ['run', fresh(), '--ttl', '3s', '--', ...obedient(asked)], asked),
         start(own.url, ['run', fresh(), '--ttl', '3s', '--', ...stubborn(ignoring)], ignoring),
       ]);
-      for (const one of running) process.kill(guardianOf(one), signal);
+      for (const one of running) process.kill(guardianOf(one.program.child.pid as number), signal);
       await own.pause();
       const outcomes = await Promise.all(running.map(({ program }) => program.outcome));
       expect(outcomes.map(({ code }) => code)).toEqual([70, 70]);
@@ -189,7 +215,7 @@ describe.concurrent('a command whose guardian', () => {
     const [name, dir] = [fresh(), folder()];
     const script = `echo $$ > ${dir}/pid; while ! test -e ${dir}/end; do sleep 0.02; done; exit 5`;
     const running = await start(redis.url, ['run', name, '--', 'sh', '-c', script], join(dir, 'pid'));
-    process.kill(guardianOf(running), 'SIGSTOP');
+    process.kill(guardianOf(running.program.child.pid as number), 'SIGSTOP');
     await locks(redis.url, 'run', 'x', '--', 'touch', `${dir}/end`);
     expect((await running.program.outcome).code).toBe(5);
   });
