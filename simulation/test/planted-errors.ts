@@ -54,7 +54,7 @@ export const plantedErrors: readonly PlantedError[] = [
   {
     what: 'the store ends a lease before its ttl',
     backend: 'rules',
-    change: { file: RULES, from: 'if (until <= now) ', to: 'if (until <= now + 40) ' },
+    change: { file: RULES, from: 'if (until > now) continue;', to: 'if (until > now + 40) continue;' },
   },
   {
     what: 'a release ends the lock of another, too',

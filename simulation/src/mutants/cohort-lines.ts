@@ -35,7 +35,7 @@ export const cohortMutants = [
     ],
     ['lease.suits(next.request, now);', 'true;', 'a lease is passed on whatever is left of it'],
     [
-      'this.#timer = setTimeout(() => this.close(lease), this.#limits.withinMs).unref();',
+      'this.#timer = setTimeout(() => this.#closeInTime(lease, now), Math.ceil(leftMs)).unref();',
       '',
       'who counts on a lease that nobody releases waits for it',
     ],
@@ -53,8 +53,8 @@ export const cohortMutants = [
   ]),
   ...of(LEASE, [
     [
-      'if (this.#isSpoilt || lost?.aborted === true || ttlMs !== request.ttlMs) return false;',
       'if (lost?.aborted === true || ttlMs !== request.ttlMs) return false;',
+      '',
       'a lease is passed on after its loss, or with another ttl',
       'a loss closes the queue too, and a turn with more time than is left is renewed at once',
     ],
@@ -77,8 +77,8 @@ export const cohortMutants = [
   ]),
   ...of(BACKEND, [
     [
-      'lease.lost();\n      this.#queues.get(grant.request.resource)?.close(lease);',
-      '',
+      "if (standing.status !== 'lost' || lease === undefined) continue;",
+      'continue;',
       'a lease is passed on after its loss',
       'core does not release a lease that is lost, so nothing passes it on, and the time for turns ends it for those who count on it',
     ],

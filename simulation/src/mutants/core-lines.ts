@@ -235,7 +235,7 @@ const acquireMutants = [
       'a set that has too little time left keeps what it has',
     ],
     [
-      'if (isComplete && short === undefined) return this.#deliver(leases, options);',
+      'if (isComplete && ended === undefined) return this.#deliver(leases, options);',
       'if (isComplete) return this.#deliver(leases, options);',
       'a set is delivered of which one lease is over',
     ],

@@ -117,8 +117,8 @@ export const redisAdapterMutants = [
       'the next regular check moves them',
     ],
     [
-      'return Array.from(this.subscription.forms(), (notify) => formatMember(request, handOffMs, notify));',
-      'return [formatMember(request, handOffMs, this.subscription.silent)];',
+      'return Array.from(this.subscription.forms(), (notify) => formatMember(request, notify));',
+      'return [formatMember(request, this.subscription.silent)];',
       'an abandon does not name the waiter that moved',
     ],
   ]),

@@ -321,19 +321,24 @@ export const redisScriptMutants = [
   ]),
   ...of('renew', [
     [
-      'elseif string.sub(held, 1, #own) == own then',
-      'elseif true then',
+      "start == own and redis.call('PEXPIRE', lock, ARGV[2 * i]) or 2",
+      "redis.call('PEXPIRE', lock, ARGV[2 * i])",
       'a renewal renews the hold of another',
     ],
     [
-      "replies[i] = redis.call('PEXPIRE', lock, ARGV[2 * i])",
-      'replies[i] = 1',
+      'local start = string.sub(held, 1, #own)',
+      "local id = string.sub(own, 1, string.find(own, '|', 1, true))\nlocal start = string.sub(held, 1, #id) == id and own",
+      'a renewal confirms a later grant of the same acquisition',
+    ],
+    [
+      "start == own and redis.call('PEXPIRE', lock, ARGV[2 * i]) or 2",
+      'start == own and 1 or 2',
       'the renewal of a lock is a lie',
     ],
   ]),
   ...of('renew-part', [
     [
-      'if not renew_share(KEYS[1], ARGV[2], ARGV[1]) then return 2 end',
+      'if not renew_share(KEYS[1], ARGV[2], ARGV[3], ARGV[1]) then return 2 end',
       '',
       'the renewal of a share while a slot moves is a lie',
     ],
@@ -346,7 +351,7 @@ export const redisScriptMutants = [
   ...of('renew-shares', [
     ["redis.call('PEXPIRE', lock, ttl)", '', 'the renewal of a lock that may be shared is a lie'],
     [
-      "if string.sub(held, 1, #id + 1) == id .. '|' then",
+      'if own == id and of == token then',
       'if not parse_mark(held) then',
       'a renewal renews the writer after a reader',
     ],

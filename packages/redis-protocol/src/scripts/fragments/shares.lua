@@ -22,9 +22,10 @@ local function extend(m, ends, px)
   if ends > (m.last or 0) then m.last = ends + math.floor(px / 8) end
 end
 local function add_share(holders, m, id, px, token, weight, label)
-  redis.call('HSET', holders, id, now_ms .. '|' .. px .. '|' .. token .. '|' .. weight .. '|' .. label)
+  local share = now_ms .. '|' .. px .. '|' .. token .. '|' .. weight .. '|' .. label
+  -- An id that stood in the queue twice takes its weight once.
+  if redis.call('HSET', holders, id, share) == 1 then m.used = m.used + weight end
   extend(m, now_ms + px, px)
-  m.used = m.used + weight
 end
 -- Starts the ttl of a share again. Returns whether the share still lives.
 local function renew_share(holders, id, token, px)
