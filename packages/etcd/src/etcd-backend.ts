@@ -191,6 +191,10 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     return ended;
   }
 
+  connectionError(): unknown {
+    return this.#parts.port.connectionError;
+  }
+
   isRetryable(error: unknown): boolean {
     return isRetryableEtcdError(error);
   }

@@ -31,6 +31,11 @@ export function isRetryableEtcdError(error: unknown): boolean {
   return error.constructor.name === 'GRPCResourceExhastedError' && /too many requests/.test(error.message);
 }
 
+/** Whether no member could be reached, as the client knows. */
+export function isUnavailable(error: unknown): error is Error {
+  return error instanceof Error && error.constructor.name === 'GRPCUnavailableError';
+}
+
 export function isLeaseGone(error: unknown): boolean {
   return error instanceof Error && error.constructor.name === 'EtcdLeaseInvalidError';
 }

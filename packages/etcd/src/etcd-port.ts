@@ -12,7 +12,7 @@ import type {
   KVClient,
 } from 'etcd3';
 import type { EtcdClientSource } from './options.ts';
-import { isLeaseGone } from './etcd-errors.ts';
+import { isLeaseGone, isUnavailable } from './etcd-errors.ts';
 
 type CallOptions = NonNullable<Parameters<KVClient['txn']>[1]>;
 type Interceptor = NonNullable<CallOptions['interceptors']>[number];
@@ -39,6 +39,8 @@ export type RequestLimit = Call | number;
 export class EtcdPort {
   readonly #source: EtcdClientSource;
   readonly #callTimeoutMs: number;
+  /** Why the last request found no member that it could be sent to; `undefined` after one that was answered. */
+  #connectionError: Error | undefined;
 
   constructor(source: EtcdClientSource, callTimeoutMs: number) {
     this.#source = source;
@@ -46,7 +48,7 @@ export class EtcdPort {
   }
 
   async txn(request: ITxnRequest, limit: RequestLimit, sends?: SendCount): Promise<ITxnResponse> {
-    return await this.#source.get().kv.txn(request, this.#options(limit, sends));
+    return await this.#observed(this.#source.get().kv.txn(request, this.#options(limit, sends)));
   }
 
   /** Runs operations in one transaction, without a condition on all of them. */
@@ -56,7 +58,8 @@ export class EtcdPort {
 
   /** Makes a linearizable read, which needs a majority of the members. */
   async ping(limit: RequestLimit): Promise<void> {
-    await this.#source.get().kv.range({ key: Buffer.from('locks'), count_only: true }, this.#options(limit));
+    const request = { key: Buffer.from('locks'), count_only: true };
+    await this.#observed(this.#source.get().kv.range(request, this.#options(limit)));
   }
 
   async leaseGrant(ttlSeconds: number, limit: RequestLimit): Promise<{ id: string; ttlSeconds: number }> {
@@ -86,6 +89,10 @@ export class EtcdPort {
     return Number(TTL) < 0 ? undefined : { left: Number(TTL), granted: Number(grantedTTL) };
   }
 
+  get connectionError(): Error | undefined {
+    return this.#connectionError;
+  }
+
   async keepAliveStream(): Promise<KeepAliveDuplex> {
     return await this.#source.get().leaseClient.leaseKeepAlive();
   }
@@ -96,6 +103,17 @@ export class EtcdPort {
 
   close(): void {
     this.#source.close();
+  }
+
+  async #observed<T>(answer: Promise<T>): Promise<T> {
+    try {
+      const given = await answer;
+      this.#connectionError = undefined;
+      return given;
+    } catch (error) {
+      this.#connectionError = isUnavailable(error) ? error : undefined;
+      throw error;
+    }
   }
 
   #options(limit: RequestLimit, sends?: SendCount): CallOptions {

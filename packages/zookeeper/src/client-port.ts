@@ -3,6 +3,8 @@ export interface ClientPort {
   readonly state: ClientState;
   /** Whether the client ended because the servers refused its credentials. */
   readonly refused: boolean;
+  /** The last error of the connection, where there is none just now and the library tells. */
+  readonly connectionError?: unknown;
   /** The session id of the last connection, in hexadecimal. A server may silently give another one at a reconnect. */
   readonly sessionId: string;
   /** The timeout that the server granted. */

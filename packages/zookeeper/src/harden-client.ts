@@ -9,6 +9,7 @@ export interface ConnectionManager {
   onSocketConnected?(): void;
   connectTimeoutHandler?: NodeJS.Timeout;
   onSocketClosed?(hasError: boolean): void;
+  onSocketError?(error: Error): void;
 }
 
 export function managerOf(client: NodeZooKeeperClient): ConnectionManager | undefined {

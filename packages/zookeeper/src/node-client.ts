@@ -29,6 +29,7 @@ export class NodeClientPort implements ClientPort {
   // The library reports EXPIRED and then DISCONNECTED: an ended session stays ended.
   #ended = false;
   #refused = false;
+  #connectionError: Error | undefined;
 
   /** `own` says that the backend opened the client, and may destroy its connection. */
   constructor(client: NodeZooKeeperClient, own: boolean, hasChoice: boolean, acl?: readonly unknown[]) {
@@ -39,6 +40,7 @@ export class NodeClientPort implements ClientPort {
     client.on('expired', this.#endedByServer);
     client.on('authenticationFailed', this.#refusedByServer);
     client.on('state', this.#notify);
+    this.#listenToSocketErrors();
   }
 
   get state(): ClientState {
@@ -48,6 +50,10 @@ export class NodeClientPort implements ClientPort {
 
   get refused(): boolean {
     return this.#refused;
+  }
+
+  get connectionError(): unknown {
+    return this.#connectionError;
   }
 
   get sessionId(): string {
@@ -134,6 +140,7 @@ export class NodeClientPort implements ClientPort {
   };
 
   readonly #notify = (): void => {
+    if (this.state === 'connected') this.#connectionError = undefined;
     // The library has called back the requests that it knows; it has forgotten the others.
     if (this.state !== 'connected') {
       for (const reject of this.#outstanding) reject(errorOf(CONNECTION_LOSS, 'get an answer'));
@@ -147,6 +154,17 @@ export class NodeClientPort implements ClientPort {
     this.#client.removeListener('state', this.#notify);
     this.#client.removeListener('expired', this.#endedByServer);
     this.#client.removeListener('authenticationFailed', this.#refusedByServer);
+  }
+
+  /** The library keeps the errors of its sockets to itself, and binds this method to each of them. */
+  #listenToSocketErrors(): void {
+    const manager = managerOf(this.#client);
+    const onSocketError = manager?.onSocketError;
+    if (manager === undefined || onSocketError === undefined) return;
+    manager.onSocketError = (error) => {
+      this.#connectionError = error;
+      onSocketError.call(manager, error);
+    };
   }
 
   /** The socket of the connection: the library has no other way to end a silent one. */

@@ -187,6 +187,10 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     return ended.filter((holder) => holder !== undefined);
   }
 
+  connectionError(): unknown {
+    return this.#sessions.connectionError();
+  }
+
   isRetryable(error: unknown): boolean {
     return hasCode(error, 'CONNECTION_LOSS', 'NOT_CONNECTED', 'SESSION_EXPIRED');
   }

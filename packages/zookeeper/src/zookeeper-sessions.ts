@@ -19,6 +19,8 @@ export class ZookeeperSessions<Member extends SessionMember> {
   readonly #source: ZookeeperClientSource;
   readonly #connectTimeoutMs: number;
   #live: ZookeeperSession<Member> | undefined;
+  /** The client that was used last. */
+  #port: ClientPort | undefined;
   #opening: Promise<ZookeeperSession<Member>> | undefined;
   #closing: Promise<void>[] = [];
   #closed = false;
@@ -32,6 +34,12 @@ export class ZookeeperSessions<Member extends SessionMember> {
 
   get live(): ZookeeperSession<Member> | undefined {
     return this.#live;
+  }
+
+  /** Why there is no connection; `undefined` where there is one, or none was needed yet. */
+  connectionError(): unknown {
+    const port = this.#port;
+    return port === undefined || isConnected(port) ? undefined : (port.connectionError ?? notConnected());
   }
 
   /** Returns a connected session, a new one if need be; rejects if there is no connection in time. */
@@ -72,6 +80,7 @@ export class ZookeeperSessions<Member extends SessionMember> {
       // A client sends something at least every third of its session timeout.
       if (port.state === 'connected') heardAt -= port.sessionTimeoutMs / 3;
     }
+    this.#port = port;
     try {
       if (!(await this.#connected(port))) throw port.refused ? refused() : notConnected();
       if (this.#closed) throw expired();
