@@ -79,8 +79,11 @@ describe.concurrent('what an administrator does', { timeout: 40_000 }, () => {
     const holder = lab.locks(proxy, { ttlMs: 60_000 });
     const [kept, taken] = await Promise.all([holder.lock('kept').acquire(), holder.lock('taken').acquire()]);
     const lost = lossOf(taken);
-    // Both are watched.
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const watchers = async (): Promise<number> => {
+      const metrics = await (await fetch(`${etcd.url}/metrics`)).text();
+      return Number(/^etcd_debugging_mvcc_watcher_total (\d+)/m.exec(metrics)?.[1]);
+    };
+    await waitUntil(async () => (await watchers()) === 2, { what: 'both to be watched' });
     proxy.refuse();
     proxy.cut();
     await admin.delete().key((await keyOf(admin, 'taken')).key);

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { subscribe } from 'node:diagnostics_channel';
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { type NodeZooKeeperClient, zookeeperBackend } from '@locks/zookeeper';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -100,11 +100,16 @@ test.concurrent('the reply to a create is lost, and the caller gives up: no orph
   const locks = lab.locks(proxy, { sessionTimeoutMs: 8_000 });
   await (await locks.lock('orphan').acquire()).release();
   proxy.blackhole({ direction: 'toClient' });
+  const hasGivenUp = new Promise<void>((resolve) => {
+    subscribe('locks:abandon-failed', (event) => {
+      if ((event as { resource: string }).resource === 'orphan') resolve();
+    });
+  });
   const fails = failure(locks.lock('orphan').acquire({ waitMs: 300 }));
   await untilQueued(server.address, 'orphan', 1);
   expect((await fails).code).toBe('LOCK_BACKEND');
-  // By now core has given up on the abandon too.
-  await sleep(1_500);
+  // Core gives up on the abandon too.
+  await hasGivenUp;
   await proxy.heal();
   await untilQueued(server.address, 'orphan', 0);
   const lease = await lab.locks(server).lock('orphan').tryAcquire();

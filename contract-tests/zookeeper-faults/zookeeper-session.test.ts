@@ -12,7 +12,7 @@ import {
   type Victim,
 } from '../src/administration/zookeeper.ts';
 import { failure, figure, lossOf, untilWaiting } from '../src/fault-lab/observe.ts';
-import Lab, { SESSION_MS, parentOf, untilQueued } from './lab.ts';
+import Lab, { countTraffic, parentOf, SESSION_MS, type Traffic, untilQueued } from './lab.ts';
 
 let server: ZooKeeperServer;
 
@@ -63,11 +63,13 @@ test.concurrent('a waiter outlives the end of its session: it waits again, at th
 
 test.concurrent('a node deleted by hand is reported to its holder within one message', async () => {
   await using lab = new Lab();
-  const locks = lab.locks(server);
+  const traffic: Traffic = { requests: new Map(), events: 0 };
+  const reads = (): number => traffic.requests.get('getData') ?? 0;
+  const locks = lab.locks(server, { prepare: (client) => countTraffic(client, traffic) });
   const lease = await locks.lock('deleted').acquire();
   const lost = lossOf(lease);
-  // Longer than a hold must last to be watched.
-  await sleep(100);
+  const before = reads();
+  await waitUntil(async () => reads() > before, { what: 'the own node to be watched' });
   const [node] = await childrenOf(server.address, parentOf('deleted'));
   const deletedAt = performance.now();
   await deleteNode(server.address, `${parentOf('deleted')}/${node}`);
@@ -158,15 +160,22 @@ test.concurrent('a waiter of a given client that was silent for too long leaves 
   const others = lab.locks(server);
   const holder = await others.lock('waits').acquire();
   const waiting = locks.lock('waits').acquire({ waitMs: 60_000 });
-  const [first] = (await untilQueued(server.address, 'waits', 2)).filter((node) => node.startsWith('x'));
+  const sequenceOf = (node: string): number => Number(node.split('.')[2]);
+  const queued = await untilQueued(server.address, 'waits', 2);
+  const first = queued.toSorted((a, b) => sequenceOf(a) - sequenceOf(b)).at(-1);
   expect(first).toBeDefined();
   proxy.stall({ direction: 'toClient' });
   // Two thirds of its time: the session counts as lost here, and lives on at the server.
   await sleep(3_500);
   await proxy.heal();
   // The first request of the new session deletes the node of the old one.
-  await sleep(1_500);
-  await untilQueued(server.address, 'waits', 2);
+  await waitUntil(
+    async () => {
+      const nodes = await childrenOf(server.address, parentOf('waits'));
+      return nodes.length === 2 && !nodes.includes(first as string);
+    },
+    { what: 'the waiter to be queued again' },
+  );
   await holder.release();
   const lease = await waiting;
   await lease.release();

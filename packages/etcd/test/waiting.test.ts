@@ -135,14 +135,16 @@ describe('leases and sessions', () => {
 
   test('a process whose session ended learns it soon, and queues again', async () => {
     const client = etcd.client();
-    const [holder, backend] = [etcd.open(), etcd.open(undefined, { waiterTtlMs: 1_000 })];
+    const counted = new Counted(etcd.client());
+    const [holder, backend] = [etcd.open(), etcd.open(counted.client, { waiterTtlMs: 1_000 })];
     const name = freshName();
     const first = await take(holder, request(name));
     const waiting = request(name);
     await backend.attempt(waiting, true, call);
+    counted.take();
     const turn = backend.awaitTurn(waiting, callFor(20_000));
-    // By now the first periodic check is over.
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    // The first periodic check; the next one would come after 5 s.
+    await vi.waitFor(() => expect(counted.counts['txn']).toBeGreaterThanOrEqual(1), 5_000);
     const { kvs } = await client.getAll().prefix(`locks/${name}/${waiting.acquisitionId}`).exec();
     await client.leaseClient.leaseRevoke({ ID: kvs[0]?.lease as string });
     const startedAt = performance.now();
@@ -173,6 +175,13 @@ describe('leases and sessions', () => {
     timeout: 30_000,
   }, async () => {
     const client = etcd.client();
+    let keepAlives = 0;
+    interceptKeepAlives(client, {
+      write(send) {
+        keepAlives += 1;
+        send();
+      },
+    });
     const [holder, backend] = [etcd.open(), etcd.open(client)];
     const name = freshName();
     const first = await take(holder, request(name));
@@ -187,7 +196,8 @@ describe('leases and sessions', () => {
     const slow = holdBack(client);
     const attempting = backend.attempt(waiting, true, call);
     await slow.sent;
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const before = keepAlives;
+    await vi.waitFor(() => expect(keepAlives).toBeGreaterThan(before), 5_000);
     await slow.deliver();
     expect((await attempting).status).toBe('contended');
     const entered = backend.awaitTurn?.(waiting, callFor(20_000));

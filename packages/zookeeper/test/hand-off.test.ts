@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocks, type Grant } from '@locks/core';
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -34,11 +33,24 @@ async function connected() {
     lists += 1;
     getChildren(...args);
   };
+  let watches = 0;
+  const getData = client.getData.bind(client) as (...args: unknown[]) => void;
+  client.getData = (...args: unknown[]) => {
+    const answer = args.at(-1) as (...given: unknown[]) => void;
+    // The path, the watcher, the callback.
+    const isWatch = args.length === 3;
+    getData(...args.slice(0, -1), (...given: unknown[]) => {
+      if (isWatch) watches += 1;
+      answer(...given);
+    });
+  };
   const locks = createLocks(zookeeperBackend({ client }));
   return {
     client,
     locks,
     lists: () => lists,
+    /** Resolves when the client watches so many nodes. */
+    watching: (nodes: number) => waitUntil(async () => watches >= nodes, { what: `${nodes} watches` }),
     [Symbol.asyncDispose]: async () => {
       await locks.close();
       client.close();
@@ -67,6 +79,15 @@ async function lastNode(client: Client, resource: string, count: number): Promis
   const sequence = (name: string) => Number(name.split('.')[2]);
   const last = names.toSorted((a, b) => sequence(a) - sequence(b)).at(-1) as string;
   return `/locks/${resource}/${last}`;
+}
+
+/** Asserts that an acquire still waits when this client has looked at the queue again, and acted on what it saw. */
+async function expectWaiting(acquire: Promise<unknown>, client: Client, resource: string, count: number) {
+  let entered = false;
+  void acquire.then(() => (entered = true));
+  // Requests of one connection are answered in order: its look comes first, and the read before a grant second.
+  for (let look = 0; look < 3; look += 1) await lastNode(client, resource, count);
+  expect(entered).toBe(false);
 }
 
 test('holds that are released together are deleted so many at once, each once, within a time that grows with them', async () => {
@@ -129,7 +150,6 @@ test('a waiter whose node an administrator deleted queues again, although the ho
   await using a = await connected();
   await using b = await connected();
   const holder = await a.locks.lock('deleted').acquire();
-  const entered: string[] = [];
   const first = a.locks.lock('deleted').acquire();
   const node = await lastNode(b.client, 'deleted', 2);
   const second = b.locks.lock('deleted').acquire();
@@ -137,9 +157,7 @@ test('a waiter whose node an administrator deleted queues again, although the ho
   await done((callback) => b.client.remove(node, callback));
   await holder.release();
   const held = await second;
-  void first.then(() => entered.push('first'));
-  await sleep(100);
-  expect(entered).toEqual([]);
+  await expectWaiting(first, b.client, 'deleted', 2);
   await held.release();
   await (await first).release();
 });
@@ -150,12 +168,15 @@ test('a waiter that wakes because the data of the node ahead changed goes on wai
   const node = await lastNode(a.client, 'changed', 1);
   const waiting = a.locks.lock('changed').acquire();
   await lastNode(a.client, 'changed', 2);
-  // The watch of the node ahead is set.
-  await sleep(50);
   const before = a.lists();
-  await done((callback) => a.client.setData(node, Buffer.from('{}'), callback));
-  await waitUntil(async () => a.lists() > before, { what: 'its look at the queue' });
-  expect(await Promise.race([waiting.then(() => 'entered'), sleep(50, 'waits')])).toBe('waits');
+  await waitUntil(
+    async () => {
+      await done((callback) => a.client.setData(node, Buffer.from('{}'), callback));
+      return a.lists() > before;
+    },
+    { what: 'its look at the queue' },
+  );
+  await expectWaiting(waiting, a.client, 'changed', 2);
   await holder.release();
   await (await waiting).release();
 });
@@ -168,10 +189,11 @@ test('a waiter behind one that gives up goes on waiting', async () => {
   await lastNode(a.client, 'given-up', 2);
   const waiting = a.locks.lock('given-up').acquire();
   await lastNode(a.client, 'given-up', 3);
-  await sleep(50);
+  // The holder's node, and that of the waiter ahead.
+  await a.watching(2);
   gaveUp.abort();
   await expect(ahead).rejects.toThrow();
-  expect(await Promise.race([waiting.then(() => 'entered'), sleep(100, 'waits')])).toBe('waits');
+  await expectWaiting(waiting, a.client, 'given-up', 2);
   await holder.release();
   await (await waiting).release();
 });
@@ -183,9 +205,9 @@ test('a writer waits for all readers, although the one right ahead of it leaves 
   const second = await read.acquire();
   const writer = write.acquire();
   await lastNode(a.client, 'readers', 3);
-  await sleep(50);
+  await a.watching(2);
   await second.release();
-  expect(await Promise.race([writer.then(() => 'entered'), sleep(100, 'waits')])).toBe('waits');
+  await expectWaiting(writer, a.client, 'readers', 2);
   await first.release();
   await (await writer).release();
 });
