@@ -57,7 +57,6 @@ export class Acquisition {
   abandonedAt: number | undefined;
   /** When core last had a call for this id under way, on `performance.now()`. */
   attendedAt = performance.now();
-  /** Whether the store ended the hold. */
   #lost = false;
   #pending = 0;
   #last: Promise<unknown> = Promise.resolve();
@@ -91,6 +90,11 @@ export class Acquisition {
     if (rank === 0) return false;
     const ahead = this.batch?.slice(0, rank);
     return ahead === undefined || ahead.some(({ position }) => position?.createRevision === createRevision);
+  }
+
+  /** Whether the store ended the hold. */
+  get isLost(): boolean {
+    return this.#lost;
   }
 
   assertWanted(): void {

@@ -88,6 +88,21 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const acquisition = this.#parts.acquisitions.open(request);
+    try {
+      return await this.#attempt(acquisition, request, enqueue, call);
+    } catch (error) {
+      // An earlier grant of the id ended during the attempt, which starts anew.
+      if (!acquisition.isLost) throw error;
+      return await this.#attempt(this.#parts.acquisitions.open(request), request, enqueue, call);
+    }
+  }
+
+  async #attempt(
+    acquisition: Acquisition,
+    request: AcquireRequest,
+    enqueue: boolean,
+    call: Call,
+  ): Promise<Attempt> {
     const outcome = await acquisition.inTurn(async () => {
       acquisition.assertWanted();
       if (request.steal === true) return await this.#parts.attempts.steal(acquisition, call);

@@ -86,6 +86,9 @@ export class HoldRenewer {
     call: Call,
   ): Promise<Standing> {
     const hold = acquisition?.hold;
+    // A later grant of the same acquisition lives on, and this one ended (docs/spec.md §1.5).
+    if (kv !== undefined && ![hold?.token, decodeEntry(kv).token].includes(grant.fencingToken))
+      return { status: 'lost', reason: 'taken-over' };
     if (kv === undefined || (hold !== undefined && Number(kv.create_revision) !== hold.createRevision)) {
       return await this.#lost(grant, acquisition, call);
     }
