@@ -97,6 +97,20 @@ test('a release that gets no answer is repeated for about a second, then rejects
   expect(backend.of('release').length).toBeGreaterThanOrEqual(3);
 });
 
+test('how long a release is repeated is asked again each time: it may grow with what the backend has to send', async () => {
+  let sendings = 0;
+  const backend = scriptedBackend({
+    release: () => {
+      sendings += 1;
+      return sendings < 3 ? noAnswer() : Promise.resolve('released');
+    },
+  });
+  Object.defineProperty(backend, 'releaseBudgetMs', { get: () => 100 + 3_000 * sendings });
+  const lease = await locksOn(backend).lock('a').acquire();
+  await lease.release();
+  expect(sendings).toBe(3);
+});
+
 test.each([
   ['is still open', noAnswer],
   ['fails', () => Promise.reject(new Error('cut'))],

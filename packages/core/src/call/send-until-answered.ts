@@ -29,11 +29,12 @@ export async function sendUntilAnswered<T, R>(
   startedAt: number,
   latest = Number.POSITIVE_INFINITY,
 ): Promise<R> {
-  const budgetMs = backend.releaseBudgetMs ?? BUDGET_MS;
-  const giveUpAt = Math.min(latest, startedAt + budgetMs);
   /** The earlier sendings: never resolves where they fail. */
   let unanswered: Promise<T> | undefined;
   for (let sendings = 1, now = startedAt; ; sendings += 1, now = deadlines.clock.now()) {
+    // Read each time: it may grow with what the backend has to send (docs/spec.md §2.5).
+    const budgetMs = backend.releaseBudgetMs ?? BUDGET_MS;
+    const giveUpAt = Math.min(latest, startedAt + budgetMs);
     const context = new CallContext(
       deadlines,
       Math.min(giveUpAt, now + RESEND_PART * budgetMs),
