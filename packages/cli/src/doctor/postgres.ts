@@ -11,6 +11,7 @@ const NEARLY = 0.9;
 const CONNECT_MS = 5_000;
 const INSUFFICIENT_PRIVILEGE = '42501';
 const READ_ONLY = '25006';
+const MAKE_WRITABLE = 'set default_transaction_read_only to off for this role and database';
 
 const READING: TrialReading = {
   failure({ codes }) {
@@ -30,7 +31,7 @@ const READING: TrialReading = {
       return {
         id: 'postgres/read-only',
         severity: 'error',
-        toDo: 'set default_transaction_read_only to off for this role and database',
+        toDo: MAKE_WRITABLE,
       };
     return undefined;
   },
@@ -40,6 +41,7 @@ const READING: TrialReading = {
 interface Facts {
   readonly version: string;
   readonly standby: boolean;
+  readonly read_only: string;
   readonly fsync: string;
   readonly full_page_writes: string;
   readonly synchronous_commit: string;
@@ -53,6 +55,7 @@ interface Facts {
 }
 
 const FACTS = `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
+  current_setting('default_transaction_read_only') AS read_only,
   current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
   current_setting('synchronous_commit') AS synchronous_commit,
   current_setting('synchronous_standby_names') AS standby_names,
@@ -86,7 +89,8 @@ export async function examinePostgres({ url, prefix = 'locks', locks }: Examined
     if (standby === undefined) {
       findings.push(...found(await poolerFinding(connectionString)));
       // Locks would create what is missing.
-      if (facts.migrated) findings.push(...(await trialFindings('postgres', locks, READING)));
+      if (!facts.migrated) findings.push(...found(readOnlyFinding(facts)));
+      else findings.push(...(await trialFindings('postgres', locks, READING)));
     }
     return { store: 'postgres', version: facts.version.split(' ')[0], findings };
   } finally {
@@ -132,6 +136,15 @@ function standbyFinding({ standby }: Facts): Finding | undefined {
     'postgres/standby',
     'this server is a standby: it refuses to write',
     'give the address of the primary; with several hosts in the URL, target_session_attrs=read-write',
+  );
+}
+
+function readOnlyFinding({ read_only }: Facts): Finding | undefined {
+  if (read_only === 'off') return undefined;
+  return error(
+    'postgres/read-only',
+    'transactions of this role and database only read: the tables cannot be made',
+    MAKE_WRITABLE,
   );
 }
 

@@ -173,6 +173,12 @@ describe('locks doctor on PostgreSQL', () => {
     expect(severities(await diagnose(database.url))).toEqual({ 'postgres/read-only': 'error' });
   });
 
+  it('postgres/read-only: transactions only read, and there are no tables yet', async () => {
+    const database = await empty();
+    await server.query(`ALTER DATABASE ${database.name} SET default_transaction_read_only = on`);
+    expect(severities(await diagnose(database.url))).toEqual({ 'postgres/read-only': 'error' });
+  });
+
   const durabilityOf = (setting: string) => [
     expect.objectContaining({ id: 'postgres/durability', what: expect.stringContaining(setting) as string }),
   ];
