@@ -21,12 +21,12 @@ import { Locked as lockedInNest, Once } from '@locks/nestjs';
 import { day, every, once } from '@locks/once';
 import { meterLocks, traceLocks } from '@locks/opentelemetry';
 import {
-  acquireInTransaction,
+  advisoryLockInTransaction,
   fencedUpdate,
   migrateLeaseSchema,
   postgresAdvisoryBackend,
   postgresLeaseBackend,
-  tryAcquireInTransaction,
+  tryAdvisoryLockInTransaction,
 } from '@locks/postgres';
 import * as onIoredis from '@locks/redis-ioredis';
 import * as onNodeRedis from '@locks/redis-node';
@@ -159,11 +159,11 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (update) => fencedUpdate(client, update),
     valid: { table: 'stock', key: { sku: 1 }, set: { quantity: 1 }, token: 1n },
   },
-  '@locks/postgres: acquireInTransaction(options)': {
-    call: (options) => acquireInTransaction(client, 'a', options),
+  '@locks/postgres: advisoryLockInTransaction(options)': {
+    call: (options) => advisoryLockInTransaction(client, 'a', options),
   },
-  '@locks/postgres: tryAcquireInTransaction(options)': {
-    call: (options) => tryAcquireInTransaction(client, 'a', options),
+  '@locks/postgres: tryAdvisoryLockInTransaction(options)': {
+    call: (options) => tryAdvisoryLockInTransaction(client, 'a', options),
   },
   '@locks/redis-ioredis: redisBackend(options)': {
     call: (options) => onIoredis.redisBackend(new Redis({ lazyConnect: true }), options),

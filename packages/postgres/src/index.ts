@@ -18,9 +18,9 @@ export {
 export type { DatabaseSource } from './pool/database-source.ts';
 export { fencedUpdate, type FencedUpdate, type QueryClient } from './fenced/fenced-update.ts';
 export {
-  acquireInTransaction,
+  advisoryLockInTransaction,
   type TransactionClient,
   type TransactionLockOptions,
   type TransactionWaitOptions,
-  tryAcquireInTransaction,
-} from './transaction/acquire-in-transaction.ts';
+  tryAdvisoryLockInTransaction,
+} from './transaction/advisory-lock-in-transaction.ts';

@@ -3,12 +3,12 @@ import { waitUntil } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
-  acquireInTransaction,
+  advisoryLockInTransaction,
   advisoryKey,
   fencedUpdate,
   leaseSchemaSql,
   postgresAdvisoryBackend,
-  tryAcquireInTransaction,
+  tryAdvisoryLockInTransaction,
 } from '../src/index.ts';
 import { captures, createHostileSchema } from './hostile-schema.ts';
 import { LeaseFixture } from './lease-fixture.ts';
@@ -146,12 +146,12 @@ describe.each(paths)('with hostile functions, operators, types and tables on sea
     const client = await hostileClient(path);
     const other = await hostileClient(path);
     await client.query('BEGIN');
-    await acquireInTransaction(client, 'a');
-    await acquireInTransaction(client, 'b', { mode: 'shared' });
-    expect(await tryAcquireInTransaction(client, 'c', { mode: 'shared' })).toBe(true);
+    await advisoryLockInTransaction(client, 'a');
+    await advisoryLockInTransaction(client, 'b', { mode: 'shared' });
+    expect(await tryAdvisoryLockInTransaction(client, 'c', { mode: 'shared' })).toBe(true);
     await other.query('BEGIN');
-    expect(await tryAcquireInTransaction(other, 'a')).toBe(false);
-    await expect(acquireInTransaction(other, 'b', { waitMs: 20 })).rejects.toMatchObject({
+    expect(await tryAdvisoryLockInTransaction(other, 'a')).toBe(false);
+    await expect(advisoryLockInTransaction(other, 'b', { waitMs: 20 })).rejects.toMatchObject({
       code: 'LOCK_TIMEOUT',
     });
     const { rows } = await admin.query('SELECT NOT pg_try_advisory_xact_lock($1::bigint) AS held', [
@@ -159,7 +159,7 @@ describe.each(paths)('with hostile functions, operators, types and tables on sea
     ]);
     expect(rows).toEqual([{ held: true }]);
     await client.query('COMMIT');
-    expect(await tryAcquireInTransaction(other, 'a')).toBe(true);
+    expect(await tryAdvisoryLockInTransaction(other, 'a')).toBe(true);
     await other.query('COMMIT');
     await Promise.all([client.end(), other.end()]);
   });

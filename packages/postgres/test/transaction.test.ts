@@ -2,7 +2,12 @@ import { createLocks } from '@locks/core';
 import { startPostgres } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { acquireInTransaction, postgresAdvisoryBackend, tryAcquireInTransaction } from '../src/index.ts';
+import {
+  advisoryLockInTransaction,
+  postgresAdvisoryBackend,
+  postgresLeaseBackend,
+  tryAdvisoryLockInTransaction,
+} from '../src/index.ts';
 
 let server: Awaited<ReturnType<typeof startPostgres>>;
 let names = 0;
@@ -32,10 +37,10 @@ describe.concurrent('a lock for a transaction', () => {
     await other.query('BEGIN');
     for (const end of ['COMMIT', 'ROLLBACK']) {
       await mine.query('BEGIN');
-      await acquireInTransaction(mine, name);
-      expect(await tryAcquireInTransaction(other, name)).toBe(false);
+      await advisoryLockInTransaction(mine, name);
+      expect(await tryAdvisoryLockInTransaction(other, name)).toBe(false);
       await mine.query(end);
-      expect(await tryAcquireInTransaction(other, name)).toBe(true);
+      expect(await tryAdvisoryLockInTransaction(other, name)).toBe(true);
       await other.query('COMMIT; BEGIN');
     }
   });
@@ -46,21 +51,42 @@ describe.concurrent('a lock for a transaction', () => {
     await using locks = createLocks(postgresAdvisoryBackend({ connectionString: server.url }));
     const { read, write } = locks.readWriteLock(name);
     await mine.query('BEGIN');
-    await acquireInTransaction(mine, name, { mode: 'shared' });
+    await advisoryLockInTransaction(mine, name, { mode: 'shared' });
     expect(await write.tryAcquire()).toBeUndefined();
     const reader = await read.tryAcquire();
     expect(reader).toBeDefined();
-    expect(await tryAcquireInTransaction(mine, name)).toBe(false);
+    expect(await tryAdvisoryLockInTransaction(mine, name)).toBe(false);
     await mine.query('COMMIT; BEGIN');
-    expect(await tryAcquireInTransaction(mine, name)).toBe(false);
+    expect(await tryAdvisoryLockInTransaction(mine, name)).toBe(false);
     await reader?.release();
     await using writer = await write.acquire({ waitMs: 2_000 });
-    expect(await tryAcquireInTransaction(mine, name, { mode: 'shared' })).toBe(false);
+    expect(await tryAdvisoryLockInTransaction(mine, name, { mode: 'shared' })).toBe(false);
     await writer.release();
-    expect(await tryAcquireInTransaction(mine, name)).toBe(true);
+    expect(await tryAdvisoryLockInTransaction(mine, name)).toBe(true);
     expect((await locks.inspect(name)).holders).toMatchObject([{ mode: { kind: 'exclusive' } }]);
     await mine.query('COMMIT');
   });
+
+  it.each(['locks', 'Other-schema'])(
+    'is refused while a lease table, here in the schema %s, has the name: the two do not exclude each other',
+    async (schema) => {
+      const name = `${freshName()} \0 ' " \\ ä`;
+      await using mine = await client();
+      await using locks = createLocks(postgresLeaseBackend({ connectionString: server.url, schema }));
+      await using lease = await locks.lock(name).acquire();
+      await mine.query('BEGIN');
+      await expect(advisoryLockInTransaction(mine, name)).rejects.toMatchObject({ code: 'LOCK_CONFLICT' });
+      await expect(tryAdvisoryLockInTransaction(mine, name)).rejects.toMatchObject({ code: 'LOCK_CONFLICT' });
+      expect(
+        (await mine.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"))
+          .rows,
+      ).toEqual([]);
+      await advisoryLockInTransaction(mine, `${name}, another`);
+      await lease.release();
+      await advisoryLockInTransaction(mine, name);
+      await mine.query('COMMIT');
+    },
+  );
 
   it('waits, and is granted when the other transaction ends', async () => {
     const name = freshName();
@@ -68,8 +94,8 @@ describe.concurrent('a lock for a transaction', () => {
     await using second = await client();
     await first.query('BEGIN');
     await second.query('BEGIN');
-    await acquireInTransaction(first, name);
-    const waiting = acquireInTransaction(second, name, { waitMs: Number.POSITIVE_INFINITY });
+    await advisoryLockInTransaction(first, name);
+    const waiting = advisoryLockInTransaction(second, name, { waitMs: Number.POSITIVE_INFINITY });
     await first.query('COMMIT');
     await waiting;
     await second.query('COMMIT');
@@ -80,11 +106,11 @@ describe.concurrent('a lock for a transaction', () => {
     await using holder = await client();
     await using waiter = await client();
     await holder.query('BEGIN');
-    await acquireInTransaction(holder, name);
+    await advisoryLockInTransaction(holder, name);
     await waiter.query("SET lock_timeout = '7s'; CREATE TEMP TABLE notes (text text); BEGIN");
     await waiter.query("INSERT INTO notes VALUES ('before')");
     const startedAt = performance.now();
-    await expect(acquireInTransaction(waiter, name, { waitMs: 150 })).rejects.toMatchObject({
+    await expect(advisoryLockInTransaction(waiter, name, { waitMs: 150 })).rejects.toMatchObject({
       code: 'LOCK_TIMEOUT',
       resource: name,
     });
@@ -92,7 +118,7 @@ describe.concurrent('a lock for a transaction', () => {
     expect(await lockTimeout(waiter)).toBe('7s');
     await waiter.query("INSERT INTO notes VALUES ('after')");
     await holder.query('COMMIT');
-    await acquireInTransaction(waiter, name, { waitMs: 5_000 });
+    await advisoryLockInTransaction(waiter, name, { waitMs: 5_000 });
     expect(await lockTimeout(waiter)).toBe('7s');
     await waiter.query('COMMIT');
     expect((await waiter.query('SELECT * FROM notes')).rowCount).toBe(2);
@@ -104,14 +130,16 @@ describe.concurrent('a lock for a transaction', () => {
     await using mine = await client();
     const pool = new pg.Pool({ connectionString: server.url });
     for (const on of [mine, pool]) {
-      await expect(acquireInTransaction(on, name)).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
-      await expect(tryAcquireInTransaction(on, name)).rejects.toMatchObject({
+      await expect(advisoryLockInTransaction(on, name)).rejects.toMatchObject({
+        code: 'LOCK_INVALID_ARGUMENT',
+      });
+      await expect(tryAdvisoryLockInTransaction(on, name)).rejects.toMatchObject({
         code: 'LOCK_INVALID_ARGUMENT',
       });
     }
     await pool.end();
     await mine.query('BEGIN');
-    expect(await tryAcquireInTransaction(mine, name)).toBe(true);
+    expect(await tryAdvisoryLockInTransaction(mine, name)).toBe(true);
     await mine.query('COMMIT');
   });
 
@@ -120,15 +148,15 @@ describe.concurrent('a lock for a transaction', () => {
     await using holder = await client();
     await using waiter = await client();
     await holder.query('BEGIN');
-    await acquireInTransaction(holder, name);
+    await advisoryLockInTransaction(holder, name);
     await waiter.query("SET statement_timeout = '100ms'; BEGIN");
-    await expect(acquireInTransaction(waiter, name)).rejects.toMatchObject({
+    await expect(advisoryLockInTransaction(waiter, name)).rejects.toMatchObject({
       code: 'LOCK_BACKEND',
       cause: { code: '57014' },
     });
     await expect(waiter.query('SELECT 1')).resolves.toBeDefined();
     await waiter.query('SELECT 1/0').catch(() => undefined);
-    await expect(acquireInTransaction(waiter, name)).rejects.toMatchObject({
+    await expect(advisoryLockInTransaction(waiter, name)).rejects.toMatchObject({
       code: 'LOCK_BACKEND',
       cause: { code: '25P02' },
     });
@@ -138,10 +166,12 @@ describe.concurrent('a lock for a transaction', () => {
     await using mine = await client();
     await mine.query('BEGIN');
     for (const name of ['', '\ud800', 'x'.repeat(513), 7 as unknown as string]) {
-      await expect(acquireInTransaction(mine, name)).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+      await expect(advisoryLockInTransaction(mine, name)).rejects.toMatchObject({
+        code: 'LOCK_INVALID_ARGUMENT',
+      });
     }
     for (const options of [{ waitMs: 0 }, { waitMs: Number.NaN }, { mode: 'permit' as 'shared' }]) {
-      await expect(acquireInTransaction(mine, 'a', options)).rejects.toMatchObject({
+      await expect(advisoryLockInTransaction(mine, 'a', options)).rejects.toMatchObject({
         code: 'LOCK_INVALID_ARGUMENT',
       });
     }

@@ -255,7 +255,7 @@ function toHolder({ id, mode, label, token, forMs }: ReportedAcquisition): Holde
   };
 }
 
-/** A session that does not answer: another program, a transaction of `acquireInTransaction`, or a frozen process. */
+/** A session that does not answer: another program, a transaction of `advisoryLockInTransaction`, or a frozen process. */
 function toSilentHolder([pid, , mode, application]: TextRow): Holder {
   return {
     acquisitionId: `pid-${pid}`,

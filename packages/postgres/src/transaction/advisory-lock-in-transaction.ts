@@ -11,6 +11,7 @@ import type pg from 'pg';
 import { advisoryKey } from '../advisory/advisory-key.ts';
 import { codeOf } from '../pool/server-error.ts';
 import { checkLockName } from './lock-name.ts';
+import { IN_LEASE_TABLE, refuseLeasedName } from './refuse-leased-name.ts';
 
 /** The client that runs your transaction: a `Client` or a `PoolClient` of the package pg. */
 export type TransactionClient = Pick<pg.ClientBase, 'query'>;
@@ -42,7 +43,7 @@ const LOCK_TABLE = {
 const WAIT_TABLE = {
   ...LOCK_TABLE,
   waitMs: optional(
-    matching('a number of milliseconds above 0 (tryAcquireInTransaction() does not wait)', isWait),
+    matching('a number of milliseconds above 0 (tryAdvisoryLockInTransaction() does not wait)', isWait),
     10_000,
   ),
 } satisfies OptionTable<TransactionWaitOptions>;
@@ -51,11 +52,12 @@ const SAVEPOINT = 'locks_acquire';
 /** The longest `lock_timeout`. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-// setup: import { acquireInTransaction } from '@locks/postgres'; import type { PoolClient } from 'pg';
+// setup: import { advisoryLockInTransaction } from '@locks/postgres'; import type { PoolClient } from 'pg';
 // setup: declare const client: PoolClient;
 /**
  * Takes an advisory lock that ends with your transaction: with its `COMMIT`, its `ROLLBACK`, or its connection. It
- * excludes, and is excluded by, the leases of `postgresAdvisoryBackend` of the same name in the same database.
+ * excludes, and is excluded by, the leases of `postgresAdvisoryBackend` of the same name in the same database, but not those
+ * of `postgresLeaseBackend`: a name that is held or waited for there in this moment is refused.
  *
  * A failure leaves your transaction as it was, ready for more statements: the wait runs inside a savepoint, and
  * `lock_timeout` gets its earlier value back.
@@ -63,20 +65,20 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
  * @example
  * ```ts
  * await client.query('BEGIN');
- * await acquireInTransaction(client, 'sku:42', { waitMs: 2_000 });
+ * await advisoryLockInTransaction(client, 'sku:42', { waitMs: 2_000 });
  * await client.query('UPDATE stock SET quantity = quantity - 1 WHERE sku = 42');
  * await client.query('COMMIT');
  * ```
  *
  * @throws LockError `LOCK_TIMEOUT` when it is still held after `waitMs`; `LOCK_INVALID_ARGUMENT` for a bad name or
- * option, or outside of a transaction; `LOCK_BACKEND` when the server refuses or fails (a deadlock, `statement_timeout`)
+ * option, or outside of a transaction; `LOCK_CONFLICT` when a lease table of the database has the name; `LOCK_BACKEND` when the server refuses or fails (a deadlock, `statement_timeout`)
  */
-export async function acquireInTransaction(
+export async function advisoryLockInTransaction(
   client: TransactionClient,
   name: string,
   options?: TransactionWaitOptions,
 ): Promise<void> {
-  const { waitMs, mode } = readOptions('acquireInTransaction()', options, WAIT_TABLE);
+  const { waitMs, mode } = readOptions('advisoryLockInTransaction()', options, WAIT_TABLE);
   const { key, suffix } = lockOf(name, mode);
   // A lock_timeout of 0 means no limit.
   const limit =
@@ -85,6 +87,7 @@ export async function acquireInTransaction(
     `SELECT pg_catalog.current_setting('lock_timeout') AS previous`,
     `SET LOCAL lock_timeout = ${limit}`,
     `SELECT pg_catalog.pg_advisory_xact_lock${suffix}('${key}'::bigint)`,
+    refuseLeasedName(name),
   ]);
   // A setting made inside a savepoint outlives the savepoint, so the earlier value is set for the rest of the transaction.
   await client
@@ -97,21 +100,23 @@ export async function acquireInTransaction(
 }
 
 /**
- * Takes the same lock as {@link acquireInTransaction}, without waiting.
+ * Takes the same lock as {@link advisoryLockInTransaction}, without waiting.
  *
  * @returns whether the transaction has the lock now
- * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad name or option, or outside of a transaction; `LOCK_BACKEND`
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad name or option, or outside of a transaction; `LOCK_CONFLICT` when a lease
+ * table of the database has the name; `LOCK_BACKEND`
  */
-export async function tryAcquireInTransaction(
+export async function tryAdvisoryLockInTransaction(
   client: TransactionClient,
   name: string,
   options?: TransactionLockOptions,
 ): Promise<boolean> {
-  const elsewhere = { waitMs: 'acquireInTransaction()' };
-  const { mode } = readOptions('tryAcquireInTransaction()', options, LOCK_TABLE, elsewhere);
+  const elsewhere = { waitMs: 'advisoryLockInTransaction()' };
+  const { mode } = readOptions('tryAdvisoryLockInTransaction()', options, LOCK_TABLE, elsewhere);
   const { key, suffix } = lockOf(name, mode);
   const rows = await inSavepoint(client, name, 0, [
     `SELECT pg_catalog.pg_try_advisory_xact_lock${suffix}('${key}'::bigint) AS taken`,
+    refuseLeasedName(name),
     `RELEASE SAVEPOINT ${SAVEPOINT}`,
   ]);
   return rows[0]?.['taken'] === true || rows[0]?.['taken'] === 't';
@@ -149,6 +154,14 @@ async function inSavepoint(
       throw new LockError(
         'LOCK_TIMEOUT',
         `Gave up on ${JSON.stringify(name)} after ${Math.round(waitMs)} ms: it is still held. The transaction goes on without it.`,
+        { resource: name, backend: 'postgres', cause: error },
+      );
+    }
+    if (code === IN_LEASE_TABLE) {
+      throw new LockError(
+        'LOCK_CONFLICT',
+        `${JSON.stringify(name)} is in use by postgresLeaseBackend, which an advisory lock does not exclude. Use one of the two ` +
+          'for a name: a lock of that backend around the transaction, or advisory locks everywhere.',
         { resource: name, backend: 'postgres', cause: error },
       );
     }
