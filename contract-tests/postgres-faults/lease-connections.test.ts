@@ -1,3 +1,5 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Lease } from '@locks/core';
 import { type PostgresServer, startPgbouncer, startPostgres, waitUntil } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -18,13 +20,27 @@ const by = (role: string): { schema: string; pool: pg.PoolConfig } => ({
   pool: { connectionString: urlOf(server, role) },
 });
 
+/** Resolves when a lease was renewed so many times. */
+function renewals({ acquisitionId }: Lease, count: number): Promise<void> {
+  return new Promise((resolve) => {
+    let left = count;
+    const note = (message: unknown): void => {
+      if ((message as Partial<Lease>).acquisitionId === acquisitionId) left -= 1;
+      if (left > 0) return;
+      unsubscribe('locks:renewed', note);
+      resolve();
+    };
+    subscribe('locks:renewed', note);
+  });
+}
+
 describe.concurrent('what happens to the connections of a lease table', { timeout: 30_000 }, () => {
   it("pg_terminate_backend of the holder's: the lease goes on over another", async () => {
     await using lab = new LeaseLab();
-    const locks = lab.locks(server, { ttlMs: 1_200, ...by('killed_holder') });
+    const locks = lab.locks(server, { ttlMs: 3_000, ...by('killed_holder') });
     const lease = await locks.lock('a').acquire();
     expect(await server.terminate("usename = 'killed_holder'")).toBeGreaterThan(0);
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await renewals(lease, 1);
     lease.assertValid();
     await server.terminate("usename = 'killed_holder'");
     await lease.release();
@@ -56,7 +72,7 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
   it('idle_session_timeout ends none that matters', async () => {
     await using lab = new LeaseLab();
     await server.query('ALTER ROLE idle SET idle_session_timeout = 300');
-    const options = { ttlMs: 1_500, ...by('idle') };
+    const options = { ttlMs: 3_000, ...by('idle') };
     const [holder, waiter] = [lab.locks(server, options), lab.locks(server, options)];
     const lease = await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire();
@@ -64,7 +80,8 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
     const listener = `SELECT pid FROM pg_stat_activity WHERE usename = 'idle' AND ${isListener}`;
     await waitUntil(async () => (await server.query(listener)).length === 1, { what: 'a listener' });
     const before = await server.query(listener);
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    // Each after a second: three times the timeout.
+    await renewals(lease, 2);
     lease.assertValid();
     expect(await server.query(listener)).toEqual(before);
     const releasedAt = performance.now();
@@ -89,8 +106,11 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
       code: 'LOCK_BACKEND',
       cause: { code: '57014' },
     });
+    const cancelled = () =>
+      server.logTail(1_000_000).split('canceling statement due to statement timeout').length;
+    const before = cancelled();
     const entered = locks.lock('a').acquire({ waitMs: 10_000 });
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    await waitUntil(() => cancelled() > before, { what: 'a statement to be cancelled' });
     await admin.query('COMMIT');
     await admin.end();
     await (await entered).release();

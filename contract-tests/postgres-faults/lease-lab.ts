@@ -52,6 +52,13 @@ export async function untilListening(server: PostgresServer, count: number): Pro
   await waitUntil(listening, { what: `${count} listeners` });
 }
 
+/** Resolves when the store counts `count` clients of a schema that listen. */
+export async function untilStoreKnows(server: PostgresServer, schema: string, count: number): Promise<void> {
+  const living = `SELECT 1 FROM ${schema}.clients WHERE listener IS NOT NULL AND NOT ${schema}.has_ended(listener)`;
+  const isKnown = async (): Promise<boolean> => (await server.query(living)).length === count;
+  await waitUntil(isKnown, { what: `${count} clients that listen`, timeoutMs: 20_000 });
+}
+
 /** A condition on pg_stat_activity. */
 export const isListener = "application_name = '@locks/postgres listener'";
 

@@ -2,7 +2,7 @@ import { type PostgresServer, startPostgres, waitUntil } from '@locks/test-serve
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failure, untilWaiting } from '../src/fault-lab/observe.ts';
-import LeaseLab, { SLACK_MS, urlOf } from './lease-lab.ts';
+import LeaseLab, { SLACK_MS, untilStoreKnows, urlOf } from './lease-lab.ts';
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -73,7 +73,7 @@ describe.concurrent('what happens to the network of a lease table', { timeout: 4
     const lease = await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire({ waitMs: 15_000 });
     await untilWaiting(holder, 'a');
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await untilStoreKnows(server, name, 1);
     proxy.blackhole();
     await lease.release();
     const releasedAt = performance.now();

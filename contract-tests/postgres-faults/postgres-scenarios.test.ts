@@ -9,7 +9,8 @@ import LeaseLab, { type LabOptions as LeaseOptions, SLACK_MS } from './lease-lab
 
 /** As docs/backends/postgres.md has them. */
 const CHECK_MS = 1_000;
-const SILENCE_MS = 2_500;
+/** Where a waiter dies before its listener is known: its heartbeat, and the check of the next one. */
+const SILENCE_MS = 3_000 + CHECK_MS;
 const TTL_MS = 1_500;
 
 testFaultScenarios<LeaseOptions>({

@@ -8,7 +8,6 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** Less than half of the claim time: after a longer pause the backend asks the store again. */
 const SUSPENDED_MS = 700;
 
 it('a hand-off that comes in the reply to a check is counted from its sending, also when the process was suspended', async () => {

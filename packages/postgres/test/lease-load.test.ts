@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lease, LockManager } from '@locks/core';
 import { waitUntil } from '@locks/test-servers';
 import type pg from 'pg';
@@ -26,10 +25,15 @@ async function takeAll(pool: pg.Pool): Promise<() => void> {
   return () => clients.forEach((client) => client.release());
 }
 
+/** Resolves when the backend waits for a connection. */
+async function untilAsking(pool: pg.Pool): Promise<void> {
+  await waitUntil(async () => pool.waitingCount > 0, { what: 'the backend to ask for a connection' });
+}
+
 async function codes(results: Promise<unknown>[]): Promise<readonly string[]> {
   const outcomes = await Promise.allSettled(results);
   const each = outcomes.map((one) =>
-    one.status === 'fulfilled' ? 'granted' : String((one.reason as { code?: unknown }).code),
+    one.status === 'fulfilled' ? 'fulfilled' : String((one.reason as { code?: unknown }).code),
   );
   return [...new Set(each)];
 }
@@ -42,7 +46,7 @@ describe('thousands of acquires that wait for a connection of the pool', { timeo
     const returnAll = await takeAll(pool);
     const abort = new AbortController();
     const acquires = acquireMany(locks, { signal: abort.signal });
-    await sleep(50);
+    await untilAsking(pool);
     abort.abort(Object.assign(new Error('enough'), { code: 'ENOUGH' }));
     expect(await codes(acquires)).toEqual(['ENOUGH']);
     returnAll();
@@ -67,7 +71,7 @@ describe('thousands of acquires that wait for a connection of the pool', { timeo
     await locks.lock('warm').run(() => undefined);
     const returnAll = await takeAll(pool);
     const acquires = acquireMany(locks);
-    await sleep(50);
+    await untilAsking(pool);
     const closing = locks.close();
     expect(await codes(acquires)).toEqual(['LOCK_CLOSED']);
     returnAll();
@@ -141,5 +145,41 @@ describe('acquires of one name that are called in one turn', { timeout: 60_000 }
     expect(await tried).toBeUndefined();
     await Promise.all(all);
     expect(order).toEqual(all.map((_, at) => at));
+  });
+});
+
+describe('thousands of leases that are released in one turn', { timeout: 120_000 }, () => {
+  const count = 10_000;
+
+  it('of one name: all are answered, and nobody holds', async () => {
+    const locks = fixture.locks({ schema: fixture.schema() }, { ttlMs: 60_000, waitMs: 60_000 });
+    const acquires = Array.from({ length: count }, () => locks.readWriteLock('a').read.acquire());
+    const leases = await Promise.all(acquires);
+    expect(await codes(leases.map((lease) => lease.release()))).toEqual(['fulfilled']);
+    expect((await locks.inspect('a')).holders).toEqual([]);
+  });
+
+  it('of a name each: all are answered, and nobody holds', async () => {
+    const locks = fixture.locks({ schema: fixture.schema() }, { ttlMs: 60_000, waitMs: 60_000 });
+    const acquires = Array.from({ length: count }, (_, at) => locks.lock(`a ${at}`).acquire());
+    const leases = await Promise.all(acquires);
+    expect(await codes(leases.map((lease) => lease.release()))).toEqual(['fulfilled']);
+    for await (const { resource } of locks.list('a ')) expect.fail(`${resource} is in use`);
+  });
+
+  it('beside waiters of the same name that give up in that turn', async () => {
+    const locks = fixture.locks({ schema: fixture.schema() }, { ttlMs: 60_000, waitMs: 60_000 });
+    const { read, write } = locks.readWriteLock('a');
+    const leases = await Promise.all(Array.from({ length: 2_000 }, () => read.acquire()));
+    const abort = new AbortController();
+    const waits = Array.from({ length: 2_000 }, () => write.acquire({ signal: abort.signal }));
+    const ended = codes(waits);
+    await waitUntil(async () => (await locks.inspect('a')).waiters.length === waits.length, {
+      what: 'all waiters',
+    });
+    abort.abort(Object.assign(new Error('enough'), { code: 'ENOUGH' }));
+    expect(await codes(leases.map((lease) => lease.release()))).toEqual(['fulfilled']);
+    expect(await ended).toEqual(['ENOUGH']);
+    await write.run(() => undefined);
   });
 });

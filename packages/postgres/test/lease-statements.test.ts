@@ -25,6 +25,14 @@ async function calls(like: string, by: 'clients' | 'functions' = 'clients'): Pro
   return Number(row?.['calls']);
 }
 
+/** Resolves when the store knows `count` clients that listen. */
+async function untilListening(schema: string, count = 1): Promise<void> {
+  const listening = `SELECT 1 FROM ${schema}.clients WHERE listener IS NOT NULL AND NOT ${schema}.has_ended(listener)`;
+  await waitUntil(async () => (await fixture.server.query(listening)).length === count, {
+    what: `${count} that listen`,
+  });
+}
+
 // Not concurrent: the tests count all statements of the server.
 describe('what the server sees', () => {
   it('an acquire and a release are one statement each, and nobody is notified', async () => {
@@ -61,6 +69,8 @@ describe('what the server sees', () => {
       const lease = await near.lock('a').acquire();
       const entered = waiter.lock('a').acquire();
       await waitUntil(async () => (await near.inspect('a')).waiters.length === 1, { what: 'a waiter' });
+      // For a backend that does not listen yet there is no message either.
+      await untilListening(schema, messages + 1);
       await fixture.server.query('SELECT pg_stat_statements_reset()');
       await lease.release();
       await (await entered).release();
@@ -79,17 +89,19 @@ describe('what the server sees', () => {
     await fixture.server.query('SELECT pg_stat_statements_reset()');
     await sleep(1_200);
     expect(await calls('')).toBe(0);
+    const abort = new AbortController();
     const ended = Promise.allSettled(
-      Array.from({ length: 20 }, () => waiters.lock('a').acquire({ waitMs: 3_000 })),
+      Array.from({ length: 20 }, () => waiters.lock('a').acquire({ waitMs: 60_000, signal: abort.signal })),
     );
     await waitUntil(async () => (await holder.inspect('a')).waiters.length === 20, { what: '20 waiters' });
-    await sleep(500);
+    await untilListening(schema);
     await fixture.server.query('SELECT pg_stat_statements_reset()');
-    await sleep(2_000);
-    const checks = await calls('.check_waiters(');
-    expect(checks).toBeGreaterThanOrEqual(1);
-    expect(checks).toBeLessThanOrEqual(3);
-    expect(await calls('')).toBe(checks);
+    const from = performance.now();
+    await waitUntil(async () => (await calls('.check_waiters(')) >= 3, { what: 'three checks' });
+    // The first may have come at once.
+    expect(performance.now() - from).toBeGreaterThan(1_900);
+    expect(await calls('')).toBe(await calls('.check_waiters('));
+    abort.abort();
     await ended;
     await lease.release();
   });
@@ -135,8 +147,24 @@ describe('what the server sees', () => {
     abort.abort();
     await ended;
     await waitUntil(async () => (await locks.inspect('a')).waiters.length === 0, { what: 'no waiter' });
-    expect(await calls('.abandon(')).toBeLessThan(20);
+    expect(await calls('.release_all(')).toBeLessThan(20);
     await lease.release();
+  });
+
+  it('a hand-off lasts for its ttl: it costs no renewal, also where renewal is manual', async () => {
+    const options = { ttlMs: 20_000, renewal: 'manual' } as const;
+    const schema = fixture.schema();
+    const [holder, waiter] = [fixture.locks({ schema }, options), fixture.locks({ schema }, options)];
+    const lease = await holder.lock('a').acquire();
+    const entered = waiter.lock('a').acquire();
+    await untilListening(schema);
+    await fixture.server.query('SELECT pg_stat_statements_reset()');
+    await lease.release();
+    const next = await entered;
+    expect(await calls('.renew(')).toBe(0);
+    expect(next.validForMs).toBeGreaterThan(18_000);
+    expect((await holder.inspect('a')).holders[0]?.expiresInMs).toBeGreaterThan(18_000);
+    await next.release();
   });
 
   it('an acquire that is given up before it was sent costs no statement', async () => {
@@ -150,10 +178,9 @@ describe('what the server sees', () => {
       locks.lock(`a ${at % 10}`).acquire({ waitMs: 60_000, signal: abort.signal }),
     );
     const ended = Promise.allSettled(waits);
-    await sleep(20);
+    await waitUntil(async () => pool.waitingCount > 0, { what: 'the backend to ask for a connection' });
     abort.abort();
     await ended;
-    await sleep(20);
     client.release();
     await locks.lock('a').run(() => undefined);
     expect(await calls('')).toBe(2);

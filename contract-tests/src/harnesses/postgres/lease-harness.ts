@@ -10,8 +10,8 @@ import { closedWith } from '../connections/shared-clients.ts';
 import type { PostgresAddress, PostgresDeployment } from './deployment.ts';
 
 const VARIABLE = 'LOCKS_CONFORMANCE_POSTGRES';
-/** The idle gap: a claim time that lapses, and the check after it. */
-const IDLE_GAP_MS = 3_000;
+/** The idle gap: a heartbeat that ended 3 s ago, and the next check of those behind. */
+const IDLE_GAP_MS = 4_000;
 const CONNECTIONS = 16;
 
 /** This process speaks through proxies, child processes directly. */

@@ -18,7 +18,6 @@ import { guardPool, openPool } from '../pool/database-source.ts';
 import { type MakeStatement, PostgresStatements, type StatementResult } from '../pool/postgres-statements.ts';
 import { isRetryablePostgresError } from '../pool/retryable.ts';
 import { codeOf } from '../pool/server-error.ts';
-import { AbandonBatches } from './abandon-batches.ts';
 import { AttemptQueues } from './attempt-queues.ts';
 import { inspectResource, listResources } from './inspection.ts';
 import { leaseSql, type LeaseSql } from './lease-sql.ts';
@@ -27,8 +26,9 @@ import { acquireColumns, toMode } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
 import { type CheckedPostgresLeaseOptions, checkOptions, type PostgresLeaseOptions } from './options.ts';
 import { parseAttempt, parseHandOffs, parseServed, toGrant, toHolder, toStanding } from './replies.ts';
+import { ReleaseBatches } from './release-batches.ts';
 import { ensureSchema } from './schema.ts';
-import { isUncontended, UncontendedStatements } from './uncontended-statements.ts';
+import { UncontendedStatements } from './uncontended-statements.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -43,6 +43,9 @@ const capabilities = {
 /** What the backend on a lease table can do. */
 export type PostgresLeaseCapabilities = typeof capabilities;
 
+/** For how long a release is repeated, and for how much longer for each that has no answer yet. */
+const RELEASE_MS = 1_000;
+const EACH_UNANSWERED_MS = 1;
 /** How often a process that uses locks removes expired rows that nobody asks for. */
 const SWEEP_MS = 60_000;
 const FIND_SCHEMA_MS = 10_000;
@@ -72,10 +75,10 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   readonly #unguardPool: () => void;
   readonly #waiters: PostgresLocalWaiters;
   readonly #sql: LeaseSql;
-  readonly #uncontended: UncontendedStatements;
   readonly #options: CheckedPostgresLeaseOptions;
   readonly #attempts: AttemptQueues;
-  readonly #abandons: AbandonBatches;
+  readonly #releases: ReleaseBatches;
+  readonly #abandons: ReleaseBatches;
   #schema: Promise<void> | undefined;
   #schemaFound = false;
   #sweepAt = performance.now() + SWEEP_MS;
@@ -86,20 +89,32 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     this.#ownsPool = own;
     this.#statements = new PostgresStatements(pool);
     this.#sql = leaseSql(options.schema);
-    this.#uncontended = new UncontendedStatements(this.#statements, options.schema);
-    this.#waiters = new PostgresLocalWaiters(this.#statements, options);
+    const uncontended = new UncontendedStatements(this.#statements, options.schema);
+    this.#waiters = new PostgresLocalWaiters(this.#statements, options, (request, call) => {
+      this.#abandons.abandon(request, call).catch(ignore);
+    });
     const send = (make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> =>
       this.#send(make, priority);
-    this.#attempts = new AttemptQueues({
+    const context = {
       sql: this.#sql,
       waiters: this.#waiters,
-      mayBeUncontended: (request) => this.#mayBeUncontended(request),
-      insert: (request, call, take) => this.#watched(this.#uncontended.attempt(request, call, take)),
+      uncontended,
+      mayBeUncontended: (request: AcquireRequest) => this.#mayBeUncontended(request),
       send,
+    };
+    this.#attempts = new AttemptQueues({
+      ...context,
+      insert: (request, call, take) => this.#watched(uncontended.attempt(request, call, take)),
     });
-    this.#abandons = new AbandonBatches(this.#sql.abandon, this.#waiters, send);
+    this.#releases = new ReleaseBatches('release', context);
+    this.#abandons = new ReleaseBatches('abandon', context);
     this.#unguardPool = guardPool(pool);
     refuseAfterClose(this);
+  }
+
+  /** Grows with the releases and abandons that have no answer yet. */
+  get releaseBudgetMs(): number {
+    return RELEASE_MS + (this.#releases.unanswered + this.#abandons.unanswered) * EACH_UNANSWERED_MS;
   }
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
@@ -127,12 +142,10 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
-    const { acquisitionId } = request;
     if (this.#attempts.withdraw(request)) return;
-    this.#waiters.leave(acquisitionId);
+    this.#waiters.giveUp(request, call);
     await this.#abandons.abandon(request, call);
-    // An attempt that was still under way may have registered the waiter again before the abandon.
-    this.#waiters.leave(acquisitionId);
+    this.#waiters.abandoned(request.acquisitionId);
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
@@ -148,13 +161,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
-    const { resource, acquisitionId } = grant.request;
-    const name = nameBytes(resource);
-    if (isUncontended(grant) && this.#mayBeUncontended(grant.request)) {
-      if (await this.#watched(this.#uncontended.release(grant, name, call))) return 'released';
-    }
-    const first = await this.#serving(this.#sql.release, [name, acquisitionId, this.#waiters.client], call);
-    return first === 'r' ? 'released' : 'not-held';
+    return (await this.#releases.release(grant, call)) ? 'released' : 'not-held';
   }
 
   async downgrade({ request, fencingToken }: Grant, call: Call): Promise<Standing> {
@@ -275,5 +282,5 @@ function isMissing(error: unknown): boolean {
 }
 
 function ignore(): void {
-  // The next sweep tries again.
+  // The next sweep tries again; a hold that could not be abandoned ends by its ttl.
 }

@@ -12,7 +12,7 @@ export function leaseSql(schema: string) {
     acquireInOrder: `SELECT ${schema}.acquire_in_order($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     acquireMany: `SELECT ${schema}.acquire_many($1, $2, $3, $4, $5, $6, $7, $8)`,
     release: `SELECT ${schema}.release($1, $2, $3)`,
-    abandon: `SELECT ${schema}.abandon($1, $2, $3)`,
+    releaseAll: `SELECT ${schema}.release_all($1, $2, $3)`,
     renew: `SELECT ${schema}.renew($1, $2, $3, $4)`,
     downgrade: `SELECT ${schema}.downgrade($1, $2, $3, $4)`,
     resize: `SELECT ${schema}.resize($1, $2, $3)`,

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import {
   connectionTo,
@@ -18,6 +19,8 @@ export interface ListenerEvents {
   message(payload: string): void;
   /** The connection receives messages from now on; those that were sent before are lost. */
   listening(): void;
+  /** The connection receives nothing any more. */
+  lost(): void;
   /** A pooler lends the connection to others between statements: it will never receive a message. */
   pooled(): void;
 }
@@ -31,7 +34,7 @@ export class Listener {
   readonly #channel: string;
   readonly #events: ListenerEvents;
   #client: pg.Client | undefined;
-  #live = false;
+  #key: string | undefined;
   #retryMs = FIRST_RETRY_MS;
   #retry: NodeJS.Timeout | undefined;
   #closed = false;
@@ -49,8 +52,12 @@ export class Listener {
     this.#events = events;
   }
 
-  get live(): boolean {
-    return this.#live;
+  /**
+   * The key of the advisory lock that the session on this connection holds while it listens. The store sees by the lock whether
+   * the session still exists: see migrations/1/02-serve.sql. `undefined`: the connection does not listen.
+   */
+  get key(): string | undefined {
+    return this.#key;
   }
 
   /** Opens the connection, unless it is open, being opened, or waiting for its next try. */
@@ -69,7 +76,7 @@ export class Listener {
   /** Runs a statement on this connection, and closes the connection if there is no answer. */
   async run(text: string, values: unknown[], call: StatementDeadline): Promise<StatementResult> {
     const client = this.#client;
-    if (client === undefined || !this.#live) throw new Error('the listener is not connected');
+    if (client === undefined || this.#key === undefined) throw new Error('the listener is not connected');
     try {
       return await queryConnection(client, text, values, call, ANSWER_MS);
     } catch (error) {
@@ -100,8 +107,11 @@ export class Listener {
       return this.#events.pooled();
     }
     await queryConnection(client, `LISTEN "${this.#channel}"`, [], call, ANSWER_MS);
+    // A key for each session: the server may take long to end one whose connection was lost.
+    const key = String(randomBytes(8).readBigInt64BE());
+    await queryConnection(client, 'SELECT pg_catalog.pg_advisory_lock($1::bigint)', [key], call, ANSWER_MS);
     if (this.#client !== client) return;
-    this.#live = true;
+    this.#key = key;
     this.#retryMs = FIRST_RETRY_MS;
     this.#events.listening();
   }
@@ -116,12 +126,13 @@ export class Listener {
     }, this.#retryMs);
     this.#retry.unref();
     this.#retryMs = Math.min(this.#retryMs * 2, LONGEST_RETRY_MS);
+    this.#events.lost();
   }
 
   #drop(): void {
     const client = this.#client;
     this.#client = undefined;
-    this.#live = false;
+    this.#key = undefined;
     if (client !== undefined) endConnection(client);
   }
 }

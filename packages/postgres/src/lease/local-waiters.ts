@@ -7,24 +7,35 @@ import type { PostgresWaiter, WaiterRegistry } from './postgres-waiter.ts';
 import { type AttemptReply, type HandOff, parseHandOff } from './replies.ts';
 import { PostgresWaiterHeartbeat } from './waiter-heartbeat.ts';
 
+/** Longer than an entry of the queue can last whose abandon was lost: a check removes it 10 s after its enqueue. */
+const GIVEN_UP_MS = 15_000;
+
 /** All acquisitions of this backend that wait for a lock, and how a hand-off finds its waiter. */
 export class PostgresLocalWaiters implements WaiterRegistry {
-  /** The name by which the store knows this backend. The store notifies no client whose name begins with a point. */
-  readonly client: string;
+  /** The name by which the store knows this backend. */
+  readonly client = randomBytes(9).toString('base64url');
   readonly #waiters = new Map<string, PostgresWaiter>();
   /** How many wait for each name. */
   readonly #counts = new Map<string, number>();
+  /** Acquisitions that were given up lately and may still come to light in the store, the oldest first. */
+  readonly #givenUp = new Map<string, GivenUp>();
+  readonly #abandon: (request: AcquireRequest, call: Call) => void;
   readonly #listener: Listener | undefined;
   readonly #heartbeat: PostgresWaiterHeartbeat;
   #closed = false;
 
-  constructor(statements: PostgresStatements, { listen, schema }: CheckedPostgresLeaseOptions) {
-    const name = randomBytes(9).toString('base64url');
-    this.client = listen === false ? `.${name}` : name;
+  /** @param abandon - abandons an acquisition in the background */
+  constructor(
+    statements: PostgresStatements,
+    { listen, schema }: CheckedPostgresLeaseOptions,
+    abandon: (request: AcquireRequest, call: Call) => void,
+  ) {
+    this.#abandon = abandon;
     if (listen !== false) {
-      this.#listener = new Listener(statements.pool, listen, `locks_${name}`, {
-        message: (payload) => this.handOff(parseHandOff(payload), undefined),
-        listening: () => this.#heartbeat.run(),
+      this.#listener = new Listener(statements.pool, listen, `locks_${this.client}`, {
+        message: (payload) => this.#onMessage(payload),
+        listening: () => this.#heartbeat.tellOfListener(),
+        lost: () => this.#heartbeat.tellOfListener(),
         pooled: () => {
           warnOfPolling();
           this.#heartbeat.poll();
@@ -70,9 +81,40 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     waiter.confirmedAt = sentAt;
     this.#listener?.open();
     this.#heartbeat.expect(reply.expiryMs);
+    this.#heartbeat.tellOfListener();
     const { early } = waiter;
     waiter.early = undefined;
     if (early !== undefined) this.handOff(early, undefined);
+  }
+
+  /** The caller gave up: a hand-off to the acquisition that comes to light from here on is abandoned. */
+  giveUp(request: AcquireRequest, call: Call): void {
+    const id = request.acquisitionId;
+    const now = performance.now();
+    for (const [old, { at }] of this.#givenUp) {
+      if (now - at < GIVEN_UP_MS) break;
+      this.#givenUp.delete(old);
+    }
+    const isQueued = this.#waiters.get(id)?.ticket !== undefined;
+    this.#givenUp.set(id, { request, call, isQueued, at: now });
+    this.leave(id);
+  }
+
+  /** The store has answered the abandon. */
+  abandoned(id: string): void {
+    // An attempt that was still under way may have registered the waiter again.
+    this.leave(id);
+    // Its enqueue may arrive after the abandon, unless it was answered before.
+    if (this.#givenUp.get(id)?.isQueued) this.#givenUp.delete(id);
+  }
+
+  /**
+   * A lock was handed off to an acquisition that was given up: its abandon was lost, or overtook its enqueue. Does nothing for
+   * an id that was granted: a hand-off may be told twice, by a message and by a check.
+   */
+  abandonGivenUp(id: string): void {
+    const given = this.#givenUp.get(id);
+    if (given !== undefined) this.#abandon(given.request, given.call);
   }
 
   /** The acquisition waits no more: it was granted or given up. */
@@ -104,8 +146,8 @@ export class PostgresLocalWaiters implements WaiterRegistry {
    */
   handOff(message: HandOff, ageMs: (() => number) | undefined): void {
     const waiter = this.#waiters.get(message.id);
-    // The acquisition was given up: core abandons it, and the hand-off ends with its claim time anyway (docs/spec.md §2.2).
-    if (waiter === undefined || waiter.grant !== undefined) return;
+    if (waiter === undefined) return this.abandonGivenUp(message.id);
+    if (waiter.grant !== undefined) return;
     if (waiter.ticket === undefined) {
       waiter.early = message;
       return;
@@ -115,8 +157,7 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     // The clock is read before the age: time that passes between the two makes the lease shorter, not longer.
     const now = waiter.call.now();
     const countedFrom = ageMs === undefined ? waiter.confirmedAt : now - ageMs();
-    if (countedFrom + message.ms / 2 < waiter.call.now()) return this.#heartbeat.claim(waiter);
-    this.grant(waiter, message.token, countedFrom, message.ms);
+    this.grant(waiter, message.token, countedFrom, waiter.request.ttlMs);
   }
 
   /** Grants the locks of all hand-offs of one reply. */
@@ -145,11 +186,24 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     for (const id of [...this.#waiters.keys()]) this.leave(id);
   }
 
+  #onMessage(payload: string): void {
+    // Any role of the database may notify any channel.
+    if (/^\S+ \d+$/.test(payload)) this.handOff(parseHandOff(payload), undefined);
+  }
+
   #count(resource: string, by: 1 | -1): void {
     const count = (this.#counts.get(resource) ?? 0) + by;
     if (count > 0) this.#counts.set(resource, count);
     else this.#counts.delete(resource);
   }
+}
+
+interface GivenUp {
+  readonly request: AcquireRequest;
+  readonly call: Call;
+  /** Whether the store had answered that the acquisition waits. */
+  readonly isQueued: boolean;
+  readonly at: number;
 }
 
 function warnOfPolling(): void {

@@ -25,7 +25,9 @@ export interface WaiterRegistry {
   readonly client: string;
   /** By acquisition id. */
   readonly waiters: ReadonlyMap<string, PostgresWaiter>;
-  handOff(message: HandOff, ageMs: (() => number) | undefined): void;
+  handOffAll(handOffs: readonly HandOff[], ageMs: () => number): void;
   grant(waiter: PostgresWaiter, fencingToken: bigint, countedFrom: number, validForMs: number): void;
+  /** Abandons an acquisition again that holds although it was given up; does nothing for any other. */
+  abandonGivenUp(id: string): void;
   passedOver(waiter: PostgresWaiter): void;
 }

@@ -15,8 +15,6 @@ import { toMode } from './modes.ts';
 export interface HandOff {
   readonly id: string;
   readonly token: bigint;
-  /** How long it lasts, counted from a moment that only the server knows. */
-  readonly ms: number;
 }
 
 /** A grant. `ms`: what is left of a lease that an earlier sending was granted; `undefined`: the request's ttl. */
@@ -51,8 +49,8 @@ export function parseHandOffs(lines: string): HandOff[] {
 }
 
 export function parseHandOff(line: string): HandOff {
-  const [id = '', token = '0', ms = '0'] = line.split(' ');
-  return { id, token: BigInt(token), ms: Number(ms) };
+  const [id = '', token = '0'] = line.split(' ');
+  return { id, token: BigInt(token) };
 }
 
 export function parseAttempt(first: string): AttemptReply {
@@ -76,10 +74,18 @@ export function toGrant(request: AcquireRequest, { token, ms }: GrantedReply, co
   return ms === undefined ? grant : { ...grant, validForMs: ms };
 }
 
+/** A hold that the check of waiters found. */
+export interface FoundHold {
+  readonly token: bigint;
+  /** What is left of it. */
+  readonly leftMs: number;
+}
+
 export interface CheckReply {
   /** How long until the next hold expires; negative when there is none. */
   readonly expiryMs: number;
-  readonly held: ReadonlyMap<string, HandOff>;
+  /** By acquisition id. */
+  readonly held: ReadonlyMap<string, FoundHold>;
   readonly missing: ReadonlySet<string>;
   readonly handOffs: readonly HandOff[];
 }
@@ -87,12 +93,12 @@ export interface CheckReply {
 export function parseCheck(reply: string): CheckReply {
   const [head = '', served = ''] = reply.split('\n\n');
   const [expiry, ...lines] = head.split('\n').filter((line) => line !== '');
-  const held = new Map<string, HandOff>();
+  const held = new Map<string, FoundHold>();
   const missing = new Set<string>();
   for (const line of lines) {
-    const hold = parseHandOff(line.slice('h '.length));
-    if (line.startsWith('h')) held.set(hold.id, hold);
-    else missing.add(hold.id);
+    const [letter, id = '', token = '0', leftMs = '0'] = line.split(' ');
+    if (letter === 'h') held.set(id, { token: BigInt(token), leftMs: Number(leftMs) });
+    else missing.add(id);
   }
   return { expiryMs: Number(expiry), held, missing, handOffs: parseHandOffs(served) };
 }

@@ -14,7 +14,8 @@ interface UncontendedGrant extends Grant {
 export class UncontendedStatements {
   readonly #statements: PostgresStatements;
   readonly #insert: string;
-  readonly #delete: string;
+  /** Changes one row if the lease was live and nobody waits: its lock is now free. */
+  readonly delete: string;
 
   constructor(statements: PostgresStatements, schema: string) {
     this.#statements = statements;
@@ -27,7 +28,7 @@ ON CONFLICT (name) DO NOTHING
 RETURNING CASE WHEN pg_catalog.pg_sequence_last_value(${numbers}) OPERATOR(pg_catalog.=) token THEN token
   ELSE ${schema}.draw_again(name) END`;
     // An enqueue under way locks this row. PostgreSQL checks the conditions again once that has committed (20-release.sql).
-    this.#delete = `DELETE FROM ${schema}.locks
+    this.delete = `DELETE FROM ${schema}.locks
 WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2 AND NOT queued
   AND expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()`;
   }
@@ -52,12 +53,6 @@ WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2 AND NOT qu
     const token = result?.rows[0]?.[0];
     if (result === undefined || token === undefined || token === null) return undefined;
     return { request, fencingToken: BigInt(token), countedFrom: result.sentAt, uncontended: true };
-  }
-
-  /** Whether the lease was live and its lock is now free. */
-  async release(grant: Grant, name: Buffer, call: Call): Promise<boolean> {
-    const { count } = await this.#statements.run(this.#delete, [name, grant.request.acquisitionId], call);
-    return count === 1;
   }
 }
 

@@ -27,12 +27,13 @@ export class PostgresWaiterHeartbeat {
   readonly #listener: Listener | undefined;
   readonly #sql: string;
   readonly #local: WaiterRegistry;
-  readonly #claims = new Set<PostgresWaiter>();
   #everyMs = CHECK_MS;
   #timer: NodeJS.Timeout | undefined;
   #dueAt = Number.POSITIVE_INFINITY;
   #ranAt = Number.NEGATIVE_INFINITY;
   #running = false;
+  /** The listener's key, as the store was told it last. */
+  #told: string | undefined;
   #again = false;
 
   constructor(
@@ -43,7 +44,7 @@ export class PostgresWaiterHeartbeat {
   ) {
     this.#statements = statements;
     this.#listener = listener;
-    this.#sql = `SELECT ${schema}.check_waiters($1, $2, $3, $4, $5)`;
+    this.#sql = `SELECT ${schema}.check_waiters($1, $2, $3, $4)`;
     this.#local = local;
   }
 
@@ -84,7 +85,7 @@ export class PostgresWaiterHeartbeat {
     this.#running = true;
     this.#ranAt = performance.now();
     this.#listener?.open();
-    void this.#check([...this.#local.waiters.values()], true).then((expiryMs) => {
+    void this.#check([...this.#local.waiters.values()]).then((expiryMs) => {
       this.#running = false;
       const again = this.#again;
       this.#again = false;
@@ -93,19 +94,13 @@ export class PostgresWaiterHeartbeat {
     });
   }
 
-  /** Asks the store about a hand-off whose message came too late to rely on. */
-  claim(waiter: PostgresWaiter): void {
-    this.#claims.add(waiter);
-    if (this.#claims.size > 1) return;
-    setImmediate(() => {
-      const claims = [...this.#claims];
-      this.#claims.clear();
-      void this.#check(claims, false);
-    });
+  /** Checks now, unless the store knows whether this backend listens: it hands nothing off to one that does not. */
+  tellOfListener(): void {
+    if (this.#listener?.key !== this.#told) this.run();
   }
 
   /** Resolves to the ms until the next hold expires, or -1. */
-  async #check(waiters: readonly PostgresWaiter[], all: boolean): Promise<number> {
+  async #check(waiters: readonly PostgresWaiter[]): Promise<number> {
     const [first] = waiters;
     if (first === undefined) return -1;
     const startedAt = first.call.now();
@@ -117,8 +112,6 @@ export class PostgresWaiterHeartbeat {
         this.#local.client,
         waiters.map(({ request }) => Buffer.from(request.resource)),
         waiters.map(({ request }) => request.acquisitionId),
-        waiters.map(({ request }) => request.ttlMs),
-        all,
       ];
       const { rows } = await this.#ask(values, (error) => failEndingSoon(waiters, error));
       reply = rows[0]?.[0] ?? '';
@@ -129,34 +122,43 @@ export class PostgresWaiterHeartbeat {
     const { expiryMs, held, missing, handOffs } = parseCheck(reply);
     for (const [at, waiter] of waiters.entries()) {
       const { acquisitionId } = waiter.request;
-      // The acquisition was given up, granted, or queued again while the check was under way.
-      if (this.#local.waiters.get(acquisitionId) !== waiter || waiter.grant !== undefined) continue;
-      if (waiter.ticket === undefined || waiter.ticket !== tickets[at]) continue;
       const hold = held.get(acquisitionId);
-      if (hold !== undefined) this.#local.grant(waiter, hold.token, sentAt[at] as number, hold.ms);
+      const isWaiting = this.#local.waiters.get(acquisitionId) === waiter && waiter.grant === undefined;
+      // The acquisition was given up, granted, or queued again while the check was under way.
+      if (!isWaiting || waiter.ticket === undefined || waiter.ticket !== tickets[at]) {
+        if (hold !== undefined) this.#local.abandonGivenUp(acquisitionId);
+        continue;
+      }
+      if (hold !== undefined) this.#local.grant(waiter, hold.token, sentAt[at] as number, hold.leftMs);
       else if (missing.has(acquisitionId)) this.#local.passedOver(waiter);
       else waiter.confirmedAt = Math.max(waiter.confirmedAt, sentAt[at] as number);
     }
     // The age is read on core's clock, which goes on while the process is suspended (docs/spec.md §1.1).
-    for (const handOff of handOffs) this.#local.handOff(handOff, () => first.call.now() - startedAt);
+    this.#local.handOffAll(handOffs, () => first.call.now() - startedAt);
     return expiryMs;
   }
 
   /** The listener is asked first: it needs no connection of the pool, and the check shows whether the listener still lives. */
-  async #ask(values: unknown[], silent: (error: NoAnswerError) => void): Promise<StatementResult> {
+  async #ask(values: readonly unknown[], silent: (error: NoAnswerError) => void): Promise<StatementResult> {
     const call = (): { now: () => number; deadline: number } => ({
       now: () => performance.now(),
       deadline: performance.now() + ANSWER_MS,
     });
-    if (this.#listener?.live) {
+    const listener = this.#listener;
+    if (listener?.key !== undefined) {
       try {
-        return await this.#listener.run(this.#sql, values, call());
+        const { key } = listener;
+        const result = await listener.run(this.#sql, [...values, key], call());
+        this.#told = key;
+        return result;
       } catch (error) {
         // The listener is gone, or reaches another server than the pool by now: the pool is asked.
         if (error instanceof NoAnswerError) silent(error);
       }
     }
-    return await this.#statements.run(this.#sql, values, call());
+    const result = await this.#statements.run(this.#sql, [...values, null], call());
+    this.#told = undefined;
+    return result;
   }
 }
 

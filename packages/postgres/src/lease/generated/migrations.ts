@@ -18,7 +18,6 @@ CREATE TABLE @schema@.locks (
   token bigint,
   granted_at pg_catalog.timestamptz,
   expires_at pg_catalog.timestamptz,
-  pushed_to pg_catalog.text,
   label pg_catalog.text
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = false);
@@ -30,7 +29,6 @@ CREATE TABLE @schema@.shares (
   token bigint NOT NULL,
   granted_at pg_catalog.timestamptz NOT NULL,
   expires_at pg_catalog.timestamptz NOT NULL,
-  pushed_to pg_catalog.text,
   label pg_catalog.text,
   PRIMARY KEY (name, id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
@@ -51,7 +49,9 @@ CREATE TABLE @schema@.waiters (
 CREATE UNIQUE INDEX waiters_of_client ON @schema@.waiters (client, id);
 CREATE TABLE @schema@.clients (
   client pg_catalog.text PRIMARY KEY,
-  alive_until pg_catalog.timestamptz NOT NULL
+  alive_until pg_catalog.timestamptz NOT NULL,
+  listener bigint,
+  server_start pg_catalog.timestamptz
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = false);
 CREATE FUNCTION @schema@.enter(p_name pg_catalog.bytea) RETURNS boolean LANGUAGE plpgsql
@@ -72,11 +72,9 @@ DECLARE
   v_before @schema@.locks;
   v_lock @schema@.locks;
   v_next record;
-  v_unconfirmed text;
   v_holders integer := 0;
   v_weights bigint := 0;
   v_token bigint;
-  v_ms double precision;
   v_message text;
   v_served text := '';
 BEGIN
@@ -86,52 +84,47 @@ BEGIN
     IF v_lock.expires_at > v_moment THEN
       RETURN '';
     END IF;
-    IF v_lock.pushed_to IS NOT NULL THEN
-      PERFORM @schema@.pass_over(p_name, v_lock.pushed_to);
-    END IF;
     v_lock.id := NULL;
   END IF;
-  FOR v_unconfirmed IN
-    DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.expires_at <= v_moment RETURNING s.pushed_to
-  LOOP
-    IF v_unconfirmed IS NOT NULL THEN
-      PERFORM @schema@.pass_over(p_name, v_unconfirmed);
-    END IF;
-  END LOOP;
+  DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.expires_at <= v_moment;
   SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(s.weight), 0) INTO v_holders, v_weights FROM @schema@.shares s WHERE s.name = p_name;
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
-    SELECT w.*, (w.client = p_client OR c.alive_until > v_moment) AS alive INTO v_next
+    SELECT w.*, CASE
+        WHEN w.client = p_client THEN 'asks'
+        WHEN (c.alive_until > v_moment) IS NOT TRUE THEN 'dead'
+        WHEN c.listener IS NULL OR c.server_start <> pg_catalog.pg_postmaster_start_time() THEN 'polls'
+        WHEN @schema@.has_ended(c.listener) THEN 'dead'
+        ELSE 'listens' END AS client_state INTO v_next
       FROM @schema@.waiters w LEFT JOIN @schema@.clients c ON c.client = w.client
       WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
     IF NOT FOUND THEN
       v_lock.queued := false;
       EXIT;
     END IF;
-    IF v_next.alive IS TRUE THEN
+    IF v_next.client_state <> 'dead' THEN
+      EXIT WHEN v_next.client_state = 'polls';
       EXIT WHEN v_next.kind = 0 AND v_holders > 0;
       EXIT WHEN v_next.kind = 2 AND v_weights + v_next.weight > v_lock.permits;
     END IF;
     DELETE FROM @schema@.waiters w WHERE w.name = p_name AND w.ticket = v_next.ticket;
-    CONTINUE WHEN v_next.alive IS NOT TRUE;
+    CONTINUE WHEN v_next.client_state = 'dead';
     v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
-    v_ms := least(v_next.ttl_ms, @schema@.claim_ms());
-    v_message := v_next.id || ' ' || v_token || ' ' || v_ms;
-    IF v_next.client = p_client THEN
+    v_message := v_next.id || ' ' || v_token;
+    IF v_next.client_state = 'asks' THEN
       v_served := v_served || E'\\n' || v_message;
-    ELSIF pg_catalog.left(v_next.client, 1) <> '.' THEN
+    ELSE
       PERFORM pg_catalog.pg_notify('locks_' || v_next.client, v_message);
     END IF;
     IF v_next.kind = 0 THEN
       v_lock.id := v_next.id;
       v_lock.token := v_token;
       v_lock.granted_at := pg_catalog.clock_timestamp();
-      v_lock.expires_at := v_lock.granted_at + v_ms * interval '1 millisecond';
-      v_lock.pushed_to := v_next.client;
+      v_lock.expires_at := v_lock.granted_at + v_next.ttl_ms * interval '1 millisecond';
       v_lock.label := v_next.label;
     ELSE
-      INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, pushed_to, label)
+      INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
         VALUES (p_name, v_next.id, v_next.kind, v_next.weight, v_token, pg_catalog.clock_timestamp(),
-                pg_catalog.clock_timestamp() + v_ms * interval '1 millisecond', v_next.client, v_next.label);
+                pg_catalog.clock_timestamp() + v_next.ttl_ms * interval '1 millisecond', v_next.label);
       v_holders := v_holders + 1;
       v_weights := v_weights + v_next.weight;
     END IF;
@@ -140,17 +133,14 @@ BEGIN
     DELETE FROM @schema@.locks l WHERE l.name = p_name;
   ELSIF v_lock IS DISTINCT FROM v_before THEN
     UPDATE @schema@.locks l SET queued = v_lock.queued, id = v_lock.id, token = v_lock.token,
-      granted_at = v_lock.granted_at, expires_at = v_lock.expires_at, pushed_to = v_lock.pushed_to, label = v_lock.label
+      granted_at = v_lock.granted_at, expires_at = v_lock.expires_at, label = v_lock.label
       WHERE l.name = p_name;
   END IF;
   RETURN v_served;
 END $$;
-CREATE FUNCTION @schema@.claim_ms() RETURNS double precision LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::double precision $$;
-CREATE FUNCTION @schema@.pass_over(p_name pg_catalog.bytea, p_client pg_catalog.text) RETURNS pg_catalog.void LANGUAGE sql
-    SET search_path = pg_catalog, pg_temp AS $$
-  DELETE FROM @schema@.waiters w USING @schema@.clients c
-    WHERE w.name = p_name AND w.client = p_client AND c.client = p_client
-      AND c.alive_until < pg_catalog.clock_timestamp() + interval '1500 milliseconds';
+CREATE FUNCTION @schema@.has_ended(p_listener bigint) RETURNS boolean LANGUAGE sql AS $$
+  SELECT CASE WHEN pg_catalog.pg_try_advisory_lock_shared(p_listener)
+    THEN pg_catalog.pg_advisory_unlock_shared(p_listener) ELSE false END;
 $$;
 CREATE FUNCTION @schema@.acquire(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
     p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_way smallint) RETURNS pg_catalog.text LANGUAGE plpgsql
@@ -183,6 +173,11 @@ BEGIN
       END IF;
     END IF;
     CONTINUE WHEN NOT @schema@.enter(p_name);
+    IF p_kind = 1 AND p_way <> 2
+        AND EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = p_name AND l.id IS NULL AND NOT l.queued AND l.permits IS NULL)
+        AND NOT EXISTS (SELECT 1 FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id) THEN
+      RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
+    END IF;
     v_served := v_served || @schema@.serve(p_name, p_client);
     SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
     EXIT WHEN FOUND;
@@ -223,7 +218,8 @@ BEGIN
   PERFORM 1 FROM @schema@.clients c
     WHERE c.client = p_client AND c.alive_until > pg_catalog.clock_timestamp() + interval '1500 milliseconds';
   IF NOT FOUND THEN
-    PERFORM @schema@.keep_alive(p_client);
+    INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds')
+      ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;
   END IF;
   RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
 END $$;
@@ -257,11 +253,6 @@ CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS pg_catalog.t
     UNION ALL SELECT 3, 0, 1
   ) modes ORDER BY rank LIMIT 1;
 $$;
-CREATE FUNCTION @schema@.keep_alive(p_client pg_catalog.text) RETURNS pg_catalog.void LANGUAGE sql
-    SET search_path = pg_catalog, pg_temp AS $$
-  INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds')
-    ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;
-$$;
 CREATE FUNCTION @schema@.steal(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
     p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_served pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -281,7 +272,7 @@ BEGIN
   DELETE FROM @schema@.shares s WHERE s.name = p_name;
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
   UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = pg_catalog.clock_timestamp(),
-    expires_at = pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL, label = p_label,
+    expires_at = pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', label = p_label,
     permits = p_permits, stolen = v_token
     WHERE l.name = p_name;
   IF p_kind = 0 THEN
@@ -359,7 +350,7 @@ CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text)
 DECLARE
   v_live boolean;
 BEGIN
-  UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name AND l.id = p_id
+  UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name AND l.id = p_id
     RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF NOT FOUND THEN
     DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id
@@ -367,32 +358,40 @@ BEGIN
   END IF;
   RETURN v_live;
 END $$;
-CREATE FUNCTION @schema@.abandon(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+CREATE FUNCTION @schema@.release_all(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_item record;
-  v_id text;
+  v_in_use boolean;
   v_ended boolean;
+  v_live boolean;
+  v_letters text[] := pg_catalog.array_fill('n'::text, ARRAY[pg_catalog.cardinality(p_ids)]);
   v_served text := '';
 BEGIN
   FOR v_item IN
-    SELECT i.name, pg_catalog.array_agg(i.id) AS ids FROM unnest(p_names, p_ids) AS i(name, id) GROUP BY i.name ORDER BY i.name
+    SELECT i.*, pg_catalog.lag(i.name) OVER o IS DISTINCT FROM i.name AS is_first,
+           pg_catalog.lead(i.name) OVER o IS DISTINCT FROM i.name AS is_last
+      FROM unnest(p_names, p_ids) WITH ORDINALITY AS i(name, id, position) WINDOW o AS (ORDER BY i.name)
   LOOP
-    CONTINUE WHEN NOT @schema@.enter(v_item.name);
-    v_ended := false;
-    FOREACH v_id IN ARRAY v_item.ids LOOP
-      DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = v_id AND w.name = v_item.name;
-      v_ended := v_ended OR FOUND;
-    END LOOP;
-    UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = v_item.name AND l.id = ANY (v_item.ids);
+    IF v_item.is_first THEN
+      v_in_use := @schema@.enter(v_item.name);
+      v_ended := false;
+    END IF;
+    CONTINUE WHEN NOT v_in_use;
+    DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = v_item.id AND w.name = v_item.name;
     v_ended := v_ended OR FOUND;
-    DELETE FROM @schema@.shares s USING pg_catalog.unnest(v_item.ids) AS i(id)
-      WHERE s.name = v_item.name AND s.id = i.id;
-    IF v_ended OR FOUND THEN
+    IF NOT FOUND THEN
+      v_live := @schema@.end_hold(v_item.name, v_item.id);
+      v_ended := v_ended OR v_live IS NOT NULL;
+      IF v_live THEN
+        v_letters[v_item.position] := 'r';
+      END IF;
+    END IF;
+    IF v_item.is_last AND v_ended THEN
       v_served := v_served || @schema@.serve(v_item.name, p_client);
     END IF;
   END LOOP;
-  RETURN v_served;
+  RETURN pg_catalog.array_to_string(v_letters, '') || v_served;
 END $$;
 CREATE FUNCTION @schema@.renew(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_tokens bigint[], p_ttls double precision[])
     RETURNS pg_catalog.text LANGUAGE plpgsql
@@ -406,30 +405,23 @@ BEGIN
       ORDER BY i.name
   LOOP
     v_answers[v_item.position] := CASE
-      WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms, true) IS NOT NULL THEN 'h'
+      WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms) THEN 'h'
       ELSE @schema@.loss(v_item.name, v_item.id, v_item.token) END;
   END LOOP;
   RETURN pg_catalog.array_to_string(v_answers, '');
 END $$;
-CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_ms double precision, p_may_cut boolean)
-    RETURNS pg_catalog.text LANGUAGE plpgsql
+CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_ms double precision) RETURNS boolean LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_at timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
-  v_token bigint;
-  v_ends timestamptz;
+  v_at CONSTANT timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
 BEGIN
-  UPDATE @schema@.locks l
-    SET expires_at = CASE WHEN p_may_cut THEN v_at ELSE greatest(l.expires_at, v_at) END, pushed_to = NULL
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp()
-    RETURNING l.token, l.expires_at INTO v_token, v_ends;
+  UPDATE @schema@.locks l SET expires_at = v_at
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp();
   IF NOT FOUND THEN
-    UPDATE @schema@.shares s
-      SET expires_at = CASE WHEN p_may_cut THEN v_at ELSE greatest(s.expires_at, v_at) END, pushed_to = NULL
-      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp()
-      RETURNING s.token, s.expires_at INTO v_token, v_ends;
+    UPDATE @schema@.shares s SET expires_at = v_at
+      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp();
   END IF;
-  RETURN v_token || ' ' || @schema@.ms_until(v_ends);
+  RETURN FOUND;
 END $$;
 CREATE FUNCTION @schema@.loss(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint) RETURNS pg_catalog.text LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -454,7 +446,7 @@ BEGIN
     SELECT l.name, l.id, 1, 1, l.token, l.granted_at, l.expires_at, l.label FROM @schema@.locks l
     WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp();
   IF FOUND THEN
-    UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name;
+    UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name;
   END IF;
   SELECT s.expires_at INTO v_ends FROM @schema@.shares s
     WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp();
@@ -493,50 +485,53 @@ BEGIN
     RETURN;
   END IF;
   RETURN QUERY SELECT * FROM @schema@.state(ARRAY[p_name]) s WHERE s.role = 'h' AND (p_id IS NULL OR s.id = p_id);
-  UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name AND (p_id IS NULL OR l.id = p_id);
+  UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name AND (p_id IS NULL OR l.id = p_id);
   DELETE FROM @schema@.shares s WHERE s.name = p_name AND (p_id IS NULL OR s.id = p_id);
   RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client), 0, 0, 0, '', 0::bigint,
     0::double precision, 0::double precision;
 END $$;
-CREATE FUNCTION @schema@.check_waiters(p_client pg_catalog.text, p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_ttls double precision[], p_all boolean)
+CREATE FUNCTION @schema@.check_waiters(p_client pg_catalog.text, p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_listener bigint)
     RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_item record;
-  v_hold text;
-  v_lines text := '';
+  v_name bytea;
+  v_lines text;
   v_served text := '';
   v_next timestamptz;
 BEGIN
-  DELETE FROM @schema@.waiters w WHERE p_all AND w.client = p_client
+  DELETE FROM @schema@.waiters w WHERE w.client = p_client
     AND w.enqueued_at < pg_catalog.clock_timestamp() - interval '10 seconds'
     AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p_ids) AS i(id) WHERE i.id = w.id);
   DELETE FROM @schema@.waiters w WHERE w.client = p_client
     AND NOT EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = w.name AND l.queued);
-  FOR v_item IN
-    SELECT l.name, NULL AS id, 0 AS ttl_ms FROM @schema@.locks l
+  SELECT pg_catalog.string_agg(
+      E'\\n' || coalesce('h ' || i.id || ' ' || h.token || ' ' || @schema@.ms_until(h.expires_at), 'm ' || i.id), '')
+    INTO v_lines
+    FROM unnest(p_names, p_ids) AS i(name, id) LEFT JOIN LATERAL (
+      SELECT l.token, l.expires_at FROM @schema@.locks l WHERE l.name = i.name AND l.id = i.id
+      UNION ALL
+      SELECT s.token, s.expires_at FROM @schema@.shares s WHERE s.name = i.name AND s.id = i.id
+    ) h ON h.expires_at > pg_catalog.clock_timestamp()
+    WHERE NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = p_client AND w.id = i.id);
+  FOR v_name IN
+    SELECT l.name FROM @schema@.locks l
       WHERE l.name = ANY (p_names) AND l.queued AND (l.id IS NULL OR l.expires_at <= pg_catalog.clock_timestamp())
-    UNION ALL
-    SELECT i.name, i.id, i.ttl_ms FROM unnest(p_names, p_ids, p_ttls) AS i(name, id, ttl_ms)
-      WHERE NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = p_client AND w.id = i.id)
-    ORDER BY 1, 2 NULLS FIRST
+      ORDER BY l.name
   LOOP
-    IF v_item.id IS NULL THEN
-      IF @schema@.enter(v_item.name) THEN
-        v_served := v_served || @schema@.serve(v_item.name, p_client);
-      END IF;
-      CONTINUE;
+    IF @schema@.enter(v_name) THEN
+      v_served := v_served || @schema@.serve(v_name, p_client);
     END IF;
-    v_hold := @schema@.extend(v_item.name, v_item.id, least(v_item.ttl_ms, @schema@.claim_ms()), false);
-    v_lines := v_lines || E'\\n' || coalesce('h ' || v_item.id || ' ' || v_hold, 'm ' || v_item.id);
   END LOOP;
   SELECT pg_catalog.min(ends) INTO v_next FROM (
     SELECT l.expires_at AS ends FROM @schema@.locks l WHERE l.name = ANY (p_names) AND l.id IS NOT NULL
     UNION ALL
     SELECT s.expires_at FROM @schema@.shares s WHERE s.name = ANY (p_names)
   ) holds;
-  PERFORM @schema@.keep_alive(p_client);
-  RETURN coalesce(@schema@.ms_until(v_next), -1) || v_lines || E'\\n' || v_served;
+  INSERT INTO @schema@.clients (client, alive_until, listener, server_start)
+    VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds', p_listener, pg_catalog.pg_postmaster_start_time())
+    ON CONFLICT (client) DO UPDATE
+      SET alive_until = excluded.alive_until, listener = excluded.listener, server_start = excluded.server_start;
+  RETURN coalesce(@schema@.ms_until(v_next), -1) || coalesce(v_lines, '') || E'\\n' || v_served;
 END $$;
 CREATE FUNCTION @schema@.sweep() RETURNS pg_catalog.void LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -556,7 +551,8 @@ BEGIN
     END IF;
   END LOOP;
   DELETE FROM @schema@.clients c WHERE c.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'
-    AND NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = c.client);
+    AND NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = c.client)
+    AND (c.listener IS NULL OR @schema@.has_ended(c.listener));
 END $$;
 CREATE FUNCTION @schema@.state(p_names pg_catalog.bytea[])
     RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,

@@ -29,7 +29,6 @@ CREATE TABLE @schema@.locks (
   token bigint,
   granted_at pg_catalog.timestamptz,
   expires_at pg_catalog.timestamptz,
-  pushed_to pg_catalog.text,                  -- the client that it was handed off to, until the client confirms the hand-off
   label pg_catalog.text
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = false);
@@ -43,7 +42,6 @@ CREATE TABLE @schema@.shares (
   token bigint NOT NULL,
   granted_at pg_catalog.timestamptz NOT NULL,
   expires_at pg_catalog.timestamptz NOT NULL,
-  pushed_to pg_catalog.text,
   label pg_catalog.text,
   PRIMARY KEY (name, id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
@@ -65,9 +63,13 @@ CREATE TABLE @schema@.waiters (
 
 CREATE UNIQUE INDEX waiters_of_client ON @schema@.waiters (client, id);
 
--- A backend object of some process, while it has waiters. It listens on the channel locks_<client>.
+-- A backend object of some process, while it has waiters.
 CREATE TABLE @schema@.clients (
   client pg_catalog.text PRIMARY KEY,
-  alive_until pg_catalog.timestamptz NOT NULL
+  alive_until pg_catalog.timestamptz NOT NULL,
+  -- The session that listens on the channel locks_<client> holds the advisory lock of this key, which ends with the session.
+  -- Null: none listens.
+  listener bigint,
+  server_start pg_catalog.timestamptz         -- of the server that had that session: a restart has ended the sessions of all
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = false);

@@ -1,7 +1,8 @@
 -- Serves a resource that the caller has locked: ends expired holds, hands the lock off to the head of the queue for as long
--- as the head fits, and removes a resource that nobody uses. A hand-off lasts for the claim time, until its client confirms
--- it. Other clients are notified on their channel with "id token ms", except clients that do not listen (their names begin
--- with a point). The calling client, p_client, is alive; the reply has its hand-offs: a line feed and "id token ms" each.
+-- as the head fits, and removes a resource that nobody uses. A hand-off lasts for the ttl of its waiter.
+-- Waiters of the calling client, p_client, are handed the lock in the reply: a line feed and "id token" each. Those of a
+-- client that listens are notified on its channel with "id token". A head whose client does not listen takes the free lock
+-- at its next check. A head whose client died is removed: the session of its listener has ended, or its last check was 3 s ago.
 CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -9,11 +10,9 @@ DECLARE
   v_before @schema@.locks;
   v_lock @schema@.locks;
   v_next record;
-  v_unconfirmed text;
   v_holders integer := 0;
   v_weights bigint := 0;
   v_token bigint;
-  v_ms double precision;
   v_message text;
   v_served text := '';
 BEGIN
@@ -23,54 +22,49 @@ BEGIN
     IF v_lock.expires_at > v_moment THEN
       RETURN '';
     END IF;
-    IF v_lock.pushed_to IS NOT NULL THEN
-      PERFORM @schema@.pass_over(p_name, v_lock.pushed_to);
-    END IF;
     v_lock.id := NULL;
   END IF;
   -- Delete before counting: the delete waits for a renewal under way, and then sees the new end of the hold.
-  FOR v_unconfirmed IN
-    DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.expires_at <= v_moment RETURNING s.pushed_to
-  LOOP
-    IF v_unconfirmed IS NOT NULL THEN
-      PERFORM @schema@.pass_over(p_name, v_unconfirmed);
-    END IF;
-  END LOOP;
+  DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.expires_at <= v_moment;
   SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(s.weight), 0) INTO v_holders, v_weights FROM @schema@.shares s WHERE s.name = p_name;
 
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
-    SELECT w.*, (w.client = p_client OR c.alive_until > v_moment) AS alive INTO v_next
+    SELECT w.*, CASE
+        WHEN w.client = p_client THEN 'asks'
+        WHEN (c.alive_until > v_moment) IS NOT TRUE THEN 'dead'
+        WHEN c.listener IS NULL OR c.server_start <> pg_catalog.pg_postmaster_start_time() THEN 'polls'
+        WHEN @schema@.has_ended(c.listener) THEN 'dead'
+        ELSE 'listens' END AS client_state INTO v_next
       FROM @schema@.waiters w LEFT JOIN @schema@.clients c ON c.client = w.client
       WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
     IF NOT FOUND THEN
       v_lock.queued := false;
       EXIT;
     END IF;
-    IF v_next.alive IS TRUE THEN
+    IF v_next.client_state <> 'dead' THEN
+      EXIT WHEN v_next.client_state = 'polls';
       EXIT WHEN v_next.kind = 0 AND v_holders > 0;
       EXIT WHEN v_next.kind = 2 AND v_weights + v_next.weight > v_lock.permits;
     END IF;
     DELETE FROM @schema@.waiters w WHERE w.name = p_name AND w.ticket = v_next.ticket;
-    CONTINUE WHEN v_next.alive IS NOT TRUE;
+    CONTINUE WHEN v_next.client_state = 'dead';
     v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
-    v_ms := least(v_next.ttl_ms, @schema@.claim_ms());
-    v_message := v_next.id || ' ' || v_token || ' ' || v_ms;
-    IF v_next.client = p_client THEN
+    v_message := v_next.id || ' ' || v_token;
+    IF v_next.client_state = 'asks' THEN
       v_served := v_served || E'\n' || v_message;
-    ELSIF pg_catalog.left(v_next.client, 1) <> '.' THEN
+    ELSE
       PERFORM pg_catalog.pg_notify('locks_' || v_next.client, v_message);
     END IF;
     IF v_next.kind = 0 THEN
       v_lock.id := v_next.id;
       v_lock.token := v_token;
       v_lock.granted_at := pg_catalog.clock_timestamp();
-      v_lock.expires_at := v_lock.granted_at + v_ms * interval '1 millisecond';
-      v_lock.pushed_to := v_next.client;
+      v_lock.expires_at := v_lock.granted_at + v_next.ttl_ms * interval '1 millisecond';
       v_lock.label := v_next.label;
     ELSE
-      INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, pushed_to, label)
+      INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
         VALUES (p_name, v_next.id, v_next.kind, v_next.weight, v_token, pg_catalog.clock_timestamp(),
-                pg_catalog.clock_timestamp() + v_ms * interval '1 millisecond', v_next.client, v_next.label);
+                pg_catalog.clock_timestamp() + v_next.ttl_ms * interval '1 millisecond', v_next.label);
       v_holders := v_holders + 1;
       v_weights := v_weights + v_next.weight;
     END IF;
@@ -80,11 +74,15 @@ BEGIN
     DELETE FROM @schema@.locks l WHERE l.name = p_name;
   ELSIF v_lock IS DISTINCT FROM v_before THEN
     UPDATE @schema@.locks l SET queued = v_lock.queued, id = v_lock.id, token = v_lock.token,
-      granted_at = v_lock.granted_at, expires_at = v_lock.expires_at, pushed_to = v_lock.pushed_to, label = v_lock.label
+      granted_at = v_lock.granted_at, expires_at = v_lock.expires_at, label = v_lock.label
       WHERE l.name = p_name;
   END IF;
   RETURN v_served;
 END $$;
 
--- How long a hand-off lasts until its client confirms it. The body names no object, so it sets no search_path.
-CREATE FUNCTION @schema@.claim_ms() RETURNS double precision LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::double precision $$;
+-- Whether the session has ended that held the advisory lock of this key. Unlocked at once: a statement may ask for thousands.
+-- All names are qualified: a function that sets a search_path cannot be inlined.
+CREATE FUNCTION @schema@.has_ended(p_listener bigint) RETURNS boolean LANGUAGE sql AS $$
+  SELECT CASE WHEN pg_catalog.pg_try_advisory_lock_shared(p_listener)
+    THEN pg_catalog.pg_advisory_unlock_shared(p_listener) ELSE false END;
+$$;

@@ -36,6 +36,12 @@ BEGIN
       END IF;
     END IF;
     CONTINUE WHEN NOT @schema@.enter(p_name);
+    -- One more reader beside readers, without a queue: nothing has to be counted, however many they are.
+    IF p_kind = 1 AND p_way <> 2
+        AND EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = p_name AND l.id IS NULL AND NOT l.queued AND l.permits IS NULL)
+        AND NOT EXISTS (SELECT 1 FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id) THEN
+      RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
+    END IF;
     v_served := v_served || @schema@.serve(p_name, p_client);
     SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
     EXIT WHEN FOUND;
@@ -80,7 +86,8 @@ BEGIN
   PERFORM 1 FROM @schema@.clients c
     WHERE c.client = p_client AND c.alive_until > pg_catalog.clock_timestamp() + interval '1500 milliseconds';
   IF NOT FOUND THEN
-    PERFORM @schema@.keep_alive(p_client);
+    INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds')
+      ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;
   END IF;
   RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
 END $$;

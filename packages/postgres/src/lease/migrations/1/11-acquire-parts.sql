@@ -40,12 +40,6 @@ CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS pg_catalog.t
   ) modes ORDER BY rank LIMIT 1;
 $$;
 
-CREATE FUNCTION @schema@.keep_alive(p_client pg_catalog.text) RETURNS pg_catalog.void LANGUAGE sql
-    SET search_path = pg_catalog, pg_temp AS $$
-  INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds')
-    ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;
-$$;
-
 -- Ends every hold of a locked resource and grants it to p_id, ahead of the queue.
 CREATE FUNCTION @schema@.steal(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
     p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_served pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
@@ -66,7 +60,7 @@ BEGIN
   DELETE FROM @schema@.shares s WHERE s.name = p_name;
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
   UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = pg_catalog.clock_timestamp(),
-    expires_at = pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', pushed_to = NULL, label = p_label,
+    expires_at = pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', label = p_label,
     permits = p_permits, stolen = v_token
     WHERE l.name = p_name;
   IF p_kind = 0 THEN

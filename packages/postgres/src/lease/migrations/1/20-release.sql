@@ -27,7 +27,7 @@ CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text)
 DECLARE
   v_live boolean;
 BEGIN
-  UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name AND l.id = p_id
+  UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name AND l.id = p_id
     RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF NOT FOUND THEN
     DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id
@@ -36,32 +36,40 @@ BEGIN
   RETURN v_live;
 END $$;
 
--- Ends the holds of these acquisitions, and removes them from the queues. Reply: the hand-offs of `serve`.
-CREATE FUNCTION @schema@.abandon(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
+-- Ends the holds of these acquisitions, and removes them from the queues. Reply: a letter of `release` for each in the given
+-- order, and the hand-offs of `serve`.
+CREATE FUNCTION @schema@.release_all(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_item record;
-  v_id text;
+  v_in_use boolean;
   v_ended boolean;
+  v_live boolean;
+  v_letters text[] := pg_catalog.array_fill('n'::text, ARRAY[pg_catalog.cardinality(p_ids)]);
   v_served text := '';
 BEGIN
   FOR v_item IN
-    SELECT i.name, pg_catalog.array_agg(i.id) AS ids FROM unnest(p_names, p_ids) AS i(name, id) GROUP BY i.name ORDER BY i.name
+    SELECT i.*, pg_catalog.lag(i.name) OVER o IS DISTINCT FROM i.name AS is_first,
+           pg_catalog.lead(i.name) OVER o IS DISTINCT FROM i.name AS is_last
+      FROM unnest(p_names, p_ids) WITH ORDINALITY AS i(name, id, position) WINDOW o AS (ORDER BY i.name)
   LOOP
-    CONTINUE WHEN NOT @schema@.enter(v_item.name);
-    v_ended := false;
-    -- One by one: for all at once PostgreSQL may compare each waiter of the name with every abandoned id.
-    FOREACH v_id IN ARRAY v_item.ids LOOP
-      DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = v_id AND w.name = v_item.name;
-      v_ended := v_ended OR FOUND;
-    END LOOP;
-    UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = v_item.name AND l.id = ANY (v_item.ids);
+    IF v_item.is_first THEN
+      v_in_use := @schema@.enter(v_item.name);
+      v_ended := false;
+    END IF;
+    CONTINUE WHEN NOT v_in_use;
+    DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = v_item.id AND w.name = v_item.name;
     v_ended := v_ended OR FOUND;
-    DELETE FROM @schema@.shares s USING pg_catalog.unnest(v_item.ids) AS i(id)
-      WHERE s.name = v_item.name AND s.id = i.id;
-    IF v_ended OR FOUND THEN
+    IF NOT FOUND THEN
+      v_live := @schema@.end_hold(v_item.name, v_item.id);
+      v_ended := v_ended OR v_live IS NOT NULL;
+      IF v_live THEN
+        v_letters[v_item.position] := 'r';
+      END IF;
+    END IF;
+    IF v_item.is_last AND v_ended THEN
       v_served := v_served || @schema@.serve(v_item.name, p_client);
     END IF;
   END LOOP;
-  RETURN v_served;
+  RETURN pg_catalog.array_to_string(v_letters, '') || v_served;
 END $$;

@@ -12,33 +12,25 @@ BEGIN
       ORDER BY i.name
   LOOP
     v_answers[v_item.position] := CASE
-      WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms, true) IS NOT NULL THEN 'h'
+      WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms) THEN 'h'
       ELSE @schema@.loss(v_item.name, v_item.id, v_item.token) END;
   END LOOP;
   RETURN pg_catalog.array_to_string(v_answers, '');
 END $$;
 
--- Lets a live hold end p_ms from now. Unless p_may_cut, a hold that ends later keeps its end. Reply: "TOKEN MS"; null: there
--- is no live hold. The caller's client is alive, so a hand-off counts as confirmed.
-CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_ms double precision, p_may_cut boolean)
-    RETURNS pg_catalog.text LANGUAGE plpgsql
+-- Lets a live hold end p_ms from now. Reply: whether there is one.
+CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_ms double precision) RETURNS boolean LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  v_at timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
-  v_token bigint;
-  v_ends timestamptz;
+  v_at CONSTANT timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
 BEGIN
-  UPDATE @schema@.locks l
-    SET expires_at = CASE WHEN p_may_cut THEN v_at ELSE greatest(l.expires_at, v_at) END, pushed_to = NULL
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp()
-    RETURNING l.token, l.expires_at INTO v_token, v_ends;
+  UPDATE @schema@.locks l SET expires_at = v_at
+    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp();
   IF NOT FOUND THEN
-    UPDATE @schema@.shares s
-      SET expires_at = CASE WHEN p_may_cut THEN v_at ELSE greatest(s.expires_at, v_at) END, pushed_to = NULL
-      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp()
-      RETURNING s.token, s.expires_at INTO v_token, v_ends;
+    UPDATE @schema@.shares s SET expires_at = v_at
+      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp();
   END IF;
-  RETURN v_token || ' ' || @schema@.ms_until(v_ends);
+  RETURN FOUND;
 END $$;
 
 -- Why a hold is not live: a letter of `renew`.

@@ -13,7 +13,7 @@ BEGIN
     SELECT l.name, l.id, 1, 1, l.token, l.granted_at, l.expires_at, l.label FROM @schema@.locks l
     WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp();
   IF FOUND THEN
-    UPDATE @schema@.locks l SET id = NULL, pushed_to = NULL WHERE l.name = p_name;
+    UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name;
   END IF;
   SELECT s.expires_at INTO v_ends FROM @schema@.shares s
     WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp();

@@ -17,5 +17,6 @@ BEGIN
     END IF;
   END LOOP;
   DELETE FROM @schema@.clients c WHERE c.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'
-    AND NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = c.client);
+    AND NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = c.client)
+    AND (c.listener IS NULL OR @schema@.has_ended(c.listener));
 END $$;

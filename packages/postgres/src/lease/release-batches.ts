@@ -1,0 +1,190 @@
+import { type AcquireRequest, type Call, type Grant, PRIORITIES, type Priority } from '@locks/core/backend';
+import {
+  GRACE_MS,
+  type MakeStatement,
+  NoConnectionError,
+  type OutgoingStatement,
+  type StatementResult,
+} from '../pool/postgres-statements.ts';
+import type { LeaseSql } from './lease-sql.ts';
+import type { PostgresLocalWaiters } from './local-waiters.ts';
+import { nameBytes } from './name-bytes.ts';
+import { parseServed } from './replies.ts';
+import { isUncontended, type UncontendedStatements } from './uncontended-statements.ts';
+
+/** How many acquisitions one statement ends at most: it keeps their rows locked, and answers all of them at its end. */
+const MAX_ACQUISITIONS = 500;
+/** How long a statement waits for its answer at most. */
+const ANSWER_MS = 5_000;
+/** How many abandons are under way at most. Several, since one of them may wait for a row that somebody keeps locked. */
+const MAX_ABANDONS = 3;
+
+interface Ending {
+  readonly request: AcquireRequest;
+  readonly call: Call;
+  /** On the caller's clock: it is not sent after this. */
+  readonly endsAt: number;
+  /** Whether a plain delete may end it. */
+  isUncontended: boolean;
+  /** @param wasHeld - whether the acquisition had a lease that was live */
+  resolve(wasHeld: boolean): void;
+  reject(error: unknown): void;
+}
+
+/** What the batches need of their backend. */
+export interface ReleaseContext {
+  readonly sql: LeaseSql;
+  readonly waiters: PostgresLocalWaiters;
+  readonly uncontended: UncontendedStatements;
+  mayBeUncontended(request: AcquireRequest): boolean;
+  send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined>;
+}
+
+/**
+ * Releases acquisitions, or abandons them: all that wait for a connection together in one statement, since thousands may end
+ * in the same moment. Of one name one statement is under way at a time: another would only wait for the same row.
+ */
+export class ReleaseBatches {
+  readonly #context: ReleaseContext;
+  readonly #isAbandon: boolean;
+  /** The acquisitions that are not sent yet, by name. */
+  readonly #pending = new Map<string, Ending[]>();
+  /** The names of the statements under way. */
+  readonly #busy = new Set<string>();
+  #statements = 0;
+  #unanswered = 0;
+  /** Whether a statement waits for its connection: it takes all acquisitions that come until then. */
+  #isWaiting = false;
+
+  constructor(kind: 'release' | 'abandon', context: ReleaseContext) {
+    this.#isAbandon = kind === 'abandon';
+    this.#context = context;
+  }
+
+  /** How many acquisitions have no answer yet. */
+  get unanswered(): number {
+    return this.#unanswered;
+  }
+
+  async release(grant: Grant, call: Call): Promise<boolean> {
+    // Asked for in the last moment: it is sent all the same.
+    const endsAt = call.now() >= call.deadline ? Number.POSITIVE_INFINITY : call.deadline;
+    return await this.#add(grant.request, call, endsAt, isUncontended(grant));
+  }
+
+  /** Waits for longer than the caller may: the heartbeat finds a queue entry that is left behind only after 10 s. */
+  async abandon(request: AcquireRequest, call: Call): Promise<void> {
+    await this.#add(request, call, Number.POSITIVE_INFINITY, false);
+  }
+
+  async #add(request: AcquireRequest, call: Call, endsAt: number, isUncontended: boolean): Promise<boolean> {
+    this.#unanswered += 1;
+    try {
+      return await new Promise((resolve, reject) => {
+        const ending = { request, call, endsAt, isUncontended, resolve, reject };
+        const sameName = this.#pending.get(request.resource);
+        if (sameName === undefined) this.#pending.set(request.resource, [ending]);
+        else sameName.push(ending);
+        this.#start();
+      });
+    } finally {
+      this.#unanswered -= 1;
+    }
+  }
+
+  #start(): void {
+    if (this.#isWaiting || (this.#isAbandon && this.#statements >= MAX_ABANDONS)) return;
+    for (const name of this.#pending.keys()) {
+      if (!this.#busy.has(name)) return void this.#work();
+    }
+  }
+
+  async #work(): Promise<void> {
+    this.#statements += 1;
+    this.#isWaiting = true;
+    let batch: readonly Ending[] = [];
+    let isPlain = false;
+    try {
+      const priority = this.#isAbandon ? PRIORITIES.abandon : PRIORITIES.holder;
+      const result = await this.#context.send(() => {
+        batch = this.#take();
+        this.#isWaiting = false;
+        this.#start();
+        if (!isFilled(batch)) return undefined;
+        isPlain =
+          batch.length === 1 && batch[0].isUncontended && this.#context.mayBeUncontended(batch[0].request);
+        return this.#statement(batch, isPlain);
+      }, priority);
+      if (result !== undefined && isFilled(batch)) this.#answered(batch, result, isPlain);
+    } catch (error) {
+      if (batch.length === 0) {
+        // No connection could be made: that error is the outcome of all that are pending.
+        this.#isWaiting = false;
+        batch = [...this.#pending.values()].flat();
+        this.#pending.clear();
+      }
+      for (const { reject } of batch) reject(error);
+    }
+    for (const { request } of batch) this.#busy.delete(request.resource);
+    this.#statements -= 1;
+    this.#start();
+  }
+  #take(): readonly Ending[] {
+    const batch: Ending[] = [];
+    for (const [name, endings] of this.#pending) {
+      if (this.#busy.has(name)) continue;
+      for (const ending of endings.splice(0, MAX_ACQUISITIONS - batch.length)) {
+        if (ending.call.now() < ending.endsAt) batch.push(ending);
+        else dropUnwanted(ending);
+      }
+      if (endings.length === 0) this.#pending.delete(name);
+      if (batch.length === MAX_ACQUISITIONS) break;
+    }
+    for (const { request } of batch) this.#busy.add(request.resource);
+    return batch;
+  }
+
+  #statement(batch: Batch, isPlain: boolean): OutgoingStatement {
+    const { sql, waiters, uncontended } = this.#context;
+    const [first] = batch;
+    const sentAt = first.call.now();
+    const leftMs = Math.min(ANSWER_MS, Math.max(...batch.map(({ endsAt }) => endsAt)) - sentAt);
+    const names = batch.map(({ request }) => nameBytes(request.resource));
+    const ids = batch.map(({ request }) => request.acquisitionId);
+    if (isPlain) return { text: uncontended.delete, values: [names[0], ids[0]], sentAt, leftMs };
+    const isOne = batch.length === 1 && !this.#isAbandon;
+    const ending = isOne ? [names[0], ids[0]] : [names, ids];
+    return {
+      text: isOne ? sql.release : sql.releaseAll,
+      values: [...ending, waiters.client],
+      sentAt,
+      leftMs,
+    };
+  }
+
+  #answered(batch: Batch, { rows, count, sentAt }: StatementResult, isPlain: boolean): void {
+    const [first] = batch;
+    if (!isPlain) {
+      const { first: letters, handOffs } = parseServed(rows[0]?.[0] ?? '');
+      this.#context.waiters.handOffAll(handOffs, () => first.call.now() - sentAt);
+      for (const [at, { resolve }] of batch.entries()) resolve(letters[at] === 'r');
+    } else if (count === 1) first.resolve(true);
+    else {
+      // Somebody else uses the name, or the lease is over: the function is called next.
+      first.isUncontended = false;
+      const { resource } = first.request;
+      this.#pending.set(resource, [first, ...(this.#pending.get(resource) ?? [])]);
+    }
+  }
+}
+
+type Batch = readonly [Ending, ...Ending[]];
+
+function isFilled(batch: readonly Ending[]): batch is Batch {
+  return batch.length > 0;
+}
+
+function dropUnwanted({ reject }: Ending): void {
+  // Held back, so that the caller's own timer reports first: it says more.
+  setTimeout(() => reject(new NoConnectionError()), GRACE_MS).unref();
+}
