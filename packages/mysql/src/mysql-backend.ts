@@ -45,9 +45,9 @@ export type MysqlCapabilities = typeof capabilities;
 
 const LIST_PAGE = 64;
 const LEAVE_LIMIT_MS = 1_000;
-/** For how long core repeats a release, and how much longer for each row that is written before it. */
+/** For how long core repeats a release, and how much longer for each step before it. */
 const RELEASE_BUDGET_MS = 1_000;
-const RELEASE_BUDGET_PER_ROW_MS = 1;
+const RELEASE_BUDGET_PER_STEP_MS = 5;
 
 // setup: import { createLocks } from '@locks/core'; import { mysqlBackend } from '@locks/mysql'; import mysql from 'mysql2/promise';
 // setup: declare function work(): Promise<void>;
@@ -109,7 +109,7 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
 
   /** Thousands of names that are released in one turn are written one after another. */
   get releaseBudgetMs(): number {
-    return RELEASE_BUDGET_MS + RELEASE_BUDGET_PER_ROW_MS * this.#writers.busy;
+    return RELEASE_BUDGET_MS + RELEASE_BUDGET_PER_STEP_MS * this.#writers.steps;
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {

@@ -27,7 +27,7 @@ export class RowWriters {
   readonly #store: MysqlStore;
   readonly #client: string;
   readonly #writers = new Map<string, RowWriter>();
-  #busy = 0;
+  #steps = 0;
   #hooks: WriterHooks | undefined;
   /** Which clients were alive at the server's time `now`. */
   #lastHeard = { alive: new Set() as ReadonlySet<string>, now: 0, learnedAt: -Infinity };
@@ -58,9 +58,9 @@ export class RowWriters {
     };
   }
 
-  /** How many rows have steps under way. */
-  get busy(): number {
-    return this.#busy;
+  /** How many steps are under way, on all rows. */
+  get steps(): number {
+    return this.#steps;
   }
 
   get(resource: string): RowWriter | undefined {
@@ -103,11 +103,16 @@ export class RowWriters {
           result = decide(decision, { sentAt: step.sentAt, ambiguous });
         },
         finish: () => {
+          this.#steps -= 1;
           finish?.(result, writer, step.sentAt);
           resolve(result);
         },
-        fail: reject,
+        fail: (error) => {
+          this.#steps -= 1;
+          reject(error);
+        },
       };
+      this.#steps += 1;
       writer.pending.push(step);
       writer.rise(priority);
       if (!writer.busy) void this.#work(writer);
@@ -170,7 +175,6 @@ export class RowWriters {
 
   async #work(writer: RowWriter): Promise<void> {
     writer.busy = true;
-    this.#busy += 1;
     while (writer.pending.length > 0) {
       const batch = writer.pending.splice(0);
       writer.urgency.priority = PRIORITIES.acquire;
@@ -184,7 +188,6 @@ export class RowWriters {
       }
     }
     writer.busy = false;
-    this.#busy -= 1;
     this.#closeIfIdle(writer);
   }
 

@@ -18,7 +18,7 @@ async function releaseAll(leases: readonly Lease[]): Promise<void> {
 }
 
 it('thousands of names that are released in one turn are all released', { timeout: 120_000 }, async () => {
-  const locks = locksOn(1);
+  const locks = locksOn(8);
   const names = Array.from({ length: 4_000 }, (_, index) => `name ${index}`);
   await releaseAll(await Promise.all(names.map((name) => locks.lock(name).acquire())));
   for await (const { resource } of locks.list()) expect.fail(`${resource} is held`);
