@@ -343,6 +343,16 @@ describe('the mark', () => {
   );
 });
 
+it('a waiter that stands in the queue twice takes its permits once', async () => {
+  const name = fresh();
+  await client.take(name, 'a', '4:4');
+  for (const notify of ['!x', '!y']) await client.take(name, 'b', '4:2', { notify });
+  expect(await redis.command('ZCOUNT', client.keys(name)[2], 0, '+inf')).toBe(2);
+  await client.releaseShare(name, 'a', 4);
+  expect((await client.inspect(name)).holders).toEqual(['b']);
+  expect(await client.mark(name)).toBe('*4|2');
+});
+
 describe('a slot that is being migrated', () => {
   it('renews a share one key at a time, and ends it so that the next script frees its weight', async () => {
     const name = fresh();

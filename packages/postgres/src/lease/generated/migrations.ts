@@ -405,21 +405,21 @@ BEGIN
       ORDER BY i.name
   LOOP
     v_answers[v_item.position] := CASE
-      WHEN @schema@.extend(v_item.name, v_item.id, v_item.ttl_ms) THEN 'h'
+      WHEN @schema@.extend(v_item.name, v_item.id, v_item.token, v_item.ttl_ms) THEN 'h'
       ELSE @schema@.loss(v_item.name, v_item.id, v_item.token) END;
   END LOOP;
   RETURN pg_catalog.array_to_string(v_answers, '');
 END $$;
-CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_ms double precision) RETURNS boolean LANGUAGE plpgsql
+CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint, p_ms double precision) RETURNS boolean LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_at CONSTANT timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
 BEGIN
   UPDATE @schema@.locks l SET expires_at = v_at
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp();
+    WHERE l.name = p_name AND l.id = p_id AND l.token = p_token AND l.expires_at > pg_catalog.clock_timestamp();
   IF NOT FOUND THEN
     UPDATE @schema@.shares s SET expires_at = v_at
-      WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp();
+      WHERE s.name = p_name AND s.id = p_id AND s.token = p_token AND s.expires_at > pg_catalog.clock_timestamp();
   END IF;
   RETURN FOUND;
 END $$;
