@@ -95,7 +95,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   postgres: [
     ['index.ts'],
     ['{lease/lease-backend,advisory/advisory-backend}.ts', '{fenced,transaction}/*.ts'],
-    ['lease/{attempt-queues,abandon-batches,inspection}.ts', 'advisory/{parked-poll,peer-query}.ts'],
+    ['lease/{attempt-queues,release-batches,inspection}.ts', 'advisory/{parked-poll,peer-query}.ts'],
     ['lease/local-waiters.ts', 'advisory/resource-queue.ts'],
     ['lease/waiter-heartbeat.ts', 'advisory/shared-lock-groups.ts'],
     [
@@ -127,8 +127,8 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['index.ts'],
     ['backend.ts', 'fenced-set.ts'],
     ['{native-release,local-waiters,renewal,replicas,states,eviction}.ts'],
-    ['{waiter-heartbeat,claim}.ts'],
-    ['{lease-chunks,subscription,waiter,grant,replies}.ts'],
+    ['waiter-heartbeat.ts'],
+    ['{subscription,waiter,grant,replies}.ts'],
     ['{run-script,retryable,shard-channels,value,mode,keys,options}.ts'],
     ['{slot,port,login-watch,hold-end-timers}.ts'],
   ],

@@ -168,6 +168,7 @@ export class Simulation {
       answersAtOnce: isSound(this.#plan) && this.#plan.faults.every(({ kind }) => kind === 'pause'),
       mayGrantLate:
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
+      releasesBeforeMs: this.#plan.backend === 'mysql' ? 200 : 0,
       // A step of MySQL is several statements where others write the same row.
       latencyMs: this.#plan.network.latencyMs * (this.#plan.backend === 'mysql' ? 5 : 1),
       longestDelayMs: 2 * this.#plan.network.slowMs + this.#longestTtlMs + PROGRESS_MS,

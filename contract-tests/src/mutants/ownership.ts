@@ -33,7 +33,8 @@ export const ownershipMutants: readonly Mutant[] = [
             items.map(async ({ grant, ttlMs }) => {
               const [holder] = (await backend.inspect(grant.request.resource, call)).holders;
               const acquisitionId = holder?.acquisitionId ?? grant.request.acquisitionId;
-              const other = { ...grant, request: { ...grant.request, acquisitionId } };
+              const fencingToken = holder?.fencingToken ?? (grant.fencingToken as bigint);
+              const other = { ...grant, fencingToken, request: { ...grant.request, acquisitionId } };
               const [standing] = await backend.renew([{ grant: other, ttlMs }], call);
               return standing ?? { status: 'unknown', error: new Error('no answer') };
             }),

@@ -57,7 +57,7 @@ test('the times of holders and waiters are whole milliseconds', async () => {
     inspect: (resource) => Promise.resolve({ resource, ...state }),
     forceRelease: () => Promise.resolve(state.holders),
   });
-  const ended = [{ ...holder, heldForMs: 96, expiresInMs: 29_903 }];
+  const ended = [{ ...holder, heldForMs: 96, expiresInMs: 29_904 }];
   expect(await locks.inspect('a')).toMatchObject({ holders: ended, waiters: [{ waitingForMs: 0 }] });
   expect(await locks.forceRelease('a')).toMatchObject(ended);
   expect(JSON.parse(JSON.stringify(await locks.inspect('a')))).toMatchObject({

@@ -9,8 +9,8 @@ function holding(store: MemoryStore, name: string): string[] {
   return store.holders(name).map(({ id }) => id);
 }
 
-function grant(id: string): Grant {
-  return { request: request('a', id), fencingToken: 1n, countedFrom: 0 };
+function grant(id: string, fencingToken = 1n): Grant {
+  return { request: request('a', id), fencingToken, countedFrom: 0 };
 }
 
 test('a resource is held by the first who asks, and by nobody else', () => {
@@ -29,7 +29,7 @@ test('an expired hold is taken over by exactly one', () => {
   expect(store.acquire(request('a', 'next'), false).status).toBe('granted');
   expect(store.acquire(request('a', 'third'), false).status).toBe('contended');
   expect(holding(store, 'a')).toEqual(['next']);
-  expect(store.renew(grant('next'), 1_000)).toEqual({ status: 'held' });
+  expect(store.renew(grant('next', 2n), 1_000)).toEqual({ status: 'held' });
 });
 
 test('who expired can neither renew nor release its successor', () => {

@@ -61,7 +61,7 @@ describe.each([
     }
   });
 
-  it('passes over a waiter whose process died, within the claim time and a check', async () => {
+  it('passes over a waiter whose process died before it listened', async () => {
     const dying = await open(cluster.roots);
     const name = fresh();
     const grant = await a.take(name);
@@ -71,7 +71,8 @@ describe.each([
     const from = performance.now();
     await a.backend.release(grant, call);
     const got = await turn;
-    expect(performance.now() - from).toBeLessThan(2000 + 1000 + 1500);
+    // It counts as alive for three checks.
+    expect(performance.now() - from).toBeLessThan(3000 + 1000 + 1500);
     if (got) await b.backend.release(got, call);
   });
 

@@ -32,10 +32,14 @@ const BESIDE_THE_SUITE = [
 /** Test files that cost much and show little of what a change breaks: `npm run test:all` runs them. */
 const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   cli: ['bench', 'board', 'doctor/etcd', 'doctor/mysql', 'doctor/postgres', 'doctor/zookeeper'],
-  mysql: ['connections-in-use', 'long-queue'],
+  etcd: ['many-waiters'],
+  mysql: ['connections-in-use', 'long-queue', 'many-releases'],
   postgres: ['advisory-load', 'lease-load'],
+  'redis-ioredis': ['many-releases'],
+  'redis-node': ['topologies'],
   simulation: ['simulation', 'planted-errors', 'mysql/differential'],
   site: ['reference'],
+  sqlite: ['many-releases'],
 };
 
 const plainSuites = harnessNames

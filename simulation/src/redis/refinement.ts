@@ -145,7 +145,9 @@ export class Refinement {
     for (;;) {
       const { token, holds, waiters } = view.record;
       const left = waiters.filter(({ id }) => !passedOver.has(id));
-      const rules = new LockRules({ token, holds, waiters: left }, { client: notify });
+      // A waiter that hears no message is served by its own process.
+      const serves = (client: string): boolean => !client.startsWith('!') || channelOf(client) === own;
+      const rules = new LockRules({ token, holds, waiters: left }, { client: notify, serves });
       rules.expire(this.#now);
       if (!step(rules)) return rules;
       const handedOff = new Set(rules.handedOff.map(({ id }) => id));

@@ -9,12 +9,12 @@ describe('check', () => {
     const name = fresh();
     await client.acquire(name, 'a');
     const positions = [];
-    for (const id of ['b', 'c']) positions.push(-first(await client.acquire(name, id, { notify: '!x' })));
+    for (const id of ['b', 'c']) positions.push(-first(await client.acquire(name, id, { notify: '~x' })));
     await redis.command('DEL', client.keys(name)[2]);
-    await client.check(name, '!x', [['c', positions[1] as number]]);
-    await client.check(name, '!x', [['b', positions[0] as number]]);
+    await client.check(name, '~x', [['c', positions[1] as number]]);
+    await client.check(name, '~x', [['b', positions[0] as number]]);
     await redis.command('DEL', client.lock(name));
-    const [reply] = (await client.check(name, '!x', [['c', positions[1] as number]])) as unknown[][];
+    const [reply] = (await client.check(name, '~x', [['c', positions[1] as number]])) as unknown[][];
     expect(reply?.[2]).toBe('b');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|\+\|/);
   });
@@ -22,13 +22,13 @@ describe('check', () => {
   it('reports a grant whose message was lost, with the time left', async () => {
     const name = fresh();
     const token = Number(await client.acquire(name, 'a', { ttlMs: 9000 }));
-    const [reply] = (await client.check(name, '!x', [
+    const [reply] = (await client.check(name, '~x', [
       ['a', 1],
       ['b', 2],
     ])) as unknown[][];
     expect(reply?.slice(2, 4)).toEqual(['a', token]);
     expect(Number(reply?.[4])).toBeLessThanOrEqual(9000);
-    expect(await redis.command('ZRANGE', client.keys(name)[2], 0, -1)).toEqual(['@!x', 'b|30000|!x|label']);
+    expect(await redis.command('ZRANGE', client.keys(name)[2], 0, -1)).toEqual(['@~x', 'b|30000|~x|label']);
   });
 
   it('tells until when the hold may last: of a value of ours and of a stranger, of the first share, of none', async () => {
@@ -39,8 +39,8 @@ describe('check', () => {
     await redis.command('SET', client.lock(theirs), 'theirs', 'PX', 9_000);
     await redis.command('SET', client.lock(endless), 'theirs');
     const left = async (name: string) => {
-      const [, , enqueued] = (await client.acquire(name, 'b', { notify: '!x' })) as number[];
-      const [reply] = (await client.check(name, '!x', [['b', 1]])) as number[][];
+      const [, , enqueued] = (await client.acquire(name, 'b', { notify: '~x' })) as number[];
+      const [reply] = (await client.check(name, '~x', [['b', 1]])) as number[][];
       expect(reply).toHaveLength(2);
       expect(Math.abs(Number(enqueued) - Number(reply?.[1]))).toBeLessThan(5_000);
       return Number(reply?.[1]);
@@ -63,14 +63,14 @@ describe('check', () => {
     const positions = [];
     for (const [id, notify] of [
       ['b', '!me'],
-      ['c', '!x'],
+      ['c', '~x'],
     ] as const) {
       positions.push(-first(await client.acquire(name, id, { notify })));
     }
     await client.check(name, '~me', [['b', positions[0] as number]], { former: '!me' });
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
       'b|30000|~me|label',
-      'c|30000|!x|label',
+      'c|30000|~x|label',
     ]);
   });
 
@@ -83,7 +83,12 @@ describe('check', () => {
       'b|30000|!gone|label',
     ]);
     expect(Number(await redis.command('ZSCORE', client.keys(name)[2], 'b|30000|!gone|label'))).toBe(position);
-    await client.release(name, 'a');
+    // Who hears nothing is handed nothing by others, holds back those behind it, and takes the free lock by its own check.
+    await client.acquire(name, 'c', { notify: '~x' });
+    expect(await client.release(name, 'a')).toBe(1);
+    expect(await redis.command('EXISTS', client.lock(name))).toBe(0);
+    expect(await client.acquire(name, 'd')).toBe(0);
+    await client.check(name, '=gone', [['b', position]]);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|/);
   });
 
@@ -119,7 +124,7 @@ describe('check', () => {
   it('marks the lock of a holder that does not know of the queue', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.check(name, '!x', [['b', 5]]);
+    await client.check(name, '~x', [['b', 5]]);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^a\|\+\|/);
   });
 
@@ -130,7 +135,7 @@ describe('check', () => {
     const replies = (await client.run(
       scripts.check,
       [...client.keys(bad), ...client.keys(good)],
-      ['5000||!x', 1, 'b|30000|!x|', 1, 1, 'c|30000|!x|', 2],
+      ['5000||~x', 1, 'b|30000|~x|', 1, 1, 'c|30000|~x|', 2],
     )) as unknown[];
     expect(replies[0]).toMatch(/WRONGTYPE/);
     expect(Number((replies[1] as unknown[])[0])).toBeGreaterThan(0);
@@ -139,7 +144,7 @@ describe('check', () => {
   it('lets a queue die with its last process', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.check(name, '!x', [['b', 5]], { aliveMs: 60 });
+    await client.check(name, '~x', [['b', 5]], { aliveMs: 60 });
     await waitUntil(async () => (await redis.command('EXISTS', client.keys(name)[2])) === 0, {
       what: 'the end of the queue',
     });

@@ -47,20 +47,20 @@ describe('acquire', () => {
   it('joins the queue, marks the holder without touching its ttl, and keeps its position when repeated', async () => {
     const name = fresh();
     await client.acquire(name, 'a', { ttlMs: 20_000 });
-    const waiting = (await client.acquire(name, 'b', { notify: '!x' })) as number[];
+    const waiting = (await client.acquire(name, 'b', { notify: '~x' })) as number[];
     expect(waiting[0]).toBeLessThan(0);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^a\|\+\|/);
     const left = Number(await redis.command('PTTL', client.lock(name)));
     expect(left).toBeGreaterThan(18_000);
     expect(left).toBeLessThanOrEqual(20_000);
-    await client.acquire(name, 'c', { notify: '!x' });
-    expect(first(await client.acquire(name, 'b', { notify: '!x' }))).toBe(waiting[0]);
+    await client.acquire(name, 'c', { notify: '~x' });
+    expect(first(await client.acquire(name, 'b', { notify: '~x' }))).toBe(waiting[0]);
   });
 
   it('never overtakes a live queue, and serves it when the lock is free', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '!x' });
+    await client.acquire(name, 'b', { notify: '~x' });
     await redis.command('DEL', client.lock(name));
     expect(await client.acquire(name, 'c')).toBe(0);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|-\|/);
@@ -70,9 +70,9 @@ describe('acquire', () => {
   it('waits behind a live queue of a free lock', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '!x' });
+    await client.acquire(name, 'b', { notify: '~x' });
     await redis.command('DEL', client.lock(name));
-    expect(first(await client.acquire(name, 'c', { notify: '!y' }))).toBeLessThan(0);
+    expect(first(await client.acquire(name, 'c', { notify: '~y' }))).toBeLessThan(0);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|\+\|/);
   });
 
@@ -80,14 +80,14 @@ describe('acquire', () => {
     const name = fresh();
     await client.acquire(name, 'a');
     await client.run(scripts.acquire, client.keys(name), ['b', 30_000, 'label', '1|!dead']);
-    await client.acquire(name, 'c', { notify: '!x' });
+    await client.acquire(name, 'c', { notify: '~x' });
     await waitUntil(() => isDead(name, '!dead'), { what: 'the end of the liveness' });
     await client.release(name, 'a');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
   });
 
   it('takes a lock whose whole queue is dead, asked to wait or not', async () => {
-    for (const options of [{}, { notify: '!y' }]) {
+    for (const options of [{}, { notify: '~y' }]) {
       const name = fresh();
       await client.acquire(name, 'a');
       await client.run(scripts.acquire, client.keys(name), ['b', 30_000, 'label', '50|!dead']);
@@ -109,11 +109,11 @@ describe('acquire', () => {
     for (const value of ['some-uuid', 'a|-|x|', 'x|y', '']) {
       await redis.command('SET', client.lock(name), value, 'PX', 30_000);
       expect(await client.acquire(name, 'b')).toBe(0);
-      expect(first(await client.acquire(name, 'b', { notify: '!x' }))).toBeLessThan(0);
+      expect(first(await client.acquire(name, 'b', { notify: '~x' }))).toBeLessThan(0);
       expect(await client.release(name, 'b')).toBe(0);
-      await client.check(name, '!x', [['b', 1]]);
+      await client.check(name, '~x', [['b', 1]]);
       expect(await redis.command('GET', client.lock(name))).toBe(value);
-      await client.abandon(name, 'b', { notify: '!x' });
+      await client.abandon(name, 'b', { notify: '~x' });
     }
   });
 
@@ -122,7 +122,7 @@ describe('acquire', () => {
     await redis.command('RPUSH', client.lock(name), 'x');
     for (const attempt of [
       () => client.acquire(name, 'a'),
-      () => client.acquire(name, 'a', { notify: '!x' }),
+      () => client.acquire(name, 'a', { notify: '~x' }),
       () => client.release(name, 'a'),
       () => client.abandon(name, 'a'),
     ]) {
@@ -265,7 +265,7 @@ describe('tokens', () => {
   it('are written whole: no exponent, no fraction', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '!x' });
+    await client.acquire(name, 'b', { notify: '~x' });
     expect(await redis.command('GET', client.keys(name)[1])).toMatch(/^\d{16};\d{13}$/);
     await client.release(name, 'a');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|-\|\d{16}\|label$/);
@@ -318,7 +318,7 @@ describe('release', () => {
     const name = fresh();
     await client.acquire(name, 'a');
     await client.acquire(name, 'b', { notify: '^gone{1}' });
-    await client.acquire(name, 'c', { notify: '!silent' });
+    await client.acquire(name, 'c', { notify: '~silent' });
     expect(await client.release(name, 'a')).toEqual([]);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
   });
@@ -434,7 +434,7 @@ describe('force-release', () => {
   it('ends any hold, or only the expected one, and serves the next', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '!x' });
+    await client.acquire(name, 'b', { notify: '~x' });
     expect(await client.run(scripts.forceRelease, client.keys(name), ['=me', 'z'])).toBe(0);
     const ended = (await client.run(scripts.forceRelease, client.keys(name), ['=me', 'a'])) as unknown[];
     expect(ended[0]).toMatch(/^a\|\+\|/);

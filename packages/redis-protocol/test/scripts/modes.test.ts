@@ -49,8 +49,8 @@ describe('steal', () => {
     for (const held of helds) {
       const name = fresh();
       const token = Number(await client.take(name, 'a', held));
-      await client.take(name, 'b', held, { notify: '!x' });
-      await client.take(name, 'c', held, { notify: '!x' });
+      await client.take(name, 'b', held, { notify: '~x' });
+      await client.take(name, 'c', held, { notify: '~x' });
       const reply = await client.take(name, 'stealer', mode, { steal: true });
       expect(first(reply)).toBeGreaterThan(token);
       const again = (await client.take(name, 'stealer', mode, { steal: true })) as unknown[];
@@ -71,7 +71,7 @@ describe('steal', () => {
   ])('contradicts nobody who waits ($waits, $mode)', async ({ waits, mode, with: limit }) => {
     const name = fresh();
     await client.take(name, 'holder', waits === '4:2' ? '4:4' : '0:');
-    await client.take(name, 'waiter', waits, { notify: '!x' });
+    await client.take(name, 'waiter', waits, { notify: '~x' });
     expect(await client.take(name, 'stealer', mode, { steal: true })).toEqual([0, limit]);
     const { holders, value, waiters } = await client.inspect(name);
     expect(`${String(value)} ${holders.join()}`).toContain('holder');
@@ -141,7 +141,7 @@ describe('many', () => {
   it('never overtake waiters', async () => {
     const [a, b] = [fresh(), fresh()];
     await client.take(a, 'x', '4:2');
-    await client.take(a, 'heavy', '4:4', { notify: '!x' });
+    await client.take(a, 'heavy', '4:4', { notify: '~x' });
     expect(await client.many([b, 'q', '0:'], [a, 'r', '4:1'])).toBe(0);
     expect(await exists(b)).toBe(0);
   });
@@ -183,13 +183,13 @@ describe('operating', () => {
     const token = Number(await client.take(name, 'a', '4:1', { ttlMs: 9_000 }));
     await client.take(name, 'b', '4:3', { ttlMs: 500 });
     const positions = [];
-    for (const id of ['c', 'd']) positions.push(-first(await client.take(name, id, '4:2', { notify: '!x' })));
+    for (const id of ['c', 'd']) positions.push(-first(await client.take(name, id, '4:2', { notify: '~x' })));
     await waitUntil(async () => (await client.inspect(name)).holders.length === 1, { what: 'the end of b' });
     const [reply] = (await client.run(scripts.check, client.keys(name), [
-      '5000||!x',
+      '5000||~x',
       3,
-      ...['a|30000:1|!x|label', '1:4', 'c|30000:2|!x|label', `${positions[0]}:4`],
-      ...['d|30000:2|!x|label', `${positions[1]}:4`],
+      ...['a|30000:1|~x|label', '1:4', 'c|30000:2|~x|label', `${positions[0]}:4`],
+      ...['d|30000:2|~x|label', `${positions[1]}:4`],
     ])) as unknown[][];
     expect(reply?.slice(2, 4)).toEqual(['a', token]);
     expect(reply?.[4]).toBeLessThanOrEqual(9_000);
@@ -238,7 +238,7 @@ describe('operating', () => {
       const key = client.allKeys(name)[side] as string;
       await redis.command('RPUSH', key, 'theirs');
       await expectQueues(name);
-      for (const notify of [undefined, '!x']) {
+      for (const notify of [undefined, '~x']) {
         const options = notify === undefined ? {} : { notify };
         await expect(client.take(name, 'a', '0:0', options)).rejects.toThrow(/WRONGTYPE/);
       }
@@ -261,7 +261,7 @@ describe('operating', () => {
     const replies = (await client.run(
       scripts.check,
       [...client.keys(bad), ...client.keys(good)],
-      ['5000||!x', 1, 'b|30000:0|!x|', 1, 1, 'c|30000:0|!x|', 2],
+      ['5000||~x', 1, 'b|30000:0|~x|', 1, 1, 'c|30000:0|~x|', 2],
     )) as unknown[];
     expect(replies[0]).toMatch(/WRONGTYPE/);
     expect((replies[1] as unknown[])[2]).toBe('c');

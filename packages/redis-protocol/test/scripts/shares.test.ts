@@ -52,11 +52,11 @@ describe('readers', () => {
   it('wait behind a writer that waits, and are granted together when it releases', async () => {
     const name = fresh();
     await client.take(name, 'r1', '0:0');
-    expect(waits(await client.acquire(name, 'w', { notify: '!x' }))).toBe(true);
+    expect(waits(await client.acquire(name, 'w', { notify: '~x' }))).toBe(true);
     expect(await client.take(name, 'r2', '0:0')).toBe(0);
     for (const id of ['r2', 'r3'])
       expect(waits(await client.take(name, id, '0:0', { notify: '=me' }))).toBe(true);
-    await client.acquire(name, 'w2', { notify: '!x' });
+    await client.acquire(name, 'w2', { notify: '~x' });
     expect(waits(await client.take(name, 'r4', '0:0', { notify: '=me' }))).toBe(true);
     expect(await client.releaseShare(name, 'r1')).toEqual([]);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^w\|\+\|/);
@@ -114,7 +114,7 @@ describe('readers', () => {
   it('wait behind a writer also when the token key was lost', async () => {
     const name = fresh();
     await client.take(name, 'r', '0:0');
-    await client.acquire(name, 'w', { notify: '!x' });
+    await client.acquire(name, 'w', { notify: '~x' });
     await redis.command('DEL', client.keys(name)[1]);
     expect(await client.take(name, 'r2', '0:0')).toBe(0);
   });
@@ -122,13 +122,13 @@ describe('readers', () => {
   it('that are left of a lost mark exclude nobody, however the next are granted', async () => {
     const [asked, handed] = [fresh(), fresh()];
     for (const name of [asked, handed]) await client.take(name, 'old', '0:0');
-    await client.acquire(handed, 'w', { notify: '!x' });
-    await client.take(handed, 'r', '0:0', { notify: '!me' });
+    await client.acquire(handed, 'w', { notify: '~x' });
+    await client.take(handed, 'r', '0:0', { notify: '~y' });
     for (const name of [asked, handed]) await redis.command('DEL', client.lock(name));
     await expectQueues(asked);
     await client.take(asked, 'new', '0:0');
     expect((await client.inspect(asked)).holders).toEqual(['new']);
-    await client.abandon(handed, 'w', { notify: '!x' });
+    await client.abandon(handed, 'w', { notify: '~x' });
     expect((await client.inspect(handed)).holders).toEqual(['r']);
     expect(Number(await redis.command('PTTL', client.holders(handed)))).toBeGreaterThan(100_000);
   });
@@ -197,7 +197,7 @@ describe('permits', () => {
   it('that were passed over while readers took the name wait for the end of the readers', async () => {
     const name = fresh();
     const checked = () =>
-      client.run(scripts.check, client.keys(name), ['5000||!x', 1, 'w|30000:2|!x|label', '7:4']);
+      client.run(scripts.check, client.keys(name), ['5000||~x', 1, 'w|30000:2|~x|label', '7:4']);
     await client.take(name, 'reader', '0:0');
     expect(await checked()).toEqual([[expect.any(Number), expect.any(Number)]]);
     expect((await client.inspect(name)).waiters).toEqual(['w']);
@@ -210,7 +210,7 @@ describe('permits', () => {
     const name = fresh();
     await client.take(name, 'a', '4:1');
     expect(await client.take(name, 'b', '5:1')).toEqual([0, 4]);
-    expect(await client.take(name, 'b', '0:0', { notify: '!x' })).toEqual([0, 4]);
+    expect(await client.take(name, 'b', '0:0', { notify: '~x' })).toEqual([0, 4]);
     expect(await client.acquire(name, 'b')).toEqual([0, 4]);
     expect((await client.inspect(name)).waiters).toEqual([]);
     expect(first(await client.take(name, 'a', '5:1'))).toBeGreaterThan(0);
@@ -222,7 +222,7 @@ describe('permits', () => {
     await client.take(reader, 'r', '0:0');
     expect(await client.take(reader, 'p', '4:1')).toEqual([0, 0]);
     await redis.command('SET', client.lock(stranger), 'theirs', 'PX', 30_000);
-    await client.take(stranger, 'p', '4:1', { notify: '!x' });
+    await client.take(stranger, 'p', '4:1', { notify: '~x' });
     expect(await client.take(stranger, 'q', '5:1')).toEqual([0, 4]);
     expect(await client.acquire(stranger, 'q')).toEqual([0, 4]);
     expect(await redis.command('GET', client.lock(stranger))).toBe('theirs');
@@ -245,9 +245,9 @@ describe('permits', () => {
     expect(await client.take(name, 'd', '2:1')).toEqual([0, 4]);
     // The process of the waiter still sends 2.
     await client.run(scripts.check, client.keys(name), [
-      '5000||!x',
+      '5000||~x',
       1,
-      'c|30000:1|!x|label',
+      'c|30000:1|~x|label',
       `${position + 1}:2`,
     ]);
     await client.resize(name, 1);
@@ -346,7 +346,7 @@ describe('the mark', () => {
 it('a waiter that stands in the queue twice takes its permits once', async () => {
   const name = fresh();
   await client.take(name, 'a', '4:4');
-  for (const notify of ['!x', '!y']) await client.take(name, 'b', '4:2', { notify });
+  for (const notify of ['~x', '~y']) await client.take(name, 'b', '4:2', { notify });
   expect(await redis.command('ZCOUNT', client.keys(name)[2], 0, '+inf')).toBe(2);
   await client.releaseShare(name, 'a', 4);
   expect((await client.inspect(name)).holders).toEqual(['b']);

@@ -30,8 +30,9 @@ local function hand_off(lock, token, queue, notify, m, listen)
     -- Nobody listens to the channel: the process is gone, or its subscription is cut and its next check puts the waiter
     -- back. The script asks before it publishes: a message would also reach listeners at a replica.
     if alive and process ~= own and (fit or listen) then alive = listens(mode, channel) end
-    -- A live waiter that does not fit holds back all behind it.
-    if alive and not fit then break end
+    -- A live waiter that does not fit holds back all behind it. One that hears no message is handed nothing by others: its
+    -- own next check takes what is free, and if it dies before that, nobody waits for its ttl.
+    if alive and (not fit or mode == '!' and process ~= own) then break end
     -- The first write: Redis allows a removal when memory is full, and then the writes after it.
     if head[2] then redis.call('ZREM', queue, head[1]) else redis.call('DEL', queue) end
     if alive then
@@ -57,7 +58,7 @@ local function hand_off(lock, token, queue, notify, m, listen)
       if process == own then
         handed[#handed + 1] = id
         handed[#handed + 1] = last
-      elseif mode ~= '!' then
+      else
         -- pcall: a user without the right to publish must not leave the hand-off half done.
         local text = 'granted ' .. id .. ' ' .. minted .. ' ' .. lock
         local told = mode == '^' and redis.pcall('SPUBLISH', channel, text)
