@@ -201,7 +201,7 @@ export class RunningOperation {
     checks.delivered(this.#by, name, lease, readsSignal);
     if (lease.mode.kind === 'exclusive' && (kind === 'acquire' || kind === 'run'))
       cohortChecks?.delivered(this.#by, name, lease, {
-        renewedWithinMs: 4 * this.#context.latencyMs,
+        renewedWithinMs: OperationChecks.roundTripMs(this.#context),
         isPrompt: answersAtOnce,
         keepsOrder: isClean && !hasForcedEnds,
         keepsForMs: isClean ? ttlMs : undefined,
