@@ -93,7 +93,16 @@ export const redisFragmentMutants = [
       "if mode == '=' then return true end",
       'a lock is handed to a process that does not listen',
     ],
-    ['if alive and not fit then break end', '', 'a waiter that does not fit gets the lock'],
+    [
+      "if alive and (not fit or mode == '!' and process ~= own) then break end",
+      "if alive and mode == '!' and process ~= own then break end",
+      'a waiter that does not fit gets the lock',
+    ],
+    [
+      "if alive and (not fit or mode == '!' and process ~= own) then break end",
+      'if alive and not fit then break end',
+      'a waiter that hears nothing is handed the lock by others',
+    ],
     [
       'last, horizon = next_token(token, now_ms + queue_ms)',
       'last, horizon = parse_token(redis.call("GET", token))',

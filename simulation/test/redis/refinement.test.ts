@@ -276,7 +276,7 @@ it('a script that forgets the hand-off is noticed', () => {
     ]);
   };
   acquire('holder');
-  acquire('waiter', '5000|!silent');
+  acquire('waiter', '5000|~channel');
   const call = { script: 'release', keys: keys.slice(0, 3), args: ['holder', '=me'] };
   expect(() => refinement.run(call, () => server.execute(['DEL', 'lock:a']))).toThrow(RefinementError);
 });
