@@ -31,7 +31,16 @@ const BESIDE_THE_SUITE = [
 
 /** Test files that cost much and show little of what a change breaks: `npm run test:all` runs them. */
 const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
-  cli: ['bench', 'board', 'doctor/etcd', 'doctor/mysql', 'doctor/postgres', 'doctor/zookeeper'],
+  cli: [
+    'bench',
+    'board',
+    'every-store',
+    'redis-deployments',
+    'doctor/etcd',
+    'doctor/mysql',
+    'doctor/postgres',
+    'doctor/zookeeper',
+  ],
   etcd: ['many-waiters'],
   mysql: ['connections-in-use', 'long-queue', 'many-releases'],
   postgres: ['advisory-load', 'lease-load'],
