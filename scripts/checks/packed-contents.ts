@@ -4,7 +4,7 @@ import { runCommand } from './command.ts';
 import type { PackedPackage } from './packed.ts';
 
 /** The limit is that of core, with the suite and both formats; the other packages are far below. */
-const MOST = { packedBytes: 320_000, unpackedBytes: 1_500_000, files: 150 };
+const MOST = { packedBytes: 330_000, unpackedBytes: 1_500_000, files: 150 };
 
 /** A problem of a tarball as its user sees it; `undefined` if there is none. */
 export async function problemOfContents({ tarball, manifest }: PackedPackage): Promise<string | undefined> {

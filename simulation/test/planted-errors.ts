@@ -123,7 +123,11 @@ export const plantedErrors: readonly PlantedError[] = [
   {
     what: 'a script of Redis hands off to a waiter that does not fit',
     backend: 'redis',
-    change: { file: SCRIPTS, from: 'if alive and not fit then break end', to: '' },
+    change: {
+      file: SCRIPTS,
+      from: "if alive and(not fit or mode==\\'!\\'and process~=own)then break end",
+      to: '',
+    },
   },
   {
     what: 'a script of Redis gives a token a second time',

@@ -13,9 +13,9 @@ interface Budget {
 const kilobyte = 1_000;
 /** The reasons are in docs/adr/0006-size-budgets.md. */
 const budgets: Readonly<Record<string, Budget>> = {
-  core: { limitBytes: 18 * kilobyte, external: [] },
-  'redis-ioredis': { limitBytes: 20.2 * kilobyte, external: ['@locks/core', 'ioredis'] },
-  'redis-node': { limitBytes: 20.2 * kilobyte, external: ['@locks/core', 'redis', '@redis/*'] },
+  core: { limitBytes: 18.4 * kilobyte, external: [] },
+  'redis-ioredis': { limitBytes: 20.4 * kilobyte, external: ['@locks/core', 'ioredis'] },
+  'redis-node': { limitBytes: 20.4 * kilobyte, external: ['@locks/core', 'redis', '@redis/*'] },
 };
 
 /** What an application carries: the main entry bundled, minified and gzipped. */

@@ -202,7 +202,7 @@ function unitSteps(one: WorkspacePackage): Step[] {
   });
   const name = `unit:${one.shortName}`;
   const others = long.map((file) => `--exclude=**/${file}.test.ts`);
-  const paths = long.map((file) => `/${file}.test.ts`);
+  const paths = long.map((file) => `${file}.test.ts`);
   return [
     step(name, `the tests of ${one.path}`, others),
     ...(long.length > 0 ? [step(`${name}:long`, `those that take long: ${long.join(', ')}`, paths)] : []),
