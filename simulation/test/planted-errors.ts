@@ -125,7 +125,7 @@ export const plantedErrors: readonly PlantedError[] = [
     backend: 'redis',
     change: {
       file: SCRIPTS,
-      from: "if alive and(not fit or mode==\\'!\\'and process~=own)then break end",
+      from: "if alive and(not fit or mode==\\'!\\' and process~=own)then break end",
       to: '',
     },
   },
