@@ -94,7 +94,9 @@ class EntryPoint {
   /** The methods of the object that a function returns, directly or by a promise. */
   #visitResult(given: ts.Type): void {
     const type = this.#checker.getAwaitedType(given) ?? given;
-    for (const part of partsOf(type)) {
+    // A manager gives a lock together with what forbids to await it.
+    const parts = partsOf(type).flatMap((part) => (part.isIntersection() ? part.types : [part]));
+    for (const part of parts) {
       if (this.#seen.has(part) || !isOurs(part)) continue;
       this.#seen.add(part);
       const owner = part.getSymbol()?.name.replace(/\$\d+$/, '') ?? '';
