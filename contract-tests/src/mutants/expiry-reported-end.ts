@@ -97,7 +97,14 @@ async function endAfter(
   ttlMs: number | undefined,
   call: Call,
 ): Promise<void> {
-  if (ttlMs !== undefined) await backend.renew([{ grant: { request, countedFrom: 0 }, ttlMs }], call);
+  if (ttlMs === undefined) return;
+  const hold = (await holders(backend, request, call)).find(
+    ({ acquisitionId }) => acquisitionId === request.acquisitionId,
+  );
+  // Nobody waits for the end of what has ended.
+  if (hold?.fencingToken === undefined) return;
+  const grant = { request, fencingToken: hold.fencingToken, countedFrom: 0 };
+  await backend.renew([{ grant, ttlMs }], call);
 }
 
 function downgradedFor(ttlMs: number): (backend: LockBackend) => LockBackend {
