@@ -29,7 +29,8 @@ describe('the pace of the polls', () => {
     pace.changed(rowWith(6), 'me');
     // Each turn took ten milliseconds, and the present one may end at once: three of six.
     expect(pace.pauseMs).toBeGreaterThanOrEqual(29);
-    expect(pace.pauseMs).toBeLessThanOrEqual(50);
+    // The most that is left out, and what the time since the change adds on a busy machine.
+    expect(pace.pauseMs).toBeLessThan(50 + 10);
     pace.changed(rowWith(0), 'me');
     expect(pace.pauseMs).toBeLessThan(5);
   });
