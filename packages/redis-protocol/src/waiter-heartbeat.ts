@@ -32,8 +32,6 @@ export interface CheckEvents {
 
 /** Keeps the waiters of a process alive in Redis, and checks how they stand: see `check.lua`. */
 export class RedisWaiterHeartbeat {
-  /** For how long a process that sends nothing counts as alive: three checks. */
-  aliveMs: number;
   readonly #port: RedisPort;
   readonly #options: CheckedRedisOptions;
   readonly #subscription: Subscription;
@@ -52,7 +50,6 @@ export class RedisWaiterHeartbeat {
     this.#options = options;
     this.#subscription = subscription;
     this.#events = events;
-    this.aliveMs = 3 * options.checkIntervalMs;
   }
 
   /** The regular check, of all waiters or of those whose turn it is. */
@@ -74,6 +71,11 @@ export class RedisWaiterHeartbeat {
   /** The time from one check of a waiter to the next. */
   get intervalMs(): number {
     return this.#options.checkIntervalMs * this.#turns;
+  }
+
+  /** For how long a process that sends nothing counts as alive: three checks. */
+  get aliveMs(): number {
+    return 3 * this.intervalMs;
   }
 
   #checkAll(batches: readonly Batch[]): Promise<unknown> {
@@ -110,10 +112,8 @@ export class RedisWaiterHeartbeat {
   }
 
   #inTurn(batches: Batch[]): Batch[] {
-    const { checkIntervalMs } = this.#options;
     const former = this.#turns;
     this.#turns = Math.max(1, Math.ceil(batches.length / COMMANDS_PER_BEAT));
-    this.aliveMs = 3 * checkIntervalMs * this.#turns;
     // Waiters checked so far count as alive for the former number of turns only: with more turns, all are checked once.
     if (this.#turns === 1 || this.#turns > former) return batches;
     this.#turn = (this.#turn + 1) % this.#turns;

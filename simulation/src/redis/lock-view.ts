@@ -34,7 +34,7 @@ const LIMIT_MEMBER = '#';
  * Reads the keys of a lock as the rules see them. Where the two differ:
  *
  * - An exclusive hold ends after its key's last millisecond, in the rules with it.
- * - A hold that was handed off looks like any other, and nothing is `unclaimed`.
+ * - A hold that was handed off looks like any other.
  * - Shares count as long as they have not ended, whether or not a script has removed them.
  * - A stranger's value is an exclusive hold without a token, its id the whole value.
  */

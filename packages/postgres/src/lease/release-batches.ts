@@ -129,6 +129,7 @@ export class ReleaseBatches {
     this.#statements -= 1;
     this.#start();
   }
+
   #take(): readonly Ending[] {
     const batch: Ending[] = [];
     for (const [name, endings] of this.#pending) {
