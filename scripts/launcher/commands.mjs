@@ -22,6 +22,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   model        the model of the Redis protocol, searched exhaustively with Spin: model [--full] [--write]
   site         the website, from the documents and the packages' types, into site/dist: site [--base /PATH/] [--serve PORT]
   rehearsal    a whole release to a private registry on this machine: rehearsal [--quick] [--before COMMIT] [--sbom FILE]
+  weight       words of the documents, lines of the parts, seconds of the tests: weight [--pages]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
@@ -92,6 +93,11 @@ export const commands = {
     const { node, env } = await prepare();
     await build([], env);
     return runTask(node, 'scripts/release/rehearsal/main.ts', args, env);
+  },
+
+  async weight(args) {
+    const { node, env } = await prepare();
+    return runTask(node, 'scripts/weight/main.ts', args, env);
   },
 
   async build(args) {

@@ -44,8 +44,17 @@ async function start(url: string, args: readonly string[], file: string): Promis
   return { program, pid };
 }
 
+/** A file of a process; empty when the process has just ended. */
+function procFile(pid: number, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
 function parentOf(pid: number): number {
-  const [, parent] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? [];
+  const [, parent] = procFile(pid, 'stat').split(') ').at(-1)?.split(' ') ?? [];
   return Number(parent);
 }
 
@@ -54,7 +63,7 @@ function guardianOf(parent: number): number {
   const guardian = readdirSync('/proc')
     .map(Number)
     .filter((pid) => pid > 0 && isAlive(pid) && parentOf(pid) === parent)
-    .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('guardian/main'));
+    .find((pid) => procFile(pid, 'cmdline').includes('guardian/main'));
   if (guardian === undefined) throw new Error('no guardian runs');
   started.push(guardian);
   return guardian;

@@ -46,6 +46,7 @@ export class ManagerCore implements LeaseOwner {
   readonly #abandoning = new Set<string>();
   /** How many releases and abandons are under way: `close` waits for them. */
   #underWay = 0;
+  unanswered = 0;
   #onIdle: (() => void) | undefined;
   #closing: Promise<void> | undefined;
   #endDrain: (() => void) | undefined;

@@ -40,8 +40,6 @@ export type EtcdCapabilities = typeof capabilities;
 const FALLBACK_MS = 300_000;
 const CLOSE_MS = 500;
 /** For how long a release is repeated, and what each that is sent before it adds: far more than it takes. */
-const RELEASE_MS = 1_000;
-const RELEASE_BEHIND_MS = 2;
 /** A server accepts 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
 const FORCED_AT_ONCE = 60;
@@ -79,11 +77,6 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
   constructor(parts: EtcdParts) {
     this.#parts = parts;
     refuseAfterClose(this);
-  }
-
-  /** Grows with the releases that are sent before: those of one turn of the event loop may be ten thousand. */
-  get releaseBudgetMs(): number {
-    return RELEASE_MS + this.#parts.holdings.waiting * RELEASE_BEHIND_MS;
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {

@@ -49,11 +49,6 @@ export class Holdings {
     this.#timer ??= setTimeout(() => this.#watchNewOnes(), WATCH_AFTER_MS).unref();
   }
 
-  /** How many releases and abandons are in front of the next one. */
-  get waiting(): number {
-    return this.#removals.waiting;
-  }
-
   async release(acquisition: Acquisition, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
     const { hold, key, session, doubtful } = acquisition;
     acquisition.ended = true;

@@ -35,11 +35,6 @@ export class KeyRemovals {
     this.#port = port;
   }
 
-  /** How many removals are not sent yet. */
-  get waiting(): number {
-    return this.#pending.size;
-  }
-
   /**
    * @param createRevision - the key is deleted only if it was created at this revision
    * @param sends - counts the sendings; a removal that joins one that is not sent yet counts none

@@ -228,7 +228,7 @@ describe('many waiters of one process on one lock', () => {
     await backend.release(first, call);
   });
 
-  test('hundreds of holds that are released together are deleted by a few transactions, within a time that grows with them', async () => {
+  test('hundreds of holds that are released together are deleted by a few transactions', async () => {
     const counted = new Counted(etcd.client());
     const backend = etcd.open(counted.client);
     const size = 300;
@@ -236,14 +236,11 @@ describe('many waiters of one process on one lock', () => {
     const readers = requestsFor(freshName(), size / 2, { kind: 'shared' });
     const held = await Promise.all([...names, ...readers].map((each) => acquire(backend, each)));
     counted.take();
-    const { releaseBudgetMs } = backend;
     const released = held.map((grant) => backend.release(grant, call));
-    // What comes behind them has more time, and what is repeated before it was sent is sent once.
-    expect(backend.releaseBudgetMs).toBeGreaterThanOrEqual(releaseBudgetMs + size);
+    // A release that is repeated before it was sent is sent once.
     released.push(...held.map((grant) => backend.release(grant, call)));
     expect(new Set(await Promise.all(released))).toEqual(new Set(['released']));
     expect(counted.take()['txn']).toBeLessThan(10);
-    expect(backend.releaseBudgetMs).toBe(releaseBudgetMs);
     // A repeated release is one of nothing.
     expect(await backend.release(held[0] as Grant, call)).toBe('not-held');
   });

@@ -46,8 +46,6 @@ export type MysqlCapabilities = typeof capabilities;
 const LIST_PAGE = 64;
 const LEAVE_LIMIT_MS = 1_000;
 /** For how long core repeats a release, and how much longer for each step before it. */
-const RELEASE_BUDGET_MS = 1_000;
-const RELEASE_BUDGET_PER_STEP_MS = 5;
 
 // setup: import { createLocks } from '@locks/core'; import { mysqlBackend } from '@locks/mysql'; import mysql from 'mysql2/promise';
 // setup: declare function work(): Promise<void>;
@@ -105,11 +103,6 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
     this.#renewals = new Renewals(this.#store, this.#writers);
     this.#sweeper = new Sweeper(this.#store, this.#writers);
     refuseAfterClose(this);
-  }
-
-  /** Thousands of names that are released in one turn are written one after another. */
-  get releaseBudgetMs(): number {
-    return RELEASE_BUDGET_MS + RELEASE_BUDGET_PER_STEP_MS * this.#writers.steps;
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {

@@ -27,7 +27,6 @@ export class RowWriters {
   readonly #store: MysqlStore;
   readonly #client: string;
   readonly #writers = new Map<string, RowWriter>();
-  #steps = 0;
   #hooks: WriterHooks | undefined;
   /** Which clients were alive at the server's time `now`. */
   #lastHeard = { alive: new Set() as ReadonlySet<string>, now: 0, learnedAt: -Infinity };
@@ -56,11 +55,6 @@ export class RowWriters {
       serves: (other) => other === client,
       maxStateBytes: this.#store.maxStateBytes,
     };
-  }
-
-  /** How many steps are under way, on all rows. */
-  get steps(): number {
-    return this.#steps;
   }
 
   get(resource: string): RowWriter | undefined {
@@ -103,16 +97,13 @@ export class RowWriters {
           result = decide(decision, { sentAt: step.sentAt, ambiguous });
         },
         finish: () => {
-          this.#steps -= 1;
           finish?.(result, writer, step.sentAt);
           resolve(result);
         },
         fail: (error) => {
-          this.#steps -= 1;
           reject(error);
         },
       };
-      this.#steps += 1;
       writer.pending.push(step);
       writer.rise(priority);
       if (!writer.busy) void this.#work(writer);

@@ -40,9 +40,6 @@ import { recover, runScript } from './run-script.ts';
 import { inspect, list } from './states.ts';
 import { formatValue } from './value.ts';
 
-const RELEASE_MS = 1_000;
-const EACH_RELEASE_MS = 0.5;
-
 const capabilities = {
   tenure: 'lease',
   reach: 'network',
@@ -88,7 +85,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   readonly #native: NativeRelease;
   #isEvictionChecked = false;
   /** Releases without an answer. */
-  #releasing = 0;
 
   constructor(port: RedisPort, options: CheckedRedisOptions) {
     this.name = port.name;
@@ -230,21 +226,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     return standings;
   }
 
-  /** Grows with the releases that have no answer yet: thousands of one turn are answered one after the other. */
-  get releaseBudgetMs(): number {
-    return RELEASE_MS + this.#releasing * EACH_RELEASE_MS;
-  }
-
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
-    this.#releasing += 1;
-    try {
-      return await this.#release(grant, call);
-    } finally {
-      this.#releasing -= 1;
-    }
-  }
-
-  async #release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
     const { acquisitionId } = grant.request;
     const keys = this.#keysOf(grant);
     const { reconnects } = this.#port;

@@ -40,8 +40,6 @@ export type SqliteCapabilities = typeof capabilities;
 const RENEW_CHUNK = 256;
 const LIST_PAGE = 64;
 /** For how long core repeats a release, and how much longer for each operation before it. */
-const RELEASE_BUDGET_MS = 1_000;
-const RELEASE_BUDGET_PER_OPERATION_MS = 0.5;
 
 // setup: import { createLocks } from '@locks/core'; import { sqliteBackend } from '@locks/sqlite';
 // setup: declare function work(): Promise<void>;
@@ -80,10 +78,6 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     });
     this.#waiters = new SqliteLocalWaiters(this.#transactions, options.maxPollMs);
     refuseAfterClose(this);
-  }
-
-  get releaseBudgetMs(): number {
-    return RELEASE_BUDGET_MS + RELEASE_BUDGET_PER_OPERATION_MS * this.#transactions.pending;
   }
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {

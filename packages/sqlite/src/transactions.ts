@@ -40,11 +40,6 @@ export class Transactions {
     this.#file = new OpenFile(open);
   }
 
-  /** How many operations have not been done yet. */
-  get pending(): number {
-    return this.#pending.length;
-  }
-
   /** Runs `step` in a write transaction, and `committed` with its result right after the commit. */
   write<T>(call: Call, step: (steps: Steps) => T, committed?: (result: T) => void): Promise<T> {
     return this.#submit(call, false, step, committed);

@@ -25,8 +25,6 @@ import { type ZookeeperClientSource, ZookeeperSessions } from './zookeeper-sessi
 /** A hold that ends sooner needs no watch of its own node. */
 const WATCH_AFTER_MS = 20;
 /** For how long a release is repeated, and what each that is sent before it adds: far more than it takes. */
-const RELEASE_MS = 1_000;
-const RELEASE_BEHIND_MS = 2;
 
 export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> {
   readonly spec = 'locks-backend/1';
@@ -49,11 +47,6 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     this.#sessions = new ZookeeperSessions(source, connectTimeoutMs);
     this.#resourceNodes = new ResourceNodes(path, tidyMs, () => this.#sessions.live);
     refuseAfterClose(this);
-  }
-
-  /** Grows with the deletes that are under way: a thousand holds may end in one turn of the event loop. */
-  get releaseBudgetMs(): number {
-    return RELEASE_MS + (this.#sessions.live?.pendingDeletes.size ?? 0) * RELEASE_BEHIND_MS;
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {

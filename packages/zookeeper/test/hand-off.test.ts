@@ -90,7 +90,7 @@ async function expectWaiting(acquire: Promise<unknown>, client: Client, resource
   expect(entered).toBe(false);
 }
 
-test('holds that are released together are deleted so many at once, each once, within a time that grows with them', async () => {
+test('holds that are released together are deleted so many at once, each once', async () => {
   await using a = await connected();
   const backend = zookeeperBackend({ client: a.client });
   const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
@@ -102,7 +102,6 @@ test('holds that are released together are deleted so many at once, each once, w
     if (attempt.status !== 'granted') return expect.fail(`it is ${attempt.status}`);
     grants.push(attempt.grant);
   }
-  const { releaseBudgetMs = 0 } = backend;
   let underWay = 0;
   let most = 0;
   let sent = 0;
@@ -117,13 +116,11 @@ test('holds that are released together are deleted so many at once, each once, w
     });
   };
   const released = grants.map((grant) => backend.release(grant, call));
-  expect(backend.releaseBudgetMs).toBeGreaterThanOrEqual(releaseBudgetMs + grants.length);
   // A second sending of a delete that has no answer yet would come after it on the same connection.
   released.push(...grants.map((grant) => backend.release(grant, call)));
   expect(new Set(await Promise.all(released))).toEqual(new Set(['released']));
   expect(sent).toBe(grants.length);
   expect(most).toBeLessThanOrEqual(256);
-  expect(backend.releaseBudgetMs).toBe(releaseBudgetMs);
   await backend.close();
 });
 

@@ -252,8 +252,8 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   /** Only for test doubles: the clock of the locks, in place of core's own. */
   readonly clock?: Clock;
   /**
-   * For how many milliseconds core repeats a release or an abandon without an answer. More for a store that may take longer
-   * to answer under load; it may grow with what the backend has to send before.
+   * For how many milliseconds core repeats a release or an abandon without an answer, and 5 ms more for each other one that
+   * has no answer yet. More for a store that may take longer to answer under load.
    * @defaultValue 1 000
    */
   readonly releaseBudgetMs?: number;

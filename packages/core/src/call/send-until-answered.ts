@@ -10,10 +10,15 @@ const BUDGET_MS = 1_000;
 /** After this part of the budget the call is sent once more; the first of the sendings that is answered counts. */
 const RESEND_PART = 0.35;
 const BACKOFF_MS = 20;
+/** The budget grows by this for each unanswered release and abandon: ten thousand may be sent in one turn of the event loop. */
+const EACH_UNANSWERED_MS = 5;
 
+/** What the releases and abandons of a manager share. */
 export interface Sending {
   readonly backend: LockBackend;
   readonly deadlines: CallDeadlines;
+  /** How many of them have no answer yet. */
+  unanswered: number;
   isRetryable(error: unknown): boolean;
 }
 
@@ -23,17 +28,22 @@ export interface Sending {
  * @param conclude - makes the outcome of the answer, or of the last failure, and of the number of sendings
  */
 export async function sendUntilAnswered<T, R>(
-  { backend, deadlines, isRetryable }: Sending,
+  sending: Sending,
   send: (call: Call) => Promise<T>,
   conclude: (answer: T | Failure, sendings: number) => R,
   startedAt: number,
   latest = Number.POSITIVE_INFINITY,
 ): Promise<R> {
+  const { backend, deadlines } = sending;
   /** The earlier sendings: never resolves where they fail. */
-  let unanswered: Promise<T> | undefined;
+  let earlier: Promise<T> | undefined;
+  sending.unanswered += 1;
+  const end = (answer: T | Failure, sendings: number): R => {
+    sending.unanswered -= 1;
+    return conclude(answer, sendings);
+  };
   for (let sendings = 1, now = startedAt; ; sendings += 1, now = deadlines.clock.now()) {
-    // Read each time: it may grow with what the backend has to send (docs/spec.md §2.5).
-    const budgetMs = backend.releaseBudgetMs ?? BUDGET_MS;
+    const budgetMs = (backend.releaseBudgetMs ?? BUDGET_MS) + (sending.unanswered - 1) * EACH_UNANSWERED_MS;
     const giveUpAt = Math.min(latest, startedAt + budgetMs);
     const context = new CallContext(
       deadlines,
@@ -44,21 +54,21 @@ export async function sendUntilAnswered<T, R>(
     let sent = undefined as Promise<T> | undefined;
     const answer = await context.answerOf(() => {
       sent = send(context);
-      if (unanswered !== undefined) sent = Promise.race([unanswered, sent]);
+      if (earlier !== undefined) sent = Promise.race([earlier, sent]);
       return sent;
     });
     context.done();
     let failure: Failure;
     if (answer === INTERRUPTED) {
-      unanswered = sent?.catch(() => new Promise<never>(() => {}));
+      earlier = sent?.catch(() => new Promise<never>(() => {}));
       failure = new Failure(new NoAnswerError('the store did not answer in time'));
     } else if (answer instanceof Failure) failure = answer;
-    else return conclude(answer, sendings);
+    else return end(answer, sendings);
     const pauseMs = BACKOFF_MS * sendings;
-    const mayRepeat = answer === INTERRUPTED || isRetryable(failure.error);
-    if (!mayRepeat || deadlines.clock.now() + pauseMs >= giveUpAt) return conclude(failure, sendings);
+    const mayRepeat = answer === INTERRUPTED || sending.isRetryable(failure.error);
+    if (!mayRepeat || deadlines.clock.now() + pauseMs >= giveUpAt) return end(failure, sendings);
     await delay(pauseMs);
     // After a stall of the event loop there may be no time left.
-    if (deadlines.clock.now() >= giveUpAt) return conclude(failure, sendings);
+    if (deadlines.clock.now() >= giveUpAt) return end(failure, sendings);
   }
 }

@@ -75,9 +75,7 @@ class PassingBackend implements CohortBackend {
     this.name = `${inner.name} cohort`;
     this.capabilities = capabilitiesOf(inner.capabilities, limits);
     if (inner.clock !== undefined) this.clock = inner.clock;
-    // It may grow with what the backend has to send before.
-    if (inner.releaseBudgetMs !== undefined)
-      Object.defineProperty(this, 'releaseBudgetMs', { get: () => inner.releaseBudgetMs });
+    if (inner.releaseBudgetMs !== undefined) this.releaseBudgetMs = inner.releaseBudgetMs;
     if (inner.attemptMany !== undefined) this.attemptMany = this.#attemptMany.bind(this);
     if (inner.downgrade !== undefined) this.downgrade = this.#downgrade.bind(this);
     if (inner.resize !== undefined) this.resize = inner.resize.bind(inner);

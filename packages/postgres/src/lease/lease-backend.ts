@@ -44,8 +44,6 @@ const capabilities = {
 export type PostgresLeaseCapabilities = typeof capabilities;
 
 /** For how long a release is repeated, and for how much longer for each that has no answer yet. */
-const RELEASE_MS = 1_000;
-const EACH_UNANSWERED_MS = 1;
 /** How often a process that uses locks removes expired rows that nobody asks for. */
 const SWEEP_MS = 60_000;
 const FIND_SCHEMA_MS = 10_000;
@@ -110,11 +108,6 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     this.#abandons = new ReleaseBatches('abandon', context);
     this.#unguardPool = guardPool(pool);
     refuseAfterClose(this);
-  }
-
-  /** Grows with the releases and abandons that have no answer yet. */
-  get releaseBudgetMs(): number {
-    return RELEASE_MS + (this.#releases.unanswered + this.#abandons.unanswered) * EACH_UNANSWERED_MS;
   }
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {

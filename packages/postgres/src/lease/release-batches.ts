@@ -52,18 +52,12 @@ export class ReleaseBatches {
   /** The names of the statements under way. */
   readonly #busy = new Set<string>();
   #statements = 0;
-  #unanswered = 0;
   /** Whether a statement waits for its connection: it takes all acquisitions that come until then. */
   #isWaiting = false;
 
   constructor(kind: 'release' | 'abandon', context: ReleaseContext) {
     this.#isAbandon = kind === 'abandon';
     this.#context = context;
-  }
-
-  /** How many acquisitions have no answer yet. */
-  get unanswered(): number {
-    return this.#unanswered;
   }
 
   async release(grant: Grant, call: Call): Promise<boolean> {
@@ -77,19 +71,14 @@ export class ReleaseBatches {
     await this.#add(request, call, Number.POSITIVE_INFINITY, false);
   }
 
-  async #add(request: AcquireRequest, call: Call, endsAt: number, isUncontended: boolean): Promise<boolean> {
-    this.#unanswered += 1;
-    try {
-      return await new Promise((resolve, reject) => {
-        const ending = { request, call, endsAt, isUncontended, resolve, reject };
-        const sameName = this.#pending.get(request.resource);
-        if (sameName === undefined) this.#pending.set(request.resource, [ending]);
-        else sameName.push(ending);
-        this.#start();
-      });
-    } finally {
-      this.#unanswered -= 1;
-    }
+  #add(request: AcquireRequest, call: Call, endsAt: number, isUncontended: boolean): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const ending = { request, call, endsAt, isUncontended, resolve, reject };
+      const sameName = this.#pending.get(request.resource);
+      if (sameName === undefined) this.#pending.set(request.resource, [ending]);
+      else sameName.push(ending);
+      this.#start();
+    });
   }
 
   #start(): void {

@@ -1,0 +1,117 @@
+// `npm run weight`: how many words the documents have, how many lines each part has, and how long the tests take.
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root } from '../launcher/root.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    /** Every document, not only the sums. */
+    pages: { type: 'boolean', default: false },
+  },
+});
+
+const DOCUMENTS = ['*.md', 'docs/**/*.md', 'packages/*/README.md', 'benchmarks/**/*.md', 'test-servers/*.md'];
+/** Pages that a program writes from measurements and reports: nobody reads them from top to bottom. */
+const GENERATED = ['docs/generated/**', 'benchmarks/tables/**', 'docs/compatibility.md'];
+const DECISIONS = 'docs/adr/**';
+
+const PARTS: readonly (readonly [string, readonly string[]])[] = [
+  ['core', ['packages/core/src/**/*.ts']],
+  ...[
+    'redis-protocol',
+    'redis-ioredis',
+    'redis-node',
+    'postgres',
+    'mysql',
+    'sqlite',
+    'etcd',
+    'zookeeper',
+  ].map((name) => [name, [`packages/${name}/src/**/*.{ts,lua,sql}`]] as const),
+  ['product', ['packages/*/src/**/*.{ts,lua,sql}']],
+  ['suite', ['packages/core/src/conformance/**/*.ts']],
+  ['unit tests', ['packages/*/test/**/*.ts']],
+  ['contract-tests', ['contract-tests/{src,test}/**/*.ts']],
+  ['simulation', ['simulation/{src,test}/**/*.ts']],
+  ['benchmarks', ['benchmarks/{src,test}/**/*.ts']],
+  ['test-servers', ['test-servers/**/*.{ts,mjs,c}']],
+  ['scripts', ['scripts/**/*.{ts,mjs,cts,cjs}']],
+  ['site', ['site/{src,test,.vitepress}/**/*.{ts,vue,css}']],
+];
+const SUITE = 'packages/core/src/conformance/';
+
+function filesOf(globs: readonly string[]): string[] {
+  const options = { cwd: root, exclude: ['**/{node_modules,dist,generated}/**'] };
+  return globSync(globs, options).map((file) => file.replaceAll('\\', '/'));
+}
+
+function read(file: string): string {
+  return readFileSync(join(root, file), 'utf8');
+}
+
+/** Prose is what is left without code, comments and tables. */
+function proseOf(markdown: string): string {
+  return markdown
+    .replaceAll(/^( *)```[^]*?^\1```$/gm, '')
+    .replaceAll(/<!--[^]*?-->/g, '')
+    .split('\n')
+    .filter((line) => !line.trimStart().startsWith('|'))
+    .join('\n');
+}
+
+/** A word has a letter or a digit: the rules of a table count for nothing. */
+function wordsIn(text: string): number {
+  return text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+}
+
+function linesIn(files: readonly string[]): number {
+  return files.reduce((sum, file) => sum + read(file).split('\n').length - 1, 0);
+}
+
+const generated = new Set(globSync(GENERATED, { cwd: root }));
+const decisions = new Set(filesOf([DECISIONS]));
+const pages = globSync(DOCUMENTS, { cwd: root, exclude: ['**/node_modules/**'] })
+  .map((file) => file.replaceAll('\\', '/'))
+  .map((file) => ({ file, prose: wordsIn(proseOf(read(file))), all: wordsIn(read(file)) }))
+  .sort((a, b) => b.prose - a.prose);
+
+function sumOf(label: string, chosen: readonly (typeof pages)[number][]): void {
+  const [prose, all] = [
+    chosen.reduce((sum, page) => sum + page.prose, 0),
+    chosen.reduce((sum, page) => sum + page.all, 0),
+  ];
+  console.log(`  ${String(prose).padStart(7)} ${String(all).padStart(7)}  ${label}`);
+}
+
+console.log('words: prose, all (with code and tables)');
+const written = pages.filter(({ file }) => !generated.has(file));
+if (options.pages) for (const page of written) sumOf(page.file, [page]);
+sumOf(
+  'documents, without generated pages and decisions',
+  written.filter(({ file }) => !decisions.has(file)),
+);
+sumOf(
+  'decisions (docs/adr)',
+  written.filter(({ file }) => decisions.has(file)),
+);
+sumOf(
+  'generated pages',
+  pages.filter(({ file }) => generated.has(file)),
+);
+
+console.log('lines');
+for (const [name, globs] of PARTS) {
+  const files = filesOf(globs);
+  const chosen = name === 'suite' ? files : files.filter((file) => !file.startsWith(SUITE));
+  console.log(`  ${String(linesIn(chosen)).padStart(7)}  ${name}`);
+}
+
+console.log(
+  'seconds of all steps of the tests, one after the other on a quiet machine of two cores: wall, processors',
+);
+const durations = Object.values(
+  JSON.parse(read('scripts/checks/durations.json')) as Record<string, { seconds: number; busy: number }>,
+);
+const seconds = durations.reduce((sum, step) => sum + step.seconds, 0);
+const busy = durations.reduce((sum, step) => sum + step.busy, 0);
+console.log(`  ${seconds.toFixed(0).padStart(7)} ${busy.toFixed(0).padStart(7)}`);
