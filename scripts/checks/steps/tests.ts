@@ -42,13 +42,11 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
     'doctor/zookeeper',
   ],
   etcd: ['many-waiters'],
-  mysql: ['connections-in-use', 'long-queue', 'many-releases'],
+  mysql: ['connections-in-use', 'long-queue'],
   postgres: ['advisory-load', 'lease-load'],
-  'redis-ioredis': ['many-releases'],
   'redis-node': ['topologies'],
   simulation: ['simulation', 'planted-errors', 'mysql/differential'],
   site: ['reference'],
-  sqlite: ['many-releases'],
 };
 
 const plainSuites = harnessNames
@@ -128,9 +126,9 @@ export const testSteps: readonly Step[] = [
   {
     name: 'contract:load',
     about:
-      'thousands of waiters, slots and names of one process, which cost its other locks and its memory nothing',
+      'thousands of waiters, releases, slots and names of one process, which cost its other locks and its memory nothing',
     kind: 'alone',
-    needs: ['redis', 'postgres', 'mysql'],
+    needs: ['redis', 'postgres', 'mysql', 'zookeeper', 'etcd'],
     run: ({ testArguments }) =>
       runVitest(contractTests, ['--dir=load', '--no-file-parallelism', ...testArguments]),
   },
