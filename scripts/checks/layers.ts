@@ -15,7 +15,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'guardian/start-guardian.ts',
     ],
     [
-      'redis-client.ts',
+      '{redis-client,store-packages}.ts',
       'board/watched-locks.ts',
       'doctor/examination.ts',
       'guardian/command-end.ts',

@@ -2,6 +2,7 @@ import { createLocks, isLockError, type LockBackend, LockError, type LockManager
 import type { OnceRecord } from '@locks/once';
 import type { RedisOptions } from 'ioredis';
 import type { RedisClient } from './redis-client.ts';
+import { withPackagesOf } from './store-packages.ts';
 import { etcdHosts, hostsOf, readStoreUrl, sqlitePath, type StoreName, type StoreUrl } from './store-url.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -47,11 +48,11 @@ const OPEN: Readonly<Record<StoreName, Open>> = {
 /**
  * Opens the store of a URL. Only the adapter and the client of that store are loaded. No request is sent.
  *
- * @throws UsageError, and LockError `LOCK_INVALID_ARGUMENT` for what an adapter refuses
+ * @throws UsageError, also where they are not installed, and LockError `LOCK_INVALID_ARGUMENT` for what an adapter refuses
  */
 export async function openStore(text: string | undefined, prefix: string | undefined): Promise<Store> {
   const url = readStoreUrl(text);
-  let opened = open(await OPEN[url.store](url, prefix));
+  let opened = open(await withPackagesOf(url.store, () => OPEN[url.store](url, prefix)));
   return {
     get locks() {
       return opened.locks;

@@ -105,7 +105,8 @@ describe.concurrent('a command that was asked to end, and exits with 0', () => {
     );
     await own.pause();
     const outcomes = await Promise.all(running.map(({ program }) => program.outcome));
-    expect(outcomes.map(({ code }) => code)).toEqual(outcomes.map(() => 70));
+    const said = outcomes.map(({ code, stderr }) => [code, /: the command is ended$/m.test(stderr)]);
+    expect(said).toEqual(outcomes.map(() => [70, true]));
     own.resume();
   });
 

@@ -85,7 +85,11 @@ async function underLease(
   try {
     // The signal came when the store had granted the lock: a command that began now would never get it.
     if (signals.endOfWait.aborted) return EXIT.signal + signals.number;
-    return await runGuarded(lease, { command }, guardian, signals, say);
+    const code = await runGuarded(lease, { command }, guardian, signals, say);
+    // The guardian ends the command shortly before the lease ends, which is not lost yet.
+    if (guardian.hasEnded && !lease.signal.aborted)
+      say(`the lock "${name}" was not renewed in time: the command is ended`);
+    return code;
   } finally {
     await lease.release().catch((error: unknown) => {
       if (!lease.signal.aborted) say(`the lock "${name}" ends by its ttl: ${(error as Error).message}`);

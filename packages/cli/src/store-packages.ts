@@ -1,0 +1,30 @@
+import type { StoreName } from './store-url.ts';
+import { UsageError } from './usage-error.ts';
+
+/** The adapter and the client of each store. The user installs those of the stores that he uses. */
+const PACKAGES: Readonly<Record<StoreName, readonly string[]>> = {
+  redis: ['@locks/redis-ioredis', 'ioredis'],
+  postgres: ['@locks/postgres', 'pg'],
+  mysql: ['@locks/mysql', 'mysql2'],
+  etcd: ['@locks/etcd', 'etcd3'],
+  zookeeper: ['@locks/zookeeper', 'node-zookeeper-client'],
+  sqlite: ['@locks/sqlite'],
+};
+
+/**
+ * Calls what loads the packages of a store.
+ *
+ * @throws UsageError with the command that installs them, where one is not installed
+ */
+export async function withPackagesOf<T>(store: StoreName, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const missing = /Cannot find package '([^']+)'/.exec(message)?.[1];
+    if (code !== 'ERR_MODULE_NOT_FOUND' || missing === undefined) throw error;
+    throw new UsageError(
+      `${store} needs ${missing}, which is not installed beside @locks/cli: npm install ${PACKAGES[store].join(' ')}`,
+    );
+  }
+}

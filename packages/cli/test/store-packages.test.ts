@@ -1,0 +1,38 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+const PACKAGE = fileURLToPath(new URL('..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'locks cli alone '));
+const installed = join(folder, 'node_modules/@locks/cli');
+
+beforeAll(() => {
+  for (const part of ['dist', 'package.json'])
+    cpSync(join(PACKAGE, part), join(installed, part), { recursive: true });
+  for (const name of ['core', 'once']) {
+    const link = join(folder, 'node_modules/@locks', name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(PACKAGE, '..', name), link);
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+it.each([
+  ['redis://127.0.0.1:1', '@locks/redis-ioredis ioredis'],
+  ['postgres://127.0.0.1:1/db', '@locks/postgres pg'],
+  ['mysql://127.0.0.1:1/db', '@locks/mysql mysql2'],
+  ['etcd://127.0.0.1:1', '@locks/etcd etcd3'],
+  ['zookeeper://127.0.0.1:1', '@locks/zookeeper node-zookeeper-client'],
+  ['sqlite:locks.db', '@locks/sqlite'],
+])('%s without its packages says what to install, and exits with 64', async (url, packages) => {
+  const outcome = await new Promise((resolve) => {
+    const args = [join(installed, 'dist/main.js'), 'ls', '--url', url];
+    execFile(process.execPath, args, { cwd: folder }, (error, _, stderr) =>
+      resolve({ code: error?.code, stderr }),
+    );
+  });
+  expect(outcome).toEqual({ code: 64, stderr: expect.stringMatching(`: npm install ${packages}\n$`) });
+});
