@@ -34,9 +34,16 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'doctor/{adapter-warnings,finding}.ts',
     ],
   ],
+  cohort: [
+    ['index.ts'],
+    ['cohort-backend.ts'],
+    ['process-queue.ts'],
+    ['cohort-lease.ts'],
+    ['cohort-{options,tokens,capabilities}.ts'],
+  ],
   core: [
     ['conformance/**'],
-    ['index.ts', 'quorum/**', 'cohort/**'],
+    ['index.ts', 'quorum/**'],
     ['create-locks.ts', 'compose/**'],
     ['lock.ts'],
     ['acquire/**', 'run.ts'],
@@ -45,8 +52,8 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['call/**', 'waiting/**'],
     ['options.ts', 'scope/**', 'tenure/**'],
     ['rules/**'],
-    ['backend/**', '{errors,events,names,lease,readable-state}.ts'],
-    ['{process-wide,async-context,follow-signal}.ts', 'tenure/clock.ts'],
+    ['backend/**', '{errors,events,names,lease,readable-state}.ts', 'tenure/standing.ts'],
+    ['{process-wide,async-context,follow-signal}.ts', 'tenure/clock.ts', 'acquire/acquisition-id.ts'],
   ],
   etcd: [
     ['index.ts'],

@@ -1,5 +1,5 @@
 import { createLocks, type LockBackend } from '@locks/core';
-import { cohortBackend } from '@locks/core/cohort';
+import { cohortBackend } from '@locks/cohort';
 import type { Contender } from './contender.ts';
 import { oursContender } from './locks.ts';
 

@@ -1,4 +1,4 @@
-import { cohortBackend } from '@locks/core/cohort';
+import { cohortBackend } from '@locks/cohort';
 import { defineHarness } from '@locks/core/conformance';
 import { memoryBackend, MemoryStore } from '@locks/memory';
 

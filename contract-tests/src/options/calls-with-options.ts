@@ -7,7 +7,7 @@ import {
   type MultiLock,
   type Semaphore,
 } from '@locks/core';
-import { cohortBackend } from '@locks/core/cohort';
+import { cohortBackend } from '@locks/cohort';
 import { defineHarness, runConformance } from '@locks/core/conformance';
 import { testLockConformance as testWithNode } from '@locks/core/conformance/node-test';
 import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
@@ -93,7 +93,7 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/core/quorum: quorumBackend(options)': {
     call: (options) => quorumBackend([memoryBackend()], options),
   },
-  '@locks/core/cohort: cohortBackend(options)': {
+  '@locks/cohort: cohortBackend(options)': {
     call: (options) => cohortBackend(memoryBackend(), options),
   },
   '@locks/core/conformance: defineHarness(definition)': {

@@ -47,6 +47,7 @@ export class ManagerCore implements LeaseOwner {
   /** How many releases and abandons are under way: `close` waits for them. */
   #underWay = 0;
   unanswered = 0;
+  answeredAt = Number.NEGATIVE_INFINITY;
   #onIdle: (() => void) | undefined;
   #closing: Promise<void> | undefined;
   #endDrain: (() => void) | undefined;

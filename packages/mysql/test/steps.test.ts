@@ -168,11 +168,11 @@ describe('the queue', () => {
   it('is not overtaken by a single attempt, nor by a new name, while the resource is free for a moment', async () => {
     const tablePrefix = freshPrefix();
     const [one, two, three] = [open({ tablePrefix }), open({ tablePrefix }), open({ tablePrefix })];
-    await take(one, request('a', { ttlMs: 200 }));
+    await take(one, request('a', { ttlMs: 1_000 }));
     const waiting = request('a');
     // The waiter does not poll: its turn comes, and it does not attempt at once.
     expect((await two.attempt(waiting, true, call)).status).toBe('contended');
-    await sleep(260);
+    await sleep(1_060);
     expect((await three.attempt(request('a'), false, call)).status).toBe('contended');
     expect((await two.attempt(waiting, true, call)).status).toBe('granted');
   });

@@ -1,9 +1,9 @@
 import { type LineChange, mutantsOf } from './line-mutant.ts';
 
-const BACKEND = 'core/src/cohort/cohort-backend.ts';
-const LEASE = 'core/src/cohort/cohort-lease.ts';
-const QUEUE = 'core/src/cohort/process-queue.ts';
-const TOKENS = 'core/src/cohort/cohort-tokens.ts';
+const BACKEND = 'cohort/src/cohort-backend.ts';
+const LEASE = 'cohort/src/cohort-lease.ts';
+const QUEUE = 'cohort/src/process-queue.ts';
+const TOKENS = 'cohort/src/cohort-tokens.ts';
 
 const of = (file: string, changes: readonly LineChange[]) => mutantsOf('rules', file, changes);
 

@@ -212,13 +212,13 @@ const acquireMutants = [
   ]),
   ...mutantsOf('rules', 'core/src/call/send-until-answered.ts', [
     [
-      'const mayRepeat = answer === INTERRUPTED || isRetryable(failure.error);',
+      'const mayRepeat = answer === INTERRUPTED || sending.isRetryable(failure.error);',
       'const mayRepeat = false;',
       'a release or an abandon is sent once',
     ],
     [
-      'const giveUpAt = Math.min(latest, startedAt + budgetMs);',
-      'const giveUpAt = startedAt + 100 * budgetMs;',
+      'const giveUpAt = (): number => Math.min(latest, startedAt + budgetMs());',
+      'const giveUpAt = (): number => startedAt + 100 * budgetMs();',
       'a release is repeated when its lease is over',
     ],
   ]),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readFile } from 'node:fs/promises';
 import { compileFunction } from 'node:vm';
 import type * as core from '@locks/core';
-import type * as cohort from '@locks/core/cohort';
+import type * as cohort from '@locks/cohort';
 import type * as quorum from '@locks/core/quorum';
 import type * as mysql from '@locks/mysql';
 import type * as redis from '@locks/redis-protocol';
@@ -52,7 +52,7 @@ export interface PlantedErrors {
 
 const packages = join(import.meta.dirname, '../../../packages');
 const CORE = `export { createLocks } from '@locks/core'; export { LockRules } from '@locks/core/rules';
-  export { cohortBackend } from '@locks/core/cohort';
+  export { cohortBackend } from '@locks/cohort';
   export { freshAcquisitionId } from '${packages}/core/src/acquire/acquisition-id.ts';`;
 /** A process loads what its backend needs: the less code, the more runs in a second. */
 const ENTRIES: Readonly<Record<BackendKind, string>> = {

@@ -1,4 +1,4 @@
-import { cohortBackend } from '@locks/core/cohort';
+import { cohortBackend } from '@locks/cohort';
 import { defineHarness, type Harness } from '@locks/core/conformance';
 
 /** They may pass a lease on for longer than a machine stands still, so that the cases see turns end for other reasons. */

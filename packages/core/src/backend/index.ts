@@ -22,5 +22,8 @@ export { areInConflict, Capacity } from './modes.ts';
 export { closedError, refuseAfterClose } from './refuse-after-close.ts';
 export { answerWithin, MAX_TIMEOUT_MS, NoAnswerError, withTimeLimit } from './time-limit.ts';
 export { TurnWait } from './turn-wait.ts';
+export { checkBackend } from './validate.ts';
+export { freshAcquisitionId } from '../acquire/acquisition-id.ts';
 export { CombinedClock } from '../tenure/clock.ts';
+export { standingOf } from '../tenure/standing.ts';
 export { invalidArgument, mustBe } from '../errors.ts';

@@ -10,7 +10,10 @@ const BUDGET_MS = 1_000;
 /** After this part of the budget the call is sent once more; the first of the sendings that is answered counts. */
 const RESEND_PART = 0.35;
 const BACKOFF_MS = 20;
-/** The budget grows by this for each unanswered release and abandon: ten thousand may be sent in one turn of the event loop. */
+/**
+ * The budget grows by this for each unanswered release and abandon, while the store answers others: ten thousand may be sent in
+ * one turn of the event loop.
+ */
 const EACH_UNANSWERED_MS = 5;
 
 /** What the releases and abandons of a manager share. */
@@ -19,6 +22,8 @@ export interface Sending {
   readonly deadlines: CallDeadlines;
   /** How many of them have no answer yet. */
   unanswered: number;
+  /** When the store last answered one of them. */
+  answeredAt: number;
   isRetryable(error: unknown): boolean;
 }
 
@@ -35,24 +40,30 @@ export async function sendUntilAnswered<T, R>(
   latest = Number.POSITIVE_INFINITY,
 ): Promise<R> {
   const { backend, deadlines } = sending;
+  const { clock } = deadlines;
   /** The earlier sendings: never resolves where they fail. */
   let earlier: Promise<T> | undefined;
+  /** The last sending, where the store answers others meanwhile: it is waited for once more, and not sent again. */
+  let queued: Promise<T> | undefined;
   sending.unanswered += 1;
+  const isAnswering = (): boolean => sending.answeredAt > startedAt;
+  /** How many others had no answer at most. */
+  let others = 0;
+  const budgetMs = (): number => {
+    others = Math.max(others, sending.unanswered - 1);
+    return (backend.releaseBudgetMs ?? BUDGET_MS) + (isAnswering() ? others * EACH_UNANSWERED_MS : 0);
+  };
+  const giveUpAt = (): number => Math.min(latest, startedAt + budgetMs());
+  const resendAt = (now: number): number => Math.min(giveUpAt(), now + RESEND_PART * budgetMs());
   const end = (answer: T | Failure, sendings: number): R => {
     sending.unanswered -= 1;
     return conclude(answer, sendings);
   };
-  for (let sendings = 1, now = startedAt; ; sendings += 1, now = deadlines.clock.now()) {
-    const budgetMs = (backend.releaseBudgetMs ?? BUDGET_MS) + (sending.unanswered - 1) * EACH_UNANSWERED_MS;
-    const giveUpAt = Math.min(latest, startedAt + budgetMs);
-    const context = new CallContext(
-      deadlines,
-      Math.min(giveUpAt, now + RESEND_PART * budgetMs),
-      undefined,
-      NEVER,
-    );
-    let sent = undefined as Promise<T> | undefined;
+  for (let sendings = 1, now = startedAt; ; now = clock.now()) {
+    const context = new CallContext(deadlines, resendAt(now), undefined, NEVER);
+    let sent = queued;
     const answer = await context.answerOf(() => {
+      if (sent !== undefined) return sent;
       sent = send(context);
       if (earlier !== undefined) sent = Promise.race([earlier, sent]);
       return sent;
@@ -60,15 +71,24 @@ export async function sendUntilAnswered<T, R>(
     context.done();
     let failure: Failure;
     if (answer === INTERRUPTED) {
-      earlier = sent?.catch(() => new Promise<never>(() => {}));
       failure = new Failure(new NoAnswerError('the store did not answer in time'));
     } else if (answer instanceof Failure) failure = answer;
-    else return end(answer, sendings);
+    else {
+      sending.answeredAt = clock.now();
+      return end(answer, sendings);
+    }
     const pauseMs = BACKOFF_MS * sendings;
     const mayRepeat = answer === INTERRUPTED || sending.isRetryable(failure.error);
-    if (!mayRepeat || deadlines.clock.now() + pauseMs >= giveUpAt) return end(failure, sendings);
+    if (!mayRepeat || clock.now() + pauseMs >= giveUpAt()) return end(failure, sendings);
+    if (answer === INTERRUPTED && queued === undefined && isAnswering()) {
+      queued = sent;
+      continue;
+    }
+    if (answer === INTERRUPTED) earlier = sent?.catch(() => new Promise<never>(() => {}));
+    queued = undefined;
     await delay(pauseMs);
     // After a stall of the event loop there may be no time left.
-    if (deadlines.clock.now() >= giveUpAt) return end(failure, sendings);
+    if (clock.now() >= giveUpAt()) return end(failure, sendings);
+    sendings += 1;
   }
 }

@@ -1,4 +1,4 @@
-import type { BackendCapabilities } from '../backend/types.ts';
+import type { BackendCapabilities } from '@locks/core/backend';
 import type { CohortLimits } from './cohort-options.ts';
 
 /** What a cohort backend can do: what its backend can, in the order of cohorts. */

@@ -1,8 +1,37 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { AcquireRequest, Attempt, Call, Grant, LockBackend, Standing } from '../../src/backend/types.ts';
-import { cohortBackend, type CohortOptions } from '../../src/cohort/index.ts';
-import { createLocks, type LockManager } from '../../src/index.ts';
-import { capabilities, grant, held } from '../scripted-backend.ts';
+import { createLocks, type LockManager } from '@locks/core';
+import type {
+  AcquireRequest,
+  Attempt,
+  BackendCapabilities,
+  Call,
+  Grant,
+  LockBackend,
+  RenewItem,
+  Standing,
+} from '@locks/core/backend';
+import { cohortBackend, type CohortOptions } from '../src/index.ts';
+
+const capabilities: BackendCapabilities = {
+  tenure: 'lease',
+  reach: 'process',
+  modes: ['exclusive'],
+  order: 'fifo',
+  fencing: 'volatile',
+  ttl: { minMs: 10, stepMs: 1 },
+  features: [],
+};
+
+let tokens = 0n;
+
+function grant(request: AcquireRequest, call: Call): Grant {
+  tokens += 1n;
+  return { request, fencingToken: tokens, countedFrom: call.now() };
+}
+
+function held(items: readonly RenewItem[]): readonly Standing[] {
+  return items.map(() => ({ status: 'held' }));
+}
 
 interface QueueStore extends LockBackend {
   /** The ids that hold and wait, in order. */

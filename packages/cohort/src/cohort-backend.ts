@@ -1,18 +1,18 @@
-import { refuseAfterClose } from '../backend/refuse-after-close.ts';
-import type {
-  AcquireRequest,
-  Attempt,
-  Call,
-  Grant,
-  Holder,
-  InspectOptions,
-  LockBackend,
-  RenewItem,
-  ResourceState,
-  Standing,
-} from '../backend/types.ts';
-import type { Clock } from '../tenure/clock.ts';
-import { standingOf } from '../tenure/standing.ts';
+import {
+  type AcquireRequest,
+  type Attempt,
+  type Call,
+  type Clock,
+  type Grant,
+  type Holder,
+  type InspectOptions,
+  type LockBackend,
+  refuseAfterClose,
+  type RenewItem,
+  type ResourceState,
+  type Standing,
+  standingOf,
+} from '@locks/core/backend';
 import { capabilitiesOf, type CohortCapabilities } from './cohort-capabilities.ts';
 import { type Turn, turnIn } from './cohort-lease.ts';
 import { type CohortLimits, type CohortOptions, resolveCohort } from './cohort-options.ts';
@@ -27,7 +27,7 @@ const ABANDON_MS = 1_000;
 /** A backend whose leases serve several acquisitions of one process. */
 export type CohortBackend = LockBackend<CohortCapabilities>;
 
-// setup: import { createLocks } from '@locks/core'; import { cohortBackend } from '@locks/core/cohort';
+// setup: import { createLocks } from '@locks/core'; import { cohortBackend } from '@locks/cohort';
 // setup: import { redisBackend } from '@locks/redis-ioredis'; import type { Redis } from 'ioredis'; declare const client: Redis;
 /**
  * Lets one process pass its lease on to its next waiter without the store: a number of turns, for a short time. Lock cohorting,

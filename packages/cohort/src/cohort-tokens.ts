@@ -1,4 +1,4 @@
-import type { Grant, Holder, ResourceState } from '../backend/types.ts';
+import type { Grant, Holder, ResourceState } from '@locks/core/backend';
 
 /** The low bits of a fencing token count the turns of a lease; the others are the token of the store. */
 const TURN_BITS = 8n;

@@ -1,6 +1,4 @@
-import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
-import { TurnWait } from '../backend/turn-wait.ts';
-import type { AcquireRequest, Grant } from '../backend/types.ts';
+import { type AcquireRequest, freshAcquisitionId, type Grant, TurnWait } from '@locks/core/backend';
 import { CohortLease, type Turn } from './cohort-lease.ts';
 import type { CohortLimits } from './cohort-options.ts';
 

@@ -1,13 +1,13 @@
 import {
+  checkBackend,
+  invalidArgument,
+  type LockBackend,
   milliseconds,
   optional,
   type OptionTable,
   readOptions,
   wholeNumber,
-} from '../backend/read-options.ts';
-import type { LockBackend } from '../backend/types.ts';
-import { checkBackend } from '../backend/validate.ts';
-import { invalidArgument } from '../errors.ts';
+} from '@locks/core/backend';
 import { MOST_TURNS } from './cohort-tokens.ts';
 
 /** How long one process may keep a lease for its own waiters. */

@@ -1,4 +1,4 @@
-import type { AcquireRequest, Grant } from '../backend/types.ts';
+import type { AcquireRequest, Grant } from '@locks/core/backend';
 import { turnToken } from './cohort-tokens.ts';
 
 /** One acquisition that holds a cohort's lease, or held it. */
