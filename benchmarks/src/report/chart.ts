@@ -46,8 +46,8 @@ export function spreadOf(values: readonly number[]): Spread {
   return values.length > 1 ? { median: middle, least, most } : { median: middle };
 }
 
-/** `![…](pictures/redis-keys.svg)`. */
-export function pictureLink(suite: string, { id, title, unit }: Chart): string {
+/** `![…](../pictures/redis-keys.svg)`, for a page from which the pictures are in `folder`. */
+export function pictureLink(suite: string, { id, title, unit }: Chart, folder: string): string {
   const alternative = title.endsWith(unit) ? title : `${title}: ${unit}`;
-  return `![${alternative}](pictures/${suite}-${id}.svg)`;
+  return `![${alternative}](${folder}/${suite}-${id}.svg)`;
 }

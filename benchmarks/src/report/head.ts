@@ -39,8 +39,14 @@ export function reportHead<const S extends string>(
 const NOISY_LOAD = 0.7;
 
 /** Whether something else ran on the machine. */
-export function isNoisy({ load }: Machine): boolean {
+export function isNoisy({ load }: Pick<Machine, 'load'>): boolean {
   return load > NOISY_LOAD;
+}
+
+/** How busy the machine was, and what that means for the figures. */
+function loadText(machine: Machine): string {
+  const load = `load before the start ${machine.load.toFixed(2)}`;
+  return isNoisy(machine) ? `${load}; only ratios within a table mean something` : load;
 }
 
 export function headLines({
@@ -51,12 +57,11 @@ export function headLines({
   settings,
   failures = [],
 }: ReportHead): string[] {
-  const { cpu, cores, memoryGb, kernel, load } = machine;
-  const noise = isNoisy(machine) ? '; NOT QUIET: these figures are noise' : '';
+  const { cpu, cores, memoryGb, kernel } = machine;
   const versionList = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return [
     `${date.slice(0, 10)}, ${cpu}, ${cores} cores, ${memoryGb} GB, ${kernel}`,
-    `${placement}; load before the start ${load.toFixed(2)}${noise}`,
+    `${placement}; ${loadText(machine)}`,
     versionList.join(', '),
     `${settings.rounds} rounds, medians${settings.quick ? '; QUICK: too short to rely on' : ''}`,
     ...failures.map((failure) => `FAILED: ${failure}`),

@@ -5,31 +5,55 @@ import { type Chart, pictureLink } from './chart.ts';
 import { chartSvg, figureText } from './chart-svg.ts';
 import { isNoisy, type ReportHead } from './head.ts';
 import type { Section } from './section.ts';
+import { markdownTable } from './table.ts';
+import { readTables } from './tables-page.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-/** The documents that show pictures. */
+/** The documents that show some of the pictures. */
 const DOCUMENTS = ['README.md', 'languages.md'];
+const RUNS = /(?<=<!-- runs: written with --readme -->\n\n)[^]*?(?=\n\n<!-- end of runs -->)/;
 
-/** What `results/SUITE.json` has: the figures of the suite's pictures, of the run that the documents show. */
+/** What `results/SUITE.json` has: when the suite was measured, and the figures of its pictures. */
 interface Results {
   readonly suite: string;
+  /** `2026-11-24`. */
+  readonly date: string;
+  readonly rounds: number;
+  /** Of the machine, before the start. */
+  readonly load: number;
   readonly source: string;
   readonly charts: readonly Chart[];
 }
 
-/** Keeps the figures of a report's charts, and draws them. Pictures of rows that this report does not have are removed. */
+/**
+ * Keeps the figures of a report's charts, and draws them. Pictures of rows that this report does not have are removed. The README tells when
+ * each suite was measured.
+ */
 export function writeResults(head: ReportHead, sections: readonly Section[]): void {
   const charts = sections.flatMap(({ chart }) => chart ?? []);
-  const results: Results = { suite: head.suite, source: sourceOf(head, charts), charts };
+  const results: Results = {
+    suite: head.suite,
+    date: head.date.slice(0, 10),
+    rounds: head.settings.rounds,
+    load: head.machine.load,
+    source: sourceOf(head, charts),
+    charts,
+  };
   mkdirSync(join(root, 'results'), { recursive: true });
   writeFileSync(join(root, `results/${head.suite}.json`), `${JSON.stringify(results, undefined, 2)}\n`);
   writePictures();
 }
 
-/** Draws all results, and removes other pictures. */
+/** Draws all results, removes other pictures, and lists the runs in the README. */
 export function writePictures(): void {
   mkdirSync(join(root, 'pictures'), { recursive: true });
-  const pictures = picturesOf(readResults());
+  const all = readResults();
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  writeFileSync(
+    join(root, 'README.md'),
+    readme.replace(RUNS, () => runsTable(all)),
+  );
+  const pictures = picturesOf(all);
   for (const file of otherFiles(pictures)) rmSync(join(root, file));
   for (const [file, text] of pictures) writeFileSync(join(root, file), text);
 }
@@ -38,27 +62,40 @@ export function writePictures(): void {
 export function problemsOfPictures(): string[] {
   const all = readResults();
   const pictures = picturesOf(all);
-  const documents = DOCUMENTS.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
   const stale = [...pictures]
     .filter(
       ([file, text]) => !existsSync(join(root, file)) || readFileSync(join(root, file), 'utf8') !== text,
     )
     .map(([file]) => `${file} is not what its results say: run npm run update`);
-  const charts = all.flatMap(({ suite, charts: of }) => of.map((chart) => ({ suite, chart })));
   return [
     ...stale,
     ...otherFiles(pictures).map((file) => `${file} has no results`),
-    ...charts.flatMap(({ suite, chart }) => problemsOfChart(suite, chart, documents)),
+    ...all.flatMap(problemsOfTables),
+    ...DOCUMENTS.flatMap((file) => problemsOfDocument(file, all)),
+  ];
+}
+
+/** The page of tables is of the same run, and has the same figures as the pictures. */
+function problemsOfTables({ suite, date, load, charts }: Results): string[] {
+  const page = `tables/${suite}.md`;
+  if (!existsSync(join(root, page))) return [`${page} does not exist`];
+  const tables = readTables(suite);
+  const head = [`\n- ${date}, `, `load before the start ${load.toFixed(2)}`];
+  return [
+    ...head
+      .filter((part) => !tables.includes(part))
+      .map((part) => `${page} is of another run: no ${JSON.stringify(part)}`),
+    ...charts.flatMap((chart) => problemsOfChart(suite, chart, tables)),
   ];
 }
 
 /** The table below the picture has the same contenders with the same figures. */
-function problemsOfChart(suite: string, chart: Chart, documents: string): string[] {
-  const link = pictureLink(suite, chart);
-  const at = documents.indexOf(link);
-  if (at < 0) return [`no document shows ${link}`];
+function problemsOfChart(suite: string, chart: Chart, tables: string): string[] {
+  const link = pictureLink(suite, chart, '../pictures');
+  const at = tables.indexOf(link);
+  if (at < 0) return [`tables/${suite}.md does not show ${link}`];
   if (chart.kind !== 'bars') return [];
-  const [table = ''] = /(?:^\|.*\n?)+/m.exec(documents.slice(at)) ?? [];
+  const [table = ''] = /(?:^\|.*\n?)+/m.exec(tables.slice(at)) ?? [];
   const rows = table.split('\n').map((row) => row.split('|').map((cell) => cell.trim()));
   return chart.bars
     .filter(({ name, median }) => {
@@ -66,6 +103,33 @@ function problemsOfChart(suite: string, chart: Chart, documents: string): string
       return row?.includes(figureText(chart, median)) !== true;
     })
     .map(({ name }) => `${suite}, ${chart.id}: the table below the picture has another figure of ${name}`);
+}
+
+/** A document shows only pictures that exist, and the README lists the runs. */
+function problemsOfDocument(file: string, all: readonly Results[]): string[] {
+  const text = readFileSync(join(root, file), 'utf8');
+  const links = all.flatMap(({ suite, charts }) =>
+    charts.map((chart) => pictureLink(suite, chart, 'pictures')),
+  );
+  const shown = text.match(/!\[[^\]]*\]\(pictures\/[^)]*\)/g) ?? [];
+  const problems = shown
+    .filter((link) => !links.includes(link))
+    .map((link) => `${file} shows ${link}, which has no results`);
+  const isStale = file === 'README.md' && RUNS.exec(text)?.[0] !== runsTable(all);
+  return isStale ? [...problems, `${file} lists other runs: run npm run update`] : problems;
+}
+
+function runsTable(all: readonly Results[]): string {
+  return markdownTable({
+    heading: ['tables of', 'measured', 'rounds', 'load before the start', 'machine'],
+    lines: all.map(({ suite, date, rounds, load }) => [
+      `[${suite}](tables/${suite}.md)`,
+      date,
+      String(rounds),
+      load.toFixed(2),
+      isNoisy({ load }) ? 'busy' : 'quiet',
+    ]),
+  });
 }
 
 function readResults(): Results[] {
@@ -99,6 +163,9 @@ function sourceOf({ date, machine, settings }: ReportHead, charts: readonly Char
   );
   const medians = `medians of ${settings.rounds} rounds${hasSpread ? ', least to most' : ''}`;
   const rounds = settings.rounds > 1 ? medians : '1 round';
-  const doubts = [...(isNoisy(machine) ? ['NOT QUIET'] : []), ...(settings.quick ? ['QUICK'] : [])];
+  const doubts = [
+    ...(isNoisy(machine) ? [`load before the start ${machine.load.toFixed(2)}`] : []),
+    ...(settings.quick ? ['QUICK'] : []),
+  ];
   return [date.slice(0, 10), `${machine.cpu}, ${machine.cores} cores`, rounds, ...doubts].join('; ');
 }

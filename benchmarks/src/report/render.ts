@@ -12,7 +12,7 @@ export function renderPlain(
   return [headLines(head).join('\n'), ...all.map(plainSection)].join('\n\n');
 }
 
-/** The section of the README. */
+/** What a suite's page of tables has below its head. */
 export function renderMarkdown(
   head: ReportHead,
   sections: readonly Section[],

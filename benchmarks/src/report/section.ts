@@ -18,8 +18,8 @@ export function plainSection({ title, table, note }: Section): string {
 
 export function markdownSection(suite: string, { title, table, note, chart }: Section): string {
   return [
-    `### ${title}`,
-    ...(chart === undefined ? [] : [pictureLink(suite, chart)]),
+    `## ${title}`,
+    ...(chart === undefined ? [] : [pictureLink(suite, chart, '../pictures')]),
     markdownTable(table),
     ...(note === undefined ? [] : [note]),
   ].join('\n\n');

@@ -3,9 +3,9 @@ import { parseArgs } from 'node:util';
 import type { Contender } from '../contenders/contender.ts';
 import type { ReportHead } from '../report/head.ts';
 import { writeResults } from '../report/pictures.ts';
-import { replaceSection } from '../report/readme.ts';
 import { renderMarkdown, renderPlain } from '../report/render.ts';
 import type { Section } from '../report/section.ts';
+import { writeTables } from '../report/tables-page.ts';
 import type { Target } from '../report/target.ts';
 
 /** Which rows, and who takes part. */
@@ -66,7 +66,7 @@ export async function runSuite<R extends ReportHead>(
   const targets = suite.judge(report);
   const markdown = renderMarkdown(report, sections, targets);
   if (values.readme) {
-    replaceSection(suite.name, markdown);
+    writeTables(suite.name, markdown);
     writeResults(report, sections);
   }
   console.log(values.markdown ? markdown : renderPlain(report, sections, values.check ? targets : []));
@@ -114,9 +114,9 @@ async function usageOf<R extends ReportHead>(suite: Suite<R>): Promise<string> {
   --strict        with --check: exit code 1 when something is not reached
   --json FILE     writes all figures
   --from FILE     shows figures written by --json; measures nothing
-  --markdown      prints the results section of the README
-  --readme        puts that section into benchmarks/README.md, its figures into benchmarks/results and
-                  their pictures into benchmarks/pictures`;
+  --markdown      prints the tables as Markdown
+  --readme        writes the tables into benchmarks/tables/${suite.name}.md, their figures into benchmarks/results,
+                  their pictures into benchmarks/pictures, and the date and load into benchmarks/README.md`;
 }
 
 function oneOf(known: readonly string[], what: string, name: string): string {

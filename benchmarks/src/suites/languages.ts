@@ -1,5 +1,4 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildFolder, type Language, languages, type Library } from '../languages/drivers.ts';
 import {
@@ -22,6 +21,7 @@ import { reportHead, type ReportHead } from '../report/head.ts';
 import { writeResults } from '../report/pictures.ts';
 import { renderMarkdown, renderPlain } from '../report/render.ts';
 import type { Section } from '../report/section.ts';
+import { writeTables } from '../report/tables-page.ts';
 import { openRedisStage } from './redis/redis-testbed.ts';
 
 /** What a library did in a scenario, round by round. */
@@ -83,8 +83,6 @@ const KILLED_TTL_MS = 2_500;
 const IDLE_MS = 5_000;
 
 const rows = [...scenarios.map(({ id }) => id), 'kill', 'idle', 'renewal'];
-const page = fileURLToPath(new URL('../../languages.md', import.meta.url));
-const [BEGIN, END] = ['<!-- results -->', '<!-- end of results -->'];
 
 const usage = `usage: bench languages [options]
   --only ROW      only this row, may be repeated: ${rows.join(', ')}
@@ -92,8 +90,8 @@ const usage = `usage: bench languages [options]
   --quick         one short round: to see that it runs
   --json FILE     writes all figures
   --from FILE     shows figures written by --json; measures nothing
-  --page          puts the tables into benchmarks/languages.md, their figures into benchmarks/results and
-                  their pictures into benchmarks/pictures`;
+  --readme        writes the tables into benchmarks/tables/languages.md, their figures into benchmarks/results,
+                  their pictures into benchmarks/pictures, and the date and load into benchmarks/README.md`;
 
 /** `bench languages`: lock libraries of several languages on one Redis. Gives the exit code. */
 export async function languagesSuite(args: readonly string[]): Promise<number> {
@@ -105,7 +103,7 @@ export async function languagesSuite(args: readonly string[]): Promise<number> {
       quick: { type: 'boolean', default: false },
       json: { type: 'string' },
       from: { type: 'string' },
-      page: { type: 'boolean', default: false },
+      readme: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
@@ -127,8 +125,8 @@ export async function languagesSuite(args: readonly string[]): Promise<number> {
   const sections = sectionsOf(report);
   console.log(renderPlain(report, sections));
   for (const absent of report.absent) console.log(`\nABSENT: ${absent}`);
-  if (values.page) {
-    replaceTables(renderMarkdown(report, sections, []));
+  if (values.readme) {
+    writeTables('languages', renderMarkdown(report, sections, []));
     writeResults(report, sections);
   }
   return (report.failures ?? []).length > 0 ? 1 : 0;
@@ -345,11 +343,4 @@ function singleSection(id: string, title: string, singles: readonly Single[], di
 
 function contenderOf(library: string, language: string): { name: string; ours: boolean } {
   return { name: `${library} (${language})`, ours: library.startsWith('@locks/') };
-}
-
-function replaceTables(text: string): void {
-  const old = readFileSync(page, 'utf8');
-  const [from, to] = [old.indexOf(BEGIN), old.indexOf(END)];
-  if (from < 0 || to < from) throw new Error(`benchmarks/languages.md has no markers ${BEGIN} and ${END}.`);
-  writeFileSync(page, `${old.slice(0, from)}${BEGIN}\n\n${text}\n\n${old.slice(to)}`);
 }
