@@ -25,7 +25,7 @@ const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedul
   --plant      change a source first: a file with { "file": below packages/, "from": text, "to": text }
   --mutants    plant errors, one at a time, and tell after how many schedules each is found
   --only       those of them with this in their file, their name or what they say
-  --write      put the tables into docs/simulation.md
+  --write      put the tables into docs/generated/simulation-mutants.md
 exit code: 0 no promise was broken, 1 one was (with --mutants: also where too many errors were not found), 2 wrong usage`;
 
 /** The part of the planted errors that is found at least. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { OUT_OF_REACH } from './suite-reach.ts';
 import type { MutantResult, MutantsReport } from './run-mutants.ts';
 
-const PAGE = join(import.meta.dirname, '../../../docs/simulation.md');
+const PAGE = join(import.meta.dirname, '../../../docs/generated/simulation-mutants.md');
 const LINES = 'mutants: written by npm run simulate -- --mutants --write';
 const SUITE = "mutants of the suite: written by npm run simulate -- --mutants --only 'suite ' --write";
 
