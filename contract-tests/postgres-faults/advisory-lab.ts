@@ -44,9 +44,10 @@ export default class AdvisoryLab extends FaultLab<LabOptions> {
     return this.use(await startPostgres({ settings }));
   }
 
-  locks(at: { readonly port: number }, options: LabOptions = {}): LockManager {
+  locks(at: { readonly host?: string; readonly port: number }, options: LabOptions = {}): LockManager {
+    const { host = '127.0.0.1', port } = at;
     const { name = 'test', maxConnections = 4, sessionTimeoutMs = SESSION_MS, ...lockOptions } = options;
-    const connectionString = `postgres://postgres@127.0.0.1:${at.port}/postgres?application_name=${encodeURIComponent(name)}`;
+    const connectionString = `postgres://postgres@${host}:${port}/postgres?application_name=${encodeURIComponent(name)}`;
     return this.use(
       createLocks(
         postgresAdvisoryBackend({ connectionString, maxConnections, sessionTimeoutMs }),

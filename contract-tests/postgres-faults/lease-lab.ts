@@ -22,7 +22,7 @@ export default class LeaseLab extends FaultLab<LabOptions> {
   }
 
   locks(
-    at: { readonly port: number; readonly listen?: PostgresLeaseOptions['listen'] },
+    at: { readonly host?: string; readonly port: number; readonly listen?: PostgresLeaseOptions['listen'] },
     options: LabOptions = {},
   ): LockManager {
     const { pool: config, schema, listen = at.listen, ...lockOptions } = options;
@@ -42,8 +42,11 @@ export default class LeaseLab extends FaultLab<LabOptions> {
   }
 }
 
-export function urlOf({ port }: { readonly port: number }, role = 'postgres'): string {
-  return `postgres://${role}@127.0.0.1:${port}/postgres`;
+export function urlOf(
+  { host = '127.0.0.1', port }: { readonly host?: string; readonly port: number },
+  role = 'postgres',
+): string {
+  return `postgres://${role}@${host}:${port}/postgres`;
 }
 
 /** Resolves when `count` connections of the role `postgres` listen for hand-offs. */

@@ -5,7 +5,13 @@ import { parseLabArguments } from '../../src/lab/lab-arguments.ts';
 import { type LabResult, summarise, tableOf } from '../../src/lab/lab-report.ts';
 import { NEMESES } from '../../src/lab/nemeses.ts';
 import { SeededRandom } from '../../src/lab/random.ts';
-import { GUARANTEES_PAGE, keptReports, renderGuarantees } from '../../src/lab/render-guarantees.ts';
+import {
+  GUARANTEE_TABLES_PAGE,
+  GUARANTEES_PAGE,
+  keptReports,
+  renderGuarantees,
+  renderGuaranteeTables,
+} from '../../src/lab/render-guarantees.ts';
 import { WORKLOADS, workloadsOf } from '../../src/lab/workloads.ts';
 
 const result: LabResult = {
@@ -121,14 +127,24 @@ describe('the results', () => {
 
   it('are rendered with the command that shows a violation', () => {
     const page = renderGuarantees([report]);
-    expect(page).toContain('| redis-node | 150 ops, 0 violations');
-    expect(page).toContain('npm run lab -- redis-node --nemesis kill');
+    const tables = renderGuaranteeTables([report]);
+    expect(page).toContain('| redis-node | 350 | 2 | 0 | 0 | 1 | 30 |');
     expect(page).toMatch(/350 operations/);
+    expect(tables).toContain('| redis-node | 150 ops, 0 violations');
+    expect(tables).toContain('npm run lab -- redis-node --nemesis kill');
+  });
+
+  it('are counted apart where the store itself forgets', () => {
+    const results = report.results.map((result) => ({ ...result, nemesis: 'restart-empty' as const }));
+    const page = renderGuarantees([{ ...report, results }]);
+    expect(page).toContain('| redis-node | 350 | 0 | restart-empty 2 |');
+    expect(page).toContain('*Violations*: redis-node 2.');
   });
 
   it('that are kept are those of docs/guarantees.md (node contract-tests/src/lab/render-page.ts)', () => {
     expect(keptReports().length).toBeGreaterThan(0);
     expect(readFileSync(GUARANTEES_PAGE, 'utf8')).toBe(renderGuarantees(keptReports()));
+    expect(readFileSync(GUARANTEE_TABLES_PAGE, 'utf8')).toBe(renderGuaranteeTables(keptReports()));
   });
 });
 
