@@ -14,7 +14,7 @@ export const generators: readonly Generator[] = workspacePackages
   .map(({ path, folder }) => ({ name: path, file: join(folder, 'generate.mjs') }))
   .filter(({ file }) => existsSync(file));
 
-/** Renders docs/compatibility.md from the reports of the conformance suite. */
+/** Renders docs/compatibility.md and docs/generated/compatibility-cases.md from the reports of the conformance suite. */
 export const matrixGenerator: Generator = {
   name: 'docs/compatibility.md',
   file: join(root, 'contract-tests/src/render-matrix.ts'),

@@ -134,7 +134,7 @@ export const testSteps: readonly Step[] = [
   },
   {
     name: 'matrix',
-    about: 'docs/compatibility.md agrees with the reports of the conformance suite',
+    about: 'docs/compatibility.md and its page of cases agree with the reports of the conformance suite',
     kind: 'alone',
     async run() {
       const { name, file } = matrixGenerator;
