@@ -11,7 +11,7 @@ interface Budget {
 }
 
 const kilobyte = 1_000;
-/** The reasons are in docs/adr/0006-size-budgets.md. */
+/** Why there are budgets: docs/adr/0006-size-budgets.md. */
 const budgets: Readonly<Record<string, Budget>> = {
   core: { limitBytes: 18.4 * kilobyte, external: [] },
   'redis-ioredis': { limitBytes: 20.4 * kilobyte, external: ['@locks/core', 'ioredis'] },
