@@ -47,7 +47,9 @@ for (const { file, first, second } of pages) {
   const page = fileURLToPath(new URL(`../../${file}`, import.meta.url));
   const written = existsSync(page) ? readFileSync(page, 'utf8') : undefined;
   const isPartly = unreported.length > 0 && !isCheck && written !== undefined;
-  const rendered = [isPartly ? written.split(OTHER_VERSIONS)[0] : first(reports), second(keptResults())].join('');
+  const rendered = [isPartly ? written.split(OTHER_VERSIONS)[0] : first(reports), second(keptResults())].join(
+    '',
+  );
   if (reports.length === 0 && !isPartly) {
     console.error(
       `There are no reports in ${reportDirectory}: run \`npm run test:all\`, or \`npm run conformance -- <backend>\`.`,

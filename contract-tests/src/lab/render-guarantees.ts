@@ -94,7 +94,8 @@ const CASES: readonly Case[] = [
 const REASONS: Readonly<Record<string, string>> = {
   'redis-semaphore pause':
     'A process that stood still for longer than its hold lasts believes in it until a refresh fails.',
-  'redisson pause': 'A process that stood still for longer than its hold lasts learns of that when it releases.',
+  'redisson pause':
+    'A process that stood still for longer than its hold lasts learns of that when it releases.',
   'redisson-fenced pause':
     'A process that stood still for longer than its hold lasts learns of that when it releases; the token stops its writes.',
   'redis-semaphore freeze':
@@ -133,7 +134,15 @@ export function renderGuarantees(given: readonly LabReport[]): string {
     '## Each backend',
     '',
     ...table(
-      ['backend', 'operations', 'violations: survivable', 'where the store forgets', 'lost with the token', 'ghosts', 'idle ms'],
+      [
+        'backend',
+        'operations',
+        'violations: survivable',
+        'where the store forgets',
+        'lost with the token',
+        'ghosts',
+        'idle ms',
+      ],
       own.map(summaryRow),
     ),
     '',
@@ -144,7 +153,9 @@ export function renderGuarantees(given: readonly LabReport[]): string {
     '',
     ...nemesesOf([...own, ...others]).map((name) => `- **${name}**: ${nemeses[name].about}`),
     '',
-    ...(others.length === 0 ? [] : ['## Other libraries', '', PEERS, '', ...peerTable(others), '', PEERS_MACHINE, '']),
+    ...(others.length === 0
+      ? []
+      : ['## Other libraries', '', PEERS, '', ...peerTable(others), '', PEERS_MACHINE, '']),
   ].join('\n');
 }
 
