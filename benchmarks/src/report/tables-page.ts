@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 const folder = new URL('../../tables/', import.meta.url);
 
 /** The page with every table of a suite. */
-export function tablesPage(suite: string, markdown: string): string {
+function tablesPage(suite: string, markdown: string): string {
   return `<!-- Written by the benchmark of this suite with --readme. Do not edit. -->
 # Benchmark tables: ${suite}
 
