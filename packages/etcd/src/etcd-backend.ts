@@ -39,7 +39,6 @@ export type EtcdCapabilities = typeof capabilities;
 /** A last resort: the local waiters are checked every few seconds anyway. */
 const FALLBACK_MS = 300_000;
 const CLOSE_MS = 500;
-/** For how long a release is repeated, and what each that is sent before it adds: far more than it takes. */
 /** A server accepts 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
 const FORCED_AT_ONCE = 60;

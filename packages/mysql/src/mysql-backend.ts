@@ -45,7 +45,6 @@ export type MysqlCapabilities = typeof capabilities;
 
 const LIST_PAGE = 64;
 const LEAVE_LIMIT_MS = 1_000;
-/** For how long core repeats a release, and how much longer for each step before it. */
 
 // setup: import { createLocks } from '@locks/core'; import { mysqlBackend } from '@locks/mysql'; import mysql from 'mysql2/promise';
 // setup: declare function work(): Promise<void>;

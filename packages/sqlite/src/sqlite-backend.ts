@@ -39,7 +39,6 @@ export type SqliteCapabilities = typeof capabilities;
 
 const RENEW_CHUNK = 256;
 const LIST_PAGE = 64;
-/** For how long core repeats a release, and how much longer for each operation before it. */
 
 // setup: import { createLocks } from '@locks/core'; import { sqliteBackend } from '@locks/sqlite';
 // setup: declare function work(): Promise<void>;

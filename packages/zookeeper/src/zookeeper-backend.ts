@@ -24,7 +24,6 @@ import { type ZookeeperClientSource, ZookeeperSessions } from './zookeeper-sessi
 
 /** A hold that ends sooner needs no watch of its own node. */
 const WATCH_AFTER_MS = 20;
-/** For how long a release is repeated, and what each that is sent before it adds: far more than it takes. */
 
 export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> {
   readonly spec = 'locks-backend/1';

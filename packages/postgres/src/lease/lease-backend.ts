@@ -43,7 +43,6 @@ const capabilities = {
 /** What the backend on a lease table can do. */
 export type PostgresLeaseCapabilities = typeof capabilities;
 
-/** For how long a release is repeated, and for how much longer for each that has no answer yet. */
 /** How often a process that uses locks removes expired rows that nobody asks for. */
 const SWEEP_MS = 60_000;
 const FIND_SCHEMA_MS = 10_000;
