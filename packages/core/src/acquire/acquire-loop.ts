@@ -352,7 +352,7 @@ export class AcquireLoop {
     // A wait at a store that the client has lost would not have ended with the turn (docs/spec.md §7.5).
     const lastError = this.#lastError ?? core.backend.connectionError?.(this.#request);
     if (contendedAs !== undefined && lastError === undefined)
-      return timeoutError(core, resource, waitedMs, this.#holderQuery);
+      return timeoutError(core, resource, waitedMs, this.#holderQuery, this.#options);
     const error = this.#lastError ?? new NoAnswerError(waitedMs);
     return core.backendError('acquire', resource, error, this.#request);
   }

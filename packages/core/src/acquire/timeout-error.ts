@@ -1,14 +1,21 @@
 import type { Holder } from '../backend/types.ts';
 import { type LockError, quote } from '../errors.ts';
 import type { ManagerCore } from '../manager-core.ts';
+import type { ResolvedOptions } from '../options.ts';
 import type { HolderQuery } from '../waiting/holder-query.ts';
 
-/** `LOCK_TIMEOUT`: names the holders and, when one of them is this process, what nesting needs. */
+/**
+ * `LOCK_TIMEOUT`: names the holders and, when one of them is this process, what nesting needs; else, that a wait shorter than
+ * the ttl does not outlive a crashed holder.
+ *
+ * @param waiting - the options of an acquire that waited; absent for a single attempt
+ */
 export function timeoutError(
   core: ManagerCore,
   resource: string,
   waitedMs: number,
   query: HolderQuery | undefined,
+  waiting?: ResolvedOptions,
 ): LockError {
   const waited = waitedMs < 1 ? 'at once' : `after ${Math.round(waitedMs)} ms`;
   const parts = [`Gave up on ${quote(resource)} ${waited}: ${describeHolders(query)}.`];
@@ -17,8 +24,18 @@ export function timeoutError(
       'This process holds it itself. If the waiting code runs inside the holding code, it waits for itself: ' +
         'pass { within: lease }, or make the lock with { reentrant: true } and use run inside run.',
     );
+  } else if (waiting !== undefined && mayHaveCrashed(core, query) && waiting.waitMs < waiting.ttlMs) {
+    parts.push(
+      'A crashed holder keeps it for up to its ttl, and this wait was shorter: ' +
+        `waitMs ${waiting.waitMs}, ttlMs ${waiting.ttlMs}.`,
+    );
   }
   return core.error('LOCK_TIMEOUT', parts.join(' '), resource);
+}
+
+/** Whether a dead holder can be in the way until its ttl is over: a session ends without regard to the ttl. */
+function mayHaveCrashed(core: ManagerCore, query: HolderQuery | undefined): boolean {
+  return core.backend.capabilities.tenure === 'lease' && query?.holders?.length !== 0;
 }
 
 function describeHolders(query: HolderQuery | undefined): string {
