@@ -34,7 +34,7 @@ import type { Clock } from './tenure/clock.ts';
 /** Options of {@link LockManager.close}. */
 export interface CloseOptions {
   /**
-   * For how many milliseconds leases may go on, while new acquires are refused. `Infinity`: until they are released.
+   * How long held leases may go on while new acquires are refused, in milliseconds. `Infinity`: until their release.
    * @defaultValue 0
    */
   readonly drainMs?: number | undefined;
@@ -43,69 +43,68 @@ export interface CloseOptions {
 /** Options of {@link LockManager.ping}. */
 export interface PingOptions {
   /**
-   * For how many milliseconds to wait for the store's answer.
+   * How long to wait for the store's answer, in milliseconds.
    * @defaultValue 1 000
    */
   readonly waitMs?: number | undefined;
 }
 
 /**
- * The locks of one backend, whatever leases it gives. {@link FencedLockManager} is one whose leases have tokens.
- * Methods can be taken from it: `const { lock } = createLocks(backend)`.
+ * All locks of one backend. Create one per process. `const { lock } = createLocks(backend)` works. The leases of a
+ * {@link FencedLockManager} have tokens.
  *
- * `P` is `never` where the backend has no permits: there `semaphore()` does not compile.
+ * `P` is `never` where the backend has no permits, so that `semaphore()` does not compile.
  */
 export interface LockManager<L extends BaseLease = Lease, P extends number = number> extends AsyncDisposable {
-  /** What the backend promises. */
+  /** The promises of the backend. */
   readonly capabilities: BackendCapabilities;
   /**
-   * The exclusive lock on a resource. Takes nothing yet: `acquire`, `tryAcquire` or `run` of the lock does.
+   * The exclusive lock on a name. Sends nothing: `run`, `acquire` or `tryAcquire` of the lock does.
    * @param name - 1 to 512 UTF-8 bytes of well-formed Unicode, case-sensitive
    * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`
    */
   lock(name: string, options?: LockOptions): Lock<L> & HoldsNothingYet;
   /**
-   * Many readers or one writer on a resource.
+   * A lock for many readers or one writer.
    * @throws LockError as `lock`; `LOCK_UNSUPPORTED` on a backend without the modes `shared` and `exclusive`
    */
   readWriteLock(name: string, options?: LockOptions): ReadWriteLock<L> & HoldsNothingYet;
   /**
-   * A number of permits on a resource. All users of the resource name the same number, or get `LOCK_CONFLICT`.
+   * A semaphore: a number of permits on a name. All users give the same number, or get `LOCK_CONFLICT`.
    * @param permits - a whole number from 1 to 1 000 000 000
    * @throws LockError as `lock`; `LOCK_UNSUPPORTED` on a backend without the mode `permit`
    */
   semaphore(name: string, permits: P, options?: LockOptions): Semaphore<L> & HoldsNothingYet;
   /**
-   * Several locks, of this or any manager, that are acquired together: all or none, in an order that prevents deadlocks.
+   * Several locks, of any managers, as one: all or none, in an order that prevents deadlocks.
    * @throws LockError `LOCK_INVALID_ARGUMENT`
    */
   all<M extends BaseLease = L>(locks: readonly Lock<M>[]): MultiLock<M> & HoldsNothingYet;
   /**
-   * Who holds a resource and who waits for it. As JSON a fencing token is a decimal string.
+   * Shows who holds a lock and who waits. As JSON a fencing token is a decimal string.
    * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_BACKEND`
    */
   inspect(name: string): Promise<ResourceState>;
   /**
-   * Whether anybody holds a resource at this moment, in any mode. Only an acquire shows whether you get it.
+   * Whether anybody holds a lock now, in any mode. Only an acquire shows whether you get it.
    * @throws LockError as `inspect`
    */
   isLocked(name: string): Promise<boolean>;
   /**
-   * Asks the store for a sign of life, on the connection that the locks use: for readiness probes.
+   * Checks that the store answers, on the connection of the locks. For readiness probes, not for liveness.
    * @returns how long the answer took, in milliseconds
-   * @throws LockError `LOCK_BACKEND` when the store failed or gave no answer in time, `LOCK_CLOSED` also while closing,
-   * `LOCK_INVALID_ARGUMENT`
+   * @throws LockError `LOCK_BACKEND` on a failure or without an answer within `waitMs` (1 000 ms), `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`
    */
   ping(options?: PingOptions): Promise<{ readonly tookMs: number }>;
   /**
-   * Every resource that is held or waited for and whose name starts with `prefix`.
-   * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `list`; while it is read, `LOCK_CLOSED`, or
-   * `LOCK_BACKEND` where the store failed or gave no answer within 10 s
+   * Lists the locks that are held or waited for and whose name starts with `prefix`.
+   * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `list`; while it is read, `LOCK_CLOSED`, or `LOCK_BACKEND`
+   * on a failure or without an answer within 10 s
    */
   list(prefix?: string): AsyncIterable<ResourceState>;
   /**
-   * Ends the leases of a resource, whoever holds them, and gives their holders, who lose them at their next renewal. With
-   * `acquisitionId`, ends only the lease of that acquisition.
+   * Ends the leases on a name, and gives their former holders, who learn of it at their next renewal. `acquisitionId` limits it to one
+   * lease.
    * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `force-release`
    */
   forceRelease(
@@ -113,25 +112,23 @@ export interface LockManager<L extends BaseLease = Lease, P extends number = num
     options?: { readonly acquisitionId?: string | undefined },
   ): Promise<readonly Holder[]>;
   /**
-   * Runs `work` outside of all reentrant scopes. For queues and batchers, which run the work of others in the caller's
-   * asynchronous context.
+   * Runs `work` outside all reentrant scopes. For queues and batchers, which run tasks of others in your asynchronous context.
    */
   detached<T>(work: () => T): T;
   /**
-   * Ends waits with `LOCK_CLOSED`, releases all leases (their holders see `LOCK_LOST` with reason `closed`), and closes what
-   * the backend itself opened. Never closes a client that the backend was given.
+   * Ends waits with `LOCK_CLOSED`, releases all leases (their holders see `LOCK_LOST`, reason `closed`), and closes what the backend
+   * opened. Your client stays open.
    *
-   * With `drainMs`, leases go on first, with their renewals and re-entries, until they are released or the time is over. A
-   * second call without it ends that time.
-   * @throws LockError `LOCK_BACKEND` when the backend failed to close, or did not within 10 s; `LOCK_INVALID_ARGUMENT`
+   * With `drainMs` (default 0), held leases go on until their release or the end of that time. A second call ends it.
+   * @throws LockError `LOCK_BACKEND` when the backend failed to close within 10 s; `LOCK_INVALID_ARGUMENT`
    */
   close(options?: CloseOptions): Promise<void>;
 }
 
-/** The locks of a backend with fencing tokens: the parameter type of services that pass the tokens on. */
+/** A manager whose leases have fencing tokens. Use it as a parameter type in services that pass tokens on. */
 export type FencedLockManager<P extends number = number> = LockManager<FencedLease, P>;
 
-/** The manager of a backend with these capabilities. */
+/** The type of the manager of a backend with these capabilities. */
 export type LockManagerOf<C extends BackendCapabilities> = LockManager<
   LeaseOf<C>,
   'permit' extends C['modes'][number] ? number : never
@@ -140,9 +137,9 @@ export type LockManagerOf<C extends BackendCapabilities> = LockManager<
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory';
 // setup: declare function sell(token: bigint): Promise<void>;
 /**
- * Makes locks on a backend. Costs no I/O.
+ * Creates the manager of all locks on a backend. Sends nothing.
  *
- * @param options - defaults for all locks of this manager
+ * @param options - defaults of all its locks
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option or a backend that contradicts itself
  * @example
  * ```ts

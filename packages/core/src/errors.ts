@@ -1,35 +1,35 @@
 import type { LossReason } from './backend/types.ts';
 
-/** The codes a {@link LockError} can carry. Branch on these, never on a message. */
+/** The code of a {@link LockError}. Branch on it, never on a message. */
 export type LockErrorCode =
-  /** Still contended when `waitMs` was over. */
+  /** The lock was busy until `waitMs` was over. The message names the holder. */
   | 'LOCK_TIMEOUT'
-  /** The lease ended without its holder asking; see `reason`. */
+  /** The lease ended before its release; `reason` says why. Another process may hold the lock. */
   | 'LOCK_LOST'
-  /** The lease was already released by its holder. */
+  /** The lease was used after its own release. */
   | 'LOCK_NOT_HELD'
-  /** A re-entry that could never get in: it would wait for itself, or upgrade a shared hold. */
+  /** The nested acquire would wait for itself, or upgrade a shared lease. */
   | 'LOCK_REENTRANT'
-  /** Two uses of one resource contradict each other, for example in a semaphore's limit. */
+  /** Two uses of one name contradict each other, for example two limits of a semaphore. */
   | 'LOCK_CONFLICT'
-  /** The backend does not have the feature. */
+  /** The backend lacks the mode or feature, or the store is too old. */
   | 'LOCK_UNSUPPORTED'
-  /** The store failed or did not answer; `cause` is its error. */
+  /** The store failed or gave no answer; `cause` is its error. */
   | 'LOCK_BACKEND'
-  /** A bad name, option or backend object; nothing was sent. */
+  /** A name, option or backend object is wrong; nothing was sent. */
   | 'LOCK_INVALID_ARGUMENT'
-  /** The lock manager was closed. */
+  /** The lock manager or the backend is closed, or closes. */
   | 'LOCK_CLOSED';
 
-/** What a {@link LockError} is made with, beside its code and message. */
+/** The details of a new {@link LockError}, besides code and message. */
 export interface LockErrorDetails {
   /** The name of the lock. */
   readonly resource?: string | undefined;
   /** The `name` of the backend. */
   readonly backend?: string | undefined;
-  /** The error of the store or of the caller that led to this one. */
+  /** The error of the store or of the caller behind this one. */
   readonly cause?: unknown;
-  /** With `LOCK_LOST`: why. Absent when `assertValid` found less time left than its caller needs. */
+  /** Why a lease was lost, with `LOCK_LOST`. Absent when `assertValid(ms)` found too little time left. */
   readonly reason?: LossReason | undefined;
 }
 
@@ -39,7 +39,7 @@ const brand = Symbol.for('@locks/core/LockError');
 // setup: import { isLockError, type Lock } from '@locks/core';
 // setup: declare const lock: Lock; declare function work(): Promise<void>;
 /**
- * The one error class of `@locks/*`.
+ * Every failure of a lock. The error of a store is its `cause`.
  *
  * @example
  * ```ts
@@ -53,15 +53,15 @@ const brand = Symbol.for('@locks/core/LockError');
  */
 export class LockError extends Error {
   override readonly name = 'LockError';
-  /** What happened: to branch on. */
+  /** The kind of failure. */
   readonly code: LockErrorCode;
-  /** The name of the lock; `undefined` where none is concerned. */
+  /** The name of the lock; `undefined` where no lock is concerned. */
   declare readonly resource: string | undefined;
-  /** The `name` of the backend; `undefined` where none is concerned. */
+  /** The `name` of the backend; `undefined` where no backend is concerned. */
   declare readonly backend: string | undefined;
-  /** With `LOCK_LOST`: why. `undefined` when `assertValid` found less time left than its caller needs. */
+  /** Why a lease was lost, with `LOCK_LOST`. `undefined` when `assertValid(ms)` found too little time left. */
   declare readonly reason: LossReason | undefined;
-  /** With `LOCK_LOST` from `run`: the value of the work, when it had succeeded. */
+  /** The value of the work, with `LOCK_LOST` from a `run` whose work had succeeded. */
   declare readonly result?: unknown;
 
   static {
@@ -86,9 +86,7 @@ export class LockError extends Error {
   }
 }
 
-/**
- * Whether `error` is a {@link LockError}, of any copy of core, and, if `code` is given, has that code.
- */
+/** Whether `error` is a {@link LockError} of any copy of core, and has `code` if one is given. */
 export function isLockError(error: unknown, code?: LockErrorCode): error is LockError {
   if (typeof error !== 'object' || error === null || !(brand in error)) return false;
   return code === undefined || (error as { code?: unknown }).code === code;

@@ -8,7 +8,7 @@ import {
 } from 'node:diagnostics_channel';
 import type { AcquireRequest, Holder, LockMode, LossReason } from './backend/types.ts';
 
-/** What the message of every event has. Times are in milliseconds. */
+/** The fields of every event but `locks:fence-rejected`. Times are milliseconds. */
 export interface LockEvent {
   /** The name of the lock. */
   readonly resource: string;
@@ -18,12 +18,12 @@ export interface LockEvent {
   readonly acquisitionId: string;
   /** The option `label` of the acquire. */
   readonly label: string | undefined;
-  /** Alone, shared, or with permits. */
+  /** Exclusive, shared, or with permits. */
   readonly mode: LockMode;
 }
 
 /**
- * The events: channel names of `node:diagnostics_channel`, and the messages published on them.
+ * The events of all locks: channels of `node:diagnostics_channel` and their messages.
  *
  * @example
  * ```ts
@@ -40,25 +40,25 @@ export interface LockEvents {
     /** The `acquisitionId` in `locks:contended` of the same acquire; `undefined` where there was none. */
     readonly contendedAs: string | undefined;
   };
-  /** The store's first answer, `waitedMs` after the call: somebody else holds the resource, or waits before this acquire. */
+  /** The first answer of the store, `waitedMs` after the call, was "busy": somebody holds the lock or waits before this acquire. */
   'locks:contended': LockEvent & {
     readonly waitedMs: number;
-    /** Whether the acquire waits now; `false`: it was a single attempt, and has ended. */
+    /** Whether the acquire waits now; `false` for a single attempt, which has ended. */
     readonly waits: boolean;
-    /** Asks the store who holds the resource, for 100 ms at most; `undefined` without an answer. Every use costs a call. */
+    /** Asks the store who holds the lock, for at most 100 ms; `undefined` without an answer. Costs a call each time. */
     readonly lookUpHolders: () => Promise<readonly Holder[] | undefined>;
   };
-  /** An acquire ended with an error: its time was over, it was aborted, its manager was closed, or the store failed. */
+  /** An acquire ended with an error: timeout, abort, a closed manager, or a failure of the store. */
   'locks:gave-up': LockEvent & {
     readonly waitedMs: number;
     readonly contendedAs: string | undefined;
     readonly error: unknown;
-    /** Who held the resource shortly before, where the message of `LOCK_TIMEOUT` needed it. */
+    /** The holders shortly before, where a `LOCK_TIMEOUT` names them. */
     readonly holders: readonly Holder[] | undefined;
   };
-  /** A lease was released. `tookMs` before, when the release was sent, it had `remainingMs` left of `validForMs`. */
+  /** A lease was released. The release took `tookMs`; when it was sent, the lease had `remainingMs` left of `validForMs`. */
   'locks:released': LockEvent & { readonly heldMs: number; readonly tookMs: number } & ShareOfValidity;
-  /** A lease ended without its holder asking, after `heldMs`. */
+  /** A lease was lost after `heldMs`. */
   'locks:lost': LockEvent & { readonly heldMs: number; readonly reason: LossReason };
   /** The store confirmed a renewal. When its answer came, the lease had `remainingMs` left of `validForMs`. */
   'locks:renewed': LockEvent & ShareOfValidity;
@@ -66,11 +66,11 @@ export interface LockEvents {
   'locks:renewal-failed': LockEvent & { readonly remainingMs: number; readonly error: unknown };
   /** A release got no answer, or a disposal found the lease lost. */
   'locks:release-failed': LockEvent & { readonly error: unknown };
-  /** An abandoned acquisition could not be removed from the store: it ends there by itself after at most its ttl. */
+  /** An abandoned acquisition could not be removed from the store. It ends there after at most its ttl. */
   'locks:abandon-failed': LockEvent & { readonly error: unknown };
-  /** A lease without `maxHoldMs` is held for more than twice its ttl. Published once per lease. */
+  /** A lease without `maxHoldMs` is held for more than 2 × ttl. Published once per lease. */
   'locks:slow-hold': LockEvent & { readonly heldMs: number; readonly ttlMs: number };
-  /** A fenced write was refused: `target` was written before under a token that is newer than `token`. */
+  /** A fenced write was refused: `target` has a newer token than `token`. */
   'locks:fence-rejected': {
     readonly backend: string;
     /** The key or the table. */
@@ -81,13 +81,13 @@ export interface LockEvents {
 
 interface ShareOfValidity {
   readonly remainingMs: number;
-  /** For how long the lease was valid from its grant, or from its last renewal: the ttl, and less after a hand-off. */
+  /** The validity of the lease from its grant or last renewal, in milliseconds. */
   readonly validForMs: number;
 }
 
 /**
- * The message of the tracing channels `locks:acquire`, `locks:run` and `locks:release` of `node:diagnostics_channel`: `acquire` and
- * `tryAcquire`, `run`, the release of a handle. `tracingChannel` of Node adds `result` and `error`.
+ * The message of the tracing channels `locks:acquire` (with `tryAcquire`), `locks:run` and `locks:release`. Node's `tracingChannel`
+ * adds `result` and `error`.
  *
  * @example
  * ```ts
@@ -97,22 +97,22 @@ interface ShareOfValidity {
  * ```
  */
 export interface LockTrace extends Omit<LockEvent, 'acquisitionId' | 'label'> {
-  /** Of `locks:release` only. */
+  /** The token of the lease, on `locks:release` only. */
   readonly fencingToken?: bigint | undefined;
-  /** Of `locks:acquire`: the lease; `undefined` where `tryAcquire` found the resource contended. */
+  /** The lease, on `locks:acquire`; `undefined` where `tryAcquire` found the lock busy. */
   readonly result?: unknown;
-  /** What the call rejected with. */
+  /** The error of the call. */
   readonly error?: unknown;
-  /** A subscriber of `start` may set it: the call then runs inside, for example in a span's context. */
+  /** Set by a subscriber of `start`: the call runs inside it, for example in the context of a span. */
   enter?: (<T>(call: () => T) => T) | undefined;
 }
 
 // setup: import { onLockEvent } from '@locks/core'; declare const logger: { error(what: object, text: string): void };
 /**
- * Calls `listener` with every message of one event, from all managers of this process. A listener that throws ends the
- * process, as any uncaught error does.
+ * Calls `listener` with every message of one event, from all managers of this process. A listener that throws ends the process,
+ * as any uncaught error does.
  *
- * @returns what ends that
+ * @returns a function that ends the subscription
  * @example
  * ```ts
  * const stop = onLockEvent('locks:lost', ({ resource, reason }) => logger.error({ resource, reason }, 'lock lost'));

@@ -1,69 +1,62 @@
 import type { BackendCapabilities, LockMode } from './backend/types.ts';
 
-/** A lease of any backend, whatever it promises. */
+/** A lease of any backend: the right to a lock until its release, expiry or loss. */
 export interface BaseLease extends AsyncDisposable {
   /** The name of the resource. */
   readonly name: string;
-  /** Alone, shared, or with permits. */
+  /** Exclusive, shared, or with permits. */
   readonly mode: LockMode;
-  /** The only identity of this acquisition that the store sees. */
+  /** The identity of this acquisition in the store. */
   readonly acquisitionId: string;
-  /** How many handles of this lease are not released yet: 1, and one more for each re-entry. */
+  /** The number of handles not released yet: 1, and 1 more for each re-entry. */
   readonly holdCount: number;
-  /** Milliseconds that the lease is still valid without another renewal; 0 when it was released or lost. */
+  /** How long the lease is valid without another renewal, in milliseconds; 0 when released or lost. */
   readonly validForMs: number;
-  /** Aborts with a `LOCK_LOST` error the moment the lease is lost; never because of a release. */
+  /** Aborts with a `LOCK_LOST` error when the lease is lost. A release does not abort it. */
   readonly signal: AbortSignal;
   /**
-   * Throws unless the lease is valid for more than `minRemainingMs`.
+   * Throws unless the lease is valid for more than `minRemainingMs`. Call it right before an effect.
    * @param minRemainingMs - milliseconds; default 0
-   * @throws LockError `LOCK_LOST`, without a `reason` if it is still valid but for less; `LOCK_NOT_HELD` after a release
+   * @throws LockError `LOCK_LOST`, without a `reason` when too little time is left; `LOCK_NOT_HELD` after a release
    */
   assertValid(minRemainingMs?: number): void;
   /**
-   * Moves the end of the lease to `ttlMs` from now; later renewals use this ttl too. While a shorter renewal is unanswered,
-   * the lease counts for no longer than that one, and is renewed again in a third of it: the store may carry out both in any
-   * order.
-   * @param ttlMs - milliseconds; default: the ttl so far
-   * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_BACKEND` when the store gave no clear answer (the lease stays),
-   * `LOCK_INVALID_ARGUMENT`
+   * Moves the end of the lease to `ttlMs` from now, and uses this ttl for later renewals. While a shorter renewal has no answer, the
+   * shorter time counts: the store may execute both in any order.
+   * @param ttlMs - milliseconds; default: the present ttl
+   * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_INVALID_ARGUMENT`; `LOCK_BACKEND` without a clear answer (the lease stays)
    */
   renew(ttlMs?: number): Promise<void>;
   /**
-   * Releases this handle; the last handle of a lease releases the lease at the store. A second call is a no-op.
-   * @throws LockError `LOCK_LOST` if it was lost before, `LOCK_BACKEND` if the store gave no answer (it ends by its ttl)
+   * Releases this handle. The last handle releases the lease at the store. A second call does nothing.
+   * @throws LockError `LOCK_LOST` if the lease was lost before; `LOCK_BACKEND` without an answer (the lease ends by its ttl)
    */
   release(): Promise<void>;
 }
 
-/**
- * The right to a resource, until it is released, expired or lost. `fencingToken` rises with every change of holder; where
- * the backend has none, reading it does not compile.
- */
+/** A lease with a fencing token where the backend has tokens. */
 export interface Lease extends BaseLease {
   /**
-   * Rises with every change of holder of the resource, and stays the same while it is held. Send it with every write to
-   * the data that the lock guards, and let the data's store refuse a lower one. `undefined` where the backend has none.
+   * A number that rises with every change of holder. Send it with every write; the store of the data refuses a lower one. `undefined`
+   * where the backend has no tokens.
    */
   readonly fencingToken?: bigint | undefined;
 }
 
-/** A lease of a backend with fencing tokens: the parameter type of functions that pass the token on. */
+/** A lease with a fencing token. Use it as a parameter type in code that passes the token on. */
 export interface FencedLease extends BaseLease {
   /**
-   * Rises with every change of holder of the resource, and stays the same while it is held. Send it with every write to
-   * the data that the lock guards, and let the data's store refuse a lower one.
+   * A number that rises with every change of holder. Send it with every write; the store of the data refuses a lower one.
    */
   readonly fencingToken: bigint;
 }
 
-/** The additional method of a writer's lease. */
+/** The lease of a writer, which can become a reader. */
 export interface Downgradable {
   /**
-   * Turns the write lease into a read lease with the same token. No other writer can come between, and waiting readers
-   * enter. After `LOCK_BACKEND` the lease may be of either kind: call it again, or release the lease.
-   * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_BACKEND`, `LOCK_REENTRANT` while re-entered handles are not
-   * released
+   * Turns the write lease into a read lease with the same token. Waiting readers enter; no writer comes in between. After
+   * `LOCK_BACKEND` the lease may be of either kind: call again, or release it.
+   * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_BACKEND`; `LOCK_REENTRANT` while other handles are not released
    */
   downgrade(): Promise<void>;
 }

@@ -15,7 +15,7 @@ import { enclosingScope } from './scope/context.ts';
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 // setup: declare function deduct(token: bigint): Promise<void>;
 /**
- * A resource in one mode. Making one costs nothing and reserves nothing. Its methods need it: `const { run } = lock` does not work.
+ * The lock on one name. Creating it sends nothing. `const { run } = lock` does not work: its methods need their object.
  *
  * @example
  * ```ts
@@ -25,41 +25,41 @@ import { enclosingScope } from './scope/context.ts';
  * ```
  */
 export interface Lock<L extends BaseLease = Lease> {
-  /** The name of the resource. */
+  /** The name of the lock. */
   readonly name: string;
-  /** Alone, shared, or with permits. */
+  /** Exclusive, shared, or with permits. */
   readonly mode: LockMode;
   /**
-   * Waits for the lock.
-   * @throws LockError `LOCK_TIMEOUT` after `waitMs`, `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`,
-   * `LOCK_REENTRANT` with `within`; the reason of `signal` when it aborts
+   * Waits for the lock, for up to `waitMs`. The caller releases the lease; prefer `run`.
+   * @throws LockError `LOCK_TIMEOUT` after `waitMs`, `LOCK_BACKEND`, `LOCK_CONFLICT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`,
+   * `LOCK_INVALID_ARGUMENT`, with `within` `LOCK_REENTRANT` and `LOCK_NOT_HELD`; the reason of `signal` when it aborts
    */
   acquire(options?: AcquireOptions): Promise<L>;
   /**
-   * Makes exactly one attempt, and gives `undefined` when contended. It never queues and never overtakes waiters: `waitMs` limits
-   * for how long the store may take to answer, and waits for no holder.
+   * Makes one attempt, and gives `undefined` when the lock is busy. Never queues, never overtakes waiters. `waitMs` limits the store's
+   * answer only.
    * @throws LockError as `acquire`, but no `LOCK_TIMEOUT`
    */
   tryAcquire(options?: AcquireOptions): Promise<L | undefined>;
   /**
-   * Acquires, works, releases in every case, and gives the work's value.
-   * @throws LockError as `acquire`; `LOCK_LOST` if the lease was lost before the work ended, with `result` if the work had
-   * succeeded; the error of the work, unless that is the loss itself
+   * Acquires, runs `work`, releases in every case, and gives the value of `work`.
+   * @throws LockError as `acquire`; the error of `work`; `LOCK_LOST` if the lease was lost before `work` ended, with its value as
+   * `result`
    */
   run<T>(work: (lease: L) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
   /**
-   * Who holds the resource and who waits for it.
+   * Shows who holds the lock and who waits.
    * @throws LockError `LOCK_BACKEND`, `LOCK_CLOSED`
    */
   inspect(): Promise<ResourceState>;
 }
 
 /**
- * Marks what a manager gives: it takes nothing yet, `acquire`, `tryAcquire` or `run` does. `await locks.lock(name)` does not compile,
- * since it would wait for nothing. An async function that gives a lock declares it as plain `Lock`.
+ * Marks a lock that holds nothing yet, so that `await locks.lock(name)` does not compile. An async function that returns a lock
+ * declares it as plain `Lock`.
  */
 export interface HoldsNothingYet {
-  /** Not there: a lock is no promise. */
+  /** Absent: a lock is no promise. */
   then?(this: 'a lock holds nothing yet: await lock.acquire(), or lock.run(work)'): never;
 }
 

@@ -13,40 +13,41 @@ import { mustBe } from './errors.ts';
 import type { BaseLease } from './lease.ts';
 import { checkLabel } from './names.ts';
 
-/** Options of a manager or a lock. All times are milliseconds. */
+/** Options of a manager or a lock. Times are milliseconds. */
 export interface LockOptions {
   /**
-   * For how many milliseconds the store keeps an abandoned lease. A whole number from the backend's floor to one year, rounded
-   * up to the backend's step.
+   * How long the store keeps the lease of a crashed holder, in milliseconds. A whole number from the backend's floor to one year,
+   * rounded up to the backend's step.
    * @defaultValue 30 000
    */
   readonly ttlMs?: number | undefined;
   /**
-   * For how many milliseconds to wait for a contended lock, calls to the store included. `Infinity` waits until `signal` aborts.
+   * How long to wait for a busy lock, in milliseconds, calls to the store included. Below `ttlMs` a wait does not outlive a crashed
+   * holder. `Infinity` waits until `signal` aborts.
    *
-   * 0 makes exactly one attempt, for whose answer it waits at most 2 seconds. `tryAcquire` makes one attempt too: there `waitMs` is
-   * how long the store may take to answer, at most the ttl or 10 seconds.
+   * 0 makes one attempt, which may take 2 000 ms. `tryAcquire` makes one attempt as well: there `waitMs` limits the store's answer,
+   * at most to the ttl or 10 000 ms.
    * @defaultValue 10 000
    */
   readonly waitMs?: number | undefined;
   /**
-   * `auto` renews the lease every third of its ttl until it is released; `manual` leaves it to `lease.renew()`.
+   * Who renews the lease: `auto`, every third of its ttl until the release; `manual`, only `lease.renew()`.
    * @defaultValue 'auto'
    */
   readonly renewal?: 'auto' | 'manual' | undefined;
   /**
-   * Automatic renewal stops this many milliseconds after the grant. Without this option a lease held past 2 × ttl is reported
-   * once on `locks:slow-hold`.
+   * How long automatic renewal goes on, in milliseconds after the grant. Without it, a lease held past 2 × ttl is reported once on
+   * `locks:slow-hold`.
    * @defaultValue none
    */
   readonly maxHoldMs?: number | undefined;
   /**
-   * A name for operators, shown beside the acquisition id: at most 256 UTF-8 bytes, no control characters.
+   * A name of the holder for operators: at most 256 UTF-8 bytes, no control characters.
    * @defaultValue `host:pid`
    */
   readonly label?: string | undefined;
   /**
-   * Lets a `run` inside a `run` of the same resource re-enter, found through `AsyncLocalStorage`.
+   * Whether a `run` inside a `run` of the same lock re-enters it, found through `AsyncLocalStorage`.
    * @defaultValue false
    */
   readonly reentrant?: boolean | undefined;
@@ -54,13 +55,13 @@ export interface LockOptions {
 
 /** Options of one acquire. */
 export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
-  /** Ends the wait: the call rejects with `signal.reason`, and nothing stays behind in the store. */
+  /** Ends the wait: the call rejects with `signal.reason` and leaves nothing in the store. */
   readonly signal?: AbortSignal | undefined;
-  /** Re-enters this lease, taking turns with its other children. */
+  /** The lease to re-enter, in turns with its other children. */
   readonly within?: BaseLease | undefined;
   /**
-   * Takes the resource from its holders, ahead of those who wait; the holders see `LOCK_LOST`. Needs the feature `steal` of the
-   * backend. Fails with `LOCK_CONFLICT` where those who wait want another limit, or permits beside other modes.
+   * Whether to take the lock from its holders, ahead of the queue; they see `LOCK_LOST`. Needs the backend's feature `steal`. Rejects
+   * with `LOCK_CONFLICT` when waiters want another limit or kind.
    * @defaultValue false
    */
   readonly steal?: boolean | undefined;

@@ -48,14 +48,14 @@ export type LockMode =
     };
 
 /**
- * Why a lease ended without its holder asking.
+ * Why a lease was lost.
  *
- * - `expired`: its time ran out and nobody had tried to renew it (manual renewal, `maxHoldMs`, a stalled process).
- * - `unconfirmed`: its time ran out while renewals got no clear answer.
- * - `taken-over`: the store says that another acquisition holds the resource.
- * - `force-released`: the store no longer has it, before its time: `forceRelease`, a deleted key, lost data.
+ * - `expired`: its time was over without a renewal (manual renewal, `maxHoldMs`, a stalled process).
+ * - `unconfirmed`: its time was over while renewals got no clear answer.
+ * - `taken-over`: another acquisition holds the lock, by the store's answer.
+ * - `force-released`: the store no longer has it (`forceRelease`, a deleted key, lost data).
  * - `session-lost`: the client's session with the store ended.
- * - `closed`: the lock manager was closed while the lease was held.
+ * - `closed`: the lock manager was closed.
  */
 export type LossReason =
   | 'expired'
@@ -65,14 +65,14 @@ export type LossReason =
   | 'force-released'
   | 'closed';
 
-/** Optional abilities. Core refuses the use of others with `LOCK_UNSUPPORTED`. */
+/** An optional ability of a backend. Core refuses an absent one with `LOCK_UNSUPPORTED`. */
 export type BackendFeature = 'list' | 'waiters' | 'force-release' | 'steal' | 'many';
 
-/** What a backend promises. The conformance suite checks every promise, and that absent features are refused. */
+/** The promises of a backend. The conformance suite checks each, and that absent features are refused. */
 export interface BackendCapabilities {
-  /** What ends an abandoned hold: `lease`, the store's clock; `session`, the end of the client's session. */
+  /** How the lock of a crashed holder ends: `lease`, by its ttl; `session`, with the client's session. */
   readonly tenure: 'lease' | 'session';
-  /** Which clients share the store: those of one process, of one host, or of a network. */
+  /** The clients that share the store: those of one process, one host, or a network. */
   readonly reach: 'process' | 'host' | 'network';
   /** The kinds of {@link LockMode} that can be acquired. */
   readonly modes: readonly LockMode['kind'][];
@@ -86,9 +86,9 @@ export interface BackendCapabilities {
    * grant it is passed on.
    */
   readonly cohort?: { readonly turns: number; readonly withinMs: number };
-  /** `durable`: tokens keep rising after a killed store process. `volatile`: the backend's page says when they could go back. */
+  /** `durable`: tokens rise through a crash of the store. `volatile`: they may go back, as the backend's page says. */
   readonly fencing: 'durable' | 'volatile' | 'none';
-  /** The shortest ttl in milliseconds, and the step to which core rounds a ttl up. */
+  /** The shortest ttl and the step to which core rounds a ttl up, in milliseconds. */
   readonly ttl: { readonly minMs: number; readonly stepMs: number };
   /** The optional abilities that the backend has. */
   readonly features: readonly BackendFeature[];
@@ -186,7 +186,7 @@ export type Standing =
       readonly error: unknown;
     };
 
-/** An acquisition that holds. */
+/** A holder of a lock. */
 export interface Holder {
   /** The identity of the acquisition in the store. */
   readonly acquisitionId: string;
@@ -194,15 +194,15 @@ export interface Holder {
   readonly mode: LockMode;
   /** The option `label` of its acquire. */
   readonly label?: string;
-  /** The token of its lease, where the backend has tokens. As JSON it is a decimal string. */
+  /** The fencing token of its lease, where the backend has tokens. As JSON it is a decimal string. */
   readonly fencingToken?: bigint;
-  /** For how many milliseconds it has held, where the store knows. Users get whole ones. */
+  /** How long it has held, in whole milliseconds, where the store knows. */
   readonly heldForMs?: number;
-  /** After how many milliseconds it ends without a renewal, where the store knows. */
+  /** How long its lease lasts without a renewal, in milliseconds, where the store knows. */
   readonly expiresInMs?: number;
 }
 
-/** An acquisition that waits. */
+/** A waiter of a lock. */
 export interface Waiter {
   /** The identity of the acquisition in the store. */
   readonly acquisitionId: string;
@@ -210,17 +210,17 @@ export interface Waiter {
   readonly mode: LockMode;
   /** The option `label` of its acquire. */
   readonly label?: string;
-  /** For how many milliseconds it has waited, where the store knows. */
+  /** How long it has waited, in milliseconds, where the store knows. */
   readonly waitingForMs?: number;
 }
 
-/** Who holds a resource, and who waits for it. */
+/** The holders and waiters of a lock. */
 export interface ResourceState {
   /** The name of the lock. */
   readonly resource: string;
-  /** Who holds it: none where it is free. */
+  /** The holders; none when it is free. */
   readonly holders: readonly Holder[];
-  /** In the order in which they will be served, where the backend has the feature `waiters`; else empty. */
+  /** The waiters in their order, where the backend has the feature `waiters`; else empty. */
   readonly waiters: readonly Waiter[];
 }
 

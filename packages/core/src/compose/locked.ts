@@ -5,28 +5,28 @@ import type { BaseLease } from '../lease.ts';
 import type { Lock } from '../lock.ts';
 import { type AcquireOptions, ALL_TABLE, ELSEWHERE, LOCK_TABLE, type LockOptions } from '../options.ts';
 
-/** The options of a function, or a method, that runs under a lock. */
+/** Options of a function or method that runs under a lock. */
 export interface LockedOptions
   extends Omit<AcquireOptions, 'within' | 'steal'>,
     Pick<LockOptions, 'reentrant'> {
   /**
-   * `wait` for up to `waitMs`; `refuse` at once, with `LOCK_TIMEOUT`, when somebody else is inside: as with a `waitMs` of 0.
+   * Behaviour when the lock is busy: `wait` for up to `waitMs`, or `refuse` at once with `LOCK_TIMEOUT`, as with `waitMs: 0`.
    * @defaultValue 'wait'
    */
   readonly whenContended?: 'wait' | 'refuse' | undefined;
   /**
-   * `shared`: calls run beside each other, but not beside exclusive ones of the same key.
+   * Kind of lock: `shared` calls run beside each other, not beside `exclusive` ones of the same key.
    * @defaultValue 'exclusive'
    */
   readonly mode?: 'exclusive' | 'shared' | undefined;
 }
 
-/** A constant name, or a function that makes the name from all arguments of a call, or from the first of them. */
+/** The name of the lock, or a function that makes it from the arguments, or the first ones. */
 export type LockKey<This, A extends unknown[]> = string | ((this: This, ...args: A) => string);
 
 /**
- * A decorator of the TC39 standard, and of TypeScript's `experimentalDecorators`. The method keeps its type; its first
- * parameters are those of the key.
+ * A decorator of the TC39 standard and of `experimentalDecorators`. The method keeps its type; its first parameters are those of
+ * the key.
  */
 export interface LockedDecorator<This extends object, A extends unknown[]> {
   <M extends AsyncMethod>(
@@ -53,9 +53,9 @@ type Manager = Pick<LockManager<BaseLease>, 'lock' | 'readWriteLock'>;
 // setup: import { createLocks, locked } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 // setup: declare function deduct(whId: string, sku: string, count: number): Promise<void>;
 /**
- * Wraps a function so that calls with the same key exclude each other, over all processes.
+ * Wraps a function: calls with the same key exclude each other, over all processes.
  *
- * @param key - a name, or a function that makes it from the arguments, or from the first of them
+ * @param key - the name, or a function that makes it from the arguments, or the first ones
  * @throws LockError `LOCK_INVALID_ARGUMENT`; the wrapped function rejects as `Lock.run`
  * @example
  * ```ts
@@ -73,7 +73,7 @@ export function locked<This, A extends unknown[], R>(
   fn: (this: This, ...args: A) => R | Promise<R>,
   options?: LockedOptions,
 ): (this: This, ...args: A) => Promise<R>;
-/** With a key that takes only the first parameters. */
+/** Wraps a function with a key that takes only the first parameters. */
 export function locked<This, K extends unknown[], A extends unknown[], R>(
   locks: Manager,
   key: LockKey<This, K>,
@@ -95,12 +95,12 @@ export function locked<This, A extends unknown[], R>(
 
 // setup: import { createLocks, Locked } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 /**
- * A method whose calls with the same key exclude each other, over all processes: a decorator of the TC39 standard, and of
- * `experimentalDecorators`. Metadata of `reflect-metadata` that other decorators gave the method stays on it.
+ * Decorates a method: calls with the same key exclude each other, over all processes. Works with decorators of the TC39 standard
+ * and `experimentalDecorators`; keeps the metadata of `reflect-metadata`.
  *
  * @param locks - the manager, or a function that gives the manager of an instance
- * @param key - default `Class.method`, of the class that declares it. Give one where a bundler shortens class names, for
- * private methods, and under other decorators.
+ * @param key - default `Class.method` of the declaring class. Give one for private methods, under other decorators, and where a
+ * bundler shortens class names.
  * @throws LockError `LOCK_INVALID_ARGUMENT`; the decorated method rejects as `Lock.run`
  * @example
  * ```ts

@@ -13,15 +13,14 @@ export interface SetMember {
   readonly parts: LockParts | undefined;
 }
 
-/** The options of an acquire of several locks at once: all but `within` and `steal`. */
+/** Options of an acquire of several locks: all but `within` and `steal`. */
 export type AllOptions = Omit<AcquireOptions, 'within' | 'steal'>;
 
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 // setup: declare function transfer(): Promise<void>;
 /**
- * Several locks that are acquired together: all of them or none, always in the order of their names. Locks of one name on
- * two stores of one kind are taken in the order in which you give them: give them in the same order everywhere, or two sets
- * may wait for each other.
+ * Several locks as one: all or none, taken in the order of their names. Give locks of one name on two stores of one kind in the
+ * same order everywhere: otherwise two sets may deadlock.
  *
  * @example
  * ```ts
@@ -29,20 +28,20 @@ export type AllOptions = Omit<AcquireOptions, 'within' | 'steal'>;
  * ```
  */
 export interface MultiLock<L extends BaseLease = Lease> {
-  /** In the order in which they were given. */
+  /** The locks in the given order. */
   readonly locks: readonly Lock<L>[];
   /**
-   * Waits for all of them, within one `waitMs`: by default the shortest of the members'.
+   * Waits for all locks within one `waitMs`, by default the shortest of the members.
    * @throws LockError as `Lock.acquire`, for the first member that failed; then nothing is held
    */
   acquire(options?: AllOptions): Promise<MultiLease<L>>;
   /**
-   * Makes one attempt; `undefined`, and nothing held, when one of them is contended.
+   * Makes one attempt, and gives `undefined` when one of the locks is busy; then nothing is held.
    * @throws LockError as `Lock.tryAcquire`, for the first member that failed; then nothing is held
    */
   tryAcquire(options?: AllOptions): Promise<MultiLease<L> | undefined>;
   /**
-   * Acquires, works, and releases all in every case.
+   * Acquires all, runs `work`, and releases all in every case.
    * @throws LockError as `Lock.run`
    */
   run<T>(work: (lease: MultiLease<L>) => T | Promise<T>, options?: AllOptions): Promise<T>;
@@ -50,20 +49,20 @@ export interface MultiLock<L extends BaseLease = Lease> {
 
 /** The leases of several locks as one. */
 export interface MultiLease<L extends BaseLease = Lease> extends AsyncDisposable {
-  /** One lease for each lock, in the order in which the locks were given: each has its own fencing token. */
+  /** The leases in the order of the locks. Each has its own fencing token. */
   readonly leases: readonly L[];
-  /** For how many milliseconds all of them are still valid. */
+  /** How long all leases are valid, in milliseconds. */
   readonly validForMs: number;
-  /** Aborts with the `LOCK_LOST` error of the first that is lost. */
+  /** Aborts with the `LOCK_LOST` error of the first lost lease. */
   readonly signal: AbortSignal;
   /**
-   * Throws unless all of them are valid for more than `minRemainingMs` milliseconds.
+   * Throws unless all leases are valid for more than `minRemainingMs` milliseconds.
    * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, as `Lease.assertValid`
    */
   assertValid(minRemainingMs?: number): void;
-  /** Renews all of them. @throws LockError as `Lease.renew` */
+  /** Renews all leases. @throws LockError as `Lease.renew` */
   renew(ttlMs?: number): Promise<void>;
-  /** Releases all of them. @throws LockError `LOCK_LOST` if one was lost, `LOCK_BACKEND` */
+  /** Releases all leases. @throws LockError `LOCK_LOST` if one was lost, `LOCK_BACKEND` */
   release(): Promise<void>;
 }
 

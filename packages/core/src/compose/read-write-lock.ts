@@ -4,8 +4,8 @@ import type { HoldsNothingYet, Lock } from '../lock.ts';
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 // setup: declare function lookUp(): Promise<void>; declare function rebuild(): Promise<void>;
 /**
- * Two locks on one resource: many readers, or one writer. Requests of both kinds stand in one queue, so neither starves:
- * a waiting writer holds back readers that come later.
+ * Two locks on one name: many readers, or one writer. Both wait in one queue, so neither starves: a waiting writer holds back later
+ * readers.
  *
  * @example
  * ```ts
@@ -15,10 +15,10 @@ import type { HoldsNothingYet, Lock } from '../lock.ts';
  * ```
  */
 export interface ReadWriteLock<L extends BaseLease = Lease> {
-  /** The name of the resource. */
+  /** The name of the lock. */
   readonly name: string;
-  /** Shared with other readers. Nested in a lease of `write`, by `within`, it re-enters that. */
+  /** The lock of readers, shared. Inside a `write` lease it re-enters that lease by `within`. */
   readonly read: Lock<L> & HoldsNothingYet;
-  /** Alone: the same as `locks.lock(name)`. Nested in a lease of `read` it is refused with `LOCK_REENTRANT`. */
+  /** The lock of a writer, exclusive: the same as `locks.lock(name)`. Inside a `read` lease it is refused with `LOCK_REENTRANT`. */
   readonly write: Lock<L & Downgradable> & HoldsNothingYet;
 }

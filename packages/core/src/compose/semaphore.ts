@@ -11,7 +11,7 @@ const readPermits = wholeNumber(1, 1_000_000_000);
 
 export interface PermitOptions extends AcquireOptions {
   /**
-   * How many permits to take: a whole number from 1 to the number that the semaphore has.
+   * The number of permits to take: a whole number from 1 to that of the semaphore.
    * @defaultValue 1
    */
   readonly weight?: number | undefined;
@@ -20,8 +20,8 @@ export interface PermitOptions extends AcquireOptions {
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 // setup: declare function send(mail: string): Promise<void>; declare const mail: string;
 /**
- * A number of permits. First come, first served where the backend's order is `fifo`: a heavy request at the head of the queue
- * is not overtaken by lighter ones.
+ * A number of permits on one name. First come, first served where the backend's order is `fifo`: lighter requests do not overtake a
+ * heavy one.
  *
  * @example
  * ```ts
@@ -30,15 +30,15 @@ export interface PermitOptions extends AcquireOptions {
  * ```
  */
 export interface Semaphore<L extends BaseLease = Lease> extends Lock<L> {
-  /** How many permits there are, as this object was made with, or resized to. */
+  /** The number of permits that this object was created with, or resized to. */
   readonly permits: number;
   acquire(options?: PermitOptions): Promise<L>;
   tryAcquire(options?: PermitOptions): Promise<L | undefined>;
   run<T>(work: (lease: L) => T | Promise<T>, options?: PermitOptions): Promise<T>;
   /**
-   * Sets the number of permits, for this object and for all leases and waiters of the resource. A lower number ends no lease:
-   * nothing is granted until the permits that are held fit. A waiter that wants more than there are waits, with those behind
-   * it, until there are more. Other objects with the old number get `LOCK_CONFLICT` while the resource is in use.
+   * Sets the number of permits for this object and for all leases and waiters of the name. A lower number ends no lease: nothing is
+   * granted until the held permits fit. A waiter that wants more than exist waits, with those behind it. Other objects with the old
+   * number get `LOCK_CONFLICT` while the name is in use.
    * @param permits - a whole number from 1 to 1 000 000 000
    * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CONFLICT`, `LOCK_BACKEND`, `LOCK_CLOSED`
    */
