@@ -212,28 +212,31 @@ test.each([
   { waitMs: 30_000, ttlMs: 30_000, tenure: 'lease', isSaid: false },
   { waitMs: 0, ttlMs: 30_000, tenure: 'lease', isSaid: false },
   { waitMs: 500, ttlMs: 30_000, tenure: 'session', isSaid: false },
-] as const)('a timeout says that a crashed holder outlasts a shorter wait: $waitMs, $ttlMs, $tenure', async (given) => {
-  useFakeClock();
-  const { waitMs, ttlMs, tenure, isSaid } = given;
-  const mode = { kind: 'exclusive' } as const;
-  const backend = scriptedBackend({
-    attempt: () => Promise.resolve(contended),
-    awaitTurn: noAnswer,
-    inspect: (resource) =>
-      Promise.resolve({ resource, holders: [{ acquisitionId: 'x', mode }], waiters: [] }),
-    capabilities: { ...capabilities, tenure },
-  });
-  const waiting = locksOn(backend, { ttlMs })
-    .lock('a')
-    .acquire({ waitMs })
-    .catch((error: unknown) => error);
-  await pass(waitMs + 100);
-  const said = expect.stringContaining(`waitMs ${waitMs}, ttlMs ${ttlMs}`);
-  expect(await waiting).toMatchObject({
-    code: 'LOCK_TIMEOUT',
-    message: isSaid ? said : expect.not.stringContaining('crashed'),
-  });
-});
+] as const)(
+  'a timeout says that a crashed holder outlasts a shorter wait: $waitMs, $ttlMs, $tenure',
+  async (given) => {
+    useFakeClock();
+    const { waitMs, ttlMs, tenure, isSaid } = given;
+    const mode = { kind: 'exclusive' } as const;
+    const backend = scriptedBackend({
+      attempt: () => Promise.resolve(contended),
+      awaitTurn: noAnswer,
+      inspect: (resource) =>
+        Promise.resolve({ resource, holders: [{ acquisitionId: 'x', mode }], waiters: [] }),
+      capabilities: { ...capabilities, tenure },
+    });
+    const waiting = locksOn(backend, { ttlMs })
+      .lock('a')
+      .acquire({ waitMs })
+      .catch((error: unknown) => error);
+    await pass(waitMs + 100);
+    const said = expect.stringContaining(`waitMs ${waitMs}, ttlMs ${ttlMs}`);
+    expect(await waiting).toMatchObject({
+      code: 'LOCK_TIMEOUT',
+      message: isSaid ? said : expect.not.stringContaining('crashed'),
+    });
+  },
+);
 
 test('a timeout in a process that holds the resource itself explains nesting', async () => {
   let taken = false;
