@@ -1,29 +1,41 @@
-// Writes examples into the documents that show them: into each code block below `<!-- from examples/… -->`.
-// `node generate.mjs --check` fails when a block is not what its file says.
+// Writes examples into the documents that show them, into each code block below `<!-- from examples/… -->`, and draws the picture of
+// the demo. `node generate.mjs --check` fails when a block is not what its file says, or the picture not what was recorded.
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { drawDemo } from './demo-picture.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const BLOCK = /(^<!-- from (examples\/\S+) -->\n```ts\n)[^]*?(^```$)/gm;
 
 let blocks = 0;
 for (const document of globSync('docs/**/*.md', { cwd: root })) {
-  const path = join(root, document);
-  const text = readFileSync(path, 'utf8');
+  const text = readFileSync(join(root, document), 'utf8');
   const written = text.replace(BLOCK, (_, start, file, end) => {
     blocks += 1;
     return `${start}${readFileSync(join(root, file), 'utf8')}${end}`;
   });
-  if (written === text) continue;
-  if (process.argv.includes('--check')) {
-    console.error(`${document} does not show what is in its examples: run npm run update`);
-    process.exitCode = 1;
-  } else {
-    writeFileSync(path, written);
-  }
+  update(document, text, written);
 }
 if (blocks === 0) {
   console.error('no document has a block <!-- from examples/… -->');
   process.exitCode = 1;
+}
+
+const recorded = readFileSync(join(root, 'docs/images/demo.txt'), 'utf8');
+update('docs/images/demo.svg', readFileSync(join(root, 'docs/images/demo.svg'), 'utf8'), drawDemo(recorded));
+
+/**
+ * @param {string} file
+ * @param {string} before
+ * @param {string} after
+ */
+function update(file, before, after) {
+  if (before === after) return;
+  if (process.argv.includes('--check')) {
+    console.error(`${file} does not show what it is made from: run npm run update`);
+    process.exitCode = 1;
+  } else {
+    writeFileSync(join(root, file), after);
+  }
 }

@@ -17,10 +17,17 @@ export function packedPackages(): Promise<readonly PackedPackage[]> {
   return packed;
 }
 
-async function packAll(): Promise<readonly PackedPackage[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'packed-'));
+function packAll(): Promise<readonly PackedPackage[]> {
+  return packInto(mkdtempSync(join(tmpdir(), 'packed-')), publishedPackages);
+}
+
+/** Packs these packages into a folder that exists: `core.tgz` has `@locks/core`. */
+export async function packInto(
+  folder: string,
+  packages: readonly WorkspacePackage[],
+): Promise<readonly PackedPackage[]> {
   const result: PackedPackage[] = [];
-  for (const one of publishedPackages) {
+  for (const one of packages) {
     const tarball = join(folder, `${one.shortName}.tgz`);
     const { ok, output } = await runCommand('pnpm', ['pack', '--out', tarball], { cwd: one.folder });
     if (!ok) throw new Error(`${one.path} cannot be packed:\n${output}`);

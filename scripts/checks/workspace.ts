@@ -14,6 +14,7 @@ export interface Manifest {
   /** The file of every entry point that `import` gets; its types are beside it. */
   readonly exports?: Readonly<Record<string, string | { readonly default: string }>>;
   readonly scripts?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
 }

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from './build.mjs';
 import { childEnvironment } from './environment.mjs';
@@ -9,6 +9,7 @@ import { root } from './root.mjs';
 import { runChild } from './run-child.mjs';
 import { say } from './say.mjs';
 import { requireServers, serversOf } from './servers.mjs';
+import { StepFailed } from './step-failed.mjs';
 
 export const usage = `usage: node scripts/run.mjs <command> [args…]
   demo         the main job: processes sell one stock, without and with a lock (--backend, --workers, --sales, --json);
@@ -23,6 +24,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   site         the website, from the documents and the packages' types, into site/dist: site [--base /PATH/] [--serve PORT]
   rehearsal    a whole release to a private registry on this machine: rehearsal [--quick] [--before COMMIT] [--sbom FILE]
   weight       words of the documents, lines of the parts, seconds of the tests: weight [--pages]
+  pack         packages with those that they need as tarballs in packed/, for an application: pack [redis-ioredis …]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
@@ -98,6 +100,17 @@ export const commands = {
   async weight(args) {
     const { node, env } = await prepare();
     return runTask(node, 'scripts/weight/main.ts', args, env);
+  },
+
+  async pack(args) {
+    const unknown = args.filter((name) => !existsSync(join(root, 'packages', name, 'package.json')));
+    if (unknown.length > 0) {
+      const known = readdirSync(join(root, 'packages')).join(', ');
+      throw new StepFailed(`there is no package ${unknown.join(', ')}; take some of ${known}`, 2);
+    }
+    const { node, env } = await prepare();
+    await build(args.length === 0 ? ['./packages/*'] : args.map((name) => `@locks/${name}`), env);
+    return runTask(node, 'scripts/pack/main.ts', args, env);
   },
 
   async build(args) {
