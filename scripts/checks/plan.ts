@@ -45,7 +45,7 @@ export const steps: readonly Step[] = [
 
 /** What a change needs; no step of it needs more than Node, npm and the packages of Debian. */
 const OF_A_CHANGE =
-  /^(format|lint|types|generated|words|layers|api|changesets|unit:(?!test-servers)[^:]+|contract:conformance|contract:mutants:safety|simulation:short|readme|consumers:modules|demo)$/;
+  /^(format|lint|types|generated|words|layers|api|changesets|unit:(?!test-servers)[^:]+|contract:conformance|contract:mutants:safety|simulation:short|readme|consumers:(modules|checkout)|demo)$/;
 
 /** Without the tests of what other tests stand on and of the command, which take longest, and those that need another server than Redis. */
 const OF_THE_LOOP = /^(format|lint|types|words|layers|unit:(?!test-servers|simulation|cli)[^:]+)$/;

@@ -24,7 +24,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   site         the website, from the documents and the packages' types, into site/dist: site [--base /PATH/] [--serve PORT]
   rehearsal    a whole release to a private registry on this machine: rehearsal [--quick] [--before COMMIT] [--sbom FILE]
   weight       words of the documents, lines of the parts, seconds of the tests: weight [--pages]
-  pack         packages with those that they need as tarballs in packed/, for an application: pack [redis-ioredis …]
+  pack         packages with those that they need as tarballs in packed/, for an application: pack [redis-ioredis …] [--to FOLDER]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
@@ -103,13 +103,15 @@ export const commands = {
   },
 
   async pack(args) {
-    const unknown = args.filter((name) => !existsSync(join(root, 'packages', name, 'package.json')));
+    const folder = optionValue(args, '--to');
+    const names = args.filter((name) => !name.startsWith('--to') && name !== folder);
+    const unknown = names.filter((name) => !existsSync(join(root, 'packages', name, 'package.json')));
     if (unknown.length > 0) {
       const known = readdirSync(join(root, 'packages')).join(', ');
       throw new StepFailed(`there is no package ${unknown.join(', ')}; take some of ${known}`, 2);
     }
     const { node, env } = await prepare();
-    await build(args.length === 0 ? ['./packages/*'] : args.map((name) => `@locks/${name}`), env);
+    await build(names.length === 0 ? ['./packages/*'] : names.map((name) => `@locks/${name}`), env);
     return runTask(node, 'scripts/pack/main.ts', args, env);
   },
 

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { firstStepsOf } from '../checks/checkout-install.ts';
 import { problemOfPins } from '../checks/steps/workflows.ts';
 import { isAllowed } from '../release/rehearsal/licences.ts';
 import { readmeBlocks } from '../release/rehearsal/readme-code.ts';
@@ -59,4 +60,22 @@ describe('what is staged at npm', () => {
   test('is refused when the tarball changed since', () => {
     expect(() => tarballsOf(packed('sha256-abc'))).toThrow('is not what was packed');
   });
+});
+
+test('the first steps of a newcomer are read from the README, without the comments behind the commands', () => {
+  const readme = [
+    '```ts',
+    "console.log('first');",
+    '```',
+    '```sh',
+    'npm run pack -- redis-ioredis         # in the checkout',
+    'npm i ../locks/packed/*.tgz ioredis   # in your project',
+    '```',
+  ].join('\n');
+  expect(firstStepsOf(readme)).toEqual({
+    pack: 'npm run pack -- redis-ioredis',
+    install: 'npm i ../locks/packed/*.tgz ioredis',
+    program: "console.log('first');\n",
+  });
+  expect(() => firstStepsOf(readme.replace('npm i', 'npm add'))).toThrow('README.md lacks');
 });

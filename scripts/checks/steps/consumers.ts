@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { problemOfFirstSteps } from '../checkout-install.ts';
 import { runCommand } from '../command.ts';
 import { compilerPath } from '../compilers.ts';
 import { consumerFolder } from '../consumer-folder.ts';
@@ -33,6 +34,18 @@ export const consumerSteps: readonly Step[] = [
         problem: await problemOfUse(process.execPath, folder, file),
       });
       return resultOf(await Promise.all(USES.map(use)));
+    },
+  },
+  {
+    name: 'consumers:checkout',
+    about:
+      'the two commands of the README that install from a checkout, in an empty folder, and its first program',
+    kind: 'static',
+    uses: ['redis'],
+    async run({ missing }) {
+      const hasRedis = !missing.has('redis');
+      const problem = await problemOfFirstSteps(hasRedis);
+      return resultOf([{ name: 'README.md', problem }], hasRedis ? [] : ['without Redis: not run']);
     },
   },
   {
