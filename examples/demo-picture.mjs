@@ -1,4 +1,4 @@
-// Draws what a run of the demo printed (docs/images/demo.txt) as docs/images/demo.svg: two bars, sold without and with the lock. The
+// Draws what a run of the demo printed (docs/images/demo.txt) as SVG: two bars, sold without and with the lock. The
 // picture has a background of its own, so it can be read on a page of either theme.
 
 const WIDTH = 640;
@@ -6,20 +6,28 @@ const HEIGHT = 290;
 const LEFT = 24;
 const RIGHT = WIDTH - LEFT;
 
-const STYLE = [
-  'text{font:15px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}',
-  '.demo-page{fill:#f6f8fa;stroke:#d1d9e0}.demo-text{fill:#1f2328}.demo-quiet{fill:#59636e}',
-  '.demo-sold{fill:#1a7f37}.demo-over{fill:#cf222e}.demo-on-bar{fill:#fff;font-weight:600}.demo-mark{stroke:#1f2328;stroke-width:2}',
-  '@media(prefers-color-scheme:dark){.demo-page{fill:#151b23;stroke:#3d444d}.demo-text{fill:#f0f6fc}.demo-quiet{fill:#9198a1}',
-  '.demo-sold{fill:#238636}.demo-over{fill:#da3633}.demo-mark{stroke:#f0f6fc}}',
-].join('');
+/** @typedef {'light' | 'dark'} Theme */
+
+const FONT =
+  'text{font:15px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}.demo-on-bar{fill:#fff;font-weight:600}';
+const COLOURS = {
+  light:
+    '.demo-page{fill:#f6f8fa;stroke:#d1d9e0}.demo-text{fill:#1f2328}.demo-quiet{fill:#59636e}' +
+    '.demo-sold{fill:#1a7f37}.demo-over{fill:#cf222e}.demo-mark{stroke:#1f2328;stroke-width:2}',
+  dark:
+    '.demo-page{fill:#151b23;stroke:#3d444d}.demo-text{fill:#f0f6fc}.demo-quiet{fill:#9198a1}' +
+    '.demo-sold{fill:#238636}.demo-over{fill:#da3633}.demo-mark{stroke:#f0f6fc;stroke-width:2}',
+};
 
 /**
  * @param {string} output what the demo printed
+ * @param {Theme} [theme] its colours; without one those of the reader's system
  * @returns {string} the picture as SVG
  */
-export function drawDemo(output) {
+export function drawDemo(output, theme) {
   const { processes, units, backend, unlocked, locked } = readDemo(output);
+  const either = `${COLOURS.light}@media(prefers-color-scheme:dark){${COLOURS.dark}}`;
+  const colours = theme === undefined ? either : COLOURS[theme];
   const scale = (RIGHT - LEFT) / Math.max(unlocked.sold, locked.sold, units);
   const stockAt = LEFT + units * scale;
   const title = `${processes} sell ${units} units at once`;
@@ -41,7 +49,7 @@ export function drawDemo(output) {
     `<svg xmlns="http://www.w3.org/2000/svg" class="demo" viewBox="0 0 ${WIDTH} ${HEIGHT}" width="${WIDTH}" height="${HEIGHT}" role="img" aria-labelledby="demo-title demo-desc">`,
     `<title id="demo-title">${title}</title>`,
     `<desc id="demo-desc">${description}</desc>`,
-    `<style>${STYLE}</style>`,
+    `<style>${FONT}${colours}</style>`,
     `<rect class="demo-page" x="1" y="1" width="${WIDTH - 2}" height="${HEIGHT - 2}" rx="10"/>`,
     ...parts,
     '</svg>',

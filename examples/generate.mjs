@@ -1,6 +1,6 @@
-// Writes examples into the documents that show them, into each code block below `<!-- from examples/… -->`, and draws the picture of
-// the demo. `node generate.mjs --check` fails when a block is not what its file says, or the picture not what was recorded.
-import { globSync, readFileSync, writeFileSync } from 'node:fs';
+// Writes examples into the documents that show them, into each code block below `<!-- from examples/… -->`, and draws the pictures of
+// the demo. `node generate.mjs --check` fails when a block is not what its file says, or a picture not what was recorded.
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { drawDemo } from './demo-picture.mjs';
@@ -15,7 +15,7 @@ for (const document of globSync('docs/**/*.md', { cwd: root })) {
     blocks += 1;
     return `${start}${readFileSync(join(root, file), 'utf8')}${end}`;
   });
-  update(document, text, written);
+  update(document, written);
 }
 if (blocks === 0) {
   console.error('no document has a block <!-- from examples/… -->');
@@ -23,19 +23,21 @@ if (blocks === 0) {
 }
 
 const recorded = readFileSync(join(root, 'docs/images/demo.txt'), 'utf8');
-update('docs/images/demo.svg', readFileSync(join(root, 'docs/images/demo.svg'), 'utf8'), drawDemo(recorded));
+update('docs/images/demo.svg', drawDemo(recorded));
+update('docs/images/demo-light.svg', drawDemo(recorded, 'light'));
+update('docs/images/demo-dark.svg', drawDemo(recorded, 'dark'));
 
 /**
  * @param {string} file
- * @param {string} before
  * @param {string} after
  */
-function update(file, before, after) {
-  if (before === after) return;
+function update(file, after) {
+  const path = join(root, file);
+  if (existsSync(path) && readFileSync(path, 'utf8') === after) return;
   if (process.argv.includes('--check')) {
     console.error(`${file} does not show what it is made from: run npm run update`);
     process.exitCode = 1;
   } else {
-    writeFileSync(join(root, file), after);
+    writeFileSync(path, after);
   }
 }

@@ -1,6 +1,6 @@
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { RepositoryDocument } from './documents.ts';
+import { type RepositoryDocument, routeOf } from './documents.ts';
 import { groupsOf } from './navigation.ts';
 import type { ReferencePage } from './reference/reference-pages.ts';
 import { outputFolder, pagesFolder } from './repository.ts';
@@ -15,20 +15,7 @@ export function writeLlmsFiles(
   reference: readonly ReferencePage[],
   base: string,
 ): void {
-  const readme = documents.find(({ file }) => file === 'README.md');
-  if (readme === undefined) throw new Error('README.md was not found');
-  const groups = groupsOf(documents);
-  const lists = [
-    ...groups.map(({ text, documents: inGroup }) => ({
-      text,
-      lines: inGroup.map(({ title, route, summary }) => `- [${title}](${base}${route}.md): ${summary}`),
-    })),
-    {
-      text: 'API reference',
-      lines: reference.map(({ title, route }) => `- [${title}](${base}${fileOf(route)})`),
-    },
-  ].map(({ text, lines }) => [`## ${text}`, '', ...lines].join('\n'));
-  writeOutput('llms.txt', [`# ${readme.title}`, `> ${readme.summary}`, ...lists, ''].join('\n\n'));
+  writeOutput('llms.txt', llmsIndex(documents, reference, base));
 
   const markdown = new Map(
     globSync('**/*.md', { cwd: pagesFolder }).map((file) => [
@@ -37,10 +24,46 @@ export function writeLlmsFiles(
     ]),
   );
   for (const [file, text] of markdown) writeOutput(file, text);
-  const full = groups
+  const full = groupsOf(documents)
     .flatMap((group) => group.documents)
     .map(({ route }) => markdown.get(`${route}.md`)?.trim());
   writeOutput('llms-full.txt', `${full.join('\n\n')}\n`);
+}
+
+/** The text of `llms.txt`: the doors of the README first, then every page of each group, then the reference. */
+export function llmsIndex(
+  documents: readonly RepositoryDocument[],
+  reference: readonly Pick<ReferencePage, 'title' | 'route'>[],
+  base: string,
+): string {
+  const readme = documents.find(({ file }) => file === 'README.md');
+  if (readme === undefined) throw new Error('README.md was not found');
+  const lists = [
+    { text: 'Start here', lines: doorsOf(readme, base) },
+    ...groupsOf(documents).map(({ text, documents: inGroup }) => ({
+      text,
+      lines: inGroup.map(({ title, route, summary }) => `- [${title}](${base}${route}.md): ${summary}`),
+    })),
+    {
+      text: 'API reference',
+      lines: reference.map(({ title, route }) => `- [${title}](${base}${fileOf(route)})`),
+    },
+  ].map(({ text, lines }) => [`## ${text}`, '', ...lines].join('\n'));
+  return [`# ${readme.title}`, `> ${readme.summary}`, ...lists, ''].join('\n\n');
+}
+
+/** The README's table of doors as a list: `| what a reader has | [page](file): what is there |`. */
+function doorsOf({ text }: RepositoryDocument, base: string): string[] {
+  const rows = [...text.matchAll(/^\| ([^|]+?) \| \[[^\]]+\]\(([^)]+\.md)\):? ?([^|]*?) \|$/gm)];
+  if (rows.length === 0) throw new Error('README.md has no table of doors');
+  const start = `- [Getting started](${base}${routeOf('docs/getting-started.md')}.md): the first lock in three minutes`;
+  return [
+    start,
+    ...rows.map(([, reader = '', file = '', about = '']) => {
+      const name = `I have ${reader}`;
+      return `- [${name}](${base}${routeOf(file)}.md)${about === '' ? '' : `: ${about.replaceAll('`', '')}`}`;
+    }),
+  ];
 }
 
 /** A page as Markdown, with links to the Markdown of other pages. */
