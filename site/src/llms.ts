@@ -60,8 +60,8 @@ function doorsOf({ text }: RepositoryDocument, base: string): string[] {
   return [
     start,
     ...rows.map(([, reader = '', file = '', about = '']) => {
-      const name = `I have ${reader}`;
-      return `- [${name}](${base}${routeOf(file)}.md)${about === '' ? '' : `: ${about.replaceAll('`', '')}`}`;
+      const link = `- [${reader}](${base}${routeOf(file)}.md)`;
+      return about === '' ? link : `${link}: ${about.replaceAll('`', '')}`;
     }),
   ];
 }

@@ -10,7 +10,7 @@ it('begins with what the project is, then with the doors of the README', () => {
   const [title, , ...doors] = sections[1] ?? [];
   expect(title).toBe('Start here');
   expect(doors[0]).toMatch(/^- \[Getting started\]\(\/docs\/getting-started\.md\): /);
-  expect(doors[1]).toMatch(/^- \[I have Redis or Valkey\]\(\/docs\/backends\/redis\.md\): /);
+  expect(doors[1]).toMatch(/^- \[Redis or Valkey\]\(\/docs\/backends\/redis\.md\): /);
   const targets = doors.map((door) => /\]\(\/docs\/([^)]+)\.md\)/.exec(door)?.[1]);
   expect(targets).toEqual([
     'getting-started',
