@@ -6,7 +6,7 @@ import { root } from '../launcher/root.mjs';
 import { problemOf, runCommand } from './command.ts';
 import { withServers } from './runtimes.ts';
 
-const PRINTED = /^process \d+ holds sku:42 with token \d+$/;
+const PRINTED = /^process \d+ holds token \d+$/;
 
 /** What the README tells a newcomer: two commands that install from a checkout, and a first program. */
 interface FirstSteps {

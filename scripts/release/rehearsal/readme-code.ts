@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { root } from '../../launcher/root.mjs';
 
 /** What scripts/applications/readme/main.ts prints when all of the README's code did what it says. */
-export const readmeOutcome = { printed: ['process N holds sku:42 with token N'] };
+export const readmeOutcome = { printed: ['process N holds token N'] };
 
 /**
  * Writes the README's code as programs of the project: `readme/esm/main.mjs` and `readme/cjs/main.cjs`. Its types are removed, each
