@@ -41,7 +41,7 @@ export const commands = {
 
   async test(args) {
     if (args.length === 0 && !existsSync(join(root, 'node_modules')))
-      say('some 8 minutes on two cores, with the packages and servers that are installed first');
+      say('some 7 minutes on two cores, with the packages and servers that are installed first');
     const { node, env } = await prepare();
     return runTask(node, 'scripts/checks/main.ts', args, env);
   },
