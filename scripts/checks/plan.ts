@@ -16,6 +16,7 @@ import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
 import { suiteOnNodesStep } from './steps/suite-on-nodes.ts';
 import { quickConformanceStep, testSteps } from './steps/tests.ts';
+import { versionsStep } from './steps/versions.ts';
 import { wordsStep } from './steps/words.ts';
 import { workflowsStep } from './steps/workflows.ts';
 
@@ -23,6 +24,7 @@ import { workflowsStep } from './steps/workflows.ts';
 export const steps: readonly Step[] = [
   ...sourceSteps,
   wordsStep,
+  versionsStep,
   layersStep,
   workflowsStep,
   modelStep,
@@ -45,10 +47,10 @@ export const steps: readonly Step[] = [
 
 /** What a change needs; no step of it needs more than Node, npm and the packages of Debian. */
 const OF_A_CHANGE =
-  /^(format|lint|types|generated|words|layers|api|changesets|unit:(?!test-servers)[^:]+|contract:conformance|contract:mutants:safety|simulation:short|readme|consumers:(modules|checkout)|demo)$/;
+  /^(format|lint|types|generated|words|versions|layers|api|changesets|unit:(?!test-servers)[^:]+|contract:conformance|contract:mutants:safety|simulation:short|readme|consumers:(modules|checkout)|demo)$/;
 
 /** Without the tests of what other tests stand on and of the command, which take longest, and those that need another server than Redis. */
-const OF_THE_LOOP = /^(format|lint|types|words|layers|unit:(?!test-servers|simulation|cli)[^:]+)$/;
+const OF_THE_LOOP = /^(format|lint|types|words|versions|layers|unit:(?!test-servers|simulation|cli)[^:]+)$/;
 
 const everything = steps.filter((step) => !step.onlyWhenNamed);
 const isOfAChange = ({ name }: Step) => OF_A_CHANGE.test(name);
