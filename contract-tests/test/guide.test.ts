@@ -40,6 +40,8 @@ afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
 it('has files that can be read in one go', () => {
   expect([...files.keys()].sort()).toEqual(
     [
+      'map-backend.ts',
+      'map.test.ts',
       'table-backend.ts',
       'harness.ts',
       'conformance.test.ts',
@@ -53,6 +55,7 @@ it('has files that can be read in one go', () => {
       'layer-harness.ts',
     ].sort(),
   );
+  expect(files.get('map-backend.ts')?.split('\n').length).toBeLessThan(60);
   expect(files.get('table-backend.ts')?.split('\n').length).toBeLessThan(150);
   expect(files.get('fair-backend.ts')?.split('\n').length).toBeLessThan(250);
 });
@@ -72,6 +75,7 @@ it('compiles under --strict', async () => {
 
 describe('every case passes or is refused as it should be', () => {
   it.each([
+    ['map.test.ts', 'map', './map-backend.ts'],
     ['conformance.test.ts', 'table', './harness.ts'],
     ['fair.test.ts', 'fair', './fair-harness.ts'],
   ])('in %s', { timeout: 240_000 }, async (test, backend, harness) => {
