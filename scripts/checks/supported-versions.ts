@@ -98,7 +98,9 @@ function isFigure(number: string, { versions }: Supported): boolean {
 /** What was tried is in the row, and is not only what the product needs. */
 function isKnown(version: string, { versions, needs, oldestTried }: Supported, isTried: boolean): boolean {
   const tried = [...versions].filter((one) => one !== needs || one === oldestTried);
-  return (isTried ? tried : [...versions]).includes(version) || tried.some((one) => one.startsWith(`${version}.`));
+  return (
+    (isTried ? tried : [...versions]).includes(version) || tried.some((one) => one.startsWith(`${version}.`))
+  );
 }
 
 function versionsIn(text: string): string[] {

@@ -13,7 +13,16 @@ function problems(document: string): string[] {
 describe('docs/support.md', () => {
   it('has a row for each server, runtime, client and tool', () => {
     expect([...supported.keys()]).toEqual(
-      expect.arrayContaining(['Redis', 'Valkey', 'Node', 'TypeScript', 'ioredis', 'redis', 'etcd3', 'NestJS']),
+      expect.arrayContaining([
+        'Redis',
+        'Valkey',
+        'Node',
+        'TypeScript',
+        'ioredis',
+        'redis',
+        'etcd3',
+        'NestJS',
+      ]),
     );
   });
 

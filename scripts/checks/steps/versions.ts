@@ -63,14 +63,19 @@ function ofPackages(supported: ReadonlyMap<string, Supported>): Check[] {
     };
     const ranges = [
       ['Node', engines?.node ?? 'absent'] as const,
-      ...Object.entries(peerDependencies ?? {}).map(([name, range]) => [PEERS[name] ?? name, range] as const),
+      ...Object.entries(peerDependencies ?? {})
+        .filter(([, range]) => !range.startsWith('workspace:'))
+        .map(([name, range]) => [PEERS[name] ?? name, range] as const),
     ];
     return ranges.map(([name, range]) => {
       const least = range.match(/\d+(\.\d+)*/g)?.map(short) ?? [];
       const { needs = '', versions = new Set<string>() } = supported.get(name) ?? {};
       const known = [...versions].map(short);
       const isRight = least[0] === short(needs) && least.every((version) => known.includes(version));
-      return { name: `${file}: ${name}`, problem: isRight ? undefined : `${range}, and ${SUPPORT}: ${needs}` };
+      return {
+        name: `${file}: ${name}`,
+        problem: isRight ? undefined : `${range}, and ${SUPPORT}: ${needs}`,
+      };
     });
   });
 }
