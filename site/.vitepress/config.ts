@@ -4,11 +4,12 @@ import { defineConfig } from 'vitepress';
 import { nodeInPages } from '../src/browser/node-in-pages.ts';
 import { inlinePictures } from '../src/inline-pictures.ts';
 import { topLinks } from '../src/navigation.ts';
-import { outputFolder, pagesFolder, siteFolder } from '../src/repository.ts';
+import { outputFolder, pagesFolder, repositoryUrl, siteFolder } from '../src/repository.ts';
+import { miniSearch, renderForSearch } from '../src/search/options.ts';
 import { slugOf } from '../src/slug.ts';
 
-const ICON =
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="none" stroke="#3451b2" stroke-width="2" d="M5 7V5a3 3 0 0 1 6 0v2"/><rect x="3" y="7" width="10" height="7" rx="1" fill="#3451b2"/></svg>';
+const logo = readFileSync(`${siteFolder}/logo.svg`, 'utf8');
+const repository = repositoryUrl();
 
 const sidebar = JSON.parse(
   readFileSync(`${siteFolder}/generated/sidebars.json`, 'utf8'),
@@ -16,13 +17,16 @@ const sidebar = JSON.parse(
 
 export default defineConfig({
   title: 'locks',
-  description: 'Distributed locks for Node.js that state what they promise, and prove it',
+  description:
+    'Distributed locks for Node.js on Redis, Valkey, PostgreSQL, MySQL, SQLite, etcd and ZooKeeper, with fencing tokens',
   lang: 'en',
   srcDir: pagesFolder,
   outDir: outputFolder,
   cacheDir: `${siteFolder}/generated/cache`,
   // The build checks all links of the finished pages itself, with their anchors.
   ignoreDeadLinks: true,
+  // The navigation is a file that all pages share.
+  metaChunk: true,
   // The index of the search is one file, which is loaded at the first search.
   vite: { build: { chunkSizeWarningLimit: 2_000 }, plugins: [nodeInPages()] },
   markdown: {
@@ -30,12 +34,15 @@ export default defineConfig({
     config: inlinePictures,
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
-  head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(ICON)}` }]],
+  head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(logo)}` }]],
   themeConfig: {
+    logo: { src: '/logo.svg', alt: '' },
     nav: topLinks,
     sidebar,
     outline: [2, 3],
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch, _render: renderForSearch } },
     docFooter: { prev: false, next: false },
+    socialLinks:
+      repository === '' ? [] : [{ icon: 'github', link: repository, ariaLabel: 'The repository' }],
   },
 });

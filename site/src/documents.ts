@@ -14,12 +14,16 @@ export interface RepositoryDocument {
   readonly text: string;
 }
 
+/** Relative to the root. */
+export const HOME = 'site/home.md';
+
 const SOURCES = [
   'README.md',
   'CONTRIBUTING.md',
   'SECURITY.md',
   'benchmarks/README.md',
   'benchmarks/languages.md',
+  'benchmarks/tables/*.md',
   'docs/**/*.md',
   'packages/*/README.md',
 ];
@@ -35,15 +39,23 @@ export function readDocuments(): RepositoryDocument[] {
     });
 }
 
-/** `docs/adr/0001-x.md` is the page `decisions/0001-x`; the README of a folder is the page of that folder. */
+/**
+ * `docs/adr/0001-x.md` is the page `decisions/0001-x`; the README of a folder is the page of that folder. The first page of the site is
+ * none of the repository's documents, but `site/home.md`.
+ */
 export function routeOf(file: string): string {
-  if (file === 'README.md') return 'index';
+  if (file === 'README.md') return 'readme';
   return file
     .replace(/\.md$/, '')
     .replace(/\/README$/, '')
     .replace(/^docs\/adr\//, 'decisions/')
     .replace(/^docs\//, '')
     .toLowerCase();
+}
+
+/** The page that the site begins with: links and pictures as in a document of the repository. */
+export function readHome(): string {
+  return readRepositoryFile(HOME);
 }
 
 /** Comments are for the tests of the code samples and for who edits a generated file. */

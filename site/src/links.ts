@@ -48,7 +48,7 @@ export class LinkTargets {
 
   #pageOf(path: string): string | undefined {
     const document = [path, `${path}/README.md`].find((candidate) => this.#documents.has(candidate));
-    if (document !== undefined) return linkOf(routeOf(document));
+    if (document !== undefined) return routeOf(document);
     if (!existsSync(join(root, path))) return undefined;
     if (/\.(png|svg)$/.test(path)) {
       this.pictures.add(path);
@@ -72,8 +72,4 @@ export function filesOf(path: string): string[] | undefined {
     .filter((entry) => entry.isFile())
     .map(({ name }) => `${path}/${name}`)
     .sort();
-}
-
-function linkOf(route: string): string {
-  return route === 'index' ? '' : route;
 }

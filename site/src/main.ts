@@ -8,6 +8,7 @@ import { sidebarsOf } from './navigation.ts';
 import { readReference } from './reference/read-reference.ts';
 import { writeReferencePages } from './reference/reference-pages.ts';
 import { outputFolder, siteFolder, writeGenerated } from './repository.ts';
+import { trySearch } from './search/check-search.ts';
 import { writePages } from './write-pages.ts';
 
 const { values: options } = parseArgs({
@@ -23,6 +24,7 @@ const started = performance.now();
 const documents = readDocuments();
 writePages(documents);
 const reference = await writeReferencePages(await readReference());
+const symbols = reference.flatMap(({ groups }) => groups.flatMap((group) => group.symbols)).length;
 writeGenerated('sidebars.json', sidebarsOf(documents, reference));
 
 await build(siteFolder, { base: options.base });
@@ -30,13 +32,19 @@ writeLlmsFiles(documents, reference, options.base);
 
 const dead = deadLinks(outputFolder, options.base);
 for (const link of dead) console.error(link);
-if (dead.length > 0) {
-  console.error(`${dead.length} links of the site lead nowhere`);
+if (dead.length > 0) console.error(`${dead.length} links of the site lead nowhere`);
+const search = await trySearch(
+  outputFolder,
+  documents.map(({ file }) => file),
+);
+for (const problem of search.problems) console.error(`search: ${problem}`);
+if (dead.length + search.problems.length > 0) {
   process.exitCode = 1;
 } else {
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+  const absent = search.absent.length > 0 ? `, ${search.absent.length} not tried (${search.absent.join('; ')})` : '';
   console.log(
-    `site/dist: ${documents.length} documents, ${reference.length} pages of reference, ${seconds} s`,
+    `site/dist: ${documents.length} documents, ${symbols} pages of reference, ${search.found} searches find their page${absent}, ${seconds} s`,
   );
   if (options.serve !== undefined) {
     await serve({ root: siteFolder, base: options.base, port: Number(options.serve) });

@@ -10,111 +10,175 @@ interface Group {
   readonly rest?: RegExp;
   /** The group has a sidebar of its own, on pages with this path. */
   readonly folder?: string;
+  /** Its items are shown on demand. */
+  readonly isFolded?: true;
 }
 
-/** The first group that names a file or whose pattern fits has it. */
+/** The first group that names a file or whose pattern fits has it; a file that does not exist is left out. */
 const GROUPS: readonly Group[] = [
   {
-    text: 'Start',
+    text: 'Get started',
     first: [
-      'README.md',
+      'docs/getting-started.md',
       'docs/choosing-a-backend.md',
       'docs/guides/kinds-of-locks.md',
-      'docs/guides/fencing.md',
+      'docs/guides/ttl-and-wait.md',
+      'README.md',
     ],
   },
   {
-    text: 'Tasks',
+    text: 'By store',
     first: [
-      'docs/once-per-slot.md',
-      'docs/leader-election.md',
-      'docs/command-line.md',
-      'docs/web-locks.md',
-      'docs/nestjs.md',
+      'docs/backends/redis.md',
+      'docs/backends/postgres.md',
+      'docs/backends/postgres-advisory.md',
+      'docs/backends/mysql.md',
+      'docs/backends/sqlite.md',
+      'docs/backends/etcd.md',
+      'docs/backends/zookeeper.md',
+      'docs/hosted-stores.md',
+      'docs/guides/orms.md',
     ],
-    rest: /^docs\/(guides\/(?!operating|write-a-backend)|redlock-compat)/,
-  },
-  {
-    text: 'Backends',
-    first: ['docs/backends/redis.md', 'docs/backends/redis-protocol.md'],
     rest: /^docs\/backends\//,
   },
   {
-    text: 'Operation',
-    first: ['docs/guides/operating.md', 'docs/telemetry.md', 'docs/histories.md', 'docs/support.md'],
+    text: 'By task',
+    first: [
+      'docs/once-per-slot.md',
+      'docs/leader-election.md',
+      'docs/guides/fencing.md',
+      'docs/command-line.md',
+      'docs/nestjs.md',
+      'docs/guides/frameworks.md',
+      'docs/web-locks.md',
+      'docs/guides/testing-code-that-locks.md',
+      'docs/guides/reentrancy.md',
+      'docs/guides/migrating.md',
+      'docs/redlock-compat.md',
+    ],
+    rest: /^docs\/guides\/(?!operating|production|write-a-backend)/,
   },
   {
-    text: 'Promises and proof',
+    text: 'Operate',
     first: [
+      'docs/guides/production.md',
+      'docs/troubleshooting.md',
+      'docs/guides/operating.md',
+      'docs/telemetry.md',
+      'docs/support.md',
+      'docs/histories.md',
+    ],
+  },
+  {
+    text: 'Understand',
+    first: [
+      'docs/limits.md',
+      'docs/guarantees.md',
       'docs/spec.md',
       'docs/glossary.md',
       'docs/compatibility.md',
-      'docs/guarantees.md',
       'benchmarks/README.md',
       'benchmarks/languages.md',
+      'docs/track-record.md',
+      'docs/simulation.md',
+      'docs/model.md',
     ],
     rest: /^docs\/[^/]+\.md$/,
   },
   {
-    text: 'Development',
+    text: 'Contribute',
     first: ['CONTRIBUTING.md', 'docs/guides/write-a-backend.md', 'docs/releasing.md', 'SECURITY.md'],
   },
   { text: 'Packages', first: ['packages/core/README.md'], rest: /^packages\//, folder: '/packages/' },
   { text: 'Decisions', first: [], rest: /^docs\/adr\//, folder: '/decisions/' },
+  {
+    text: 'Generated tables',
+    first: [],
+    rest: /^(benchmarks\/tables|docs\/generated)\//,
+    isFolded: true,
+  },
 ];
 
+/** A page whose title says too little beside others. */
+const TEXTS: Readonly<Record<string, string>> = { 'README.md': 'The README' };
+
 export const topLinks: DefaultTheme.NavItem[] = [
-  { text: 'Backends', link: '/choosing-a-backend' },
-  { text: 'Guides', link: '/guides/kinds-of-locks' },
-  { text: 'Specification', link: '/spec' },
-  { text: 'API', link: '/api/' },
+  { text: 'Get started', link: '/getting-started', activeMatch: '^/getting-started' },
+  { text: 'Stores', link: '/choosing-a-backend', activeMatch: '^/(choosing-a-backend|hosted-stores|backends/)' },
+  { text: 'Operate', link: '/guides/production', activeMatch: '^/(guides/(production|operating)|troubleshooting)' },
+  { text: 'Guarantees', link: '/guarantees' },
+  { text: 'API', link: '/api/', activeMatch: '^/api/' },
   { text: 'Playground', link: '/playground' },
 ];
 
-/** Every document is in exactly one group. */
-export function groupsOf(
-  documents: readonly RepositoryDocument[],
-): { text: string; folder: string | undefined; documents: RepositoryDocument[] }[] {
+export interface DocumentGroup {
+  readonly text: string;
+  readonly folder: string | undefined;
+  readonly isFolded: boolean;
+  readonly documents: readonly RepositoryDocument[];
+}
+
+/** Every document is in exactly one group; a group without documents is left out. */
+export function groupsOf(documents: readonly RepositoryDocument[]): DocumentGroup[] {
   const named = new Set(GROUPS.flatMap((group) => group.first));
   const left = new Set(documents);
-  const groups = GROUPS.map(({ text, first, rest, folder }) => {
+  const groups = GROUPS.map(({ text, first, rest, folder, isFolded = false }) => {
     const inGroup = [
       ...first.flatMap((file) => documents.find((document) => document.file === file) ?? []),
       ...[...left].filter(({ file }) => !named.has(file) && rest?.test(file)),
     ];
     for (const document of inGroup) left.delete(document);
-    return { text, folder, documents: inGroup };
+    return { text, folder, isFolded, documents: inGroup };
   });
   if (left.size > 0)
     throw new Error(`in no group of the navigation: ${[...left].map(({ file }) => file).join(', ')}`);
-  return groups;
+  return groups.filter((group) => group.documents.length > 0);
 }
 
-/** The sidebars: the packages, the decisions and the reference have their own, by the path of their pages. */
+/** The sidebars: the packages, the decisions and each entry point of the reference have their own, by the path of their pages. */
 export function sidebarsOf(
   documents: readonly RepositoryDocument[],
   reference: readonly ReferencePage[],
 ): DefaultTheme.SidebarMulti {
-  const groups = groupsOf(documents).map(({ text, folder, documents: inGroup }) => ({
+  const groups = groupsOf(documents).map(({ text, folder, isFolded, documents: inGroup }) => ({
     text,
     folder,
-    items: inGroup.map(({ title, route }) => ({ text: title, link: route === 'index' ? '/' : `/${route}` })),
+    isFolded,
+    items: inGroup.map(({ file, title, route }) => ({ text: TEXTS[file] ?? title, link: `/${route}` })),
   }));
-  const own = [
-    ...groups.filter(({ folder }) => folder !== undefined),
-    {
-      text: 'API reference',
-      folder: '/api/',
-      items: reference.map(({ title, route }) => ({ text: title, link: `/${route}` })),
-    },
+  const own = groups.filter(({ folder }) => folder !== undefined);
+  const main = groups.filter(({ folder }) => folder === undefined);
+  const more = [
+    { text: 'API reference', link: '/api/' },
+    ...own.map(({ text, items }) => ({ text, link: items[0]?.link ?? '/' })),
   ];
-  const more = own.map(({ text, items }) => ({ text, link: items[0]?.link ?? '/' }));
-  const back = { text: 'Documents', items: [{ text: 'All documents', link: '/' }] };
+  const back = { text: 'Documents', items: [{ text: 'All documents', link: '/getting-started' }] };
   return {
     ...Object.fromEntries(own.map(({ text, folder = '', items }) => [folder, [back, { text, items }]])),
+    ...referenceSidebars(reference),
     '/': [
-      ...groups.filter(({ folder }) => folder === undefined).map(({ text, items }) => ({ text, items })),
-      { text: 'More', items: more },
+      ...main.filter(({ isFolded }) => !isFolded).map(({ text, items }) => ({ text, items, collapsed: false })),
+      { text: 'More', items: more, collapsed: false },
+      ...main.filter(({ isFolded }) => isFolded).map(({ text, items }) => ({ text, items, collapsed: true })),
     ],
   };
+}
+
+/** An entry point's sidebar has its symbols; the one of the list of all has the entry points. */
+function referenceSidebars(reference: readonly ReferencePage[]): DefaultTheme.SidebarMulti {
+  const all = { text: 'All packages', link: '/api/' };
+  const modules = reference.filter(({ route }) => route !== 'api/');
+  const sidebars = modules.map(({ title, route, groups }) => [
+    `/${route}`,
+    [
+      { text: 'API reference', items: [all, { text: title, link: `/${route}` }] },
+      ...groups.map(({ text, symbols }) => ({
+        text,
+        items: symbols.map((symbol) => ({ text: symbol.title, link: `/${symbol.route}` })),
+        collapsed: false,
+      })),
+    ],
+  ]);
+  const items = [all, ...modules.map(({ title, route }) => ({ text: title, link: `/${route}` }))];
+  return { ...Object.fromEntries(sidebars), '/api/': [{ text: 'API reference', items }] };
 }

@@ -24,3 +24,13 @@ export function writeGenerated(name: string, data: unknown): void {
   mkdirSync(join(siteFolder, 'generated'), { recursive: true });
   writeFileSync(join(siteFolder, 'generated', name), JSON.stringify(data));
 }
+
+/** Where the sources are, for people; empty until `repository` is set in the root's package.json, as a release needs it. */
+export function repositoryUrl(manifest: string = readRepositoryFile('package.json')): string {
+  const { repository } = JSON.parse(manifest) as { repository?: string | { readonly url: string } };
+  const url = typeof repository === 'string' ? repository : (repository?.url ?? '');
+  return url
+    .replace(/^github:/, 'https://github.com/')
+    .replace(/^git\+/, '')
+    .replace(/\.git$/, '');
+}

@@ -1,8 +1,10 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
-import type { RepositoryDocument } from './documents.ts';
+import { HOME, type RepositoryDocument, readHome } from './documents.ts';
+import { homePage } from './home/home-page.ts';
+import { readHomeNumbers } from './home/numbers.ts';
 import { filesOf, LinkTargets, sourceRoute } from './links.ts';
-import { pagesFolder, readRepositoryFile, root, writeGenerated } from './repository.ts';
+import { pagesFolder, readRepositoryFile, repositoryUrl, root, siteFolder, writeGenerated } from './repository.ts';
 import { readChoices } from './widgets/choices.ts';
 import { withWidgets } from './widgets/with-widgets.ts';
 
@@ -17,6 +19,10 @@ export function writePages(documents: readonly RepositoryDocument[]): void {
     writePage(route, { title, description: summary, ...page.frontmatter }, page.text);
     if (file === 'docs/choosing-a-backend.md') writeGenerated('choices.json', readChoices(page.text));
   }
+  const home = homePage(readHome());
+  writePage('index', home.frontmatter, targets.rewrite(HOME, home.text));
+  writeGenerated('numbers.json', readHomeNumbers());
+  writeGenerated('repository.json', { url: repositoryUrl() });
   writePage('playground', { title: 'Playground', aside: false }, PLAYGROUND);
   for (const path of [...targets.sources]) {
     const files = filesOf(path);
@@ -24,6 +30,7 @@ export function writePages(documents: readonly RepositoryDocument[]): void {
     else writeFolderPage(path, files, documents);
   }
   for (const path of targets.pictures) cpSync(join(root, path), join(pagesFolder, 'public', path));
+  cpSync(join(siteFolder, 'logo.svg'), join(pagesFolder, 'public/logo.svg'));
   if (targets.problems.length > 0) throw new Error(`dead links:\n${targets.problems.join('\n')}`);
 }
 

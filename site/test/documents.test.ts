@@ -13,7 +13,7 @@ it('gives every document an address of its own, a title and a place in the navig
 });
 
 it('makes addresses of files', () => {
-  expect(routeOf('README.md')).toBe('index');
+  expect(routeOf('README.md')).toBe('readme');
   expect(routeOf('docs/guides/fencing.md')).toBe('guides/fencing');
   expect(routeOf('docs/adr/0001-core.md')).toBe('decisions/0001-core');
   expect(routeOf('packages/core/README.md')).toBe('packages/core');
@@ -34,7 +34,7 @@ it('turns links to files into links to pages, except in code', () => {
     '[source](../../site/package.json)',
   ].join('\n');
   expect(targets.rewrite('docs/guides/fencing.md', text).split('\n')).toEqual([
-    '[a](/spec#1-time) [b](/packages/memory) [c](https://example.org) [d](#here) [e](/)',
+    '[a](/spec#1-time) [b](/packages/memory) [c](https://example.org) [d](#here) [e](/readme)',
     '```md',
     '[a](../spec.md)',
     '```',

@@ -32,12 +32,15 @@ export async function readReference(): Promise<Reference> {
   });
   // Options of typedoc-plugin-markdown, which TypeDoc's own types do not have.
   const markdown: Readonly<Record<string, unknown>> = {
-    router: 'module',
+    router: 'member',
     entryFileName: 'index.md',
     hidePageHeader: true,
     hideBreadcrumbs: true,
     useCodeBlocks: true,
     expandObjects: false,
+    // A page of an entry point says what each of its symbols is.
+    indexFormat: 'table',
+    pageTitleTemplates: { index: '{projectName}', module: '{name}', member: '{name}' },
     parametersFormat: 'table',
     interfacePropertiesFormat: 'table',
     typeDeclarationFormat: 'table',
