@@ -8,10 +8,8 @@ interface Group {
   readonly first: readonly string[];
   /** Other files of the group, in the order of their names. */
   readonly rest?: RegExp;
-  /** The group has a sidebar of its own, on pages with this path. */
-  readonly folder?: string;
-  /** Its items are shown on demand. */
-  readonly isFolded?: true;
+  /** The group has a sidebar of its own, on pages with one of these paths. */
+  readonly folders?: readonly string[];
 }
 
 /** The first group that names a file or whose pattern fits has it; a file that does not exist is left out. */
@@ -89,13 +87,13 @@ const GROUPS: readonly Group[] = [
     text: 'Contribute',
     first: ['CONTRIBUTING.md', 'docs/guides/write-a-backend.md', 'docs/releasing.md', 'SECURITY.md'],
   },
-  { text: 'Packages', first: ['packages/core/README.md'], rest: /^packages\//, folder: '/packages/' },
-  { text: 'Decisions', first: [], rest: /^docs\/adr\//, folder: '/decisions/' },
+  { text: 'Packages', first: ['packages/core/README.md'], rest: /^packages\//, folders: ['/packages/'] },
+  { text: 'Decisions', first: [], rest: /^docs\/adr\//, folders: ['/decisions/'] },
   {
     text: 'Generated tables',
     first: [],
     rest: /^(benchmarks\/tables|docs\/generated)\//,
-    isFolded: true,
+    folders: ['/benchmarks/tables/', '/generated/'],
   },
 ];
 
@@ -113,8 +111,8 @@ export const topLinks: DefaultTheme.NavItem[] = [
 
 export interface DocumentGroup {
   readonly text: string;
-  readonly folder: string | undefined;
-  readonly isFolded: boolean;
+  /** Empty for a group of the main sidebar. */
+  readonly folders: readonly string[];
   readonly documents: readonly RepositoryDocument[];
 }
 
@@ -122,13 +120,13 @@ export interface DocumentGroup {
 export function groupsOf(documents: readonly RepositoryDocument[]): DocumentGroup[] {
   const named = new Set(GROUPS.flatMap((group) => group.first));
   const left = new Set(documents);
-  const groups = GROUPS.map(({ text, first, rest, folder, isFolded = false }) => {
+  const groups = GROUPS.map(({ text, first, rest, folders = [] }) => {
     const inGroup = [
       ...first.flatMap((file) => documents.find((document) => document.file === file) ?? []),
       ...[...left].filter(({ file }) => !named.has(file) && rest?.test(file)),
     ];
     for (const document of inGroup) left.delete(document);
-    return { text, folder, isFolded, documents: inGroup };
+    return { text, folders, documents: inGroup };
   });
   if (left.size > 0)
     throw new Error(`in no group of the navigation: ${[...left].map(({ file }) => file).join(', ')}`);
@@ -140,26 +138,26 @@ export function sidebarsOf(
   documents: readonly RepositoryDocument[],
   reference: readonly ReferencePage[],
 ): DefaultTheme.SidebarMulti {
-  const groups = groupsOf(documents).map(({ text, folder, isFolded, documents: inGroup }) => ({
+  const groups = groupsOf(documents).map(({ text, folders, documents: inGroup }) => ({
     text,
-    folder,
-    isFolded,
+    folders,
     items: inGroup.map(({ file, title, route }) => ({ text: TEXTS[file] ?? title, link: `/${route}` })),
   }));
-  const own = groups.filter(({ folder }) => folder !== undefined);
-  const main = groups.filter(({ folder }) => folder === undefined);
+  const own = groups.filter(({ folders }) => folders.length > 0);
   const more = [
     { text: 'API reference', link: '/api/' },
     ...own.map(({ text, items }) => ({ text, link: items[0]?.link ?? '/' })),
   ];
   const back = { text: 'Documents', items: [{ text: 'All documents', link: '/getting-started' }] };
+  const ofFolders = own.flatMap(({ text, folders, items }) =>
+    folders.map((folder) => [folder, [back, { text, items }]] as const),
+  );
   return {
-    ...Object.fromEntries(own.map(({ text, folder = '', items }) => [folder, [back, { text, items }]])),
+    ...Object.fromEntries(ofFolders),
     ...referenceSidebars(reference),
     '/': [
-      ...main.filter(({ isFolded }) => !isFolded).map(({ text, items }) => ({ text, items, collapsed: false })),
-      { text: 'More', items: more, collapsed: false },
-      ...main.filter(({ isFolded }) => isFolded).map(({ text, items }) => ({ text, items, collapsed: true })),
+      ...groups.filter(({ folders }) => folders.length === 0).map(({ text, items }) => ({ text, items })),
+      { text: 'More', items: more },
     ],
   };
 }
@@ -175,7 +173,6 @@ function referenceSidebars(reference: readonly ReferencePage[]): DefaultTheme.Si
       ...groups.map(({ text, symbols }) => ({
         text,
         items: symbols.map((symbol) => ({ text: symbol.title, link: `/${symbol.route}` })),
-        collapsed: false,
       })),
     ],
   ]);

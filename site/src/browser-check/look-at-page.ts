@@ -17,6 +17,28 @@ export async function excessOf(page: Page): Promise<string[]> {
   return excess > 0 ? [`is ${excess} pixels wider than the window`] : [];
 }
 
+/** The longest line of code that fits into a page at the width of a desk. */
+export const LINE_LENGTH = 110;
+
+/** Blocks of code of which a part is out of sight, although no line is longer than {@link LINE_LENGTH}. */
+export async function cutCodeOf(page: Page): Promise<string[]> {
+  const cut = await page.evaluate((length) => {
+    return [...document.querySelectorAll('.vp-doc pre')].flatMap((block) => {
+      const lines = (block.textContent ?? '').split('\n');
+      const longest = lines.reduce((a, b) => (b.length > a.length ? b : a), '');
+      const hidden = block.scrollWidth - block.clientWidth;
+      return hidden > 1 && longest.length <= length ? [`${hidden} pixels of "${longest.trim().slice(0, 60)}"`] : [];
+    });
+  }, LINE_LENGTH);
+  return cut.map((what) => `cuts code: ${what}`);
+}
+
+/** Whether the page that is shown is higher than this. */
+export async function heightAbove(page: Page, limit: number): Promise<string[]> {
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  return height > limit ? [`is ${height} pixels high, of at most ${limit}`] : [];
+}
+
 /** What axe-core finds on the page that is shown for who cannot see it well, or has no mouse. */
 export async function objectionsTo(page: Page): Promise<string[]> {
   await page.evaluate(axe);
@@ -25,7 +47,10 @@ export async function objectionsTo(page: Page): Promise<string[]> {
     const { axe: checker } = globalThis as unknown as {
       axe: { run(context: unknown, options: unknown): Promise<{ violations: AxeViolation[] }> };
     };
-    const result = await checker.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] });
+    const result = await checker.run(document, {
+      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
+      resultTypes: ['violations'],
+    });
     return result.violations;
   });
   return violations.map(({ id, help, nodes }) => {
