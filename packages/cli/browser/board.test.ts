@@ -133,6 +133,25 @@ describe('locks board in Chromium', () => {
     await row('later', 'held').waitFor();
   });
 
+  it('is read on a phone without scrolling sideways, and no id is broken into single letters', async () => {
+    await using _lease = await redis.locks.lock('nightly-report').acquire({ label: 'worker-1:4711' });
+    await open('--allow-release');
+    await row('nightly-report', 'worker-1:4711').waitFor();
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+    const who = row('nightly-report', 'worker-1:4711').getByRole('cell').nth(1);
+    const lines = await who.evaluate((cell) => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+    });
+    expect(lines).toBeLessThanOrEqual(2);
+    // What a row is to a screen reader does not change with the width.
+    expect(await page.locator('#held').ariaSnapshot()).toMatch(/- table[^]*- row[^]*- rowheader "nightly-report"/);
+    const picture = process.env['LOCKS_BOARD_PICTURE'];
+    if (picture !== undefined) await page.screenshot({ path: picture.replace('.png', '-phone.png') });
+  });
+
   it('every control and table has a name, and the page a language and headings', async () => {
     await using _lease = await redis.locks.lock('named').acquire({ label: 'a holder' });
     await open('--allow-release');

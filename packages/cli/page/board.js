@@ -67,7 +67,7 @@ function fill(table, rows, mayRelease) {
   const present = new Map([...body.rows].map((row) => [row.dataset.key, row]));
   let previous;
   for (const { key, name, cells, hold } of rows) {
-    const row = present.get(key) ?? newRow(key, name, cells.length, mayRelease && hold);
+    const row = present.get(key) ?? newRow(key, name, columnsOf(table).slice(0, cells.length), mayRelease && hold);
     present.delete(key);
     for (const [index, text] of cells.entries())
       if (row.cells[index].textContent !== text) row.cells[index].textContent = text;
@@ -80,13 +80,19 @@ function fill(table, rows, mayRelease) {
   for (const row of present.values()) row.remove();
 }
 
+/** What stands above the columns: on a phone, each cell says it itself. */
+function columnsOf(table) {
+  return [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+}
+
 function newRow(key, name, columns, hold) {
   const row = document.createElement('tr');
   row.dataset.key = key;
   if (name !== undefined) row.className = name;
-  for (let column = 0; column < columns; column += 1) {
-    const cell = document.createElement(column === 0 ? 'th' : 'td');
-    if (column === 0) cell.scope = 'row';
+  for (const [index, column] of columns.entries()) {
+    const cell = document.createElement(index === 0 ? 'th' : 'td');
+    if (index === 0) cell.scope = 'row';
+    cell.dataset.column = column;
     row.append(cell);
   }
   if (hold) {
@@ -96,7 +102,9 @@ function newRow(key, name, columns, hold) {
     button.textContent = 'End…';
     button.setAttribute('aria-label', `End the hold of ${printable(hold.resource)} by ${who(hold.holder)}`);
     button.addEventListener('click', () => ask(hold));
-    row.insertCell().append(button);
+    const cell = row.insertCell();
+    cell.dataset.column = 'Action';
+    cell.append(button);
   }
   return row;
 }

@@ -29,6 +29,7 @@ export async function readReference(): Promise<Reference> {
     logLevel: 'Error',
     validation: false,
     sort: ['source-order'],
+    groupOrder: ['Functions', 'Classes', 'Interfaces', 'Type Aliases', 'Variables'],
   });
   // Options of typedoc-plugin-markdown, which TypeDoc's own types do not have.
   const markdown: Readonly<Record<string, unknown>> = {

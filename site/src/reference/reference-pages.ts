@@ -50,7 +50,8 @@ function groupsIn(module: string, folder: string, files: readonly string[]): Sym
   return Object.entries(KINDS).flatMap(([kind, text]) => {
     const symbols = files
       .filter((file) => dirname(file) === `${module}/${kind}`)
-      .map((file) => ({ title: titleOf(join(folder, file)), route: `api/${file.replace(/\.md$/, '')}` }));
+      .map((file) => ({ title: titleOf(join(folder, file)), route: `api/${file.replace(/\.md$/, '')}` }))
+      .sort((a, b) => a.title.localeCompare(b.title, 'en'));
     return symbols.length > 0 ? [{ text, symbols }] : [];
   });
 }
