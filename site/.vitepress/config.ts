@@ -42,7 +42,6 @@ export default defineConfig({
     outline: [2, 3],
     search: { provider: 'local', options: { miniSearch, _render: renderForSearch } },
     docFooter: { prev: false, next: false },
-    socialLinks:
-      repository === '' ? [] : [{ icon: 'github', link: repository, ariaLabel: 'The repository' }],
+    socialLinks: repository === '' ? [] : [{ icon: 'github', link: repository, ariaLabel: 'The repository' }],
   },
 });

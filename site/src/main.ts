@@ -42,7 +42,8 @@ if (dead.length + search.problems.length > 0) {
   process.exitCode = 1;
 } else {
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-  const absent = search.absent.length > 0 ? `, ${search.absent.length} not tried (${search.absent.join('; ')})` : '';
+  const absent =
+    search.absent.length > 0 ? `, ${search.absent.length} not tried (${search.absent.join('; ')})` : '';
   console.log(
     `site/dist: ${documents.length} documents, ${symbols} pages of reference, ${search.found} searches find their page${absent}, ${seconds} s`,
   );

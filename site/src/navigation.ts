@@ -102,14 +102,22 @@ const TEXTS: Readonly<Record<string, string>> = { 'README.md': 'The README' };
 
 export const topLinks: DefaultTheme.NavItem[] = [
   { text: 'Get started', link: '/getting-started', activeMatch: '^/getting-started' },
-  { text: 'Stores', link: '/choosing-a-backend', activeMatch: '^/(choosing-a-backend|hosted-stores|backends/)' },
-  { text: 'Operate', link: '/guides/production', activeMatch: '^/(guides/(production|operating)|troubleshooting)' },
+  {
+    text: 'Stores',
+    link: '/choosing-a-backend',
+    activeMatch: '^/(choosing-a-backend|hosted-stores|backends/)',
+  },
+  {
+    text: 'Operate',
+    link: '/guides/production',
+    activeMatch: '^/(guides/(production|operating)|troubleshooting)',
+  },
   { text: 'Guarantees', link: '/guarantees' },
   { text: 'API', link: '/api/', activeMatch: '^/api/' },
   { text: 'Playground', link: '/playground' },
 ];
 
-export interface DocumentGroup {
+interface DocumentGroup {
   readonly text: string;
   /** Empty for a group of the main sidebar. */
   readonly folders: readonly string[];

@@ -4,7 +4,14 @@ import { HOME, type RepositoryDocument, readHome } from './documents.ts';
 import { homePage } from './home/home-page.ts';
 import { readHomeNumbers } from './home/numbers.ts';
 import { filesOf, LinkTargets, sourceRoute } from './links.ts';
-import { pagesFolder, readRepositoryFile, repositoryUrl, root, siteFolder, writeGenerated } from './repository.ts';
+import {
+  pagesFolder,
+  readRepositoryFile,
+  repositoryUrl,
+  root,
+  siteFolder,
+  writeGenerated,
+} from './repository.ts';
 import { readChoices } from './widgets/choices.ts';
 import { withWidgets } from './widgets/with-widgets.ts';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { readDocuments, routeOf } from '../src/documents.ts';
 import { LinkTargets } from '../src/links.ts';
-import { groupsOf } from '../src/navigation.ts';
+import { groupsOf, sidebarsOf } from '../src/navigation.ts';
 import { slugOf } from '../src/slug.ts';
 
 it('gives every document an address of its own, a title and a place in the navigation', () => {
@@ -62,4 +62,21 @@ it('reports a link to a file that does not exist', () => {
 it('makes anchors as code hosts do', () => {
   expect(slugOf('What `npm test` runs, and why: §2')).toBe('what-npm-test-runs-and-why-2');
   expect(slugOf('A – B')).toBe('a--b');
+});
+
+it('has the generated tables in a sidebar of their own, last of all', () => {
+  const document = (file: string) => ({ file, route: routeOf(file), title: file, summary: '', text: '' });
+  const documents = ['benchmarks/tables/redis.md', 'docs/generated/cases.md', 'docs/spec.md'].map(document);
+  expect(groupsOf(documents).map(({ text }) => text)).toEqual(['Understand', 'Generated tables']);
+  const sidebars = sidebarsOf(documents, []);
+  expect(Object.keys(sidebars)).toEqual(['/benchmarks/tables/', '/generated/', '/api/', '/']);
+});
+
+it('has the symbols of an entry point in its sidebar, by what they are', () => {
+  const symbols = [{ title: 'createLocks()', route: 'api/@locks/core/functions/createLocks' }];
+  const page = { title: '@locks/core', route: 'api/@locks/core/', groups: [{ text: 'Functions', symbols }] };
+  expect(sidebarsOf([], [page])['/api/@locks/core/']).toMatchObject([
+    { text: 'API reference' },
+    { text: 'Functions', items: [{ text: 'createLocks()', link: '/api/@locks/core/functions/createLocks' }] },
+  ]);
 });

@@ -147,7 +147,9 @@ describe('locks board in Chromium', () => {
     });
     expect(lines).toBeLessThanOrEqual(2);
     // What a row is to a screen reader does not change with the width.
-    expect(await page.locator('#held').ariaSnapshot()).toMatch(/- table[^]*- row[^]*- rowheader "nightly-report"/);
+    expect(await page.locator('#held').ariaSnapshot()).toMatch(
+      /- table[^]*- row[^]*- rowheader "nightly-report"/,
+    );
     const picture = process.env['LOCKS_BOARD_PICTURE'];
     if (picture !== undefined) await page.screenshot({ path: picture.replace('.png', '-phone.png') });
   });

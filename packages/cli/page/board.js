@@ -67,7 +67,8 @@ function fill(table, rows, mayRelease) {
   const present = new Map([...body.rows].map((row) => [row.dataset.key, row]));
   let previous;
   for (const { key, name, cells, hold } of rows) {
-    const row = present.get(key) ?? newRow(key, name, columnsOf(table).slice(0, cells.length), mayRelease && hold);
+    const row =
+      present.get(key) ?? newRow(key, name, columnsOf(table).slice(0, cells.length), mayRelease && hold);
     present.delete(key);
     for (const [index, text] of cells.entries())
       if (row.cells[index].textContent !== text) row.cells[index].textContent = text;

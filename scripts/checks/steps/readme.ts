@@ -7,7 +7,7 @@ import type { Step, StepResult } from '../step.ts';
 import { resultOf } from '../step.ts';
 
 const readmes = ['README.md', 'packages/*/README.md'];
-const documents = ['docs/*.md', 'docs/backends/*.md', 'docs/guides/*.md'];
+const documents = ['docs/*.md', 'docs/backends/*.md', 'docs/guides/*.md', 'site/home.md'];
 const sources = 'packages/*/src/**/*.ts';
 const compilerOptions = {
   target: 'esnext',
@@ -94,7 +94,8 @@ interface CodeBlock {
 /** The blocks as files of their own; every line has the line number that it has in the document. */
 export function codeBlocks(document: string, text = readFileSync(join(root, document), 'utf8')): CodeBlock[] {
   const blocks: CodeBlock[] = [];
-  const pattern = /(?:<!-- setup:(?<setup>(?:(?!-->)[^])*)-->\s*)?^```ts$\n(?<code>[^]*?)^```$/gm;
+  const pattern =
+    /(?:<!-- setup:(?<setup>(?:(?!-->)[^])*)-->\s*)?^```ts(?:\{[\d,]+\})?$\n(?<code>[^]*?)^```$/gm;
   for (const match of text.matchAll(pattern)) {
     const { setup = '', code = '' } = match.groups ?? {};
     const codeStart = match.index + match[0].length - '```'.length - code.length;

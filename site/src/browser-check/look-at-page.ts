@@ -18,7 +18,7 @@ export async function excessOf(page: Page): Promise<string[]> {
 }
 
 /** The longest line of code that fits into a page at the width of a desk. */
-export const LINE_LENGTH = 110;
+const LINE_LENGTH = 110;
 
 /** Blocks of code of which a part is out of sight, although no line is longer than {@link LINE_LENGTH}. */
 export async function cutCodeOf(page: Page): Promise<string[]> {
@@ -27,7 +27,9 @@ export async function cutCodeOf(page: Page): Promise<string[]> {
       const lines = (block.textContent ?? '').split('\n');
       const longest = lines.reduce((a, b) => (b.length > a.length ? b : a), '');
       const hidden = block.scrollWidth - block.clientWidth;
-      return hidden > 1 && longest.length <= length ? [`${hidden} pixels of "${longest.trim().slice(0, 60)}"`] : [];
+      return hidden > 1 && longest.length <= length
+        ? [`${hidden} pixels of "${longest.trim().slice(0, 60)}"`]
+        : [];
     });
   }, LINE_LENGTH);
   return cut.map((what) => `cuts code: ${what}`);

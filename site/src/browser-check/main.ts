@@ -16,6 +16,7 @@ const AUDITED = [
   'getting-started.html',
   'choosing-a-backend.html',
   'compatibility.html',
+  'generated/compatibility-cases.html',
   'guarantees.html',
   'benchmarks.html',
   'benchmarks/languages.html',
@@ -74,7 +75,9 @@ function pagesToMeasure(pages: readonly string[]): string[] {
       .sort((a, b) => size(b) - size(a))
       .slice(0, LARGEST),
   );
-  const others = pages.filter((page) => page !== '404.html' && !ALIKE.some((folder) => page.startsWith(folder)));
+  const others = pages.filter(
+    (page) => page !== '404.html' && !ALIKE.some((folder) => page.startsWith(folder)),
+  );
   return [...others.sort(), ...alike];
 }
 
@@ -151,7 +154,8 @@ async function show(page: Page, window: Window, theme: Theme): Promise<void> {
   await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
   await page.waitForFunction(
     (isDark) =>
-      document.querySelector('#app') === null || document.documentElement.classList.contains('dark') === isDark,
+      document.querySelector('#app') === null ||
+      document.documentElement.classList.contains('dark') === isDark,
     theme === 'dark',
   );
 }

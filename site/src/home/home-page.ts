@@ -3,13 +3,18 @@ import { join } from 'node:path';
 import { root } from '../repository.ts';
 
 const FOLDER = 'docs/images';
-const TEXT = 'A recorded run of the demo: four processes sell one stock, without a lock and with one';
+const TEXT =
+  'Four processes sell 200 units at once: without a lock they oversell, with it they sell exactly 200';
 const FRONTMATTER = { layout: 'home', title: 'Distributed locks for Node.js', titleTemplate: 'locks' };
 
 /** The first page, with the picture of the demo where there is one: `demo.svg`, or `demo-light.svg` and `demo-dark.svg`. */
 export function homePage(text: string): { text: string; frontmatter: Readonly<Record<string, unknown>> } {
   const pictures = picturesOfDemo((file) => existsSync(join(root, file)));
-  const frontmatter = { ...FRONTMATTER, search: false, pageClass: pictures === '' ? 'home' : 'home has-picture' };
+  const frontmatter = {
+    ...FRONTMATTER,
+    search: false,
+    pageClass: pictures === '' ? 'home' : 'home has-picture',
+  };
   return { text: text.replace('[demo]', pictures), frontmatter };
 }
 

@@ -1,13 +1,14 @@
 /**
- * What readers type, and the document that answers. The first document of the site's search must be this one: the build tries each
- * word, and says which documents do not exist yet. Words that a document does not have are added to its entry in the index.
+ * Single words that readers type, and the document that answers. It must come first in the site's search: the build tries each word, and
+ * says which documents do not exist yet. The words are added to the document's entry in the index, which may not have all of them.
  */
 export const KEYWORDS: Readonly<Record<string, readonly string[]>> = {
-  'docs/getting-started.md': ['install', 'npm', 'pnpm', 'yarn', 'bun', 'quick start'],
-  'docs/troubleshooting.md': ['LOCK_TIMEOUT', 'LOCK_LOST', 'LOCK_BACKEND_FAILURE', 'LOCK_INVALID_ARGUMENT', 'error code'],
+  'docs/getting-started.md': ['install', 'npm', 'pnpm', 'yarn', 'bun', 'quickstart'],
+  'docs/troubleshooting.md': ['LOCK_TIMEOUT', 'LOCK_LOST', 'LOCK_BACKEND', 'LOCK_CLOSED', 'timeout'],
   'docs/guides/orms.md': ['prisma', 'drizzle', 'typeorm', 'knex', 'kysely'],
   'docs/guides/reentrancy.md': ['deadlock', 'reentrant'],
   'docs/guides/ttl-and-wait.md': ['watchdog', 'waitMs', 'ttlMs'],
+  'docs/guides/kinds-of-locks.md': ['semaphore', 'readers', 'mutex'],
   'docs/redlock-compat.md': ['redlock'],
   'docs/backends/redis.md': ['NX', 'valkey'],
   'docs/backends/postgres-advisory.md': ['advisory'],
@@ -16,6 +17,6 @@ export const KEYWORDS: Readonly<Record<string, readonly string[]>> = {
   'docs/guides/production.md': ['production', 'checklist'],
   'docs/once-per-slot.md': ['cron'],
   'docs/leader-election.md': ['leader'],
-  'docs/guides/fencing.md': ['fencing token'],
+  'docs/guides/fencing.md': ['fencing'],
   'docs/nestjs.md': ['nestjs'],
 };

@@ -20,50 +20,50 @@ const WEIGHTS: readonly (readonly [string, number])[] = [
 /** How much more a hit counts on the page that is listed for the word. */
 const LISTED = 30;
 
-/** Words as they stand between spaces and punctuation, and names such as `LOCK_TIMEOUT` in one piece too. */
-function tokenize(text: string): string[] {
-  const names = text.match(/[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+/g) ?? [];
-  return [...text.split(/[\n\r\p{Z}\p{P}]+/u).filter((word) => word !== ''), ...names];
-}
+/** A symbol whose name was typed counts as much as a page of words. */
+const NAMED = 1;
 
-/** The words of a text, as the index has them. */
-export function wordsOf(text: string): string[] {
-  return tokenize(text).map((word) => word.toLowerCase());
-}
-
-/** For the index and for the box on the pages; functions reach the pages as text, so each stands for itself. */
+/** For the index and for the box on the pages. Functions reach the pages as text, so each stands for itself. */
 export const miniSearch: NonNullable<LocalSearch['miniSearch']> = {
-  options: { tokenize: selfContained(['text'], `return (${tokenize.toString()})(text)`) },
+  options: {
+    // Words as they stand between spaces and punctuation, and names such as `LOCK_TIMEOUT` in one piece too.
+    tokenize: (text) => [
+      ...text.split(/[\n\r\p{Z}\p{P}]+/u).filter((word) => word !== ''),
+      ...(text.match(/[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+/g) ?? []),
+    ],
+  },
   searchOptions: {
     fuzzy: 0.15,
-    prefix: true,
+    // Every code of an error begins with `lock`.
+    prefix: (term) => !/^locks?$/.test(term),
     boost: { title: 4, text: 2, titles: 1 },
-    boostDocument: selfContained(
-      ['id', 'term'],
-      `const page = id.replace(/#.*$/, '').replace(/\\.html$/, '');
-      const words = ${JSON.stringify(listedWords())}[page] ?? [];
-      const listed = words.includes(term) ? ${LISTED} : 1;
-      const [, weight] = ${JSON.stringify(WEIGHTS)}.find(([beginning]) => page.startsWith(beginning)) ?? ['', 1];
-      return listed * weight;`,
-    ),
+    boostDocument: weight(),
   },
 };
 
-function listedWords(): Record<string, string[]> {
-  return Object.fromEntries(
-    Object.entries(KEYWORDS).map(([file, keywords]) => [`/${routeOf(file)}`, wordsOf(keywords.join(' '))]),
-  );
-}
+type Weight = (id: unknown, term: string) => number;
 
-// oxlint-disable-next-line typescript/no-explicit-any, typescript/no-implied-eval -- the text is of this file
-function selfContained(names: readonly string[], body: string): any {
-  return new Function(...names, body);
+function weight(): Weight {
+  const listed = Object.fromEntries(
+    Object.entries(KEYWORDS).map(([file, words]) => [
+      `/${routeOf(file)}`,
+      words.map((word) => word.toLowerCase()),
+    ]),
+  );
+  const body = `
+    const page = id.replace(/#.*$/, '').replace(/\\.html$/, '');
+    if ((${JSON.stringify(listed)}[page] ?? []).includes(term)) return ${LISTED};
+    if (page.startsWith('/api/') && page.split('/').pop().toLowerCase() === term) return ${NAMED};
+    return ${JSON.stringify(WEIGHTS)}.find(([beginning]) => page.startsWith(beginning))?.[1] ?? 1;`;
+  // The pages get this function as text: it has to bring its data along.
+  // oxlint-disable-next-line typescript/no-implied-eval
+  return new Function('id', 'term', body) as Weight;
 }
 
 /** The text that is indexed of a page: with the words that are listed for it, after its title. */
 export const renderForSearch: Render = (source, environment, markdown) => {
   const html = markdown.render(source, environment);
-  const { frontmatter = {}, relativePath = '' } = environment;
+  const { frontmatter = {}, relativePath } = environment;
   if (frontmatter['search'] === false) return '';
   const file = Object.keys(KEYWORDS).find((one) => `${routeOf(one)}.md` === relativePath);
   const words = file === undefined ? '' : `<p>${KEYWORDS[file]?.join(' ')}</p>`;

@@ -11,10 +11,11 @@ export function withWidgets(file: string, text: string): PageExtras {
     case 'docs/choosing-a-backend.md':
       return { text: text.replace(/^## Five questions$/m, '$&\n\n<WhichBackend />'), frontmatter: {} };
     case 'docs/compatibility.md':
-    case 'docs/guarantees.md':
+    case 'docs/generated/compatibility-cases.md':
+    case 'docs/generated/guarantees.md':
       return { text: insertBeforeFirstTable(text, '<TableFilter />'), frontmatter: WIDE };
     default:
-      return { text, frontmatter: {} };
+      return { text, frontmatter: /^(docs\/generated|benchmarks\/tables)\//.test(file) ? WIDE : {} };
   }
 }
 
