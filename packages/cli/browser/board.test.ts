@@ -138,13 +138,14 @@ describe('locks board in Chromium', () => {
     await open('--allow-release');
     await row('nightly-report', 'worker-1:4711').waitFor();
     await page.setViewportSize({ width: 390, height: 844 });
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+    expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
     const who = row('nightly-report', 'worker-1:4711').getByRole('cell').nth(1);
-    const lines = await who.evaluate((cell) => {
+    const linesOf = `(cell) => {
       const range = document.createRange();
       range.selectNodeContents(cell);
       return new Set([...range.getClientRects()].map(({ top }) => top)).size;
-    });
+    }`;
+    const lines = await who.evaluate<number>(linesOf);
     expect(lines).toBeLessThanOrEqual(2);
     // What a row is to a screen reader does not change with the width.
     expect(await page.locator('#held').ariaSnapshot()).toMatch(
