@@ -16,7 +16,6 @@ const AUDITED = [
   'getting-started.html',
   'choosing-a-backend.html',
   'compatibility.html',
-  'generated/compatibility-cases.html',
   'guarantees.html',
   'benchmarks.html',
   'benchmarks/languages.html',

@@ -13,7 +13,6 @@ export const uses: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   },
 
   'compatibility.html': useFilter,
-  'generated/compatibility-cases.html': useFilter,
 
   'playground.html': async (page) => {
     const tab = (index: number) => page.locator('.playground-tab').nth(index);

@@ -71,5 +71,6 @@ export function readHomeNumbers(
         })),
     };
   });
-  return { source: results.source, charts };
+  // The bars have no spread.
+  return { source: results.source.replace(', least to most', ''), charts };
 }
