@@ -97,8 +97,11 @@ const GROUPS: readonly Group[] = [
   },
 ];
 
-/** A page whose title says too little beside others. */
-const TEXTS: Readonly<Record<string, string>> = { 'README.md': 'The README' };
+/** Pages whose title says too little, or too much, beside others. */
+const TEXTS: Readonly<Record<string, string>> = {
+  'README.md': 'The README',
+  'docs/guides/orms.md': 'ORMs',
+};
 
 export const topLinks: DefaultTheme.NavItem[] = [
   { text: 'Get started', link: '/getting-started', activeMatch: '^/getting-started' },
