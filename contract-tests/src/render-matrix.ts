@@ -96,7 +96,7 @@ function renderSummary(all: readonly ConformanceReport[]): string {
     '# What each backend was shown to keep',
     '',
     `The [conformance suite](guides/write-a-backend.md) has ${conformanceCases.length} cases, each for a clause of [the specification](spec.md). ${all.length} backends and topologies run it.`,
-    `Of ${passed + waived + failedOf(results)} results that apply, ${passed} passed, ${waived} are waived and ${failedOf(results)} failed.`,
+    `${passed + waived + failedOf(results)} results apply: ${passed} passed, ${waived} are waived and ${failedOf(results)} failed.`,
     '',
     'A cell has the cases passed and those that apply. A case does not apply (–) where the backend does not declare what it needs; the suite then shows that',
     'the request is refused. The group `cohort` runs on [cohorts](backends/cohort.md) over memory, Redis and PostgreSQL. [All cases](generated/compatibility-cases.md) are on a page of their own.',

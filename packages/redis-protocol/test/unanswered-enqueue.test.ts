@@ -177,7 +177,7 @@ describe('an enqueue that is repeated', () => {
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
-    const wanted = await enqueueUnanswered(b, name, 100);
+    const wanted = await enqueueUnanswered(b, name, 1_500);
     await a.backend.release(held, call);
     const handedOff = String(await redis.command('GET', `lock:${name}`));
     expect(handedOff).toContain(wanted.acquisitionId);

@@ -94,7 +94,7 @@ export function rowsIn(path: string): { holds: number; waiters: number; clients:
 }
 
 /** Polls until `check` gives a true value. */
-export async function until<T>(check: () => T | Promise<T>, withinMs = 10_000): Promise<NonNullable<T>> {
+export async function until<T>(check: () => T | Promise<T>, withinMs = 50_000): Promise<NonNullable<T>> {
   const end = performance.now() + withinMs;
   for (;;) {
     const result = await check();
