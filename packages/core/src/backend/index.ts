@@ -18,6 +18,7 @@ export {
   text,
   wholeNumber,
 } from './read-options.ts';
+export { type LocalWaiter, LocalWaiters, type LocalWaitersOptions } from './local-waiters.ts';
 export { areInConflict, Capacity } from './modes.ts';
 export { closedError, refuseAfterClose } from './refuse-after-close.ts';
 export { answerWithin, MAX_TIMEOUT_MS, NoAnswerError, withTimeLimit } from './time-limit.ts';
