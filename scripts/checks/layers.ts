@@ -156,7 +156,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['steps.ts'],
     ['sqlite-{holds,queue}.ts'],
     ['{lock-file,machine-clock,load-sqlite}.ts'],
-    ['{busy-backoff,columns,file-error,options,sqlite-client,waiter-index}.ts'],
+    ['{busy-backoff,columns,file-error,options,sqlite-client}.ts'],
   ],
   'web-locks': [
     ['index.ts'],

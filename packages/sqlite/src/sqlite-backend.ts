@@ -83,7 +83,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     return this.#transactions.write(
       call,
       (steps) => steps.attempt(request, enqueue, call),
-      (committed) => this.#waiters.attempted(request, enqueue, committed),
+      (committed) => this.#waiters.attempted(request, enqueue, call, committed),
     );
   }
 

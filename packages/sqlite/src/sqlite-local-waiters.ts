@@ -1,8 +1,7 @@
-import type { AcquireRequest, Attempt, Call, Grant } from '@locks/core/backend';
+import { type AcquireRequest, type Attempt, type Call, type Grant, LocalWaiters } from '@locks/core/backend';
 import { CLIENT_ALIVE_MS } from './sqlite-queue.ts';
 import type { Steps } from './steps.ts';
 import type { Transactions } from './transactions.ts';
-import { type SqliteWaiter, WaiterIndex } from './waiter-index.ts';
 
 const HEARTBEAT_EVERY_MS = 500;
 const MIN_POLL_MS = 1;
@@ -17,19 +16,23 @@ const PAUSE_PER_POLL = 20;
 export class SqliteLocalWaiters {
   readonly #transactions: Transactions;
   readonly #maxPollMs: number;
-  readonly #waiters = new WaiterIndex(() => {
-    this.#waits -= 1;
+  readonly #waiters = new LocalWaiters({
+    pollEveryMs: HEARTBEAT_EVERY_MS,
+    poll: () => this.#poll(),
+    emptied: (resource) => {
+      this.#lastSeen.delete(resource);
+      this.#unseen.delete(resource);
+    },
   });
   /** Whose turn it was on each resource at the last poll: a change here makes the poller quick. */
   readonly #lastSeen = new Map<string, string>();
   /** Resources that this process changed itself, which the file's version does not show. */
   readonly #unseen = new Set<string>();
   readonly #claiming = new Set<string>();
-  #waits = 0;
   #pollMs = MIN_POLL_MS;
   /** How long a poll takes. */
   #pollCostMs = 0;
-  /** The next poll is not due before. */
+  /** The file is not read again before. */
   #pollFrom = 0;
   #version: number | undefined;
   /** When a hold or a silent process runs out, which the file's version does not show either. */
@@ -38,7 +41,6 @@ export class SqliteLocalWaiters {
   #heartbeatPending = false;
   /** Ids in the file that were unknown here at the last heartbeat: those that the next one finds again are dropped. */
   #strangers: readonly string[] = [];
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(transactions: Transactions, maxPollMs: number) {
     this.#transactions = transactions;
@@ -46,38 +48,29 @@ export class SqliteLocalWaiters {
   }
 
   /** Takes note of a committed attempt. */
-  attempted(request: AcquireRequest, enqueue: boolean, outcome: Attempt): void {
+  attempted(request: AcquireRequest, enqueue: boolean, call: Call, outcome: Attempt): void {
     if (outcome.status === 'granted') this.left(request);
-    else if (outcome.status === 'contended' && enqueue) this.#heardOf(request);
+    else if (outcome.status === 'contended' && enqueue) this.#register(request, call);
     // The attempt may have removed the waiters of processes that ended.
     this.#changed(request.resource);
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    const { wait } = this.#heardOf(request);
-    const turn = wait.begin(call);
-    if (wait.call === undefined) return turn;
-    this.#waits += 1;
+    this.#register(request, call);
     this.#changed(request.resource);
     this.#pollSoon();
-    return turn;
+    return this.#waiters.awaitTurn(request, call);
   }
 
   /** The acquisition no longer waits: it was granted or given up. */
   left(request: AcquireRequest, grant?: Grant): void {
-    const { resource, acquisitionId } = request;
-    const waiter = this.#waiters.remove(acquisitionId);
-    if (waiter !== undefined && !this.#waiters.areOn(resource)) {
-      this.#lastSeen.delete(resource);
-      this.#unseen.delete(resource);
-    }
-    waiter?.wait.end(grant);
-    this.#changed(resource);
+    this.#waiters.remove(request, grant);
+    this.#changed(request.resource);
   }
 
   /** Inside a transaction that freed capacity: grants to those whose turn it is and who wait here. */
   serve(steps: Steps, resource: string): readonly Grant[] {
-    if (!this.#waiters.areOn(resource)) return [];
+    if (!this.#waiters.hasAny(resource)) return [];
     return steps.handOff(resource, (acquisitionId) => {
       const { request, wait } = this.#waiters.get(acquisitionId) ?? {};
       return request && wait?.call && { request, call: wait.call };
@@ -91,58 +84,43 @@ export class SqliteLocalWaiters {
   }
 
   close(): void {
-    clearTimeout(this.#timer);
-    for (const { request } of this.#waiters.all()) this.left(request);
+    this.#waiters.close();
   }
 
-  #heardOf(request: AcquireRequest): SqliteWaiter {
+  #register(request: AcquireRequest, call: Call): void {
     // The attempt that enqueued the first waiter has just kept the client alive.
-    if (this.#waiters.count === 0) this.#heartbeatAt = performance.now();
-    const waiter = this.#waiters.keep(request);
-    if (this.#timer === undefined) this.#schedule(HEARTBEAT_EVERY_MS);
-    return waiter;
+    if (this.#waiters.size === 0) this.#heartbeatAt = performance.now();
+    this.#waiters.register(request, call);
   }
 
   #changed(resource: string): void {
-    if (this.#waiters.areOn(resource)) this.#unseen.add(resource);
+    if (this.#waiters.hasAny(resource)) this.#unseen.add(resource);
   }
 
   #pollSoon(): void {
-    if (this.#pollMs === MIN_POLL_MS && this.#timer?.hasRef()) return;
     this.#pollMs = MIN_POLL_MS;
-    this.#schedule(MIN_POLL_MS);
+    this.#waiters.pollWithin(Math.max(MIN_POLL_MS, this.#pollFrom - performance.now()));
   }
 
-  #schedule(delayMs: number): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#tick(), delayMs);
-    // Only a waiting acquire keeps the process alive.
-    if (this.#waits === 0) this.#timer.unref();
-  }
-
-  #tick(): void {
-    this.#timer = undefined;
-    if (this.#waiters.count === 0) return;
+  #poll(): void {
     const now = performance.now();
     if (now - this.#heartbeatAt >= HEARTBEAT_EVERY_MS) this.#beat(now);
-    if (this.#waits === 0) return this.#schedule(HEARTBEAT_EVERY_MS);
-    if (now >= this.#pollFrom) this.#poll(now);
+    if (this.#waiters.pending === 0) return;
+    if (now >= this.#pollFrom) this.#readFile(now);
     const after = performance.now();
     const untilEvent = Math.max(MIN_POLL_MS, this.#nextEventAt - after);
-    const untilPoll = Math.max(Math.min(this.#pollMs, untilEvent), this.#pollFrom - after);
+    this.#waiters.pollWithin(Math.max(Math.min(this.#pollMs, untilEvent), this.#pollFrom - after));
     // However long a poll takes, the heartbeat comes in time: a client without it loses all its waiters.
-    this.#schedule(
-      Math.min(untilPoll, Math.max(MIN_POLL_MS, this.#heartbeatAt + HEARTBEAT_EVERY_MS - after)),
-    );
+    this.#waiters.pollWithin(Math.max(MIN_POLL_MS, this.#heartbeatAt + HEARTBEAT_EVERY_MS - after));
   }
 
-  #poll(now: number): void {
+  #readFile(now: number): void {
     this.#pollMs = Math.min(this.#maxPollMs, this.#pollMs * POLL_GROWTH);
     try {
       this.#transactions.poll((steps, version) => this.#checkAll(steps, version, now));
     } catch {
       // The attempts that follow these hints report to the waiters what is wrong with the file.
-      for (const { wait } of this.#waiters.all()) wait.end();
+      this.#waiters.hint();
     }
     const after = performance.now();
     // The cost follows upwards slowly: one poll that the system interrupted says nothing about the next.
@@ -164,15 +142,11 @@ export class SqliteLocalWaiters {
     const { ready, hasEnded, changesInMs, mark } = steps.turn(resource);
     this.#nextEventAt = Math.min(this.#nextEventAt, now + changesInMs);
     // The waiters were passed over while this process stood still: they attempt again.
-    if (ready === undefined) this.#hint(resource);
+    if (ready === undefined) this.#waiters.hint(resource);
     else if (hasEnded || ready.some((id) => this.#waiters.get(id)?.wait.call)) this.#claim(resource);
     if (this.#lastSeen.get(resource) === mark) return;
     this.#lastSeen.set(resource, mark);
     this.#pollMs = MIN_POLL_MS;
-  }
-
-  #hint(resource: string): void {
-    for (const { wait } of this.#waiters.on(resource)) wait.end();
   }
 
   #claim(resource: string): void {
@@ -185,7 +159,7 @@ export class SqliteLocalWaiters {
         (grants) => this.served(resource, grants),
       )
       // The file is busy for long, or broken: the attempt that follows the hint reports it.
-      .catch(() => this.#hint(resource))
+      .catch(() => this.#waiters.hint(resource))
       .finally(() => this.#claiming.delete(resource));
   }
 
@@ -195,9 +169,7 @@ export class SqliteLocalWaiters {
     this.#heartbeatPending = true;
     this.#heartbeatAt = now;
     const gone = new Set(this.#strangers);
-    for (const { request, wait, lastHeardAt } of this.#waiters.all()) {
-      // Core has stopped asking without an abandon: the entry must not block the queue.
-      if (wait.call !== undefined || now - lastHeardAt <= CLIENT_ALIVE_MS) continue;
+    for (const { request } of this.#waiters.silentFor(CLIENT_ALIVE_MS)) {
       gone.add(request.acquisitionId);
       this.left(request);
     }
