@@ -1,4 +1,10 @@
-import { type AcquireRequest, type Call, type Grant, TurnWait } from '@locks/core/backend';
+import {
+  type AcquireRequest,
+  type Call,
+  type Grant,
+  type LocalWaiter,
+  LocalWaiters,
+} from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { CLIENT_ALIVE_MS } from './mysql-statements.ts';
@@ -8,21 +14,8 @@ import type { RowDecision } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
 import type { RowWriters, WriterHooks } from './row-writers.ts';
 
-/** A waiter of this process, from the attempt that put it into the queue to its grant or its end. */
-interface MysqlWaiter {
-  readonly request: AcquireRequest;
-  readonly wait: TurnWait;
-  /** That of its last attempt: a lease may be granted to it while nobody waits. */
-  call: Call;
-  /** What was granted to it between the answer to its attempt and `awaitTurn`, which takes it. */
-  grant: Grant | undefined;
-  /** When core last called for it, on `performance.now()`. */
-  lastHeardAt: number;
-}
-
 /** A resource that somebody of this process waits for. */
 interface Awaited {
-  readonly waiters: Set<MysqlWaiter>;
   readonly pace: PollPace;
   /** The head of another process that could enter, and when this process saw that first, on `performance.now()`. */
   idleHead: { readonly id: string; readonly since: number } | undefined;
@@ -44,17 +37,16 @@ export class MysqlLocalWaiters implements WriterHooks {
   readonly #writers: RowWriters;
   readonly #client: string;
   readonly #maxPollMs: number;
-  readonly #waiters = new Map<string, MysqlWaiter>();
+  readonly #waiters = new LocalWaiters({
+    pollEveryMs: BEAT_EVERY_MS,
+    poll: () => this.#beatAndPoll(),
+    emptied: (resource) => this.#awaited.delete(resource),
+  });
   readonly #awaited = new Map<string, Awaited>();
-  #waits = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #dueAt = Infinity;
-  #polling = false;
   /** When the next hold of a resource that is waited for ends by its time, on `performance.now()`. */
   #nextEndAt = Infinity;
   #beatAt = -Infinity;
   #beating: Promise<void> | undefined;
-  #closed = false;
 
   constructor(store: MysqlStore, writers: RowWriters, client: string, maxPollMs: number) {
     this.#store = store;
@@ -95,7 +87,7 @@ export class MysqlLocalWaiters implements WriterHooks {
     if (this.#isHeldHere(resource)) return;
     // What this process released is another's now, who may be short: its waiters look as soon as those that just came.
     awaited.pace.changed(known, this.#client);
-    this.#pollWithin(awaited.pace.pauseMs);
+    this.#waiters.pollWithin(awaited.pace.pauseMs);
   }
 
   /**
@@ -104,79 +96,40 @@ export class MysqlLocalWaiters implements WriterHooks {
    * @param sentAt - `call.now()` before the write that put it there was sent; that write may have granted to it too
    */
   enqueued(request: AcquireRequest, call: Call, sentAt?: number): void {
-    const waiter = this.#heardOf(request, call);
+    const waiter = this.#register(request, call);
     const { known } = this.#writers.get(request.resource) ?? {};
     const hold = known?.holds.find(({ id }) => id === request.acquisitionId);
     if (sentAt !== undefined && hold !== undefined) this.#grant(waiter, hold.token, sentAt);
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    const { wait, grant } = this.#heardOf(request, call);
     const { resource } = request;
-    if (grant !== undefined) {
-      this.left(request);
-      return Promise.resolve(grant);
-    }
-    const turn = wait.begin(call);
-    if (wait.call === undefined) return turn;
-    this.#waits += 1;
-    if (this.#closed) {
-      wait.end();
-      return turn;
-    }
-    this.#timer?.ref();
+    const { grant } = this.#register(request, call);
+    const turn = this.#waiters.awaitTurn(request, call);
+    if (grant !== undefined) return turn;
     // While nobody waited only the heartbeat was due.
     if (!this.#isHeldHere(resource)) this.#awaited.get(resource)?.pace.changed();
-    this.#pollWithin(this.#pauseOf(resource));
+    this.#waiters.pollWithin(this.#pauseOf(resource));
     return turn;
   }
 
   /** The acquisition no longer waits: it was granted or given up. */
-  left(request: AcquireRequest, grant?: Grant): void {
-    const waiter = this.#waiters.get(request.acquisitionId);
-    if (waiter === undefined) return;
-    this.#waiters.delete(request.acquisitionId);
-    const { waiters } = this.#awaited.get(request.resource) ?? {};
-    waiters?.delete(waiter);
-    if (waiters?.size === 0) this.#awaited.delete(request.resource);
-    waiter.wait.end(grant);
+  left(request: AcquireRequest): void {
+    this.#waiters.remove(request);
   }
 
   close(): void {
-    this.#closed = true;
-    clearTimeout(this.#timer);
-    for (const { request } of [...this.#waiters.values()]) this.left(request);
+    this.#waiters.close();
   }
 
-  /** The waiter waits, or will when core calls `awaitTurn`: it gets the lease then. */
-  #grant(waiter: MysqlWaiter, token: number, countedFrom: number): void {
-    const grant = { request: waiter.request, fencingToken: BigInt(token), countedFrom };
-    if (waiter.wait.call === undefined) waiter.grant = grant;
-    else this.left(waiter.request, grant);
+  #grant(waiter: LocalWaiter, token: number, countedFrom: number): void {
+    this.#waiters.grant(waiter, { request: waiter.request, fencingToken: BigInt(token), countedFrom });
   }
 
-  #heardOf(request: AcquireRequest, call: Call): MysqlWaiter {
-    const waiter = this.#waiters.get(request.acquisitionId) ?? this.#add(request, call);
-    waiter.call = call;
-    waiter.lastHeardAt = performance.now();
-    return waiter;
-  }
-
-  #add(request: AcquireRequest, call: Call): MysqlWaiter {
-    const wait = new TurnWait(() => {
-      waiter.lastHeardAt = performance.now();
-      this.#waits -= 1;
-    });
-    const waiter: MysqlWaiter = { request, wait, call, grant: undefined, lastHeardAt: 0 };
-    this.#waiters.set(request.acquisitionId, waiter);
-    let awaited = this.#awaited.get(request.resource);
-    if (awaited === undefined) {
-      awaited = { waiters: new Set(), pace: new PollPace(), idleHead: undefined };
-      this.#awaited.set(request.resource, awaited);
-    }
-    awaited.waiters.add(waiter);
-    if (this.#timer === undefined && !this.#polling) this.#schedule(MIN_POLL_MS);
-    return waiter;
+  #register(request: AcquireRequest, call: Call): LocalWaiter {
+    if (!this.#awaited.has(request.resource))
+      this.#awaited.set(request.resource, { pace: new PollPace(), idleHead: undefined });
+    return this.#waiters.register(request, call);
   }
 
   /** A resource that only this process holds needs few polls: its release here serves the queue. */
@@ -193,42 +146,23 @@ export class MysqlLocalWaiters implements WriterHooks {
     return Math.min(awaited.pace.pauseMs, this.#maxPollMs);
   }
 
-  /** Never later than planned: waiters that come one after another must not put the poll off. */
-  #pollWithin(delayMs: number): void {
-    if (!this.#polling && this.#dueAt > performance.now() + delayMs) this.#schedule(delayMs);
-  }
-
-  #schedule(delayMs: number): void {
-    clearTimeout(this.#timer);
-    if (this.#closed) return;
-    this.#dueAt = performance.now() + delayMs;
-    this.#timer = setTimeout(() => void this.#tick(), delayMs);
-    // Only a waiting acquire keeps the process alive.
-    if (this.#waits === 0) this.#timer.unref();
-  }
-
-  async #tick(): Promise<void> {
-    this.#timer = undefined;
-    if (this.#waiters.size === 0) return;
-    this.#polling = true;
+  async #beatAndPoll(): Promise<void> {
     try {
       this.#giveUpSilent();
       await this.beat(ownLimit());
-      if (this.#waits > 0) await this.#poll();
-    } catch {
-      // The attempts that follow these hints report to the waiters what is wrong with the store.
-      for (const { wait } of this.#waiters.values()) wait.end();
+      if (this.#waiters.pending > 0) await this.#poll();
     } finally {
-      this.#polling = false;
+      if (this.#waiters.pending > 0) this.#planNext();
     }
-    if (this.#waiters.size === 0) return;
-    if (this.#waits === 0) return this.#schedule(BEAT_EVERY_MS);
+  }
+
+  #planNext(): void {
     let soonestMs = this.#maxPollMs;
     for (const resource of this.#awaited.keys()) soonestMs = Math.min(soonestMs, this.#pauseOf(resource));
     // Up to a tenth more or less, so that processes do not poll in step.
     const pauseMs = soonestMs * (0.9 + Math.random() / 5);
     const untilEndMs = Math.max(MIN_POLL_MS, this.#nextEndAt - performance.now());
-    this.#schedule(Math.min(pauseMs, untilEndMs));
+    this.#waiters.pollWithin(Math.min(pauseMs, untilEndMs));
   }
 
   /** Reads hundreds of resources that are waited for here in one statement. */
@@ -246,7 +180,7 @@ export class MysqlLocalWaiters implements WriterHooks {
 
   #check(resource: string, snapshot: TimedSnapshot): void {
     const writer = this.#writers.get(resource);
-    if (writer === undefined) return this.#hintAll(resource);
+    if (writer === undefined) return this.#waiters.hint(resource);
     // While a write is on its way, nobody knows whether the snapshot is from before or after it.
     if (writer.busy || isOvertaken(snapshot, writer.knownAt, writer.learnedAt)) return this.learned(writer);
     const isAsKnown = snapshot.rows.has(resource) && snapshot.rows.get(resource) === undefined;
@@ -270,11 +204,11 @@ export class MysqlLocalWaiters implements WriterHooks {
     writer.compared = known;
     writer.comparedAt = now;
     const queued = new Set(known.waiters.map(({ id }) => id));
-    for (const { request, wait } of this.#awaited.get(writer.resource)?.waiters ?? []) {
+    for (const { request, wait } of this.#waiters.of(writer.resource)) {
       if (!queued.has(request.acquisitionId)) wait.end();
     }
     for (const { id, client } of known.waiters) {
-      if (client === this.#client && !this.#waiters.has(id)) this.#abandon(writer.resource, id);
+      if (client === this.#client && this.#waiters.get(id) === undefined) this.#abandon(writer.resource, id);
     }
   }
 
@@ -304,7 +238,8 @@ export class MysqlLocalWaiters implements WriterHooks {
   #abandon(resource: string, acquisitionId: string, token?: number): void {
     this.#inBackground(resource, (decision) => {
       // Core may ask for it again by now.
-      if (this.#waiters.has(acquisitionId) || this.#isAttempting(resource, acquisitionId)) return;
+      if (this.#waiters.get(acquisitionId) !== undefined) return;
+      if (this.#isAttempting(resource, acquisitionId)) return;
       const hold = decision.holdOf(acquisitionId);
       // Never a hold of which its owner may know (docs/spec.md §11.1). One without a time is granted in this very step.
       if (hold === undefined || hold.since === undefined || hold.token === token)
@@ -317,19 +252,13 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   #inBackground(resource: string, decide: (decision: RowDecision) => void): void {
-    this.#writers.submit(resource, ownLimit(), decide).catch(() => this.#hintAll(resource));
-  }
-
-  #hintAll(resource: string): void {
-    for (const { wait } of this.#awaited.get(resource)?.waiters ?? []) wait.end();
+    this.#writers.submit(resource, ownLimit(), decide).catch(() => this.#waiters.hint(resource));
   }
 
   #giveUpSilent(): void {
-    const before = performance.now() - CLIENT_ALIVE_MS;
-    for (const { wait, request, grant, lastHeardAt } of [...this.#waiters.values()]) {
+    for (const { request, grant } of this.#waiters.silentFor(CLIENT_ALIVE_MS)) {
       const { resource, acquisitionId } = request;
-      if (wait.call !== undefined || lastHeardAt >= before || this.#isAttempting(resource, acquisitionId))
-        continue;
+      if (this.#isAttempting(resource, acquisitionId)) continue;
       this.left(request);
       this.#abandon(resource, acquisitionId, grant && Number(grant.fencingToken));
     }

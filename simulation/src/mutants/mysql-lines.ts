@@ -124,8 +124,8 @@ export const mysqlMutants = [
       'a waiter that is no longer in the queue is not woken',
     ],
     [
-      'BigInt(token), countedFrom };',
-      'BigInt(token), countedFrom: countedFrom + 50 };',
+      'BigInt(token), countedFrom });',
+      'BigInt(token), countedFrom: countedFrom + 50 });',
       'a hand-off counts from later than its sending',
     ],
     [
@@ -147,7 +147,7 @@ export const mysqlMutants = [
       'it takes a waiter that was silent for 3 s, and a row that was swept before its next attempt',
     ],
     [
-      'this.#pollWithin(this.#pauseOf(resource));',
+      'this.#waiters.pollWithin(this.#pauseOf(resource));',
       '',
       'a waiter beside a hold of its process waits for the heartbeat',
     ],
@@ -168,7 +168,7 @@ export const mysqlMutants = [
       'a head that polls seldom is passed over',
     ],
     [
-      'if (client === this.#client && !this.#waiters.has(id)) this.#abandon(writer.resource, id);',
+      'if (client === this.#client && this.#waiters.get(id) === undefined) this.#abandon(writer.resource, id);',
       '',
       'an entry that nobody asks for stays',
       'it is ended once the lock is granted to it, or is passed over',
