@@ -1,4 +1,4 @@
-import { type AcquireRequest, type Grant, type LossReason, TurnWait } from '@locks/core/backend';
+import type { AcquireRequest, Call, Grant, LocalWaiter, LossReason, TurnWait } from '@locks/core/backend';
 import { ChangedMeanwhileError } from './etcd-errors.ts';
 import type { QueuePosition } from './etcd-entry.ts';
 import type { KeyRange, Keys } from './keys.ts';
@@ -25,8 +25,12 @@ export interface EtcdHold {
 }
 
 /** The state of one acquisition id, from its first attempt until it is released, abandoned or lost. */
-export class Acquisition {
+export class Acquisition implements LocalWaiter {
   readonly request: AcquireRequest;
+  readonly wait: TurnWait;
+  call: Call;
+  grant: Grant | undefined;
+  lastCallAt: number;
   readonly key: Buffer;
   readonly range: KeyRange;
   /** The key of the mark that a steal of this resource leaves while its hold lasts. */
@@ -41,7 +45,6 @@ export class Acquisition {
   hold: EtcdHold | undefined;
   /** Watches the key of the hold. */
   holdWatch: Watch | undefined;
-  readonly wait = new TurnWait(() => (this.attendedAt = performance.now()));
   /** Whether the queue changed while no call of `awaitTurn` was waiting. */
   woken = false;
   /** Ends the watch for the turn of this waiter. */
@@ -55,15 +58,17 @@ export class Acquisition {
   /** How often the release was sent. */
   releases = 0;
   abandonedAt: number | undefined;
-  /** When core last had a call for this id under way, on `performance.now()`. */
-  attendedAt = performance.now();
   #lost = false;
   #pending = 0;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(request: AcquireRequest, keys: Keys) {
+  constructor({ request, wait, call, grant, lastCallAt }: LocalWaiter, keys: Keys) {
     const { resource, acquisitionId } = request;
     this.request = request;
+    this.wait = wait;
+    this.call = call;
+    this.grant = grant;
+    this.lastCallAt = lastCallAt;
     this.key = keys.of(resource, acquisitionId);
     this.range = keys.rangeOf(resource);
     this.stealMark = keys.stealMark(resource);
@@ -74,7 +79,7 @@ export class Acquisition {
     this.#pending += 1;
     const result = this.#last.then(work).finally(() => {
       this.#pending -= 1;
-      this.attendedAt = performance.now();
+      this.lastCallAt = performance.now();
     });
     this.#last = result.catch(() => {});
     return result;

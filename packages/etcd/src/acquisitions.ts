@@ -1,4 +1,4 @@
-import type { AcquireRequest } from '@locks/core/backend';
+import { type AcquireRequest, type Call, LocalWaiters } from '@locks/core/backend';
 import { Acquisition } from './acquisition.ts';
 import type { Keys } from './keys.ts';
 
@@ -8,74 +8,62 @@ const ABANDONED_MS = 60_000;
 
 /** The acquisitions of one backend that hold, wait, or have an attempt under way. */
 export class Acquisitions {
-  readonly #keys: Keys;
-  readonly #byId = new Map<string, Acquisition>();
+  readonly #known: LocalWaiters<Acquisition>;
   /** Abandoned acquisitions whose deletion the store has not confirmed yet. */
   readonly #abandoned = new Map<string, Acquisition>();
-  readonly #perResource = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(keys: Keys) {
-    this.#keys = keys;
+    this.#known = new LocalWaiters({ make: (waiter) => new Acquisition(waiter, keys) });
   }
 
   get(acquisitionId: string): Acquisition | undefined {
-    return this.#byId.get(acquisitionId);
+    return this.#known.get(acquisitionId);
   }
 
-  all(): Acquisition[] {
-    return [...this.#byId.values()];
+  all(): readonly Acquisition[] {
+    return this.#known.all();
   }
 
-  open(request: AcquireRequest): Acquisition {
-    const { resource, acquisitionId } = request;
-    const known = this.#byId.get(acquisitionId);
-    if (known !== undefined) return known;
-    const acquisition = new Acquisition(request, this.#keys);
-    this.#byId.set(acquisitionId, acquisition);
-    this.#perResource.set(resource, (this.#perResource.get(resource) ?? 0) + 1);
+  /** Those for which core has had no call for so long. */
+  silentFor(ms: number): readonly Acquisition[] {
+    return this.#known.silentFor(ms);
+  }
+
+  open(request: AcquireRequest, call: Call): Acquisition {
     this.#timer ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
-    return acquisition;
+    return this.#known.register(request, call);
   }
 
   /** Removes an id, so that only another abandon finds it. Returns every acquisition of the id, a new one if there is none. */
-  abandon(request: AcquireRequest): Acquisition[] {
+  abandon(request: AcquireRequest, call: Call): Acquisition[] {
     const { acquisitionId } = request;
     const earlier = this.#abandoned.get(acquisitionId);
-    const live = this.#byId.get(acquisitionId) ?? (earlier === undefined ? this.open(request) : undefined);
+    const live = this.get(acquisitionId) ?? (earlier === undefined ? this.open(request, call) : undefined);
     if (live === undefined) return earlier === undefined ? [] : [earlier];
-    this.#remove(live);
+    this.#known.remove(request);
     this.#abandoned.set(acquisitionId, live);
     return earlier === undefined ? [live] : [earlier, live];
   }
 
   /** Whether other acquisitions of this backend hold the resource or wait for it. */
   hasOthers({ request }: Acquisition): boolean {
-    return (this.#perResource.get(request.resource) ?? 0) > 1;
+    return this.#known.countOf(request.resource) > 1;
   }
 
   forget(acquisition: Acquisition): void {
     const { acquisitionId } = acquisition.request;
     if (this.#abandoned.get(acquisitionId) === acquisition) this.#abandoned.delete(acquisitionId);
-    if (this.#byId.get(acquisitionId) === acquisition) this.#remove(acquisition);
-    if (this.#byId.size + this.#abandoned.size > 0) return;
+    if (this.get(acquisitionId) === acquisition) this.#known.remove(acquisition.request);
+    if (this.#known.size + this.#abandoned.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
   close(): void {
     clearInterval(this.#timer);
-    this.#byId.clear();
+    this.#known.close();
     this.#abandoned.clear();
-    this.#perResource.clear();
-  }
-
-  #remove({ request }: Acquisition): void {
-    const { resource, acquisitionId } = request;
-    this.#byId.delete(acquisitionId);
-    const left = (this.#perResource.get(resource) ?? 1) - 1;
-    if (left > 0) this.#perResource.set(resource, left);
-    else this.#perResource.delete(resource);
   }
 
   /** Forgets holds that expired without another call, and abandoned acquisitions that stay unconfirmed for long. */
@@ -85,7 +73,7 @@ export class Acquisitions {
       acquisition.abandonedAt ??= now;
       if (now > acquisition.abandonedAt + ABANDONED_MS) this.forget(acquisition);
     }
-    for (const acquisition of this.#byId.values()) {
+    for (const acquisition of this.all()) {
       const { hold } = acquisition;
       if (hold === undefined || now < hold.endsAt + SWEEP_MS) continue;
       this.forget(acquisition);

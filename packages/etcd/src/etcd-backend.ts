@@ -79,13 +79,13 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    const acquisition = this.#parts.acquisitions.open(request);
+    const acquisition = this.#parts.acquisitions.open(request, call);
     try {
       return await this.#attempt(acquisition, request, enqueue, call);
     } catch (error) {
       // An earlier grant of the id ended during the attempt, which starts anew.
       if (!acquisition.isLost) throw error;
-      return await this.#attempt(this.#parts.acquisitions.open(request), request, enqueue, call);
+      return await this.#attempt(this.#parts.acquisitions.open(request, call), request, enqueue, call);
     }
   }
 
@@ -114,7 +114,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
         { backend: this.name },
       );
     }
-    const acquisitions = requests.map((request) => this.#parts.acquisitions.open(request));
+    const acquisitions = requests.map((request) => this.#parts.acquisitions.open(request, call));
     const grabbed = await this.#parts.attempts.grab(acquisitions, call);
     for (const acquisition of acquisitions) {
       if ('status' in grabbed) this.#dismiss(acquisition);

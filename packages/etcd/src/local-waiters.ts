@@ -5,7 +5,7 @@ import { entriesAt, revisionOf } from './txn-responses.ts';
 import type { Attempts, AttemptOutcome } from './attempts.ts';
 import { read, readHead } from './conditions.ts';
 import { decodeEntry, type EtcdEntry } from './etcd-entry.ts';
-import type { EtcdPort, RequestLimit } from './etcd-port.ts';
+import type { EtcdPort } from './etcd-port.ts';
 import type { Holdings } from './holdings.ts';
 import { positionOf, type EtcdTurn, QueueTurns } from './queue-turns.ts';
 import type { WaiterSessionListener } from './waiter-sessions.ts';
@@ -78,10 +78,10 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
   }
 
   /** Ends whatever there is of an id: afterwards it neither holds nor waits. */
-  async abandon(request: AcquireRequest, limit: RequestLimit): Promise<void> {
-    const all = this.#acquisitions.abandon(request);
+  async abandon(request: AcquireRequest, call: Call): Promise<void> {
+    const all = this.#acquisitions.abandon(request, call);
     for (const acquisition of all) this.#stopWaiting(acquisition);
-    await Promise.all(all.map((acquisition) => this.#holdings.abandon(acquisition, limit)));
+    await Promise.all(all.map((acquisition) => this.#holdings.abandon(acquisition, call)));
   }
 
   heartbeat(): void {
@@ -153,12 +153,18 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
 
   /** Abandons entries that core neither attempts nor waits for, and has not abandoned. */
   #abandonUnattended(): void {
-    if (!this.#acquisitions.all().some(isUnattended)) return;
+    if (this.#unattended().length === 0) return;
     // After a stall of the event loop core's timers are as late as this one: they run before the check counts.
     setImmediate(() => {
-      for (const acquisition of this.#acquisitions.all())
-        if (isUnattended(acquisition)) this.abandon(acquisition.request, ABANDON_MS).catch(() => {});
+      for (const { request } of this.#unattended())
+        this.abandon(request, ownCall(ABANDON_MS)).catch(() => {});
     });
+  }
+
+  #unattended(): readonly Acquisition[] {
+    return this.#acquisitions
+      .silentFor(UNATTENDED_MS)
+      .filter(({ position, busy }) => position !== undefined && !busy);
   }
 
   #isWaiting({ acquisitionId }: EtcdEntry): boolean {
@@ -293,8 +299,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
       const { range } = any as Acquisition;
       return isHead[index] === true ? readHead(range) : read(range);
     });
-    const now = (): number => performance.now();
-    const call: Call = { now, deadline: now() + READ_MS };
+    const call = ownCall(READ_MS);
     const response = await this.#port.run(reads, call);
     const revision = revisionOf(response);
     for (const [index, group] of groups.entries()) {
@@ -372,9 +377,8 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
   }
 }
 
-function isUnattended({ position, wait, busy, attendedAt }: Acquisition): boolean {
-  if (position === undefined || wait.call !== undefined || busy) return false;
-  return performance.now() > attendedAt + UNATTENDED_MS;
+function ownCall(ms: number): Call {
+  return { now: () => performance.now(), deadline: performance.now() + ms };
 }
 
 function orderOf({ position }: Acquisition): number {

@@ -70,7 +70,7 @@ export class SqliteLocalWaiters {
 
   /** Inside a transaction that freed capacity: grants to those whose turn it is and who wait here. */
   serve(steps: Steps, resource: string): readonly Grant[] {
-    if (!this.#waiters.hasAny(resource)) return [];
+    if (this.#waiters.countOf(resource) === 0) return [];
     return steps.handOff(resource, (acquisitionId) => {
       const { request, wait } = this.#waiters.get(acquisitionId) ?? {};
       return request && wait?.call && { request, call: wait.call };
@@ -94,7 +94,7 @@ export class SqliteLocalWaiters {
   }
 
   #changed(resource: string): void {
-    if (this.#waiters.hasAny(resource)) this.#unseen.add(resource);
+    if (this.#waiters.countOf(resource) > 0) this.#unseen.add(resource);
   }
 
   #pollSoon(): void {

@@ -38,7 +38,7 @@ export interface LocalWaitersOptions<W extends LocalWaiter> {
 // setup: declare const store: { isFree(name: string): boolean };
 /**
  * The waiters of one backend object, by acquisition id and by resource, and the timer of the one poller that serves all of them.
- * Registering costs no I/O; a process without waiters has no timer; only a pending `awaitTurn` keeps the process alive.
+ * Registering costs no I/O; the timer ends after the last waiter; only a pending `awaitTurn` keeps the process alive.
  *
  * @example
  * ```ts
@@ -103,9 +103,9 @@ export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
     return [...(this.#byResource.get(resource) ?? [])];
   }
 
-  /** Whether the resource has a waiter here. */
-  hasAny(resource: string): boolean {
-    return this.#byResource.has(resource);
+  /** How many waiters a resource has here. */
+  countOf(resource: string): number {
+    return this.#byResource.get(resource)?.size ?? 0;
   }
 
   /** A copy of the names that have waiters. */
@@ -221,6 +221,6 @@ export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
       this.hint();
     }
     this.#isPolling = false;
-    if (this.#byId.size > 0) this.#plan(this.#nextMs);
+    this.#plan(this.#nextMs);
   }
 }
