@@ -17,7 +17,7 @@ import { capabilitiesOf, type CohortCapabilities } from './cohort-capabilities.t
 import { type Turn, turnIn } from './cohort-lease.ts';
 import { type CohortLimits, type CohortOptions, resolveCohort } from './cohort-options.ts';
 import { holdersWithTurnTokens, stateWithTurnTokens, atStore, withTurnToken } from './cohort-tokens.ts';
-import { type LocalWaiter, ProcessQueue, type StoreEntry } from './process-queue.ts';
+import { type CohortWaiter, ProcessQueue, type StoreEntry } from './process-queue.ts';
 
 const CONTENDED = { status: 'contended' } as const;
 const OVER = { status: 'lost', reason: 'taken-over' } as const;
@@ -221,7 +221,7 @@ class PassingBackend implements CohortBackend {
   }
 
   /** Attempts for all who wait in this process. */
-  async #attemptAsLeader(queue: ProcessQueue, waiter: LocalWaiter, call: Call): Promise<Attempt> {
+  async #attemptAsLeader(queue: ProcessQueue, waiter: CohortWaiter, call: Call): Promise<Attempt> {
     const entry = queue.ask(waiter);
     entry.isUnderWay = true;
     entry.mustAttempt = false;
@@ -250,7 +250,7 @@ class PassingBackend implements CohortBackend {
   /** Waits at the store for all who wait in this process. The grant goes to the first of them, who may be another. */
   #awaitAsLeader(
     queue: ProcessQueue,
-    waiter: LocalWaiter,
+    waiter: CohortWaiter,
     entry: StoreEntry,
     call: Call,
   ): Promise<Grant | undefined> {

@@ -3,7 +3,7 @@ import { CohortLease, type Turn } from './cohort-lease.ts';
 import type { CohortLimits } from './cohort-options.ts';
 
 /** An acquisition of this process that waits. */
-export interface LocalWaiter {
+export interface CohortWaiter {
   readonly request: AcquireRequest;
   /** Rises with every waiter of the process. */
   readonly ticket: number;
@@ -32,8 +32,8 @@ export class ProcessQueue {
   readonly #emptied: () => void;
   /** Called with each turn that begins. */
   readonly #began: (request: AcquireRequest, turn: Turn) => void;
-  readonly #waiting = new Map<string, LocalWaiter>();
-  #leader: LocalWaiter | undefined;
+  readonly #waiting = new Map<string, CohortWaiter>();
+  #leader: CohortWaiter | undefined;
   #entry: StoreEntry | undefined;
   /** The lease that is passed on; `undefined` while there is none, or it is not passed on any more. */
   #lease: CohortLease | undefined;
@@ -50,11 +50,11 @@ export class ProcessQueue {
     this.#began = began;
   }
 
-  get(acquisitionId: string): LocalWaiter | undefined {
+  get(acquisitionId: string): CohortWaiter | undefined {
     return this.#waiting.get(acquisitionId);
   }
 
-  isLeader(waiter: LocalWaiter): boolean {
+  isLeader(waiter: CohortWaiter): boolean {
     return this.#leader === waiter;
   }
 
@@ -63,7 +63,7 @@ export class ProcessQueue {
     return this.#entry;
   }
 
-  join(request: AcquireRequest): LocalWaiter {
+  join(request: AcquireRequest): CohortWaiter {
     this.#lastTicket += 1;
     const waiter = { request, ticket: this.#lastTicket, wait: new TurnWait(), isKnownToStore: false };
     this.#waiting.set(request.acquisitionId, waiter);
@@ -72,7 +72,7 @@ export class ProcessQueue {
   }
 
   /** The entry with which the leader attempts. */
-  ask(leader: LocalWaiter): StoreEntry {
+  ask(leader: CohortWaiter): StoreEntry {
     const { request } = leader;
     this.#entry ??= {
       // After an entry that was given up the same id would be a second acquisition with it.
@@ -90,7 +90,7 @@ export class ProcessQueue {
    *
    * @returns the entry that the store must forget; `undefined` where there is none, or where another waiter goes on with it
    */
-  leave(waiter: LocalWaiter): StoreEntry | undefined {
+  leave(waiter: CohortWaiter): StoreEntry | undefined {
     this.#waiting.delete(waiter.request.acquisitionId);
     waiter.wait.end();
     if (this.#leader !== waiter) {
@@ -112,7 +112,7 @@ export class ProcessQueue {
   }
 
   /** The store refused the entry for good: it keeps nothing of it. */
-  refused(waiter: LocalWaiter): void {
+  refused(waiter: CohortWaiter): void {
     this.#forgetEntry('given-up');
     this.leave(waiter);
   }
@@ -164,7 +164,7 @@ export class ProcessQueue {
     this.#elect();
   }
 
-  #begin(waiter: LocalWaiter, lease: CohortLease): void {
+  #begin(waiter: CohortWaiter, lease: CohortLease): void {
     this.#waiting.delete(waiter.request.acquisitionId);
     const turn = lease.begin(waiter.request);
     this.#began(waiter.request, turn);
@@ -180,12 +180,12 @@ export class ProcessQueue {
     this.#leader?.wait.end();
   }
 
-  #first(): LocalWaiter | undefined {
+  #first(): CohortWaiter | undefined {
     return this.#waiting.values().next().value;
   }
 
   /** The first waiter whom the present lease does not serve. */
-  #firstOutside(): LocalWaiter | undefined {
+  #firstOutside(): CohortWaiter | undefined {
     let left = this.#lease === undefined ? 0 : this.#limits.turns - this.#lease.turnsTaken;
     for (const waiter of this.#waiting.values()) {
       if (left === 0 || waiter.ticket > (this.#lease?.lastTicket ?? 0)) return waiter;
