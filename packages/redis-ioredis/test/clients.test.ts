@@ -1,8 +1,13 @@
 import { once } from 'node:events';
 import { call, type RedisServer, request, startRedis } from '@locks/test-servers';
+import {
+  meetBehindKeyPrefix,
+  testRefusedClients,
+  useEveryReply,
+} from '@locks/test-servers/redis-clients/client-tests';
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type IoredisClient, redisBackend } from '../src/index.ts';
+import { redisBackend } from '../src/index.ts';
 import { participant } from './setup.ts';
 
 let redis: RedisServer;
@@ -16,7 +21,7 @@ const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
 const lazy = (options = {}) => new Redis({ lazyConnect: true, ...options });
 
 describe('what is not a usable client', () => {
-  it.each([
+  testRefusedClients(redisBackend, [
     ['undefined', undefined, /undefined/],
     ['null', null, /null/],
     ['an address', 'redis://localhost', /redis:\/\/localhost/],
@@ -24,10 +29,7 @@ describe('what is not a usable client', () => {
     ['a plain object', { host: 'localhost' }, /new Redis/],
     ['a part of a client', { sendCommand() {} }, /new Redis/],
     ['a client of node-redis', { isOpen: true, sendCommand() {}, duplicate() {} }, /@locks\/redis-node/],
-  ])('is refused at once: %s', (_, client, message) => {
-    expect(() => redisBackend(client as unknown as IoredisClient)).toThrow(invalid);
-    expect(() => redisBackend(client as unknown as IoredisClient)).toThrow(message);
-  });
+  ]);
 
   it('is refused when it has ended, reads only, or asks for a replica', () => {
     const ended = lazy();
@@ -77,30 +79,15 @@ describe('options of the client', () => {
     ['a late connect', { lazyConnect: true }],
     ['a database', { db: 3 }],
     ['no offline queue of the subscriber', { autoResubscribe: false, maxRetriesPerRequest: 1 }],
-  ])('works with %s', async (_, options) => {
+  ])('works with %s', async (what, options) => {
     await using a = participant(redis, {}, options);
-    const name = `with-${_}`;
-    const grant = await a.take(name);
-    expect(typeof grant.fencingToken).toBe('bigint');
-    const { turn } = await a.queue(request(name));
-    expect(await a.backend.renew([{ grant, ttlMs: 20_000 }], call)).toEqual([{ status: 'held' }]);
-    await a.backend.release(grant, call);
-    const next = await turn;
-    expect(next?.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
-    const found = [];
-    for await (const state of a.backend.list?.(name, call) ?? []) found.push(state.resource);
-    expect(found).toEqual([name]);
-    if (next) expect(await a.backend.release(next, call)).toBe('released');
+    await useEveryReply(a, `with-${what}`);
   });
 
   it('puts keys and channel behind its key prefix', async () => {
     await using a = participant(redis, {}, { keyPrefix: 'app:' });
     await using plain = participant(redis, { prefix: 'app:lock:' });
-    const grant = await a.take('prefixed');
-    expect(await redis.command('EXISTS', 'app:lock:prefixed')).toBe(1);
-    const { turn } = await plain.queue(request('prefixed'));
-    await a.backend.release(grant, call);
-    expect(await turn).toBeDefined();
+    await meetBehindKeyPrefix(redis, a, plain);
     const client = lazy({ keyPrefix: '{app}:' });
     expect(() => redisBackend(client)).toThrow(invalid);
     client.disconnect();

@@ -8,9 +8,14 @@ import {
   startProxy,
   startRedis,
 } from '@locks/test-servers';
+import {
+  meetBehindKeyPrefix,
+  testRefusedClients,
+  useEveryReply,
+} from '@locks/test-servers/redis-clients/client-tests';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type NodeRedisClient, redisBackend } from '../src/index.ts';
+import { redisBackend } from '../src/index.ts';
 import { ioredisParticipant, nodeRedisParticipant } from './setup.ts';
 
 let redis: RedisServer;
@@ -25,7 +30,7 @@ afterAll(() => redis.stop());
 const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
 
 describe('what is not a usable client', () => {
-  it.each([
+  testRefusedClients(redisBackend, [
     ['undefined', undefined, /undefined/],
     ['null', null, /null/],
     ['an address', 'redis://localhost', /redis:\/\/localhost/],
@@ -36,10 +41,7 @@ describe('what is not a usable client', () => {
       { status: 'ready', defineCommand() {}, sendCommand() {} },
       /@locks\/redis-ioredis/,
     ],
-  ])('is refused at once: %s', (_, client, message) => {
-    expect(() => redisBackend(client as unknown as NodeRedisClient)).toThrow(invalid);
-    expect(() => redisBackend(client as unknown as NodeRedisClient)).toThrow(message);
-  });
+  ]);
 
   it('is refused at the call while it is not connected', async () => {
     const backend = redisBackend(createClient());
@@ -71,24 +73,14 @@ describe('options of the client', () => {
   ])('works with %s', async (title, options) => {
     const client = await createClient({ url: redis.url, ...options } as object).connect();
     await using a = new Participant(redisBackend(client), () => client.destroy());
-    const grant = await a.take(title);
-    const { turn } = await a.queue(request(title));
-    expect(await a.backend.renew([{ grant, ttlMs: 20_000 }], call)).toEqual([{ status: 'held' }]);
-    await a.backend.release(grant, call);
-    const next = await turn;
-    expect(next?.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
-    if (next) expect(await a.backend.release(next, call)).toBe('released');
+    await useEveryReply(a, title);
   });
 
   it('puts keys and channel behind its key prefix', async () => {
     const client = await createClient({ url: redis.url, keyPrefix: 'app:' }).connect();
     await using a = new Participant(redisBackend(client), () => client.destroy());
     await using plain = await ioredisParticipant(redis, { prefix: 'app:lock:' });
-    const grant = await a.take('prefixed');
-    expect(await redis.command('EXISTS', 'app:lock:prefixed')).toBe(1);
-    const { turn } = await plain.queue(request('prefixed'));
-    await a.backend.release(grant, call);
-    expect(await turn).toBeDefined();
+    await meetBehindKeyPrefix(redis, a, plain);
   });
 });
 

@@ -2,7 +2,7 @@ import { redisBackend as ioredisBackend } from '@locks/redis-ioredis';
 import type { RedisBackendOptions } from '@locks/redis-protocol';
 import { Participant } from '@locks/test-servers';
 import { Cluster, Redis } from 'ioredis';
-import { createClient, createCluster, createSentinel } from 'redis';
+import { createClient, createCluster, createSentinel, type RedisClientOptions } from 'redis';
 import { redisBackend } from '../src/index.ts';
 
 const quiet = () => undefined;
@@ -14,8 +14,9 @@ export interface Address {
 export async function nodeRedisParticipant(
   { port }: Address,
   options?: RedisBackendOptions,
+  socket: NonNullable<RedisClientOptions['socket']> = {},
 ): Promise<Participant> {
-  const client = createClient({ url: `redis://127.0.0.1:${port}` });
+  const client = createClient({ url: `redis://127.0.0.1:${port}`, socket });
   client.on('error', quiet);
   await client.connect();
   return new Participant(redisBackend(client, options), () => client.destroy());

@@ -1,0 +1,175 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createLocks } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, type Participant, request } from '../participant.ts';
+import type { RedisCluster } from '../redis/redis-cluster.ts';
+import type { RedisServer } from '../redis/redis-server.ts';
+import { startCluster } from '../redis/start-cluster.ts';
+import { startRedis } from '../redis/start-redis.ts';
+import { waitUntil } from '../wait-until.ts';
+
+interface At {
+  readonly port: number;
+}
+
+/** The clients of one library, for the tests that every library's adapter passes. */
+export interface ClientLibrary {
+  open(server: At): Promise<Participant>;
+  openCluster(roots: readonly At[]): Promise<Participant>;
+  /** A client that ends when its connection is lost. */
+  openBrittle(server: At): Promise<Participant>;
+  /** How a cluster client is made, as the refusal of another one says. */
+  readonly clusterCall: string;
+}
+
+/** @param script - a process that waits for a lock once and writes `quit` after it has ended its client: see `contendOnce` */
+export function testEndOfProcess(script: URL): void {
+  let redis: RedisServer;
+  let cluster: RedisCluster;
+
+  beforeAll(async () => {
+    [redis, cluster] = await Promise.all([startRedis(), startCluster({ replicasPerMaster: 0 })]);
+  });
+  afterAll(() => Promise.all([redis.stop(), cluster.stop()]));
+
+  it.each(['single', 'cluster', 'replicas'])(
+    'a process whose locks stay open ends with its client (%s)',
+    async (kind) => {
+      const nodes = kind === 'cluster' ? cluster.nodes : [redis];
+      const ports = nodes.map(({ port }) => port).join();
+      // A process that does not end is killed, which rejects.
+      const ended = await promisify(execFile)(process.execPath, [fileURLToPath(script), kind, ports], {
+        timeout: 20_000,
+      });
+      expect(ended.stdout).toBe('quit');
+    },
+  );
+}
+
+/** What a call rejects with while nobody listens at a port. */
+export const cannotConnect = ({ port }: At) => ({
+  code: 'LOCK_BACKEND',
+  message: expect.stringContaining(`ECONNREFUSED 127.0.0.1:${port}`),
+  cause: expect.objectContaining({ code: 'ECONNREFUSED' }),
+});
+
+export function testUnreachable({ open, openCluster, openBrittle, clusterCall }: ClientLibrary): void {
+  describe('a server that is away', () => {
+    it('is named with the error of the connection, also by a wait that was contended before', async () => {
+      const own = await startRedis();
+      await using client = await open(own);
+      const locks = createLocks(client.backend);
+      await locks.lock('a').acquire();
+      const refused = cannotConnect(own);
+      const waiting = expect(locks.lock('a').acquire({ waitMs: 3_000 })).rejects.toMatchObject(refused);
+      await waitUntil(async () => (await locks.inspect('a')).waiters.length > 0, { what: 'a waiter' });
+      await own.stop();
+      await waiting;
+      await expect(locks.lock('b').acquire({ waitMs: 300 })).rejects.toMatchObject(refused);
+      await expect(locks.lock('b').tryAcquire({ waitMs: 300 })).rejects.toMatchObject(refused);
+      await expect(locks.ping({ waitMs: 300 })).rejects.toMatchObject(refused);
+      await locks.close();
+    });
+
+    it('ends a client that does not connect again, which says why', async () => {
+      const own = await startRedis();
+      await using client = await openBrittle(own);
+      const locks = createLocks(client.backend);
+      await own.stop();
+      const errorOf = (): Promise<unknown> =>
+        locks
+          .lock('a')
+          .acquire({ waitMs: 300 })
+          .catch((error: unknown) => error);
+      await waitUntil(async () => /gave up connecting, and has ended/.test(String(await errorOf())), {
+        what: 'the end of the client',
+      });
+      expect(await errorOf()).toMatchObject(cannotConnect(own));
+      await locks.close();
+    });
+  });
+
+  describe('a cluster of which the master of a lock is away', () => {
+    it('ends a wait as a failure of the store', async () => {
+      await using cluster = await startCluster({ replicasPerMaster: 0 });
+      await using client = await openCluster(cluster.roots);
+      const locks = createLocks(client.backend);
+      await locks.lock('a').acquire();
+      const waiting = expect(locks.lock('a').acquire({ waitMs: 4_000 })).rejects.toMatchObject({
+        code: 'LOCK_BACKEND',
+      });
+      await waitUntil(async () => (await locks.inspect('a')).waiters.length > 0, { what: 'a waiter' });
+      await (await cluster.slotOwner(cluster.slotOf('lock:a'))).stop();
+      await waiting;
+      await locks.close();
+    });
+  });
+
+  describe('a client for one server on a node of a cluster', () => {
+    it('is refused at once by every call, which says which client to pass', async () => {
+      await using cluster = await startCluster({ replicasPerMaster: 0 });
+      await using client = await open(cluster.nodes[0] ?? { port: 0 });
+      const locks = createLocks(client.backend);
+      const wrongClient = { code: 'LOCK_INVALID_ARGUMENT', message: expect.stringContaining(clusterCall) };
+      const names = Array.from({ length: 8 }, (_, index) => `name-${index}`);
+      const elsewhere = names.filter((name) => cluster.slotOf(`lock:${name}`) > 16_384 / 3);
+      const [name = ''] = elsewhere;
+      for (const refused of [
+        () => locks.lock(name).acquire(),
+        () => locks.lock(name).tryAcquire(),
+        () => locks.all(elsewhere.map((each) => locks.lock(each))).acquire(),
+        () => locks.semaphore(name, 2).acquire(),
+        () => locks.inspect(name),
+        () => locks.forceRelease(name),
+        () => locks.list()[Symbol.asyncIterator]().next(),
+      ]) {
+        await expect(refused()).rejects.toMatchObject(wrongClient);
+      }
+      await locks.close();
+    });
+  });
+}
+
+/** Refusals of what is no usable client, with what the message names. */
+export function testRefusedClients(
+  makeBackend: (client: never) => LockBackend,
+  clients: readonly (readonly [what: string, client: unknown, message: RegExp])[],
+): void {
+  it.each(clients)('is refused at once: %s', (_, client, message) => {
+    expect(() => makeBackend(client as never)).toThrow(
+      expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT', message: expect.stringMatching(message) }),
+    );
+  });
+}
+
+/** Takes, renews, hands off, lists and releases: what a client with unusual options must be able to do. */
+export async function useEveryReply(client: Participant, name: string): Promise<void> {
+  const { backend } = client;
+  const grant = await client.take(name);
+  expect(typeof grant.fencingToken).toBe('bigint');
+  const { turn } = await client.queue(request(name));
+  expect(await backend.renew([{ grant, ttlMs: 20_000 }], call)).toEqual([{ status: 'held' }]);
+  await backend.release(grant, call);
+  const next = await turn;
+  expect(next?.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
+  const found = [];
+  for await (const state of backend.list?.(name, call) ?? []) found.push(state.resource);
+  expect(found).toEqual([name]);
+  if (next) expect(await backend.release(next, call)).toBe('released');
+}
+
+/** A client with the key prefix `app:`, and one without whose locks have the prefix `app:lock:`, meet at one key. */
+export async function meetBehindKeyPrefix(
+  redis: RedisServer,
+  prefixed: Participant,
+  plain: Participant,
+): Promise<void> {
+  const grant = await prefixed.take('prefixed');
+  expect(await redis.command('EXISTS', 'app:lock:prefixed')).toBe(1);
+  const { turn } = await plain.queue(request('prefixed'));
+  await prefixed.backend.release(grant, call);
+  expect(await turn).toBeDefined();
+}
