@@ -133,8 +133,8 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   'redis-protocol': [
     ['index.ts'],
     ['backend.ts', 'fenced-set.ts'],
-    ['{native-release,local-waiters,renewal,replicas,states,eviction}.ts'],
-    ['waiter-heartbeat.ts'],
+    ['{release,local-waiters,renewal,replicas,states,eviction}.ts'],
+    ['{native-release,waiter-heartbeat}.ts'],
     ['{subscription,waiter,grant,replies}.ts'],
     ['{run-script,retryable,shard-channels,value,mode,keys,options}.ts'],
     ['{slot,port,login-watch,hold-end-timers}.ts'],

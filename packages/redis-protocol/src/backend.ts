@@ -17,12 +17,12 @@ import { warnOfEviction } from './eviction.ts';
 import { type Script, scripts } from './generated/scripts.ts';
 import { isRedisGrant, type RedisGrant } from './grant.ts';
 import { holdersKey, keysOf, type ResourceKeys } from './keys.ts';
-import { type Entered, RedisLocalWaiters } from './local-waiters.ts';
+import { type EnqueueParams, RedisLocalWaiters } from './local-waiters.ts';
 import { undoLate } from './login-watch.ts';
 import { limitArgument, shareWeight, weightArgument } from './mode.ts';
-import { NativeRelease } from './native-release.ts';
 import { type CheckedRedisOptions, checkOptions, type RedisBackendOptions } from './options.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
+import { RedisRelease } from './release.ts';
 import { renewAll } from './renewal.ts';
 import {
   decodeAttempt,
@@ -32,13 +32,11 @@ import {
   decodeRelease,
   decodeResize,
   type RedisHandOff,
-  type ReleaseReply,
 } from './replies.ts';
 import { ReplicationError, Replicas } from './replicas.ts';
-import { isHalfDone, isRetryableRedisError, isSplitSlot } from './retryable.ts';
+import { isRetryableRedisError, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
 import { inspect, list } from './states.ts';
-import { formatValue } from './value.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -82,9 +80,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   readonly #options: CheckedRedisOptions;
   readonly #waiters: RedisLocalWaiters;
   readonly #replicas: Replicas | undefined;
-  readonly #native: NativeRelease;
+  readonly #releases: RedisRelease;
   #isEvictionChecked = false;
-  /** Releases without an answer. */
 
   constructor(port: RedisPort, options: CheckedRedisOptions) {
     this.name = port.name;
@@ -94,7 +91,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     this.#options = options;
     this.#waiters = new RedisLocalWaiters(port, options);
     this.#replicas = options.minReplicas > 0 ? new Replicas(port, options) : undefined;
-    this.#native = new NativeRelease(port);
+    this.#releases = new RedisRelease(port);
     refuseAfterClose(this);
   }
 
@@ -103,8 +100,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const keys = keysOf(this.#options.prefix, request.resource);
     const sentAt = call.now();
     const { reconnects } = this.#port;
-    const entered = enqueue ? this.#waiters.enter(id, keys, sentAt) : undefined;
-    const command = this.#acquireCommand(request, keys, entered);
+    const enqueueParams = enqueue ? this.#waiters.register(id, keys, sentAt) : undefined;
+    const command = this.#acquireCommand(request, keys, enqueueParams);
     let encoded: unknown;
     try {
       encoded = await this.#port.send(keys.lock, command);
@@ -126,21 +123,22 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
           countedFrom: sentAt,
           validForMs,
           keys,
-          wasFree: reply.leftMs === undefined,
+          nobodyWaited: reply.leftMs === undefined,
           mayBeShared: false,
         };
         // An earlier sending may have joined the queue and been handed the lock: its message may arrive late.
         const mayBeOlder = reply.leftMs !== undefined || (enqueue && this.#port.reconnects !== reconnects);
-        if (enqueue || mayBeOlder) this.#waiters.granted(id, validForMs, mayBeOlder);
+        if (enqueue || mayBeOlder) this.#waiters.onGranted(id, validForMs, mayBeOlder);
         if (this.#replicas !== undefined) await this.#replicate(this.#replicas, grant, call);
         return { status: 'granted', grant };
       }
       case 'waiting':
-        if (entered !== undefined) this.#waiters.admit(request, keys, call, sentAt, entered, reply);
+        if (enqueueParams !== undefined)
+          this.#waiters.onQueued(request, keys, call, sentAt, enqueueParams, reply);
         this.#checkEviction();
         return { status: 'contended' };
       case 'conflict':
-        this.#waiters.refused(id);
+        this.#waiters.onConflict(id);
         return { status: 'conflict', with: reply.with };
       case 'contended':
         return { status: 'contended' };
@@ -149,14 +147,18 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     }
   }
 
-  /** `entered`: only to join the queue. */
-  #acquireCommand(request: AcquireRequest, keys: ResourceKeys, entered: Entered | undefined): RedisCommand {
+  /** `enqueueParams`: only to join the queue. */
+  #acquireCommand(
+    request: AcquireRequest,
+    keys: ResourceKeys,
+    enqueueParams: EnqueueParams | undefined,
+  ): RedisCommand {
     const { acquisitionId, label = '', mode, steal, ttlMs } = request;
     const { lock, token, queue } = keys;
     let enqueue = '';
-    if (entered !== undefined) {
-      const known = entered.queueKeptAt === undefined ? '' : '+';
-      enqueue = `${known}${this.#waiters.heartbeat.aliveMs}|${entered.notify}`;
+    if (enqueueParams !== undefined) {
+      const refreshed = enqueueParams.queueTtlRefreshedAt === undefined ? '' : '+';
+      enqueue = `${refreshed}${this.#waiters.heartbeat.aliveMs}|${enqueueParams.replyAddress}`;
     }
     const { sha1 } = scripts.acquire;
     const isPlain = mode.kind === 'exclusive' && steal === undefined;
@@ -199,14 +201,14 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const { acquisitionId, resource } = request;
     this.#waiters.forget(acquisitionId);
     const keys = keysOf(this.#options.prefix, resource);
-    const { notify } = this.#waiters.subscription;
-    const args = [acquisitionId, notify, ...this.#waiters.membersOf(request)];
+    const { replyAddress } = this.#waiters.subscription;
+    const args = [acquisitionId, replyAddress, ...this.#waiters.membersOf(request)];
     try {
       await this.#run(scripts.abandon, keys, [keys.lock, keys.token, keys.queue], args, decodeRelease, call);
     } catch (error) {
       // The slot is being migrated: the hold ends now, and an entry of the queue is abandoned when its turn comes.
       if (!isSplitSlot(error)) throw error;
-      await this.#releaseKey(keys, acquisitionId, shareWeight({ request }));
+      await this.#releases.releaseKey(keys, acquisitionId, shareWeight({ request }));
     }
   }
 
@@ -227,66 +229,17 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
-    const { acquisitionId } = grant.request;
     const keys = this.#keysOf(grant);
     const { reconnects } = this.#port;
     const sentAt = call.now();
-    const { notify } = this.#waiters.subscription;
-    const { lock, token, queue } = keys;
-    const share = shareWeight(grant);
-    const { sha1 } = scripts.release;
-    const command: RedisCommand =
-      share === undefined
-        ? ['EVALSHA', sha1, '3', lock, token, queue, acquisitionId, notify]
-        : ['EVALSHA', sha1, '4', lock, token, queue, holdersKey(keys), acquisitionId, notify, share];
-    let reply: ReleaseReply;
-    try {
-      if (share === undefined && (grant as RedisGrant).wasFree && this.#native.mayTry()) {
-        if (await this.#native.release(lock, formatValue(grant))) {
-          this.#waiters.forget(acquisitionId);
-          return 'released';
-        }
-      }
-      reply = decodeRelease(await this.#port.send(lock, command));
-    } catch (error) {
-      reply = await this.#recoverRelease(keys, acquisitionId, share, command, error);
-    }
+    const reply = await this.#releases.release(grant, keys, this.#waiters.subscription.replyAddress);
     // Not before: a late message of its hand-off would have it abandoned, and a release that is repeated would not find it.
-    this.#waiters.forget(acquisitionId);
+    this.#waiters.forget(grant.request.acquisitionId);
     // Before the release resolves: waiters of this process get the lock in the same turn of the event loop.
     if (reply.handOffs.length > 0) this.#handOff(reply.handOffs, keys, call, sentAt);
     // After a lost connection clients repeat unanswered commands: the first sending of this one may have released.
     if (reply.status === 'not-held' && this.#port.reconnects !== reconnects) return 'unknown';
     return reply.status;
-  }
-
-  /** In a slot that is being migrated only the lock key is freed; waiters are served by their next check. */
-  async #recoverRelease(
-    keys: ResourceKeys,
-    id: string,
-    share: string | undefined,
-    command: RedisCommand,
-    error: unknown,
-  ): Promise<ReleaseReply> {
-    let failure = error;
-    if (!isSplitSlot(error)) {
-      try {
-        return decodeRelease(await recover(this.#port, scripts.release, keys.lock, command, error));
-      } catch (again) {
-        failure = again;
-      }
-    }
-    if (!isSplitSlot(failure)) throw failure;
-    const reply = await this.#releaseKey(keys, id, share);
-    return reply.status === 'not-held' && isHalfDone(failure) ? { ...reply, status: 'unknown' } : reply;
-  }
-
-  /** Ends a hold by commands on one key each: a share first, then the lock key, which notes that shares may have ended. */
-  async #releaseKey(keys: ResourceKeys, id: string, share: string | undefined): Promise<ReleaseReply> {
-    const holders = holdersKey(keys);
-    const ended = share === undefined ? 0 : Number(await this.#port.send(holders, ['HDEL', holders, id]));
-    const released = await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]);
-    return decodeRelease(Number(released) || ended);
   }
 
   async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
@@ -317,7 +270,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         countedFrom: sentAt,
         validForMs: leftMs,
         keys: keys[at] as ResourceKeys,
-        wasFree: true,
+        nobodyWaited: true,
         mayBeShared: false,
       }),
     );
@@ -336,13 +289,13 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const keys = this.#keysOf(grant);
     // From now on, also without an answer, renewals and the release handle both forms.
     if (isRedisGrant(grant)) grant.mayBeShared = true;
-    const args = [grant.request.acquisitionId, this.#waiters.subscription.notify];
+    const args = [grant.request.acquisitionId, this.#waiters.subscription.replyAddress];
     return (await this.#run(scripts.downgrade, keys, allOf(keys), args, decodeDowngrade, call)).standing;
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
     const keys = keysOf(this.#options.prefix, resource);
-    const args = [String(limit), this.#waiters.subscription.notify];
+    const args = [String(limit), this.#waiters.subscription.replyAddress];
     const { conflict } = await this.#run(scripts.resize, keys, allOf(keys), args, decodeResize, call);
     return conflict === undefined ? { status: 'set' } : { status: 'conflict', with: conflict };
   }
@@ -371,7 +324,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     call: Call,
   ): Promise<readonly Holder[]> {
     const keys = keysOf(this.#options.prefix, resource);
-    const args = [this.#waiters.subscription.notify, ...(expectedId === undefined ? [] : [expectedId])];
+    const args = [this.#waiters.subscription.replyAddress, ...(expectedId === undefined ? [] : [expectedId])];
     return (await this.#run(scripts.forceRelease, keys, allOf(keys), args, decodeForceRelease, call)).ended;
   }
 

@@ -6,7 +6,7 @@ export interface RedisGrant extends Grant {
   readonly fencingToken: bigint;
   readonly keys: ResourceKeys;
   /** The lock was free, and nobody waited. */
-  readonly wasFree: boolean;
+  readonly nobodyWaited: boolean;
   /** A downgrade was sent: the hold may be a share now, also if no answer came. */
   mayBeShared: boolean;
 }

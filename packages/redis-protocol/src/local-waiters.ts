@@ -16,17 +16,17 @@ import type { RedisWaiter } from './waiter.ts';
 interface Enqueuing {
   readonly state: 'enqueuing';
   /** Sent with the enqueue; a repetition sends the same, since it is a part of the member of the queue. */
-  readonly notify: string;
+  readonly replyAddress: string;
   isRepeated: boolean;
   /** The token of a message that arrived before the reply of the enqueue, or instead of it. */
   messageToken: number | undefined;
 }
 
 /** What an enqueue is sent with. */
-export interface Entered {
-  readonly notify: string;
-  /** When another waiter of this process last moved the end of the queue: within the interval of the checks, or not told. */
-  readonly queueKeptAt: number | undefined;
+export interface EnqueueParams {
+  readonly replyAddress: string;
+  /** When a waiter of this process last moved the end of the queue; `undefined`: none did within the interval of the checks. */
+  readonly queueTtlRefreshedAt: number | undefined;
 }
 
 /** An acquisition that holds after it waited: messages of its hand-off that arrive late are ignored. */
@@ -39,8 +39,8 @@ interface Holding {
 /**
  * The waiters of this process, and how grants find them. Each acquisition that asks to wait is one entry:
  *
- *     enter → enqueuing → admit → waiting → hand-off → (granted, until awaitTurn) → holding
- *                 └──── granted by the reply itself: no entry, or holding where messages may be late
+ *     register → enqueuing → onQueued → waiting → hand-off → (granted, until awaitTurn) → holding
+ *                    └──── granted by the reply itself: no entry, or holding where messages may be late
  *
  * `forget` removes an entry in any state.
  */
@@ -54,7 +54,7 @@ export class RedisLocalWaiters {
   readonly #latest = new Map<string, RedisWaiter>();
   readonly #holdEnds = new HoldEndTimers((locks) => this.#checkEnds(locks));
   #timer: NodeJS.Timeout | undefined;
-  #move: NodeJS.Immediate | undefined;
+  #moveTimer: NodeJS.Immediate | undefined;
   #closed = false;
 
   constructor(port: RedisPort, options: CheckedRedisOptions) {
@@ -63,9 +63,9 @@ export class RedisLocalWaiters {
     this.subscription = new Subscription(port, options.prefix, {
       message: (text) => this.#onMessage(text),
       // Earlier messages are lost, and waiters from before have another channel in the queue, or none yet.
-      listening: (notify) =>
+      listening: (replyAddress) =>
         this.heartbeat.checkNow(
-          this.#waiters().filter(({ keys }) => this.subscription.notifyOf(keys.slot) === notify),
+          this.#waiters().filter(({ keys }) => this.subscription.replyAddressOf(keys.slot) === replyAddress),
         ),
       changed: () => this.#moveSoon(),
     });
@@ -78,28 +78,29 @@ export class RedisLocalWaiters {
   }
 
   /**
-   * Called before an enqueue is sent; {@link admit}, {@link granted} or {@link refused} follows with its reply.
+   * Called before an enqueue is sent; {@link onQueued}, {@link onGranted} or {@link onConflict} follows with its reply.
    */
-  enter(id: string, { lock, slot }: ResourceKeys, sentAt: number): Entered {
+  register(id: string, { lock, slot }: ResourceKeys, sentAt: number): EnqueueParams {
     const entry = this.#entries.get(id);
     if (entry !== undefined && entry.state !== 'holding') {
       entry.isRepeated = true;
-      return { notify: entry.notify, queueKeptAt: undefined };
+      return { replyAddress: entry.replyAddress, queueTtlRefreshedAt: undefined };
     }
-    const notify = this.subscription.notifyOf(slot);
-    this.#entries.set(id, { state: 'enqueuing', notify, isRepeated: false, messageToken: undefined });
+    const replyAddress = this.subscription.replyAddressOf(slot);
+    this.#entries.set(id, { state: 'enqueuing', replyAddress, isRepeated: false, messageToken: undefined });
     const latest = this.#latest.get(lock);
-    const isKept = latest?.state === 'waiting' && sentAt - latest.queueKeptAt < this.heartbeat.intervalMs;
-    return { notify, queueKeptAt: isKept ? latest.queueKeptAt : undefined };
+    const isRefreshed =
+      latest?.state === 'waiting' && sentAt - latest.queueTtlRefreshedAt < this.heartbeat.intervalMs;
+    return { replyAddress, queueTtlRefreshedAt: isRefreshed ? latest.queueTtlRefreshedAt : undefined };
   }
 
   /** The enqueue was answered with "waiting". */
-  admit(
+  onQueued(
     request: AcquireRequest,
     keys: ResourceKeys,
     call: Call,
     sentAt: number,
-    { notify, queueKeptAt = sentAt }: Entered,
+    { replyAddress, queueTtlRefreshedAt = sentAt }: EnqueueParams,
     { position, lastToken, endsInMs }: RedisAttemptReply & { readonly status: 'waiting' },
   ): void {
     const id = request.acquisitionId;
@@ -120,10 +121,10 @@ export class RedisLocalWaiters {
       state: 'waiting' as const,
       call,
       position,
-      notify,
+      replyAddress,
       isRepeated: false,
       confirmedAt: sentAt,
-      queueKeptAt,
+      queueTtlRefreshedAt,
       lastToken,
       grant: undefined,
     });
@@ -134,13 +135,13 @@ export class RedisLocalWaiters {
     }
     this.subscription.open(keys.slot);
     // The channel was opened while the enqueue was under way, or the slot has moved.
-    if (notify !== this.subscription.notifyOf(keys.slot)) this.#moveSoon();
+    if (replyAddress !== this.subscription.replyAddressOf(keys.slot)) this.#moveSoon();
     this.#mayEnd(keys.lock, endsInMs);
     this.#timer ??= setInterval(() => this.#beat(), this.#options.checkIntervalMs).unref();
   }
 
   /** The attempt was answered with a grant, perhaps one that was given before: its message may arrive late. */
-  granted(id: string, validForMs: number, mayBeOlder: boolean): void {
+  onGranted(id: string, validForMs: number, mayBeOlder: boolean): void {
     const entry = this.#entries.get(id);
     const isRepeated = entry !== undefined && entry.state !== 'holding' && entry.isRepeated;
     if (entry?.state === 'waiting') entry.state = 'ended';
@@ -149,7 +150,7 @@ export class RedisLocalWaiters {
   }
 
   /** The enqueue was answered with a conflict. A waiter stays one until it is abandoned. */
-  refused(id: string): void {
+  onConflict(id: string): void {
     if (this.#entries.get(id)?.state === 'enqueuing') this.#entries.delete(id);
   }
 
@@ -186,7 +187,7 @@ export class RedisLocalWaiters {
 
   /** All members that the queue may have for a request: a lost reply or a check under way leaves open which. */
   membersOf(request: AcquireRequest): string[] {
-    return Array.from(this.subscription.forms(), (notify) => formatMember(request, notify));
+    return Array.from(this.subscription.replyAddresses(), (address) => formatMember(request, address));
   }
 
   /**
@@ -243,7 +244,8 @@ export class RedisLocalWaiters {
   #grant(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
     if (waiter.state !== 'waiting') return;
     const { request, keys, turn } = waiter;
-    if (waiter.isMoving || waiter.notify !== this.subscription.notifyOf(keys.slot)) this.#leaveQueue(waiter);
+    if (waiter.isMoving || waiter.replyAddress !== this.subscription.replyAddressOf(keys.slot))
+      this.#leaveQueue(waiter);
     const fencingToken = BigInt(token);
     const grant: RedisGrant = {
       request,
@@ -251,7 +253,7 @@ export class RedisLocalWaiters {
       countedFrom,
       validForMs,
       keys,
-      wasFree: false,
+      nobodyWaited: false,
       mayBeShared: false,
     };
     waiter.state = 'granted';
@@ -260,7 +262,7 @@ export class RedisLocalWaiters {
   }
 
   /**
-   * Takes a waiter that holds now out of the queue: an attempt that was repeated with one `notify`, while a check moved the waiter
+   * Takes a waiter that holds now out of the queue: an attempt that was repeated with one reply address, while a check moved the waiter
    * to another one, has put it there twice.
    */
   #leaveQueue({ request, keys: { queue } }: RedisWaiter): void {
@@ -270,7 +272,12 @@ export class RedisLocalWaiters {
   /** Releases what was granted to an id that nobody here knows: it would be held until its ttl. */
   #abandonUnknown(id: string, lock: string): void {
     const { token, queue } = keysOfLock(lock);
-    runScript(this.#port, scripts.abandon, [lock, token, queue], [id, this.subscription.notify, '']).then(
+    runScript(
+      this.#port,
+      scripts.abandon,
+      [lock, token, queue],
+      [id, this.subscription.replyAddress, ''],
+    ).then(
       // No waiter's clock shows how long ago this was sent.
       (reply) => this.handOff(decodeRelease(reply).handOffs, lock),
       () => undefined, // The hold ends by itself after its ttl.
@@ -283,11 +290,13 @@ export class RedisLocalWaiters {
 
   /** Moves waiters to the channel that they need now; those of one turn of the event loop together. */
   #moveSoon(): void {
-    this.#move ??= setImmediate(() => {
-      this.#move = undefined;
+    this.#moveTimer ??= setImmediate(() => {
+      this.#moveTimer = undefined;
       const waiters = this.#waiters();
       for (const { keys } of waiters) this.subscription.open(keys.slot);
-      const moving = waiters.filter(({ notify, keys }) => notify !== this.subscription.notifyOf(keys.slot));
+      const moving = waiters.filter(
+        ({ replyAddress, keys }) => replyAddress !== this.subscription.replyAddressOf(keys.slot),
+      );
       this.heartbeat.checkNow(moving);
     });
   }
@@ -325,8 +334,8 @@ export class RedisLocalWaiters {
 
   #stop(): void {
     clearInterval(this.#timer);
-    clearImmediate(this.#move);
+    clearImmediate(this.#moveTimer);
     this.#timer = undefined;
-    this.#move = undefined;
+    this.#moveTimer = undefined;
   }
 }

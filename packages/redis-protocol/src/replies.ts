@@ -37,7 +37,7 @@ export interface ReleaseReply extends WithHandOffs {
 
 const NO_HAND_OFFS: readonly RedisHandOff[] = [];
 const CONTENDED: RedisAttemptReply = { status: 'contended', handOffs: NO_HAND_OFFS };
-const RELEASED: ReleaseReply = { status: 'released', handOffs: NO_HAND_OFFS };
+export const RELEASED: ReleaseReply = { status: 'released', handOffs: NO_HAND_OFFS };
 const NOT_HELD: ReleaseReply = { status: 'not-held', handOffs: NO_HAND_OFFS };
 const EXCLUSIVE: LockMode = { kind: 'exclusive' };
 

@@ -6,8 +6,8 @@ const RETRY_MS = 500;
 
 export interface ShardEvents {
   message(text: string): void;
-  /** The channel with this `notify` is listened to now. */
-  listening(notify: string): void;
+  /** The channel with this reply address is listened to now. */
+  listening(replyAddress: string): void;
   /** A channel is listened to no longer: its connection was lost, or its slot went to another master. */
   lost(): void;
   /** The server has no sharded channels, or this user has no right to them. */
@@ -20,7 +20,7 @@ export interface ShardEvents {
  * the hash tag of one of the master's slots, so that scripts of this master publish to it without a message to other nodes.
  */
 export class ShardChannels {
-  /** The `notify` of the channel that is listened to at a master, by its address. */
+  /** The reply address of the channel that is listened to at a master, by its address. */
   readonly #open = new Map<string, string>();
   /** When a master is asked again: `Infinity` while it is being asked. */
   readonly #retryAt = new Map<string, number>();
@@ -37,14 +37,14 @@ export class ShardChannels {
     this.#events = events;
   }
 
-  /** The `notify` of waiters of a slot; `undefined`: nobody listens at its master yet. */
-  notifyOf(slot: number): string | undefined {
+  /** The reply address of waiters of a slot; `undefined`: nobody listens at its master yet. */
+  replyAddressOf(slot: number): string | undefined {
     return this.#open.get(this.#port.masterOf?.(slot) as string);
   }
 
-  /** The `notify` of every channel that waiters may have in a queue. */
+  /** The reply address of every channel that waiters may have in a queue. */
   all(): string[] {
-    return [...this.#slots.keys()].map((slot) => this.#notify(slot));
+    return [...this.#slots.keys()].map((slot) => this.#replyAddress(slot));
   }
 
   /** Listens at the master of a slot, unless it does so already. */
@@ -59,7 +59,7 @@ export class ShardChannels {
       ([at, not]) => not !== master && this.#port.masterOf?.(at) === master,
     );
     const own = known?.[0] ?? slot;
-    const notify = this.#notify(own);
+    const replyAddress = this.#replyAddress(own);
     const { message, listening, lost, refused, failed } = this.#events;
     const events = {
       message,
@@ -68,13 +68,13 @@ export class ShardChannels {
         lost();
       },
     };
-    this.#port.subscribeAt?.(master, notify.slice(1), events).then(
+    this.#port.subscribeAt?.(master, replyAddress.slice(1), events).then(
       () => {
         // A connection that is lost again and again is opened at this pace.
         this.#retryAt.set(master, performance.now() + RETRY_MS);
-        this.#open.set(master, notify);
+        this.#open.set(master, replyAddress);
         this.#slots.set(own, undefined);
-        listening(notify);
+        listening(replyAddress);
       },
       (error: unknown) => {
         this.#retryAt.set(master, performance.now() + RETRY_MS);
@@ -101,7 +101,7 @@ export class ShardChannels {
     }, RETRY_MS + 1).unref();
   }
 
-  #notify(slot: number): string {
+  #replyAddress(slot: number): string {
     return `^${this.#name}{${tagOf(slot)}}`;
   }
 }

@@ -7,8 +7,8 @@ const RETRY_MS = 5000;
 
 export interface ChannelEvents {
   message(text: string): void;
-  /** The channel with this `notify` is listened to now, for the first time or again. */
-  listening(notify: string): void;
+  /** The channel with this reply address is listened to now, for the first time or again. */
+  listening(replyAddress: string): void;
   /** Waiters may need another channel now. */
   changed(): void;
 }
@@ -19,13 +19,13 @@ export interface ChannelEvents {
  */
 export class Subscription {
   readonly channel: string;
-  /** The `notify` of waiters that get no messages. */
+  /** The reply address of waiters that get no messages. */
   readonly silent: string;
   /**
-   * How other processes notify this one of a grant: `=` publish, and without a listener the waiter is gone; `~` publish,
-   * but the number of listeners means nothing (in a cluster it is local); `!` do not publish. See {@link notifyOf} for `^`.
+   * How other processes reach this one of a grant: `=` publish, and without a listener the waiter is gone; `~` publish,
+   * but the number of listeners means nothing (in a cluster it is local); `!` do not publish. See {@link replyAddressOf} for `^`.
    */
-  notify: string;
+  replyAddress: string;
   isOpen = false;
   readonly #port: RedisPort;
   readonly #events: ChannelEvents;
@@ -40,7 +40,7 @@ export class Subscription {
   constructor(port: RedisPort, prefix: string, events: ChannelEvents) {
     this.channel = `${prefix}ch:${randomUUID().replaceAll('-', '')}`;
     this.silent = `!${this.channel}`;
-    this.notify = this.silent;
+    this.replyAddress = this.silent;
     this.#port = port;
     this.#events = events;
     this.#isSharded = port.cluster && port.subscribeAt !== undefined;
@@ -56,14 +56,14 @@ export class Subscription {
     });
   }
 
-  /** The `notify` for waiters of a slot: `^`, publish to the sharded channel, and without a listener the waiter is gone. */
-  notifyOf(slot: number): string {
-    return this.#isSharded ? (this.#shards?.notifyOf(slot) ?? this.silent) : this.notify;
+  /** The reply address for waiters of a slot: `^`, publish to the sharded channel, and without a listener the waiter is gone. */
+  replyAddressOf(slot: number): string {
+    return this.#isSharded ? (this.#shards?.replyAddressOf(slot) ?? this.silent) : this.replyAddress;
   }
 
-  /** Each `notify` that a waiter of this process may have in a queue. */
-  forms(): ReadonlySet<string> {
-    return new Set([this.notify, this.silent, ...(this.#shards?.all() ?? [])]);
+  /** Each reply address that a waiter of this process may have in a queue. */
+  replyAddresses(): ReadonlySet<string> {
+    return new Set([this.replyAddress, this.silent, ...(this.#shards?.all() ?? [])]);
   }
 
   /** Opens the channel for waiters of a slot, unless it is open. */
@@ -72,11 +72,11 @@ export class Subscription {
     if (this.isOpen || this.#opening || performance.now() < this.#retryAt) return;
     this.#opening = true;
     const { message } = this.#events;
-    const listening = () => this.#events.listening(this.notify);
+    const listening = () => this.#events.listening(this.replyAddress);
     this.#port.subscribe(this.channel, { message, restored: listening }).then(
       () => {
         this.isOpen = true;
-        this.notify = `${this.#port.cluster ? '~' : '='}${this.channel}`;
+        this.replyAddress = `${this.#port.cluster ? '~' : '='}${this.channel}`;
         this.#opening = false;
         listening();
       },

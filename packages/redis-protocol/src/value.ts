@@ -26,10 +26,13 @@ export function parseValue(value: string): LockValue | undefined {
     : undefined;
 }
 
-/** A waiter's member of the queue: `<id>|<ttl>|<notify>|<label>`; for other modes than exclusive `<ttl>:<weight>`. */
-export function formatMember({ acquisitionId, label, mode, ttlMs }: AcquireRequest, notify: string): string {
+/** A waiter's member of the queue: `<id>|<ttl>|<reply address>|<label>`; for other modes than exclusive `<ttl>:<weight>`. */
+export function formatMember(
+  { acquisitionId, label, mode, ttlMs }: AcquireRequest,
+  replyAddress: string,
+): string {
   const weight = weightArgument(mode);
-  return `${acquisitionId}|${ttlMs}${weight && `:${weight}`}|${notify}|${label ?? ''}`;
+  return `${acquisitionId}|${ttlMs}${weight && `:${weight}`}|${replyAddress}|${label ?? ''}`;
 }
 
 interface Member {

@@ -13,7 +13,7 @@ const WAITERS_PER_COMMAND = 200;
 const COMMANDS_PER_BEAT = 64;
 
 interface Batch {
-  readonly notify: string;
+  readonly replyAddress: string;
   readonly resources: RedisWaiter[][];
   size: number;
 }
@@ -86,7 +86,7 @@ export class RedisWaiterHeartbeat {
     const resources = new Map<string, RedisWaiter[]>();
     for (const waiter of waiters) {
       if (waiter.state !== 'waiting' || waiter.isMoving) continue;
-      const key = waiter.notify + waiter.keys.lock;
+      const key = waiter.replyAddress + waiter.keys.lock;
       const together = resources.get(key);
       if (together) together.push(waiter);
       else resources.set(key, [waiter]);
@@ -96,11 +96,11 @@ export class RedisWaiterHeartbeat {
     for (const together of resources.values()) {
       for (let at = 0; at < together.length; at += WAITERS_PER_COMMAND) {
         const part = together.slice(at, at + WAITERS_PER_COMMAND);
-        const { notify, keys } = part[0] as RedisWaiter;
-        const group = this.#port.cluster ? `${keys.slot}${notify}` : notify;
+        const { replyAddress, keys } = part[0] as RedisWaiter;
+        const group = this.#port.cluster ? `${keys.slot}${replyAddress}` : replyAddress;
         let batch = open.get(group);
         if (batch === undefined || batch.size + part.length > WAITERS_PER_COMMAND) {
-          batch = { notify, resources: [], size: 0 };
+          batch = { replyAddress, resources: [], size: 0 };
           batches.push(batch);
           open.set(group, batch);
         }
@@ -128,16 +128,16 @@ export class RedisWaiterHeartbeat {
     const waiters = batch.resources.flat();
     // The check also moves waiters to the channel that they need now. In a cluster a batch has one slot.
     const { slot } = (waiters[0] as RedisWaiter).keys;
-    const notify = this.#subscription.notifyOf(slot);
-    const former = batch.notify === notify ? '' : batch.notify;
-    const args: string[] = [`${this.aliveMs}|${former}|${notify}`];
+    const replyAddress = this.#subscription.replyAddressOf(slot);
+    const former = batch.replyAddress === replyAddress ? '' : batch.replyAddress;
+    const args: string[] = [`${this.aliveMs}|${former}|${replyAddress}`];
     for (const together of batch.resources) {
       const { lock, token, queue } = (together[0] as RedisWaiter).keys;
       keys.push(lock, token, queue);
       args.push(String(together.length));
       for (const { request, position } of together) {
         const limit = request.mode.kind === 'permit' ? `:${request.mode.limit}` : '';
-        args.push(formatMember(request, notify), `${position}${limit}`);
+        args.push(formatMember(request, replyAddress), `${position}${limit}`);
       }
     }
     if (former !== '') for (const waiter of waiters) waiter.isMoving = true;
@@ -155,9 +155,9 @@ export class RedisWaiterHeartbeat {
     } finally {
       for (const waiter of waiters) waiter.isMoving = false;
     }
-    for (const waiter of waiters) Object.assign(waiter, { notify, checkError: undefined });
+    for (const waiter of waiters) Object.assign(waiter, { replyAddress, checkError: undefined });
     // A channel was opened or lost meanwhile, or the client learned from the reply that the slot has moved.
-    if (notify !== this.#subscription.notifyOf(slot)) this.#events.outdated();
+    if (replyAddress !== this.#subscription.replyAddressOf(slot)) this.#events.outdated();
     for (const [at, together] of batch.resources.entries()) {
       const reply = decodeCheck(replies[at]);
       if (reply === undefined) for (const { turn } of together) turn.end();
@@ -179,7 +179,7 @@ export class RedisWaiterHeartbeat {
       else {
         waiter.confirmedAt = Math.max(waiter.confirmedAt, from);
         waiter.lastToken = Math.max(waiter.lastToken, lastToken);
-        waiter.queueKeptAt = Math.max(waiter.queueKeptAt, from);
+        waiter.queueTtlRefreshedAt = Math.max(waiter.queueTtlRefreshedAt, from);
       }
       others.delete(acquisitionId);
     }

@@ -12,16 +12,16 @@ export interface RedisWaiter {
   call: Call;
   /** Its score in the queue of Redis. It returns there whatever happens to the queue. */
   position: number;
-  /** How other processes notify this one, as the queue has it: see `Subscription`. */
-  notify: string;
-  /** A check that changes `notify` is under way. */
+  /** How other processes reach this one, as the queue has it: see `Subscription`. */
+  replyAddress: string;
+  /** A check that changes `replyAddress` is under way. */
   isMoving: boolean;
   /** Its enqueue was sent again since it was answered. */
   isRepeated: boolean;
   /** On core's clock: before the last request that was answered with "still waiting". */
   confirmedAt: number;
   /** On core's clock: before the last request that moved the end of its queue, sent for it or for one before it. */
-  queueKeptAt: number;
+  queueTtlRefreshedAt: number;
   /** The token counter at that answer: a message with a token up to it is of an older hand-off that lapsed. */
   lastToken: number;
   /** Why its last check failed. */

@@ -19,12 +19,6 @@ export const redisAdapterMutants = [
       'a release that was sent again looks lost',
     ],
     [
-      'if (!isSplitSlot(failure)) throw failure;',
-      'throw failure;',
-      'nothing is released while a slot moves',
-      'core sends a release again, and after the migration it arrives',
-    ],
-    [
       'if (isRedisGrant(grant)) grant.mayBeShared = true;',
       '',
       'a lease that was downgraded is renewed as a lock',
@@ -32,13 +26,13 @@ export const redisAdapterMutants = [
     ['if (isOver(call)) throw error;', '', 'an attempt is repeated after its abandon'],
     ['() => !isOver(call),', '', 'an attempt for several locks is repeated after its abandon'],
     [
-      'const { reconnects } = this.#port;\n    const sentAt = call.now();\n    const { notify }',
-      'const { reconnects } = this.#port;\n    this.#waiters.forget(acquisitionId);\n    const sentAt = call.now();\n    const { notify }',
+      'const sentAt = call.now();\n    const reply = await this.#releases',
+      'const sentAt = call.now();\n    this.#waiters.forget(grant.request.acquisitionId);\n    const reply = await this.#releases',
       'a late message abandons what is being released',
     ],
     [
-      'const args = [acquisitionId, notify, ...this.#waiters.membersOf(request)];',
-      "const args = [acquisitionId, notify, 'nobody'];",
+      'const args = [acquisitionId, replyAddress, ...this.#waiters.membersOf(request)];',
+      "const args = [acquisitionId, replyAddress, 'nobody'];",
       'an abandon does not name its waiter',
     ],
     [
@@ -51,6 +45,14 @@ export const redisAdapterMutants = [
       "else if (status === 'lost' && leases[index]?.mayBeShared !== (grant as RedisGrant).mayBeShared)",
       'else if (false)',
       'a renewal from before a downgrade ends the lease',
+    ],
+  ]),
+  ...mutantsOf('redis', 'redis-protocol/src/release.ts', [
+    [
+      'if (!isSplitSlot(failure)) throw failure;',
+      'throw failure;',
+      'nothing is released while a slot moves',
+      'core sends a release again, and after the migration it arrives',
     ],
   ]),
   ...mutantsOf('redis', 'redis-protocol/src/native-release.ts', [
@@ -117,7 +119,7 @@ export const redisAdapterMutants = [
       'the next regular check moves them',
     ],
     [
-      'return Array.from(this.subscription.forms(), (notify) => formatMember(request, notify));',
+      'return Array.from(this.subscription.replyAddresses(), (address) => formatMember(request, address));',
       'return [formatMember(request, this.subscription.silent)];',
       'an abandon does not name the waiter that moved',
     ],

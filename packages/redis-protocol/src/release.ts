@@ -1,0 +1,70 @@
+import type { Grant } from '@locks/core/backend';
+import { scripts } from './generated/scripts.ts';
+import type { RedisGrant } from './grant.ts';
+import { holdersKey, type ResourceKeys } from './keys.ts';
+import { shareWeight } from './mode.ts';
+import { NativeRelease } from './native-release.ts';
+import type { RedisCommand, RedisPort } from './port.ts';
+import { decodeRelease, RELEASED, type ReleaseReply } from './replies.ts';
+import { isHalfDone, isSplitSlot } from './retryable.ts';
+import { recover, runScript } from './run-script.ts';
+import { formatValue } from './value.ts';
+
+/** Sends releases: by a command of the server's own where nobody waited, else by the script, in a split slot key by key. */
+export class RedisRelease {
+  readonly #port: RedisPort;
+  readonly #native: NativeRelease;
+
+  constructor(port: RedisPort) {
+    this.#port = port;
+    this.#native = new NativeRelease(port);
+  }
+
+  async release(grant: Grant, keys: ResourceKeys, replyAddress: string): Promise<ReleaseReply> {
+    const { acquisitionId } = grant.request;
+    const { lock, token, queue } = keys;
+    const share = shareWeight(grant);
+    const { sha1 } = scripts.release;
+    const command: RedisCommand =
+      share === undefined
+        ? ['EVALSHA', sha1, '3', lock, token, queue, acquisitionId, replyAddress]
+        : ['EVALSHA', sha1, '4', lock, token, queue, holdersKey(keys), acquisitionId, replyAddress, share];
+    try {
+      if (share === undefined && (grant as RedisGrant).nobodyWaited && this.#native.mayTry()) {
+        if (await this.#native.release(lock, formatValue(grant))) return RELEASED;
+      }
+      return decodeRelease(await this.#port.send(lock, command));
+    } catch (error) {
+      return this.#recover(keys, acquisitionId, share, command, error);
+    }
+  }
+
+  /** In a slot that is being migrated only the lock key is freed; waiters are served by their next check. */
+  async #recover(
+    keys: ResourceKeys,
+    id: string,
+    share: string | undefined,
+    command: RedisCommand,
+    error: unknown,
+  ): Promise<ReleaseReply> {
+    let failure = error;
+    if (!isSplitSlot(error)) {
+      try {
+        return decodeRelease(await recover(this.#port, scripts.release, keys.lock, command, error));
+      } catch (again) {
+        failure = again;
+      }
+    }
+    if (!isSplitSlot(failure)) throw failure;
+    const reply = await this.releaseKey(keys, id, share);
+    return reply.status === 'not-held' && isHalfDone(failure) ? { ...reply, status: 'unknown' } : reply;
+  }
+
+  /** Ends a hold by commands on one key each: a share first, then the lock key, which notes that shares may have ended. */
+  async releaseKey(keys: ResourceKeys, id: string, share: string | undefined): Promise<ReleaseReply> {
+    const holders = holdersKey(keys);
+    const ended = share === undefined ? 0 : Number(await this.#port.send(holders, ['HDEL', holders, id]));
+    const released = await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]);
+    return decodeRelease(Number(released) || ended);
+  }
+}
