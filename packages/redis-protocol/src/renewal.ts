@@ -14,7 +14,7 @@ const CLUSTER_COMMANDS_AT_ONCE = 32;
 const LEASES_PER_COMMAND = 200;
 
 /** A lease to renew. */
-export interface RenewableLease {
+interface RenewableLease {
   readonly keys: ResourceKeys;
   readonly grant: Grant;
   readonly ttlMs: number;

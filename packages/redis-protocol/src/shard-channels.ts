@@ -4,7 +4,7 @@ import { tagOf } from './slot.ts';
 /** Between two attempts to listen at a master. */
 const RETRY_MS = 500;
 
-export interface ShardEvents {
+interface ShardEvents {
   message(text: string): void;
   /** The channel with this reply address is listened to now. */
   listening(replyAddress: string): void;

@@ -5,7 +5,7 @@ import { ShardChannels } from './shard-channels.ts';
 
 const RETRY_MS = 5000;
 
-export interface ChannelEvents {
+interface ChannelEvents {
   message(text: string): void;
   /** The channel with this reply address is listened to now, for the first time or again. */
   listening(replyAddress: string): void;
@@ -18,7 +18,7 @@ export interface ChannelEvents {
  * Waiting works without it, at the pace of the checks: a subscription that fails is tried again later and is never an error.
  */
 export class Subscription {
-  readonly channel: string;
+  readonly #channel: string;
   /** The reply address of waiters that get no messages. */
   readonly silent: string;
   /**
@@ -26,7 +26,7 @@ export class Subscription {
    * but the number of listeners means nothing (in a cluster it is local); `!` do not publish. See {@link replyAddressOf} for `^`.
    */
   replyAddress: string;
-  isOpen = false;
+  #isOpen = false;
   readonly #port: RedisPort;
   readonly #events: ChannelEvents;
   /** In a cluster. */
@@ -38,14 +38,14 @@ export class Subscription {
   #isWarned = false;
 
   constructor(port: RedisPort, prefix: string, events: ChannelEvents) {
-    this.channel = `${prefix}ch:${randomUUID().replaceAll('-', '')}`;
-    this.silent = `!${this.channel}`;
+    this.#channel = `${prefix}ch:${randomUUID().replaceAll('-', '')}`;
+    this.silent = `!${this.#channel}`;
     this.replyAddress = this.silent;
     this.#port = port;
     this.#events = events;
     this.#isSharded = port.cluster && port.subscribeAt !== undefined;
     if (!this.#isSharded) return;
-    this.#shards = new ShardChannels(port, this.channel, {
+    this.#shards = new ShardChannels(port, this.#channel, {
       ...events,
       lost: events.changed,
       refused: () => {
@@ -69,14 +69,14 @@ export class Subscription {
   /** Opens the channel for waiters of a slot, unless it is open. */
   open(slot: number): void {
     if (this.#isSharded) return this.#shards?.open(slot);
-    if (this.isOpen || this.#opening || performance.now() < this.#retryAt) return;
+    if (this.#isOpen || this.#opening || performance.now() < this.#retryAt) return;
     this.#opening = true;
     const { message } = this.#events;
     const listening = () => this.#events.listening(this.replyAddress);
-    this.#port.subscribe(this.channel, { message, restored: listening }).then(
+    this.#port.subscribe(this.#channel, { message, restored: listening }).then(
       () => {
-        this.isOpen = true;
-        this.replyAddress = `${this.#port.cluster ? '~' : '='}${this.channel}`;
+        this.#isOpen = true;
+        this.replyAddress = `${this.#port.cluster ? '~' : '='}${this.#channel}`;
         this.#opening = false;
         listening();
       },
@@ -94,8 +94,11 @@ export class Subscription {
     if (this.#isWarned || (refusal === undefined && !String(error).includes('NOPERM'))) return;
     this.#isWarned = true;
     if (refusal !== undefined) return process.emitWarning(`Late hand-offs: ${refusal.message}`);
-    process.emitWarning(`Late hand-offs: ${String(error)} Grant +subscribe &${this.channel.slice(0, -32)}*`, {
-      code: 'LOCKS_REDIS_CHANNEL',
-    });
+    process.emitWarning(
+      `Late hand-offs: ${String(error)} Grant +subscribe &${this.#channel.slice(0, -32)}*`,
+      {
+        code: 'LOCKS_REDIS_CHANNEL',
+      },
+    );
   }
 }

@@ -2,7 +2,7 @@ import type { AcquireRequest, Grant } from '@locks/core/backend';
 import { weightArgument } from './mode.ts';
 
 /** The value of a lock key that an exclusive hold wrote: `<id>|<flag>|<token>|<label>`. */
-export interface LockValue {
+interface LockValue {
   readonly id: string;
   readonly token: bigint;
   readonly label: string;

@@ -19,7 +19,7 @@ interface Batch {
 }
 
 /** What the reply to a check tells. */
-export interface CheckEvents {
+interface CheckEvents {
   /** A waiter holds the lock, for `validForMs` from `countedFrom` on core's clock. */
   holds(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void;
   /** The check handed the lock to a waiter of this process that it did not name. */

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
 import { client, first, fresh, redis } from './lab.ts';
 
-async function isDead(name: string, notify: string): Promise<boolean> {
+async function isDead(name: string, replyAddress: string): Promise<boolean> {
   const [seconds, micros] = (await redis.command('TIME')) as [string, string];
-  const until = -Number(await redis.command('ZSCORE', client.keys(name)[2], `@${notify}`));
+  const until = -Number(await redis.command('ZSCORE', client.keys(name)[2], `@${replyAddress}`));
   return Number(seconds) * 1000 + Number(micros) / 1000 > until + 1;
 }
 
@@ -45,20 +45,20 @@ describe('acquire', () => {
   it('joins the queue, marks the holder without touching its ttl, and keeps its position when repeated', async () => {
     const name = fresh();
     await client.acquire(name, 'a', { ttlMs: 20_000 });
-    const waiting = (await client.acquire(name, 'b', { notify: '~x' })) as number[];
+    const waiting = (await client.acquire(name, 'b', { replyAddress: '~x' })) as number[];
     expect(waiting[0]).toBeLessThan(0);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^a\|\+\|/);
     const left = Number(await redis.command('PTTL', client.lock(name)));
     expect(left).toBeGreaterThan(18_000);
     expect(left).toBeLessThanOrEqual(20_000);
-    await client.acquire(name, 'c', { notify: '~x' });
-    expect(first(await client.acquire(name, 'b', { notify: '~x' }))).toBe(waiting[0]);
+    await client.acquire(name, 'c', { replyAddress: '~x' });
+    expect(first(await client.acquire(name, 'b', { replyAddress: '~x' }))).toBe(waiting[0]);
   });
 
   it('never overtakes a live queue, and serves it when the lock is free', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '~x' });
+    await client.acquire(name, 'b', { replyAddress: '~x' });
     await redis.command('DEL', client.lock(name));
     expect(await client.acquire(name, 'c')).toBe(0);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|-\|/);
@@ -68,9 +68,9 @@ describe('acquire', () => {
   it('waits behind a live queue of a free lock', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '~x' });
+    await client.acquire(name, 'b', { replyAddress: '~x' });
     await redis.command('DEL', client.lock(name));
-    expect(first(await client.acquire(name, 'c', { notify: '~y' }))).toBeLessThan(0);
+    expect(first(await client.acquire(name, 'c', { replyAddress: '~y' }))).toBeLessThan(0);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|\+\|/);
   });
 
@@ -78,14 +78,14 @@ describe('acquire', () => {
     const name = fresh();
     await client.acquire(name, 'a');
     await client.run(scripts.acquire, client.keys(name), ['b', 30_000, 'label', '1|!dead']);
-    await client.acquire(name, 'c', { notify: '~x' });
+    await client.acquire(name, 'c', { replyAddress: '~x' });
     await waitUntil(() => isDead(name, '!dead'), { what: 'the end of the liveness' });
     await client.release(name, 'a');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
   });
 
   it('takes a lock whose whole queue is dead, asked to wait or not', async () => {
-    for (const options of [{}, { notify: '~y' }]) {
+    for (const options of [{}, { replyAddress: '~y' }]) {
       const name = fresh();
       await client.acquire(name, 'a');
       await client.run(scripts.acquire, client.keys(name), ['b', 30_000, 'label', '50|!dead']);
@@ -107,11 +107,11 @@ describe('acquire', () => {
     for (const value of ['some-uuid', 'a|-|x|', 'x|y', '']) {
       await redis.command('SET', client.lock(name), value, 'PX', 30_000);
       expect(await client.acquire(name, 'b')).toBe(0);
-      expect(first(await client.acquire(name, 'b', { notify: '~x' }))).toBeLessThan(0);
+      expect(first(await client.acquire(name, 'b', { replyAddress: '~x' }))).toBeLessThan(0);
       expect(await client.release(name, 'b')).toBe(0);
       await client.check(name, '~x', [['b', 1]]);
       expect(await redis.command('GET', client.lock(name))).toBe(value);
-      await client.abandon(name, 'b', { notify: '~x' });
+      await client.abandon(name, 'b', { replyAddress: '~x' });
     }
   });
 
@@ -120,7 +120,7 @@ describe('acquire', () => {
     await redis.command('RPUSH', client.lock(name), 'x');
     for (const attempt of [
       () => client.acquire(name, 'a'),
-      () => client.acquire(name, 'a', { notify: '~x' }),
+      () => client.acquire(name, 'a', { replyAddress: '~x' }),
       () => client.release(name, 'a'),
       () => client.abandon(name, 'a'),
     ]) {

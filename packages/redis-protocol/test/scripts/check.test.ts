@@ -9,7 +9,8 @@ describe('check', () => {
     const name = fresh();
     await client.acquire(name, 'a');
     const positions = [];
-    for (const id of ['b', 'c']) positions.push(-first(await client.acquire(name, id, { notify: '~x' })));
+    for (const id of ['b', 'c'])
+      positions.push(-first(await client.acquire(name, id, { replyAddress: '~x' })));
     await redis.command('DEL', client.keys(name)[2]);
     await client.check(name, '~x', [['c', positions[1] as number]]);
     await client.check(name, '~x', [['b', positions[0] as number]]);
@@ -39,7 +40,7 @@ describe('check', () => {
     await redis.command('SET', client.lock(theirs), 'theirs', 'PX', 9_000);
     await redis.command('SET', client.lock(endless), 'theirs');
     const left = async (name: string) => {
-      const [, , enqueued] = (await client.acquire(name, 'b', { notify: '~x' })) as number[];
+      const [, , enqueued] = (await client.acquire(name, 'b', { replyAddress: '~x' })) as number[];
       const [reply] = (await client.check(name, '~x', [['b', 1]])) as number[][];
       expect(reply).toHaveLength(2);
       expect(Math.abs(Number(enqueued) - Number(reply?.[1]))).toBeLessThan(5_000);
@@ -61,11 +62,11 @@ describe('check', () => {
     const name = fresh();
     await client.acquire(name, 'a');
     const positions = [];
-    for (const [id, notify] of [
+    for (const [id, replyAddress] of [
       ['b', '!me'],
       ['c', '~x'],
     ] as const) {
-      positions.push(-first(await client.acquire(name, id, { notify })));
+      positions.push(-first(await client.acquire(name, id, { replyAddress })));
     }
     await client.check(name, '~me', [['b', positions[0] as number]], { former: '!me' });
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
@@ -77,14 +78,14 @@ describe('check', () => {
   it('keeps waiters as silent while nobody listens to their channel', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    const position = -first(await client.acquire(name, 'b', { notify: '=gone' }));
+    const position = -first(await client.acquire(name, 'b', { replyAddress: '=gone' }));
     await client.check(name, '=gone', [['b', position]]);
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
       'b|30000|!gone|label',
     ]);
     expect(Number(await redis.command('ZSCORE', client.keys(name)[2], 'b|30000|!gone|label'))).toBe(position);
     // Who hears nothing is handed nothing by others, holds back those behind it, and takes the free lock by its own check.
-    await client.acquire(name, 'c', { notify: '~x' });
+    await client.acquire(name, 'c', { replyAddress: '~x' });
     expect(await client.release(name, 'a')).toBe(1);
     expect(await redis.command('EXISTS', client.lock(name))).toBe(0);
     expect(await client.acquire(name, 'd')).toBe(0);
@@ -99,7 +100,7 @@ describe('check', () => {
   ])('moves a waiter to %s from %s, at its position, and to %s without a listener', async (to, from, now) => {
     const name = fresh();
     await client.acquire(name, 'a');
-    const position = -first(await client.acquire(name, 'b', { notify: from }));
+    const position = -first(await client.acquire(name, 'b', { replyAddress: from }));
     await client.check(name, to, [['b', position]], { former: from });
     const queue = client.keys(name)[2];
     expect(await redis.command('ZRANGEBYSCORE', queue, 0, '+inf', 'WITHSCORES')).toEqual([
@@ -111,7 +112,7 @@ describe('check', () => {
   it('gives a waiter its sharded channel back once somebody listens there', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    const position = -first(await client.acquire(name, 'b', { notify: '!me' }));
+    const position = -first(await client.acquire(name, 'b', { replyAddress: '!me' }));
     const listener = new Redis(redis.url);
     onTestFinished(() => listener.disconnect());
     await listener.ssubscribe('me{1}');

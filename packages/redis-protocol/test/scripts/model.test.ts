@@ -98,7 +98,7 @@ class Run {
     this.log.push(`take ${id} ${argument(mode)}${enqueue ? ' or wait' : ''}`);
     const held = this.#model.holds(id);
     const expected = this.#model.take(entry, enqueue);
-    const options = enqueue ? { notify: '!me' } : {};
+    const options = enqueue ? { replyAddress: '!me' } : {};
     const reply =
       mode.weight === undefined
         ? await client.acquire(this.#name, id, options)
@@ -129,7 +129,7 @@ class Run {
     for (const { id } of holders) if (id !== entry.id && !this.#model.holds(entry.id)) this.#abandonId(id);
     const held = this.#model.holds(entry.id);
     this.#model.steal(entry);
-    const options = { steal: true, notify: '!me' };
+    const options = { steal: true, replyAddress: '!me' };
     const reply = await client.take(this.#name, entry.id, argument(entry.mode), options);
     if (!held) this.#minted(Number(Array.isArray(reply) ? reply[0] : reply));
   }

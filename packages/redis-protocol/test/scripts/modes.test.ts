@@ -8,8 +8,8 @@ describe('downgrade', () => {
   it('keeps token and end, and grants the readers at the head of the queue', async () => {
     const name = fresh();
     await client.acquire(name, 'w', { ttlMs: 20_000 });
-    await client.take(name, 'r', '0:0', { notify: '=me' });
-    await client.acquire(name, 'w2', { notify: '=me' });
+    await client.take(name, 'r', '0:0', { replyAddress: '=me' });
+    await client.acquire(name, 'w2', { replyAddress: '=me' });
     const [left, id, , ...rest] = (await client.downgrade(name, 'w')) as unknown[];
     expect(Number(left)).toBeGreaterThan(19_000);
     expect([id, rest]).toEqual(['r', []]);
@@ -49,8 +49,8 @@ describe('steal', () => {
     for (const held of helds) {
       const name = fresh();
       const token = Number(await client.take(name, 'a', held));
-      await client.take(name, 'b', held, { notify: '~x' });
-      await client.take(name, 'c', held, { notify: '~x' });
+      await client.take(name, 'b', held, { replyAddress: '~x' });
+      await client.take(name, 'c', held, { replyAddress: '~x' });
       const reply = await client.take(name, 'stealer', mode, { steal: true });
       expect(first(reply)).toBeGreaterThan(token);
       const again = (await client.take(name, 'stealer', mode, { steal: true })) as unknown[];
@@ -71,7 +71,7 @@ describe('steal', () => {
   ])('contradicts nobody who waits ($waits, $mode)', async ({ waits, mode, with: limit }) => {
     const name = fresh();
     await client.take(name, 'holder', waits === '4:2' ? '4:4' : '0:');
-    await client.take(name, 'waiter', waits, { notify: '~x' });
+    await client.take(name, 'waiter', waits, { replyAddress: '~x' });
     expect(await client.take(name, 'stealer', mode, { steal: true })).toEqual([0, limit]);
     const { holders, value, waiters } = await client.inspect(name);
     expect(`${String(value)} ${holders.join()}`).toContain('holder');
@@ -102,11 +102,11 @@ describe('thousands of waiters', () => {
     const [written, limited, forced] = [fresh(), fresh(), fresh()];
     for (const name of [written, forced]) {
       await client.acquire(name, 'w');
-      await client.take(name, 'r', '0:0', { notify: '=me' });
+      await client.take(name, 'r', '0:0', { replyAddress: '=me' });
       await addWaiters(name, '0');
     }
     await client.take(limited, 'p', '1:1');
-    await client.take(limited, 'r', '1:1', { notify: '=me' });
+    await client.take(limited, 'r', '1:1', { replyAddress: '=me' });
     await addWaiters(limited, '1');
     const replies = [
       [1, await client.downgrade(written, 'w')],
@@ -141,7 +141,7 @@ describe('many', () => {
   it('never overtake waiters', async () => {
     const [a, b] = [fresh(), fresh()];
     await client.take(a, 'x', '4:2');
-    await client.take(a, 'heavy', '4:4', { notify: '~x' });
+    await client.take(a, 'heavy', '4:4', { replyAddress: '~x' });
     expect(await client.many([b, 'q', '0:'], [a, 'r', '4:1'])).toBe(0);
     expect(await exists(b)).toBe(0);
   });
@@ -152,7 +152,7 @@ describe('operating', () => {
     const name = fresh();
     const tokens = [];
     for (const id of ['a', 'b']) tokens.push(String(await client.take(name, id, '4:2')));
-    await client.take(name, 'c', '4:2', { notify: '=me' });
+    await client.take(name, 'c', '4:2', { replyAddress: '=me' });
     expect(await client.forceRelease(name, 'nobody')).toBe(0);
     const ended = fresh();
     for (const id of ['d', 'e']) await client.take(ended, id, '0:0');
@@ -183,7 +183,8 @@ describe('operating', () => {
     const token = Number(await client.take(name, 'a', '4:1', { ttlMs: 9_000 }));
     await client.take(name, 'b', '4:3', { ttlMs: 500 });
     const positions = [];
-    for (const id of ['c', 'd']) positions.push(-first(await client.take(name, id, '4:2', { notify: '~x' })));
+    for (const id of ['c', 'd'])
+      positions.push(-first(await client.take(name, id, '4:2', { replyAddress: '~x' })));
     await waitUntil(async () => (await client.inspect(name)).holders.length === 1, { what: 'the end of b' });
     const [reply] = (await client.run(scripts.check, client.keys(name), [
       '5000||~x',
@@ -200,9 +201,9 @@ describe('operating', () => {
   it('a waiter that holds others back is passed over when nobody listens for it', async () => {
     const name = fresh();
     await client.take(name, 'r', '0:0');
-    await client.acquire(name, 'w', { notify: '=gone' });
-    await client.take(name, 'r2', '0:0', { notify: '=gone-too' });
-    const position = -first(await client.take(name, 'r3', '0:0', { notify: '!me' }));
+    await client.acquire(name, 'w', { replyAddress: '=gone' });
+    await client.take(name, 'r2', '0:0', { replyAddress: '=gone-too' });
+    const position = -first(await client.take(name, 'r3', '0:0', { replyAddress: '!me' }));
     const [reply] = (await client.run(scripts.check, client.keys(name), [
       '5000||!me',
       ...[1, 'r3|30000:0|!me|label', position],
@@ -215,20 +216,20 @@ describe('operating', () => {
   it('a waiter whose channel nobody listens to takes no share', async () => {
     const [permits, readers] = [fresh(), fresh()];
     await client.take(permits, 'a', '4:4');
-    await client.take(permits, 'gone', '4:3', { notify: '=gone' });
-    await client.take(permits, 'b', '4:2', { notify: '!me' });
+    await client.take(permits, 'gone', '4:3', { replyAddress: '=gone' });
+    await client.take(permits, 'b', '4:2', { replyAddress: '!me' });
     expect(((await client.releaseShare(permits, 'a', 4)) as unknown[])[0]).toBe('b');
     expect(await client.mark(permits)).toBe('*4|2');
     const beside = fresh();
     await client.take(beside, 'stays', '4:1');
     await client.take(beside, 'a', '4:3');
-    await client.take(beside, 'gone', '4:3', { notify: '=gone' });
-    await client.take(beside, 'b', '4:2', { notify: '!me' });
+    await client.take(beside, 'gone', '4:3', { replyAddress: '=gone' });
+    await client.take(beside, 'b', '4:2', { replyAddress: '!me' });
     expect(((await client.releaseShare(beside, 'a', 3)) as unknown[])[0]).toBe('b');
     expect(await client.mark(beside)).toBe('*4|3');
     await client.acquire(readers, 'w');
-    await client.take(readers, 'gone', '0:0', { notify: '=gone' });
-    await client.acquire(readers, 'w2', { notify: '!me' });
+    await client.take(readers, 'gone', '0:0', { replyAddress: '=gone' });
+    await client.acquire(readers, 'w2', { replyAddress: '!me' });
     expect(((await client.release(readers, 'w')) as unknown[])[0]).toBe('w2');
   });
 
@@ -238,8 +239,8 @@ describe('operating', () => {
       const key = client.allKeys(name)[side] as string;
       await redis.command('RPUSH', key, 'theirs');
       await expectQueues(name);
-      for (const notify of [undefined, '~x']) {
-        const options = notify === undefined ? {} : { notify };
+      for (const replyAddress of [undefined, '~x']) {
+        const options = replyAddress === undefined ? {} : { replyAddress };
         await expect(client.take(name, 'a', '0:0', options)).rejects.toThrow(/WRONGTYPE/);
       }
       await expect(client.many([name, 'a', '0:0'])).rejects.toThrow(/WRONGTYPE/);
@@ -272,9 +273,9 @@ describe('operating', () => {
     const locks = new ScriptClient(full);
     await locks.take('x', 'a', '2:1');
     await locks.take('x', 'b', '2:1');
-    await locks.take('x', 'c', '2:1', { notify: '=me' });
+    await locks.take('x', 'c', '2:1', { replyAddress: '=me' });
     await locks.acquire('y', 'w');
-    await locks.take('y', 'r', '0:0', { notify: '=me' });
+    await locks.take('y', 'r', '0:0', { replyAddress: '=me' });
     await full.command('CONFIG', 'SET', 'maxmemory', 1);
     await expect(locks.take('z', 'a', '0:0')).rejects.toThrow(/OOM/);
     expect(await locks.renewShares(['x', 'a', 60_000])).toEqual([expect.any(Number)]);

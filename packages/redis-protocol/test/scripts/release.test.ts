@@ -18,7 +18,7 @@ describe('release', () => {
   it('hands off in order, for the ttl of the waiter, with a new token', async () => {
     const name = fresh();
     const token = Number(await client.acquire(name, 'a'));
-    for (const id of ['b', 'c', 'd']) await client.acquire(name, id, { notify: '=me', ttlMs: 9_000 });
+    for (const id of ['b', 'c', 'd']) await client.acquire(name, id, { replyAddress: '=me', ttlMs: 9_000 });
     let last = token;
     for (const [from, to] of [
       ['a', 'b'],
@@ -40,8 +40,8 @@ describe('release', () => {
   it('passes over a waiter whose channel nobody listens to, but not in a cluster', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '=gone' });
-    await client.acquire(name, 'c', { notify: '~cluster' });
+    await client.acquire(name, 'b', { replyAddress: '=gone' });
+    await client.acquire(name, 'c', { replyAddress: '~cluster' });
     expect(await client.release(name, 'a')).toEqual([]);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
   });
@@ -49,8 +49,8 @@ describe('release', () => {
   it('passes over a waiter whose sharded channel nobody listens to', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '^gone{1}' });
-    await client.acquire(name, 'c', { notify: '~silent' });
+    await client.acquire(name, 'b', { replyAddress: '^gone{1}' });
+    await client.acquire(name, 'c', { replyAddress: '~silent' });
     expect(await client.release(name, 'a')).toEqual([]);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
   });
@@ -65,7 +65,7 @@ describe('release', () => {
     await listener.ssubscribe('told{1}');
     await listener.subscribe('told{1}');
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '^told{1}' });
+    await client.acquire(name, 'b', { replyAddress: '^told{1}' });
     expect(await client.release(name, 'a')).toEqual([]);
     await waitUntil(() => heard.length > 0, { what: 'the message' });
     expect(heard).toEqual([
@@ -76,12 +76,12 @@ describe('release', () => {
   it("knows a process by its channel up to the hash tag: it gets its waiters' hand-offs in the reply", async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    for (const [id, notify] of [
+    for (const [id, replyAddress] of [
       ['b', '^own{1}'],
       ['c', '!own'],
       ['d', '^own{2}'],
     ] as const) {
-      await client.acquire(name, id, { notify });
+      await client.acquire(name, id, { replyAddress });
     }
     for (const [from, to, caller] of [
       ['a', 'b', '!own'],
@@ -95,7 +95,7 @@ describe('release', () => {
   it('leaves a free lock when nobody who waits is there', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '=gone' });
+    await client.acquire(name, 'b', { replyAddress: '=gone' });
     expect(await client.release(name, 'a')).toBe(1);
     expect(await redis.command('EXISTS', client.lock(name), client.keys(name)[2])).toBe(0);
   });
@@ -105,12 +105,12 @@ describe('release', () => {
     ['publish, nor ask who listens', '=x', '-pubsub'],
     ['publish to a sharded channel', '^x{1}', '-spublish'],
     ['publish to a sharded channel, nor ask who listens', '^x{1}', '-pubsub'],
-  ])('hands off whole when the user may not %s', async (_, notify, rights) => {
+  ])('hands off whole when the user may not %s', async (_, replyAddress, rights) => {
     const name = fresh();
     await redis.command('ACL', 'SETUSER', 'mute', 'reset', 'on', 'nopass', '~*', '+@all', rights);
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify });
-    await client.acquire(name, 'c', { notify });
+    await client.acquire(name, 'b', { replyAddress });
+    await client.acquire(name, 'c', { replyAddress });
     const replies = await sendCommands(redis, [
       ['AUTH', 'mute', ''],
       ['EVAL', scripts.release.source, 3, ...client.keys(name), 'a', '=me'],
@@ -125,7 +125,7 @@ describe('abandon', () => {
   it('ends a hold with a hand-off, a wait without a trace, and may be repeated', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    for (const id of ['b', 'c']) await client.acquire(name, id, { notify: '=me' });
+    for (const id of ['b', 'c']) await client.acquire(name, id, { replyAddress: '=me' });
     expect(await client.abandon(name, 'b')).toBe(0);
     expect(((await client.abandon(name, 'a')) as unknown[])[0]).toBe('c');
     expect(await client.abandon(name, 'a')).toBe(0);
@@ -136,7 +136,7 @@ describe('abandon', () => {
   it('removes the queue with its last waiter', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '=me' });
+    await client.acquire(name, 'b', { replyAddress: '=me' });
     await client.abandon(name, 'b');
     expect(await redis.command('EXISTS', client.keys(name)[2])).toBe(0);
   });
@@ -146,7 +146,7 @@ describe('force-release', () => {
   it('ends any hold, or only the expected one, and serves the next', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '~x' });
+    await client.acquire(name, 'b', { replyAddress: '~x' });
     expect(await client.run(scripts.forceRelease, client.keys(name), ['=me', 'z'])).toBe(0);
     const ended = (await client.run(scripts.forceRelease, client.keys(name), ['=me', 'a'])) as unknown[];
     expect(ended[0]).toMatch(/^a\|\+\|/);

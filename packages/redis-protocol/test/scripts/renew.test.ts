@@ -27,11 +27,11 @@ describe('a full memory', () => {
     await using full = await startRedis({ args: ['--maxmemory-policy', 'noeviction'] });
     const locks = new ScriptClient(full);
     await locks.acquire('x', 'a');
-    await locks.acquire('x', 'b', { notify: '=me' });
+    await locks.acquire('x', 'b', { replyAddress: '=me' });
     await locks.acquire('y', 'a');
     await full.command('CONFIG', 'SET', 'maxmemory', 1);
     await expect(locks.acquire('z', 'a')).rejects.toThrow(/OOM/);
-    await expect(locks.acquire('x', 'c', { notify: '=me' })).rejects.toThrow(/OOM/);
+    await expect(locks.acquire('x', 'c', { replyAddress: '=me' })).rejects.toThrow(/OOM/);
     expect(await full.command('EXISTS', locks.lock('z'))).toBe(0);
     expect(await locks.renew(['x', 'a', 60_000])).toEqual([1]);
     expect(((await locks.release('x', 'a')) as unknown[])[0]).toBe('b');

@@ -15,27 +15,35 @@ export class ScriptClient {
     return this.#redis.command('EVAL', script.source, keys.length, ...keys, ...args);
   }
 
-  acquire(name: string, id: string, { ttlMs = 30_000, notify }: { ttlMs?: number; notify?: string } = {}) {
-    const queue = notify === undefined ? [] : [`5000|${notify}`];
+  acquire(
+    name: string,
+    id: string,
+    { ttlMs = 30_000, replyAddress }: { ttlMs?: number; replyAddress?: string } = {},
+  ) {
+    const queue = replyAddress === undefined ? [] : [`5000|${replyAddress}`];
     return this.run(scripts.acquire, this.keys(name), [id, ttlMs, 'label', ...queue]);
   }
 
-  release(name: string, id: string, notify = '=me') {
-    return this.run(scripts.release, this.keys(name), [id, notify]);
+  release(name: string, id: string, replyAddress = '=me') {
+    return this.run(scripts.release, this.keys(name), [id, replyAddress]);
   }
 
-  abandon(name: string, id: string, { notify = '=me', px = 30_000 } = {}) {
-    return this.run(scripts.abandon, this.keys(name), [id, notify, `${id}|${px}|${notify}|label`]);
+  abandon(name: string, id: string, { replyAddress = '=me', px = 30_000 } = {}) {
+    return this.run(scripts.abandon, this.keys(name), [
+      id,
+      replyAddress,
+      `${id}|${px}|${replyAddress}|label`,
+    ]);
   }
 
   check(
     name: string,
-    notify: string,
+    replyAddress: string,
     waiters: readonly (readonly [id: string, position: number])[],
     { aliveMs = 5000, former = '' } = {},
   ) {
-    const members = waiters.flatMap(([id, position]) => [`${id}|30000|${notify}|label`, position]);
-    const args = [`${aliveMs}|${former}|${notify}`, waiters.length, ...members];
+    const members = waiters.flatMap(([id, position]) => [`${id}|30000|${replyAddress}|label`, position]);
+    const args = [`${aliveMs}|${former}|${replyAddress}`, waiters.length, ...members];
     return this.run(scripts.check, this.keys(name), args);
   }
 
@@ -60,10 +68,14 @@ export class ScriptClient {
     name: string,
     id: string,
     mode: string,
-    { ttlMs = 30_000, notify, steal = false }: { ttlMs?: number; notify?: string; steal?: boolean } = {},
+    {
+      ttlMs = 30_000,
+      replyAddress,
+      steal = false,
+    }: { ttlMs?: number; replyAddress?: string; steal?: boolean } = {},
   ) {
-    const enter = notify === undefined ? '' : `5000|${notify}`;
-    const args = [id, ttlMs, 'label', enter, ...mode.split(':')];
+    const enqueue = replyAddress === undefined ? '' : `5000|${replyAddress}`;
+    const args = [id, ttlMs, 'label', enqueue, ...mode.split(':')];
     return this.run(scripts.acquire, this.allKeys(name), steal ? [...args, 'steal'] : args);
   }
 
@@ -75,8 +87,8 @@ export class ScriptClient {
     );
   }
 
-  releaseShare(name: string, id: string, weight = 0, notify = '=me') {
-    return this.run(scripts.release, this.allKeys(name), [id, notify, weight]);
+  releaseShare(name: string, id: string, weight = 0, replyAddress = '=me') {
+    return this.run(scripts.release, this.allKeys(name), [id, replyAddress, weight]);
   }
 
   async renewShares(...leases: readonly (readonly [name: string, id: string, ttlMs: number])[]) {
@@ -88,16 +100,19 @@ export class ScriptClient {
     );
   }
 
-  downgrade(name: string, id: string, notify = '=me') {
-    return this.run(scripts.downgrade, this.allKeys(name), [id, notify]);
+  downgrade(name: string, id: string, replyAddress = '=me') {
+    return this.run(scripts.downgrade, this.allKeys(name), [id, replyAddress]);
   }
 
-  resize(name: string, limit: number, notify = '=me') {
-    return this.run(scripts.resize, this.allKeys(name), [limit, notify]);
+  resize(name: string, limit: number, replyAddress = '=me') {
+    return this.run(scripts.resize, this.allKeys(name), [limit, replyAddress]);
   }
 
-  forceRelease(name: string, id?: string, notify = '=me') {
-    return this.run(scripts.forceRelease, this.allKeys(name), [notify, ...(id === undefined ? [] : [id])]);
+  forceRelease(name: string, id?: string, replyAddress = '=me') {
+    return this.run(scripts.forceRelease, this.allKeys(name), [
+      replyAddress,
+      ...(id === undefined ? [] : [id]),
+    ]);
   }
 
   async inspect(name: string) {

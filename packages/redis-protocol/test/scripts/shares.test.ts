@@ -52,12 +52,12 @@ describe('readers', () => {
   it('wait behind a writer that waits, and are granted together when it releases', async () => {
     const name = fresh();
     await client.take(name, 'r1', '0:0');
-    expect(waits(await client.acquire(name, 'w', { notify: '~x' }))).toBe(true);
+    expect(waits(await client.acquire(name, 'w', { replyAddress: '~x' }))).toBe(true);
     expect(await client.take(name, 'r2', '0:0')).toBe(0);
     for (const id of ['r2', 'r3'])
-      expect(waits(await client.take(name, id, '0:0', { notify: '=me' }))).toBe(true);
-    await client.acquire(name, 'w2', { notify: '~x' });
-    expect(waits(await client.take(name, 'r4', '0:0', { notify: '=me' }))).toBe(true);
+      expect(waits(await client.take(name, id, '0:0', { replyAddress: '=me' }))).toBe(true);
+    await client.acquire(name, 'w2', { replyAddress: '~x' });
+    expect(waits(await client.take(name, 'r4', '0:0', { replyAddress: '=me' }))).toBe(true);
     expect(await client.releaseShare(name, 'r1')).toEqual([]);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^w\|\+\|/);
     const handed = (await client.release(name, 'w')) as unknown[];
@@ -114,7 +114,7 @@ describe('readers', () => {
   it('wait behind a writer also when the token key was lost', async () => {
     const name = fresh();
     await client.take(name, 'r', '0:0');
-    await client.acquire(name, 'w', { notify: '~x' });
+    await client.acquire(name, 'w', { replyAddress: '~x' });
     await redis.command('DEL', client.keys(name)[1]);
     expect(await client.take(name, 'r2', '0:0')).toBe(0);
   });
@@ -122,13 +122,13 @@ describe('readers', () => {
   it('that are left of a lost mark exclude nobody, however the next are granted', async () => {
     const [asked, handed] = [fresh(), fresh()];
     for (const name of [asked, handed]) await client.take(name, 'old', '0:0');
-    await client.acquire(handed, 'w', { notify: '~x' });
-    await client.take(handed, 'r', '0:0', { notify: '~y' });
+    await client.acquire(handed, 'w', { replyAddress: '~x' });
+    await client.take(handed, 'r', '0:0', { replyAddress: '~y' });
     for (const name of [asked, handed]) await redis.command('DEL', client.lock(name));
     await expectQueues(asked);
     await client.take(asked, 'new', '0:0');
     expect((await client.inspect(asked)).holders).toEqual(['new']);
-    await client.abandon(handed, 'w', { notify: '~x' });
+    await client.abandon(handed, 'w', { replyAddress: '~x' });
     expect((await client.inspect(handed)).holders).toEqual(['r']);
     expect(Number(await redis.command('PTTL', client.holders(handed)))).toBeGreaterThan(100_000);
   });
@@ -180,16 +180,16 @@ describe('permits', () => {
   it('are not overtaken by lighter ones', async () => {
     const name = fresh();
     await client.take(name, 'a', '4:3');
-    await client.take(name, 'heavy', '4:4', { notify: '!me' });
+    await client.take(name, 'heavy', '4:4', { replyAddress: '!me' });
     expect(await client.take(name, 'light', '4:1')).toBe(0);
-    expect(waits(await client.take(name, 'light', '4:1', { notify: '!me' }))).toBe(true);
+    expect(waits(await client.take(name, 'light', '4:1', { replyAddress: '!me' }))).toBe(true);
     expect(((await client.releaseShare(name, 'a', 3)) as unknown[])[0]).toBe('heavy');
     expect((await client.inspect(name)).waiters).toEqual(['light']);
     // The waiter that held the others back is abandoned: they are served in the same step.
     await client.releaseShare(name, 'heavy', 4);
     expect((await client.inspect(name)).holders).toEqual(['light']);
-    await client.take(name, 'x', '4:4', { notify: '!me' });
-    await client.take(name, 'y', '4:1', { notify: '!me' });
+    await client.take(name, 'x', '4:4', { replyAddress: '!me' });
+    await client.take(name, 'y', '4:1', { replyAddress: '!me' });
     const reply = await client.run(scripts.abandon, client.keys(name), ['x', '=me', 'x|30000:4|!me|label']);
     expect((reply as unknown[])[0]).toBe('y');
   });
@@ -210,7 +210,7 @@ describe('permits', () => {
     const name = fresh();
     await client.take(name, 'a', '4:1');
     expect(await client.take(name, 'b', '5:1')).toEqual([0, 4]);
-    expect(await client.take(name, 'b', '0:0', { notify: '~x' })).toEqual([0, 4]);
+    expect(await client.take(name, 'b', '0:0', { replyAddress: '~x' })).toEqual([0, 4]);
     expect(await client.acquire(name, 'b')).toEqual([0, 4]);
     expect((await client.inspect(name)).waiters).toEqual([]);
     expect(first(await client.take(name, 'a', '5:1'))).toBeGreaterThan(0);
@@ -222,7 +222,7 @@ describe('permits', () => {
     await client.take(reader, 'r', '0:0');
     expect(await client.take(reader, 'p', '4:1')).toEqual([0, 0]);
     await redis.command('SET', client.lock(stranger), 'theirs', 'PX', 30_000);
-    await client.take(stranger, 'p', '4:1', { notify: '~x' });
+    await client.take(stranger, 'p', '4:1', { replyAddress: '~x' });
     expect(await client.take(stranger, 'q', '5:1')).toEqual([0, 4]);
     expect(await client.acquire(stranger, 'q')).toEqual([0, 4]);
     expect(await redis.command('GET', client.lock(stranger))).toBe('theirs');
@@ -237,8 +237,8 @@ describe('permits', () => {
     expect(await client.resize(name, 9)).toEqual([1]);
     expect(await exists(name)).toBe(0);
     await client.take(name, 'a', '2:2');
-    const position = -first(await client.take(name, 'b', '2:2', { notify: '=me' }));
-    await client.take(name, 'c', '2:1', { notify: '=me' });
+    const position = -first(await client.take(name, 'b', '2:2', { replyAddress: '=me' }));
+    await client.take(name, 'c', '2:1', { replyAddress: '=me' });
     const [status, id] = (await client.resize(name, 4)) as unknown[];
     expect([status, id]).toEqual([1, 'b']);
     expect(await client.mark(name)).toBe('*4|4');
@@ -316,7 +316,7 @@ describe('the mark', () => {
     const weights = { heavy: 5, b: 2, c: 3 };
     for (const [id, weight] of Object.entries(weights)) await client.take(name, id, `10:${weight}`);
     await client.expire(name, 'heavy');
-    expect(waits(await client.take(name, 'next', '10:8', { notify: '!me' }))).toBe(true);
+    expect(waits(await client.take(name, 'next', '10:8', { replyAddress: '!me' }))).toBe(true);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^\*10\|5\|\+\|\d{13}\|\d{13}$/);
     const renewed = await client.renewShares([name, 'b', 30_000], [name, 'c', 30_000]);
     expect(renewed).toEqual([1, 1]);
@@ -330,15 +330,15 @@ describe('the mark', () => {
     async (theirs) => {
       const name = fresh();
       await client.take(name, 'r', '0:0');
-      for (const id of ['x', 'y']) await client.acquire(name, id, { notify: '!me' });
+      for (const id of ['x', 'y']) await client.acquire(name, id, { replyAddress: '!me' });
       await redis.command('SET', client.lock(name), theirs, 'PX', 30_000);
-      expect(await client.abandon(name, 'x', { notify: '!me' })).toBe(0);
+      expect(await client.abandon(name, 'x', { replyAddress: '!me' })).toBe(0);
       expect(await client.releaseShare(name, 'r')).toBe(0);
-      expect(waits(await client.acquire(name, 'z', { notify: '!me' }))).toBe(true);
+      expect(waits(await client.acquire(name, 'z', { replyAddress: '!me' }))).toBe(true);
       expect(await client.abandon(name, 'r')).toBe(0);
       expect(await redis.command('GET', client.lock(name))).toBe(theirs);
       expect((await client.inspect(name)).waiters).toEqual(['y', 'z']);
-      for (const id of ['y', 'z']) await client.abandon(name, id, { notify: '!me' });
+      for (const id of ['y', 'z']) await client.abandon(name, id, { replyAddress: '!me' });
       expect(await redis.command('EXISTS', client.keys(name)[2])).toBe(0);
     },
   );
@@ -347,7 +347,7 @@ describe('the mark', () => {
 it('a waiter that stands in the queue twice takes its permits once', async () => {
   const name = fresh();
   await client.take(name, 'a', '4:4');
-  for (const notify of ['~x', '~y']) await client.take(name, 'b', '4:2', { notify });
+  for (const replyAddress of ['~x', '~y']) await client.take(name, 'b', '4:2', { replyAddress });
   expect(await redis.command('ZCOUNT', client.keys(name)[2], 0, '+inf')).toBe(2);
   await client.releaseShare(name, 'a', 4);
   expect((await client.inspect(name)).holders).toEqual(['b']);

@@ -9,11 +9,11 @@ describe('the time until which queues may exist in a slot', () => {
     const name = fresh();
     const [, token] = client.keys(name);
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '=me' });
+    await client.acquire(name, 'b', { replyAddress: '=me' });
     const [last, horizon] = String(await redis.command('GET', token)).split(';');
     const later = String(Number(horizon) + 60_000);
     await redis.command('SET', token, `${last};${later}`);
-    await client.acquire(name, 'c', { notify: '=me' });
+    await client.acquire(name, 'c', { replyAddress: '=me' });
     expect(await horizonOf(name)).toBe(later);
     await client.release(name, 'a');
     expect(await horizonOf(name)).toBe(later);
@@ -23,7 +23,7 @@ describe('the time until which queues may exist in a slot', () => {
     expect(await horizonOf(name)).toBe(later);
     // Where the number is ahead of the time too.
     await redis.command('SET', token, `${Number(last) + 60_000_000};${later}`);
-    await client.acquire(name, 'e', { notify: '=me' });
+    await client.acquire(name, 'e', { replyAddress: '=me' });
     expect(await redis.command('GET', token)).toBe(`${Number(last) + 60_000_001};${later}`);
   });
 });
@@ -41,7 +41,7 @@ describe('tokens', () => {
     for (let at = 1; at < tokens.length; at++) expect(tokens[at]).toBeGreaterThan(tokens[at - 1] as bigint);
     expect(tokens[3]).toBe(ahead + 3n);
     await client.acquire(name, 'd');
-    const position = -first(await client.acquire(name, 'e', { notify: '=me' }));
+    const position = -first(await client.acquire(name, 'e', { replyAddress: '=me' }));
     const [, handed] = (await client.release(name, 'd')) as [string, number];
     expect(BigInt(position)).toBe(ahead + 5n);
     expect(BigInt(handed)).toBe(ahead + 6n);
@@ -65,7 +65,7 @@ describe('tokens', () => {
   it('are written whole: no exponent, no fraction', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.acquire(name, 'b', { notify: '~x' });
+    await client.acquire(name, 'b', { replyAddress: '~x' });
     expect(await redis.command('GET', client.keys(name)[1])).toMatch(/^\d{16};\d{13}$/);
     await client.release(name, 'a');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|-\|\d{16}\|label$/);
