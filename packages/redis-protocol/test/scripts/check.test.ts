@@ -1,8 +1,9 @@
-import { waitUntil } from '@locks/test-servers';
+import { startRedis, waitUntil } from '@locks/test-servers';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
 import { client, first, fresh, redis } from './lab.ts';
+import { ScriptClient } from './script-client.ts';
 
 describe('check', () => {
   it('puts a lost waiter back at its position, and serves the first when the lock is free', async () => {
@@ -18,6 +19,17 @@ describe('check', () => {
     const [reply] = (await client.check(name, '~x', [['c', positions[1] as number]])) as unknown[][];
     expect(reply?.[2]).toBe('b');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|\+\|/);
+  });
+
+  it('serves a free lock while memory is full', async () => {
+    await using full = await startRedis({ args: ['--maxmemory-policy', 'noeviction'] });
+    const locks = new ScriptClient(full);
+    await locks.acquire('x', 'a');
+    const position = -first(await locks.acquire('x', 'b', { replyAddress: '!me' }));
+    await full.command('DEL', locks.lock('x'));
+    await full.command('CONFIG', 'SET', 'maxmemory', 1);
+    const [reply] = (await locks.check('x', '!me', [['b', position]])) as unknown[][];
+    expect(reply?.[2]).toBe('b');
   });
 
   it('reports a grant whose message was lost, with the time left', async () => {
