@@ -1,8 +1,7 @@
 import { startPostgres } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Value } from '../src/pool/bind-message.ts';
-import { NamedStatement } from '../src/pool/named-statement.ts';
+import { NamedStatement, type Value } from '../src/pool/named-statement.ts';
 
 let server: Awaited<ReturnType<typeof startPostgres>>;
 let client: pg.Client;

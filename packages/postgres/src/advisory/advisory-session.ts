@@ -1,8 +1,7 @@
 import { CombinedClock, withTimeLimit } from '@locks/core/backend';
 import type pg from 'pg';
-import type { Value } from '../pool/bind-message.ts';
 import { endConnection } from '../pool/dedicated-connection.ts';
-import { NamedStatement } from '../pool/named-statement.ts';
+import { NamedStatement, type Value } from '../pool/named-statement.ts';
 import { codeOf } from '../pool/server-error.ts';
 import { queryTexts, type TextRow } from '../pool/text-query.ts';
 import { LockSteps } from './lock-steps.ts';

@@ -9,8 +9,7 @@ import {
   type Priority,
 } from '@locks/core/backend';
 import type pg from 'pg';
-import type { Value } from './bind-message.ts';
-import { NamedStatement } from './named-statement.ts';
+import { NamedStatement, type Value } from './named-statement.ts';
 import { isRefusal, isStrangeStatement } from './server-error.ts';
 import { queryTexts, type TextResult } from './text-query.ts';
 
@@ -192,5 +191,5 @@ export function afterReading(then: () => void): void {
 }
 
 function isPlain(value: unknown): value is Value {
-  return typeof value !== 'object' || value === null || value instanceof Uint8Array;
+  return typeof value !== 'object' || value === null || value instanceof Buffer;
 }
