@@ -101,6 +101,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
       features: ['waiters', 'force-release'],
     };
     this.#peers = new PeerQuery({
+      sessions: () => this.#sessions,
       queueOf: (key) => this.#queues.get(key),
       forceRelease: async (key, acquisitionIds) => {
         await this.#queues.get(key)?.forceRelease(acquisitionIds);
@@ -119,7 +120,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
       freed: () => {
         for (const queue of this.#queues.values()) queue.unpark();
       },
-      notified: (channel, payload) => this.#peers.received(channel, payload, this.#sessions),
+      notified: (channel, payload) => this.#peers.received(channel, payload),
     });
     refuseAfterClose(this);
   }
@@ -167,7 +168,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceState> {
-    return await this.#peers.inspect(this.#sessions, resource, keyOf(resource), call);
+    return await this.#peers.inspect(resource, keyOf(resource), call);
   }
 
   async ping(): Promise<void> {
@@ -186,7 +187,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     );
     if (ends.length === 0) return [];
     const ids = ends.map(({ acquisitionId }) => acquisitionId);
-    const { holders } = await this.#peers.inspect(this.#sessions, resource, keyOf(resource), call, ids);
+    const { holders } = await this.#peers.inspect(resource, keyOf(resource), call, ids);
     const left = holders.find(({ acquisitionId }) => ids.includes(acquisitionId));
     if (left === undefined) return ends;
     throw new LockError(

@@ -4,7 +4,6 @@ import {
   type Holder,
   type LockMode,
   type ResourceState,
-  type Waiter,
   withTimeLimit,
 } from '@locks/core/backend';
 import type { TextRow } from '../pool/text-query.ts';
@@ -43,29 +42,26 @@ interface ReportedAcquisition {
 
 interface PeerAnswer {
   readonly ask: string;
+  /** The sessions of which the answer is complete. */
   readonly pids: readonly number[];
   readonly seen: readonly ReportedAcquisition[];
 }
 
 /** What this process knows of its own acquisitions. */
 export interface ThisProcess {
+  sessions(): AdvisorySessions;
   queueOf(key: string): ResourceQueue | undefined;
   forceRelease(key: string, acquisitionIds: readonly string[]): Promise<void>;
 }
 
-interface PendingQuestion {
-  readonly missing: Set<number>;
-  readonly seen: ReportedAcquisition[];
-  done(): void;
-}
-
 /**
- * Asks who holds and who waits, over all processes. PostgreSQL knows sessions and keys; each process reports the names, the
- * labels and the order of its own acquisitions, over NOTIFY.
+ * Asks all processes over NOTIFY who holds and who waits, and to end holds. `pg_stat_activity` cannot say it: its
+ * `application_name` is one short text of a session that has many locks, and setting it costs each acquire a statement.
  */
 export class PeerQuery {
   readonly #channel = `locks_advisory_${randomBytes(12).toString('hex')}`;
-  readonly #pending = new Map<string, PendingQuestion>();
+  readonly channels: readonly string[] = [QUESTIONS, this.#channel];
+  readonly #pending = new Map<string, (answer: PeerAnswer) => void>();
   readonly #process: ThisProcess;
   #asked = 0;
 
@@ -73,113 +69,99 @@ export class PeerQuery {
     this.#process = process;
   }
 
-  get channels(): readonly string[] {
-    return [QUESTIONS, this.#channel];
-  }
-
   /** The state of a resource, after the holds of the acquisitions `end` were ended. */
   async inspect(
-    sessions: AdvisorySessions,
     resource: string,
     key: string,
     call: Call,
     end: readonly string[] = [],
   ): Promise<ResourceState> {
-    for (let rest = end; ; ) {
-      const part = firstPart(rest);
-      rest = rest.slice(part.length);
-      const state = await this.#inspect(sessions, resource, key, call, part);
-      if (rest.length === 0) return state;
-    }
-  }
-
-  async #inspect(
-    sessions: AdvisorySessions,
-    resource: string,
-    key: string,
-    call: Call,
-    end: readonly string[],
-  ): Promise<ResourceState> {
+    const [part, ...rest] = partsOf(end);
+    const sessions = this.#process.sessions();
     const main = await sessions.main();
     const rows = await sessionsOn(main, key);
     if (rows.length === 0) return { resource, holders: [], waiters: [] };
-    if (end.length > 0) await this.#process.forceRelease(key, end);
-    const own = this.#process.queueOf(key);
-    const others = new Set(rows.map(pidOf).filter((pid) => !sessions.isMine(pid)));
-    const seen = [
-      ...(own === undefined ? [] : acquisitionsIn(own)),
-      ...(await this.#ask(main, key, others, call, end)),
-    ];
-    return stateOf(resource, rows, seen, others);
+    await this.#process.forceRelease(key, part);
+    const silent = new Set(rows.map(pidOf).filter((pid) => !sessions.isMine(pid)));
+    const own = acquisitionsIn(this.#process.queueOf(key));
+    const seen = [...own, ...(await this.#ask(main, key, part, call, silent))];
+    if (rest.length > 0) return await this.inspect(resource, key, call, rest.flat());
+    return stateOf(resource, rows, seen, silent);
   }
 
   /** Handles a notification that came to the main session. */
-  received(channel: string, payload: string, sessions: AdvisorySessions): void {
-    let message: PeerQuestion | PeerAnswer;
+  received(channel: string, payload: string): void {
+    let message: PeerQuestion & PeerAnswer;
     try {
-      message = JSON.parse(payload) as PeerQuestion | PeerAnswer;
+      message = JSON.parse(payload) as PeerQuestion & PeerAnswer;
     } catch {
       // Another program uses our channel.
       return;
     }
-    if (channel === this.#channel) this.#answered(message as PeerAnswer);
-    else this.#answer(message as PeerQuestion, sessions).catch(() => undefined);
+    if (channel === this.#channel) this.#pending.get(message.ask)?.(message);
+    else this.#answer(message).catch(() => undefined);
   }
 
+  /** What the other processes report. Their sessions leave `silent`: what is left in it has not answered in time. */
   async #ask(
     main: AdvisorySession,
     key: string,
-    others: Set<number>,
-    call: Call,
     end: readonly string[],
+    call: Call,
+    silent: Set<number>,
   ): Promise<readonly ReportedAcquisition[]> {
-    if (others.size === 0) return [];
+    const reported: ReportedAcquisition[] = [];
+    if (silent.size === 0) return reported;
     const ask = String((this.#asked += 1));
-    const seen: ReportedAcquisition[] = [];
     const question: PeerQuestion = { ask, to: this.#channel, key, ...(end.length > 0 && { end }) };
     const answerMs = Math.max(5, Math.min(ANSWER_MS, call.deadline - call.now() - 10));
-    const answered = new Promise<void>((done) => this.#pending.set(ask, { missing: others, seen, done }));
-    const answeredOrLate = withTimeLimit(answered, answerMs, () => undefined);
+    const complete = new Promise<void>((done) => {
+      this.#pending.set(ask, ({ pids, seen }) => {
+        reported.push(...seen);
+        for (const pid of pids) silent.delete(pid);
+        if (silent.size === 0) done();
+      });
+    });
+    const completeOrLate = withTimeLimit(complete, answerMs, () => undefined);
     try {
       await notify(main, QUESTIONS, question);
-      await answeredOrLate;
+      await completeOrLate;
     } finally {
       this.#pending.delete(ask);
     }
-    return seen;
+    return reported;
   }
 
-  #answered({ ask, pids, seen }: PeerAnswer): void {
-    const pending = this.#pending.get(ask);
-    if (pending === undefined) return;
-    pending.seen.push(...seen);
-    for (const pid of pids) pending.missing.delete(pid);
-    if (pending.missing.size === 0) pending.done();
-  }
-
-  async #answer({ ask, to, key, end = [] }: PeerQuestion, sessions: AdvisorySessions): Promise<void> {
+  async #answer({ ask, to, key, end = [] }: PeerQuestion): Promise<void> {
     const queue = this.#process.queueOf(key);
     if (queue === undefined || to === this.#channel) return;
     const groups = [...queue.groups, ...[...queue.leaving].map(({ group }) => group)];
     const pids = groups.flatMap(({ session }) => session?.pid ?? []);
-    if (end.length > 0) await this.#process.forceRelease(key, end);
-    const main = await sessions.main();
-    for (let rest = acquisitionsIn(queue); ; ) {
-      const part = firstPart(rest);
-      rest = rest.slice(part.length);
-      // The pids come with the last message: they tell the asker that the answer is complete.
-      await notify(main, to, { ask, pids: rest.length === 0 ? pids : [], seen: part });
-      if (rest.length === 0) return;
-    }
+    await this.#process.forceRelease(key, end);
+    const main = await this.#process.sessions().main();
+    const parts = partsOf(acquisitionsIn(queue));
+    for (const [at, seen] of parts.entries())
+      await notify(main, to, { ask, pids: at === parts.length - 1 ? pids : [], seen });
   }
 }
 
-/** The first elements that fit together into one message. */
-function firstPart<T>(all: readonly T[]): readonly T[] {
+/** Parts that fit into one message each: at least one, which may be empty. */
+function partsOf<T>(all: readonly T[]): [T[], ...T[][]] {
+  const parts: [T[], ...T[][]] = [[]];
+  let [part] = parts;
   let bytes = 0;
-  // One byte more for the comma.
-  const end = all.findIndex((one) => (bytes += Buffer.byteLength(JSON.stringify(one)) + 1) > PAYLOAD_BYTES);
-  return end < 0 ? all : all.slice(0, Math.max(1, end));
+  for (const one of all) {
+    // One byte more for the comma.
+    const size = Buffer.byteLength(JSON.stringify(one)) + 1;
+    if (bytes + size > PAYLOAD_BYTES) {
+      part = [];
+      parts.push(part);
+      bytes = 0;
+    }
+    part.push(one);
+    bytes += size;
+  }
+  return parts;
 }
 
 async function notify(
@@ -208,7 +190,8 @@ function pidOf(row: TextRow): number {
   return Number(row[0]);
 }
 
-function acquisitionsIn(queue: ResourceQueue): ReportedAcquisition[] {
+function acquisitionsIn(queue: ResourceQueue | undefined): readonly ReportedAcquisition[] {
+  if (queue === undefined) return [];
   const now = performance.now();
   const acquisitions = queue.groups.flatMap(({ holders, waiting, positioned }) =>
     positioned ? [...holders, ...waiting] : [],
@@ -231,28 +214,28 @@ function stateOf(
   silent: ReadonlySet<number>,
 ): ResourceState {
   const positions = new Map(rows.map((row, position) => [pidOf(row), position] as const));
-  const granted = new Set(rows.filter((row) => row[1] === 't').map(pidOf));
-  const positionOf = ({ pid }: ReportedAcquisition): number => positions.get(pid) ?? rows.length;
-  const known = seen.filter(({ pid }) => pid === 0 || positions.has(pid));
-  known.sort((a, b) => positionOf(a) - positionOf(b) || (a.pid === b.pid ? 0 : b.forMs - a.forMs));
+  // Acquisitions without a session come last.
+  positions.set(0, rows.length);
+  const positionOf = ({ pid }: ReportedAcquisition): number => positions.get(pid) ?? -1;
+  const known = seen.filter((one) => positionOf(one) >= 0);
+  known.sort((one, other) => positionOf(one) - positionOf(other));
+  const silentHolders = rows.filter((row) => row[1] === 't' && silent.has(pidOf(row)));
   return {
     resource,
-    holders: [
-      ...known.filter(({ holds }) => holds).map(toHolder),
-      ...rows.filter((row) => granted.has(pidOf(row)) && silent.has(pidOf(row))).map(toSilentHolder),
-    ],
-    waiters: known.filter(({ holds }) => !holds).map(toWaiter),
+    holders: [...known.filter(({ holds }) => holds).map(toHolder), ...silentHolders.map(toSilentHolder)],
+    waiters: known
+      .filter(({ holds }) => !holds)
+      .map((one) => ({ ...identityOf(one), waitingForMs: one.forMs })),
   };
 }
 
-function toHolder({ id, mode, label, token, forMs }: ReportedAcquisition): Holder {
-  return {
-    acquisitionId: id,
-    mode,
-    heldForMs: forMs,
-    ...(label === undefined ? undefined : { label }),
-    ...(token === undefined ? undefined : { fencingToken: BigInt(token) }),
-  };
+function identityOf({ id, mode, label }: ReportedAcquisition) {
+  return { acquisitionId: id, mode, ...(label === undefined ? undefined : { label }) };
+}
+
+function toHolder(one: ReportedAcquisition): Holder {
+  const token = one.token === undefined ? undefined : { fencingToken: BigInt(one.token) };
+  return { ...identityOf(one), heldForMs: one.forMs, ...token };
 }
 
 /** A session that does not answer: another program, a transaction of `advisoryLockInTransaction`, or a frozen process. */
@@ -261,14 +244,5 @@ function toSilentHolder([pid, , mode, application]: TextRow): Holder {
     acquisitionId: `pid-${pid}`,
     mode: { kind: mode === 'ShareLock' ? 'shared' : 'exclusive' },
     label: `${application || 'a session'} (PostgreSQL pid ${pid}, which does not answer)`,
-  };
-}
-
-function toWaiter({ id, mode, label, forMs }: ReportedAcquisition): Waiter {
-  return {
-    acquisitionId: id,
-    mode,
-    waitingForMs: forMs,
-    ...(label === undefined ? undefined : { label }),
   };
 }
