@@ -73,9 +73,11 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     const order = ['one 1', 'one 2', 'one 3', 'two 1', 'one 4', 'one 5', 'two 2', 'one 6'];
     for (const [position, who] of order.entries()) {
       const lock = (who.startsWith('one') ? one : two).lock(name);
-      turns.push(lock.run(() => void served.push(who)));
+      turns.push(lock.run(() => void served.push(who), { label: who }));
       await untilWaiting(two, name, position + 1);
     }
+    for (const locks of [one, two])
+      expect((await locks.inspect(name)).waiters.map(({ label }) => label)).toEqual(order);
     // The main connection, and one for each of the three groups.
     expect(await connectionsOf(`one ${name}`)).toBe(4);
     await holder.release();
