@@ -1,4 +1,4 @@
-import { type AcquireRequest, type Attempt, type Call, type Grant, PRIORITIES } from '@locks/core/backend';
+import { type AcquireRequest, type Attempt, type Call, PRIORITIES } from '@locks/core/backend';
 import {
   GRACE_MS,
   type MakeStatement,
@@ -11,6 +11,7 @@ import type { PostgresLocalWaiters } from './local-waiters.ts';
 import { acquireColumns } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
 import { type AttemptReply, parseAttempt, parseHandOffs, toGrant } from './replies.ts';
+import { insertStatement, toUncontendedGrant } from './uncontended-statements.ts';
 
 /** The kinds of attempt, as in migrations/1/10-acquire.sql. */
 const SINGLE = 0;
@@ -26,8 +27,8 @@ interface PendingAttempt {
   readonly call: Call;
   /** On the caller's clock, before the statement was sent. */
   sentAt: number;
-  /** Whether the plain insert found a row of this name. */
-  refused: boolean;
+  /** Whether the plain insert may do; not, once it has found a row of this name. */
+  mayBeUncontended: boolean;
   resolve(attempt: Attempt): void;
   reject(error: unknown): void;
 }
@@ -37,8 +38,6 @@ export interface AttemptContext {
   readonly sql: LeaseSql;
   readonly waiters: PostgresLocalWaiters;
   mayBeUncontended(request: AcquireRequest): boolean;
-  /** Sends the plain insert, if `take` allows it when a connection is free. */
-  insert(request: AcquireRequest, call: Call, take: () => boolean): Promise<Grant | undefined>;
   send(make: MakeStatement, priority: typeof PRIORITIES.acquire): Promise<StatementResult | undefined>;
 }
 
@@ -61,7 +60,7 @@ export class AttemptQueues {
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     return new Promise((resolve, reject) => {
-      const attempt = { request, enqueue, call, sentAt: 0, refused: false, resolve, reject };
+      const attempt = { request, enqueue, call, sentAt: 0, mayBeUncontended: true, resolve, reject };
       const queue = this.#queues.get(request.resource);
       if (queue !== undefined) {
         queue.push(attempt);
@@ -85,64 +84,53 @@ export class AttemptQueues {
   }
 
   async #work(resource: string, queue: PendingAttempt[]): Promise<void> {
-    while (queue.length > 0) {
-      const [first] = queue;
-      if (queue.length === 1 && first?.refused === false && this.#context.mayBeUncontended(first.request))
-        await this.#insert(queue, first);
-      else await this.#call(queue);
-    }
+    while (queue.length > 0) await this.#send(queue);
     this.#queues.delete(resource);
   }
 
-  /** Tries the plain insert, for a name that nobody else seems to want. */
-  async #insert(queue: PendingAttempt[], attempt: PendingAttempt): Promise<void> {
-    const { request, call } = attempt;
-    let isSent = false;
-    try {
-      const grant = await this.#context.insert(request, call, () => {
-        isSent = queue[0] === attempt && isWanted(attempt);
-        if (isSent) queue.shift();
-        return isSent;
-      });
-      if (grant !== undefined) return attempt.resolve({ status: 'granted', grant });
-      if (!isSent) {
-        if (queue[0] === attempt) dropUnwanted(queue.shift());
-        return;
-      }
-      attempt.refused = true;
-      queue.unshift(attempt);
-    } catch (error) {
-      if (!isSent) return rejectAll(queue, error);
-      // The insert may have taken effect: from now on the store may know the id.
-      if (attempt.enqueue) this.#context.waiters.enter(request, call);
-      attempt.reject(error);
-    }
-  }
-
-  /** Calls the schema's function once for all attempts that are in the queue when a connection is free. */
-  async #call(queue: PendingAttempt[]): Promise<void> {
+  /** Sends all attempts that are in the queue when a connection is free: a single one by the plain insert, if that may do. */
+  async #send(queue: PendingAttempt[]): Promise<void> {
     const context = this.#context;
     let batch: readonly PendingAttempt[] = [];
+    /** The attempt that is sent by the plain insert. */
+    let plain: PendingAttempt | undefined;
     try {
       const result = await context.send(() => {
         batch = takeWanted(queue);
-        return batch.length === 0 ? undefined : this.#statement(batch);
+        const [first] = batch;
+        if (first === undefined) return undefined;
+        if (batch.length > 1 || !first.mayBeUncontended || !context.mayBeUncontended(first.request))
+          return this.#statement(batch);
+        plain = first;
+        return insertStatement(context.sql, first.request, first.call);
       }, PRIORITIES.acquire);
       if (result === undefined) return;
-      const lines = (result.rows[0]?.[0] ?? '').split('\n');
-      const [{ call, sentAt }] = batch as [PendingAttempt];
-      const handOffs = parseHandOffs(lines.slice(batch.length).join('\n'));
-      context.waiters.handOffAll(handOffs, () => call.now() - sentAt);
-      for (const [at, attempt] of batch.entries()) {
-        const reply = parseAttempt(lines[at] ?? '');
-        context.waiters.answered(attempt.request.acquisitionId, reply, attempt.sentAt);
-        attempt.resolve(toAttempt(attempt, reply));
-      }
+      if (plain === undefined) return this.#answered(batch, result);
+      const grant = toUncontendedGrant(plain.request, result);
+      if (grant !== undefined) return plain.resolve({ status: 'granted', grant });
+      plain.mayBeUncontended = false;
+      queue.unshift(plain);
     } catch (error) {
+      // The insert may have taken effect: from now on the store may know the id.
+      if (plain?.enqueue === true) context.waiters.enter(plain.request, plain.call);
       rejectAll(batch.length > 0 ? [...batch] : queue, error);
     }
   }
 
+  #answered(batch: readonly PendingAttempt[], { rows }: StatementResult): void {
+    const { waiters } = this.#context;
+    const lines = (rows[0]?.[0] ?? '').split('\n');
+    const [{ call, sentAt }] = batch as [PendingAttempt];
+    const handOffs = parseHandOffs(lines.slice(batch.length).join('\n'));
+    waiters.handOffAll(handOffs, () => call.now() - sentAt);
+    for (const [at, attempt] of batch.entries()) {
+      const reply = parseAttempt(lines[at] ?? '');
+      waiters.answered(attempt.request.acquisitionId, reply, attempt.sentAt);
+      attempt.resolve(toAttempt(attempt, reply));
+    }
+  }
+
+  /** Calls the schema's function once for all attempts. */
   #statement(batch: readonly PendingAttempt[]): OutgoingStatement {
     const { sql, waiters } = this.#context;
     for (const attempt of batch) {
@@ -193,10 +181,10 @@ function takeWanted(queue: PendingAttempt[]): readonly PendingAttempt[] {
   return batch;
 }
 
-function dropUnwanted(attempt: PendingAttempt | undefined): void {
-  if (attempt?.call.signal?.aborted === true) attempt.reject(abandonedError);
+function dropUnwanted(attempt: PendingAttempt): void {
+  if (attempt.call.signal?.aborted === true) attempt.reject(abandonedError);
   // Held back, so that the caller's own timer reports first: it says more.
-  else setTimeout(() => attempt?.reject(new NoConnectionError()), GRACE_MS).unref();
+  else setTimeout(() => attempt.reject(new NoConnectionError()), GRACE_MS).unref();
 }
 
 function rejectAll(attempts: PendingAttempt[], error: unknown): void {

@@ -28,7 +28,6 @@ import { type CheckedPostgresLeaseOptions, checkOptions, type PostgresLeaseOptio
 import { parseAttempt, parseHandOffs, parseServed, toGrant, toHolder, toStanding } from './replies.ts';
 import { ReleaseBatches } from './release-batches.ts';
 import { ensureSchema } from './schema.ts';
-import { UncontendedStatements } from './uncontended-statements.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -86,23 +85,16 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     this.#ownsPool = own;
     this.#statements = new PostgresStatements(pool);
     this.#sql = leaseSql(options.schema);
-    const uncontended = new UncontendedStatements(this.#statements, options.schema);
     this.#waiters = new PostgresLocalWaiters(this.#statements, options, (request, call) => {
       this.#abandons.abandon(request, call).catch(ignore);
     });
-    const send = (make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> =>
-      this.#send(make, priority);
     const context = {
       sql: this.#sql,
       waiters: this.#waiters,
-      uncontended,
       mayBeUncontended: (request: AcquireRequest) => this.#mayBeUncontended(request),
-      send,
+      send: (make: MakeStatement, priority: Priority) => this.#send(make, priority),
     };
-    this.#attempts = new AttemptQueues({
-      ...context,
-      insert: (request, call, take) => this.#watched(uncontended.attempt(request, call, take)),
-    });
+    this.#attempts = new AttemptQueues(context);
     this.#releases = new ReleaseBatches('release', context);
     this.#abandons = new ReleaseBatches('abandon', context);
     this.#unguardPool = guardPool(pool);

@@ -10,7 +10,7 @@ import type { LeaseSql } from './lease-sql.ts';
 import type { PostgresLocalWaiters } from './local-waiters.ts';
 import { nameBytes } from './name-bytes.ts';
 import { parseServed } from './replies.ts';
-import { isUncontended, type UncontendedStatements } from './uncontended-statements.ts';
+import { isUncontended } from './uncontended-statements.ts';
 
 /** How many acquisitions one statement ends at most: it keeps their rows locked, and answers all of them at its end. */
 const MAX_ACQUISITIONS = 500;
@@ -35,7 +35,6 @@ interface Ending {
 export interface ReleaseContext {
   readonly sql: LeaseSql;
   readonly waiters: PostgresLocalWaiters;
-  readonly uncontended: UncontendedStatements;
   mayBeUncontended(request: AcquireRequest): boolean;
   send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined>;
 }
@@ -135,13 +134,13 @@ export class ReleaseBatches {
   }
 
   #statement(batch: Batch, isPlain: boolean): OutgoingStatement {
-    const { sql, waiters, uncontended } = this.#context;
+    const { sql, waiters } = this.#context;
     const [first] = batch;
     const sentAt = first.call.now();
     const leftMs = Math.min(ANSWER_MS, Math.max(...batch.map(({ endsAt }) => endsAt)) - sentAt);
     const names = batch.map(({ request }) => nameBytes(request.resource));
     const ids = batch.map(({ request }) => request.acquisitionId);
-    if (isPlain) return { text: uncontended.delete, values: [names[0], ids[0]], sentAt, leftMs };
+    if (isPlain) return { text: sql.plainDelete, values: [names[0], ids[0]], sentAt, leftMs };
     const isOne = batch.length === 1 && !this.#isAbandon;
     const ending = isOne ? [names[0], ids[0]] : [names, ids];
     return {
