@@ -1,6 +1,3 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { leaseSchemaSql, migrateLeaseSchema } from '../src/index.ts';
 import { LeaseFixture } from './lease-fixture.ts';
@@ -36,19 +33,6 @@ describe.concurrent('the schema', () => {
     expect(await fixture.server.query(`SELECT version FROM ${schema}.schema_version`)).toEqual([
       { version: '1' },
     ]);
-  });
-
-  it('is created once by two processes at the same time', async () => {
-    const schema = fixture.schema();
-    const program = fileURLToPath(new URL('./lease-migrate-main.ts', import.meta.url));
-    const codes = await Promise.all(
-      [1, 2].map(async () => {
-        const child = fork(program, [fixture.server.url, schema], { execArgv: [] });
-        const [code] = (await once(child, 'exit')) as [number];
-        return code;
-      }),
-    );
-    expect(codes).toEqual([0, 0]);
   });
 
   it('is refused and left unchanged if its version is newer', async () => {
