@@ -8,7 +8,7 @@ const target = new URL('./src/lease/generated/migrations.ts', import.meta.url);
 const withoutComments = (sql) =>
   sql
     .split('\n')
-    .map((line) => line.replace(/\s*--.*$/, ''))
+    .map((line) => line.replace(/\s*--.*$|\s*\/\*.*?\*\//g, ''))
     .filter((line) => line.trim() !== '')
     .join('\n');
 

@@ -62,7 +62,7 @@ BEGIN
       USING ERRCODE = 'LK001',
             HINT = 'Use ALTER ROLE … SET default_transaction_isolation = ''read committed'' for the role of the locks.';
   END IF;
-  PERFORM 1 FROM @schema@.locks l WHERE l.name = p_name FOR UPDATE;
+  PERFORM 1 FROM @schema@.locks WHERE locks.name = p_name FOR UPDATE;
   RETURN FOUND;
 END $$;
 CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
@@ -78,7 +78,7 @@ DECLARE
   v_message text;
   v_served text := '';
 BEGIN
-  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+  SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
   v_before := v_lock;
   IF v_lock.id IS NOT NULL THEN
     IF v_lock.expires_at > v_moment THEN
@@ -86,17 +86,19 @@ BEGIN
     END IF;
     v_lock.id := NULL;
   END IF;
-  DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.expires_at <= v_moment;
-  SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(s.weight), 0) INTO v_holders, v_weights FROM @schema@.shares s WHERE s.name = p_name;
+  DELETE FROM @schema@.shares WHERE shares.name = p_name AND shares.expires_at <= v_moment;
+  SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(shares.weight), 0) INTO v_holders, v_weights
+    FROM @schema@.shares WHERE shares.name = p_name;
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
-    SELECT w.*, CASE
-        WHEN w.client = p_client THEN 'asks'
-        WHEN (c.alive_until > v_moment) IS NOT TRUE THEN 'dead'
-        WHEN c.listener IS NULL OR c.server_start <> pg_catalog.pg_postmaster_start_time() THEN 'polls'
-        WHEN @schema@.has_ended(c.listener) THEN 'dead'
+    SELECT waiters.*, CASE
+        WHEN waiters.client = p_client THEN 'asks'
+        WHEN (clients.alive_until > v_moment) IS NOT TRUE THEN 'dead'
+        WHEN clients.listener IS NULL OR clients.server_start <> pg_catalog.pg_postmaster_start_time()
+          THEN 'polls'
+        WHEN @schema@.has_ended(clients.listener) THEN 'dead'
         ELSE 'listens' END AS client_state INTO v_next
-      FROM @schema@.waiters w LEFT JOIN @schema@.clients c ON c.client = w.client
-      WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
+      FROM @schema@.waiters LEFT JOIN @schema@.clients ON clients.client = waiters.client
+      WHERE waiters.name = p_name ORDER BY waiters.ticket LIMIT 1;
     IF NOT FOUND THEN
       v_lock.queued := false;
       EXIT;
@@ -106,7 +108,7 @@ BEGIN
       EXIT WHEN v_next.kind = 0 AND v_holders > 0;
       EXIT WHEN v_next.kind = 2 AND v_weights + v_next.weight > v_lock.permits;
     END IF;
-    DELETE FROM @schema@.waiters w WHERE w.name = p_name AND w.ticket = v_next.ticket;
+    DELETE FROM @schema@.waiters WHERE waiters.name = p_name AND waiters.ticket = v_next.ticket;
     CONTINUE WHEN v_next.client_state = 'dead';
     v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
     v_message := v_next.id || ' ' || v_token;
@@ -130,11 +132,11 @@ BEGIN
     END IF;
   END LOOP;
   IF v_lock.id IS NULL AND v_holders = 0 AND NOT v_lock.queued THEN
-    DELETE FROM @schema@.locks l WHERE l.name = p_name;
+    DELETE FROM @schema@.locks WHERE locks.name = p_name;
   ELSIF v_lock IS DISTINCT FROM v_before THEN
-    UPDATE @schema@.locks l SET queued = v_lock.queued, id = v_lock.id, token = v_lock.token,
+    UPDATE @schema@.locks SET queued = v_lock.queued, id = v_lock.id, token = v_lock.token,
       granted_at = v_lock.granted_at, expires_at = v_lock.expires_at, label = v_lock.label
-      WHERE l.name = p_name;
+      WHERE locks.name = p_name;
   END IF;
   RETURN v_served;
 END $$;
@@ -174,26 +176,29 @@ BEGIN
     END IF;
     CONTINUE WHEN NOT @schema@.enter(p_name);
     IF p_kind = 1 AND p_way <> 2
-        AND EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = p_name AND l.id IS NULL AND NOT l.queued AND l.permits IS NULL)
-        AND NOT EXISTS (SELECT 1 FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id) THEN
+        AND EXISTS (SELECT 1 FROM @schema@.locks
+                    WHERE locks.name = p_name AND locks.id IS NULL AND NOT locks.queued AND locks.permits IS NULL)
+        AND NOT EXISTS (SELECT 1 FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id) THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
     v_served := v_served || @schema@.serve(p_name, p_client);
-    SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+    SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
     EXIT WHEN FOUND;
     v_moment := pg_catalog.clock_timestamp();
   END LOOP;
   IF v_lock.id = p_id THEN
     RETURN 'h ' || v_lock.token || ' ' || @schema@.ms_until(v_lock.expires_at) || v_served;
   END IF;
-  SELECT s.token, s.expires_at INTO v_share FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id;
+  SELECT shares.token, shares.expires_at INTO v_share
+    FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id;
   IF FOUND THEN
     RETURN 'h ' || v_share.token || ' ' || @schema@.ms_until(v_share.expires_at) || v_served;
   END IF;
   IF p_way = 2 THEN
     RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client, v_served);
   END IF;
-  SELECT w.ticket INTO v_token FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
+  SELECT waiters.ticket INTO v_token FROM @schema@.waiters
+    WHERE waiters.client = p_client AND waiters.id = p_id AND waiters.name = p_name;
   IF FOUND THEN
     RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
@@ -201,7 +206,8 @@ BEGIN
     RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
   END IF;
   IF p_kind <> 0 AND v_lock.id IS NULL AND NOT v_lock.queued THEN
-    SELECT coalesce(pg_catalog.sum(s.weight), 0) INTO v_weights FROM @schema@.shares s WHERE s.name = p_name;
+    SELECT coalesce(pg_catalog.sum(shares.weight), 0) INTO v_weights
+      FROM @schema@.shares WHERE shares.name = p_name;
     IF p_kind = 1 OR v_weights + p_weight <= p_permits THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
@@ -213,10 +219,10 @@ BEGIN
   INSERT INTO @schema@.waiters (name, ticket, client, id, kind, weight, ttl_ms, enqueued_at, label)
     VALUES (p_name, v_token, p_client, p_id, p_kind, p_weight, p_ttl_ms, pg_catalog.clock_timestamp(), p_label);
   IF NOT v_lock.queued THEN
-    UPDATE @schema@.locks l SET queued = true WHERE l.name = p_name;
+    UPDATE @schema@.locks SET queued = true WHERE locks.name = p_name;
   END IF;
-  PERFORM 1 FROM @schema@.clients c
-    WHERE c.client = p_client AND c.alive_until > pg_catalog.clock_timestamp() + interval '1500 milliseconds';
+  PERFORM 1 FROM @schema@.clients WHERE clients.client = p_client
+    AND clients.alive_until > pg_catalog.clock_timestamp() + interval '1500 milliseconds';
   IF NOT FOUND THEN
     INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds')
       ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;
@@ -225,7 +231,8 @@ BEGIN
 END $$;
 CREATE FUNCTION @schema@.draw_again(p_name pg_catalog.bytea) RETURNS bigint LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
-  UPDATE @schema@.locks l SET token = pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass) WHERE l.name = p_name RETURNING l.token;
+  UPDATE @schema@.locks SET token = pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass)
+    WHERE locks.name = p_name RETURNING locks.token;
 $$;
 CREATE FUNCTION @schema@.add_share(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer,
     p_ttl_ms double precision, p_label pg_catalog.text) RETURNS bigint LANGUAGE sql
@@ -242,14 +249,15 @@ $$;
 CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(@schema@.ms_until(CASE WHEN p_lock.id IS NOT NULL THEN p_lock.expires_at
-    ELSE (SELECT pg_catalog.min(s.expires_at) FROM @schema@.shares s WHERE s.name = p_lock.name) END), -1);
+    ELSE (SELECT pg_catalog.min(shares.expires_at) FROM @schema@.shares WHERE shares.name = p_lock.name) END), -1);
 $$;
 CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS pg_catalog.text LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
   SELECT kind || ' ' || weight || ' ' || coalesce(p_lock.permits, 0) FROM (
     SELECT 0 AS rank, 0 AS kind, 1 AS weight WHERE p_lock.id IS NOT NULL
-    UNION ALL (SELECT 1, s.kind, s.weight FROM @schema@.shares s WHERE s.name = p_lock.name LIMIT 1)
-    UNION ALL (SELECT 2, w.kind, w.weight FROM @schema@.waiters w WHERE w.name = p_lock.name ORDER BY w.ticket LIMIT 1)
+    UNION ALL (SELECT 1, shares.kind, shares.weight FROM @schema@.shares WHERE shares.name = p_lock.name LIMIT 1)
+    UNION ALL (SELECT 2, waiters.kind, waiters.weight FROM @schema@.waiters
+               WHERE waiters.name = p_lock.name ORDER BY waiters.ticket LIMIT 1)
     UNION ALL SELECT 3, 0, 1
   ) modes ORDER BY rank LIMIT 1;
 $$;
@@ -261,20 +269,22 @@ DECLARE
   v_waiter record;
   v_token bigint;
 BEGIN
-  DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
-  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
-  SELECT w.kind, w.weight INTO v_waiter
-    FROM @schema@.waiters w JOIN @schema@.clients c ON c.client = w.client AND c.alive_until > pg_catalog.clock_timestamp()
-    WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
+  DELETE FROM @schema@.waiters WHERE waiters.client = p_client AND waiters.id = p_id AND waiters.name = p_name;
+  SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
+  SELECT waiters.kind, waiters.weight INTO v_waiter
+    FROM @schema@.waiters JOIN @schema@.clients
+      ON clients.client = waiters.client AND clients.alive_until > pg_catalog.clock_timestamp()
+    WHERE waiters.name = p_name ORDER BY waiters.ticket LIMIT 1;
   IF FOUND AND v_lock.permits IS DISTINCT FROM p_permits THEN
     RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0) || p_served;
   END IF;
-  DELETE FROM @schema@.shares s WHERE s.name = p_name;
+  DELETE FROM @schema@.shares WHERE shares.name = p_name;
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
-  UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = pg_catalog.clock_timestamp(),
+  UPDATE @schema@.locks SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token,
+    granted_at = pg_catalog.clock_timestamp(),
     expires_at = pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', label = p_label,
     permits = p_permits, stolen = v_token
-    WHERE l.name = p_name;
+    WHERE locks.name = p_name;
   IF p_kind = 0 THEN
     RETURN 'g ' || v_token || p_served;
   END IF;
@@ -292,8 +302,8 @@ DECLARE
 BEGIN
   FOR v_item IN
     SELECT * FROM unnest(p_names, p_ids, p_kinds, p_weights, p_permits, p_ttls, p_labels) WITH ORDINALITY
-      AS i(name, id, kind, weight, permits, ttl_ms, label, position)
-      ORDER BY i.name
+      AS item(name, id, kind, weight, permits, ttl_ms, label, position)
+      ORDER BY item.name
   LOOP
     v_reply := @schema@.acquire(v_item.name, v_item.id, v_item.kind, v_item.weight, v_item.permits, v_item.ttl_ms,
                                 v_item.label, p_client, 0::smallint);
@@ -331,8 +341,8 @@ CREATE FUNCTION @schema@.release(p_name pg_catalog.bytea, p_id pg_catalog.text, 
 DECLARE
   v_live boolean;
 BEGIN
-  DELETE FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id AND NOT l.queued
-    RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
+  DELETE FROM @schema@.locks WHERE locks.name = p_name AND locks.id = p_id AND NOT locks.queued
+    RETURNING locks.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF FOUND THEN
     RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END;
   END IF;
@@ -350,11 +360,11 @@ CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text)
 DECLARE
   v_live boolean;
 BEGIN
-  UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name AND l.id = p_id
-    RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
+  UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name AND locks.id = p_id
+    RETURNING locks.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF NOT FOUND THEN
-    DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id
-      RETURNING s.expires_at > pg_catalog.clock_timestamp() INTO v_live;
+    DELETE FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id
+      RETURNING shares.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   END IF;
   RETURN v_live;
 END $$;
@@ -369,16 +379,18 @@ DECLARE
   v_served text := '';
 BEGIN
   FOR v_item IN
-    SELECT i.*, pg_catalog.lag(i.name) OVER o IS DISTINCT FROM i.name AS is_first,
-           pg_catalog.lead(i.name) OVER o IS DISTINCT FROM i.name AS is_last
-      FROM unnest(p_names, p_ids) WITH ORDINALITY AS i(name, id, position) WINDOW o AS (ORDER BY i.name)
+    SELECT item.*, pg_catalog.lag(item.name) OVER by_name IS DISTINCT FROM item.name AS is_first,
+           pg_catalog.lead(item.name) OVER by_name IS DISTINCT FROM item.name AS is_last
+      FROM unnest(p_names, p_ids) WITH ORDINALITY AS item(name, id, position)
+      WINDOW by_name AS (ORDER BY item.name)
   LOOP
     IF v_item.is_first THEN
       v_in_use := @schema@.enter(v_item.name);
       v_ended := false;
     END IF;
     CONTINUE WHEN NOT v_in_use;
-    DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = v_item.id AND w.name = v_item.name;
+    DELETE FROM @schema@.waiters
+      WHERE waiters.client = p_client AND waiters.id = v_item.id AND waiters.name = v_item.name;
     v_ended := v_ended OR FOUND;
     IF NOT FOUND THEN
       v_live := @schema@.end_hold(v_item.name, v_item.id);
@@ -401,8 +413,8 @@ DECLARE
   v_answers text[];
 BEGIN
   FOR v_item IN
-    SELECT * FROM unnest(p_names, p_ids, p_tokens, p_ttls) WITH ORDINALITY AS i(name, id, token, ttl_ms, position)
-      ORDER BY i.name
+    SELECT * FROM unnest(p_names, p_ids, p_tokens, p_ttls) WITH ORDINALITY AS item(name, id, token, ttl_ms, position)
+      ORDER BY item.name
   LOOP
     v_answers[v_item.position] := CASE
       WHEN @schema@.extend(v_item.name, v_item.id, v_item.token, v_item.ttl_ms) THEN 'h'
@@ -415,21 +427,24 @@ CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p
 DECLARE
   v_at CONSTANT timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
 BEGIN
-  UPDATE @schema@.locks l SET expires_at = v_at
-    WHERE l.name = p_name AND l.id = p_id AND l.token = p_token AND l.expires_at > pg_catalog.clock_timestamp();
+  UPDATE @schema@.locks SET expires_at = v_at
+    WHERE locks.name = p_name AND locks.id = p_id AND locks.token = p_token
+      AND locks.expires_at > pg_catalog.clock_timestamp();
   IF NOT FOUND THEN
-    UPDATE @schema@.shares s SET expires_at = v_at
-      WHERE s.name = p_name AND s.id = p_id AND s.token = p_token AND s.expires_at > pg_catalog.clock_timestamp();
+    UPDATE @schema@.shares SET expires_at = v_at
+      WHERE shares.name = p_name AND shares.id = p_id AND shares.token = p_token
+        AND shares.expires_at > pg_catalog.clock_timestamp();
   END IF;
   RETURN FOUND;
 END $$;
 CREATE FUNCTION @schema@.loss(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint) RETURNS pg_catalog.text LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE
-    WHEN EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id) THEN 'e'
-    WHEN EXISTS (SELECT 1 FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id) THEN 'e'
-    WHEN EXISTS (SELECT 1 FROM @schema@.locks l
-                 WHERE l.name = p_name AND (l.stolen > p_token OR l.expires_at > pg_catalog.clock_timestamp() AND l.id IS NOT NULL))
+    WHEN EXISTS (SELECT 1 FROM @schema@.locks WHERE locks.name = p_name AND locks.id = p_id) THEN 'e'
+    WHEN EXISTS (SELECT 1 FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id) THEN 'e'
+    WHEN EXISTS (SELECT 1 FROM @schema@.locks
+                 WHERE locks.name = p_name AND (locks.stolen > p_token
+                   OR locks.expires_at > pg_catalog.clock_timestamp() AND locks.id IS NOT NULL))
       THEN 't'
     ELSE 'f' END;
 $$;
@@ -443,13 +458,14 @@ BEGIN
     RETURN 'f';
   END IF;
   INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
-    SELECT l.name, l.id, 1, 1, l.token, l.granted_at, l.expires_at, l.label FROM @schema@.locks l
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp();
+    SELECT locks.name, locks.id, 1, 1, locks.token, locks.granted_at, locks.expires_at, locks.label
+    FROM @schema@.locks
+    WHERE locks.name = p_name AND locks.id = p_id AND locks.expires_at > pg_catalog.clock_timestamp();
   IF FOUND THEN
-    UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name;
+    UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name;
   END IF;
-  SELECT s.expires_at INTO v_ends FROM @schema@.shares s
-    WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp();
+  SELECT shares.expires_at INTO v_ends FROM @schema@.shares
+    WHERE shares.name = p_name AND shares.id = p_id AND shares.expires_at > pg_catalog.clock_timestamp();
   IF NOT FOUND THEN
     RETURN @schema@.loss(p_name, p_id, p_token);
   END IF;
@@ -465,14 +481,14 @@ BEGIN
     RETURN 's';
   END IF;
   v_served := @schema@.serve(p_name, p_client);
-  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+  SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
   IF NOT FOUND THEN
     RETURN 's' || v_served;
   END IF;
   IF v_lock.permits IS NULL THEN
     RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
   END IF;
-  UPDATE @schema@.locks l SET permits = p_permits WHERE l.name = p_name;
+  UPDATE @schema@.locks SET permits = p_permits WHERE locks.name = p_name;
   RETURN 's' || v_served || @schema@.serve(p_name, p_client);
 END $$;
 CREATE FUNCTION @schema@.force_release(p_name pg_catalog.bytea, p_id pg_catalog.text, p_client pg_catalog.text)
@@ -484,9 +500,10 @@ BEGIN
   IF NOT @schema@.enter(p_name) THEN
     RETURN;
   END IF;
-  RETURN QUERY SELECT * FROM @schema@.state(ARRAY[p_name]) s WHERE s.role = 'h' AND (p_id IS NULL OR s.id = p_id);
-  UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name AND (p_id IS NULL OR l.id = p_id);
-  DELETE FROM @schema@.shares s WHERE s.name = p_name AND (p_id IS NULL OR s.id = p_id);
+  RETURN QUERY SELECT * FROM @schema@.state(ARRAY[p_name])
+    WHERE state.role = 'h' AND (p_id IS NULL OR state.id = p_id);
+  UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name AND (p_id IS NULL OR locks.id = p_id);
+  DELETE FROM @schema@.shares WHERE shares.name = p_name AND (p_id IS NULL OR shares.id = p_id);
   RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client), 0, 0, 0, '', 0::bigint,
     0::double precision, 0::double precision;
 END $$;
@@ -499,33 +516,35 @@ DECLARE
   v_served text := '';
   v_next timestamptz;
 BEGIN
-  DELETE FROM @schema@.waiters w WHERE w.client = p_client
-    AND w.enqueued_at < pg_catalog.clock_timestamp() - interval '10 seconds'
-    AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p_ids) AS i(id) WHERE i.id = w.id);
-  DELETE FROM @schema@.waiters w WHERE w.client = p_client
-    AND NOT EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = w.name AND l.queued);
+  DELETE FROM @schema@.waiters WHERE waiters.client = p_client
+    AND waiters.enqueued_at < pg_catalog.clock_timestamp() - interval '10 seconds'
+    AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p_ids) AS item(id) WHERE item.id = waiters.id);
+  DELETE FROM @schema@.waiters WHERE waiters.client = p_client
+    AND NOT EXISTS (SELECT 1 FROM @schema@.locks WHERE locks.name = waiters.name AND locks.queued);
   SELECT pg_catalog.string_agg(
-      E'\\n' || coalesce('h ' || i.id || ' ' || h.token || ' ' || @schema@.ms_until(h.expires_at), 'm ' || i.id), '')
+      E'\\n' || coalesce('h ' || item.id || ' ' || hold.token || ' ' || @schema@.ms_until(hold.expires_at),
+                       'm ' || item.id), '')
     INTO v_lines
-    FROM unnest(p_names, p_ids) AS i(name, id) LEFT JOIN LATERAL (
-      SELECT l.token, l.expires_at FROM @schema@.locks l WHERE l.name = i.name AND l.id = i.id
+    FROM unnest(p_names, p_ids) AS item(name, id) LEFT JOIN LATERAL (
+      SELECT locks.token, locks.expires_at FROM @schema@.locks WHERE locks.name = item.name AND locks.id = item.id
       UNION ALL
-      SELECT s.token, s.expires_at FROM @schema@.shares s WHERE s.name = i.name AND s.id = i.id
-    ) h ON h.expires_at > pg_catalog.clock_timestamp()
-    WHERE NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = p_client AND w.id = i.id);
+      SELECT shares.token, shares.expires_at FROM @schema@.shares WHERE shares.name = item.name AND shares.id = item.id
+    ) hold ON hold.expires_at > pg_catalog.clock_timestamp()
+    WHERE NOT EXISTS (SELECT 1 FROM @schema@.waiters WHERE waiters.client = p_client AND waiters.id = item.id);
   FOR v_name IN
-    SELECT l.name FROM @schema@.locks l
-      WHERE l.name = ANY (p_names) AND l.queued AND (l.id IS NULL OR l.expires_at <= pg_catalog.clock_timestamp())
-      ORDER BY l.name
+    SELECT locks.name FROM @schema@.locks
+      WHERE locks.name = ANY (p_names) AND locks.queued
+        AND (locks.id IS NULL OR locks.expires_at <= pg_catalog.clock_timestamp())
+      ORDER BY locks.name
   LOOP
     IF @schema@.enter(v_name) THEN
       v_served := v_served || @schema@.serve(v_name, p_client);
     END IF;
   END LOOP;
   SELECT pg_catalog.min(ends) INTO v_next FROM (
-    SELECT l.expires_at AS ends FROM @schema@.locks l WHERE l.name = ANY (p_names) AND l.id IS NOT NULL
+    SELECT locks.expires_at AS ends FROM @schema@.locks WHERE locks.name = ANY (p_names) AND locks.id IS NOT NULL
     UNION ALL
-    SELECT s.expires_at FROM @schema@.shares s WHERE s.name = ANY (p_names)
+    SELECT shares.expires_at FROM @schema@.shares WHERE shares.name = ANY (p_names)
   ) holds;
   INSERT INTO @schema@.clients (client, alive_until, listener, server_start)
     VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds', p_listener, pg_catalog.pg_postmaster_start_time())
@@ -544,15 +563,16 @@ BEGIN
     RETURN;
   END IF;
   FOR v_name IN
-    SELECT l.name FROM @schema@.locks l WHERE l.id IS NULL OR l.expires_at <= pg_catalog.clock_timestamp() ORDER BY l.name
+    SELECT locks.name FROM @schema@.locks
+      WHERE locks.id IS NULL OR locks.expires_at <= pg_catalog.clock_timestamp() ORDER BY locks.name
   LOOP
     IF @schema@.enter(v_name) THEN
       PERFORM @schema@.serve(v_name, NULL);
     END IF;
   END LOOP;
-  DELETE FROM @schema@.clients c WHERE c.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'
-    AND NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = c.client)
-    AND (c.listener IS NULL OR @schema@.has_ended(c.listener));
+  DELETE FROM @schema@.clients WHERE clients.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'
+    AND NOT EXISTS (SELECT 1 FROM @schema@.waiters WHERE waiters.client = clients.client)
+    AND (clients.listener IS NULL OR @schema@.has_ended(clients.listener));
 END $$;
 CREATE FUNCTION @schema@.state(p_names pg_catalog.bytea[])
     RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,
@@ -562,26 +582,29 @@ CREATE FUNCTION @schema@.state(p_names pg_catalog.bytea[])
   SELECT name, role, id, kind, weight, permits, label, token,
          -@schema@.ms_until(since) AS age_ms, @schema@.ms_until(ends) AS left_ms
   FROM (
-    SELECT l.name, 'h' AS role, l.id, 0 AS kind, 1 AS weight, l.permits, l.label, l.token, l.granted_at AS since,
-           l.expires_at AS ends
-      FROM @schema@.locks l
-      WHERE l.name = ANY (p_names) AND l.id IS NOT NULL AND l.expires_at > pg_catalog.clock_timestamp()
+    SELECT locks.name, 'h' AS role, locks.id, 0 AS kind, 1 AS weight, locks.permits, locks.label,
+           locks.token, locks.granted_at AS since, locks.expires_at AS ends
+      FROM @schema@.locks
+      WHERE locks.name = ANY (p_names) AND locks.id IS NOT NULL AND locks.expires_at > pg_catalog.clock_timestamp()
     UNION ALL
-    SELECT s.name, 'h', s.id, s.kind, s.weight, l.permits, s.label, s.token, s.granted_at, s.expires_at
-      FROM @schema@.shares s JOIN @schema@.locks l ON l.name = s.name
-      WHERE s.name = ANY (p_names) AND s.expires_at > pg_catalog.clock_timestamp()
+    SELECT shares.name, 'h', shares.id, shares.kind, shares.weight, locks.permits, shares.label,
+           shares.token, shares.granted_at, shares.expires_at
+      FROM @schema@.shares JOIN @schema@.locks ON locks.name = shares.name
+      WHERE shares.name = ANY (p_names) AND shares.expires_at > pg_catalog.clock_timestamp()
     UNION ALL
-    SELECT w.name, 'w', w.id, w.kind, w.weight, l.permits, w.label, w.ticket, w.enqueued_at, NULL
-      FROM @schema@.waiters w JOIN @schema@.locks l ON l.name = w.name JOIN @schema@.clients c ON c.client = w.client
-      WHERE w.name = ANY (p_names) AND c.alive_until > pg_catalog.clock_timestamp()
+    SELECT waiters.name, 'w', waiters.id, waiters.kind, waiters.weight, locks.permits, waiters.label,
+           waiters.ticket, waiters.enqueued_at, NULL
+      FROM @schema@.waiters JOIN @schema@.locks ON locks.name = waiters.name
+        JOIN @schema@.clients ON clients.client = waiters.client
+      WHERE waiters.name = ANY (p_names) AND clients.alive_until > pg_catalog.clock_timestamp()
   ) everyone
   ORDER BY name, role, token;
 $$;
 CREATE FUNCTION @schema@.names_from(p_from pg_catalog.bytea, p_inclusive boolean, p_before pg_catalog.bytea, p_count integer)
     RETURNS SETOF pg_catalog.bytea LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-  SELECT l.name FROM @schema@.locks l
-    WHERE l.name >= p_from AND (p_inclusive OR l.name > p_from) AND (p_before IS NULL OR l.name < p_before)
-    ORDER BY l.name LIMIT p_count;
+  SELECT locks.name FROM @schema@.locks
+    WHERE locks.name >= p_from AND (p_inclusive OR locks.name > p_from) AND (p_before IS NULL OR locks.name < p_before)
+    ORDER BY locks.name LIMIT p_count;
 $$;`,
 ];

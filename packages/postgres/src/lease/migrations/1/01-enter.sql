@@ -8,6 +8,6 @@ BEGIN
       USING ERRCODE = 'LK001',
             HINT = 'Use ALTER ROLE … SET default_transaction_isolation = ''read committed'' for the role of the locks.';
   END IF;
-  PERFORM 1 FROM @schema@.locks l WHERE l.name = p_name FOR UPDATE;
+  PERFORM 1 FROM @schema@.locks WHERE locks.name = p_name FOR UPDATE;
   RETURN FOUND;
 END $$;

@@ -16,37 +16,39 @@ DECLARE
   v_message text;
   v_served text := '';
 BEGIN
-  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+  SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
   v_before := v_lock;
   IF v_lock.id IS NOT NULL THEN
     IF v_lock.expires_at > v_moment THEN
-      RETURN '';
+      RETURN '' /* no hand-offs */;
     END IF;
     v_lock.id := NULL;
   END IF;
   -- Delete before counting: the delete waits for a renewal under way, and then sees the new end of the hold.
-  DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.expires_at <= v_moment;
-  SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(s.weight), 0) INTO v_holders, v_weights FROM @schema@.shares s WHERE s.name = p_name;
+  DELETE FROM @schema@.shares WHERE shares.name = p_name AND shares.expires_at <= v_moment;
+  SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(shares.weight), 0) INTO v_holders, v_weights
+    FROM @schema@.shares WHERE shares.name = p_name;
 
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
-    SELECT w.*, CASE
-        WHEN w.client = p_client THEN 'asks'
-        WHEN (c.alive_until > v_moment) IS NOT TRUE THEN 'dead'
-        WHEN c.listener IS NULL OR c.server_start <> pg_catalog.pg_postmaster_start_time() THEN 'polls'
-        WHEN @schema@.has_ended(c.listener) THEN 'dead'
+    SELECT waiters.*, CASE
+        WHEN waiters.client = p_client THEN 'asks'
+        WHEN (clients.alive_until > v_moment) IS NOT TRUE THEN 'dead'
+        WHEN clients.listener IS NULL OR clients.server_start <> pg_catalog.pg_postmaster_start_time()
+          THEN 'polls'
+        WHEN @schema@.has_ended(clients.listener) THEN 'dead'
         ELSE 'listens' END AS client_state INTO v_next
-      FROM @schema@.waiters w LEFT JOIN @schema@.clients c ON c.client = w.client
-      WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
+      FROM @schema@.waiters LEFT JOIN @schema@.clients ON clients.client = waiters.client
+      WHERE waiters.name = p_name ORDER BY waiters.ticket LIMIT 1;
     IF NOT FOUND THEN
       v_lock.queued := false;
       EXIT;
     END IF;
     IF v_next.client_state <> 'dead' THEN
       EXIT WHEN v_next.client_state = 'polls';
-      EXIT WHEN v_next.kind = 0 AND v_holders > 0;
-      EXIT WHEN v_next.kind = 2 AND v_weights + v_next.weight > v_lock.permits;
+      EXIT WHEN v_next.kind = 0 /* exclusive */ AND v_holders > 0;
+      EXIT WHEN v_next.kind = 2 /* permit */ AND v_weights + v_next.weight > v_lock.permits;
     END IF;
-    DELETE FROM @schema@.waiters w WHERE w.name = p_name AND w.ticket = v_next.ticket;
+    DELETE FROM @schema@.waiters WHERE waiters.name = p_name AND waiters.ticket = v_next.ticket;
     CONTINUE WHEN v_next.client_state = 'dead';
     v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
     v_message := v_next.id || ' ' || v_token;
@@ -55,7 +57,7 @@ BEGIN
     ELSE
       PERFORM pg_catalog.pg_notify('locks_' || v_next.client, v_message);
     END IF;
-    IF v_next.kind = 0 THEN
+    IF v_next.kind = 0 /* exclusive */ THEN
       v_lock.id := v_next.id;
       v_lock.token := v_token;
       v_lock.granted_at := pg_catalog.clock_timestamp();
@@ -71,11 +73,11 @@ BEGIN
   END LOOP;
 
   IF v_lock.id IS NULL AND v_holders = 0 AND NOT v_lock.queued THEN
-    DELETE FROM @schema@.locks l WHERE l.name = p_name;
+    DELETE FROM @schema@.locks WHERE locks.name = p_name;
   ELSIF v_lock IS DISTINCT FROM v_before THEN
-    UPDATE @schema@.locks l SET queued = v_lock.queued, id = v_lock.id, token = v_lock.token,
+    UPDATE @schema@.locks SET queued = v_lock.queued, id = v_lock.id, token = v_lock.token,
       granted_at = v_lock.granted_at, expires_at = v_lock.expires_at, label = v_lock.label
-      WHERE l.name = p_name;
+      WHERE locks.name = p_name;
   END IF;
   RETURN v_served;
 END $$;

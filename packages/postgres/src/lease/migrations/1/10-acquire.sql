@@ -16,7 +16,7 @@ DECLARE
   v_served text := '';
 BEGIN
   LOOP
-    IF p_kind = 0 THEN
+    IF p_kind = 0 /* exclusive */ THEN
       INSERT INTO @schema@.locks (name, queued, stolen, id, token, granted_at, expires_at, label)
         VALUES (p_name, false, 0, p_id, pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass), v_moment,
                 v_moment + p_ttl_ms * interval '1 millisecond', p_label)
@@ -37,13 +37,14 @@ BEGIN
     END IF;
     CONTINUE WHEN NOT @schema@.enter(p_name);
     -- One more reader beside readers, without a queue: nothing has to be counted, however many they are.
-    IF p_kind = 1 AND p_way <> 2
-        AND EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = p_name AND l.id IS NULL AND NOT l.queued AND l.permits IS NULL)
-        AND NOT EXISTS (SELECT 1 FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id) THEN
+    IF p_kind = 1 /* shared */ AND p_way <> 2 /* steal */
+        AND EXISTS (SELECT 1 FROM @schema@.locks
+                    WHERE locks.name = p_name AND locks.id IS NULL AND NOT locks.queued AND locks.permits IS NULL)
+        AND NOT EXISTS (SELECT 1 FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id) THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
     v_served := v_served || @schema@.serve(p_name, p_client);
-    SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+    SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
     EXIT WHEN FOUND;
     v_moment := pg_catalog.clock_timestamp();
   END LOOP;
@@ -52,14 +53,16 @@ BEGIN
   IF v_lock.id = p_id THEN
     RETURN 'h ' || v_lock.token || ' ' || @schema@.ms_until(v_lock.expires_at) || v_served;
   END IF;
-  SELECT s.token, s.expires_at INTO v_share FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id;
+  SELECT shares.token, shares.expires_at INTO v_share
+    FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id;
   IF FOUND THEN
     RETURN 'h ' || v_share.token || ' ' || @schema@.ms_until(v_share.expires_at) || v_served;
   END IF;
-  IF p_way = 2 THEN
+  IF p_way = 2 /* steal */ THEN
     RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client, v_served);
   END IF;
-  SELECT w.ticket INTO v_token FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
+  SELECT waiters.ticket INTO v_token FROM @schema@.waiters
+    WHERE waiters.client = p_client AND waiters.id = p_id AND waiters.name = p_name;
   IF FOUND THEN
     RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
@@ -67,24 +70,25 @@ BEGIN
     RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
   END IF;
   -- `serve` has served the queue as far as it fits: whoever is left in it goes before this attempt.
-  IF p_kind <> 0 AND v_lock.id IS NULL AND NOT v_lock.queued THEN
-    SELECT coalesce(pg_catalog.sum(s.weight), 0) INTO v_weights FROM @schema@.shares s WHERE s.name = p_name;
-    IF p_kind = 1 OR v_weights + p_weight <= p_permits THEN
+  IF p_kind <> 0 /* exclusive */ AND v_lock.id IS NULL AND NOT v_lock.queued THEN
+    SELECT coalesce(pg_catalog.sum(shares.weight), 0) INTO v_weights
+      FROM @schema@.shares WHERE shares.name = p_name;
+    IF p_kind = 1 /* shared */ OR v_weights + p_weight <= p_permits THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
   END IF;
-  IF p_way = 0 THEN
-    RETURN 'q 0 ' || @schema@.ms_to_expiry(v_lock) || v_served;
+  IF p_way = 0 /* single */ THEN
+    RETURN 'q 0 ' /* not queued */ || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
 
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
   INSERT INTO @schema@.waiters (name, ticket, client, id, kind, weight, ttl_ms, enqueued_at, label)
     VALUES (p_name, v_token, p_client, p_id, p_kind, p_weight, p_ttl_ms, pg_catalog.clock_timestamp(), p_label);
   IF NOT v_lock.queued THEN
-    UPDATE @schema@.locks l SET queued = true WHERE l.name = p_name;
+    UPDATE @schema@.locks SET queued = true WHERE locks.name = p_name;
   END IF;
-  PERFORM 1 FROM @schema@.clients c
-    WHERE c.client = p_client AND c.alive_until > pg_catalog.clock_timestamp() + interval '1500 milliseconds';
+  PERFORM 1 FROM @schema@.clients WHERE clients.client = p_client
+    AND clients.alive_until > pg_catalog.clock_timestamp() + interval '1500 milliseconds';
   IF NOT FOUND THEN
     INSERT INTO @schema@.clients (client, alive_until) VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds')
       ON CONFLICT (client) DO UPDATE SET alive_until = excluded.alive_until;

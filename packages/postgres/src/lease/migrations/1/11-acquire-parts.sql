@@ -3,7 +3,8 @@
 -- Draws another token for an exclusive hold that this statement has inserted.
 CREATE FUNCTION @schema@.draw_again(p_name pg_catalog.bytea) RETURNS bigint LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
-  UPDATE @schema@.locks l SET token = pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass) WHERE l.name = p_name RETURNING l.token;
+  UPDATE @schema@.locks SET token = pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass)
+    WHERE locks.name = p_name RETURNING locks.token;
 $$;
 
 -- Grants a shared hold or a permit; gives its token.
@@ -26,17 +27,18 @@ $$;
 CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(@schema@.ms_until(CASE WHEN p_lock.id IS NOT NULL THEN p_lock.expires_at
-    ELSE (SELECT pg_catalog.min(s.expires_at) FROM @schema@.shares s WHERE s.name = p_lock.name) END), -1);
+    ELSE (SELECT pg_catalog.min(shares.expires_at) FROM @schema@.shares WHERE shares.name = p_lock.name) END), -1);
 $$;
 
 -- A mode in use on a resource, as "kind weight permits": of a holder, or else of the first waiter.
 CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS pg_catalog.text LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
-  SELECT kind || ' ' || weight || ' ' || coalesce(p_lock.permits, 0) FROM (
-    SELECT 0 AS rank, 0 AS kind, 1 AS weight WHERE p_lock.id IS NOT NULL
-    UNION ALL (SELECT 1, s.kind, s.weight FROM @schema@.shares s WHERE s.name = p_lock.name LIMIT 1)
-    UNION ALL (SELECT 2, w.kind, w.weight FROM @schema@.waiters w WHERE w.name = p_lock.name ORDER BY w.ticket LIMIT 1)
-    UNION ALL SELECT 3, 0, 1
+  SELECT kind || ' ' || weight || ' ' || coalesce(p_lock.permits, 0 /* no permits */) FROM (
+    SELECT 0 AS rank, 0 /* exclusive */ AS kind, 1 AS weight WHERE p_lock.id IS NOT NULL
+    UNION ALL (SELECT 1, shares.kind, shares.weight FROM @schema@.shares WHERE shares.name = p_lock.name LIMIT 1)
+    UNION ALL (SELECT 2, waiters.kind, waiters.weight FROM @schema@.waiters
+               WHERE waiters.name = p_lock.name ORDER BY waiters.ticket LIMIT 1)
+    UNION ALL SELECT 3, 0 /* exclusive */, 1
   ) modes ORDER BY rank LIMIT 1;
 $$;
 
@@ -49,21 +51,23 @@ DECLARE
   v_waiter record;
   v_token bigint;
 BEGIN
-  DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = p_id AND w.name = p_name;
-  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
-  SELECT w.kind, w.weight INTO v_waiter
-    FROM @schema@.waiters w JOIN @schema@.clients c ON c.client = w.client AND c.alive_until > pg_catalog.clock_timestamp()
-    WHERE w.name = p_name ORDER BY w.ticket LIMIT 1;
+  DELETE FROM @schema@.waiters WHERE waiters.client = p_client AND waiters.id = p_id AND waiters.name = p_name;
+  SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
+  SELECT waiters.kind, waiters.weight INTO v_waiter
+    FROM @schema@.waiters JOIN @schema@.clients
+      ON clients.client = waiters.client AND clients.alive_until > pg_catalog.clock_timestamp()
+    WHERE waiters.name = p_name ORDER BY waiters.ticket LIMIT 1;
   IF FOUND AND v_lock.permits IS DISTINCT FROM p_permits THEN
-    RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0) || p_served;
+    RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0 /* no permits */) || p_served;
   END IF;
-  DELETE FROM @schema@.shares s WHERE s.name = p_name;
+  DELETE FROM @schema@.shares WHERE shares.name = p_name;
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
-  UPDATE @schema@.locks l SET id = CASE WHEN p_kind = 0 THEN p_id END, token = v_token, granted_at = pg_catalog.clock_timestamp(),
+  UPDATE @schema@.locks SET id = CASE WHEN p_kind = 0 /* exclusive */ THEN p_id END, token = v_token,
+    granted_at = pg_catalog.clock_timestamp(),
     expires_at = pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', label = p_label,
     permits = p_permits, stolen = v_token
-    WHERE l.name = p_name;
-  IF p_kind = 0 THEN
+    WHERE locks.name = p_name;
+  IF p_kind = 0 /* exclusive */ THEN
     RETURN 'g ' || v_token || p_served;
   END IF;
   v_token := @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label);

@@ -11,11 +11,11 @@ DECLARE
 BEGIN
   FOR v_item IN
     SELECT * FROM unnest(p_names, p_ids, p_kinds, p_weights, p_permits, p_ttls, p_labels) WITH ORDINALITY
-      AS i(name, id, kind, weight, permits, ttl_ms, label, position)
-      ORDER BY i.name
+      AS item(name, id, kind, weight, permits, ttl_ms, label, position)
+      ORDER BY item.name
   LOOP
     v_reply := @schema@.acquire(v_item.name, v_item.id, v_item.kind, v_item.weight, v_item.permits, v_item.ttl_ms,
-                                v_item.label, p_client, 0::smallint);
+                                v_item.label, p_client, 0::smallint /* single */);
     IF pg_catalog.left(v_reply, 1) IN ('q', 'c') THEN
       RAISE EXCEPTION 'contended' USING ERRCODE = 'LK002';
     END IF;

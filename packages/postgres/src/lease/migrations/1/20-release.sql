@@ -6,8 +6,8 @@ DECLARE
   v_live boolean;
 BEGIN
   -- An enqueue under way locks this row. PostgreSQL checks the conditions again once that has committed, so no waiter is missed.
-  DELETE FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id AND NOT l.queued
-    RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
+  DELETE FROM @schema@.locks WHERE locks.name = p_name AND locks.id = p_id AND NOT locks.queued
+    RETURNING locks.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF FOUND THEN
     RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END;
   END IF;
@@ -27,11 +27,11 @@ CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text)
 DECLARE
   v_live boolean;
 BEGIN
-  UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name AND l.id = p_id
-    RETURNING l.expires_at > pg_catalog.clock_timestamp() INTO v_live;
+  UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name AND locks.id = p_id
+    RETURNING locks.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   IF NOT FOUND THEN
-    DELETE FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id
-      RETURNING s.expires_at > pg_catalog.clock_timestamp() INTO v_live;
+    DELETE FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id
+      RETURNING shares.expires_at > pg_catalog.clock_timestamp() INTO v_live;
   END IF;
   RETURN v_live;
 END $$;
@@ -49,16 +49,18 @@ DECLARE
   v_served text := '';
 BEGIN
   FOR v_item IN
-    SELECT i.*, pg_catalog.lag(i.name) OVER o IS DISTINCT FROM i.name AS is_first,
-           pg_catalog.lead(i.name) OVER o IS DISTINCT FROM i.name AS is_last
-      FROM unnest(p_names, p_ids) WITH ORDINALITY AS i(name, id, position) WINDOW o AS (ORDER BY i.name)
+    SELECT item.*, pg_catalog.lag(item.name) OVER by_name IS DISTINCT FROM item.name AS is_first,
+           pg_catalog.lead(item.name) OVER by_name IS DISTINCT FROM item.name AS is_last
+      FROM unnest(p_names, p_ids) WITH ORDINALITY AS item(name, id, position)
+      WINDOW by_name AS (ORDER BY item.name)
   LOOP
     IF v_item.is_first THEN
       v_in_use := @schema@.enter(v_item.name);
       v_ended := false;
     END IF;
     CONTINUE WHEN NOT v_in_use;
-    DELETE FROM @schema@.waiters w WHERE w.client = p_client AND w.id = v_item.id AND w.name = v_item.name;
+    DELETE FROM @schema@.waiters
+      WHERE waiters.client = p_client AND waiters.id = v_item.id AND waiters.name = v_item.name;
     v_ended := v_ended OR FOUND;
     IF NOT FOUND THEN
       v_live := @schema@.end_hold(v_item.name, v_item.id);

@@ -8,8 +8,8 @@ DECLARE
   v_answers text[];
 BEGIN
   FOR v_item IN
-    SELECT * FROM unnest(p_names, p_ids, p_tokens, p_ttls) WITH ORDINALITY AS i(name, id, token, ttl_ms, position)
-      ORDER BY i.name
+    SELECT * FROM unnest(p_names, p_ids, p_tokens, p_ttls) WITH ORDINALITY AS item(name, id, token, ttl_ms, position)
+      ORDER BY item.name
   LOOP
     v_answers[v_item.position] := CASE
       WHEN @schema@.extend(v_item.name, v_item.id, v_item.token, v_item.ttl_ms) THEN 'h'
@@ -24,11 +24,13 @@ CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p
 DECLARE
   v_at CONSTANT timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
 BEGIN
-  UPDATE @schema@.locks l SET expires_at = v_at
-    WHERE l.name = p_name AND l.id = p_id AND l.token = p_token AND l.expires_at > pg_catalog.clock_timestamp();
+  UPDATE @schema@.locks SET expires_at = v_at
+    WHERE locks.name = p_name AND locks.id = p_id AND locks.token = p_token
+      AND locks.expires_at > pg_catalog.clock_timestamp();
   IF NOT FOUND THEN
-    UPDATE @schema@.shares s SET expires_at = v_at
-      WHERE s.name = p_name AND s.id = p_id AND s.token = p_token AND s.expires_at > pg_catalog.clock_timestamp();
+    UPDATE @schema@.shares SET expires_at = v_at
+      WHERE shares.name = p_name AND shares.id = p_id AND shares.token = p_token
+        AND shares.expires_at > pg_catalog.clock_timestamp();
   END IF;
   RETURN FOUND;
 END $$;
@@ -37,10 +39,11 @@ END $$;
 CREATE FUNCTION @schema@.loss(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint) RETURNS pg_catalog.text LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE
-    WHEN EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = p_name AND l.id = p_id) THEN 'e'
-    WHEN EXISTS (SELECT 1 FROM @schema@.shares s WHERE s.name = p_name AND s.id = p_id) THEN 'e'
-    WHEN EXISTS (SELECT 1 FROM @schema@.locks l
-                 WHERE l.name = p_name AND (l.stolen > p_token OR l.expires_at > pg_catalog.clock_timestamp() AND l.id IS NOT NULL))
+    WHEN EXISTS (SELECT 1 FROM @schema@.locks WHERE locks.name = p_name AND locks.id = p_id) THEN 'e'
+    WHEN EXISTS (SELECT 1 FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id) THEN 'e'
+    WHEN EXISTS (SELECT 1 FROM @schema@.locks
+                 WHERE locks.name = p_name AND (locks.stolen > p_token
+                   OR locks.expires_at > pg_catalog.clock_timestamp() AND locks.id IS NOT NULL))
       THEN 't'
     ELSE 'f' END;
 $$;

@@ -10,13 +10,14 @@ BEGIN
     RETURN 'f';
   END IF;
   INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
-    SELECT l.name, l.id, 1, 1, l.token, l.granted_at, l.expires_at, l.label FROM @schema@.locks l
-    WHERE l.name = p_name AND l.id = p_id AND l.expires_at > pg_catalog.clock_timestamp();
+    SELECT locks.name, locks.id, 1 /* shared */, 1, locks.token, locks.granted_at, locks.expires_at, locks.label
+    FROM @schema@.locks
+    WHERE locks.name = p_name AND locks.id = p_id AND locks.expires_at > pg_catalog.clock_timestamp();
   IF FOUND THEN
-    UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name;
+    UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name;
   END IF;
-  SELECT s.expires_at INTO v_ends FROM @schema@.shares s
-    WHERE s.name = p_name AND s.id = p_id AND s.expires_at > pg_catalog.clock_timestamp();
+  SELECT shares.expires_at INTO v_ends FROM @schema@.shares
+    WHERE shares.name = p_name AND shares.id = p_id AND shares.expires_at > pg_catalog.clock_timestamp();
   IF NOT FOUND THEN
     RETURN @schema@.loss(p_name, p_id, p_token);
   END IF;

@@ -10,13 +10,13 @@ BEGIN
     RETURN 's';
   END IF;
   v_served := @schema@.serve(p_name, p_client);
-  SELECT * INTO v_lock FROM @schema@.locks l WHERE l.name = p_name;
+  SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
   IF NOT FOUND THEN
     RETURN 's' || v_served;
   END IF;
   IF v_lock.permits IS NULL THEN
     RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
   END IF;
-  UPDATE @schema@.locks l SET permits = p_permits WHERE l.name = p_name;
+  UPDATE @schema@.locks SET permits = p_permits WHERE locks.name = p_name;
   RETURN 's' || v_served || @schema@.serve(p_name, p_client);
 END $$;

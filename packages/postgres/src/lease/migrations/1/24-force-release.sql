@@ -9,9 +9,10 @@ BEGIN
   IF NOT @schema@.enter(p_name) THEN
     RETURN;
   END IF;
-  RETURN QUERY SELECT * FROM @schema@.state(ARRAY[p_name]) s WHERE s.role = 'h' AND (p_id IS NULL OR s.id = p_id);
-  UPDATE @schema@.locks l SET id = NULL WHERE l.name = p_name AND (p_id IS NULL OR l.id = p_id);
-  DELETE FROM @schema@.shares s WHERE s.name = p_name AND (p_id IS NULL OR s.id = p_id);
+  RETURN QUERY SELECT * FROM @schema@.state(ARRAY[p_name])
+    WHERE state.role = 'h' AND (p_id IS NULL OR state.id = p_id);
+  UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name AND (p_id IS NULL OR locks.id = p_id);
+  DELETE FROM @schema@.shares WHERE shares.name = p_name AND (p_id IS NULL OR shares.id = p_id);
   RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client), 0, 0, 0, '', 0::bigint,
     0::double precision, 0::double precision;
 END $$;

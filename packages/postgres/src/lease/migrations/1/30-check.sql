@@ -14,35 +14,37 @@ DECLARE
   v_served text := '';
   v_next timestamptz;
 BEGIN
-  DELETE FROM @schema@.waiters w WHERE w.client = p_client
-    AND w.enqueued_at < pg_catalog.clock_timestamp() - interval '10 seconds'
-    AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p_ids) AS i(id) WHERE i.id = w.id);
+  DELETE FROM @schema@.waiters WHERE waiters.client = p_client
+    AND waiters.enqueued_at < pg_catalog.clock_timestamp() - interval '10 seconds'
+    AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p_ids) AS item(id) WHERE item.id = waiters.id);
   -- Somebody deleted the row of the resource by hand: its waiters are in no queue any more, and attempt again.
-  DELETE FROM @schema@.waiters w WHERE w.client = p_client
-    AND NOT EXISTS (SELECT 1 FROM @schema@.locks l WHERE l.name = w.name AND l.queued);
+  DELETE FROM @schema@.waiters WHERE waiters.client = p_client
+    AND NOT EXISTS (SELECT 1 FROM @schema@.locks WHERE locks.name = waiters.name AND locks.queued);
   -- One statement, with one snapshot: a hand-off under way counts either as a waiter or as a hold.
   SELECT pg_catalog.string_agg(
-      E'\n' || coalesce('h ' || i.id || ' ' || h.token || ' ' || @schema@.ms_until(h.expires_at), 'm ' || i.id), '')
+      E'\n' || coalesce('h ' || item.id || ' ' || hold.token || ' ' || @schema@.ms_until(hold.expires_at),
+                       'm ' || item.id), '')
     INTO v_lines
-    FROM unnest(p_names, p_ids) AS i(name, id) LEFT JOIN LATERAL (
-      SELECT l.token, l.expires_at FROM @schema@.locks l WHERE l.name = i.name AND l.id = i.id
+    FROM unnest(p_names, p_ids) AS item(name, id) LEFT JOIN LATERAL (
+      SELECT locks.token, locks.expires_at FROM @schema@.locks WHERE locks.name = item.name AND locks.id = item.id
       UNION ALL
-      SELECT s.token, s.expires_at FROM @schema@.shares s WHERE s.name = i.name AND s.id = i.id
-    ) h ON h.expires_at > pg_catalog.clock_timestamp()
-    WHERE NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = p_client AND w.id = i.id);
+      SELECT shares.token, shares.expires_at FROM @schema@.shares WHERE shares.name = item.name AND shares.id = item.id
+    ) hold ON hold.expires_at > pg_catalog.clock_timestamp()
+    WHERE NOT EXISTS (SELECT 1 FROM @schema@.waiters WHERE waiters.client = p_client AND waiters.id = item.id);
   FOR v_name IN
-    SELECT l.name FROM @schema@.locks l
-      WHERE l.name = ANY (p_names) AND l.queued AND (l.id IS NULL OR l.expires_at <= pg_catalog.clock_timestamp())
-      ORDER BY l.name
+    SELECT locks.name FROM @schema@.locks
+      WHERE locks.name = ANY (p_names) AND locks.queued
+        AND (locks.id IS NULL OR locks.expires_at <= pg_catalog.clock_timestamp())
+      ORDER BY locks.name
   LOOP
     IF @schema@.enter(v_name) THEN
       v_served := v_served || @schema@.serve(v_name, p_client);
     END IF;
   END LOOP;
   SELECT pg_catalog.min(ends) INTO v_next FROM (
-    SELECT l.expires_at AS ends FROM @schema@.locks l WHERE l.name = ANY (p_names) AND l.id IS NOT NULL
+    SELECT locks.expires_at AS ends FROM @schema@.locks WHERE locks.name = ANY (p_names) AND locks.id IS NOT NULL
     UNION ALL
-    SELECT s.expires_at FROM @schema@.shares s WHERE s.name = ANY (p_names)
+    SELECT shares.expires_at FROM @schema@.shares WHERE shares.name = ANY (p_names)
   ) holds;
   INSERT INTO @schema@.clients (client, alive_until, listener, server_start)
     VALUES (p_client, pg_catalog.clock_timestamp() + interval '3 seconds', p_listener, pg_catalog.pg_postmaster_start_time())

@@ -10,13 +10,14 @@ BEGIN
     RETURN;
   END IF;
   FOR v_name IN
-    SELECT l.name FROM @schema@.locks l WHERE l.id IS NULL OR l.expires_at <= pg_catalog.clock_timestamp() ORDER BY l.name
+    SELECT locks.name FROM @schema@.locks
+      WHERE locks.id IS NULL OR locks.expires_at <= pg_catalog.clock_timestamp() ORDER BY locks.name
   LOOP
     IF @schema@.enter(v_name) THEN
       PERFORM @schema@.serve(v_name, NULL);
     END IF;
   END LOOP;
-  DELETE FROM @schema@.clients c WHERE c.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'
-    AND NOT EXISTS (SELECT 1 FROM @schema@.waiters w WHERE w.client = c.client)
-    AND (c.listener IS NULL OR @schema@.has_ended(c.listener));
+  DELETE FROM @schema@.clients WHERE clients.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'
+    AND NOT EXISTS (SELECT 1 FROM @schema@.waiters WHERE waiters.client = clients.client)
+    AND (clients.listener IS NULL OR @schema@.has_ended(clients.listener));
 END $$;

@@ -7,18 +7,21 @@ CREATE FUNCTION @schema@.state(p_names pg_catalog.bytea[])
   SELECT name, role, id, kind, weight, permits, label, token,
          -@schema@.ms_until(since) AS age_ms, @schema@.ms_until(ends) AS left_ms
   FROM (
-    SELECT l.name, 'h' AS role, l.id, 0 AS kind, 1 AS weight, l.permits, l.label, l.token, l.granted_at AS since,
-           l.expires_at AS ends
-      FROM @schema@.locks l
-      WHERE l.name = ANY (p_names) AND l.id IS NOT NULL AND l.expires_at > pg_catalog.clock_timestamp()
+    SELECT locks.name, 'h' AS role, locks.id, 0 /* exclusive */ AS kind, 1 AS weight, locks.permits, locks.label,
+           locks.token, locks.granted_at AS since, locks.expires_at AS ends
+      FROM @schema@.locks
+      WHERE locks.name = ANY (p_names) AND locks.id IS NOT NULL AND locks.expires_at > pg_catalog.clock_timestamp()
     UNION ALL
-    SELECT s.name, 'h', s.id, s.kind, s.weight, l.permits, s.label, s.token, s.granted_at, s.expires_at
-      FROM @schema@.shares s JOIN @schema@.locks l ON l.name = s.name
-      WHERE s.name = ANY (p_names) AND s.expires_at > pg_catalog.clock_timestamp()
+    SELECT shares.name, 'h', shares.id, shares.kind, shares.weight, locks.permits, shares.label,
+           shares.token, shares.granted_at, shares.expires_at
+      FROM @schema@.shares JOIN @schema@.locks ON locks.name = shares.name
+      WHERE shares.name = ANY (p_names) AND shares.expires_at > pg_catalog.clock_timestamp()
     UNION ALL
-    SELECT w.name, 'w', w.id, w.kind, w.weight, l.permits, w.label, w.ticket, w.enqueued_at, NULL
-      FROM @schema@.waiters w JOIN @schema@.locks l ON l.name = w.name JOIN @schema@.clients c ON c.client = w.client
-      WHERE w.name = ANY (p_names) AND c.alive_until > pg_catalog.clock_timestamp()
+    SELECT waiters.name, 'w', waiters.id, waiters.kind, waiters.weight, locks.permits, waiters.label,
+           waiters.ticket, waiters.enqueued_at, NULL
+      FROM @schema@.waiters JOIN @schema@.locks ON locks.name = waiters.name
+        JOIN @schema@.clients ON clients.client = waiters.client
+      WHERE waiters.name = ANY (p_names) AND clients.alive_until > pg_catalog.clock_timestamp()
   ) everyone
   ORDER BY name, role, token;
 $$;
@@ -27,7 +30,7 @@ $$;
 CREATE FUNCTION @schema@.names_from(p_from pg_catalog.bytea, p_inclusive boolean, p_before pg_catalog.bytea, p_count integer)
     RETURNS SETOF pg_catalog.bytea LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-  SELECT l.name FROM @schema@.locks l
-    WHERE l.name >= p_from AND (p_inclusive OR l.name > p_from) AND (p_before IS NULL OR l.name < p_before)
-    ORDER BY l.name LIMIT p_count;
+  SELECT locks.name FROM @schema@.locks
+    WHERE locks.name >= p_from AND (p_inclusive OR locks.name > p_from) AND (p_before IS NULL OR locks.name < p_before)
+    ORDER BY locks.name LIMIT p_count;
 $$;
