@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import type { Call } from '@locks/core/backend';
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { migrateLeaseSchema } from '../src/index.ts';
@@ -33,6 +34,20 @@ async function sessions() {
   const waiting = `SELECT 1 FROM pg_locks WHERE NOT granted AND pid = ${pid}`;
   const blocked = async () => (await fixture.server.query(waiting)).length > 0;
   return { schema, one, two, listen, holderOf, blocked };
+}
+
+/** The session of a plain insert that waits for another transaction. */
+function blockedInsert(schema: string): string {
+  return `FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO "${schema}"%'`;
+}
+
+async function untilBlocked(schema: string): Promise<void> {
+  await waitUntil(
+    async () => (await fixture.server.query(`SELECT 1 ${blockedInsert(schema)}`)).length === 1,
+    {
+      what: 'an insert to wait',
+    },
+  );
 }
 
 describe.concurrent('the queue', () => {
@@ -113,10 +128,7 @@ describe.concurrent('the queue', () => {
     await one.query('BEGIN');
     await call(one, schema, 'acquire', acquireValues('a', 'first', 'f'));
     const entered = locks.lock('a').acquire();
-    const waits = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO "${schema}"%'`;
-    await waitUntil(async () => (await fixture.server.query(waits)).length === 1, {
-      what: 'the third to wait',
-    });
+    await untilBlocked(schema);
     await call(one, schema, 'release', [Buffer.from('a'), 'first', 'f']);
     const second = await call(one, schema, 'acquire', acquireValues('a', 'second', 's'));
     await call(one, schema, 'release', [Buffer.from('a'), 'second', 's']);
@@ -143,6 +155,66 @@ describe.concurrent('the queue', () => {
     await one.query('COMMIT');
     await released;
     expect(await holderOf('a')).toEqual({ id: 'waiter' });
+  });
+
+  it('an attempt whose plain insert is refused stays ahead of those that were called after it', async () => {
+    const { schema, one } = await sessions();
+    const locks = fixture.locks({ schema });
+    await locks.lock('warm').run(() => undefined);
+    await one.query('BEGIN');
+    await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
+    const second = locks.lock('a').acquire({ label: 'second' });
+    await untilBlocked(schema);
+    const third = locks.lock('a').acquire({ label: 'third' });
+    await one.query('COMMIT');
+    const labels = async () => (await locks.inspect('a')).waiters.map(({ label }) => label);
+    await waitUntil(async () => (await labels()).length === 2, { what: 'two waiters' });
+    expect(await labels()).toEqual(['second', 'third']);
+    await locks.forceRelease('a');
+    await (await second).release();
+    await (await third).release();
+  });
+
+  it('an attempt is withdrawn unsent only if no earlier one of its id was sent', async () => {
+    const { schema, one, holderOf } = await sessions();
+    const pool = fixture.pool({ max: 1 });
+    const backend = fixture.backend({ schema, pool });
+    const time: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+    const mode = { kind: 'exclusive' } as const;
+    const request = { resource: 'a', acquisitionId: 'id', mode, ttlMs: 60_000 };
+    await backend.inspect('a', time);
+    await one.query('BEGIN');
+    await call(one, schema, 'acquire', acquireValues('a', 'other', 'o'));
+    const first = expect(backend.attempt(request, true, time)).rejects.toThrow();
+    await untilBlocked(schema);
+    await fixture.server.query(`SELECT pg_terminate_backend(pid) ${blockedInsert(schema)}`);
+    await first;
+    await one.query('ROLLBACK');
+    // As if the insert had taken effect before its connection ended.
+    await call(one, schema, 'acquire', acquireValues('a', 'id', 'c'));
+    const client = await pool.connect();
+    const again = expect(backend.attempt(request, true, time)).rejects.toThrow();
+    const abandoned = backend.abandon(request, time);
+    client.release();
+    await Promise.all([again, abandoned]);
+    expect(await holderOf('a')).toBeUndefined();
+  });
+
+  it('an attempt that was aborted while it waited for a connection is not sent', async () => {
+    const { schema, holderOf } = await sessions();
+    const pool = fixture.pool({ max: 1 });
+    const backend = fixture.backend({ schema, pool });
+    const controller = new AbortController();
+    const time: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+    const mode = { kind: 'exclusive' } as const;
+    const request = { resource: 'a', acquisitionId: 'id', mode, ttlMs: 60_000 };
+    await backend.inspect('a', time);
+    const client = await pool.connect();
+    const attempt = backend.attempt(request, true, { ...time, signal: controller.signal });
+    controller.abort();
+    client.release();
+    await expect(attempt).rejects.toThrow();
+    expect(await holderOf('a')).toBeUndefined();
   });
 
   it('a stolen share is reported as taken over, also when a share stole it', async () => {
