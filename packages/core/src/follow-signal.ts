@@ -6,8 +6,8 @@ interface Followers {
 const followersOf = new WeakMap<AbortSignal, Followers>();
 
 /**
- * Calls `action` when the signal aborts; gives what ends that. A signal has one listener for all its followers: the cost of a
- * listener grows with their number, and Node warns of more than ten.
+ * Calls `action` when the signal aborts; returns a function that ends that. A signal has one listener for all its followers:
+ * the cost of a listener grows with the number of listeners, and Node warns of more than ten.
  */
 export function followSignal(signal: AbortSignal, action: () => void): () => void {
   let followers = followersOf.get(signal);

@@ -24,7 +24,7 @@ function readableWaiter(waiter: Waiter): Waiter {
   return waitingForMs === undefined ? waiter : { ...waiter, waitingForMs: Math.floor(waitingForMs) };
 }
 
-/** The same with its fencing token as a decimal string: beyond 2⁵³ a number would not be exact. */
+/** Copies a value with its fencing token as a decimal string: beyond 2⁵³ a number would not be exact. */
 export function withPlainToken<T extends { readonly fencingToken?: bigint | undefined }>(value: T): object {
   return { ...value, fencingToken: value.fencingToken?.toString() };
 }

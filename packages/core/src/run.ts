@@ -3,7 +3,7 @@ import type { Lease } from './lease.ts';
 import type { LeaseHandle } from './lease/lease-handle.ts';
 import { runInside } from './scope/context.ts';
 
-/** Works under a lease, and releases it. */
+/** Runs `work` under a lease, and releases the lease afterwards. */
 export function holdAndWork<T>(
   handle: LeaseHandle,
   work: (lease: Lease) => T | Promise<T>,
@@ -20,8 +20,8 @@ export function holdAndWork<T>(
 }
 
 /**
- * The outcome of a `run` (docs/spec.md §3.5): the error of the work, or else the loss that the release found, or else the value
- * of the work.
+ * Runs `work`, then `release`, and gives the outcome of a `run` (docs/spec.md §3.5): the error of the work, or else the loss
+ * that the release found, or else the value of the work.
  */
 export async function workAndRelease<T>(
   work: () => T | Promise<T>,
@@ -41,7 +41,7 @@ export async function workAndRelease<T>(
   return outcome.value;
 }
 
-/** Gives the loss if the lease was lost. A release without an answer changes no outcome: an event reports it. */
+/** Releases a lease; returns the loss if it was lost. A release without an answer changes no outcome: an event reports it. */
 export async function releaseQuietly(lease: Lease): Promise<LockError | undefined> {
   try {
     await lease.release();

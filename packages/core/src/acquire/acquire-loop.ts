@@ -17,19 +17,19 @@ import { interruptionFromOutside } from './interruption-error.ts';
 import { timeoutError } from './timeout-error.ts';
 import { grantFault } from './validate-grant.ts';
 
-/** For a backend that says neither when to retry nor when it is our turn. */
+/** Poll interval for a backend that says neither when to retry nor when it is our turn. */
 const DEFAULT_RETRY_MS = 50;
 const FIRST_BACKOFF_MS = 20;
 const LONGEST_BACKOFF_MS = 1_000;
 /** Hints that come faster than this without a grant are slowed down: no store is polled in a tight loop. */
 const MIN_RETRY_MS = 2;
-/** Of a lease that was waited for at least this share of its ttl is left when it is delivered, or it is renewed first. */
+/** Share of its ttl that a lease granted after a wait must have left at delivery; with less, it is renewed first. */
 const SHARE_AT_GRANT = 2 / 3;
-/** Why a grant was abandoned. */
+/** Error message for an abandoned grant. */
 export const USELESS_GRANT = 'the grant arrived lost, or when its time was over';
 
 const ATTEMPT = Symbol('attempt');
-/** What the loop does next: attempt, or act on an answer of the backend. */
+/** The next step of the loop: an attempt, or the reaction to an answer of the backend. */
 type Step = typeof ATTEMPT | typeof INTERRUPTED | Failure | Attempt;
 
 /**
@@ -96,7 +96,7 @@ export class AcquireLoop {
   }
 
   /**
-   * The lease, or `undefined` when a single attempt found the resource contended.
+   * Runs the loop. Resolves with the lease, or with `undefined` when a single attempt found the resource contended.
    *
    * @throws LockError `LOCK_TIMEOUT`, `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_CONFLICT`, or the reason of the caller's signal
    */
@@ -110,7 +110,7 @@ export class AcquireLoop {
       if (this.#usesLocalQueue && this.#core.localQueues.has(this.#request.resource))
         step = await this.#wait();
       for (;;) {
-        // Also when a grant comes in the same moment: the caller was told to stop, so it does not hold.
+        // An interruption wins over a grant of the same moment: the caller was told to stop, so it does not hold.
         if (step === INTERRUPTED || this.#call.interruption !== undefined) throw this.#giveUp();
         if (step === ATTEMPT) {
           const turn = attempts.enter(this.#call);
@@ -143,7 +143,7 @@ export class AcquireLoop {
             step = await this.#wait(() => this.#backOff());
             break;
           case 'conflict':
-            // Also after a turn of waiting: the limit that this id queued for was known then.
+            // A conflict is final also after a wait: the limit that this id queued for was known at that time.
             throw this.#giveUp(conflictError(this.#core, this.#request, step.with));
           default:
             throw this.#brokenContract(
@@ -176,7 +176,7 @@ export class AcquireLoop {
     });
   }
 
-  /** The lease of a grant; `undefined` where the grant is of no use. */
+  /** Turns a grant into a lease; `undefined` where the grant is of no use. */
   #accept(grant: Grant, validity: Validity = grant): LeaseState | undefined {
     const core = this.#core;
     const now = core.clock.now();
@@ -190,7 +190,7 @@ export class AcquireLoop {
     return lease;
   }
 
-  /** An expired or lost lease is never delivered (docs/spec.md §1.4). */
+  /** Abandons a grant that arrived expired or lost: such a lease is never delivered (docs/spec.md §1.4). */
   #abandonUseless(): void {
     const { resource } = this.#request;
     this.#core.abandon(this.#request);
@@ -200,7 +200,10 @@ export class AcquireLoop {
     this.#renewId();
   }
 
-  /** Whether too little is left of a lease that was waited for. A message proves nothing about time: its lease may be old, or look so. */
+  /**
+   * Whether a lease granted after a wait has too little time left. A message proves nothing about time: the lease that it
+   * grants may be old, or look so.
+   */
   #isAged(grant: Grant): boolean {
     const { capabilities } = this.#core.backend;
     if (capabilities.tenure === 'session') return false;
@@ -214,7 +217,8 @@ export class AcquireLoop {
     const { backend, clock } = this.#core;
     const { ttlMs } = this.#options;
     const countedFrom = clock.now();
-    // Not the deadline of the acquire: who reaches that has waited in vain, and the store has not failed (docs/spec.md §7.5).
+    // The renewal does not end at the acquire's deadline: reaching that one means a wait in vain, not a failure of the store
+    // (docs/spec.md §7.5).
     const renewal = { now: () => clock.now(), deadline: countedFrom + ttlMs };
     const answer = await this.#call.answerOf(() => backend.renew([{ grant, ttlMs }], renewal));
     if (this.#call.interruption !== undefined) throw this.#giveUp();
@@ -223,7 +227,7 @@ export class AcquireLoop {
     return this.#accept(grant, { countedFrom, validForMs: standing.validForMs ?? ttlMs });
   }
 
-  /** Waits for the turn among the waiters of this process, where the store keeps no queue, and then as `wait` does. */
+  /** Waits for the turn among the waiters of this process, where the store keeps no queue; then calls `wait`. */
   async #wait(wait?: () => Promise<Step>): Promise<Step> {
     const { keepAlive, localQueues } = this.#core;
     keepAlive.enter();
@@ -251,7 +255,7 @@ export class AcquireLoop {
     const startedAt = clock.now();
     const pollAt = retryAfterMs === undefined ? Number.POSITIVE_INFINITY : startedAt + pollMs;
     const request = this.#request;
-    // A call of its own: the backend must stop waiting also when only the next poll is due.
+    // The wait has a call of its own: the backend must stop waiting also when only the next poll is due.
     const { deadline, userSignal } = this.#call;
     const turn = new CallContext(deadlines, Math.min(deadline, pollAt), userSignal);
     const answer = await turn.answerOf(
@@ -276,13 +280,13 @@ export class AcquireLoop {
     return this.#fastHints <= 2 ? ATTEMPT : this.#pause(Math.min(this.#fastHints, 2 * DEFAULT_RETRY_MS));
   }
 
-  /** A pause that grows with the failures in a row. */
+  /** Pauses for a backoff that grows with the number of failures in a row. */
   #backOff(): Promise<Step> {
     const ms = FIRST_BACKOFF_MS * 2 ** Math.min(this.#failures - 1, 10);
     return this.#pause(jittered(Math.min(ms, LONGEST_BACKOFF_MS)));
   }
 
-  /** A pause that a release in this process cuts short. */
+  /** Pauses for `ms` milliseconds; a release in this process cuts the pause short. */
   async #pause(ms: number): Promise<Step> {
     const ticket = this.#ticket;
     if (ticket?.missedWake) {
@@ -304,7 +308,7 @@ export class AcquireLoop {
     this.#contendedAs = acquisitionId;
     const { deadline } = this.#call;
     if (this.#enqueue && deadline !== Number.POSITIVE_INFINITY) {
-      // Shortly before the deadline: the query does not prolong the wait.
+      // The query is sent shortly before the deadline, so that it does not prolong the wait.
       const askAt = deadline - Math.min(HOLDER_QUERY_MS, (deadline - this.#startedAt) / 2);
       this.#cancelHolderQuery = deadlines.at(askAt, () => {
         this.#holderQuery = holderQueries.ask(resource);
@@ -320,22 +324,22 @@ export class AcquireLoop {
     publish('locks:contended', { ...this.#identity(), waitedMs, waits: this.#enqueue, lookUpHolders });
   }
 
-  /** A given-up id is never used again (docs/spec.md §2.2). */
+  /** Takes a fresh acquisition id: a given-up id is never used again (docs/spec.md §2.2). */
   #renewId(): void {
     this.#request = { ...this.#request, acquisitionId: freshAcquisitionId() };
     this.#sent = false;
   }
 
-  /** Throws where a failure cannot be repeated. */
+  /** Records a failure; throws where the attempt cannot be repeated. */
   #failed(error: unknown): void {
     this.#lastError = error;
     this.#failures += 1;
     if (this.#enqueue && this.#core.isRetryable(error)) return;
-    // The call may have run all the same (docs/spec.md §2.2).
+    // The store may have executed the failed call (docs/spec.md §2.2).
     throw this.#giveUp(this.#core.backendError('acquire', this.#request.resource, error, this.#request));
   }
 
-  /** Leaves nothing behind, and gives the error for the caller. */
+  /** Abandons the acquisition, so that nothing is left behind, and returns the error for the caller. */
   #giveUp(error = this.#reason()): unknown {
     if (this.#sent) this.#core.abandonInTurn(this.#request);
     const holders = this.#holderQuery?.holders;
@@ -370,7 +374,7 @@ export class AcquireLoop {
   }
 }
 
-/** Up to a fifth less: processes that were refused together do not come back together. */
+/** Shortens a pause at random by up to a fifth: processes that were refused together do not come back together. */
 function jittered(ms: number): number {
   return ms * (1 - Math.random() / 5);
 }

@@ -14,8 +14,8 @@ import { interruptionFromOutside } from './interruption-error.ts';
 /**
  * Re-enters a lease: explicitly by `within`, or implicitly by the scope around the caller.
  *
- * `undefined`: the implicit scope closed first, so the caller acquires as a stranger; or, with `single`, it is another child's
- * turn.
+ * Resolves with `undefined` when the implicit scope closed first, so that the caller acquires as a stranger; or, with `single`,
+ * when another child has the turn.
  *
  * @throws LockError `LOCK_REENTRANT`, `LOCK_TIMEOUT`, `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_INVALID_ARGUMENT`
  */
@@ -117,6 +117,6 @@ async function waitForTurn(
 /** Passes on a turn that came in the moment in which its caller gave up. */
 function leaveAgain(core: ManagerCore, entry: ScopeEntry): void {
   if (entry.status !== 'entered') return;
-  // By a handle, as all leave: the others may have left already, and then this one releases the lease.
+  // The turn is left through a handle: if all other handles were released already, this one releases the lease.
   void new LeaseHandle(core, entry.scope.lease, entry.scope)[Symbol.asyncDispose]();
 }

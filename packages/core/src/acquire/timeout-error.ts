@@ -5,8 +5,8 @@ import type { ResolvedOptions } from '../options.ts';
 import type { HolderQuery } from '../waiting/holder-query.ts';
 
 /**
- * `LOCK_TIMEOUT`: names the holders and, when one of them is this process, what nesting needs; else, that a wait shorter than
- * the ttl does not outlive a crashed holder.
+ * The `LOCK_TIMEOUT` error. Its message names the holders. When this process is one of them, it says what nesting needs;
+ * otherwise, that a wait shorter than the ttl does not outlive a crashed holder.
  *
  * @param waiting - the options of an acquire that waited; absent for a single attempt
  */

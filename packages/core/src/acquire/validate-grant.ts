@@ -1,6 +1,9 @@
 import type { BackendCapabilities, Grant } from '../backend/types.ts';
 
-/** What is wrong with a grant: it becomes a lease only with all that a lease is judged by (docs/spec.md §13.1). */
+/**
+ * Describes the fault of an invalid grant; `undefined` for a valid one. A grant becomes a lease only with all that a lease is
+ * judged by (docs/spec.md §13.1).
+ */
 export function grantFault(
   grant: Grant,
   acquisitionId: string,

@@ -1,6 +1,6 @@
-/** The lowest number goes first. */
+/** Priorities of calls; the lowest number goes first. */
 export const PRIORITIES = {
-  /** What a holder waits for: releases, renewals and the heartbeat of waiters. */
+  /** Calls that a holder waits for: releases, renewals and the heartbeat of waiters. */
   holder: 0,
   /** Abandons of acquisitions that ended without a lease. */
   abandon: 1,
@@ -11,7 +11,7 @@ export const PRIORITIES = {
 /** How urgent a call is: the order in which calls that wait for a connection get one. */
 export type Priority = (typeof PRIORITIES)[keyof typeof PRIORITIES];
 
-/** What a {@link ConnectionQueue} needs of the pool of a client library. */
+/** The pool of a client library, as a {@link ConnectionQueue} needs it. */
 export interface ConnectionPool<C> {
   /** The most connections that the pool lends at a time; `Infinity`: as many as are asked for. */
   readonly limit: number;
@@ -21,9 +21,9 @@ export interface ConnectionPool<C> {
   release(connection: C): void;
 }
 
-/** What somebody needs a connection for, once. */
+/** A request for one use of a connection. */
 export interface ConnectionRequest<C> {
-  /** Read whenever a connection comes: a request may become more urgent while it waits. */
+  /** The present priority, read whenever a connection comes: a request may become more urgent while it waits. */
   readonly priority: Priority;
   /** Called when a connection is free. `false`: the request needs none any more, and the next one gets the connection. */
   serve(connection: C): boolean;
@@ -58,7 +58,7 @@ export interface ConnectionRequest<C> {
 export class ConnectionQueue<C> {
   readonly #pool: ConnectionPool<C>;
   readonly #waiting = new Set<ConnectionRequest<C>>();
-  /** Asks without an answer, the oldest first. Never more than requests that wait: an ask that hangs is forgotten with them. */
+  /** Pending connects, the oldest first; at most one per waiting request, so a connect that hangs is forgotten in the end. */
   readonly #asks = new Set<symbol>();
   /** Connections that the pool was asked for, or has lent. */
   #taken = 0;
@@ -105,14 +105,14 @@ export class ConnectionQueue<C> {
     const isCounted = this.#asks.delete(ask);
     if (connection === undefined) {
       this.#taken -= 1;
-      // An ask that was forgotten fails nobody: the others will be answered.
+      // A forgotten connect fails no request: the other connects will be answered.
       if (isCounted) this.#leastUrgent()?.fail(error ?? new Error('the pool gave no connection'));
       return this.#ask();
     }
     for (let next = this.#mostUrgent(); next !== undefined; next = this.#mostUrgent()) {
       if (next.serve(connection)) return;
     }
-    // Deferred: inside of the pool's own call the pool could serve its next request recursively.
+    // The release is deferred: inside of the pool's own call the pool could serve its next request recursively.
     process.nextTick(() => {
       this.#pool.release(connection);
       this.returned();

@@ -5,19 +5,19 @@ const POLL_EVERY_MS = 1_000;
 
 /** An acquisition of this process in the queue of a resource, from the attempt that put it there to its grant or its end. */
 export interface LocalWaiter {
-  /** What it waits for. */
+  /** The request that waits. */
   readonly request: AcquireRequest;
-  /** Its pending `awaitTurn`, if there is one: `wait.call` is `undefined` between two of them. */
+  /** The waiter's pending `awaitTurn`, if there is one: `wait.call` is `undefined` between two of them. */
   readonly wait: TurnWait;
-  /** The last call of core for it. Its clock counts a lease that is granted while no `awaitTurn` is pending. */
+  /** Core's last call for this waiter. A lease that is granted while no `awaitTurn` is pending is counted by its clock. */
   call: Call;
-  /** What was granted while no `awaitTurn` was pending: the next one gives it. */
+  /** A grant that came while no `awaitTurn` was pending: the next `awaitTurn` gives it. */
   grant: Grant | undefined;
-  /** When core last called for it, on `performance.now()`. */
+  /** The time of core's last call for this waiter, on `performance.now()`. */
   lastCallAt: number;
 }
 
-/** What the waiters of one backend object need of it. */
+/** Options of {@link LocalWaiters}: what the waiters of one backend object need of it. */
 export interface LocalWaitersOptions<W extends LocalWaiter> {
   /** Adds what the backend itself keeps of a waiter. */
   readonly make?: (waiter: LocalWaiter) => W;
@@ -64,7 +64,7 @@ export interface LocalWaitersOptions<W extends LocalWaiter> {
 export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
   readonly #options: LocalWaitersOptions<W>;
   readonly #byId = new Map<string, W>();
-  /** Each in the order in which its waiters came. */
+  /** The waiters of each resource, in the order in which they came. */
   readonly #byResource = new Map<string, Set<W>>();
   #pending = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -78,12 +78,12 @@ export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
     this.#options = options;
   }
 
-  /** How many waiters there are. */
+  /** The number of waiters. */
   get size(): number {
     return this.#byId.size;
   }
 
-  /** How many calls of `awaitTurn` are pending. */
+  /** The number of pending calls of `awaitTurn`. */
   get pending(): number {
     return this.#pending;
   }
@@ -93,7 +93,7 @@ export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
     return this.#byId.get(acquisitionId);
   }
 
-  /** A copy, in the order in which they came. */
+  /** A copy of all waiters, in the order in which they came. */
   all(): readonly W[] {
     return [...this.#byId.values()];
   }
@@ -103,7 +103,7 @@ export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
     return [...(this.#byResource.get(resource) ?? [])];
   }
 
-  /** How many waiters a resource has here. */
+  /** The number of waiters that a resource has here. */
   countOf(resource: string): number {
     return this.#byResource.get(resource)?.size ?? 0;
   }
@@ -113,7 +113,7 @@ export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
     return [...this.#byResource.keys()];
   }
 
-  /** Takes note of an acquisition that is in the queue of the store, or may be. One that is known keeps its place here. */
+  /** Registers an acquisition that is, or may be, in the queue of the store. A known acquisition keeps its place here. */
   register(request: AcquireRequest, call: Call): W {
     const waiter = this.#byId.get(request.acquisitionId) ?? this.#add(request, call);
     waiter.call = call;
@@ -121,7 +121,7 @@ export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
     return waiter;
   }
 
-  /** Registers the acquisition and waits: for its grant, or for a hint, which is `undefined`. */
+  /** Registers the acquisition and waits. Resolves with its grant, or with `undefined` for a hint. */
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
     const { wait, grant } = this.register(request, call);
     if (grant !== undefined || this.#closed) {
@@ -136,13 +136,13 @@ export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
     return turn;
   }
 
-  /** Gives a waiter its grant now, or with its next `awaitTurn`. Once core has it, it is no waiter any more. */
+  /** Gives a waiter its grant now, or with its next `awaitTurn`. The waiter is removed once core has the grant. */
   grant(waiter: W, grant: Grant): void {
     if (waiter.wait.call === undefined) waiter.grant = grant;
     else this.remove(waiter.request, grant);
   }
 
-  /** Takes a waiter out, and ends its wait. Gives it, or `undefined` for an id that does not wait here. */
+  /** Removes a waiter, and ends its wait. Returns the waiter, or `undefined` for an id that does not wait here. */
   remove({ acquisitionId, resource }: AcquireRequest, grant?: Grant): W | undefined {
     const waiter = this.#byId.get(acquisitionId);
     if (waiter === undefined) return undefined;
@@ -164,18 +164,18 @@ export class LocalWaiters<W extends LocalWaiter = LocalWaiter> {
   }
 
   /**
-   * The waiters for which core has not called for so long, and calls now for none: it gave up without an abandon, or the
-   * abandon got no answer. Their entries in the store must not block those behind them.
+   * The waiters without a pending `awaitTurn`, and without a call of core for `ms` milliseconds: core gave up without an
+   * abandon, or the abandon got no answer. Their entries in the store must not block those behind them.
    */
   silentFor(ms: number): readonly W[] {
     const before = performance.now() - ms;
     return this.all().filter(({ wait, lastCallAt }) => wait.call === undefined && lastCallAt < before);
   }
 
-  /** Polls within so many milliseconds, or sooner where that is planned; those of a poll count from its end. */
+  /** Plans a poll within `ms` milliseconds; an earlier plan stays. A call during a poll counts from the end of that poll. */
   pollWithin(ms: number): void {
     if (this.#isPolling) this.#nextMs = Math.min(this.#nextMs, ms);
-    // Never later than planned: waiters that come one after another must not put the poll off.
+    // A plan never moves to a later time: waiters that come one after another must not put the poll off.
     else if (this.#timer === undefined || performance.now() + ms < this.#dueAt) this.#plan(ms);
   }
 

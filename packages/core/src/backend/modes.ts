@@ -7,7 +7,7 @@ export function areInConflict(one: LockMode, other: LockMode): boolean {
 }
 
 /**
- * What still fits beside those who hold a resource (docs/spec.md §15.1, §15.5).
+ * The free part of a resource: what still fits beside its holders (docs/spec.md §15.1, §15.5).
  *
  * @example
  * ```ts
@@ -34,14 +34,14 @@ export class Capacity {
     this.#weight = weight;
   }
 
-  /** What is left beside these holders. */
+  /** The capacity beside these holders. */
   static beside(holders: Iterable<LockMode>): Capacity {
     const capacity = new Capacity();
     for (const mode of holders) capacity.#add(mode);
     return capacity;
   }
 
-  /** Nothing fits, whatever its mode. */
+  /** Whether nothing fits, whatever its mode. */
   get isFull(): boolean {
     return this.#kind === 'exclusive' || this.#kind === 'several';
   }
@@ -69,7 +69,7 @@ export class Capacity {
     return fits;
   }
 
-  /** What is left beside the others once a holder of this mode has left; `undefined`: it must be counted again. */
+  /** The capacity after a holder of this mode has left; `undefined` where the other holders must be counted again. */
   without(mode: LockMode): Capacity | undefined {
     if (this.#kind === 'several') return undefined;
     if (mode.kind === 'permit') this.#weight -= mode.weight;

@@ -1,7 +1,7 @@
 import { LockError } from '../errors.ts';
 import type { LockBackend } from './types.ts';
 
-/** The methods that reach the store. Not `isRetryable`, which stays allowed, nor `close`, a no-op then (docs/spec.md §12.3). */
+/** The methods that reach the store. `isRetryable` stays allowed, and `close` is a no-op then (docs/spec.md §12.3). */
 const CALLS = [
   'attempt',
   'attemptMany',
@@ -22,8 +22,8 @@ export function closedError(backend: string): LockError {
 }
 
 /**
- * Makes the calls on `backend` reject with `LOCK_CLOSED` from its `close()` on, and closes it only once. Calls that are under
- * way are not touched. Used where a backend is made: at the end of its constructor, or around an object literal.
+ * Makes the calls on `backend` reject with `LOCK_CLOSED` from its `close()` on, and closes it only once. Calls in flight are
+ * not touched. Call it where a backend is made: at the end of its constructor, or around an object literal.
  *
  * @returns the same object
  */

@@ -1,9 +1,9 @@
 import { messageOf } from '../errors.ts';
 
-/** `setTimeout` takes a longer time for 1 ms, and fires at once. In milliseconds, some 24.8 days. */
+/** The longest delay of `setTimeout` in milliseconds, some 24.8 days: a longer one is taken for 1 ms, and fires at once. */
 export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** A store gave no answer in time. What was asked may have been done all the same. */
+/** The error for a store that gave no answer in time. The store may have executed the call all the same. */
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError';
 
@@ -18,8 +18,8 @@ export class NoAnswerError extends Error {
 }
 
 /**
- * What `work` gives, or `late()` when it takes longer than `limitMs` milliseconds; `Infinity` sets no limit. Work that is late
- * goes on, and its failure is no unhandled rejection. The timer keeps the process alive: somebody waits for the outcome.
+ * Resolves as `work` does, or as `late()` when `work` takes longer than `limitMs` milliseconds; `Infinity` sets no limit. Late
+ * work goes on, and its failure is no unhandled rejection. The timer keeps the process alive: somebody waits for the outcome.
  *
  * @example
  * ```ts

@@ -9,9 +9,9 @@ interface Wait<G> {
 }
 
 /**
- * What a waiter's `awaitTurn` needs: at most one wait at a time, which ends once, by a grant, by a hint, by an error, or when its
- * call ends. A backend keeps one for each waiter, returns `begin(call)` from `awaitTurn`, and calls `end` or `fail` when the
- * store reports something about the waiter.
+ * The waits of one waiter in `awaitTurn`: at most one at a time, which ends once, by a grant, by a hint, by an error, or when
+ * its call ends. A backend keeps one `TurnWait` for each waiter, returns `begin(call)` from `awaitTurn`, and calls `end` or
+ * `fail` when the store reports something about the waiter.
  *
  * @example
  * ```ts
@@ -60,14 +60,14 @@ export class TurnWait<G extends Grant = Grant> {
     });
   }
 
-  /** Ends the wait with the grant, or without one: a hint to attempt again. `false`: nobody waits. */
+  /** Ends the wait with the grant, or without one: a hint to attempt again. Returns `false` where nobody waits. */
   end(grant?: G): boolean {
     const wait = this.#take();
     wait?.resolve(grant);
     return wait !== undefined;
   }
 
-  /** Ends the wait with an error of the store. `false`: nobody waits. */
+  /** Ends the wait with an error of the store. Returns `false` where nobody waits. */
   fail(error: unknown): boolean {
     const wait = this.#take();
     wait?.reject(error);

@@ -3,10 +3,10 @@ import type { Clock } from '../tenure/clock.ts';
 export type { Clock } from '../tenure/clock.ts';
 
 /**
- * What a store must do for `@locks/core`. Users never see these types: they hold core's `Lock` and `Lease`.
+ * The contract between `@locks/core` and a store. Users never see these types: they hold core's `Lock` and `Lease`.
  * Core checks options, waits, renews, notices losses, re-enters and reports; a backend makes one atomic step at a time.
  *
- * What core guarantees to a backend, in every call:
+ * Guarantees of core to a backend, in every call:
  *
  * - Names, labels, ids and ttls are checked: a ttl is a multiple of `ttl.stepMs` and not below `ttl.minMs`. Modes and
  *   optional methods that are not declared are never asked for.
@@ -82,8 +82,8 @@ export interface BackendCapabilities {
    */
   readonly order: 'fifo' | 'cohort' | 'none';
   /**
-   * With order `cohort`: how many acquisitions of a process one lease serves at most, and for how many milliseconds after its
-   * grant it is passed on.
+   * The limits of order `cohort`: how many acquisitions of a process one lease serves at most, and for how many milliseconds
+   * after its grant it is passed on.
    */
   readonly cohort?: { readonly turns: number; readonly withinMs: number };
   /** `durable`: tokens rise through a crash of the store. `volatile`: they may go back, as the backend's page says. */
@@ -94,17 +94,17 @@ export interface BackendCapabilities {
   readonly features: readonly BackendFeature[];
 }
 
-/** What core asks a backend for. */
+/** The request of one acquisition, as core sends it to a backend. */
 export interface AcquireRequest {
   /** The name of the lock: 1 to 512 UTF-8 bytes of well-formed Unicode. */
   readonly resource: string;
-  /** Fresh for every acquisition, 1 to 64 characters of `A-Z a-z 0-9 _ -`; never used again after it was given up. */
+  /** An id of 1 to 64 characters of `A-Z a-z 0-9 _ -`, fresh for every acquisition; never used again after it was given up. */
   readonly acquisitionId: string;
-  /** Readable, for operators only: at most 256 UTF-8 bytes of well-formed Unicode without control characters. */
+  /** A readable name, for operators only: at most 256 UTF-8 bytes of well-formed Unicode without control characters. */
   readonly label?: string;
-  /** How it takes part. */
+  /** How the acquisition takes part in the resource. */
   readonly mode: LockMode;
-  /** For how many milliseconds the store holds it without a renewal. */
+  /** How long the hold lasts at the store without a renewal, in milliseconds. */
   readonly ttlMs: number;
   /**
    * Feature `steal`: in one step end every hold of the resource and grant it to this request, ahead of the queue, which
@@ -113,13 +113,13 @@ export interface AcquireRequest {
   readonly steal?: true;
 }
 
-/** What core passes with every call. */
+/** The clock, the deadline and the abort signal of a call; core passes them with every call. */
 export interface Call {
   /** Core's clock in milliseconds: use it for `countedFrom`, never `Date.now()`. */
   now(): number;
   /**
-   * On the clock of `now`: after it core ignores the answer. May be `Infinity`. A backend that repeats something by itself, for
-   * example after a lost compare-and-swap, ends by then and rejects.
+   * The time on the clock of `now` after which core ignores the answer. May be `Infinity`. A backend that repeats something by
+   * itself, for example after a lost compare-and-swap, ends by then and rejects.
    */
   readonly deadline: number;
   /**
@@ -132,21 +132,26 @@ export interface Call {
 
 /** A hold that a backend gave. */
 export interface Grant {
-  /** What was granted. */
+  /** The request that was granted. */
   readonly request: AcquireRequest;
-  /** Present exactly when `capabilities.fencing` is not `none`. */
+  /** The fencing token, present exactly when `capabilities.fencing` is not `none`. */
   readonly fencingToken?: bigint;
   /** `now()` before the last request that was *sent* while still ungranted. The lease is counted from here. */
   readonly countedFrom: number;
-  /** How long the store holds it, from `countedFrom`; default: the request's ttl. Core renews a shorter one in time. */
+  /**
+   * How long the hold lasts from `countedFrom`, in milliseconds; default: the request's ttl. Core renews a shorter one in time.
+   */
   readonly validForMs?: number;
-  /** For tenure `session`: until when the session is known to live. A method, because after a stall it may be earlier. */
+  /**
+   * The client's session, for tenure `session`. `validUntil` gives the time until which the session is known to live; it is a
+   * method because after a stall that time may be earlier.
+   */
   readonly session?: { validUntil(): number };
-  /** A loss that the store pushes. Its `reason` is a {@link LossReason}. */
+  /** Aborts when the store pushes a loss. The signal's `reason` is a {@link LossReason}. */
   readonly lost?: AbortSignal;
 }
 
-/** What came of one attempt. */
+/** The outcome of one attempt. */
 export type Attempt =
   | {
       readonly status: 'granted';
@@ -155,14 +160,14 @@ export type Attempt =
     }
   | {
       readonly status: 'contended';
-      /** In how many milliseconds core should attempt again at the latest, hint or no hint. */
+      /** The longest time until core should attempt again, in milliseconds, hint or no hint. */
       readonly retryAfterMs?: number;
     }
   | Conflict;
 
 /** The resource is in use in a way that waiting does not end: nothing was granted and nothing queued. */
 export interface Conflict {
-  /** Tells it from a grant. */
+  /** Tells a conflict from a grant. */
   readonly status: 'conflict';
   /** A mode that lives on the resource, and that the request contradicts. */
   readonly with: LockMode;
@@ -172,17 +177,17 @@ export interface Conflict {
 export type Standing =
   | {
       readonly status: 'held';
-      /** For how many milliseconds the store holds it; default: what was asked for. */
+      /** How long the hold lasts at the store, in milliseconds; default: the ttl that was asked for. */
       readonly validForMs?: number;
     }
   | {
       readonly status: 'lost';
-      /** Why. */
+      /** Why the lease was lost. */
       readonly reason: LossReason;
     }
   | {
       readonly status: 'unknown';
-      /** What kept the store from an answer. */
+      /** The error that kept the store from an answer. */
       readonly error: unknown;
     };
 
@@ -190,13 +195,13 @@ export type Standing =
 export interface Holder {
   /** The identity of the acquisition in the store. */
   readonly acquisitionId: string;
-  /** Alone, shared, or with permits. */
+  /** The mode: alone, shared, or with permits. */
   readonly mode: LockMode;
   /** The option `label` of its acquire. */
   readonly label?: string;
   /** The fencing token of its lease, where the backend has tokens. As JSON it is a decimal string. */
   readonly fencingToken?: bigint;
-  /** How long it has held, in whole milliseconds, where the store knows. */
+  /** How long the acquisition has held, in whole milliseconds, where the store knows. */
   readonly heldForMs?: number;
   /** How long its lease lasts without a renewal, in milliseconds, where the store knows. */
   readonly expiresInMs?: number;
@@ -206,11 +211,11 @@ export interface Holder {
 export interface Waiter {
   /** The identity of the acquisition in the store. */
   readonly acquisitionId: string;
-  /** Alone, shared, or with permits. */
+  /** The mode: alone, shared, or with permits. */
   readonly mode: LockMode;
   /** The option `label` of its acquire. */
   readonly label?: string;
-  /** How long it has waited, in milliseconds, where the store knows. */
+  /** How long the acquisition has waited, in milliseconds, where the store knows. */
   readonly waitingForMs?: number;
 }
 
@@ -218,7 +223,7 @@ export interface Waiter {
 export interface ResourceState {
   /** The name of the lock. */
   readonly resource: string;
-  /** The holders; none when it is free. */
+  /** The holders; empty when the lock is free. */
   readonly holders: readonly Holder[];
   /** The waiters in their order, where the backend has the feature `waiters`; else empty. */
   readonly waiters: readonly Waiter[];
@@ -234,7 +239,7 @@ export interface InspectOptions {
 export interface RenewItem {
   /** The hold. */
   readonly grant: Grant;
-  /** For how many milliseconds it is to last from now. */
+  /** How long the hold is to last from now, in milliseconds. */
   readonly ttlMs: number;
 }
 
@@ -245,15 +250,15 @@ export interface RenewItem {
 export interface LockBackend<C extends BackendCapabilities = BackendCapabilities> {
   /** The version of this interface. */
   readonly spec: 'locks-backend/1';
-  /** Short and stable, for messages and reports: `redis-ioredis`. */
+  /** A short and stable name, for messages and reports: `redis-ioredis`. */
   readonly name: string;
-  /** What the backend promises. */
+  /** The promises of the backend. */
   readonly capabilities: C;
-  /** Only for test doubles: the clock of the locks, in place of core's own. */
+  /** The clock of the locks, in place of core's own. Only for test doubles. */
   readonly clock?: Clock;
   /**
-   * For how many milliseconds core repeats a release or an abandon without an answer, and 5 ms more for each other one that
-   * has no answer yet. More for a store that may take longer to answer under load.
+   * How long core repeats a release or an abandon without an answer, in milliseconds; 5 ms are added for each other one that
+   * has no answer yet. A store that may take longer to answer under load needs more.
    * @defaultValue 1 000
    */
   readonly releaseBudgetMs?: number;
@@ -270,8 +275,9 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt>;
 
   /**
-   * All or nothing, in one step (feature `many`): requests of different names. `undefined`: contended, and nothing was
-   * taken. Like an `attempt` that does not enqueue: idempotent, leaves nothing behind, never overtakes a live queue.
+   * Grants all requests or none, in one step (feature `many`). The requests have different names. Resolves with `undefined`
+   * when contended; then nothing was taken. Like an `attempt` that does not enqueue, it is idempotent, leaves nothing behind,
+   * and never overtakes a live queue.
    */
   attemptMany?(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined>;
 
@@ -286,8 +292,8 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   awaitTurn?(request: AcquireRequest, call: Call): Promise<Grant | undefined>;
 
   /**
-   * Afterwards the id neither holds nor waits, whichever it did, and a wake-up that it consumed is passed on. Does nothing for
-   * an id that the store does not know. Core repeats it when it fails.
+   * Makes the id neither hold nor wait, whichever it did, and passes on a wake-up that the id consumed. Does nothing for an id
+   * that the store does not know. Core repeats a failed abandon.
    */
   abandon(request: AcquireRequest, call: Call): Promise<void>;
 
@@ -318,12 +324,12 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   resize?(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict>;
 
   /**
-   * Who holds a resource and who waits for it. For the message of a `LOCK_TIMEOUT` core reads only the holders; a backend that
-   * ignores `options` is correct, and sends more than is read.
+   * Gives the holders and the waiters of a resource. For the message of a `LOCK_TIMEOUT` core reads only the holders; a backend
+   * that ignores `options` is correct, and sends more than is read.
    */
   inspect(resource: string, call: Call, options?: InspectOptions): Promise<ResourceState>;
 
-  /** Every resource that is held or waited for and whose name starts with `prefix` (feature `list`). */
+  /** Lists every resource that is held or waited for and whose name starts with `prefix` (feature `list`). */
   list?(prefix: string, call: Call): AsyncIterable<ResourceState>;
 
   /** Ends the holds of a resource, or only `expectedId`'s, and gives them; waiters go on (feature `force-release`). */
@@ -336,8 +342,9 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   ping?(call: Call): Promise<void>;
 
   /**
-   * The last error of the connection, while the client knows that it has none; `undefined` otherwise. Core asks when a call got no
-   * answer, and puts it into the message. Of a store whose nodes fail by themselves: what is known for `request`, which waits.
+   * The last connection error, while the client knows that it has no connection; `undefined` otherwise. Core asks for it when a
+   * call got no answer, and puts it into the message. A store whose nodes fail by themselves gives what is known for `request`,
+   * which waits.
    */
   connectionError?(request?: AcquireRequest): unknown;
 

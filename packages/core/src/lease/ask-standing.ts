@@ -5,8 +5,8 @@ import type { LeaseState } from '../tenure/lease-state.ts';
 import { standingOf } from '../tenure/standing.ts';
 
 /**
- * Makes a call that its holder requests on a lease. Gives the standing of a lease that the store still holds; `undefined` after
- * a loss, which the lease knows then.
+ * Sends a call that the holder of a lease requested. Returns the standing while the store still holds the lease; `undefined`
+ * after a loss, which is then recorded in the lease.
  *
  * @throws LockError `LOCK_BACKEND` where the store gave no clear answer, `LOCK_CLOSED`
  */

@@ -25,7 +25,7 @@ export async function downgrade(core: ManagerCore, lease: LeaseState): Promise<v
       resource,
     );
   }
-  // From here on no re-entry is admitted that counts on being alone.
+  // Exclusive re-entries are refused from here on.
   lease.mayBeShared = true;
   const limitMs = Math.min(lease.deadline - core.now(), DOWNGRADE_MS);
   const held = await askStanding(core, lease, 'downgrade', limitMs, async (call) => [

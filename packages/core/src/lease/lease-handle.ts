@@ -18,7 +18,7 @@ const readRemaining = milliseconds(0, MAX_TTL_MS);
 /** The last step of an acquire: a caller who aborted in the very moment of the grant does not hold (docs/spec.md §2.3). */
 export function deliver<L extends AsyncDisposable>(lease: L, signal: AbortSignal | undefined): L {
   if (!signal?.aborted) return lease;
-  // In the background: the rejection does not wait for the release.
+  // The release runs in the background: the rejection does not wait for it.
   void lease[Symbol.asyncDispose]();
   throw signal.reason;
 }
@@ -27,7 +27,7 @@ export function deliver<L extends AsyncDisposable>(lease: L, signal: AbortSignal
 export class LeaseHandle implements BaseLease {
   readonly core: ManagerCore;
   readonly #lease: LeaseState;
-  /** The turn among its siblings that a re-entered handle has; absent for the first handle of a lease. */
+  /** The scope of a re-entered handle, which has its turn among siblings; `undefined` for the first handle of a lease. */
   readonly #turn: Scope | undefined;
   #scope: Scope | undefined;
   #released = false;
@@ -40,7 +40,7 @@ export class LeaseHandle implements BaseLease {
     this.#scope = turn;
   }
 
-  /** The handle that a lease is, if this copy of core made it. */
+  /** Returns the value as a handle; `undefined` unless this copy of core made it. */
   static of(lease: unknown): LeaseHandle | undefined {
     return typeof lease === 'object' && lease !== null && #lease in lease
       ? (lease as LeaseHandle)
@@ -51,7 +51,7 @@ export class LeaseHandle implements BaseLease {
     return this.#lease;
   }
 
-  /** Where re-entries by this handle take turns; made when first read. */
+  /** The scope in which re-entries by this handle take turns; created on first read. */
   get scope(): Scope {
     if (this.#scope === undefined) {
       const scope = new Scope(this.#lease);
@@ -137,19 +137,20 @@ export class LeaseHandle implements BaseLease {
     try {
       await this.release();
     } catch (error) {
-      // Thrown here it would hide the error of the block that is being left (docs/spec.md §3.4). Another error was published.
+      // A loss thrown here would hide the error of the block that is being left (docs/spec.md §3.4). Any other error of the
+      // release was published already.
       if (error === this.#lease.lost) publish('locks:release-failed', { ...identity(this.#lease), error });
     }
   }
 
-  /** What `console.log` shows: all that is known of the lease without asking the store. */
+  /** The output of `console.log`: all that is known of the lease without asking the store. */
   [inspect.custom](): object {
     const { name, mode, acquisitionId, fencingToken, isReleased: released } = this;
     const validForMs = Math.floor(this.validForMs);
     return { name, mode, acquisitionId, fencingToken, validForMs, released, lost: this.#lease.lost?.reason };
   }
 
-  /** The same, with the token as a decimal string. */
+  /** The JSON form: the output of `console.log` with the token as a decimal string. */
   toJSON(): object {
     return withPlainToken(this[inspect.custom]());
   }

@@ -4,7 +4,7 @@ import { checkTtl } from '../options.ts';
 import type { LeaseState } from '../tenure/lease-state.ts';
 
 /**
- * A renewal that the holder requests.
+ * Renews a lease at its holder's request.
  *
  * @throws LockError `LOCK_LOST`, `LOCK_BACKEND`, `LOCK_INVALID_ARGUMENT`
  */
@@ -20,7 +20,7 @@ export async function renewNow(
   const renewal = lease.renewalSent(ttl, sentAt, true);
   const limitMs = lease.deadline - sentAt;
   core.monitor.reschedule(lease);
-  // The call goes on after its caller got `LOCK_BACKEND` for want of an answer.
+  // The call stays in flight after its caller got `LOCK_BACKEND` for want of an answer.
   const held = await askStanding(core, lease, 'renew', limitMs, async (call) => {
     try {
       return await backend.renew([{ grant: lease.grant, ttlMs: ttl }], call);

@@ -52,7 +52,7 @@ export function poll<T, R>(
       check();
     };
     const giveUp = (why: string | number): void => {
-      // A node that had all of its time learns that by the reason.
+      // The abort reason tells a node that it used up its time.
       limit.abort(typeof why === 'number' ? new NoAnswerError(why) : undefined);
       for (const index of [...open]) fail(index, new NoAnswerError(why, nodes[index]?.connectionError?.()));
     };

@@ -28,11 +28,11 @@ import { type Quorum, type QuorumOptions, resolveQuorum } from './quorum-options
 import { poll, type Votes } from './poll-nodes.ts';
 import { QuorumError } from './quorum-error.ts';
 
-/** A failed attempt is repeated after this and up to as much again by chance: rivals must not split the nodes for ever. */
+/** Pause after a failed attempt, in ms, plus up to as much again at random: rivals must not split the nodes for ever. */
 const RETRY_MS = 25;
-/** How much a clock may be off, whatever the ttl. */
+/** Clock drift that is allowed for whatever the ttl, in milliseconds. */
 const DRIFT_MS = 2;
-/** Nodes have this part of the caller's time for an abandon. */
+/** Part of the caller's time that nodes have for an abandon. */
 const ABANDON_PART = 0.75;
 
 /** A backend that holds a lock on most of its nodes. */
@@ -92,7 +92,7 @@ class NodesBackend implements QuorumBackend {
       call,
       async (node, nodeCall, index) => {
         const isAnswered = (): void => void unanswered.delete(index);
-        // Given up, it counts as failed.
+        // A node that is given up counts as failed.
         nodeCall.signal?.addEventListener('abort', isAnswered, { once: true });
         try {
           return validated(await node.attempt(request, false, nodeCall), request, node, nodeCall);
@@ -102,7 +102,7 @@ class NodesBackend implements QuorumBackend {
       },
       (sofar) => {
         const granted = grantsIn(sofar).filter(Boolean).length;
-        // A majority is reached, or impossible: nobody waits for the other nodes.
+        // Once a majority is reached or impossible, nobody waits for the other nodes.
         return granted >= majority || granted + sofar.pending < majority ? snapshot(sofar) : undefined;
       },
       (node, answer, index) => {
@@ -123,7 +123,8 @@ class NodesBackend implements QuorumBackend {
       }
     }
     nodeGrants.over = true;
-    // Awaited, so that rivals are not in each other's way; where a node gave no answer, its abandon runs in the background.
+    // Abandons are awaited, so that rivals are not in each other's way; on a node that gave no answer, the abandon runs in the
+    // background.
     const cleanUp = nodes.map((node, index) =>
       votes.answers[index] === undefined || grants[index]
         ? this.#abandonQuietly(node, request, call)
@@ -148,7 +149,7 @@ class NodesBackend implements QuorumBackend {
       },
       (votes) => {
         if (votes.failures.length > nodes.length - majority) throw this.#error('abandon', votes);
-        // Waits for all nodes that answer: a grant on a minority would still be in the way of others.
+        // An abandon waits for all nodes that answer: a grant on a minority would still be in the way of others.
         return votes.pending === 0 ? true : undefined;
       },
       undefined,
@@ -332,7 +333,7 @@ class NodesBackend implements QuorumBackend {
     return poll(nodes, Math.max(1, Math.min(nodeTimeoutMs, limitMs)), call, ask, decide, late);
   }
 
-  /** Abandons on one node, whether the caller waits or not. Where that fails the grant ends by its ttl. */
+  /** Abandons a request on one node, whether the caller waits or not. Where the abandon fails, the grant ends by its ttl. */
   #abandonQuietly(node: LockBackend, request: AcquireRequest, caller: Call): Promise<void> {
     if (this.#closed) return Promise.resolve();
     const call = { now: () => caller.now(), deadline: caller.now() + this.#quorum.nodeTimeoutMs };
@@ -349,7 +350,7 @@ class NodesBackend implements QuorumBackend {
     return abandoned;
   }
 
-  /** When the first grant of a majority ends: until then a majority holds the lease (docs/spec.md §1.2). */
+  /** The time at which the first grant of a majority ends: until then a majority holds the lease (docs/spec.md §1.2). */
   #endOfMost(grants: readonly (Grant | undefined)[]): number {
     const ends = grants.flatMap((grant) => (grant ? [endOf(grant)] : [])).sort((a, b) => b - a);
     return ends[this.#quorum.majority - 1] as number;
@@ -370,12 +371,15 @@ function grantsIn({ answers }: Votes<Attempt>): (Grant | undefined)[] {
   return answers.map((answer) => (answer?.status === 'granted' ? answer.grant : undefined));
 }
 
-/** The votes as they are: later answers do not change the copy. */
+/** Copies the votes: later answers do not change the copy. */
 function snapshot<T>({ answers, failures, pending }: Votes<T>): Votes<T> {
   return { answers: [...answers], failures: [...failures], pending };
 }
 
-/** The holder, until the first of a majority ends. The token of a single node is no token of the quorum. */
+/**
+ * Merges what the nodes know of one holder: its hold ends when the first of a majority ends. The token of a single node is no
+ * token of the quorum.
+ */
 function summary(seen: readonly Holder[], majority: number): Holder {
   const { fencingToken: _, ...holder } = seen[0] as Holder;
   const ends = seen.flatMap(({ expiresInMs }) => (expiresInMs === undefined ? [] : [expiresInMs]));

@@ -7,7 +7,7 @@ export interface QuorumCapabilities extends BackendCapabilities {
   readonly fencing: 'none';
 }
 
-/** What all nodes can do. */
+/** The capabilities that all nodes have. */
 export function capabilitiesOf({ nodes }: Quorum): QuorumCapabilities {
   const all = nodes.map(({ capabilities }) => capabilities);
   // No permits: three nodes could grant three where there are two, since each counts only its own.

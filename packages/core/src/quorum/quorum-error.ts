@@ -5,11 +5,11 @@ import { messageOf } from '../errors.ts';
 export interface NodeFailure {
   /** The node. */
   readonly node: LockBackend;
-  /** What its call rejected with. */
+  /** The error that the node's call rejected with. */
   readonly error: unknown;
 }
 
-/** Too few of the nodes answered. `failures` has the errors of the others. */
+/** The error of a call that too few nodes answered. `failures` has the errors of the others. */
 export class QuorumError extends Error {
   override readonly name = 'QuorumError';
   /** Each node that failed, and why. */

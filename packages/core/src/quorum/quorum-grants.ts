@@ -8,7 +8,7 @@ export interface QuorumGrants {
   readonly grants: (Grant | undefined)[];
   /** The nodes whose answers to the attempt may still come: each may have granted. */
   readonly unanswered: Set<number>;
-  /** The attempt failed, or its lease was released: later grants of nodes are abandoned. */
+  /** Set once the attempt failed, or its lease was released: later grants of nodes are abandoned. */
   over: boolean;
 }
 
@@ -17,7 +17,10 @@ export interface QuorumGrant extends Grant {
   readonly nodeGrants: QuorumGrants;
 }
 
-/** A grant valid until `end`. Unless the nodes granted much less than the ttl, its ttl only counts from a little earlier. */
+/**
+ * Makes a grant that is valid until `end`. Unless the nodes granted much less than the ttl, the grant has the whole ttl,
+ * counted from a little earlier.
+ */
 export function quorumGrant(
   request: AcquireRequest,
   nodeGrants: QuorumGrants,
@@ -46,14 +49,15 @@ export function grantAt(grant: Grant, index: number): Grant | undefined {
   const own = (grant as Partial<QuorumGrant>).nodeGrants?.grants[index];
   if (own === undefined) return undefined;
   const { acquisitionId, mode } = own.request;
-  // The node's own object where nothing changed: the node may have added to it. Never for another id (docs/spec.md §3.1).
+  // An unchanged grant stays the node's own object, to which the node may have added; a grant of another id never does
+  // (docs/spec.md §3.1).
   const same = acquisitionId === grant.request.acquisitionId && mode.kind === grant.request.mode.kind;
   return same ? own : { ...own, request: grant.request };
 }
 
 /**
- * How a lease stands at a node that is not known to have granted it: unknown while the node may still answer the attempt,
- * otherwise `undefined`, since it does not hold it.
+ * The standing of a lease at a node that is not known to have granted it: unknown while the node may still answer the attempt,
+ * otherwise `undefined`, since the node does not hold the lease.
  */
 export function withoutGrant(grant: Grant, index: number): Standing | undefined {
   const mayHold = (grant as Partial<QuorumGrant>).nodeGrants?.unanswered.has(index);

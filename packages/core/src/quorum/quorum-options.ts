@@ -3,16 +3,16 @@ import type { LockBackend } from '../backend/types.ts';
 import { checkBackend } from '../backend/validate.ts';
 import { invalidArgument, mustBe } from '../errors.ts';
 
-/** How a quorum decides. */
+/** Options of a quorum backend. */
 export interface QuorumOptions {
   /**
-   * How much faster than ours a node's clock may run, as a part of the ttl. A lease is valid for that much less, and 2 ms more.
-   * From 0 to less than 1.
+   * Allowed clock drift: how much faster than ours a node's clock may run, as a part of the ttl. The validity of a lease is
+   * shortened by that part and by 2 ms. From 0 to less than 1.
    * @defaultValue 0.01
    */
   readonly driftFactor?: number | undefined;
   /**
-   * For how many milliseconds a node may take for an answer; after that it counts as failed. Much less than the ttl.
+   * Time limit for a node's answer, in milliseconds; after it the node counts as failed. Much less than the ttl.
    * @defaultValue 500
    */
   readonly nodeTimeoutMs?: number | undefined;
@@ -46,7 +46,7 @@ export function resolveQuorum(backends: readonly LockBackend[], options?: Quorum
         'session cannot be counted by.',
     );
   }
-  // More than half of all: with an even number, two halves must not both win.
+  // A majority is more than half of all nodes: with an even number, two halves must not both win.
   return {
     nodes,
     majority: Math.floor(nodes.length / 2) + 1,

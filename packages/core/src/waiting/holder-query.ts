@@ -7,10 +7,10 @@ import { Failure } from '../call/failure.ts';
 import { readableState } from '../readable-state.ts';
 import type { LeaseMonitor } from '../tenure/lease-monitor.ts';
 
-/** The store is asked for the holders only for a message: not for long, and not again for those who give up so soon after. */
+/** Time limit of a holder query, and how long its answer is reused, in milliseconds: holders are needed for a message only. */
 export const HOLDER_QUERY_MS = 100;
 
-/** Who holds a resource, for the message of those who give up on it. */
+/** The holders of a resource, for the message of an acquire that gives up on it. */
 export interface HolderQuery {
   /** `undefined` until the store has answered, or where it does not. */
   holders: readonly Holder[] | undefined;
@@ -40,7 +40,7 @@ export class HolderQueries {
     this.#monitor = monitor;
   }
 
-  /** Asks, unless that was done a moment ago. */
+  /** Asks the store for the holders of a resource, unless that was done a moment ago. */
   ask(resource: string): HolderQuery {
     let query = this.#recent.get(resource);
     if (query === undefined) {

@@ -1,15 +1,15 @@
-/** Other processes wait too: after every sixteenth release in a row the next local waiter is not woken. */
+/** Releases in a row of which the last does not wake the next local waiter, because other processes wait too. */
 const RELEASES_PER_PAUSE = 16;
 
 /** A waiter's place in the queue of this process. */
 export interface LocalTicket {
-  /** The queue was empty when the ticket was taken. */
+  /** Whether the queue was empty when the ticket was taken. */
   readonly isFirst: boolean;
-  /** Resolves when all who came before have left. */
+  /** Resolves when all earlier tickets have left. */
   readonly turn: Promise<void>;
   /** Called on the first of the queue when a lease of this manager was released; `undefined` while it does not pause. */
   wake: (() => void) | undefined;
-  /** A lease was released while `wake` was not set: an attempt that was under way may have come too early. */
+  /** Whether a lease was released while `wake` was not set: an attempt in flight at that time may have come too early. */
   missedWake: boolean;
   leave(): void;
 }
@@ -34,7 +34,7 @@ export class LocalQueues {
     return this.#queues.has(resource);
   }
 
-  /** This manager released the resource: its first waiter need not wait for its next poll. */
+  /** Wakes the first waiter of a resource that this manager released: it need not wait for its next poll. */
   released(resource: string): void {
     const queue = this.#queues.get(resource);
     if (queue === undefined) return;
