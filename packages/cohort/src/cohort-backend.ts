@@ -21,7 +21,7 @@ import { type CohortWaiter, ProcessQueue, type StoreEntry } from './process-queu
 
 const CONTENDED = { status: 'contended' } as const;
 const OVER = { status: 'lost', reason: 'taken-over' } as const;
-/** For how long a grant that nobody waits for is abandoned. */
+/** Time limit for the abandon of a grant that nobody waits for, in milliseconds. */
 const ABANDON_MS = 1_000;
 
 /** A backend whose leases serve several acquisitions of one process. */
@@ -34,8 +34,8 @@ export type CohortBackend = LockBackend<CohortCapabilities>;
  * after D. Dice, V. J. Marathe and N. Shavit, "Lock Cohorting: A General Technique for Designing NUMA Locks" (PPoPP 2012), with
  * processes in the place of NUMA nodes. Only acquires of exclusive locks that wait take part; all else goes to the store as it is.
  *
- * Every client of the store must use it, or none: the fencing tokens of both are not comparable. What it promises, and what it takes
- * away from the order, stands in docs/spec.md §18.
+ * Every client of the store must use a cohort backend, or none: the fencing tokens of both are not comparable. Its guarantees,
+ * and its limits to the order, stand in docs/spec.md §18.
  *
  * @param backend - with order `fifo`; it is closed with this one
  * @throws LockError `LOCK_INVALID_ARGUMENT`
@@ -66,7 +66,10 @@ class PassingBackend implements CohortBackend {
   readonly #queues = new Map<string, ProcessQueue>();
   /** The turns that acquisitions had, by the request that core asked with. */
   readonly #turns = new WeakMap<AcquireRequest, Turn>();
-  /** Under which request the store knew a waiter that gave up; `undefined`: another waiter goes on with it, or there was none. */
+  /**
+   * The request to abandon at the store for a waiter that gave up; `undefined`: nothing, since another waiter goes on with the
+   * request, or there was none.
+   */
   readonly #gaveUpAs = new WeakMap<AcquireRequest, AcquireRequest | undefined>();
 
   constructor(inner: LockBackend, limits: CohortLimits) {
@@ -94,7 +97,7 @@ class PassingBackend implements CohortBackend {
     if (request.steal === true) queue?.close();
     if (request.steal === true || request.mode.kind !== 'exclusive' || (!enqueue && queue === undefined))
       return this.#attemptAtStore(request, enqueue, call);
-    // Who waits here came before (docs/spec.md §7.4).
+    // The waiters of this process came before (docs/spec.md §7.4).
     if (!enqueue) return CONTENDED;
     const joined = queue ?? this.#startQueue(resource);
     const waiter = joined.get(acquisitionId) ?? joined.join(request);
@@ -112,7 +115,7 @@ class PassingBackend implements CohortBackend {
     }
     if (!queue.isLeader(waiter)) return waiter.wait.begin(call);
     const { entry } = queue;
-    // It became the leader after its last attempt.
+    // The waiter became the leader after its last attempt.
     if (entry === undefined || entry.mustAttempt) return undefined;
     return this.#awaitAsLeader(queue, waiter, entry, call);
   }
@@ -201,7 +204,7 @@ class PassingBackend implements CohortBackend {
     return queue;
   }
 
-  /** The attempt of a request that does not take part in a cohort. */
+  /** Attempts at the store, for a request that does not take part in a cohort. */
   async #attemptAtStore(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const attempt = await this.#inner.attempt(request, enqueue, call);
     return attempt.status === 'granted'
@@ -209,7 +212,7 @@ class PassingBackend implements CohortBackend {
       : attempt;
   }
 
-  /** An attempt of an acquisition that had its turn: the store knows whether it still holds (docs/spec.md §2.1). */
+  /** Attempts again for an acquisition that had its turn: the store knows whether it still holds (docs/spec.md §2.1). */
   async #attemptAgain(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const turn = this.#turnOf(request);
     if (turn === undefined || isOver(turn)) return CONTENDED;
@@ -220,7 +223,7 @@ class PassingBackend implements CohortBackend {
     return { status: 'granted', grant: { ...turn.grant, countedFrom, validForMs } };
   }
 
-  /** Attempts for all who wait in this process. */
+  /** Attempts at the store for all waiters of this process. */
   async #attemptAsLeader(queue: ProcessQueue, waiter: CohortWaiter, call: Call): Promise<Attempt> {
     const entry = queue.ask(waiter);
     entry.isUnderWay = true;
@@ -247,7 +250,7 @@ class PassingBackend implements CohortBackend {
     }
   }
 
-  /** Waits at the store for all who wait in this process. The grant goes to the first of them, who may be another. */
+  /** Waits at the store for all waiters of this process. The grant goes to the first of them, which may be another. */
   #awaitAsLeader(
     queue: ProcessQueue,
     waiter: CohortWaiter,
@@ -271,19 +274,19 @@ class PassingBackend implements CohortBackend {
   #granted(queue: ProcessQueue, entry: StoreEntry, grant: Grant, call: Call): void {
     if (entry.state === 'asked') return queue.granted(grant, () => call.now());
     if (entry.state === 'granted') return;
-    // Nobody waits for it any more: it must not hold (docs/spec.md §2.3).
+    // Nobody waits for the grant any more: its id must not hold (docs/spec.md §2.3).
     const late: Call = { now: () => call.now(), deadline: call.now() + ABANDON_MS };
     this.#inner.abandon(entry.request, late).catch(() => undefined);
   }
 
-  /** Names for which this process has waiters are contended: they came before (docs/spec.md §7.4). */
+  /** Attempts all in one step. Names with waiters of this process are contended: those came before (docs/spec.md §7.4). */
   async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
     if (requests.some(({ resource }) => this.#queues.has(resource))) return undefined;
     const grants = await this.#inner.attemptMany?.(requests, call);
     return grants?.map(withTurnToken);
   }
 
-  /** Readers may enter beside it at once: a lease that was downgraded serves nobody else. */
+  /** Downgrades a lease, which serves no other acquisition from then on: readers may enter beside it at once. */
   async #downgrade(grant: Grant, call: Call): Promise<Standing> {
     const lease = turnIn(grant.request)?.lease;
     this.#queues.get(grant.request.resource)?.close(lease);
@@ -306,7 +309,7 @@ class PassingBackend implements CohortBackend {
   }
 }
 
-/** Whether another acquisition has had the lease since. */
+/** Whether a turn is over: another acquisition has had the lease since. */
 function isOver(turn: Turn | undefined): boolean {
   return turn !== undefined && turn.lease.current !== turn;
 }

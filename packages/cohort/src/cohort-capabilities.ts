@@ -1,7 +1,7 @@
 import type { BackendCapabilities } from '@locks/core/backend';
 import type { CohortLimits } from './cohort-options.ts';
 
-/** What a cohort backend can do: what its backend can, in the order of cohorts. */
+/** The capabilities of a cohort backend: those of its backend, in the order of cohorts. */
 export interface CohortCapabilities extends BackendCapabilities {
   readonly order: 'cohort';
   readonly cohort: CohortLimits;

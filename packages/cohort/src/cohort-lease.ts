@@ -4,7 +4,7 @@ import { turnToken } from './cohort-tokens.ts';
 /** One acquisition that holds a cohort's lease, or held it. */
 export interface Turn {
   readonly lease: CohortLease;
-  /** What core gets. */
+  /** The grant that core gets. */
   readonly grant: Grant;
 }
 
@@ -19,9 +19,9 @@ export function turnIn(request: AcquireRequest): Turn | undefined {
   return turn?.grant.request.acquisitionId === acquisitionId ? turn : undefined;
 }
 
-/** One lease at the store, and whose turn it is in this process. */
+/** One lease at the store, with the acquisition of this process that has its turn. */
 export class CohortLease {
-  /** What the store granted, with the request that it knows. */
+  /** The store's grant, with the request that the store knows. */
   readonly grant: Grant;
   readonly grantedAt: number;
   /** The waiters of this process up to this ticket waited when the store granted. */
@@ -50,21 +50,21 @@ export class CohortLease {
       request: own,
       ...(fencingToken !== undefined && { fencingToken }),
       countedFrom: this.#countedFrom,
-      // Who waited at the store for all may have asked for more (docs/spec.md §1.2).
+      // The leader, which waited at the store for all, may have asked for a longer ttl (docs/spec.md §1.2).
       validForMs: Math.min(this.#validForMs, request.ttlMs),
     };
     this.current = own.turn = { lease: this, grant };
     return this.current;
   }
 
-  /** Until when the store keeps the lease, as far as is known. */
+  /** The time until which the store keeps the lease, as far as is known. */
   get endsAt(): number {
     return this.grant.session?.validUntil() ?? this.#countedFrom + this.#validForMs;
   }
 
   /**
-   * Whether a waiter may have the lease without a word with the store. A third of the lease at most is over: it could not have been
-   * renewed later, and its end is far beyond the margin (docs/spec.md §18.4).
+   * Whether a waiter may have the lease without a call to the store. At most a third of the lease is over: it could not have
+   * been renewed later, and its end is far beyond the margin (docs/spec.md §18.4).
    */
   suits({ ttlMs }: AcquireRequest, now: number): boolean {
     const { lost, session, request } = this.grant;
@@ -73,9 +73,9 @@ export class CohortLease {
     return now < this.#countedFrom + this.#validForMs / 3;
   }
 
-  /** Moves the end. `sentAt` is from before the renewal was sent. */
+  /** Moves the end of the lease after a confirmed renewal. `sentAt` is a time from before the renewal was sent. */
   renewed(sentAt: number, validForMs: number): void {
-    // A late reply to an earlier renewal moves nothing.
+    // A stale reply to an earlier renewal moves nothing.
     if (sentAt < this.#countedFrom) return;
     this.#countedFrom = sentAt;
     this.#validForMs = validForMs;

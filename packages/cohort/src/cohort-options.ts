@@ -10,7 +10,7 @@ import {
 } from '@locks/core/backend';
 import { MOST_TURNS } from './cohort-tokens.ts';
 
-/** How long one process may keep a lease for its own waiters. */
+/** Limits on how long one process may keep a lease for its own waiters. */
 export interface CohortOptions {
   /**
    * How many acquisitions of this process one lease may serve, the one that took it included. From 2 to 256.
@@ -24,7 +24,7 @@ export interface CohortOptions {
   readonly withinMs?: number | undefined;
 }
 
-/** The options, complete. */
+/** The options with every default filled in. */
 export interface CohortLimits {
   readonly turns: number;
   readonly withinMs: number;

@@ -2,7 +2,7 @@ import type { Grant, Holder, ResourceState } from '@locks/core/backend';
 
 /** The low bits of a fencing token count the turns of a lease; the others are the token of the store. */
 const TURN_BITS = 8n;
-/** How many turns the low bits of a token can count. */
+/** The number of turns that the low bits of a token can count. */
 export const MOST_TURNS = 256;
 
 /**
@@ -13,7 +13,7 @@ export function turnToken(storeToken: bigint | undefined, turn: number): bigint 
   return storeToken === undefined ? undefined : (storeToken << TURN_BITS) | BigInt(turn);
 }
 
-/** A grant that keeps what the store gave: a backend may know more of its own grants than their type says. */
+/** A grant that keeps the grant of the store: a backend may know more of its own grants than their type says. */
 interface GrantOfStore extends Grant {
   readonly atStore?: Grant;
 }

@@ -5,10 +5,10 @@ import type { CohortLimits } from './cohort-options.ts';
 /** An acquisition of this process that waits. */
 export interface CohortWaiter {
   readonly request: AcquireRequest;
-  /** Rises with every waiter of the process. */
+  /** A number that rises with every waiter of the process. */
   readonly ticket: number;
   readonly wait: TurnWait;
-  /** The store has seen its acquisition id, which must not be used again after it was given up. */
+  /** Whether the store has seen the acquisition id, which must not be used again after it was given up. */
   isKnownToStore: boolean;
 }
 
@@ -16,15 +16,16 @@ export interface CohortWaiter {
 export interface StoreEntry {
   readonly request: AcquireRequest;
   state: 'asked' | 'granted' | 'given-up';
-  /** An attempt has no answer yet. */
+  /** Whether an attempt of this entry is in flight. */
   isUnderWay: boolean;
-  /** Its waiter has changed: the next attempt of the new one shows the store that it lives. */
+  /** Whether the entry's waiter has changed: the next attempt of the new one shows the store that it lives. */
   mustAttempt: boolean;
 }
 
 /**
- * The waiters of this process for one resource, in the order of their calls. One of them, the leader, waits at the store for all.
- * Those who waited when the store granted take turns with its lease; the first of the others is the next leader.
+ * The waiters of this process for one resource, in the order of their calls. One of them, the leader, waits at the store for
+ * all. The waiters present when the store grants take turns with its lease; the first waiter that it does not serve is the
+ * next leader.
  */
 export class ProcessQueue {
   readonly #limits: CohortLimits;
@@ -35,7 +36,7 @@ export class ProcessQueue {
   readonly #waiting = new Map<string, CohortWaiter>();
   #leader: CohortWaiter | undefined;
   #entry: StoreEntry | undefined;
-  /** The lease that is passed on; `undefined` while there is none, or it is not passed on any more. */
+  /** The lease that is passed on; `undefined` while there is no lease, or it is not passed on any more. */
   #lease: CohortLease | undefined;
   #timer: NodeJS.Timeout | undefined;
   #lastTicket = 0;
@@ -58,7 +59,7 @@ export class ProcessQueue {
     return this.#leader === waiter;
   }
 
-  /** What the store knows of the leader; `undefined` before its first attempt. */
+  /** The store's entry for the leader; `undefined` before its first attempt. */
   get entry(): StoreEntry | undefined {
     return this.#entry;
   }
@@ -75,7 +76,7 @@ export class ProcessQueue {
   ask(leader: CohortWaiter): StoreEntry {
     const { request } = leader;
     this.#entry ??= {
-      // After an entry that was given up the same id would be a second acquisition with it.
+      // The id of an entry that was given up is not used again: it would be a second acquisition with the same id.
       request: leader.isKnownToStore ? { ...request, acquisitionId: freshAcquisitionId() } : request,
       state: 'asked',
       isUnderWay: false,
@@ -86,7 +87,7 @@ export class ProcessQueue {
   }
 
   /**
-   * Takes a waiter out that gave up.
+   * Removes a waiter that gave up.
    *
    * @returns the entry that the store must forget; `undefined` where there is none, or where another waiter goes on with it
    */
@@ -111,13 +112,13 @@ export class ProcessQueue {
     return entry;
   }
 
-  /** The store refused the entry for good: it keeps nothing of it. */
+  /** Removes a waiter whose entry the store refused for good: the store keeps nothing of it. */
   refused(waiter: CohortWaiter): void {
     this.#forgetEntry('given-up');
     this.leave(waiter);
   }
 
-  /** The store granted the entry: the first waiter has the first turn. */
+  /** Begins a lease after the store granted the entry: the first waiter has the first turn. */
   granted(grant: Grant, now: () => number): void {
     this.#forgetEntry('granted');
     this.#leader = undefined;
@@ -133,7 +134,10 @@ export class ProcessQueue {
     this.#elect();
   }
 
-  /** Closes a lease after its time for turns, or at its end: the holder may never release, and those who count on it must ask the store. */
+  /**
+   * Closes a lease after its time for turns, or at its end: the holder may never release, and the waiters that count on the
+   * lease must ask the store.
+   */
   #closeInTime(lease: CohortLease, now: () => number): void {
     const leftMs = Math.min(lease.grantedAt + this.#limits.withinMs, lease.endsAt) - now();
     if (leftMs <= 0) return this.close(lease);
@@ -141,7 +145,7 @@ export class ProcessQueue {
     this.#timer = setTimeout(() => this.#closeInTime(lease, now), Math.ceil(leftMs)).unref();
   }
 
-  /** Passes the lease on to the next waiter of this process. `false`: the store must have it back. */
+  /** Passes the lease on to the next waiter of this process. `false`: the lease must go back to the store. */
   passOn(lease: CohortLease, now: number): boolean {
     const { turns, withinMs } = this.#limits;
     const next = this.#first();
@@ -157,7 +161,7 @@ export class ProcessQueue {
     return mayPass;
   }
 
-  /** The lease is not passed on any more: those who counted on it wait at the store. */
+  /** Stops passing the lease on: the waiters that counted on it wait at the store. */
   close(lease = this.#lease): void {
     if (lease === undefined || lease !== this.#lease) return;
     this.#stopPassingOn();
@@ -172,7 +176,7 @@ export class ProcessQueue {
     waiter.wait.end(turn.grant);
   }
 
-  /** Makes sure that somebody waits at the store for those whom the present lease does not serve. */
+  /** Elects a leader where needed: a waiter that waits at the store for those whom the present lease does not serve. */
   #elect(): void {
     if (this.#waiting.size === 0) return this.#end();
     if (this.#leader !== undefined) return;

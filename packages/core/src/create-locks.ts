@@ -252,7 +252,7 @@ export class Locks implements LockManager {
   close = async (options?: CloseOptions): Promise<void> =>
     this.#core.close(readOptions('close()', options, CLOSE_TABLE).drainMs);
 
-  /** What `console.log` shows: never a client or its address. */
+  /** The output of `console.log`: never a client or its address. */
   [inspect.custom](): object {
     const { backendName: backend, monitor, deadlines } = this.#core;
     return { backend, held: monitor.leases.size, closed: deadlines.hasReached(DRAINING) };
@@ -286,7 +286,7 @@ export class Locks implements LockManager {
       }
     } finally {
       end.abort();
-      // Not awaited: it ends when the call that hangs does, if ever.
+      // The iterator's end is not awaited: it comes when the call that hangs ends, if ever.
       void (async () => states?.return?.())().catch(() => {});
     }
   }
@@ -303,7 +303,7 @@ export class Locks implements LockManager {
   }
 
   #check(name: string, kind: LockMode['kind'], what: string): void {
-    // Not refused while the manager drains: a lease may be re-entered by a new lock object.
+    // A new lock object is not refused while the manager drains: a lease may be re-entered by it.
     this.#core.assertOpen(checkName(name), CLOSED);
     if (!this.capabilities.modes.includes(kind)) throw this.#core.unsupported(what, name);
   }

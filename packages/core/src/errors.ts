@@ -33,7 +33,7 @@ export interface LockErrorDetails {
   readonly reason?: LossReason | undefined;
 }
 
-// A registered symbol: two copies of core in one process recognise each other's errors.
+// The symbol is registered: two copies of core in one process recognise each other's errors.
 const brand = Symbol.for('@locks/core/LockError');
 
 // setup: import { isLockError, type Lock } from '@locks/core';
@@ -65,7 +65,7 @@ export class LockError extends Error {
   declare readonly result?: unknown;
 
   static {
-    // Of the prototype: an error has these properties, and is printed without those that do not concern it.
+    // The prototype has these properties: so every error has them, and is printed without those that do not concern it.
     Object.assign(this.prototype, { resource: undefined, backend: undefined, reason: undefined });
   }
 
@@ -92,7 +92,7 @@ export function isLockError(error: unknown, code?: LockErrorCode): error is Lock
   return code === undefined || (error as { code?: unknown }).code === code;
 }
 
-/** The same loss, with the value that the work had returned. */
+/** Copies a loss, with the value that the work had returned. */
 export function lostWithResult(lost: LockError, result: unknown): LockError {
   const error = new LockError('LOCK_LOST', lost.message, lost);
   Object.defineProperty(error, 'result', { value: result, enumerable: true });
@@ -128,7 +128,7 @@ export function describe(value: unknown): string {
   }
 }
 
-/** What an error says. One of several, as of an address that stands for several, says nothing itself. */
+/** The message of an error. One that stands for several, as for several addresses of a name, has an empty message itself. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const all: unknown[] = error.message === '' && error instanceof AggregateError ? error.errors : [];

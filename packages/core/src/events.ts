@@ -146,7 +146,7 @@ export const acquireTracing = tracingChannel<unknown, LockTrace>('locks:acquire'
 export const runTracing = tracingChannel<unknown, LockTrace>('locks:run');
 export const releaseTracing = tracingChannel<unknown, LockTrace>('locks:release');
 
-/** Makes a call, and tells the subscribers of a tracing channel. To be used where there are some. */
+/** Makes a call, and tells the subscribers of a tracing channel. Callers check first that there are some. */
 export function traced<T>(
   channel: TracingChannel<unknown, LockTrace>,
   message: LockTrace,
@@ -155,7 +155,7 @@ export function traced<T>(
   return channel.tracePromise(() => (message.enter === undefined ? call() : message.enter(call)), message);
 }
 
-/** What every event says of an acquisition. */
+/** The fields that identify an acquisition in every event. */
 export function identityOf(
   { resource, acquisitionId, label, mode }: AcquireRequest,
   backend: string,

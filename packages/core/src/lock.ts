@@ -72,7 +72,7 @@ export interface LockParts {
 /** The `Lock` of every mode and backend. */
 export class ResourceLock implements Lock {
   readonly name: string;
-  /** A semaphore that is resized replaces it. */
+  /** The mode of the lock; replaced when a semaphore is resized. */
   mode: LockMode;
   readonly #core: ManagerCore;
   readonly #options: ResolvedOptions;
@@ -167,7 +167,7 @@ export class ResourceLock implements Lock {
   ): Promise<LeaseHandle> {
     const core = this.#core;
     const resolved = options === undefined ? this.#options : this.#resolve(caller, options);
-    // One deadline for the wait in a scope and the wait at the store.
+    // The wait in a scope and the wait at the store share one deadline.
     const startedAt = core.clock.now();
     if (mayReenter || resolved.within !== undefined) {
       const entered = await this.#reenter(resolved);
@@ -181,7 +181,7 @@ export class ResourceLock implements Lock {
     throw timeoutError(core, this.name, waitedMs, query);
   }
 
-  /** Re-entry is explicit, by `within`, or of `run` inside `run` where the lock is reentrant (docs/spec.md §5.2). */
+  /** Re-enters a lease: explicitly, by `within`, or by `run` inside `run` where the lock is reentrant (docs/spec.md §5.2). */
   async #reenter(resolved: ResolvedOptions): Promise<LeaseHandle | undefined> {
     const core = this.#core;
     // A lease that is held may be re-entered until the manager is closed.

@@ -23,15 +23,15 @@ import { HolderQueries } from './waiting/holder-query.ts';
 import { LocalQueues } from './waiting/local-queues.ts';
 import { ProcessKeepAlive } from './waiting/process-keep-alive.ts';
 
-/** How many acquires, and how many abandons of those who gave up, are under way at once. */
+/** The most acquires, and the most abandons of acquires that gave up, in flight at once. */
 const ATTEMPTS_AT_ONCE = 256;
 const ABANDONS_AT_ONCE = 128;
-/** How long `close` waits for the backend's own. */
+/** How long `close` waits for the backend's own `close`, in milliseconds. */
 const CLOSE_MS = 10_000;
-/** How long a call of an operator may take. */
+/** How long a call of an operator may take, in milliseconds. */
 export const OPERATOR_CALL_MS = 10_000;
 
-/** What the locks, leases and waits of one manager share. */
+/** The state that the locks, leases and waits of one manager share. */
 export class ManagerCore implements LeaseOwner {
   readonly backend: LockBackend;
   readonly clock: Clock;
@@ -44,14 +44,14 @@ export class ManagerCore implements LeaseOwner {
   readonly #abandons = new CallLimit(ABANDONS_AT_ONCE);
   /** The ids whose abandon has no answer yet. */
   readonly #abandoning = new Set<string>();
-  /** How many releases and abandons are under way: `close` waits for them. */
+  /** The number of releases and abandons in flight: `close` waits for them. */
   #underWay = 0;
   unanswered = 0;
   answeredAt = Number.NEGATIVE_INFINITY;
   #onIdle: (() => void) | undefined;
   #closing: Promise<void> | undefined;
   #endDrain: (() => void) | undefined;
-  /** From here on the backend is not called any more (docs/spec.md §12.4). */
+  /** Set once the backend is not called any more (docs/spec.md §12.4). */
   #backendClosed = false;
 
   constructor(backend: LockBackend, clock: Clock = backend.clock ?? new CombinedClock()) {
@@ -70,7 +70,11 @@ export class ManagerCore implements LeaseOwner {
     return this.clock.now();
   }
 
-  /** @throws LockError `LOCK_CLOSED`; for what belongs to a lease that is held, from the phase `CLOSED` on only */
+  /**
+   * Refuses a call from the phase `endsAt` on. Calls on a held lease pass `CLOSED`: they stay allowed while draining.
+   *
+   * @throws LockError `LOCK_CLOSED`
+   */
   assertOpen(resource?: string, endsAt = DRAINING): void {
     if (this.deadlines.hasReached(endsAt)) throw this.closedError(resource);
   }
@@ -91,14 +95,17 @@ export class ManagerCore implements LeaseOwner {
     );
   }
 
-  /** An error of the store as users see it. One that says little more than that no answer came is explained by the connection's. */
+  /**
+   * Wraps an error of the store for users. An error that says little more than that no answer came is explained by the error of
+   * the connection.
+   */
   backendError(
     doing: string,
     resource: string | undefined,
     cause: unknown,
     request?: AcquireRequest,
   ): LockError {
-    // A LockError of any copy of core: the backend may have been built on another one.
+    // The check accepts a LockError of any copy of core: the backend may have been built on another one.
     if (isLockError(cause)) return cause;
     const mayBeUnreachable = cause instanceof NoAnswerError || this.isRetryable(cause);
     const unreachable = mayBeUnreachable ? this.backend.connectionError?.(request) : undefined;
@@ -122,7 +129,7 @@ export class ManagerCore implements LeaseOwner {
   };
 
   /**
-   * The answer of one call with a time limit.
+   * Makes one call with a time limit, and resolves with its answer.
    *
    * @throws LockError `LOCK_BACKEND`, `LOCK_CLOSED`
    */
@@ -143,7 +150,7 @@ export class ManagerCore implements LeaseOwner {
     throw this.backendError(doing, resource, new NoAnswerError(limitMs));
   }
 
-  /** Who holds a resource and who waits for it, for operators. */
+  /** Gives the holders and the waiters of a resource, for operators. */
   inspect(resource: string): Promise<ResourceState> {
     const read = this.stateReader();
     return this.ask('inspect', resource, OPERATOR_CALL_MS, async (call) =>
@@ -151,7 +158,10 @@ export class ManagerCore implements LeaseOwner {
     );
   }
 
-  /** Makes readable what the store is asked from now on, without the waiters of this manager that have given up (docs/spec.md §14.1). */
+  /**
+   * Returns a function that makes readable the states that the store is asked for from now on. It leaves out the waiters of
+   * this manager that have given up (docs/spec.md §14.1).
+   */
   stateReader(): (state: ResourceState) => ResourceState {
     const gaveUp = new Set(this.#abandoning);
     return (state) => {
@@ -197,23 +207,23 @@ export class ManagerCore implements LeaseOwner {
     );
   }
 
-  /** In the background makes an id neither hold nor wait; where that fails the id ends by itself within its ttl. */
+  /** Makes an id neither hold nor wait, in the background; where that fails, the id ends by itself within its ttl. */
   abandon(request: AcquireRequest): void {
     void this.#abandon(request);
   }
 
-  /** The same for a waiter that gave up: thousands may do so at once. */
+  /** Abandons the id of a waiter that gave up, in turn with others: thousands may give up at once. */
   abandonInTurn(request: AcquireRequest): void {
     this.#underWay += 1;
     this.#abandoning.add(request.acquisitionId);
     void this.#abandons.inTurn(async () => {
-      // After one that got no answer the others need not wait for their turn: each would wait for as long.
+      // After an abandon without an answer the others need not wait for their turn: each would wait for as long.
       if (!(await this.#abandon(request))) this.#abandons.admitAll();
       this.#ended();
     });
   }
 
-  /** Whether the store answered. */
+  /** Sends an abandon until it is answered; resolves with whether the store answered. */
   #abandon(request: AcquireRequest): Promise<boolean> {
     this.#underWay += 1;
     this.#abandoning.add(request.acquisitionId);
@@ -246,7 +256,7 @@ export class ManagerCore implements LeaseOwner {
     this.localQueues.released(resource);
     switch (answer) {
       case 'not-held':
-        // After an unanswered sending it means that the earlier one released the lease (docs/spec.md §2.4).
+        // After an unanswered sending, `not-held` means that the earlier sending released the lease (docs/spec.md §2.4).
         if (sendings === 1)
           throw lease.foundLost(this.now() >= lease.deadline ? 'expired' : 'force-released');
         break;
@@ -302,13 +312,13 @@ export class ManagerCore implements LeaseOwner {
     await this.#waitFor('close', CLOSE_MS, () => this.backend.close()).finally(() => this.deadlines.stop());
   }
 
-  /** Until nothing is held, the time is over, or a second call of `close` gives none (docs/spec.md §12.5). */
+  /** Waits until nothing is held, the time is over, or a second call of `close` gives none (docs/spec.md §12.5). */
   async #drain(drainMs: number): Promise<void> {
     const drained = new Promise<void>((resolve) => {
       this.#endDrain = resolve;
       if (this.monitor.leases.size === 0) resolve();
     });
-    // What is held when the time is over ends in the next step.
+    // Leases that are held when the time is over end in the next step.
     await this.#waitFor('drain', drainMs, () => drained).catch(() => {});
     this.deadlines.enter(CLOSED)();
   }

@@ -31,7 +31,7 @@ export interface LockOptions {
    */
   readonly waitMs?: number | undefined;
   /**
-   * Who renews the lease: `auto`, every third of its ttl until the release; `manual`, only `lease.renew()`.
+   * How the lease is renewed: `auto`, every third of its ttl until the release; `manual`, only by `lease.renew()`.
    * @defaultValue 'auto'
    */
   readonly renewal?: 'auto' | 'manual' | undefined;
@@ -67,11 +67,11 @@ export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
   readonly steal?: boolean | undefined;
 }
 
-/** A single attempt has no wait to bound it. */
+/** Time limit of a single attempt that has no wait to bound it, in milliseconds. */
 const ATTEMPT_MS = 2_000;
 const LONGEST_ATTEMPT_MS = 10_000;
 
-/** For how long a single attempt waits for its answer (docs/spec.md §7.4). After its ttl a grant would be of no use. */
+/** How long a single attempt waits for its answer (docs/spec.md §7.4). After the ttl a grant would be of no use. */
 export function attemptLimitMs(waitMs: number, ttlMs: number): number {
   return Math.min(waitMs === 0 ? ATTEMPT_MS : waitMs, LONGEST_ATTEMPT_MS, ttlMs);
 }
@@ -89,9 +89,9 @@ export interface ResolvedOptions {
   readonly steal: boolean;
 }
 
-/** The floor for all backends: of a shorter ttl the drift margin leaves no lease. */
+/** The shortest ttl on any backend: the drift margin would leave no lease of a shorter one. */
 const MIN_TTL_MS = 10;
-/** One year: a longer ttl is a mistake, and every store calculates with far longer ones exactly. */
+/** The longest ttl, one year: a longer one is a mistake, and every store calculates with far longer ones exactly. */
 export const MAX_TTL_MS = 31_536_000_000;
 
 /** Options of a lock. {@link checkTtl} checks the ttl, whose floor is the backend's. */
@@ -115,7 +115,7 @@ export const ACQUIRE_TABLE = {
 } satisfies OptionTable<AcquireOptions>;
 
 const OF_ACQUIRE = 'acquire() and run()';
-/** For messages: the functions that have an option which others lack. */
+/** The functions that have an option which others lack, for messages. */
 export const ELSEWHERE = {
   signal: OF_ACQUIRE,
   within: OF_ACQUIRE,
@@ -139,7 +139,7 @@ export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOption
 }
 
 /**
- * Reads options over those of `base`, which stay where an option was not given, except for those of one acquire.
+ * Reads options over those of `base`. An option that was not given keeps its value of `base`, unless it belongs to one acquire.
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed.
  */

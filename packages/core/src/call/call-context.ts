@@ -3,15 +3,15 @@ import { followSignal } from '../follow-signal.ts';
 import { type CallDeadlines, DRAINING, type Interruptible, type Interruption } from './call-deadlines.ts';
 import { Failure } from './failure.ts';
 
-/** One error for all: one of its own, with its stack, is most of what the end of a wait would cost. Only backends see it. */
+/** The abort reason of all calls, which only backends see. One for each call would be most of the cost of a wait's end. */
 const GIVEN_UP = new DOMException('The caller gave up.', 'AbortError');
 
-/** What {@link CallContext.answerOf} gives when the caller stopped waiting before the answer came. */
+/** The result of {@link CallContext.answerOf} when the caller stopped waiting before the answer came. */
 export const INTERRUPTED = Symbol('interrupted');
 
 /**
- * For how long a caller waits for answers: until a deadline, the abort of the user's signal, or the end of the manager. It is
- * the `Call` that backends see, whose signal is made when a backend first reads it.
+ * The limits of a caller's wait for answers: a deadline, the abort of the user's signal, and the end of the manager. It is the
+ * `Call` that backends see, whose signal is made when a backend first reads it.
  */
 export class CallContext implements Call, Interruptible {
   readonly deadline: number;
@@ -38,7 +38,8 @@ export class CallContext implements Call, Interruptible {
 
   /** Why the caller stopped waiting; `undefined` while it waits. */
   get interruption(): Interruption | undefined {
-    // Where thousands share one signal, not all are interrupted in one turn of the event loop.
+    // An aborted signal may not have interrupted this context yet: of thousands that share one signal, not all are interrupted
+    // in one turn of the event loop.
     if (!this.#isDone && this.userSignal?.aborted) this.interrupt('aborted');
     return this.#interruption;
   }
@@ -63,8 +64,9 @@ export class CallContext implements Call, Interruptible {
   }
 
   /**
-   * The answer of a call, or its failure as a value; `INTERRUPTED` as soon as the caller stops waiting. An answer that comes
-   * after that goes to `late`, and a late failure is dropped. Answers of one context are waited for one after the other.
+   * Makes a call, and resolves with its answer, or its failure as a value; with `INTERRUPTED` as soon as the caller stops
+   * waiting. A later answer goes to `late`, and a late failure is dropped. Answers of one context are waited for one after the
+   * other.
    *
    * @param send - not called where the caller has stopped waiting already; may throw instead of rejecting, and may give its
    * answer without a promise
@@ -90,7 +92,7 @@ export class CallContext implements Call, Interruptible {
     });
   }
 
-  /** The caller waits no more: nothing interrupts this context, and its deadline is forgotten. */
+  /** Ends the context when its caller waits no more: nothing interrupts it, and its deadline is forgotten. */
   done(): void {
     this.#isDone = true;
     this.#onInterrupt = undefined;

@@ -1,26 +1,26 @@
 import type { Clock } from '../tenure/clock.ts';
 import { Timer } from '../tenure/timer.ts';
 
-/** How far a manager has closed: first it refuses new acquires, then everything. */
+/** Phases of closing a manager: first it refuses new acquires, then everything. */
 export const DRAINING = 1;
 export const CLOSED = 2;
-/** For what core does in the background: no phase of closing interrupts it. */
+/** The phase at which core's background calls end: no phase of closing interrupts them. */
 export const NEVER = Number.POSITIVE_INFINITY;
 
 /** Why a caller stopped waiting. */
 export type Interruption = 'deadline' | 'aborted' | 'closed';
 
-/** What is interrupted at its deadline, or when the manager closes. */
+/** A call that is interrupted at its deadline, or when the manager closes. */
 export interface Interruptible {
   readonly deadline: number;
-  /** The phase of closing that interrupts it. */
+  /** The phase of closing that interrupts the call. */
   readonly endsAt: number;
-  /** Its index in the heap; negative while it is not there. */
+  /** The index of the call in the heap; negative while it is not there. */
   heapIndex: number;
   interrupt(why: Interruption): void;
 }
 
-/** When thousands of calls end together, so many are interrupted in each turn of the event loop: renewals come in between. */
+/** The most calls interrupted in one turn of the event loop: when thousands end together, renewals come in between. */
 const INTERRUPTED_AT_ONCE = 256;
 
 /**
@@ -31,7 +31,7 @@ export class CallDeadlines {
   readonly clock: Clock;
   readonly #timer: Timer;
   readonly #heap: Interruptible[] = [];
-  /** 0 while the manager is open. */
+  /** The phase of closing that the manager has reached; 0 while it is open. */
   #phase = 0;
   /** Calls whose user signal aborted, and that are interrupted in a later turn of the event loop. */
   #aborted: Interruptible[] = [];
@@ -49,7 +49,7 @@ export class CallDeadlines {
     if (entry.deadline < this.#timer.armedFor) this.#timer.arm(entry.deadline);
   }
 
-  /** Calls `action` at a time, also while the manager closes; gives what cancels that. */
+  /** Calls `action` at `deadline`, also while the manager closes; returns a function that cancels that. */
   at(deadline: number, action: () => void): () => void {
     const entry = { deadline, endsAt: NEVER, heapIndex: -1, interrupt: action };
     this.add(entry);
@@ -66,12 +66,12 @@ export class CallDeadlines {
     this.#rise(last, last.heapIndex);
   }
 
-  /** Whether the manager has closed so far. */
+  /** Whether the manager has reached a phase of closing. */
   hasReached(phase: number): boolean {
     return this.#phase >= phase;
   }
 
-  /** From here on new calls that end at this phase are refused; the function that it gives interrupts those under way. */
+  /** Enters a phase of closing: new calls that end at it are refused. The returned function interrupts those in flight. */
   enter(phase: number): () => void {
     this.#phase = phase;
     return () => {

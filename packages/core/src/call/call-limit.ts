@@ -20,20 +20,20 @@ export class CallLimit {
     this.#max = max;
   }
 
-  /** Whether the call may be sent, once its turn has come: then `leave` follows. `false`: its caller gave up before. */
+  /** Waits for a call's turn. `true`: the call may be sent, and `leave` follows. `false`: its caller gave up before. */
   enter(context: CallContext): true | Promise<boolean> {
     if (this.#underWay >= this.#max) return this.#hasTurn(context);
     this.#underWay += 1;
     return true;
   }
 
-  /** A call that had entered was answered, or its caller gave up. */
+  /** Ends the turn of a call that was answered, or whose caller gave up. */
   leave(): void {
     this.#underWay -= 1;
     if (this.#queue.length > 0 && this.#underWay < this.#max) this.#admitNext();
   }
 
-  /** As {@link CallContext.answerOf}, when the call's turn has come; a caller who gave up before sends nothing. */
+  /** Calls {@link CallContext.answerOf} when the call's turn has come; a caller who gave up before sends nothing. */
   async answerOf<T>(
     context: CallContext,
     send: () => T | Promise<T>,
@@ -67,7 +67,7 @@ export class CallLimit {
     this.#queue.push(entry);
     await context.answerOf(() => admitted);
     if (context.interruption === undefined) return true;
-    // It may have been admitted in the moment in which its caller gave up.
+    // The call may have been admitted in the moment in which its caller gave up.
     if (entry.state === 'admitted') this.leave();
     entry.state = 'gave-up';
     return false;

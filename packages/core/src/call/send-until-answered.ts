@@ -5,7 +5,7 @@ import { CallContext, INTERRUPTED } from './call-context.ts';
 import { type CallDeadlines, NEVER } from './call-deadlines.ts';
 import { Failure } from './failure.ts';
 
-/** For how long a release or an abandon is repeated, unless the backend names a time (docs/spec.md §2.5). */
+/** How long a release or an abandon is repeated, in milliseconds, unless the backend names a time (docs/spec.md §2.5). */
 const BUDGET_MS = 1_000;
 /** After this part of the budget the call is sent once more; the first of the sendings that is answered counts. */
 const RESEND_PART = 0.35;
@@ -16,13 +16,13 @@ const BACKOFF_MS = 20;
  */
 const EACH_UNANSWERED_MS = 5;
 
-/** What the releases and abandons of a manager share. */
+/** The state that the releases and abandons of a manager share. */
 export interface Sending {
   readonly backend: LockBackend;
   readonly deadlines: CallDeadlines;
-  /** How many of them have no answer yet. */
+  /** The number of releases and abandons without an answer. */
   unanswered: number;
-  /** When the store last answered one of them. */
+  /** When the store last answered a release or an abandon. */
   answeredAt: number;
   isRetryable(error: unknown): boolean;
 }
@@ -41,13 +41,13 @@ export async function sendUntilAnswered<T, R>(
 ): Promise<R> {
   const { backend, deadlines } = sending;
   const { clock } = deadlines;
-  /** The earlier sendings: never resolves where they fail. */
+  /** The answer of the earlier sendings; never resolves where they fail. */
   let earlier: Promise<T> | undefined;
   /** The last sending, where the store answers others meanwhile: it is waited for once more, and not sent again. */
   let queued: Promise<T> | undefined;
   sending.unanswered += 1;
   const isAnswering = (): boolean => sending.answeredAt > startedAt;
-  /** How many others had no answer at most. */
+  /** The most other releases and abandons that had no answer at a time. */
   let others = 0;
   const budgetMs = (): number => {
     others = Math.max(others, sending.unanswered - 1);

@@ -73,7 +73,7 @@ export async function acquireAtOnce(
   }
   if (answer === undefined) return { status: 'contended' };
   if (answer instanceof Failure) {
-    // The step may have run all the same (docs/spec.md §2.2).
+    // The store may have executed the failed step (docs/spec.md §2.2).
     abandonAll(core, all);
     const { error } = answer;
     if (!isLockError(error) && !(isSingle && core.isRetryable(error))) return { status: 'one-by-one' };
@@ -101,7 +101,7 @@ function requestOf(
   };
 }
 
-/** The leases of the grants; `undefined`, and nothing held, where one of them is of no use. */
+/** Turns the grants into leases; `undefined`, with nothing held, where one of the grants is of no use. */
 function accept(
   core: ManagerCore,
   all: readonly MemberRequest[],

@@ -33,7 +33,7 @@ export class LeaseSet implements MultiLease {
     await allOf(this.leases.map(async (lease) => lease.release()));
   }
 
-  /** Gives the first loss that the releases find. An event reports releases without an answer. */
+  /** Releases all leases; returns the first loss that the releases find. An event reports releases without an answer. */
   async releaseQuietly(): Promise<LockError | undefined> {
     const losses = await Promise.all(this.leases.map(releaseQuietly));
     return losses.find((loss) => loss !== undefined);

@@ -11,7 +11,7 @@ import { acquireAtOnce } from './acquire-at-once.ts';
 import { LeaseSet } from './lease-set.ts';
 import { type AllOptions, membersOf, type MultiLease, type MultiLock, type SetMember } from './multi-lock.ts';
 
-/** For locks of another copy of core, or of the application's own. */
+/** The wait for locks of another copy of core, or of the application's own, in milliseconds. */
 const DEFAULT_WAIT_MS = 10_000;
 const PAUSE_MS = 50;
 
@@ -28,7 +28,7 @@ export class LockSet implements MultiLock {
   }
 
   acquire(options?: AllOptions): Promise<MultiLease> {
-    // Only a single attempt gives nothing. Nothing is awaited after `deliver`: an abort in that moment would be missed.
+    // Only a single attempt gives `undefined`. Nothing is awaited after `deliver`: an abort in that moment would be missed.
     return this.#acquire(options, false) as Promise<MultiLease>;
   }
 
@@ -55,7 +55,7 @@ export class LockSet implements MultiLock {
     for (let leftMs = waitMs; ; leftMs = remainingMs()) {
       const together = await acquireAtOnce(this.#members, options, leftMs, isSingle || leftMs === 0);
       if (together.status === 'granted') return this.#deliver(together.leases, options);
-      // Acquired one after the other, a member whose limit is in conflict is named (docs/spec.md §15.7).
+      // Acquiring the members one after the other names a member whose limit is in conflict (docs/spec.md §15.7).
       const mayConflict = this.#members.some(({ lock }) => lock.mode.kind === 'permit');
       if (isSingle && together.status === 'contended' && !mayConflict) return undefined;
       const leases = await this.#oneByOne((lock) => {
@@ -69,7 +69,7 @@ export class LockSet implements MultiLock {
       if (!isComplete || ended === undefined) return undefined;
       // One lease ended while the others were waited for.
       if (isSingle || this.#clock.now() >= startedAt + waitMs) throw this.#tooLate(ended, startedAt);
-      // Where that happens every time, the stores are not asked in a tight loop. The next round throws the reason of an abort.
+      // The pause keeps repeated rounds from asking the stores in a tight loop. The next round throws the reason of an abort.
       await delay(Math.min(PAUSE_MS, remainingMs()), undefined, { signal: options?.signal }).catch(() => {});
     }
   }
@@ -94,7 +94,10 @@ export class LockSet implements MultiLock {
     return runFrom(0, []);
   }
 
-  /** Not 0 unless `waitMs` is: 0 asks for single attempts, which may take longer than the set may (docs/spec.md §16.3). */
+  /**
+   * The time left of the wait, in milliseconds. It is 0 only where `waitMs` is: 0 asks for single attempts, which may take
+   * longer than the set may (docs/spec.md §16.3).
+   */
   #remainingMs(startedAt: number, waitMs: number): number {
     return waitMs === 0 ? 0 : Math.max(1, startedAt + waitMs - this.#clock.now());
   }
@@ -113,7 +116,7 @@ export class LockSet implements MultiLock {
     return waits.length > 0 ? Math.min(...waits) : waitMs;
   }
 
-  /** The leases that came before the first refusal. When a member fails all are released. */
+  /** Acquires the members one by one; gives the leases from before the first refusal. When a member fails, all are released. */
   async #oneByOne(take: (lock: Lock) => Promise<Lease | undefined>): Promise<Lease[]> {
     const leases: Lease[] = [];
     try {
@@ -150,7 +153,7 @@ export class LockSet implements MultiLock {
   }
 }
 
-/** In the background: the caller does not wait for it, and a lease whose release gets no answer ends by its ttl. */
+/** Releases all in the background: the caller does not wait, and a lease whose release gets no answer ends by its ttl. */
 function releaseAll(leases: readonly Lease[]): void {
   void new LeaseSet(leases).releaseQuietly();
 }

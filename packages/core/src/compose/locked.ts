@@ -131,7 +131,7 @@ export function Locked<This extends object, A extends unknown[]>(
     second: ClassMethodDecoratorContext | string | symbol,
     descriptor?: TypedPropertyDescriptor<Method<This, A>>,
   ): unknown => {
-    // Legacy: the prototype, or the class of a static method; its name; its descriptor.
+    // A legacy decorator gets the prototype, or the class of a static method; the method's name; its descriptor.
     const [method, name, target] =
       typeof second === 'object'
         ? [second?.kind === 'method' && first, second?.name]

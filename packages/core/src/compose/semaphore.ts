@@ -6,7 +6,7 @@ import type { BaseLease, Lease } from '../lease.ts';
 import { type Lock, ResourceLock } from '../lock.ts';
 import { ACQUIRE_TABLE, type AcquireOptions, ELSEWHERE, type ResolvedOptions } from '../options.ts';
 
-/** Every store counts far higher numbers exactly. */
+/** Reads a number of permits. Every store counts far higher numbers exactly. */
 const readPermits = wholeNumber(1, 1_000_000_000);
 
 export interface PermitOptions extends AcquireOptions {
@@ -96,7 +96,7 @@ export class PermitLock extends ResourceLock implements Semaphore {
     }
   }
 
-  /** The lock on `weight` permits, and the other options. */
+  /** Splits options: returns the lock on `weight` permits, and the other options. */
   #split(caller: string, options: PermitOptions | undefined): [ResourceLock, AcquireOptions | undefined] {
     const table = {
       ...ACQUIRE_TABLE,

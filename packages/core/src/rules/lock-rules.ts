@@ -3,28 +3,31 @@ import type { AcquireRequest, LockMode, Standing } from '../backend/types.ts';
 import type { HoldRecord, LockRecord, WaiterRecord } from './lock-record.ts';
 import { WaitQueue } from './wait-queue.ts';
 
-/** What the rules ask about clients. Without it every client lives, and the waiters of all of them are served. */
+/** Answers about clients for the rules. Without the methods every client lives, and the waiters of all clients are served. */
 export interface RulesContext {
   /** The backend object for which the steps are decided. */
   readonly client: string;
   /** Whether a client lives. */
   isAlive?(client: string): boolean;
-  /** Whether these steps may grant to waiters of a client. At a head that they may not grant to, the resource stays free for it to take. */
+  /**
+   * Whether these steps may grant to waiters of a client. When the head of the queue is such that they may not, the resource
+   * stays free for it to take.
+   */
   serves?(client: string): boolean;
 }
 
-/** What came of an attempt. */
+/** The outcome of an attempt. */
 export type Attempted =
   | {
       readonly status: 'granted';
       /** The hold that was given, or that the acquisition had. */
       readonly hold: HoldRecord;
-      /** What remains of a hold that an earlier attempt was granted, in the unit of the store's clock. */
+      /** The time left of a hold that an earlier attempt was granted, in the unit of the store's clock. */
       readonly left?: number;
     }
   | {
       readonly status: 'contended';
-      /** It would be granted or queued if the store had room for one more. */
+      /** Set when the attempt would be granted or queued if the store had room for one more. */
       readonly isFull?: true;
     }
   | {
@@ -33,7 +36,7 @@ export type Attempted =
       readonly with: LockMode;
     };
 
-/** What {@link LockRules.attempt} reads of a request. */
+/** The parts of a request that {@link LockRules.attempt} reads. */
 export type RulesRequest = Pick<AcquireRequest, 'acquisitionId' | 'mode' | 'label' | 'steal'>;
 
 const NO_IDS: readonly string[] = [];
@@ -67,7 +70,7 @@ export class LockRules {
   changed = false;
   /** Whether a step added a waiter. */
   hasEnqueued = false;
-  /** What was granted to waiters since the caller emptied this list. */
+  /** The holds granted to waiters since the caller emptied this list. */
   readonly handedOff: HoldRecord[] = [];
   readonly #context: RulesContext;
   readonly #holds = new Map<string, HoldRecord>();
@@ -77,7 +80,7 @@ export class LockRules {
   /** Ids whose time was over at the last `expire`. */
   #expired = NO_IDS;
   #now = -Infinity;
-  /** What fits beside the holds; made again when it is asked for after a hold ended. */
+  /** The capacity beside the holds; counted again when it is read after a hold ended. */
   #capacity: Capacity | undefined;
 
   constructor(record: LockRecord, context: RulesContext) {
@@ -87,17 +90,17 @@ export class LockRules {
     this.#queue = new WaitQueue(record.waiters);
   }
 
-  /** Who holds, in the order of the grants. */
+  /** The holds, in the order of the grants. */
   get holds(): readonly HoldRecord[] {
     return [...this.#holds.values()];
   }
 
-  /** Who waits, in the order in which they are served. */
+  /** The waiters, in the order in which they are served. */
   get waiters(): readonly WaiterRecord[] {
     return this.#queue.toArray();
   }
 
-  /** How many wait. */
+  /** The number of waiters. */
   get waiting(): number {
     return this.#queue.length;
   }
@@ -129,7 +132,7 @@ export class LockRules {
     return this.#queue.find(id) !== undefined;
   }
 
-  /** Ends the holds whose time is over, and what dead clients left. The steps that follow are decided as of `now`. */
+  /** Ends holds whose time is over, and removes waiters of dead clients. The steps that follow are decided as of `now`. */
   expire(now: number): void {
     this.#now = now;
     let expired: string[] | undefined;
@@ -163,7 +166,10 @@ export class LockRules {
     }
   }
 
-  /** Idempotent by acquisition id (docs/spec.md §2.1). `enqueue`: whether it waits where it cannot be granted now. */
+  /**
+   * Attempts a request; idempotent by acquisition id (docs/spec.md §2.1). `enqueue`: whether the acquisition waits where it
+   * cannot be granted now.
+   */
   attempt(request: RulesRequest, ttl: number, enqueue: boolean): Attempted {
     const { acquisitionId: id, mode, label } = request;
     const held = this.#holds.get(id);
@@ -191,14 +197,14 @@ export class LockRules {
     this.serve();
   }
 
-  /** Ends the hold of this acquisition, and no other (docs/spec.md §3.1). Gives what it ended. */
+  /** Ends the hold of this acquisition, and no other (docs/spec.md §3.1). Returns the ended hold. */
   release(id: string): HoldRecord | undefined {
     const ended = this.#end(id);
     this.serve();
     return ended;
   }
 
-  /** Ends the hold of this acquisition, or all holds, whoever has them (docs/spec.md §14.3). Gives what it ended. */
+  /** Ends the hold of this acquisition, or all holds, whoever has them (docs/spec.md §14.3). Returns the ended holds. */
   forceRelease(id: string | undefined): readonly HoldRecord[] {
     const ids = id === undefined ? [...this.#holds.keys()] : [id];
     const ended = ids.flatMap((each) => this.#end(each) ?? []);
@@ -209,7 +215,7 @@ export class LockRules {
   /** Lets the hold last `ttl` from the commit on, and never recreates what is absent (docs/spec.md §1.5). */
   renew(id: string, token: number, ttl: number): Standing {
     const hold = this.#holds.get(id);
-    // With another token it is another grant: the one that is renewed has ended.
+    // A hold with another token is another grant: the grant that is renewed has ended.
     if (hold === undefined || hold.token !== token) return this.#lost(id, token);
     this.#extend(hold, ttl);
     return { status: 'held' };
@@ -228,7 +234,10 @@ export class LockRules {
     return { status: 'held' };
   }
 
-  /** Sets the limit of all permits; a lower one ends no hold (docs/spec.md §15.7). Gives a mode that is no permit, if one lives here. */
+  /**
+   * Sets the limit of all permits; a lower one ends no hold (docs/spec.md §15.7). Returns a mode on the resource that is no
+   * permit, if there is one.
+   */
   resize(limit: number): LockMode | undefined {
     const all = [...this.#holds.values(), ...this.waiters];
     const other = all.find(({ mode }) => mode.kind !== 'permit');
@@ -246,7 +255,7 @@ export class LockRules {
     return undefined;
   }
 
-  /** Takes note that the decision is in the store since `at`: leases that it grants or renews are counted from there. */
+  /** Records that the decision is in the store since `at`: leases that it grants or renews are counted from that time. */
   commit(at: number): void {
     for (const hold of this.#holds.values()) {
       hold.since ??= at;
@@ -257,7 +266,7 @@ export class LockRules {
     if (this.#uncommitted.length > 0) this.#uncommitted = [];
   }
 
-  /** Whether a newcomer may enter now: what is free belongs to those who wait (docs/spec.md §7.4). */
+  /** Whether a newcomer may enter now: free capacity belongs to the waiters first (docs/spec.md §7.4). */
   admits(mode: LockMode): boolean {
     return this.#queue.length === 0 && this.fits(mode);
   }
@@ -296,7 +305,7 @@ export class LockRules {
   /** Ends every hold, and grants ahead of the queue (docs/spec.md §17.1). */
   #steal(waiter: WaiterRecord): Attempted {
     const waiting = this.#queue.head?.mode;
-    // Those who hold are ended, those who wait are not (docs/spec.md §17.2).
+    // A steal ends holds but removes no waiters, so a waiter may be in conflict with it (docs/spec.md §17.2).
     if (waiting !== undefined && areInConflict(waiting, waiter.mode))
       return { status: 'conflict', with: waiting };
     this.#queue.remove(waiter.id);
@@ -322,7 +331,7 @@ export class LockRules {
     const hold = this.#holds.get(id);
     if (hold === undefined) return undefined;
     this.#holds.delete(id);
-    // Thousands of readers that leave together are not counted again for each of them.
+    // The capacity is adjusted, not counted again: thousands of readers may leave together.
     this.#capacity = this.#holds.size === 0 ? undefined : this.#capacity?.without(hold.mode);
     this.changed = true;
     return hold;
@@ -343,7 +352,7 @@ export class LockRules {
   }
 }
 
-/** `left`: what remains of a hold from before this step. */
+/** The answer to a repeated attempt. `left` is the time left of a hold from before this step. */
 function attemptedAgain(hold: HoldRecord, now: number): Attempted {
   if (hold.span !== undefined) return { status: 'granted', hold };
   return { status: 'granted', hold, left: (hold.until ?? now) - now };

@@ -1,8 +1,8 @@
 import type { WaiterRecord } from './lock-record.ts';
 
-/** How many ids are searched for one by one before all are indexed. */
+/** The number of ids that are searched for one by one before all are indexed. */
 const MAX_SCANS = 4;
-/** Fewer entries than this that are no longer in use are left in the list. */
+/** Unused entries of the list that are tolerated before it is compacted, whatever its length. */
 const MIN_UNUSED = 64;
 
 /**
@@ -11,11 +11,11 @@ const MIN_UNUSED = 64;
  */
 export class WaitQueue {
   #list: readonly WaiterRecord[];
-  /** The same list, once it is this queue's own and may be changed. */
+  /** `#list`, once it is this queue's own copy and may be changed. */
   #own: WaiterRecord[] | undefined;
   /** Everything in the list before this index has left. */
   #first = 0;
-  /** Those who left from behind the head; made when the first one does. */
+  /** The waiters that left from behind the head; created when the first one leaves. */
   #removed: Set<WaiterRecord> | undefined;
   #byId: Map<string, WaiterRecord> | undefined;
   #scans = 0;
@@ -66,7 +66,7 @@ export class WaitQueue {
     return true;
   }
 
-  /** Puts others, or the same in another order, in the place of all. */
+  /** Replaces all waiters by others, or by the same in another order. */
   replace(waiters: readonly WaiterRecord[]): void {
     this.#own = [...waiters];
     this.#list = this.#own;

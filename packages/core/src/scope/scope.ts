@@ -42,7 +42,7 @@ export class Scope {
     return this.#open;
   }
 
-  /** A turn at once, or `undefined` if the caller must wait for it. */
+  /** Takes a turn at once; gives `undefined` if the caller must wait for it. */
   tryEnter(): ScopeEntry | undefined {
     if (!this.#open) return { status: 'closed' };
     if (this.activeChild !== undefined) return undefined;
@@ -99,7 +99,7 @@ export class Scope {
     this.#dismissQueue();
   }
 
-  /** This child's handle was released: the child leaves as soon as its own children have. */
+  /** Leaves after this child's handle was released, as soon as its own children have left. */
   leaveWhenEmpty(): void {
     if (this.activeChild === undefined) {
       this.closeToEntries();

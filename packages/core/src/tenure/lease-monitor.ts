@@ -56,13 +56,13 @@ export class LeaseMonitor {
     return lease;
   }
 
-  /** From here on nothing renews the lease (docs/spec.md §4.1). */
+  /** Stops monitoring a lease: from here on nothing renews it (docs/spec.md §4.1). */
   remove(lease: LeaseState): void {
     if (this.#leases.delete(lease) && this.#leases.size === 0) monitors.delete(this);
     lease.unfollow?.();
   }
 
-  /** The times of a lease moved: a release may have ended the monitoring meanwhile. */
+  /** Arms the timer after the times of a lease moved. A release may have ended the monitoring meanwhile. */
   reschedule(lease: LeaseState): void {
     const { nextEventAt } = lease;
     if (nextEventAt < this.#timer.armedFor && this.#leases.has(lease)) this.#timer.arm(nextEventAt);
@@ -82,7 +82,7 @@ export class LeaseMonitor {
   #onTimer(now: number): number {
     this.#endOverdueAt(now);
     for (const lease of this.#leases) if (now >= lease.slowAt) reportSlow(lease, now);
-    // After the losses: their listeners may release other leases, and those are not renewed (docs/spec.md §4.1).
+    // Renewals come after the losses: listeners of a loss may release other leases, which are not renewed (docs/spec.md §4.1).
     const due: LeaseState[] = [];
     for (const lease of this.#leases) {
       if (now >= lease.renewUntil && !lease.repeatsRenewal) lease.renewIn(Number.POSITIVE_INFINITY, now);
@@ -140,7 +140,7 @@ export class LeaseMonitor {
   }
 }
 
-/** What every event says of a lease. */
+/** The fields that identify a lease in every event. */
 export function identity(lease: LeaseState): LockEvent {
   return identityOf(lease.grant.request, lease.owner.backendName);
 }

@@ -3,7 +3,7 @@ import type { Grant, LossReason } from '../backend/types.ts';
 import { LockError, quote } from '../errors.ts';
 import { identityOf, publish, renewedChannel } from '../events.ts';
 
-/** What a lease needs of the manager that acquired it. */
+/** The manager that acquired a lease, as far as the lease needs it. */
 export interface LeaseOwner {
   readonly backendName: string;
   now(): number;
@@ -12,19 +12,19 @@ export interface LeaseOwner {
 }
 
 /**
- * How much sooner than the store a holder ends its lease: clocks may run apart by 1 %, plus 2 ms for rounding
- * (the drift of the Redlock algorithm; `docs/spec.md` §1.2).
+ * The margin by which a holder ends its lease sooner than the store, in milliseconds: clocks may run apart by 1 %, plus 2 ms
+ * for rounding (the drift of the Redlock algorithm; `docs/spec.md` §1.2).
  */
 export function driftMargin(validForMs: number): number {
   return validForMs * 0.01 + 2;
 }
 
-/** When a holder ends a lease that the store keeps for `validForMs` from `countedFrom` on. */
+/** The time at which a holder ends a lease that the store keeps for `validForMs` from `countedFrom` on. */
 export function endOf(countedFrom: number, validForMs: number): number {
   return countedFrom + validForMs - driftMargin(validForMs);
 }
 
-/** In this last part of the wait for its renewal a lease may be renewed together with others. */
+/** The last part of the wait for a renewal, in which a lease may be renewed together with others. */
 const BATCH_WINDOW = 1 / 4;
 const MIN_RENEWAL_MS = 5;
 
@@ -36,19 +36,19 @@ export interface SentRenewal {
   readonly requests: number;
   /** The shortest ttl of this renewal and of those unanswered when it was sent: the store may carry them out after it. */
   readonly shortestMs: number;
-  /** The call ended, and did not confirm the renewal. */
+  /** Whether the call ended without confirming the renewal. */
   unclear: boolean;
 }
 
-/** Since when, and for how long, a grant is valid: as the grant says, or a renewal before it was delivered. */
+/** The validity of a grant, since when and for how long: as the grant says, or a renewal before it was delivered. */
 export type Validity = Pick<Grant, 'countedFrom' | 'validForMs'>;
 
 const NONE: readonly SentRenewal[] = [];
 
-/** What the client knows of one lease: until when it is valid, and whether it was released or lost. Its handles share it. */
+/** The client's state of one lease: its deadline, and whether it was released or lost. All handles of the lease share it. */
 export class LeaseState {
   readonly owner: LeaseOwner;
-  /** A downgrade replaces it. */
+  /** The grant of the lease; replaced by a downgrade. */
   grant: Grant;
   readonly autoRenew: boolean;
   readonly grantedAt: number;
@@ -62,21 +62,21 @@ export class LeaseState {
   renewFrom = Number.POSITIVE_INFINITY;
   /** When the monitor reports that the lease is held for long; `Infinity` for never. */
   slowAt: number;
-  /** How many handles are not released yet. */
+  /** The number of handles not released yet. */
   holdCount = 1;
   released = false;
   /**
-   * The last renewal counts for less than it asked for, since a shorter one may overtake it: it is repeated, also where renewal
-   * is manual (docs/spec.md §1.7).
+   * Whether the last renewal counts for less than it asked for, since a shorter one may overtake it. It is then repeated,
+   * also where renewal is manual (docs/spec.md §1.7).
    */
   repeatsRenewal = false;
-  /** A downgrade was sent: the store may have made the lease shared, whether or not its answer arrives. */
+  /** Whether a downgrade was sent: the store may have made the lease shared, whether or not its answer arrives. */
   mayBeShared = false;
   /** Called when the lease is lost: ends re-entries. */
   onLost: (() => void) | undefined;
   /** Stops following the signal by which the store reports a loss. */
   unfollow: (() => void) | undefined;
-  /** How many renewals the holder requested: replies to renewals sent before the last of them no longer move the end. */
+  /** The number of renewals that the holder requested: replies to renewals sent before the last one no longer move the end. */
   #requests = 0;
   /** Renewals without a clear answer: the store may still carry them out. */
   #unconfirmed = NONE;
@@ -104,7 +104,7 @@ export class LeaseState {
     this.grantedAt = now;
     this.renewUntil = now + maxHoldMs;
     this.slowAt = maxHoldMs === Number.POSITIVE_INFINITY ? now + 2 * ttlMs : Number.POSITIVE_INFINITY;
-    // Counted from before sending: the store may have started the lease at any later moment (docs/spec.md §1.2).
+    // The deadline counts from before sending: the store may have started the lease at any later moment (docs/spec.md §1.2).
     this.#deadline = endOf(countedFrom, validForMs);
     this.#validForMs = validForMs;
     if (autoRenew) this.renewIn(Math.min(validForMs, ttlMs) / 3, countedFrom);
@@ -192,7 +192,7 @@ export class LeaseState {
     return renewal;
   }
 
-  /** What is left of the lease, and of how much. */
+  /** The time left of the lease, and the validity of which it is left, in milliseconds. */
   shareLeft(now: number): { remainingMs: number; validForMs: number } {
     return { remainingMs: this.deadline - now, validForMs: this.#validForMs };
   }
@@ -202,10 +202,10 @@ export class LeaseState {
     this.#unconfirmed = this.#unconfirmed.filter((other) => other !== renewal);
     const { requests, sentAt, shortestMs } = renewal;
     if (requests !== this.#requests || this.released || this.#lost !== undefined) return;
-    // The late reply to an earlier renewal: the store's end is what the later one set.
+    // A stale reply to an earlier renewal moves nothing: the later renewal set the end at the store.
     if (sentAt < this.#confirmedAt) return;
     this.#confirmedAt = sentAt;
-    // `shortestMs` accounts for the unclear ones: they count once.
+    // `shortestMs` accounts for the unclear renewals: each counts once.
     this.#unconfirmed = this.#unconfirmed.filter(({ unclear }) => !unclear);
     this.repeatsRenewal = shortestMs < Math.min(validForMs, renewal.ttlMs);
     const keptForMs = this.repeatsRenewal ? shortestMs : validForMs;

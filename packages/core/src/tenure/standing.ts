@@ -5,7 +5,7 @@ function isDuration(value: unknown = 0): boolean {
   return typeof value === 'number' && !Number.isNaN(value);
 }
 
-/** What the answer to a renewal says of one of its items. An answer that is no standing means that nothing is known. */
+/** The standing of one item in the answer to a renewal. An answer that is no standing means that nothing is known. */
 export function standingOf(answer: unknown, index: number): Standing {
   const standing = Array.isArray(answer)
     ? (answer[index] as Partial<Standing> | null | undefined)
