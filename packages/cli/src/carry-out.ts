@@ -13,11 +13,11 @@ import { EXIT } from './exit-codes.ts';
 import { openStore, REACH_MS, type Store } from './open-store.ts';
 import { UsageError } from './usage-error.ts';
 
-/** How long it has at least, whatever `--wait` says. */
+/** Minimum time limit for the first answer of the store, in milliseconds, whatever `--wait` says. */
 const LEAST_REACH_MS = 1_000;
 const DEFAULT_EVERY_MS = 1_000;
 
-/** What a command line is carried out with. */
+/** The environment in which a command line is carried out. */
 export interface Surroundings {
   /** The URL of the store, unless the command line names one. */
   readonly url: string | undefined;
@@ -48,10 +48,10 @@ async function work(line: CommandLine, surroundings: Surroundings): Promise<numb
     const [url, prefix] = storeOf(line, surroundings);
     return await doctor(url, prefix, line.values['json'] === true, surroundings.write);
   }
-  // What is wrong is said before a store is asked.
+  // Errors of the command line are reported before the store is contacted.
   const { waitMs = 0, carryOn } = prepared(line, surroundings);
   await using store = await openStore(...storeOf(line, surroundings));
-  // A wait includes that for the store. Who does not wait for a lock still waits for the store.
+  // `--wait` includes the time to reach the store. A command that does not wait for a lock still waits for the store.
   await store.reach(waitMs === 0 ? REACH_MS : Math.min(REACH_MS, Math.max(LEAST_REACH_MS, waitMs)));
   return await carryOn(store);
 }
@@ -63,7 +63,7 @@ function storeOf(
   return [textOf(values, 'url') ?? url, textOf(values, 'prefix')];
 }
 
-/** @throws UsageError for a command that is to be run, and for more than so many names */
+/** @throws UsageError for a command after `--`, and for more than `most` names */
 function refuseNames({ command, operands, rest }: CommandLine, most: 0 | 1): void {
   if (rest.length > 0) throw new UsageError(`${command} runs no command: "${rest.join(' ')}"`);
   const more = operands.slice(most);
@@ -72,9 +72,9 @@ function refuseNames({ command, operands, rest }: CommandLine, most: 0 | 1): voi
 }
 
 interface Prepared {
-  /** How long it waits for a lock. */
+  /** The time to wait for a lock, in milliseconds. */
   readonly waitMs?: number;
-  /** Gives the exit code. */
+  /** Runs the command on the store, and gives the exit code. */
   readonly carryOn: (store: Store) => Promise<number>;
 }
 
@@ -144,7 +144,7 @@ function interrupted(): AbortSignal {
 
 function messageOf(error: unknown): string {
   if (error instanceof UsageError || isLockError(error)) return error.message;
-  // A host with several addresses was reached at none of them; the message is empty.
+  // An AggregateError has an empty message: the host was reached at none of its several addresses.
   return error instanceof AggregateError ? error.errors.map(String).join(', ') : String(error);
 }
 

@@ -111,9 +111,9 @@ export type OptionValues = Readonly<Record<string, string | boolean | undefined>
 export interface CommandLine {
   readonly command: CommandName;
   readonly values: OptionValues;
-  /** What stands before `--`, without options. */
+  /** The arguments before `--`, without the options. */
   readonly operands: readonly string[];
-  /** What stands behind `--`. */
+  /** The arguments after `--`. */
   readonly rest: readonly string[];
 }
 
@@ -158,7 +158,7 @@ function parse(
   }
 }
 
-/** An acquisition id may begin with a dash: `parseArgs` takes such a value only behind `=`. */
+/** Joins `--id` and an id that begins with a dash: `parseArgs` takes such a value only after `=`. */
 function withJoinedId(args: readonly string[], options: object): string[] {
   const joined: string[] = [];
   for (const arg of args) {

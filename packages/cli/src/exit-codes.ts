@@ -1,4 +1,4 @@
-/** The exit codes of `locks`, beside those of the command that it runs: as in `sysexits.h` where that has one. */
+/** The exit codes of `locks`, beside those of the command that it runs. They are those of `sysexits.h` where it has one. */
 export const EXIT = {
   ok: 0,
   /** `release` found nobody to release. */
@@ -17,7 +17,7 @@ export const EXIT = {
   io: 74,
   /** The lock was not free within `--wait`. */
   contended: 75,
-  /** As in a shell: the command cannot be run, or is not found; 128 and more: ended by a signal. */
+  /** The command cannot be run (126), is not found (127), or was ended by a signal (128 and more), as in a shell. */
   notExecutable: 126,
   notFound: 127,
   signal: 128,

@@ -6,7 +6,7 @@ import { EXIT } from './exit-codes.ts';
 import { shown } from './foreign-text.ts';
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // Whoever read the output has seen enough, as with `| head`.
+  // EPIPE: the reader of the output has closed the pipe, as `| head` does.
   if (error.code === 'EPIPE') process.exit(EXIT.ok);
   say(`the output cannot be written: ${error.message}`);
   process.exit(EXIT.io);
@@ -15,7 +15,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 // A message that cannot be written must not end the process, which may hold a lock: the exit code says it too.
 process.stderr.on('error', () => undefined);
 
-// Adapters and clients warn of what a server said.
+// Warnings of adapters and clients may contain text of a server: `say()` makes it safe to show.
 process.removeAllListeners('warning');
 process.on('warning', ({ name, message }) => say(`${name}: ${message}`));
 console.warn = console.error = (...values: unknown[]) => say(format(...values));
@@ -27,6 +27,6 @@ process.exitCode = await carryOut(process.argv.slice(2), {
 });
 
 function say(text: string): void {
-  // One line, whatever stands in the name of a lock, a label or the error of a server.
+  // `shown()` keeps the message on one line, whatever a lock's name, a label or a server's error contains.
   process.stderr.write(`locks: ${shown(text)}\n`);
 }

@@ -6,14 +6,14 @@ import { withPackagesOf } from './store-packages.ts';
 import { etcdHosts, hostsOf, readStoreUrl, sqlitePath, type StoreName, type StoreUrl } from './store-url.ts';
 import { UsageError } from './usage-error.ts';
 
-/** How long the store has for its first answer. */
+/** Time limit for the first answer of a store, in milliseconds. */
 export const REACH_MS = 5_000;
-/** How long the second client of a store has at least. */
+/** Minimum time limit for the first answer to the second client of a store, in milliseconds. */
 const LEAST_MS = 500;
 
 export interface Store extends AsyncDisposable {
   readonly locks: LockManager;
-  /** Where it is kept which slots `locks once` has done: in the store of the locks, beside them. */
+  /** Opens the record of the slots that `locks once` has done. It is in the store of the locks, beside them. */
   readonly openRecord: () => Promise<OnceRecord>;
   /**
    * Waits for the first answer of the store.
@@ -30,7 +30,7 @@ interface OpenBackend {
   readonly closeClient?: () => unknown;
   /** The last error of the connection, where the client reports it apart from the calls. */
   readonly connectionError?: () => Error | undefined;
-  /** Once the store has answered: what serves it instead, if this does not. */
+  /** Opens the backend that must serve the store instead, if there is one. Called once the store has answered. */
   readonly instead?: () => Promise<OpenBackend | undefined>;
 }
 
@@ -48,7 +48,8 @@ const OPEN: Readonly<Record<StoreName, Open>> = {
 /**
  * Opens the store of a URL. Only the adapter and the client of that store are loaded. No request is sent.
  *
- * @throws UsageError, also where they are not installed, and LockError `LOCK_INVALID_ARGUMENT` for what an adapter refuses
+ * @throws UsageError, also where the adapter or the client is not installed, and LockError `LOCK_INVALID_ARGUMENT` for what an
+ * adapter refuses
  */
 export async function openStore(text: string | undefined, prefix: string | undefined): Promise<Store> {
   const url = readStoreUrl(text);
@@ -109,7 +110,7 @@ async function openRedis(url: StoreUrl, prefix: string | undefined): Promise<Ope
           ...(await openRedisClient(clusterClient(address), prefix, (options) =>
             clusterClient(address, options),
           )),
-          // Its client waits until all slots are served.
+          // The client of a cluster waits until all slots are served.
           connectionError: () => new Error('CLUSTERDOWN: not all slots of the cluster are served'),
         };
       // The client goes on in database 0 where the server refuses another one.
@@ -183,7 +184,7 @@ async function openSqlite(url: StoreUrl, prefix: string | undefined): Promise<Op
   const path = sqlitePath(url);
   return {
     backend: sqliteBackend({ path }),
-    // Whoever deletes the file deletes the tokens and the record together.
+    // The file has the tokens and the record, so both are deleted together.
     openRecord: async () => sqliteRecord({ path }),
   };
 }

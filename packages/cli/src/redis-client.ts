@@ -4,13 +4,13 @@ import { UsageError } from './usage-error.ts';
 
 export type RedisClient = Redis | Cluster;
 
-/** What a URL of Redis says. */
+/** The parts of a Redis URL. */
 export interface RedisUrl {
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   /** The name of the master, where the hosts are sentinels. */
   readonly master: string | undefined;
   readonly database: number;
-  /** The URL, where it names one server: its client understands more than is documented here. */
+  /** The URL itself, where it names one server: the client understands more of it than is documented here. */
   readonly text: string | undefined;
   /** User, password and TLS. */
   readonly login: Pick<RedisOptions, 'username' | 'password' | 'tls'>;
@@ -18,7 +18,9 @@ export interface RedisUrl {
   readonly sentinelLogin: Pick<RedisOptions, 'sentinelUsername' | 'sentinelPassword'>;
 }
 
-/** Lazy: nothing keeps the process alive before the first command. A connection that is not there is not waited for. */
+/**
+ * Options of every client. No connection keeps the process alive before the first command, and a missing one is not waited for.
+ */
 const OPTIONS = { lazyConnect: true, disconnectTimeout: 100 };
 
 /** @throws UsageError */
@@ -78,7 +80,7 @@ export function clusterClient({ hosts, login }: RedisUrl, options: RedisOptions 
   return new Cluster([...hosts], { lazyConnect: true, redisOptions: { ...OPTIONS, ...options, ...login } });
 }
 
-/** Whether the server of a client that has connected is a node of a cluster. A user may not be allowed to ask. */
+/** Tells whether the server of a connected client is a cluster node; `false` where the user may not ask. */
 export async function isClusterNode(client: RedisClient): Promise<boolean> {
   if (client.isCluster) return false;
   const info = await (client as Redis).info('cluster').catch(() => '');
@@ -91,7 +93,7 @@ function hostAndPort(text: string, defaultPort: number): { host: string; port: n
   return { host: hostname.replace(/^\[(.*)\]$/, '$1') || '127.0.0.1', port: Number(port || defaultPort) };
 }
 
-/** Without what is empty. */
+/** Copies options without their empty values. */
 function given<T extends object>(options: T): { [Key in keyof T]?: NonNullable<T[Key]> } {
   const entries = Object.entries(options).filter(
     ([, value]) => value !== undefined && value !== null && value !== '',

@@ -12,7 +12,7 @@ const PACKAGES: Readonly<Record<StoreName, readonly string[]>> = {
 };
 
 /**
- * Calls what loads the packages of a store.
+ * Calls `load`, which imports the packages of a store.
  *
  * @throws UsageError with the command that installs them, where one is not installed
  */

@@ -9,7 +9,7 @@ export interface StoreUrl {
   readonly text: string;
 }
 
-/** The stores of the schemes. */
+/** The store of each URL scheme. */
 const SCHEMES: Readonly<Record<string, StoreName>> = {
   'redis:': 'redis',
   'rediss:': 'redis',
@@ -33,14 +33,14 @@ export function readStoreUrl(text: string | undefined): StoreUrl {
   const store = SCHEMES[protocol];
   if (store === undefined) throw unknownScheme(text);
   if (store !== 'sqlite') checkUrl(text);
-  // The client of PostgreSQL takes a % that stands for itself.
+  // The client of PostgreSQL accepts a literal %, so its URL is not checked here.
   if (store === 'redis' || store === 'mysql') checkCredentials(text);
   return { store, protocol, text };
 }
 
 function unknownScheme(text: string): UsageError {
   const known = Object.keys(SCHEMES).map((scheme) => scheme.slice(0, -1));
-  // A password may stand where the URL is not understood.
+  // A URL that cannot be parsed may contain a password: only a plain `host:port` is repeated in a message.
   if (/^[\w.-]+:\d+(\/\d*)?$/.test(text))
     return new UsageError(`"${text}" has no scheme: for Redis, redis://${text}; ${known.join(', ')} exist`);
   if (!URL.canParse(text)) return new UsageError('--url or LOCKS_URL is not a URL');
@@ -61,12 +61,12 @@ function checkCredentials(text: string): void {
   }
 }
 
-/** A list of hosts is no URL: the first one stands for all. */
+/** Reduces a list of hosts to its first host, since a list is no URL. */
 function withOneHost(text: string): string {
   return text.replace(/^([a-z+]+:\/\/[^,/?#]*),[^/?#]*/i, '$1');
 }
 
-/** `host:port,host:port` of a URL with several hosts, with the path behind them but for a last slash. */
+/** The hosts and the path of a URL without its scheme and a last slash: `host:port,host:port/path`. */
 export function hostsOf({ text }: StoreUrl): string {
   return text.slice(text.indexOf('://') + 3).replace(/\/$/, '');
 }

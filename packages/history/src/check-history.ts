@@ -6,8 +6,8 @@ import { judgeAcquisition } from './judge-acquisition.ts';
 import { judgeResource } from './judge-resource.ts';
 
 /**
- * What a lock promises beside exclusion and ownership. `fenced`: every grant has a token. `reentrant`: an acquisition may be granted
- * again while it holds.
+ * A promise of a lock beside exclusion and ownership. `fenced`: every grant has a token. `reentrant`: an acquisition may be
+ * granted again while it holds.
  */
 export type HistoryExpectation = 'fenced' | 'reentrant';
 
@@ -16,9 +16,10 @@ const EXPECTATIONS: readonly HistoryExpectation[] = ['fenced', 'reentrant'];
 // setup: import { checkHistory, parseHistory } from '@locks/history';
 // setup: declare const lines: string;
 /**
- * Judges a history. Always: those who exclude each other never hold at once, permits stay within their limit, only the owner enters
- * again and releases, and tokens, where there are any, rise from each holder to the next one that it excludes. An operation without
- * an outcome never counts against the lock. The time that it takes grows with n log n of the operations.
+ * Judges a history. It always checks that acquisitions which exclude each other never hold at once, that permits stay within
+ * their limit, that only the owner enters again and releases, and that tokens, where there are any, rise from each holder to
+ * the next one that it excludes. An operation without an outcome never counts against the lock. The check takes O(n log n) time
+ * for n operations.
  *
  * @param events - of `readHistory()`, of `parseHistory()`, or a list
  * @param expectations - what the lock promises in addition

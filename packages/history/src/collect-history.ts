@@ -5,15 +5,15 @@ import { HistoryReader } from './read-history.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** A history, sorted by what it speaks of. */
+/** A history, grouped by resource and acquisition. */
 export interface CollectedHistory {
-  /** How many calls it has. */
+  /** The number of calls. */
   readonly operations: number;
   /** The earliest time of all events. */
   readonly startedAt: number;
   /** The acquisitions by resource and id. */
   readonly resources: ReadonlyMap<string, ReadonlyMap<string, RecordedAcquisition>>;
-  /** When each process crashed. */
+  /** The time at which each process crashed. */
   readonly crashes: ReadonlyMap<string, number>;
 }
 
@@ -40,7 +40,7 @@ class Collector {
   #operations = 0;
   #startedAt = Number.POSITIVE_INFINITY;
 
-  /** The event was checked by itself; its place in the history is checked here. */
+  /** Adds an event that was checked by itself, and checks its place in the history. */
   add(event: HistoryEvent, position: HistoryPosition): void {
     this.#startedAt = Math.min(this.#startedAt, event.time);
     if (this.#crashes.has(event.process))
@@ -133,7 +133,7 @@ class Collector {
   }
 }
 
-/** One object for all exclusive modes: a million parsed ones would be kept otherwise. */
+/** Gives one object for all exclusive modes: a million parsed ones would be kept otherwise. */
 function shared(mode: HistoryMode): HistoryMode {
   return mode.kind === 'exclusive' ? EXCLUSIVE : mode;
 }

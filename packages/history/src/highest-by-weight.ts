@@ -18,7 +18,7 @@ export class HighestByWeight {
     for (let at = rank; at < this.#tree.length; at += at & -at) this.#tree[at] = higher(this.#tree[at], hold);
   }
 
-  /** Among the holds whose weight is greater than `weight`. */
+  /** The hold with the highest token among those whose weight is greater than `weight`. */
   above(weight: number): CertainHold | undefined {
     let found: CertainHold | undefined;
     for (let at = this.#countOf((one) => one > weight); at > 0; at -= at & -at)
@@ -26,7 +26,7 @@ export class HighestByWeight {
     return found;
   }
 
-  /** How many of the weights are heavy enough; they are sorted. */
+  /** The number of weights that are heavy enough, by binary search in the sorted weights. */
   #countOf(isHeavyEnough: (weight: number) => boolean): number {
     let [low, high] = [0, this.#weights.length];
     while (low < high) {
@@ -38,7 +38,7 @@ export class HighestByWeight {
   }
 }
 
-/** The one with the higher token; one without a token counts as none. */
+/** The hold with the higher token; a hold without a token counts as none. */
 export function higher(
   one: CertainHold | undefined,
   other: CertainHold | undefined,

@@ -1,18 +1,21 @@
 // A registered symbol of @locks/core: its `isLockError()` knows this error too, without a dependency.
 const brand = Symbol.for('@locks/core/LockError');
 
-/** Where a history was malformed. */
+/** The position of a malformed line in a history. */
 export interface HistoryPosition {
   /** The path as it was given to `readHistory()`; absent where the history is no file. */
   readonly file?: string | undefined;
-  /** The first line, or the first event, is 1. */
+  /** The number of the line, or of the event; the first is 1. */
   readonly line: number;
 }
 
-/** A history, or an argument of a function of this package, is malformed; `isLockError()` of `@locks/core` knows it too. */
+/**
+ * The error for a malformed history, or a malformed argument of a function of this package; `isLockError()` of `@locks/core`
+ * knows it too.
+ */
 export class HistoryError extends Error {
   override readonly name = 'HistoryError';
-  /** The same for every malformed history. */
+  /** The code, the same for every malformed history. */
   readonly code = 'LOCK_INVALID_ARGUMENT';
   /** The file of the malformed line; `undefined` where the history is no file. */
   readonly file: string | undefined;

@@ -1,20 +1,20 @@
 import { HistoryError, type HistoryPosition, show } from './history-error.ts';
 
-/** How an acquisition takes part in a resource; the same shape as `LockMode` of `@locks/core`. */
+/** The mode of an acquisition: how it takes part in a resource. The shape is that of `LockMode` of `@locks/core`. */
 export type HistoryMode =
   | { readonly kind: 'exclusive' }
   | { readonly kind: 'shared' }
   | {
       readonly kind: 'permit';
-      /** How many permits the acquisition takes. */
+      /** The number of permits that the acquisition takes. */
       readonly weight: number;
-      /** How many permits the resource has. */
+      /** The number of permits that the resource has. */
       readonly limit: number;
     };
 
 /**
- * `invoke`: a call begins. `ok`: it did what it was asked for. `fail`: it certainly did not. `info`: nobody knows, or something that
- * no call asked for happened.
+ * The type of an event. `invoke`: a call begins. `ok`: the call succeeded. `fail`: the call certainly did not succeed. `info`:
+ * the outcome of the call is unknown, or something happened that no call asked for.
  */
 export type HistoryEventType = 'invoke' | 'ok' | 'fail' | 'info';
 
@@ -23,11 +23,11 @@ export type HistoryAction = 'acquire' | 'release' | 'loss' | 'crash';
 
 /** A line of a history: `docs/histories.md` of the repository has the format. */
 export interface HistoryEvent {
-  /** Whether a call began, or what came of it. */
+  /** The type of the event: the beginning of a call, or its outcome. */
   readonly type: HistoryEventType;
-  /** What was done, or happened. */
+  /** The call that was made, or the event that happened. */
   readonly operation: HistoryAction;
-  /** Who calls: a process, a thread, a task. Its calls may overlap. */
+  /** The caller: a process, a thread, a task. Its calls may overlap. */
   readonly process: string;
   /** Milliseconds on a clock that all processes of the history share. */
   readonly time: number;
@@ -35,15 +35,17 @@ export interface HistoryEvent {
   readonly id?: number;
   /** The name of the lock: with every event but `crash`. */
   readonly resource?: string;
-  /** With `invoke` of an acquire if it is known then; with every other event of an acquisition. */
+  /**
+   * The id of the acquisition: with `invoke` of an acquire if it is known then, and with every other event of an acquisition.
+   */
   readonly acquisitionId?: string;
-  /** With `invoke` of an acquire. Absent: exclusive. */
+  /** The mode, with `invoke` of an acquire. Absent: exclusive. */
   readonly mode?: HistoryMode;
-  /** With `ok` of an acquire: the fencing token in decimal digits. */
+  /** The fencing token in decimal digits, with `ok` of an acquire. */
   readonly token?: string;
-  /** With `loss`: when the holder took its lease for ended, if that was before it could note the loss. */
+  /** The time at which the holder took its lease for ended, with `loss`, if that was before it could note the loss. */
   readonly endedAt?: number;
-  /** With `fail` and `info`, for those who read the history. */
+  /** The error for readers of the history, with `fail` and `info`. */
   readonly error?: string;
 }
 

@@ -2,17 +2,17 @@ import type { HistoryMode } from './history-event.ts';
 
 /** A call of a history with its outcome. */
 export interface HistoryOperation {
-  /** What was called. */
+  /** The action that was called. */
   readonly operation: 'acquire' | 'release';
-  /** Who called: a process, a thread, a task. */
+  /** The caller: a process, a thread, a task. */
   readonly process: string;
   /** The number of the call in its process. */
   readonly id: number;
   /** The name of the lock. */
   readonly resource: string;
-  /** `undefined` for an acquire that did not succeed, and had not named it. */
+  /** The id of the acquisition; `undefined` for an acquire that did not succeed, and had not named it. */
   readonly acquisitionId: string | undefined;
-  /** How it takes part: alone, shared, or with permits. */
+  /** The mode of the acquisition: exclusive, shared, or with permits. */
   readonly mode: HistoryMode;
   /** The fencing token of the hold; `undefined` where there is none. */
   readonly token: bigint | undefined;

@@ -1,7 +1,7 @@
 import { HistoryError, show } from './history-error.ts';
 import { EXCLUSIVE, type HistoryEvent, type HistoryMode, isMode } from './history-event.ts';
 
-/** What a recorder reads of that with which a lock answers an acquire; the leases of `@locks/core` have all of it. */
+/** The properties that a recorder reads of an acquire's result; the leases of `@locks/core` have all of them. */
 export interface RecordableLease {
   /** The identity of the hold. Absent: the recorder makes one. */
   readonly acquisitionId?: string;
@@ -9,21 +9,21 @@ export interface RecordableLease {
   readonly fencingToken?: bigint | undefined;
   /** Aborts when the lease is lost. */
   readonly signal?: AbortSignal;
-  /** How many milliseconds the holder takes the lease to last, read now. */
+  /** The time for which the holder takes the lease to be valid, in milliseconds from the moment of reading. */
   readonly validForMs?: number;
 }
 
 /** A hold that a recorder wrote down. */
 export interface RecordedHold<T> {
-  /** With what the acquire answered. */
+  /** The result of the acquire. */
   readonly lease: T;
   /** The name of the lock. */
   readonly resource: string;
-  /** What names the acquisition in the history. */
+  /** The id of the acquisition in the history. */
   readonly acquisitionId: string;
   /**
-   * Notes that the holder takes its lease for valid now, and for how long. A holder that stands still, and notes its loss late, is
-   * then recorded as having given up in time. To be called before each use of what the lock protects.
+   * Notes that the holder takes its lease for valid now, and for how long. A holder that stands still, and notes its loss late,
+   * is then recorded as having given up in time. To be called before each use of the protected resource.
    *
    * @param validForMs - in milliseconds. Default: `validForMs` of the lease
    */
@@ -75,7 +75,7 @@ export class HistoryRecorder {
 
   /**
    * @param processName - no other recorder of the history may have the name
-   * @param write - takes one line with its line feed. What must outlive a crash is to be written before `write` returns
+   * @param write - takes one line with its line feed. Lines that must survive a crash have to be written before `write` returns
    * @param now - milliseconds on a clock that all recorders of the history share. Default: the monotonic clock of the machine
    * @throws HistoryError `LOCK_INVALID_ARGUMENT`
    */
@@ -90,12 +90,12 @@ export class HistoryRecorder {
   }
 
   /**
-   * Acquires by `work`, and writes down the outcome. Where `work` answers `undefined` or `null`, the acquire failed, and so does this.
-   * Where it rejects, the call failed if the error has a `code` of `@locks/core` that says so, such as `LOCK_TIMEOUT`; otherwise its
-   * outcome is unknown.
+   * Acquires by `work`, and writes down the outcome. Where `work` answers `undefined` or `null`, the acquire is recorded as
+   * failed, and the result is `undefined`. Where `work` rejects, the call is recorded as failed if the error has a `code` of
+   * `@locks/core` that says so, such as `LOCK_TIMEOUT`; otherwise its outcome is recorded as unknown.
    *
-   * @param resource - what is locked
-   * @param mode - how. Default: exclusive
+   * @param resource - the name of the lock
+   * @param mode - the mode of the acquisition. Default: exclusive
    * @throws HistoryError `LOCK_INVALID_ARGUMENT`, before `work` is called; otherwise what `work` rejects with
    */
   async acquire<T>(
@@ -130,7 +130,8 @@ export class HistoryRecorder {
       () => (this.#calls += 1),
       askedAt,
     );
-    // Before the line: a process that stands still between the two has not written what it did not hold.
+    // The validity is read before the line is written: a process that stands still between the two records no hold that it did
+    // not have.
     hold.confirm();
     this.#note({
       type: 'ok',
@@ -142,7 +143,7 @@ export class HistoryRecorder {
     return hold;
   }
 
-  /** Notes that the process ended without giving up what it held. Another process writes that: the recorder has the same name. */
+  /** Notes that the process ended without giving up its holds. Another process calls it, on a recorder of the same name. */
   crashed(): void {
     this.#note({ type: 'info', operation: 'crash' });
   }
@@ -171,7 +172,7 @@ class Hold<T> implements RecordedHold<T> {
   readonly #now: () => number;
   readonly #note: (event: Omit<HistoryEvent, 'process' | 'time'>) => void;
   readonly #nextCall: () => number;
-  /** When its acquire began. */
+  /** The time at which the acquire began. */
   readonly #askedAt: number;
   #validUntil = Number.POSITIVE_INFINITY;
   #isLost = false;
@@ -209,7 +210,8 @@ class Hold<T> implements RecordedHold<T> {
       throw new HistoryError(
         `confirm(): validForMs must be a number of milliseconds, not ${show(validForMs)}.`,
       );
-    // A lease that is over ended when it was last confirmed to, and one that never was valid, before it was granted.
+    // A lease that is over ended at the time up to which it was last confirmed. One that was never valid ended before its
+    // grant.
     if (validForMs > 0) this.#validUntil = now + validForMs;
     else if (this.#validUntil === Number.POSITIVE_INFINITY) this.#validUntil = this.#askedAt;
   }
@@ -222,7 +224,7 @@ class Hold<T> implements RecordedHold<T> {
       await work();
     } catch (error) {
       const outcome = outcomeOf(error);
-      // A release that fails does not end the hold: its loss does, and had to be noted before.
+      // A failed release does not end the hold. A loss does, and has to be noted before the outcome.
       if (codeOf(error) === 'LOCK_LOST') this.lost();
       this.#note({ ...outcome, ...call });
       throw error;

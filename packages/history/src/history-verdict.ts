@@ -1,9 +1,9 @@
 import type { HistoryMode } from './history-event.ts';
 import type { HistoryOperation } from './history-operation.ts';
 
-/** What a lock may do wrong. */
+/** The kind of a broken promise. */
 export type HistoryViolationKind =
-  /** Two hold that exclude each other. */
+  /** Two acquisitions that exclude each other hold at once. */
   | 'exclusion'
   /** More permits are held than the limit allows. */
   | 'capacity'
@@ -28,23 +28,23 @@ export type HistoryViolationKind =
 
 /** A promise that a history broke. */
 export interface HistoryViolation {
-  /** Which promise was broken. */
+  /** The kind of the broken promise. */
   readonly kind: HistoryViolationKind;
   /** The name of the lock. */
   readonly resource: string;
-  /** What is wrong, with processes, acquisitions, tokens and times; times count from the first event. */
+  /** The description of the violation, with processes, acquisitions, tokens and times; times count from the first event. */
   readonly sentence: string;
   /** The calls concerned, the earliest first; at most 12. */
   readonly operations: readonly HistoryOperation[];
 }
 
-/** What a history shows. */
+/** The verdict on a history. */
 export interface HistoryVerdict {
-  /** How many calls the history has. */
+  /** The number of calls in the history. */
   readonly operations: number;
-  /** How many acquisitions held. */
+  /** The number of acquisitions that held. */
   readonly holds: number;
-  /** Empty: the lock kept what it promises. */
+  /** The broken promises. Empty: the lock kept them all. */
   readonly violations: readonly HistoryViolation[];
   /** The longest time in milliseconds for which nobody held a resource while an acquire waited that was granted later. */
   readonly longestIdleMs: number;
@@ -56,9 +56,9 @@ export interface CertainHold {
   readonly mode: HistoryMode;
   readonly token: bigint | undefined;
   readonly from: number;
-  /** Infinite where the history ends before the hold. */
+  /** The end of the hold; infinite where the history ends before the hold. */
   readonly until: number;
-  /** The release that ended it. */
+  /** The release that ended the hold. */
   readonly release: HistoryOperation | undefined;
 }
 
@@ -74,7 +74,7 @@ export class Narrator {
     return `${(time - this.#startedAt).toFixed(3)} ms`;
   }
 
-  /** `worker 1's acquisition "x1" (exclusive, token 7)` */
+  /** Describes an acquisition: `worker 1's acquisition "x1" (exclusive, token 7)`. */
   name({ process, acquisitionId, mode, token }: HistoryOperation): string {
     const traits = [describeMode(mode), ...(token === undefined ? [] : [`token ${token}`])];
     return `${process}'s acquisition ${JSON.stringify(acquisitionId)} (${traits.join(', ')})`;

@@ -1,19 +1,19 @@
 import type { CertainHold, HistoryViolation, HistoryViolationKind, Narrator } from './history-verdict.ts';
 import type { HistoryOperation, RecordedAcquisition } from './history-operation.ts';
 
-/** What a lock is held to beside exclusion, ownership and rising tokens. */
+/** The promises that a lock has to keep beside exclusion, ownership and rising tokens. */
 export interface Expectations {
   readonly fenced: boolean;
   readonly reentrant: boolean;
 }
 
 export interface JudgedAcquisition {
-  /** `undefined`: it never certainly held. */
+  /** The time of the certain hold; `undefined` where the acquisition never certainly held. */
   readonly hold: CertainHold | undefined;
   readonly violations: readonly HistoryViolation[];
 }
 
-/** What one acquisition shows by itself: its owner, its entries, its token, its releases, and when it certainly held. */
+/** Judges one acquisition by itself: its owner, entries, token and releases. Gives its certain hold too. */
 export function judgeAcquisition(
   acquisition: RecordedAcquisition,
   crashes: ReadonlyMap<string, number>,
@@ -58,7 +58,7 @@ interface Judged {
   ) => void;
 }
 
-/** Every release that succeeded needs an acquire of its own that had begun before the release was over. */
+/** Checks that every successful release has an acquire of its own, which began before the release was over. */
 function judgeReleases({ acquisition, narrator, accuse }: Judged): void {
   const { entries, unknownEntries, releases, loss } = acquisition;
   const succeeded = releases.filter(({ outcome }) => outcome === 'ok').sort(byCompletion);
@@ -77,7 +77,7 @@ function judgeReleases({ acquisition, narrator, accuse }: Judged): void {
   accuse('release', [...entries.slice(0, 1), late], what);
 }
 
-/** The owner is the process that was told first that it holds, or else the first that asked. */
+/** Checks the owner: the process that was told first that it holds, or else the first that asked. */
 function judgeOwner({ acquisition, narrator, accuse }: Judged): void {
   const { entries, unknownEntries, releases } = acquisition;
   const first = entries[0] ?? [...unknownEntries].sort(byInvocation)[0];
@@ -112,7 +112,7 @@ function judgeEntries({ acquisition, expected, narrator, accuse }: Judged, first
   }
 }
 
-/** No acquire succeeds that began when as many releases were over as acquires had begun, or after the loss. */
+/** Checks that no acquire succeeds that began after the loss, or when as many releases were over as acquires had begun. */
 function judgeReuse({ acquisition, narrator, accuse }: Judged, first: HistoryOperation): void {
   const { entries, unknownEntries, releases, loss } = acquisition;
   const begun = [...entries, ...unknownEntries].sort(byInvocation);

@@ -10,13 +10,13 @@ export interface JudgedResource {
   readonly longestIdleMs: number;
 }
 
-/** What the holds of one resource show together, in one pass over their beginnings and ends. */
+/** Judges the holds of one resource together, in one pass over their beginnings and ends. */
 export function judgeResource(
   resource: string,
   given: readonly CertainHold[],
   narrator: Narrator,
 ): JudgedResource {
-  // A grant whose end came before its holder saw it holds nothing.
+  // A grant that ended before its holder saw it is no hold.
   const holds = given.filter(({ from, until }) => from <= until);
   const begun = holds.sort((a, b) => a.from - b.from || a.until - b.until);
   const ended = [...begun].sort((a, b) => a.until - b.until);
@@ -25,7 +25,7 @@ export function judgeResource(
   for (const hold of begun) {
     for (; (ended[next]?.until ?? Number.POSITIVE_INFINITY) <= hold.from; next += 1) {
       const over = ended[next] as CertainHold;
-      // A hold without length may come before itself here.
+      // The end of a hold of zero length may come before its beginning here.
       if (over !== hold) sweep.end(over);
     }
     sweep.begin(hold);
@@ -71,7 +71,7 @@ class ResourceSweep {
       default:
         mode satisfies never;
     }
-    // A hold without length is over when the next one begins.
+    // A hold of zero length is over when the next one begins.
     if (hold.until <= hold.from) return this.#noteEnd(hold);
     this.#holdersLike(hold).add(hold);
     if (mode.kind === 'permit') this.#permitsHeld += mode.weight;
@@ -168,7 +168,7 @@ function firstOf(sets: readonly ReadonlySet<CertainHold>[]): CertainHold[] {
 
 /** The longest time between the last end of a hold and the next beginning for which the next holder, or a later one, waited. */
 function longestIdle(begun: readonly CertainHold[]): number {
-  // The earliest call of this holder and of all later ones.
+  // `waitsSince` has, for each holder, the earliest call of this holder and all later ones.
   const waitsSince = new Float64Array(begun.length);
   let earliest = Number.POSITIVE_INFINITY;
   for (let index = begun.length - 1; index >= 0; index -= 1) {

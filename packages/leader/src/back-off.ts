@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { invalidArgument, milliseconds, optional, type OptionTable, readOptions } from '@locks/core/backend';
 
-/** How long a campaign pauses before it tries to lead again. All times are milliseconds. */
+/** The pauses of a campaign before it tries to lead again. All times are milliseconds. */
 export interface BackoffOptions {
   /**
    * The pause after a leadership, and after the first failure in a row.
@@ -9,7 +9,7 @@ export interface BackoffOptions {
    */
   readonly firstMs?: number | undefined;
   /**
-   * The pause doubles with every further failure in a row, up to this.
+   * The longest pause: it doubles with every further failure in a row, up to this limit.
    * @defaultValue 30 000
    */
   readonly longestMs?: number | undefined;
@@ -44,7 +44,10 @@ export class BackOff {
     return Math.min(this.#longestMs, this.#firstMs * 2 ** Math.max(0, this.#failures - 1));
   }
 
-  /** Ends early when the signal aborts. Up to a fifth is taken off, so that candidates do not come back together. */
+  /**
+   * Waits for the pause, or until the signal aborts. A random jitter takes off up to a fifth, so that candidates do not come
+   * back together.
+   */
   async pause(signal: AbortSignal): Promise<void> {
     await sleep(this.pauseMs * (1 - Math.random() / 5), signal);
   }

@@ -2,7 +2,7 @@ import { isLockError, type Lease, type Lock } from '@locks/core';
 import type { BackOff } from './back-off.ts';
 import { type BaseLeadership, LeaseLeadership } from './leadership.ts';
 
-/** What a campaign does as a leader, and after failures. */
+/** The plan of a campaign: its work as a leader, and its reaction to failures. */
 export interface CampaignPlan {
   readonly work: (leadership: BaseLeadership) => unknown;
   readonly backoff: BackOff;
@@ -33,7 +33,7 @@ export class Campaign {
     return this.#ended ?? Promise.resolve();
   }
 
-  /** To be called once. */
+  /** Runs the campaign. To be called once. */
   run(): Promise<void> {
     const running = this.#run().finally(() => this.end(undefined));
     this.#ended = running.catch(() => {});
@@ -53,13 +53,13 @@ export class Campaign {
     }
   }
 
-  /** `undefined`: the store failed, or the campaign ended. */
+  /** Acquires the lease of the leader; gives `undefined` where the store failed, or the campaign ended. */
   async #acquire(): Promise<Lease | undefined> {
     try {
       return await this.#lock.acquire({ waitMs: Number.POSITIVE_INFINITY, signal: this.signal });
     } catch (error) {
       if (this.signal.aborted) return undefined;
-      // Core itself repeats what may be repeated; this is what it gave up on, for example a refused password.
+      // Core itself repeats retryable calls. This error is one that core gave up on, for example a refused password.
       if (!isLockError(error, 'LOCK_BACKEND')) throw error;
       this.#failed(error);
       return undefined;

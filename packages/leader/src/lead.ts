@@ -20,36 +20,38 @@ export interface LeadOptions {
   /** Ends the campaign: a leader resigns, a candidate leaves the queue, and `lead` resolves. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * For how long the store keeps the leadership of a process that died or stands still: the longest time without a leader after
-   * that. Renewed every third of it. It must be longer than any stall of the event loop.
+   * The ttl of the lease: how long the store keeps the leadership of a process that died or stands still. It is the longest
+   * time without a leader after that. The lease is renewed every third of the ttl, which must be longer than any stall of the
+   * event loop.
    * @defaultValue that of the manager: 30 000
    */
   readonly ttlMs?: number | undefined;
   /**
-   * What `leader` and `watch` show of this candidate, for example its address: at most 256 UTF-8 bytes, no control characters.
+   * The name of this candidate in `leader` and `watch`, for example its address: at most 256 UTF-8 bytes, no control
+   * characters.
    * @defaultValue that of the manager: `host:pid`
    */
   readonly label?: string | undefined;
   /** The pause between two leaderships of this candidate, and after failures. */
   readonly backoff?: BackoffOptions | undefined;
   /**
-   * What an error of the work means. `end`: this candidate resigns, and `lead` rejects with the error. `campaign`: it resigns, `onError`
-   * gets the error, and after the back-off it is a candidate again.
+   * The effect of an error of the work. `end`: this candidate resigns, and `lead` rejects with the error. `campaign`: it
+   * resigns, `onError` gets the error, and after the back-off it is a candidate again.
    * @defaultValue 'end'
    */
   readonly whenWorkFails?: 'end' | 'campaign' | undefined;
   /**
    * Called with every error after which the campaign goes on: of a store that is away, and of the work. Required where
-   * `whenWorkFails` is `campaign`. What it throws ends the campaign.
+   * `whenWorkFails` is `campaign`. An error that `onError` throws ends the campaign.
    */
   readonly onError?: ((error: unknown) => void) | undefined;
   /**
-   * Called with the leader of the moment and then with every change that is seen, as `watch` gives them, also while this candidate
-   * leads. What it throws ends the campaign.
+   * Called with the leader of the moment and then with every change that is seen, as `watch` gives them, also while this
+   * candidate leads. An error that `onLeader` throws ends the campaign.
    */
   readonly onLeader?: ((leader: LeaderInfo | undefined) => void) | undefined;
   /**
-   * How often `onLeader` asks the store; 10 or more.
+   * The interval at which the store is asked for `onLeader`; 10 or more.
    * @defaultValue 1 000
    */
   readonly pollMs?: number | undefined;
@@ -82,7 +84,7 @@ const TABLE = {
  * the next one.
  *
  * @param work - runs while this process leads
- * @returns what resolves when `options.signal` aborted and the work has settled
+ * @returns a promise that resolves when `options.signal` aborted and the work has settled
  * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`; `LOCK_CONFLICT` where permits of that name are in use;
  * the error of the work, with `whenWorkFails: 'end'`; what `onError` or `onLeader` throws
  * @example

@@ -2,24 +2,27 @@ import { type BaseLease, type Holder, isLockError, type LockManager } from '@loc
 import { matching, milliseconds, optional, type OptionTable, readOptions } from '@locks/core/backend';
 import { sleep } from './back-off.ts';
 
-/** Who leads. As JSON the fencing token is a decimal string. */
+/** A leader as the store knows it. In JSON the fencing token is a decimal string. */
 export interface LeaderInfo {
   /** The identity of the leadership: another one after every change, also where the same process leads again. */
   readonly acquisitionId: string;
   /** The option `label` of `lead`, or `host:pid`. */
   readonly label: string | undefined;
-  /** Absent where the backend has none. */
+  /** The fencing token of the leadership; absent where the backend has none. */
   readonly fencingToken?: bigint | undefined;
-  /** For how many milliseconds it has led, by the clock of the store; absent where the store does not know. */
+  /**
+   * The time since the start of the leadership, in milliseconds by the clock of the store; absent where the store does not
+   * know.
+   */
   readonly leadingForMs?: number | undefined;
-  /** After how many milliseconds the leadership ends unless it is renewed; absent where a session decides. */
+  /** The time until the leadership ends unless it is renewed, in milliseconds; absent where a session decides. */
   readonly expiresInMs?: number | undefined;
 }
 
 /** Options of {@link watch}. */
 export interface WatchLeaderOptions {
   /**
-   * For how many milliseconds to wait between two questions to the store; 10 or more.
+   * The pause between two questions to the store, in milliseconds; 10 or more.
    * @defaultValue 1 000
    */
   readonly pollMs?: number | undefined;
@@ -36,7 +39,7 @@ const TABLE = {
 
 // setup: import { createLocks } from '@locks/core'; import { leader } from '@locks/leader'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 /**
- * Who leads at this moment, without taking part; `undefined` while nobody does. It is one question to the store.
+ * Gives the leader of this moment, without taking part; `undefined` while nobody leads. Each call is one question to the store.
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_BACKEND`
  * @example
@@ -57,9 +60,9 @@ export async function leader(
 // setup: import { createLocks } from '@locks/core'; import { watch } from '@locks/leader'; import { memoryBackend } from '@locks/memory';
 // setup: const locks = createLocks(memoryBackend()); const stopping = new AbortController();
 /**
- * Who leads now, and then every change that is seen: `undefined` when nobody leads. The store is asked every `pollMs`, with one
- * question, whatever the number of candidates; a leadership that begins and ends between two questions is not seen. While the
- * store does not answer, nothing is given, and the questions go on. A wait keeps the process alive.
+ * Iterates over the leader of this moment and then every change that is seen: `undefined` when nobody leads. The store is asked
+ * every `pollMs`, with one question, whatever the number of candidates; a leadership that begins and ends between two questions
+ * is not seen. While the store does not answer, nothing is given, and the questions go on. A wait keeps the process alive.
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`
  * @example
@@ -75,7 +78,7 @@ export function watch(
   options?: WatchLeaderOptions,
 ): AsyncIterable<LeaderInfo | undefined> {
   const { pollMs, signal } = readOptions('watch()', options, TABLE);
-  // Refuses a bad name, and a closed manager.
+  // `lock()` refuses a bad name, and a closed manager.
   locks.lock(name);
   return changes(locks, name, pollMs, signal, true);
 }
@@ -99,7 +102,7 @@ export async function* changes(
   }
 }
 
-/** `undefined`: the store gave no answer. */
+/** Asks the store; gives `undefined` where it gave no answer. */
 async function ask(
   locks: Pick<LockManager<BaseLease>, 'inspect' | 'lock'>,
   name: string,
@@ -112,7 +115,7 @@ async function ask(
   }
 }
 
-/** Gives `undefined` as soon as the signal aborts; what the store answers later is ignored. */
+/** Waits for an answer of the store; gives `undefined` as soon as the signal aborts, and ignores a later answer. */
 async function untilAborted<T>(
   answered: Promise<T>,
   signal: AbortSignal | undefined,

@@ -1,12 +1,12 @@
 import { type BaseLease, isLockError, type Lease } from '@locks/core';
 
-/** What the work of a leader gets, whatever the backend promises. {@link Leadership} has the token, where there is one. */
+/** The argument of a leader's work on any backend. {@link Leadership} has the token too, where there is one. */
 export interface BaseLeadership {
   /** The name of the election. */
   readonly name: string;
   /**
-   * How many times this call of `lead` has led, this time included: 1, 2, 3. It counts in this process only; the order over all
-   * processes is that of `fencingToken`.
+   * The number of times that this call of `lead` has led, this time included: 1, 2, 3. It counts in this process only; the
+   * order over all processes is that of `fencingToken`.
    */
   readonly epoch: number;
   /** The identity of this leadership, which `leader` and `watch` show too. */
@@ -25,13 +25,13 @@ export interface BaseLeadership {
    */
   assertValid(minRemainingMs?: number): void;
   /**
-   * Gives this leadership up: `signal` aborts, and as soon as the work has ended another candidate leads. It stays ours until
-   * then: two never work at once.
+   * Gives this leadership up: `signal` aborts, and as soon as the work has ended another candidate leads. The leadership stays
+   * with this process until then: two never work at once.
    */
   resign(): void;
 }
 
-/** What the work of a leader gets; `fencingToken` is that of the lease, and absent where the backend has none. */
+/** The argument of a leader's work. `fencingToken` is that of the lease, and absent where the backend has none. */
 export type Leadership<L extends BaseLease = Lease> = BaseLeadership & Pick<L, keyof L & 'fencingToken'>;
 
 /** A leadership on a lease. */
@@ -75,7 +75,7 @@ export class LeaseLeadership implements BaseLeadership {
     this.#controller.abort(new DOMException('The leader resigned.', 'AbortError'));
   }
 
-  /** Whether an error of the work says no more than that this leadership has ended. */
+  /** Tells whether an error of the work says no more than that this leadership has ended. */
   isEndedBy(error: unknown): boolean {
     if (isLockError(error, 'LOCK_LOST')) return error.resource === undefined || error.resource === this.name;
     const { signal } = this;

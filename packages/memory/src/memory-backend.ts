@@ -25,7 +25,7 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const;
 
-/** What the backend can do. */
+/** The capabilities of the backend. */
 export type MemoryCapabilities = typeof capabilities;
 /** A backend whose store is in this process. */
 export type MemoryBackend = LockBackend<MemoryCapabilities>;
@@ -77,7 +77,7 @@ class InProcessBackend implements MemoryBackend {
     const turn = wait.begin(call);
     // Store and waiter share a process and a moment: the lease starts now.
     const isQueued = this.#store.listen(request, (hold) => wait.end(grantOf(request, { hold }, call.now())));
-    // Handed off between the attempt and this call: another attempt gets it.
+    // The lock was handed off between the attempt and this call: another attempt gets it.
     if (!isQueued) wait.end();
     return turn;
   }
@@ -152,7 +152,7 @@ class InProcessBackend implements MemoryBackend {
   }
 }
 
-/** `left`: what remains of a lease that an earlier attempt with the same id was granted. */
+/** Makes a grant. `left`: the rest of a lease that an earlier attempt with the same id was granted. */
 function grantOf(
   request: AcquireRequest,
   { hold, left }: { readonly hold: HoldRecord; readonly left?: number },

@@ -8,7 +8,7 @@ import {
   type WaiterRecord,
 } from '@locks/core/rules';
 
-/** A hold that expired and that nobody asked for again is forgotten at most this long after its end. */
+/** The longest time until an expired hold that nobody asked for again is forgotten, in milliseconds. */
 const SWEEP_MS = 60_000;
 const FREE: LockRecord = { token: 0, holds: [], waiters: [] };
 /** Clients of this store live in this process: none of them dies, and every grant reaches its waiter. */
@@ -19,17 +19,17 @@ type HandOffListener = (hold: HoldRecord) => void;
 
 interface MemoryResource {
   readonly rules: LockRules;
-  /** Runs at the next end of a hold, while somebody waits for it. */
+  /** The timer of the next end of a hold, while somebody waits for it. */
   timer: NodeJS.Timeout | undefined;
 }
 
 /**
- * What the backends of one process share: the state of every resource that somebody holds or waits for. The fencing token is
- * one counter for all, so that it rises also for a resource that was forgotten.
+ * The state that the backends of one process share: every resource that somebody holds or waits for. The fencing token is one
+ * counter for all, so that it rises also for a resource that was forgotten.
  */
 export class MemoryStore {
   readonly #resources = new Map<string, MemoryResource>();
-  /** Of those who wait, by acquisition id. */
+  /** The listeners of waiters, by acquisition id. */
   readonly #listeners = new Map<string, HandOffListener>();
   #lastToken = 0;
   #sweeper: NodeJS.Timeout | undefined;
@@ -46,7 +46,7 @@ export class MemoryStore {
     return this.#clock.now();
   }
 
-  /** Ends what is over by now. Needed where the clock was moved, of which timers know nothing. */
+  /** Ends the holds that are over by now. Needed where the clock was moved, of which timers know nothing. */
   expireAll(): void {
     for (const name of this.names()) this.#step(name, () => undefined);
   }
@@ -56,17 +56,17 @@ export class MemoryStore {
     return [...this.#resources.keys()];
   }
 
-  /** Who holds a resource. */
+  /** The holders of a resource. */
   holders(name: string): readonly HoldRecord[] {
     return this.#step(name, ({ holds }) => holds);
   }
 
-  /** Who waits for a resource, in the order in which they are served. */
+  /** The waiters of a resource, in the order in which they are served. */
   queued(name: string): readonly WaiterRecord[] {
     return this.#resources.get(name)?.rules.waiters ?? [];
   }
 
-  /** Grants, or queues where asked to, or does nothing. */
+  /** Grants a request, or queues it where `enqueue` is set, or does nothing. */
   acquire(request: AcquireRequest, enqueue: boolean): Attempted {
     return this.#step(request.resource, (rules) => rules.attempt(request, request.ttlMs, enqueue));
   }
@@ -89,7 +89,7 @@ export class MemoryStore {
     });
   }
 
-  /** Calls `handedOff` when the lock is handed to a queued acquisition; gives `false` if that is not queued. */
+  /** Calls `handedOff` when the lock is handed to a queued acquisition; gives `false` if the acquisition is not queued. */
   listen({ resource: name, acquisitionId }: AcquireRequest, handedOff: HandOffListener): boolean {
     const isQueued = this.#resources.get(name)?.rules.isQueued(acquisitionId) ?? false;
     if (isQueued) this.#listeners.set(acquisitionId, handedOff);
@@ -106,7 +106,7 @@ export class MemoryStore {
     return this.#step(resource, (rules) => rules.downgrade(acquisitionId, Number(fencingToken)));
   }
 
-  /** Gives a mode that permits conflict with, if one lives on the resource. */
+  /** Changes the limit of a semaphore; gives a mode that permits conflict with, if one lives on the resource. */
   resize(name: string, limit: number): LockMode | undefined {
     return this.#step(name, (rules) => rules.resize(limit));
   }
@@ -127,7 +127,7 @@ export class MemoryStore {
     this.#step(name, (rules) => rules.abandon(acquisitionId));
   }
 
-  /** Takes one step on what the resource is now, and notifies those to whom the step handed the lock. */
+  /** Takes one step on the current state of a resource, and notifies the waiters to whom the step handed off the lock. */
   #step<T>(name: string, step: (rules: LockRules) => T): T {
     const resource = this.#resources.get(name) ?? {
       rules: new LockRules(FREE, ONE_PROCESS),
@@ -162,7 +162,7 @@ export class MemoryStore {
     this.#resources.set(name, resource);
     this.#sweepLater();
     if (rules.waiting === 0 || rules.nextEnd === Infinity) return;
-    // The end of an abandoned hold must be noticed by itself.
+    // A timer notices the end of an abandoned hold, for which no call comes.
     const delay = Math.min(Math.max(0, Math.ceil(rules.nextEnd - this.now())) + 1, MAX_TIMEOUT_MS);
     resource.timer = setTimeout(() => this.#step(name, () => undefined), delay).unref();
   }

@@ -1,6 +1,6 @@
 import type { Clock } from '@locks/core';
 
-/** Real time, plus what a test added to it. */
+/** The real time, plus the time that a test added to it. */
 export class MovableClock implements Clock {
   readonly #listeners: (() => void)[] = [];
   #moved = 0;

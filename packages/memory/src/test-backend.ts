@@ -14,7 +14,7 @@ import { type MemoryBackend, memoryBackend, type MemoryCapabilities } from './me
 import { MemoryStore } from './memory-store.ts';
 import { MovableClock } from './movable-clock.ts';
 
-/** What an acquire of a refused name sees as its holder. */
+/** The holder that an acquire of a refused name sees. */
 const SOMEBODY: Holder = {
   acquisitionId: 'somebody-else',
   mode: { kind: 'exclusive' },
@@ -24,26 +24,26 @@ const SOMEBODY: Holder = {
 /** A memory backend with faults on demand: docs/guides/testing-code-that-locks.md. */
 export interface MemoryTestBackend extends LockBackend<MemoryCapabilities> {
   /**
-   * Whoever holds the resource loses it at once: `lease.signal` aborts before this returns.
-   * @param reason - what the loss says; default `taken-over`
-   * @returns how many leases were lost
+   * Takes the resource from its holders at once: `lease.signal` aborts before this returns.
+   * @param reason - the reason of the loss; default `taken-over`
+   * @returns the number of leases that were lost
    */
   lose(name: string, reason?: LossReason): number;
   /**
-   * From here on nobody gets the resource, as if another process held it. Who holds it already keeps it.
-   * @returns what ends that; those who wait then get their turn
+   * Refuses the resource to every acquire from now on, as if another process held it. Present holders keep it.
+   * @returns a function that ends the refusal; waiters then get their turn
    */
   refuse(name: string): () => void;
   /**
-   * From here on every call to the store fails: acquires and releases with `LOCK_BACKEND`, and what is held is lost as
-   * `unconfirmed` at its end.
-   * @param name - of the only resource that is meant; default: all
-   * @returns what ends that
+   * Makes every call to the store fail from now on: acquires and releases with `LOCK_BACKEND`, and leases are lost as
+   * `unconfirmed` at their end.
+   * @param name - the only resource whose calls fail; default: all
+   * @returns a function that ends the failure
    */
   fail(name?: string): () => void;
   /**
-   * Moves the clock of the store and of the locks forward, as if the process had stood still for so long: nothing is renewed
-   * on the way, and what is over by then is lost, or given up, before this returns.
+   * Moves the clock of the store and of the locks forward, as if the process had stood still for so long: no lease is renewed
+   * on the way. Leases that are over by then are lost, and waits given up, before this returns.
    * @param ms - milliseconds
    * @throws LockError `LOCK_INVALID_ARGUMENT`
    */
@@ -66,7 +66,7 @@ export function memoryTestBackend(): MemoryTestBackend {
   return new FaultyBackend();
 }
 
-/** The store is away: the call may be repeated. */
+/** The error of a store that is away: the call may be repeated. */
 class StoreAway extends Error {
   constructor() {
     super('the store is away: the test says so');
@@ -80,7 +80,7 @@ class FaultyBackend implements MemoryTestBackend {
   readonly clock = new MovableClock();
   readonly #store = new MemoryStore(this.clock);
   readonly #backend: MemoryBackend = memoryBackend(this.#store);
-  /** Reports the loss of a grant, by its acquisition id. */
+  /** Controllers that report the loss of a grant, by its acquisition id. */
   readonly #losing = new Map<string, AbortController>();
   /** The waits for each refused name. */
   readonly #refused = new Map<string, Set<TurnWait>>();

@@ -73,7 +73,8 @@ export class LocksModule implements OnApplicationShutdown {
   }
 
   /**
-   * Nest calls it when no request is under way any more; what holds a lock in the background has `drainMs` to end.
+   * Closes the locks. Nest calls it when no request is in flight any more; work that holds a lock in the background has
+   * `drainMs` to end.
    * @throws LockError `LOCK_BACKEND`, as `close()` of the manager; what `afterClose` rejects with
    */
   async onApplicationShutdown(): Promise<void> {

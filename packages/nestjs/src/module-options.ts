@@ -21,12 +21,12 @@ export interface LocksModuleOptions {
   readonly backend: LockBackend | (() => LockBackend);
   /** Defaults for all locks: the options of `createLocks()`. */
   readonly defaults?: LockOptions | undefined;
-  /** What `@Once` reads and writes, unless it has a record of its own. */
+  /** The record of every `@Once` that has none of its own. */
   readonly record?: OnceRecord | undefined;
   /**
-   * For how many milliseconds the shutdown waits for work that holds a lock. Locks that are held go on meanwhile, new ones are
-   * refused with `LOCK_CLOSED`. Less than the time between SIGTERM and SIGKILL, which is 30 s in Kubernetes. `Infinity`: until all
-   * are released.
+   * The longest time for which the shutdown waits for work that holds a lock, in milliseconds. Locks that are held go on
+   * meanwhile, new ones are refused with `LOCK_CLOSED`. Choose less than the time between SIGTERM and SIGKILL, which is 30 s in
+   * Kubernetes. `Infinity`: until all are released.
    * @defaultValue 10 000
    */
   readonly drainMs?: number | undefined;
@@ -34,7 +34,7 @@ export interface LocksModuleOptions {
   readonly afterClose?: (() => unknown) | undefined;
 }
 
-/** Where the locks can be injected. */
+/** The modules in which the locks can be injected. */
 export interface Visibility {
   /**
    * `true`: in every module. `false`: in modules that import `LocksModule`.
@@ -78,7 +78,7 @@ const TABLE = {
     'a backend, or a function that gives one',
     (value): value is LocksModuleOptions['backend'] => isFunction(value) || isObject(value),
   ),
-  // createLocks() checks what is in it.
+  // createLocks() checks the content of `defaults`.
   defaults: (value) => value as LockOptions | undefined,
   record: optional(readOnceRecord),
   drainMs: optional(milliseconds(0, Number.POSITIVE_INFINITY), 10_000),
@@ -102,7 +102,7 @@ const ASYNC_TABLE = {
   isGlobal: IS_GLOBAL,
 } satisfies OptionTable<LocksModuleAsyncOptions>;
 
-/** What a provider of {@link LOCKS_OPTIONS} gave, checked. */
+/** Checks and gives the value of a provider of {@link LOCKS_OPTIONS}. */
 export function readModuleOptions(given: unknown): OptionsRead<typeof TABLE> {
   return readOptions('LocksModule', given, TABLE);
 }

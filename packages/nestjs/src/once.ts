@@ -17,10 +17,10 @@ import { readOnceRecord } from './module-options.ts';
 
 /** Options of {@link Once}: those of `once` of `@locks/once`, without `signal`. All times are milliseconds. */
 export interface OnceMethodOptions extends Omit<OnceOptions, 'record' | 'signal'> {
-  /** Where it is kept which slot was done. Default: the record of `LocksModule`. */
+  /** The record of the slots that were done. Default: the record of `LocksModule`. */
   readonly record?: OnceOptions['record'] | undefined;
   /**
-   * Gets what became of every call. Default: Nest's logger gets it, at the level `debug`, and `overtaken` as a warning.
+   * Called with the outcome of every call. Default: Nest's logger gets it, at the level `debug`, and `overtaken` as a warning.
    */
   readonly onResult?: ((result: OnceResult<void>) => void) | undefined;
 }
@@ -51,8 +51,9 @@ const TABLE = {
 
 // setup: import { Once } from '@locks/nestjs'; import { day, type OnceRun } from '@locks/once'; import { Injectable } from '@nestjs/common';
 /**
- * A method that runs once per slot, on whatever machine: `once` of `@locks/once` with the manager and the record of the application.
- * Whoever calls it, as a cron on every machine, the method runs where the slot is still to do, and gets the run as its argument.
+ * A method that runs once per slot, on whatever machine: `once` of `@locks/once` with the manager and the record of the
+ * application. Every machine may call it, for example from its cron: the method runs where the slot is still to do, and gets
+ * the run as its argument.
  *
  * @param name - the name of the job and of its lock: the same on every machine, whatever a bundler calls the class
  * @throws LockError `LOCK_INVALID_ARGUMENT`; the decorated method rejects as `once`, and with `LOCK_INVALID_ARGUMENT` without a record,
@@ -98,7 +99,7 @@ function logResult(name: string): OnResult {
   };
 }
 
-/** Other decorators, as `@Cron()`, keep their metadata on the function of the method. */
+/** Copies the metadata that other decorators, as `@Cron()`, keep on the function of the method. */
 function copyMetadata(from: object, to: object): void {
   for (const key of Reflect.getOwnMetadataKeys(from))
     Reflect.defineMetadata(key, Reflect.getOwnMetadata(key, from), to);

@@ -1,12 +1,13 @@
 import type { BaseLease } from '@locks/core';
 
-/** How much longer than its holder the store keeps the lock: more than the margin and a late timer take. */
+/** The extra time for which the store keeps the lock after its holder: more than the margin and a late timer take. */
 const MARGIN = 0.02;
 const LATE_TIMER_MS = 1_000;
 
 /**
- * Releases a lease after `ms`, in the background; at once where that is 0 or less. The lease is shortened to that, so that a process
- * that exits meanwhile leaves the lock for no longer. A release without an answer is reported by core's event.
+ * Releases a lease after `ms` milliseconds, in the background; at once where `ms` is 0 or less. The lease is shortened to this
+ * time, so that a process that exits meanwhile leaves the lock for no longer. A release without an answer is reported by core's
+ * event.
  *
  * @param minTtlMs - the shortest ttl of the backend
  */

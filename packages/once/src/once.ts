@@ -20,28 +20,29 @@ import { type Slot, slotAt } from './slots.ts';
 
 /** Options of {@link once}. All times are milliseconds. */
 export interface OnceOptions {
-  /** Which slot a moment belongs to: `day()`, `hour()`, `every(ms)`, or a function of your own. */
+  /** The function that gives the slot of a moment: `day()`, `hour()`, `every(ms)`, or a function of your own. */
   readonly slot: Slot;
   /**
-   * How long the lock is kept at most, as the `lockAtMostFor` of ShedLock: the ttl of the lease, which is not renewed. A machine that
-   * dies blocks the job for so long; a job that takes longer loses its lock, and its signal aborts. A whole number up to 2³¹ − 1.
+   * The longest time for which the lock is kept, as the `lockAtMostFor` of ShedLock: the ttl of the lease, which is not
+   * renewed. A machine that dies blocks the job for so long; a job that takes longer loses its lock, and its signal aborts. A
+   * whole number up to 2³¹ − 1.
    */
   readonly atMostMs: number;
   /**
-   * How long the lock is kept at least after a run that was recorded, as the `lockAtLeastFor` of ShedLock. `once` does not wait for
-   * that. Not above `atMostMs`.
+   * The shortest time for which the lock is kept after a run that was recorded, as the `lockAtLeastFor` of ShedLock. `once`
+   * does not wait for its end. Not above `atMostMs`.
    * @defaultValue 0
    */
   readonly atLeastMs?: number | undefined;
-  /** Where it is kept which slot was done. */
+  /** The record of the slots that were done. */
   readonly record: OnceRecord;
   /**
-   * What happens to a slot whose run failed or died. `next-machine`: whoever calls `once` next for this slot runs it, so a job may
-   * run more than once. `next-slot`: nobody does, so a job may not have run at all.
+   * The treatment of a slot whose run failed or died. `next-machine`: the next call of `once` for this slot runs it, so a job
+   * may run more than once. `next-slot`: no call does, so a job may not have run at all.
    */
   readonly retry: 'next-machine' | 'next-slot';
   /**
-   * For how long to wait while another machine runs the job: then it is known how that ended. 0 does not wait; `Infinity` waits
+   * The longest wait while another machine runs the job, to learn the outcome of that run. 0 does not wait; `Infinity` waits
    * until `signal` aborts.
    * @defaultValue 0
    */
@@ -49,22 +50,22 @@ export interface OnceOptions {
   /** Ends the wait, and aborts the signal of the job: `once` rejects with its reason, or with what the job throws. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * What the record and operators see of this machine: at most 256 UTF-8 bytes, no control characters.
+   * The name of this machine for the record and operators: at most 256 UTF-8 bytes, no control characters.
    * @defaultValue `host:pid`
    */
   readonly label?: string | undefined;
   /**
-   * Milliseconds since 1970 in UTC; read once for each call.
+   * The clock, in milliseconds since 1970 in UTC; read once for each call.
    * @defaultValue `Date.now`
    */
   readonly clock?: (() => number) | undefined;
 }
 
-/** What the job gets. */
+/** The argument of the job. */
 export interface OnceRun {
-  /** The slot that it runs for. */
+  /** The slot that the job runs for. */
   readonly slot: string;
-  /** Rises with every run of this job: send it with what the job writes. */
+  /** The fencing token, which rises with every run of this job: send it with every write of the job. */
   readonly fencingToken: bigint;
   /** The identity of the lease, which `locks.inspect` shows too. */
   readonly acquisitionId: string;
@@ -81,7 +82,7 @@ export interface OnceRun {
 }
 
 /**
- * What became of a call.
+ * The outcome of a call of `once`.
  *
  * - `ran`: the job ran here, and the slot is recorded as done.
  * - `done-before`: the record has this slot as done.
@@ -97,21 +98,21 @@ export type OnceResult<T> =
       readonly slot: string;
     }
   | {
-      /** Why the job did not run. */
+      /** The reason why the job did not run. */
       readonly status: 'done-before' | 'failed-before' | 'slot-over';
       /** The slot of the call. */
       readonly slot: string;
-      /** What the record says of the job. */
+      /** The entry of the job in the record. */
       readonly recorded: SlotEntry;
     }
   | {
-      /** Whether the run was recorded. */
+      /** `ran`: the run was recorded. `overtaken`: it was not. */
       readonly status: 'ran' | 'overtaken';
       /** The slot of the call. */
       readonly slot: string;
       /** The token of the lock under which the job ran. */
       readonly fencingToken: bigint;
-      /** What the job gave. */
+      /** The result of the job. */
       readonly value: T;
     };
 
@@ -135,13 +136,14 @@ const TABLE = {
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; import { day, once, type OnceRecord } from '@locks/once';
 // setup: const locks = createLocks(memoryBackend()); declare const record: OnceRecord; declare function sendInvoices(token: bigint, signal: AbortSignal): Promise<number>;
 /**
- * Runs a job unless this slot of it was done before, on whatever machine. Every machine calls it, for example from its cron.
+ * Runs a job unless this slot of it was done before, on whatever machine. Every machine calls `once`, for example from its
+ * cron.
  *
- * Under the lock `name` it reads the record, runs the job, and writes the slot with the fencing token of the lease. What is recorded
- * runs never again; what is not may run again: it is not "exactly once".
+ * Under the lock `name`, `once` reads the record, runs the job, and writes the slot with the fencing token of the lease. A
+ * recorded slot never runs again; one that is not recorded may run again: this is not "exactly once".
  *
  * @param name - the name of the job and of its lock
- * @returns what became of this call; see {@link OnceResult}
+ * @returns the outcome of this call; see {@link OnceResult}
  * @throws what the job throws, once the lock was released; what `record` throws; LockError `LOCK_INVALID_ARGUMENT`, `LOCK_BACKEND`, `LOCK_CLOSED`,
  * `LOCK_UNSUPPORTED` on a backend without fencing tokens, `LOCK_LOST` when the lock was lost before the job began; the reason of
  * `signal` when it aborts before that
@@ -182,7 +184,7 @@ export async function once<T>(
   const entry = (state: SlotEntry['state']): SlotEntry => {
     return { slot, state, token: fencingToken, label, at: clock() };
   };
-  // The least time counts for a recorded run only: a failed one is tried again at once.
+  // `atLeastMs` counts for a recorded run only: a failed one is tried again at once.
   let keepMs = 0;
   const grantedAt = performance.now();
   try {
@@ -210,7 +212,7 @@ export async function once<T>(
     } finally {
       run.end();
     }
-    // Also where the lock was lost meanwhile: as long as nobody newer has written, the slot is done.
+    // The slot is recorded also where the lock was lost meanwhile: as long as no newer token has written, the slot is done.
     const isRecorded = await writeEntry(record, name, entry('done'));
     if (!isRecorded) return { status: 'overtaken', slot, fencingToken, value };
     keepMs = atLeastMs - (performance.now() - grantedAt);
@@ -220,7 +222,7 @@ export async function once<T>(
   }
 }
 
-/** `undefined`: another machine has the lock. */
+/** Acquires the lock; gives `undefined` where another machine has it. */
 async function acquire(
   lock: Lock<FencedLease>,
   waitMs: number,
@@ -235,7 +237,7 @@ async function acquire(
   }
 }
 
-/** Why a slot does not run; `undefined`: it does. */
+/** The reason why a slot does not run; `undefined`: it runs. */
 function statusOf(
   recorded: SlotEntry,
   slot: string,

@@ -1,23 +1,23 @@
 import { isLockError } from '@locks/core';
 import { invalidArgument, matching, mustBe, readOptions } from '@locks/core/backend';
 
-/** What the record has of a job: the last slot that was done, or begun. */
+/** The entry of a job in the record: the last slot that was done, or begun. */
 export interface SlotEntry {
   /** The slot, as the function `slot` of `once` gave it. */
   readonly slot: string;
-  /** `begun` is written with `retry: 'next-slot'` only. What stays `begun` failed, or died. */
+  /** `begun` is written with `retry: 'next-slot'` only. A run whose entry stays `begun` failed, or died. */
   readonly state: 'begun' | 'done';
-  /** The fencing token of the lease under which it was written. */
+  /** The fencing token of the lease under which the entry was written. */
   readonly token: bigint;
-  /** Who wrote it, for people: the option `label`. */
+  /** The writer, for people: the option `label`. */
   readonly label: string;
-  /** When, for people: milliseconds since 1970 by the clock of the writer. */
+  /** The time of the write, for people: milliseconds since 1970 by the clock of the writer. */
   readonly at: number;
 }
 
-/** Where a job's last slot is kept: one entry for each job, in a store that does not lose it. */
+/** The record of every job's last slot: one entry for each job, in a store that does not lose it. */
 export interface OnceRecord {
-  /** The entry as it was last written; never from a replica or a cache, which may be behind. */
+  /** Reads the entry as it was last written; never from a replica or a cache, which may be stale. */
   read(job: string): Promise<SlotEntry | undefined>;
   /**
    * Replaces the entry *in one step*, unless its token is higher than that of the new entry.
@@ -52,7 +52,7 @@ export function textRecord(store: TextStore): OnceRecord {
   if (typeof get !== 'function' || typeof set !== 'function') {
     throw mustBe('textRecord(): the store', 'an object with the functions get and set', store);
   }
-  // What else stands in a literal would be an option. An instance of a class has what it needs.
+  // Another property of an object literal would be a mistaken option. An instance of a class may have any members.
   if (Object.getPrototypeOf(Object.getPrototypeOf(store) ?? {}) === null)
     readOptions('textRecord()', store, TEXT_STORE);
   return {
@@ -79,7 +79,7 @@ export async function readEntry(record: OnceRecord, job: string): Promise<SlotEn
   throw mustBe(`once(): what record.read gives of ${job}`, 'undefined, or { slot, state, token, … }', entry);
 }
 
-/** Gives whether the entry was written; `false`: a newer token wrote before. */
+/** Writes an entry; gives `false` where a newer token wrote before. */
 export async function writeEntry(record: OnceRecord, job: string, entry: SlotEntry): Promise<boolean> {
   let written: unknown;
   try {

@@ -19,7 +19,7 @@ export type Slot = (now: number) => string;
 /** Options of {@link day}. */
 export interface DayOptions {
   /**
-   * Whose calendar counts: a name of the IANA data base, as `Europe/Berlin`, or an offset from UTC, as `+05:30`.
+   * The time zone of the calendar: a name of the IANA data base, as `Europe/Berlin`, or an offset from UTC, as `+05:30`.
    * @defaultValue 'UTC'
    */
   readonly timeZone?: string | undefined;
@@ -34,7 +34,7 @@ export interface DayOptions {
 /** Options of {@link every}. */
 export interface EveryOptions {
   /**
-   * By how many milliseconds the slots begin after full multiples since 1970 in UTC.
+   * The offset of the slots from full multiples since 1970 in UTC, in milliseconds.
    * @defaultValue 0
    */
   readonly offsetMs?: number | undefined;

@@ -10,7 +10,7 @@ export type GroupOf = (resource: string) => string | undefined;
 
 export const readGroupOf = matching('a function', (value): value is GroupOf => typeof value === 'function');
 
-/** What of an event tells which series it belongs to. */
+/** The properties of an event that determine its series. */
 export interface Measured {
   readonly resource: string;
   readonly backend: string;
@@ -37,7 +37,7 @@ export function groupWith(groupOf: GroupOf | undefined): GroupOf {
   };
 }
 
-/** How an acquire ended that got no lease. */
+/** The outcome of an acquire that got no lease. */
 export function outcomeOf(error: unknown): 'timeout' | 'closed' | 'aborted' | 'error' {
   // An abort rejects with the signal's reason: any value, and `LOCK_LOST` where the signal is that of another lease.
   if (!isLockError(error) || error.code === 'LOCK_LOST') return 'aborted';

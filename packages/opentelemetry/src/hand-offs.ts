@@ -9,7 +9,7 @@ interface Release extends Moment {
   readonly answeredAt: number;
 }
 
-/** A grant that is known this soon after the answer to the release came with it. */
+/** The longest time after the answer to a release at which a grant still counts as part of the answer, in milliseconds. */
 const WITH_THE_ANSWER_MS = 1;
 
 /**
@@ -19,7 +19,7 @@ const WITH_THE_ANSWER_MS = 1;
  */
 export class HandOffs {
   readonly #record: (gapMs: number, of: LockEvent) => void;
-  /** How many acquires of this process wait for each resource. */
+  /** The number of waiting acquires of this process, by resource. */
   readonly #waiting = new Map<string, number>();
   /** The last release of a resource for which others wait. */
   readonly #releases = new Map<string, Release>();
@@ -35,7 +35,7 @@ export class HandOffs {
     this.#waiting.set(key, (this.#waiting.get(key) ?? 0) + 1);
   }
 
-  /** An acquire waits no more: it was granted, or gave up. */
+  /** Notes that an acquire waits no more: it was granted, or gave up. */
   waitsNoMore(of: LockEvent): void {
     const key = keyOf(of);
     const others = (this.#waiting.get(key) ?? 1) - 1;
@@ -46,7 +46,7 @@ export class HandOffs {
     }
   }
 
-  /** An acquire that had waited was granted. To be called before `waitsNoMore`. */
+  /** Notes the grant of an acquire that had waited. To be called before `waitsNoMore`. */
   granted(of: LockEvent, token: bigint): void {
     const key = keyOf(of);
     const at = performance.now();
@@ -58,7 +58,7 @@ export class HandOffs {
     else this.#grants.set(key, { token, at });
   }
 
-  /** A release was answered. */
+  /** Notes the answer to a release. */
   released(of: LockEvent, token: bigint, tookMs: number): void {
     if (this.#waiting.size === 0 && this.#grants.size === 0) return;
     const key = keyOf(of);
@@ -73,7 +73,7 @@ export class HandOffs {
     if (this.#waiting.has(key)) this.#releases.set(key, { token, at, answeredAt });
   }
 
-  /** A lease ended, in whatever way: its grant is of no more use. */
+  /** Notes the end of a lease, of any kind: its grant is of no more use. */
   ended(of: LockEvent, token: bigint): void {
     if (this.#grants.size === 0) return;
     const key = keyOf(of);

@@ -17,12 +17,15 @@ export interface Instruments {
   readonly fenceRejected: Counter;
 }
 
-/** From an uncontended acquire in memory to the longest wait that people give a job. */
+/** Bucket boundaries: from an uncontended acquire in memory to the longest wait that people give a job. */
 const ACQUIRE_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 ];
 const HOLD_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600];
-/** A renewal is sent in a third of the ttl: a store that answers at once leaves two thirds. */
+/**
+ * Bucket boundaries of the remaining share of validity. A renewal is sent in a third of the ttl: a store that answers at once
+ * leaves two thirds.
+ */
 const SHARES = [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 1];
 const GAP_SECONDS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,

@@ -10,7 +10,7 @@ import { AllSeries, type Series } from './series.ts';
 /** Options of {@link meterLocks}. */
 export interface MeterLocksOptions {
   /**
-   * Where the metrics go.
+   * The destination of the metrics.
    * @defaultValue the global one, at the time of the call: start the SDK before
    */
   readonly meterProvider?: MeterProvider | undefined;
@@ -32,7 +32,7 @@ const TABLE = {
   groupOf: optional(readGroupOf),
 } satisfies OptionTable<MeterLocksOptions>;
 
-/** A lease that ends with less than this share of its validity left was nearly lost. */
+/** The share of its validity below which a lease that ends was nearly lost. */
 const LATE = 1 / 5;
 
 // setup: import { meterLocks } from '@locks/opentelemetry';
@@ -40,7 +40,7 @@ const LATE = 1 / 5;
  * Measures all locks of this process, of every manager and backend, from its call on, by the events of `@locks/core`. The metrics
  * are those of docs/telemetry.md.
  *
- * @returns what ends that
+ * @returns a function that ends the measurement
  * @throws LockError `LOCK_INVALID_ARGUMENT`
  * @example
  * ```ts
@@ -55,9 +55,9 @@ export function meterLocks(options?: MeterLocksOptions): () => void {
 }
 
 interface HeldLease {
-  /** A lease ends in the series in which it began, also after a downgrade. */
+  /** The series in which the lease began. It ends there too, also after a downgrade. */
   readonly series: Series;
-  /** The event of the release does not say it. */
+  /** The fencing token, which the event of the release does not have. */
   readonly token: bigint | undefined;
 }
 
@@ -67,7 +67,10 @@ class LockMeter {
   readonly #series: AllSeries;
   /** The measurements that every acquire and release makes. */
   readonly #batch = new RecordBatch();
-  /** By acquisition. What began before anybody counted is in neither map, and changes no count when it ends. */
+  /**
+   * Held leases, by acquisition. Leases and waits that began before the measurement are in neither map, and change no count
+   * when they end.
+   */
   readonly #held = new Map<string, HeldLease>();
   readonly #waiting = new Map<string, Series>();
   readonly #handOffs: HandOffs;
@@ -82,7 +85,7 @@ class LockMeter {
 
   start(): () => void {
     const { held, waiting } = this.#instruments;
-    // Callbacks run before the histograms are read, so that no collection misses what the batch has.
+    // Callbacks run before the histograms are read, so that no collection misses measurements of the batch.
     const observeHeld = (result: ObservableResult): void => {
       this.#batch.flush();
       this.#series.observe(result, 'held');

@@ -3,8 +3,8 @@ import type { Attributes, Histogram } from '@opentelemetry/api';
 const SIZE = 64;
 
 /**
- * Keeps measurements of histograms, and records many at once: the SDK takes them one after another in less time than each beside
- * other work. Whoever collects or stops must flush.
+ * Keeps measurements of histograms, and records many at once: the SDK takes them one after another in less time than each
+ * beside other work. A caller that collects or stops must flush.
  */
 export class RecordBatch {
   readonly #histograms: Histogram[] = [];

@@ -9,9 +9,9 @@ export interface Series {
   readonly group: string | undefined;
   readonly attributes: Attributes;
   readonly acquired: Attributes;
-  /** How many leases this process holds. */
+  /** The number of leases that this process holds. */
   held: number;
-  /** How many acquires of this process wait. */
+  /** The number of acquires of this process that wait. */
   waiting: number;
 }
 

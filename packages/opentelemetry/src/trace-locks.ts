@@ -15,7 +15,7 @@ import { attributesOf, errorType, groupWith, type GroupOf, outcomeOf, readGroupO
 /** Options of {@link traceLocks}. */
 export interface TraceLocksOptions {
   /**
-   * Where the spans go.
+   * The destination of the spans.
    * @defaultValue the global one
    */
   readonly tracerProvider?: TracerProvider | undefined;
@@ -42,9 +42,9 @@ type Operation = 'acquire' | 'run' | 'release';
 // setup: import { traceLocks } from '@locks/opentelemetry';
 /**
  * Makes spans of all locks of this process, of every manager and backend: `lock.acquire`, `lock.run` and `lock.release`, in the
- * context of their caller. What `run` works is in the context of its span, as are the acquire and the release that it makes.
+ * context of their caller. The work of `run` is in the context of its span, as are its acquire and release.
  *
- * @returns what ends that; a span that has begun still ends
+ * @returns a function that ends the tracing; a span that has begun still ends
  * @throws LockError `LOCK_INVALID_ARGUMENT`
  * @example
  * ```ts
@@ -115,7 +115,7 @@ class LockTracer {
     message.enter = (call) => context.with(inside, () => (enter === undefined ? call() : enter(call)));
   }
 
-  /** Whether the span of this call was open. */
+  /** Ends the span of a call; gives whether it was open. */
   #end(operation: Operation, message: LockTrace): boolean {
     const open = this.#open.get(message);
     if (open === undefined) return false;
@@ -124,7 +124,7 @@ class LockTracer {
     if (operation === 'acquire') this.#acquired(open, message);
     if ('error' in message) {
       span.setAttribute('error.type', errorType(message.error));
-      // Without the message, which has the name of the lock. A caller who aborts made no error.
+      // The status has no message, since the error's message has the name of the lock. An abort by the caller is no error.
       if (operation !== 'acquire' || outcomeOf(message.error) !== 'aborted')
         span.setStatus({ code: SpanStatusCode.ERROR });
     }

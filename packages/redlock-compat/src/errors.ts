@@ -2,13 +2,13 @@ import type { ExecutionStats } from './execution-stats.ts';
 
 /** A vote against an acquire: somebody else holds the resource. */
 export class ResourceLockedError extends Error {
-  /** For messages and logs; use `instanceof` to tell errors apart. */
+  /** The name for messages and logs; use `instanceof` to tell errors apart. */
   override readonly name = 'ResourceLockedError';
 }
 
-/** An operation failed. `cause` is the `LockError` of `@locks/core`, with its code. */
+/** The error of a failed operation. `cause` is the `LockError` of `@locks/core`, with its code. */
 export class ExecutionError extends Error {
-  /** For messages and logs; use `instanceof` to tell errors apart. */
+  /** The name for messages and logs; use `instanceof` to tell errors apart. */
   override readonly name = 'ExecutionError';
   /** The votes of the clients in each attempt; empty where nothing was sent. */
   readonly attempts: readonly Promise<ExecutionStats>[];

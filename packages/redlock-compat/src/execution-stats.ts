@@ -4,19 +4,22 @@ import type { IoredisClient } from '@locks/redis-ioredis';
 /** A `Redis` or `Cluster` of ioredis, or any backend of `@locks/core` whose locks end by a ttl: `redisBackend(client)` of `@locks/redis-node`. */
 export type RedlockClient = IoredisClient | LockBackend;
 
-/** How the clients voted in one attempt, as far as they have answered. */
+/** The votes of the clients in one attempt, as far as they have answered. */
 export interface ExecutionStats {
-  /** How many clients there are. */
+  /** The number of clients. */
   readonly membershipSize: number;
-  /** How many of them decide. */
+  /** The number of clients that decide. */
   readonly quorumSize: number;
-  /** Who voted for the lock. */
+  /** The clients that voted for the lock. */
   readonly votesFor: ReadonlySet<RedlockClient>;
-  /** Why the others did not: `ResourceLockedError` where somebody else holds the resource, else the error of the client. */
+  /**
+   * The other clients, with the reasons for their votes: `ResourceLockedError` where somebody else holds the resource, else the
+   * error of the client.
+   */
   readonly votesAgainst: ReadonlyMap<RedlockClient, Error>;
 }
 
-/** What a successful operation resolves to. */
+/** The result of a successful operation. */
 export interface ExecutionResult {
   /** The votes of the clients in each attempt. */
   readonly attempts: readonly Promise<ExecutionStats>[];

@@ -2,7 +2,7 @@ import type { BaseLease, MultiLease } from '@locks/core';
 import type { RedlockCallSettings } from './settings.ts';
 import type { ExecutionResult, ExecutionStats } from './execution-stats.ts';
 
-/** What the methods of a lock call: the `Redlock` that acquired it. */
+/** The target of a lock's methods: the `Redlock` that acquired the lock. */
 export interface LockOwner {
   /**
    * Releases the lock.
@@ -18,13 +18,13 @@ export interface LockOwner {
 
 /** A lock on one or several resources that `Redlock.acquire` gave. */
 export class Lock {
-  /** The `Redlock` that acquired it. */
+  /** The `Redlock` that acquired the lock. */
   readonly redlock: LockOwner;
-  /** The names, as they were given. */
+  /** The names of the resources, as they were given. */
   readonly resources: string[];
   /** The leases of `@locks/core`, in the order of the resources: with one client each has a `fencingToken`. */
   readonly lease: MultiLease<BaseLease>;
-  /** The votes of the clients when it was acquired. */
+  /** The votes of the clients when the lock was acquired. */
   readonly attempts: readonly Promise<ExecutionStats>[];
 
   /** Called by `Redlock.acquire`. */
@@ -46,8 +46,8 @@ export class Lock {
   }
 
   /**
-   * Until when the lock is certain to last, as milliseconds since 1970; 0 when it is over, also right after the event loop stood
-   * still.
+   * The time until which the lock is certain to last, in milliseconds since 1970; 0 when the lock is over, also right after the
+   * event loop stood still.
    */
   get expiration(): number {
     const { validForMs } = this.lease;

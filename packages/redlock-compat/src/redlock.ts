@@ -26,11 +26,11 @@ import { ClientVotes, voting, votingBackend } from './votes.ts';
 
 /** The signal of `using`: `error` is there once it has aborted. */
 export type RedlockAbortSignal = AbortSignal & {
-  /** Why it aborted; absent until then. */
+  /** The reason of the abort; absent until then. */
   readonly error?: Error | undefined;
 };
 
-/** What `using` runs under its lock. */
+/** The function that `using` runs under its lock. */
 export type RedlockRoutine<T> = (signal: RedlockAbortSignal) => T | Promise<T>;
 
 // setup: import { Redlock } from '@locks/redlock-compat'; import { Redis } from 'ioredis'; declare function transfer(): Promise<void>;
@@ -55,19 +55,19 @@ export class Redlock extends EventEmitter {
   readonly #locks: LockManager<BaseLease>;
 
   /**
-   * @param clients - of independent Redis servers: one, or an odd number
+   * @param clients - clients of independent Redis servers: one, or an odd number
    * @throws LockError `LOCK_INVALID_ARGUMENT`; `LOCK_UNSUPPORTED` for scripts of your own, the third argument of redlock
    */
   constructor(clients: Iterable<RedlockClient>, settings?: Partial<Settings>, ...scripts: readonly never[]) {
     super();
-    // Without a listener Node would throw what is emitted.
+    // Node throws an emitted `error` for which there is no listener.
     this.on('error', () => {});
     if (typeof (clients as Partial<Iterable<unknown>> | undefined)?.[Symbol.iterator] !== 'function') {
       throw mustBe('new Redlock(): the clients', 'given in an array', clients);
     }
     this.clients = new Set(clients);
     const { size } = this.clients;
-    // Of an even number one more must agree, and no more may fail, than of the odd number below it.
+    // An even number gains nothing: one client more must agree than of the odd number below it, and no more may fail.
     if (size % 2 === 0) throw mustBe('new Redlock()', 'given one client, or an odd number of them', size);
     this.settings = readSettings(settings);
     if (scripts.some((script) => script !== undefined)) {
@@ -86,7 +86,7 @@ export class Redlock extends EventEmitter {
    * Acquires a lock on all of the resources, or on none.
    *
    * @param resources - the names; on a Redis Cluster they may lie in different slots
-   * @param duration - for how many milliseconds the lock lasts unless it is extended: a whole number
+   * @param duration - the time in milliseconds for which the lock lasts unless it is extended: a whole number
    * @throws ExecutionError when the resources were locked by others until the end, or too few clients answered; LockError `LOCK_INVALID_ARGUMENT`,
    * `LOCK_CLOSED`; the reason of `settings.signal`
    */
@@ -108,7 +108,7 @@ export class Redlock extends EventEmitter {
   /**
    * Moves the end of a lock to `duration` milliseconds from now.
    *
-   * @returns the same lock: whoever keeps the old variable has the new end too
+   * @returns the same lock: the old variable has the new end too
    * @throws ExecutionError when the lock is over; when too few clients answered, after the last try
    */
   async extend(lock: Lock, duration: number, settings?: RedlockCallSettings): Promise<Lock> {
@@ -126,11 +126,11 @@ export class Redlock extends EventEmitter {
    * Acquires, works, and releases. The lock is extended every third of its duration until the routine ends.
    *
    * @param routine - gets a signal that aborts, with `signal.error`, when the lock is lost
-   * @returns what the routine gave
+   * @returns the result of the routine
    * @throws what the routine throws; ExecutionError as `acquire`, and when the lock was lost before the routine ended
    */
   using<T>(resources: readonly string[], duration: number, routine: RedlockRoutine<T>): Promise<T>;
-  /** With settings for this call. */
+  /** Does the same, with settings for this call. */
   using<T>(
     resources: readonly string[],
     duration: number,
@@ -165,7 +165,7 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * Ends waits, releases what is held, and calls `quit()` of all clients.
+   * Ends waits, releases held locks, and calls `quit()` of all clients.
    * @throws LockError `LOCK_BACKEND` where a backend did not close; what `quit()` of a client rejects with
    */
   async quit(): Promise<void> {
@@ -208,7 +208,7 @@ export class Redlock extends EventEmitter {
     return new Lock(this, [...resources], lease, attempts);
   }
 
-  /** Runs one attempt and counts its votes; a failure has those of the earlier attempts too. */
+  /** Runs one attempt and counts its votes; the error of a failure has the votes of the earlier attempts too. */
   async #execute<T>(
     attempt: () => Promise<T>,
     earlier: Promise<ExecutionStats>[] = [],
@@ -223,7 +223,7 @@ export class Redlock extends EventEmitter {
     }
   }
 
-  /** Repeats what failed with an `ExecutionError` that may pass. */
+  /** Repeats an attempt that failed with a retryable `ExecutionError`. */
   async #retry<T>(settings: ResolvedCallSettings, attempt: () => Promise<T>): Promise<T> {
     const { retryCount, retryDelay, retryJitter, signal } = settings;
     for (let left = retryCount < 0 ? Number.POSITIVE_INFINITY : retryCount; ; left -= 1) {
@@ -266,10 +266,13 @@ function lockedElsewhere(names: readonly string[]): LockError {
   return new LockError('LOCK_TIMEOUT', `At least one of ${quoted} is locked by somebody else.`);
 }
 
-/** How locks of core nest, which this interface cannot say. */
+/** The advice of core how locks nest, which this interface cannot express. */
 const ADVICE_OF_CORE = /: pass \{ within: .*$/;
 
-/** Failures of the store, and locks of others; not bad arguments, a closed manager, or the caller's own abort. */
+/**
+ * The codes of store failures and of locks of others, without those of bad arguments, a closed manager, or the caller's own
+ * abort.
+ */
 const FAILURES = new Set(['LOCK_TIMEOUT', 'LOCK_BACKEND', 'LOCK_LOST', 'LOCK_NOT_HELD', 'LOCK_CONFLICT']);
 
 function executionError(error: unknown, attempts: readonly Promise<ExecutionStats>[]): unknown {
@@ -278,13 +281,13 @@ function executionError(error: unknown, attempts: readonly Promise<ExecutionStat
   return new ExecutionError(message, attempts, { cause: new LockError(error.code, message, error) });
 }
 
-/** Whether another try may succeed: a lock that is over stays so. */
+/** Tells whether another try may succeed: a lock that is over stays over. */
 function mayPass(error: unknown): boolean {
   if (!(error instanceof ExecutionError)) return false;
   return isLockError(error.cause, 'LOCK_TIMEOUT') || isLockError(error.cause, 'LOCK_BACKEND');
 }
 
-/** Why a lock is over. */
+/** The reason why a lock is over. */
 function causeOf({ lease }: Lock): ErrorOptions {
   try {
     lease.assertValid();

@@ -10,28 +10,29 @@ import {
 /** The settings of a `Redlock`, as in redlock 5. All times are milliseconds. */
 export interface Settings {
   /**
-   * With several clients: how much faster than ours the clock of a Redis may run, as a share of the duration. From 0 to less than 1.
+   * The drift that is tolerated with several clients: how much faster than ours the clock of a Redis may run, as a share of the
+   * duration. From 0 to less than 1.
    * @defaultValue 0.01
    */
   readonly driftFactor: number;
   /**
-   * How often a call is tried again; -1: for ever. One resource is waited for in a queue for `retryCount` times `retryDelay`
-   * instead.
+   * The number of retries of a call; -1: for ever. A single resource is waited for in a queue for `retryCount` times
+   * `retryDelay` instead.
    * @defaultValue 10
    */
   readonly retryCount: number;
   /**
-   * How many milliseconds lie between two tries.
+   * The pause between two tries.
    * @defaultValue 200
    */
   readonly retryDelay: number;
   /**
-   * How many milliseconds at most are added to or taken from `retryDelay` at random.
+   * The jitter: at most so many milliseconds are added to or taken from `retryDelay` at random.
    * @defaultValue 100
    */
   readonly retryJitter: number;
   /**
-   * In milliseconds. Accepted, and without effect: `using` extends its lock every third of the duration.
+   * A time in milliseconds that is accepted without effect: `using` extends its lock every third of the duration.
    * @defaultValue 500
    */
   readonly automaticExtensionThreshold: number;

@@ -39,11 +39,11 @@ export function voting<T>(votes: ClientVotes, attempt: () => Promise<T>): Promis
   return underWay.run(votes, attempt);
 }
 
-/** What an answer of a backend's method says: `undefined` for a vote in favour. */
+/** The reason for a vote against the lock in the answer of a backend's method; `undefined` for a vote in favour. */
 const refusals = {
   attempt: (answer: Attempt) => (answer?.status === 'granted' ? undefined : lockedElsewhere()),
   attemptMany: (answer: unknown) => (answer === undefined ? lockedElsewhere() : undefined),
-  // Without a grant it is a hint that an attempt may succeed: that attempt votes.
+  // An answer without a grant is a hint that an attempt may succeed: that attempt votes.
   awaitTurn: (answer: unknown) => (answer === undefined ? lockedElsewhere() : undefined),
 } as const;
 
@@ -55,7 +55,7 @@ function lockedElsewhere(): Error {
 type Method = (...args: unknown[]) => Promise<unknown>;
 
 /**
- * A backend as it is, whose answers are counted as votes of its client.
+ * Wraps a backend, so that its answers are counted as votes of its client.
  *
  * @param report - gets every error of the client
  */

@@ -9,14 +9,14 @@ export interface HeldLock {
 
 const heldByBackend = new WeakMap<LockBackend, Set<HeldLock>>();
 
-/** What this process holds on one backend object, through whichever client. */
+/** The locks that this process holds on one backend object, through any client. */
 export function heldOn(backend: LockBackend): Set<HeldLock> {
   let held = heldByBackend.get(backend);
   if (held === undefined) heldByBackend.set(backend, (held = new Set()));
   return held;
 }
 
-/** Whether the acquisition that stole, `stealing`, ended this hold. A hold with a higher token was granted after it. */
+/** Tells whether the steal by the acquisition `stealing` ended this hold. A hold with a higher token was granted after it. */
 export function isStolenBy(stealing: Lease, { lease }: HeldLock): boolean {
   if (lease.name !== stealing.name) return false;
   return stealing.fencingToken === undefined || (lease.fencingToken ?? 0n) < stealing.fencingToken;

@@ -19,12 +19,12 @@ export function shapeInterface(
   Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
 }
 
-/** For the constructors of the standard's interfaces, which nobody may call. */
+/** The error of the constructors of the standard's interfaces, which nobody may call. */
 export function illegalConstructor(): TypeError {
   return new TypeError('Illegal constructor');
 }
 
-/** For a member that was called on an object of another interface. */
+/** The error of a member that was called on an object of another interface. */
 export function illegalInvocation(): TypeError {
   return new TypeError('Illegal invocation');
 }

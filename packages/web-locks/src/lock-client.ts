@@ -37,7 +37,7 @@ const OPTION_TABLE = {
   ttlMs: optional(wholeNumber(10, 31_536_000_000, 'milliseconds')),
   order: optional(oneOf('client', 'name'), 'client'),
 } satisfies OptionTable<WebLocksOptions>;
-/** How long a granted reader waits for the callbacks of the readers before it. */
+/** The longest wait of a granted reader for the callbacks of the readers before it, in milliseconds. */
 const READERS_BEFORE_MS = 1_000;
 
 /** One agent of the specification: its requests, in their order, and its view of the store. */
@@ -48,12 +48,12 @@ export class LockClient {
   readonly #locks: LockManager;
   readonly #names: ResourceNames;
   readonly #held: Set<HeldLock>;
-  /** By resource. */
+  /** The queues, by resource. */
   readonly #queues = new Map<string, WebLocksQueue>();
-  /** One for the client, or with `order: 'name'` one for each resource for which something is under way. */
+  /** The task queues: one for the client, or with `order: 'name'` one for each resource with tasks in flight. */
   readonly #tasks = new Map<string, TaskQueue>();
   readonly #taskKey: (resource: string) => string;
-  /** By label. */
+  /** The requests that are not over, by label. */
   readonly #live = new Map<string, LockRequest>();
   #made = 0;
   isClosed = false;
@@ -99,7 +99,7 @@ export class LockClient {
       turn.resolve();
       return request.processed.promise;
     });
-    // Called here, so that the callback runs in the asynchronous context of the request.
+    // `#serve()` is called here, so that the callback runs in the asynchronous context of the request.
     void this.#serve(request, predecessors, turn.promise);
     return request.promise;
   }
@@ -126,7 +126,7 @@ export class LockClient {
   close(): Promise<void> {
     this.isClosed = true;
     const closed = this.#locks.close();
-    // Core refuses what waits to be sent.
+    // Core refuses the tasks that wait to be sent.
     for (const tasks of this.#tasks.values()) tasks.unblock();
     return closed;
   }
@@ -136,7 +136,7 @@ export class LockClient {
     return this.#locks.capabilities.order === 'fifo';
   }
 
-  /** Requests, aborts and releases reach the store in the order in which they are made. */
+  /** Sends requests, aborts and releases to the store in the order in which they are made. */
   #enqueue(resource: string, send: () => Promise<unknown>): void {
     const key = this.#taskKey(resource);
     let tasks = this.#tasks.get(key);
@@ -174,20 +174,23 @@ export class LockClient {
     }
   }
 
-  /** Readers are granted together and learn of it in any order; their callbacks are called in the order of the requests. */
+  /**
+   * Waits for the callbacks of earlier readers. Readers are granted together and learn of it in any order; their callbacks are
+   * called in the order of the requests.
+   */
   async #awaitReadersBefore(
     { wanted: { mode } }: LockRequest,
     { readersNotified }: Predecessors,
   ): Promise<void> {
     if (!this.#isFifo || mode !== 'shared') return;
-    // Limited, because a reader that lost its position in the store's queue may stand behind this one now.
+    // The wait is limited, because a reader that lost its position in the store's queue may stand behind this one now.
     await withTimeLimit(readersNotified, READERS_BEFORE_MS, () => undefined);
   }
 
-  /** `undefined`: the lock is not available, or the request was aborted. */
+  /** Acquires the lock; gives `undefined` where it is not available, or the request was aborted. */
   async #acquire(request: LockRequest, predecessors: Predecessors): Promise<Lease | undefined> {
     const { steal, ifAvailable } = request.wanted;
-    // Nothing to wait for, unless the store stalls: even then the requests for one name stay in order.
+    // This wait ends at once unless the store stalls: even then the requests for one name stay in order.
     await predecessors.processed;
     // A request that was aborted before it was sent is never sent; it stays in the queue until its withdrawal has its turn.
     if (request.isOver) {
@@ -216,21 +219,21 @@ export class LockClient {
       this.#endHolds((held) => isStolenBy(lease, held));
       return lease;
     }
-    // Without the feature `steal` the holds end, and those who wait already go first.
+    // Without the feature `steal` the holds end, and present waiters go first.
     const ended = await this.#locks.forceRelease(resource);
     const ids = new Set(ended.map(({ acquisitionId }) => acquisitionId));
     this.#endHolds(({ lease: { acquisitionId } }) => ids.has(acquisitionId));
     return await lock.acquire({ label });
   }
 
-  /** Holders in this process learn of the steal at once, not at their next renewal. */
+  /** Notifies holders in this process of the steal at once, not at their next renewal. */
   #endHolds(isStolen: (held: HeldLock) => boolean): void {
     for (const held of [...this.#held]) if (isStolen(held)) held.request.lose(undefined);
   }
 
   async #hold(request: LockRequest, lease: Lease): Promise<void> {
     const { signal } = lease;
-    // Lost before the callback was called: it would run without the lock.
+    // The lock may be lost before the callback was called, which would then run without it.
     signal.throwIfAborted();
     const held = { request, lease };
     this.#held.add(held);
@@ -248,8 +251,8 @@ export class LockClient {
   }
 
   /**
-   * The lease's signal reports a loss. Where the store gives no answer, core reports it, the ttl ends the lock, and the request has
-   * the outcome of its callback.
+   * Releases a lease. The lease's signal reports a loss. Where the store gives no answer, core reports it, the ttl ends the
+   * lock, and the request has the outcome of its callback.
    */
   async #release(lease: Lease): Promise<void> {
     await lease.release().catch(() => {});

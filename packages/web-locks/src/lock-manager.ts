@@ -6,7 +6,7 @@ import type { LockGrantedCallback, LockManagerSnapshot, WebLockOptions, WebLocks
 
 const clients = new WeakMap<object, LockClient>();
 
-/** The class of what `webLocks()` returns, for `instanceof`; nothing else creates one. */
+/** The class of the object that `webLocks()` returns, for `instanceof`; nothing else creates one. */
 export class LockManager implements WebLocks {
   private constructor() {
     throw illegalConstructor();
@@ -18,7 +18,7 @@ export class LockManager implements WebLocks {
 
   request<T>(name: string, callback: LockGrantedCallback<T>): Promise<Awaited<T>>;
   request<T>(name: string, options: WebLockOptions, callback: LockGrantedCallback<T>): Promise<Awaited<T>>;
-  // In Web IDL an operation that returns a promise never throws: every error is a rejection. Its `length` is 2.
+  // In Web IDL an operation that returns a promise never throws: every error is a rejection. The `length` of `request` is 2.
   async request(_name: unknown, _second: unknown): Promise<never> {
     const client = clientOf(this);
     // oxlint-disable-next-line prefer-rest-params -- how many were passed decides what the second one is
@@ -44,7 +44,7 @@ export class LockManager implements WebLocks {
   }
 
   /**
-   * The same as `close()`.
+   * Does the same as `close()`.
    * @throws LockError `LOCK_BACKEND`, as `close()`
    */
   async [Symbol.asyncDispose](): Promise<void> {
@@ -66,7 +66,7 @@ function clientOf(manager: LockManager): LockClient {
   return client;
 }
 
-/** Stands where the specification checks whether the document is fully active. */
+/** Refuses a closed client, where the specification checks whether the document is fully active. */
 function checkOpen({ isClosed }: LockClient): void {
   if (isClosed) throw closedError('InvalidStateError');
 }

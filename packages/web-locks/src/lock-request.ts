@@ -5,9 +5,9 @@ import type { RequestArguments } from './request-arguments.ts';
 
 /** One call of `request`: its arguments, its progress, and the promise that it returned. */
 export class LockRequest {
-  /** Counts up with every request of the client. */
+  /** The number of the request, counted up by its client. */
   readonly number: number;
-  /** What the store shows: the id of the client and the request's number. */
+  /** The label in the store: the id of the client and the request's number. */
   readonly label: string;
   readonly resource: string;
   readonly wanted: RequestArguments;
@@ -17,17 +17,17 @@ export class LockRequest {
   /** Removals from the store that were requested and may still be under way. */
   readonly removals: Promise<unknown>[] = [];
   state: 'pending' | 'held' | 'over' = 'pending';
-  /** The lock manager has dealt with the request: it waits in the queue, or its callback was called. */
+  /** Resolved when the lock manager has dealt with the request: it waits in the queue, or its callback was called. */
   readonly processed = makeDeferred();
-  /** The callback was called, or the request is over. */
+  /** Resolved when the callback was called, or the request is over. */
   readonly notified = makeDeferred();
-  /** The withdrawal of the aborted request is being sent to the store. */
+  /** Resolved when the withdrawal of the aborted request is being sent to the store. */
   readonly withdrawn = makeDeferred();
-  /** The request no longer waits. */
+  /** Resolved when the request no longer waits. */
   readonly dequeued = makeDeferred();
-  /** The lock was stolen from its holder, or lost in another way. */
+  /** Resolved when the lock was stolen from its holder, or lost in another way. */
   readonly lost = makeDeferred();
-  /** The request's promise settles, and nothing more is sent to the store for it. */
+  /** Resolved when the request's promise settles, and nothing more is sent to the store for it. */
   readonly ended = makeDeferred();
   #resolve!: (value: unknown) => void;
   #reject!: (reason: unknown) => void;
@@ -67,7 +67,7 @@ export class LockRequest {
     return this.state === 'over';
   }
 
-  /** From here on the signal is ignored. */
+  /** Marks the request as granted: from here on its signal is ignored. */
   markHeld(): void {
     this.state = 'held';
     this.#unfollow?.[Symbol.dispose]();

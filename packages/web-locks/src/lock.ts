@@ -21,7 +21,7 @@ export class Lock implements WebLock {
     return grantOf(this).name;
   }
 
-  /** Whether others may hold the same name. */
+  /** The mode: whether others may hold the same name. */
   get mode(): WebLockMode {
     return grantOf(this).mode;
   }

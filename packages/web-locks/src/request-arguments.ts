@@ -12,7 +12,7 @@ export interface RequestArguments {
 }
 
 /**
- * Converts what was passed as Web IDL does: from left to right, the members of the dictionary in the order of their names,
+ * Converts the passed arguments as Web IDL does: from left to right, the members of the dictionary in the order of their names,
  * each read once. Arguments beyond the third are ignored.
  *
  * @throws TypeError, or whatever a getter or `toString` of the caller throws

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import type { LockError } from '@locks/core';
 import { invalidArgument } from '@locks/core/backend';
 
-/** The limit of core. */
+/** The longest name that core accepts, in bytes. */
 const MAX_BYTES = 512;
 const MAX_SCOPE_BYTES = 128;
-/** How much of a long name stays readable, in UTF-16 units of at most three bytes each. */
+/** The length of the readable beginning of a long name, in UTF-16 units of at most three bytes each. */
 const READABLE_UNITS = 100;
-/** No escaped name contains it: there `25` or `u` follows every `%`. */
+/** The mark before a hash. No escaped name contains the mark: in one, `25` or `u` follows every `%`. */
 const HASH_MARK = '%~';
 
 /**
@@ -15,7 +15,7 @@ const HASH_MARK = '%~';
  * lone surrogate `%uD800`, and a name that is too long becomes its beginning and its SHA-256.
  */
 export class ResourceNames {
-  /** Every resource name of the scope begins with it. */
+  /** The beginning of every resource name of the scope. */
   readonly prefix: string;
 
   constructor(scope: string) {
@@ -32,7 +32,7 @@ export class ResourceNames {
     return `${this.prefix}${escape(name.slice(0, READABLE_UNITS))}${HASH_MARK}${digest}`;
   }
 
-  /** The name; for a hashed name its beginning and an ellipsis, since the store does not have the rest. */
+  /** The name of a resource; for a hashed name its beginning and an ellipsis, since the store does not have the rest. */
   nameOf(resource: string): string {
     const [head = '', digest] = resource.slice(this.prefix.length).split(HASH_MARK);
     return digest === undefined ? unescape(head) : `${unescape(head)}…`;

@@ -1,7 +1,7 @@
 import type { Holder, ResourceState, Waiter } from '@locks/core';
 import type { LockInfo, LockManagerSnapshot, WebLockMode } from './types.ts';
 
-/** What a client knows better than the store. */
+/** The state that a client knows better than the store. */
 export interface OwnView {
   /** The name of a resource. */
   nameOf(resource: string): string;
@@ -37,12 +37,12 @@ export function snapshotOf(states: readonly ResourceState[], own: OwnView): Lock
   return { held, pending };
 }
 
-/** `<client>#<number of the request>`. */
+/** The label of a request: `<client>#<number of the request>`. */
 export function labelOf(clientId: string, number: number): string {
   return `${clientId}#${number}`;
 }
 
-/** Members in the order of their names, as Web IDL converts a dictionary. */
+/** Makes a `LockInfo` with its members in the order of their names, as Web IDL converts a dictionary. */
 export function lockInfo(clientId: string, mode: WebLockMode, name: string): LockInfo {
   return { clientId, mode, name };
 }
@@ -52,7 +52,10 @@ function isGrantable({ mode }: StoreEntry, holders: readonly StoreEntry[]): bool
   return holders.every((holder) => holder.mode.kind === 'shared');
 }
 
-/** An acquisition made directly with core has a label of another form, which is shown as its client id. */
+/**
+ * Makes the `LockInfo` of a store's entry. An acquisition made directly with core has a label of another form, which is shown
+ * as its client id.
+ */
 function infoOf(name: string, { label, acquisitionId, mode }: StoreEntry): LockInfo {
   const clientId = (label ?? acquisitionId).replace(/#\d+$/, '');
   return lockInfo(clientId, mode.kind === 'shared' ? 'shared' : 'exclusive', name);

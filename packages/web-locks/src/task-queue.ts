@@ -1,4 +1,4 @@
-/** A task without an answer for so many ticks is overdue: after 1 s, and the rest of a tick at most. */
+/** The number of ticks after which a task without an answer is overdue: after 1 s, and the rest of a tick at most. */
 const OVERDUE_TICKS = 4;
 const TICK_MS = 250;
 
@@ -70,7 +70,7 @@ export class TaskQueue {
     for (const task of waiting) this.#start(task);
   }
 
-  /** Ticks are counted, not time: after a stall of this process, answers that have arrived are read before the next tick. */
+  /** Counts ticks, not time: after a stall of this process, answers that have arrived are read before the next tick. */
   #tick(): void {
     const [first] = this.#running;
     if (first !== this.#watched) {

@@ -1,20 +1,22 @@
-/** `exclusive`: alone; `shared`: together with other `shared` locks of the same name. */
+/** The mode of a lock. `exclusive`: alone; `shared`: together with other `shared` locks of the same name. */
 export type WebLockMode = 'exclusive' | 'shared';
 
 /** A granted lock, as the callback sees it. */
 export interface WebLock {
   /** The name that was requested. */
   readonly name: string;
-  /** Whether others may hold the same name. */
+  /** The mode: whether others may hold the same name. */
   readonly mode: WebLockMode;
 }
 
-/** Called with the lock, or with `null` where `ifAvailable` was given and the lock was not available. */
+/**
+ * The callback of a request: called with the lock, or with `null` where `ifAvailable` was given and the lock was not available.
+ */
 export type LockGrantedCallback<T> = (lock: WebLock | null) => T;
 
 /** The options of `request`. */
 export interface WebLockOptions {
-  /** Whether others may hold the same name. @defaultValue 'exclusive' */
+  /** The mode: whether others may hold the same name. @defaultValue 'exclusive' */
   mode?: WebLockMode | undefined;
   /** Calls the callback with `null` instead of waiting. @defaultValue false */
   ifAvailable?: boolean | undefined;
@@ -28,7 +30,7 @@ export interface WebLockOptions {
 export interface LockInfo {
   /** The name that was requested. */
   name: string;
-  /** Whether others may hold the same name. */
+  /** The mode: whether others may hold the same name. */
   mode: WebLockMode;
   /** The `clientId` of the manager that requested it. */
   clientId: string;
@@ -45,8 +47,8 @@ export interface LockManagerSnapshot {
 /** The `LockManager` of the W3C Web Locks API, over all processes that use the store. */
 export interface WebLocks extends AsyncDisposable {
   /**
-   * Requests a lock, calls `callback` with it, and releases it when what the callback returned has settled; the promise
-   * settles with that after the release.
+   * Requests a lock, calls `callback` with it, and releases it when the callback's result has settled; the promise settles with
+   * that result after the release.
    *
    * @param name - any string that does not begin with `-`
    * @throws DOMException (as a rejection) `AbortError`: the lock was stolen, lost, or the manager was closed;
@@ -80,12 +82,13 @@ export interface WebLocksOptions {
    */
   readonly scope?: string | undefined;
   /**
-   * How long the store keeps the locks of a process that died, in milliseconds. Locks are renewed every third of it.
+   * The ttl of the locks in milliseconds: how long the store keeps those of a process that died. Locks are renewed every third
+   * of it.
    * @defaultValue 5 000, or the minimum of the backend if that is more
    */
   readonly ttlMs?: number | undefined;
   /**
-   * Which requests, aborts and releases of this object reach the store one after the other. `'client'`: all of them, as in
+   * The requests, aborts and releases of this object that reach the store one after the other. `'client'`: all of them, as in
    * the specification. `'name'`: those for one name; those for different names do not wait for each other.
    * @defaultValue 'client'
    */

@@ -1,15 +1,15 @@
 import type { AcquireRequest, LockBackend } from '@locks/core';
 
-/** Is notified, by label, of what core does not report: an acquisition was queued, or is being removed from the store. */
+/** A listener, by label, to events that core does not report: an acquisition was queued, or is being removed from the store. */
 export interface BackendWatcher {
   /** The acquisition did not get the resource at once, and waits in the store's queue. */
   queued(label: string | undefined): void;
   leaving(label: string | undefined, done: Promise<unknown>): void;
 }
 
-/** The same backend, of which the watcher sees queued acquisitions and removals. */
+/** Wraps a backend so that the watcher sees queued acquisitions and removals. */
 export function watchBackend(backend: LockBackend, watcher: BackendWatcher): LockBackend {
-  // Core refuses such a value, and its error says why.
+  // A value that is no object is passed on: core refuses it, and its error says why.
   if (typeof backend !== 'object' || backend === null) return backend;
   const watched: Pick<LockBackend, 'attempt' | 'abandon'> = {
     async attempt(request: AcquireRequest, enqueue, call) {

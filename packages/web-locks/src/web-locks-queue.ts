@@ -1,12 +1,12 @@
 import type { LockRequest } from './lock-request.ts';
 
-/** What a request waits for before it is sent, or before its callback is called. */
+/** The conditions that a request waits for before it is sent, or before its callback is called. */
 export interface Predecessors {
-  /** All earlier requests of the queue stand in the store's queue, or were answered. */
+  /** Resolves when all earlier requests of the queue stand in the store's queue, or were answered. */
   readonly processed: Promise<unknown>;
-  /** No earlier request of the queue waits any more. */
+  /** Resolves when no earlier request of the queue waits any more. */
   readonly dequeued: Promise<unknown>;
-  /** The callbacks of all earlier readers of the queue were called, or never will be. */
+  /** Resolves when the callbacks of all earlier readers of the queue were called, or never will be. */
   readonly readersNotified: Promise<unknown>;
 }
 

@@ -1,4 +1,4 @@
-/** What a row of a benchmark measured: times in milliseconds. */
+/** The measurements of a benchmark's row. Times are milliseconds. */
 export interface Figures {
   readonly count: number;
   readonly perSecond: number;
@@ -37,7 +37,7 @@ function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
 }
 
-/** Three digits say all that a measurement can. */
+/** Rounds to three digits, which are all that a measurement can tell. */
 function rounded(value: number): number {
   return Number(value.toPrecision(3));
 }

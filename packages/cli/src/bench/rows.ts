@@ -3,37 +3,37 @@ import type { AcquireOptions, LockManager } from '@locks/core';
 import type { ManagerPair } from '../manager-pair.ts';
 import type { Sample } from './figures.ts';
 
-/** How many contend for the lock of the row `contended`, half of them with each connection. */
+/** The number of contenders in the row `contended`, half of them on each connection. */
 export const CONTENDERS = 8;
-/** A process that is killed leaves its locks for so long. */
+/** The ttl in milliseconds: how long a killed process leaves its locks. */
 const TTL_MS = 10_000;
 const WAIT_MS = 30_000;
 /** Hand-offs that are not counted: the first ones open the connection for messages. */
 const WARM_UP = 3;
-/** How long a waiter that cannot be seen has to get into the queue. */
+/** The time for a waiter that cannot be listed to get into the queue, in milliseconds. */
 const QUEUED_MS = 20;
 
-/** What a row is given. */
+/** The parameters of a row. */
 export interface RowPlan {
   readonly pair: ManagerPair;
-  /** Of the locks, which nobody else uses. */
+  /** The name of the locks, which nobody else uses. */
   readonly name: string;
   readonly forMs: number;
   /** Ends the row early. */
   readonly signal: AbortSignal;
 }
 
-/** The round trip of a ping: what the store and the network cost without any lock. */
+/** Measures the round trip of a ping: the cost of the store and the network without any lock. */
 export async function ping({ pair, forMs, signal }: RowPlan): Promise<Sample> {
   return await repeat(forMs, signal, async () => (await pair.one.ping({ waitMs: WAIT_MS })).tookMs);
 }
 
-/** One lock is acquired and released again and again, and nobody else wants it. */
+/** Measures one lock that is acquired and released repeatedly, without contention. */
 export async function uncontended({ pair, name, forMs, signal }: RowPlan): Promise<Sample> {
   return await repeat(forMs, signal, () => timed(() => takeAndRelease(pair.one, name, signal)));
 }
 
-/** Several want one lock all the time: a time is from the request to the release. */
+/** Measures one lock under constant contention: each time is from the request to the release. */
 export async function contended({ pair, name, forMs, signal }: RowPlan): Promise<Sample> {
   const contenders = Array.from({ length: CONTENDERS }, (_, index) =>
     repeat(forMs, signal, () =>
@@ -48,7 +48,7 @@ export async function contended({ pair, name, forMs, signal }: RowPlan): Promise
   return { times: samples.flatMap(({ times }) => times), tookMs };
 }
 
-/** One holds, and one waits with the other connection: a time is from the call of the release to the grant. */
+/** Measures hand-offs between the two connections: each time is from the call of the release to the grant. */
 export async function handOff(plan: RowPlan): Promise<Sample> {
   for (let count = 0; count < WARM_UP; count += 1) await handOffOnce(plan);
   return await repeat(plan.forMs, plan.signal, () => handOffOnce(plan));
@@ -72,7 +72,7 @@ async function handOffOnce({ pair, name, signal }: RowPlan): Promise<number> {
   return (await waiting) - releasedAt;
 }
 
-/** When the lock was granted. It is released at once. */
+/** Acquires the lock, releases it at once, and gives the time of the grant. */
 async function grantedAt(locks: LockManager, name: string, signal: AbortSignal): Promise<number> {
   const lease = await locks.lock(name).acquire(optionsWith(signal));
   const at = performance.now();
@@ -95,7 +95,7 @@ async function timed(work: () => Promise<void>): Promise<number> {
   return performance.now() - from;
 }
 
-/** Measures again and again for so long, at least once. */
+/** Repeats a measurement for `forMs` milliseconds, at least once. */
 async function repeat(forMs: number, signal: AbortSignal, measure: () => Promise<number>): Promise<Sample> {
   const from = performance.now();
   const times: number[] = [];

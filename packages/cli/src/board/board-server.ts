@@ -8,7 +8,7 @@ import type { WatchedLocks } from './watched-locks.ts';
 export interface BoardServerOptions {
   readonly watched: WatchedLocks;
   readonly host: string;
-  /** 0: a free one. */
+  /** The TCP port; 0 chooses a free one. */
   readonly port: number;
   readonly everyMs: number;
   readonly mayRelease: boolean;
@@ -35,7 +35,7 @@ const HEADERS = {
   'cache-control': 'no-store',
 };
 
-/** What a request is refused with. */
+/** The refusal of a request, with its HTTP status. */
 class Refusal extends Error {
   readonly status: number;
 
@@ -45,11 +45,11 @@ class Refusal extends Error {
   }
 }
 
-/** Serves the page, what it shows, and the end of a hold. */
+/** Serves the page and its state, and ends holds on request. */
 export class BoardServer implements AsyncDisposable {
   readonly #options: BoardServerOptions;
   readonly #server: Server;
-  /** `undefined`: who can reach the loopback of this machine may look. */
+  /** The secret of a request; `undefined`: everybody who can reach the loopback of this machine may look. */
   readonly #token: string | undefined;
 
   constructor(options: BoardServerOptions) {
@@ -59,13 +59,13 @@ export class BoardServer implements AsyncDisposable {
     this.#server = createServer((request, response) => void this.#answer(request, response));
   }
 
-  /** Gives the address for the user. */
+  /** Starts to listen, and gives the address for the user. */
   async listen(): Promise<string> {
     const { host, port } = this.#options;
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
     const name = isIPv6(host) ? `[${host}]` : host;
-    // Behind #, so that no server, log or other page gets it.
+    // The token comes after #, so that no server, log or other page gets it.
     return `http://${name}:${this.#port}/${this.#token === undefined ? '' : `#${this.#token}`}`;
   }
 
@@ -108,7 +108,7 @@ export class BoardServer implements AsyncDisposable {
     send(response, 200, 'application/json', JSON.stringify(answer));
   }
 
-  /** A page of another site must not read this one, also where its name leads to this address (DNS rebinding). */
+  /** Refuses requests by pages of other sites, also of one whose name resolves to this address (DNS rebinding). */
   #refuseForeign({ headers }: IncomingMessage): void {
     const host = headers.host ?? '';
     const own = [...LOOPBACK].map((name) => `${isIPv6(name) ? `[${name}]` : name}:${this.#port}`);
@@ -117,7 +117,7 @@ export class BoardServer implements AsyncDisposable {
     const { origin } = headers;
     const site = headers['sec-fetch-site'];
     const isForeign = origin !== undefined && origin !== `http://${host}`;
-    // A link to the page may stand anywhere.
+    // Links to the page are allowed from any site.
     const isLink = headers['sec-fetch-mode'] === 'navigate';
     if (isForeign || (site !== undefined && site !== 'same-origin' && site !== 'none' && !isLink))
       throw new Refusal(403, 'a request of another site');

@@ -1,45 +1,45 @@
 import type { Holder, ResourceState } from '@locks/core';
 
-/** How a hold ended, as far as somebody who looks from outside can tell. */
+/** The end of a hold, as far as an observer of the store can tell. */
 export type Ending =
-  /** Its ttl ran out without a renewal: its holder died, or could not reach the store. */
+  /** The ttl ran out without a renewal: the holder died, or could not reach the store. */
   | 'ran-out'
-  /** The board ended it. */
+  /** The board ended the hold. */
   | 'released-here'
-  /** It was released, or ended by force elsewhere. */
+  /** The hold was released, or ended by force elsewhere. */
   | 'ended';
 
 export interface EndedHold {
   readonly resource: string;
   readonly holder: Holder;
   readonly ending: Ending;
-  /** Milliseconds since 1970, when it was first seen to be over. */
+  /** The time at which the hold was first seen to be over, in milliseconds since 1970. */
   readonly at: number;
 }
 
-/** The last time at which a hold was seen. */
+/** The last observation of a hold. */
 interface Seen {
   readonly resource: string;
   readonly holder: Holder;
   readonly at: number;
-  /** The longest time that was ever left of it, in milliseconds. */
+  /** The longest remaining time of the hold that was ever observed, in milliseconds. */
   readonly longestMs: number;
 }
 
 const MOST_KEPT = 50;
 
-/** Compares what is held now with what was held at the look before. */
+/** Compares the holds of each look with those of the look before, and keeps the ones that have ended. */
 export class EndedHolds {
   readonly #seen = new Map<string, Seen>();
   readonly #releasedHere = new Set<string>();
   #ended: readonly EndedHold[] = [];
 
-  /** The last ones, the newest first. */
+  /** The holds that ended last, the newest first. */
   get list(): readonly EndedHold[] {
     return this.#ended;
   }
 
-  /** Tells whether the board itself ends this hold, before it does. */
+  /** Marks a hold that the board itself is about to end, or removes the mark. */
   releasesHere(acquisitionId: string, does: boolean): void {
     if (does) this.#releasedHere.add(acquisitionId);
     else this.#releasedHere.delete(acquisitionId);
@@ -68,7 +68,10 @@ export class EndedHolds {
   }
 }
 
-/** A hold that is renewed has at least two thirds of its ttl left: one that had less than half, and no time, ran out. */
+/**
+ * The way in which a hold ended. A renewed hold has at least two thirds of its ttl left: one that was last seen with less than
+ * half, and has no time left, ran out.
+ */
 function endingOf({ holder: { expiresInMs }, at, longestMs }: Seen, now: number): Ending {
   if (expiresInMs === undefined) return 'ended';
   return expiresInMs <= now - at && expiresInMs < longestMs / 2 ? 'ran-out' : 'ended';

@@ -2,22 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Holder, LockManager, ResourceState } from '@locks/core';
 import { type EndedHold, EndedHolds } from './ended-holds.ts';
 
-/** More are not read: a page with more rows helps nobody. */
+/** Maximum number of names that are read: a page with more rows helps nobody. */
 export const MOST_NAMES = 1_000;
 
-/** What the page shows. */
+/** The state that the page shows. */
 export interface BoardState {
-  /** Milliseconds since 1970 of the last look that the store answered. */
+  /** The time of the last look that the store answered, in milliseconds since 1970. */
   readonly at: number;
   readonly states: readonly Pick<ResourceState, 'resource' | 'holders' | 'waiters'>[];
-  /** There are more than {@link MOST_NAMES} names. */
+  /** `true`: there are more than {@link MOST_NAMES} names. */
   readonly isPart: boolean;
   readonly ended: readonly EndedHold[];
-  /** Why the last look failed; what is shown is older then. */
+  /** The reason why the last look failed; the state is older then. */
   readonly error?: string;
 }
 
-/** Looks at the locks of a store again and again, however many pages show them. */
+/** Polls the locks of a store, once for any number of pages that show them. */
 export class WatchedLocks {
   readonly #locks: LockManager;
   readonly #prefix: string;
@@ -36,7 +36,7 @@ export class WatchedLocks {
 
   /** @throws LockError `LOCK_UNSUPPORTED` where the store cannot list, `LOCK_BACKEND` */
   async look(): Promise<void> {
-    // One after the other: an answer that is older than the one before would show holds again that have ended.
+    // Looks run one after the other: an answer older than the one before would show again holds that have ended.
     const look = this.#lastLook.then(() => this.#lookNow());
     this.#lastLook = look.catch(() => undefined);
     await look;
@@ -52,7 +52,7 @@ export class WatchedLocks {
       states.push({ resource, holders, waiters });
     }
     states.sort((a, b) => (a.resource < b.resource ? -1 : 1));
-    // A name that was left out has not ended.
+    // A partial list leaves out names whose holds have not ended.
     if (!isPart) this.#ended.look(states, at, Date.now());
     this.#state = { at, states, isPart, ended: this.#ended.list };
   }
@@ -70,7 +70,7 @@ export class WatchedLocks {
 
   /** Ends a hold by force. Gives the holds that it ended. */
   async release(resource: string, acquisitionId: string): Promise<readonly Holder[]> {
-    // A look that is under way may see the end before its answer is here.
+    // A look in flight may see the end of the hold before this release is answered.
     this.#ended.releasesHere(acquisitionId, true);
     const released = await this.#locks.forceRelease(resource, { acquisitionId });
     if (released.length === 0) this.#ended.releasesHere(acquisitionId, false);

@@ -74,7 +74,7 @@ export async function bench(
   }
 }
 
-/** Ends what a row that was interrupted may have left. */
+/** Ends the holds that an interrupted row may have left. */
 async function releaseAll(locks: LockManager, prefix: string): Promise<void> {
   const { features } = locks.capabilities;
   if (!features.includes('force-release')) return;
@@ -105,7 +105,7 @@ function tableOf(figures: Readonly<Record<RowName, Figures>>): string {
 
 /** A signal that ends the measurement; a second one ends the process. */
 class Interruption {
-  /** Of the signal that came. */
+  /** The number of the signal that came; 0 before. */
   number = 0;
   readonly #controller = new AbortController();
   readonly #listeners = (['SIGINT', 'SIGTERM', 'SIGHUP'] as const).map((name) => {

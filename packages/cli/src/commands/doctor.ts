@@ -7,7 +7,7 @@ import { openStore, REACH_MS } from '../open-store.ts';
 import { readStoreUrl, type StoreName } from '../store-url.ts';
 import type { Write } from './look.ts';
 
-/** How each store is examined. Its client is loaded with it. */
+/** The examination of each store. The client of the store is loaded with it. */
 const EXAMINATIONS: Readonly<Record<StoreName, () => Promise<Examine>>> = {
   redis: async () => (await import('../doctor/redis.ts')).examineRedis,
   postgres: async () => (await import('../doctor/postgres.ts')).examinePostgres,
@@ -24,8 +24,8 @@ const EXAMINATIONS: Readonly<Record<StoreName, () => Promise<Examine>>> = {
 const CONNECTS_BY_ITSELF = new Set<StoreName>(['postgres', 'mysql', 'sqlite', 'etcd']);
 
 /**
- * Says what about a store would break locks or slow them. Gives the exit code.
- * * @throws UsageError; LockError `LOCK_BACKEND` where the store cannot be reached
+ * Reports everything about a store that would break locks or slow them. Gives the exit code.
+ * @throws UsageError; LockError `LOCK_BACKEND` where the store cannot be reached
  */
 export async function doctor(
   text: string | undefined,
@@ -44,7 +44,10 @@ export async function doctor(
   return diagnosis.findings.some(({ severity }) => severity === 'error') ? EXIT.unfit : EXIT.ok;
 }
 
-/** A user who may not even ask whether the store is there has reached it, and a cluster that is down says why. */
+/**
+ * Rethrows an error unless the store can be examined: a user who may not send a ping has reached the store, and a cluster that
+ * is down says why.
+ */
 function unlessExaminable(cause: unknown): void {
   if (!isLockError(cause, 'LOCK_BACKEND') || !/NOPERM|CLUSTERDOWN/.test(cause.message)) throw cause;
 }

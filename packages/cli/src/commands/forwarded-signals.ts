@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 
 /** Signals that the command gets when `locks` gets them. */
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const;
-/** Of these, those that end a wait for the lock. */
+/** The forwarded signals that end a wait for the lock. */
 const ENDING = new Set<NodeJS.Signals>(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']);
 
 /** The signals of this process: they end a wait, and then go to the command. */
@@ -30,7 +30,7 @@ export class ForwardedSignals {
     this.#child = child;
   }
 
-  /** Gives `undefined` where a signal ended the wait. */
+  /** Runs a wait that signals can end; gives `undefined` where one did. */
   async duringWait<T>(wait: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const { signal } = this.#waiting;
     try {
@@ -61,7 +61,7 @@ export class ForwardedSignals {
     try {
       process.kill(-pid, signal);
     } catch {
-      // The group has ended.
+      // The process group has ended.
     }
   }
 }

@@ -7,11 +7,11 @@ import { ID_VARIABLE, IDS_VARIABLE } from '../guardian/processes.ts';
 import type { CommandGuardian } from '../guardian/start-guardian.ts';
 import type { ForwardedSignals } from './forwarded-signals.ts';
 
-/** How often the guardian is told for how long the lease is valid. */
+/** The pause between two messages to the guardian about the validity of the lease, in milliseconds. */
 const LEAST_TELL_MS = 20;
 const MOST_TELL_MS = 500;
 
-/** What a command needs to know of the lease under which it runs. */
+/** The properties of a lease that the command under it needs. */
 export interface CommandLease {
   readonly name: string;
   readonly acquisitionId: string;
@@ -24,7 +24,7 @@ export interface CommandLease {
 
 export interface GuardedCommand {
   readonly command: readonly string[];
-  /** What the command finds in its environment beside the lease. */
+  /** The environment variables of the command beside those of the lease. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -51,7 +51,7 @@ export async function runGuarded(
   lease.signal.addEventListener('abort', onLost);
   try {
     const code = await runCommand(lease, command, guardian, signals);
-    // The command may have ended before the report arrived that it was asked to.
+    // The command may have ended before the report arrived that it was asked to end.
     await guardian.done();
     return guardian.hasEnded ? EXIT.lost : code;
   } finally {
@@ -67,12 +67,14 @@ async function runCommand(
   signals: ForwardedSignals,
 ): Promise<number> {
   const [program = '', ...args] = command;
-  // Before the command runs: if this process is killed just then, the id in its environment is enough.
+  // The guard begins before the command runs: if this process is killed just then, the id in the command's environment is
+  // enough.
   guardian.guard(lease.acquisitionId, () => lease.validForMs);
   try {
     const child = spawn(program, args, {
       stdio: 'inherit',
-      // A group of its own, so that all of its processes can be reached, and no signal reaches them twice.
+      // The command has a process group of its own, so that all of its processes can be reached, and no signal reaches them
+      // twice.
       detached: true,
       env: { ...process.env, ...env, ...environmentOf(lease) },
     });

@@ -6,7 +6,7 @@ export type Write = (text: string) => void;
 
 export async function ls(locks: LockManager, prefix: string, json: boolean, write: Write): Promise<void> {
   if (json) {
-    // Not collected first: there may be very many.
+    // States are written one by one, since there may be too many to collect.
     for await (const state of locks.list(prefix)) write(jsonOf(state));
     return;
   }
@@ -23,14 +23,14 @@ export interface WatchOptions {
   readonly prefix: string;
   readonly json: boolean;
   readonly everyMs: number;
-  /** The output is a terminal: each table takes the place of the one before. */
+  /** `true`: the output is a terminal, where each table replaces the one before. */
   readonly isTerminal: boolean;
   readonly signal: AbortSignal;
 }
 
 const CLEAR = '\u001B[H\u001B[J';
 
-/** Writes what is held and waited for, again and again until `signal` aborts; into a file only what has changed. */
+/** Writes the states of the locks repeatedly until `signal` aborts; into a file only those that have changed. */
 export async function watch(locks: LockManager, options: WatchOptions, write: Write): Promise<void> {
   const { prefix, json, everyMs, isTerminal, signal } = options;
   const seen = new Map<string, string>();

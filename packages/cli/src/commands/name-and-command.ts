@@ -1,6 +1,6 @@
 import { UsageError } from '../usage-error.ts';
 
-/** What stands before and behind `--` in `locks run NAME -- COMMAND` and `locks once NAME -- COMMAND`. */
+/** The name and the command of `locks run NAME -- COMMAND` and `locks once NAME -- COMMAND`. */
 export interface NameAndCommand {
   readonly name: string;
   readonly command: readonly string[];
@@ -22,10 +22,13 @@ export function readNameAndCommand(
   return { name, command };
 }
 
-/** However long the start and the connection took: the store answers whether the lock is free. */
+/**
+ * Minimum wait in milliseconds, however long the start and the connection took: the store still answers whether the lock is
+ * free.
+ */
 const LEAST_WAIT_MS = 1_000;
 
-/** What is left of a wait, in milliseconds, that began at `startedAt` of `performance.now()`. */
+/** The rest of a wait in milliseconds. The wait began at `startedAt`, a time of `performance.now()`. */
 export function leftOf(waitMs: number, startedAt: number): number {
   const leftMs = Math.round(waitMs - (performance.now() - startedAt));
   return Math.max(leftMs, Math.min(waitMs, LEAST_WAIT_MS));

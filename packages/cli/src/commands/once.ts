@@ -19,13 +19,13 @@ export interface OncePlan extends NameAndCommand {
   readonly atMostMs: number;
   readonly atLeastMs: number;
   readonly waitMs: number;
-  /** When the wait began, before the store was opened: a time of `performance.now()`. */
+  /** The start of the wait, before the store was opened: a time of `performance.now()`. */
   readonly startedAt: number;
   readonly retry: 'next-machine' | 'next-slot';
   readonly label: string | undefined;
   /** The exit code where this machine has nothing to do. */
   readonly skipCode: number;
-  /** Whether to say so. */
+  /** Whether to report that this machine has nothing to do. */
   readonly verbose: boolean;
 }
 
@@ -85,7 +85,7 @@ function durationOf(values: OptionValues, option: string): number {
   return text === undefined ? 0 : readDuration(`--${option}`, text);
 }
 
-/** Thrown as the job's error: a command that failed is not recorded as done. */
+/** The job's error for a command that failed: its slot is not recorded as done. */
 class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
   readonly exitCode: number;
@@ -118,7 +118,7 @@ export async function once(store: Store, plan: OncePlan, say: (text: string) => 
       }),
     );
     if (result === undefined) return EXIT.signal + signals.number;
-    // Closing the store would release the lock.
+    // The process exits without closing the store, which would release the lock.
     if (result.status === 'ran' && atLeastMs > 0) process.exit(EXIT.ok);
     return exitCodeOf(result, plan, say);
   } catch (error) {
@@ -190,7 +190,7 @@ function exitCodeOf(
   }
 }
 
-/** The clock of the writer may have shown anything. */
+/** The text of an entry's time, which may be any number: the writer's clock may have been wrong. */
 function timeOf(at: number): string {
   const date = new Date(at);
   return Number.isNaN(date.getTime()) ? 'an unknown time' : date.toISOString();

@@ -9,7 +9,7 @@ import { detailsOf } from './states.ts';
 
 export interface ReleasePlan {
   readonly name: string;
-  /** `undefined`: whoever holds. */
+  /** The acquisition whose hold is ended; `undefined`: all holders. */
   readonly acquisitionId: string | undefined;
   readonly asks: boolean;
 }
@@ -26,7 +26,7 @@ export function readReleasePlan(name: string, values: OptionValues, isTerminal: 
   return { name, acquisitionId: id, asks: !yes };
 }
 
-/** Ends the hold, after a question where a person sits there. Gives the exit code. */
+/** Ends the hold, where `asks` is set after a confirmation at the terminal. Gives the exit code. */
 export async function release(
   locks: LockManager,
   { name, acquisitionId, asks }: ReleasePlan,

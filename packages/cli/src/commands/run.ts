@@ -14,7 +14,7 @@ export interface RunPlan extends NameAndCommand {
   readonly kind: 'exclusive' | 'shared' | { readonly permits: number };
   readonly ttlMs: number;
   readonly waitMs: number;
-  /** When the wait began, before the store was opened: a time of `performance.now()`. */
+  /** The start of the wait, before the store was opened: a time of `performance.now()`. */
   readonly startedAt: number;
   readonly label: string | undefined;
 }
@@ -53,7 +53,7 @@ export function readRunPlan(
 export async function run(locks: LockManager, plan: RunPlan, say: (text: string) => void): Promise<number> {
   const signals = new ForwardedSignals();
   try {
-    // Before the lock is taken: nothing may delay the guard of a command that runs.
+    // The guardian starts before the lock is taken: nothing may delay the guard of a command that runs.
     const guardian = await startGuardian();
     try {
       const lease = await signals.duringWait((signal) => acquire(locks, plan, signal));
@@ -83,7 +83,7 @@ async function underLease(
   say: (text: string) => void,
 ): Promise<number> {
   try {
-    // The signal came when the store had granted the lock: a command that began now would never get it.
+    // The signal came when the store had granted the lock: a command that began now would never get the signal.
     if (signals.endOfWait.aborted) return EXIT.signal + signals.number;
     const code = await runGuarded(lease, { command }, guardian, signals, say);
     // The guardian ends the command shortly before the lease ends, which is not lost yet.

@@ -5,8 +5,8 @@ export interface AdapterWarning {
 }
 
 /**
- * Collects what the adapters warn of by themselves, in place of Node, which would print it. Gives the function that ends this
- * and returns the warnings.
+ * Collects the warnings of the adapters in place of Node, which would print them. Gives a function that ends the collection and
+ * returns the warnings.
  */
 export function collectWarnings(): () => Promise<readonly AdapterWarning[]> {
   const warnings: AdapterWarning[] = [];

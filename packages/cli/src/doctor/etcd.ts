@@ -6,10 +6,10 @@ import { type ExaminedStore, trialFindings, type TrialReading } from './examinat
 import { type Diagnosis, error, type Finding, found, warning } from './finding.ts';
 import { oldVersion } from './old-version.ts';
 
-/** A share of the quota from which on it is nearly used up. */
+/** The share of the quota from which on the quota is nearly used up. */
 const NEARLY = 0.8;
 const LIMIT_MS = 3_000;
-/** How long entries of waiters live that nobody renews, by default: servers should grant no more for it. */
+/** The default lifetime of a waiter's entry without renewal, in seconds: servers should grant nothing longer. */
 const WAITER_SECONDS = 3;
 /** `Date` of HTTP has whole seconds. */
 const DATE_RESOLUTION_MS = 1_000;
@@ -37,11 +37,11 @@ interface Member {
 
 interface AskedMember {
   readonly host: string;
-  /** `undefined`: it does not answer. */
+  /** The member; `undefined` where it does not answer. */
   readonly member: Member | undefined;
 }
 
-/** In place of the leader's id. */
+/** The value in place of the leader's id while there is no leader. */
 const NO_LEADER = '0';
 
 /** @throws LockError `LOCK_BACKEND` where no member of the URL answers */
@@ -78,7 +78,7 @@ async function clusterFindings(
         ...members.map(quotaFinding),
         ...(await Promise.all(members.map(({ host }) => clockFinding(host)))),
       ),
-      // Without space there is none for a lock.
+      // A store without space has none for a lock, so no trial is made.
       ...(alarms.length > 0
         ? []
         : [...(await electionFindings(client)), ...(await trialFindings('etcd', locks, READING))]),
@@ -120,7 +120,7 @@ async function askMember(host: string): Promise<AskedMember> {
   }
 }
 
-/** The quota as the member's metrics have it; `undefined` where they are kept elsewhere. */
+/** The quota as the member's metrics have it; `undefined` where the metrics are served elsewhere. */
 async function quotaOf(host: string): Promise<number | undefined> {
   try {
     const response = await fetch(`${host}/metrics`, { signal: AbortSignal.timeout(LIMIT_MS) });
@@ -197,7 +197,7 @@ async function clockFinding(host: string): Promise<Finding | undefined> {
   }
 }
 
-/** Servers grant no lease that is shorter than one and a half election timeouts. */
+/** The finding for a long election timeout: servers grant no lease shorter than one and a half election timeouts. */
 async function electionFindings(client: Etcd3): Promise<Finding[]> {
   let shortest: number;
   try {

@@ -4,7 +4,7 @@ import type { Diagnosis, Finding } from './finding.ts';
 import type { TrialFailure, TrialResult } from './trial.ts';
 import { tryLocks } from './trial.ts';
 
-/** What an examination of a store is given. */
+/** The store that an examination gets. */
 export interface ExaminedStore {
   readonly url: StoreUrl;
   readonly prefix: string | undefined;
@@ -13,22 +13,22 @@ export interface ExaminedStore {
 
 export type Examine = (store: ExaminedStore) => Promise<Diagnosis>;
 
-/** Why something failed. */
+/** The reason for a failure. */
 export interface FailureReason {
   readonly message: string;
   /** The `code` of the error and of its causes. */
   readonly codes: readonly string[];
 }
 
-/** How a store's failures and warnings become findings. */
+/** The mapping of a store's failures and warnings to findings. */
 export interface TrialReading {
   /** The id of the finding, and what to do; `undefined` for a failure that is not known. */
   readonly failure: (reason: FailureReason) => Omit<Finding, 'what'> | undefined;
-  /** By the code of the warning. */
+  /** The findings for warnings, by the code of the warning. */
   readonly warnings?: Readonly<Record<string, Omit<Finding, 'what'>>>;
 }
 
-/** Takes locks as programs do, and gives what stood in the way. */
+/** Takes locks as programs do, and gives a finding for every obstacle. */
 export async function trialFindings(
   store: string,
   locks: ManagerPair,
@@ -43,7 +43,7 @@ function findingsOf(store: string, { failures, warnings }: TrialResult, reading:
     return finding === undefined ? [] : [{ ...finding, what: message }];
   });
   const findings = [...known, ...failures.map((failure) => findingOf(store, failure, reading))];
-  // Several modes fail for one reason.
+  // Several modes may fail for one reason, which is reported once.
   return [...new Map(findings.map((finding) => [`${finding.id} ${finding.what}`, finding])).values()];
 }
 

@@ -1,23 +1,23 @@
 /**
- * How much a finding weighs. `error`: locks fail, or two may hold one, while everything works as it is set up. `warning`: locks
- * may be lost after a crash, a power cut or a failover, or are granted late. `unknown`: this user may not find it out.
+ * The severity of a finding. `error`: locks fail, or two may hold one, while everything works as it is set up. `warning`: locks
+ * may be lost after a crash, a power cut or a failover, or are granted late. `unknown`: this user may not find out.
  */
 export type Severity = 'error' | 'warning' | 'unknown';
 
 /** Something about a store that would break locks or slow them. */
 export interface Finding {
-  /** The same in all versions: `redis/eviction`. */
+  /** The identifier, the same in all versions: `redis/eviction`. */
   readonly id: string;
   readonly severity: Severity;
   readonly what: string;
-  /** What to do about it. */
+  /** The advice how to solve the problem. */
   readonly toDo: string;
 }
 
-/** What was found about one store. */
+/** The findings about one store. */
 export interface Diagnosis {
   readonly store: string;
-  /** As the server says it; `undefined` where it says nothing. */
+  /** The version that the server tells; `undefined` where it tells none. */
   readonly version: string | undefined;
   readonly findings: readonly Finding[];
 }

@@ -43,7 +43,7 @@ const PRIVILEGES = `SELECT EXISTS (SELECT 1 FROM information_schema.USER_PRIVILE
 
 export async function examineMysql({ url, prefix = 'locks_', locks }: ExaminedStore): Promise<Diagnosis> {
   const connection = await mysql.createConnection({ uri: url.text, connectTimeout: CONNECT_MS });
-  // A failed call has its error.
+  // Every failed call rejects with its error, so the event is ignored.
   connection.on('error', () => undefined);
   try {
     const variables = await variablesOf(connection, VARIABLES);
@@ -58,7 +58,7 @@ export async function examineMysql({ url, prefix = 'locks_', locks }: ExaminedSt
       hasTables ? undefined : await tablesFinding(connection, prefix),
       await clockDifference('mysql', () => timeOf(connection)),
     );
-    // Locks would create what is missing.
+    // A trial would create missing tables.
     if (hasTables) findings.push(...(await trialFindings('mysql', locks, READING)));
     return { store: 'mysql', version: variables['version'], findings };
   } finally {

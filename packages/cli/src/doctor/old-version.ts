@@ -1,6 +1,6 @@
 import { error, type Finding, warning } from './finding.ts';
 
-/** The oldest versions that have what the locks are made of. */
+/** The oldest versions that have the features which the locks need. */
 export const OLDEST: Readonly<Record<string, string>> = {
   redis: '6.2',
   postgres: '12',
@@ -10,7 +10,10 @@ export const OLDEST: Readonly<Record<string, string>> = {
   zookeeper: '3.5',
 };
 
-/** The oldest versions that the tests ran on: docs/support.md. Where a product is not here, they ran on {@link OLDEST}. */
+/**
+ * The oldest versions that the tests ran on: docs/support.md. For a product that is not listed, the tests ran on
+ * {@link OLDEST}.
+ */
 export const SUPPORTED: Readonly<Record<string, string>> = {
   postgres: '15',
   mariadb: '10.11',
@@ -18,7 +21,7 @@ export const SUPPORTED: Readonly<Record<string, string>> = {
   zookeeper: '3.8',
 };
 
-/** A server that is older than the locks need, or than what they are tested on. */
+/** The finding for a server that is older than the locks need, or than the versions in the tests. */
 export function oldVersion(store: string, product: string, version: string): Finding | undefined {
   const oldest = OLDEST[product] ?? '0';
   const supported = SUPPORTED[product] ?? oldest;

@@ -37,7 +37,7 @@ const READING: TrialReading = {
   },
 };
 
-/** What the server says of itself; counts are texts. */
+/** The server's answers about itself; counts are texts. */
 interface Facts {
   readonly version: string;
   readonly standby: boolean;
@@ -71,7 +71,7 @@ const FACTS = `SELECT current_setting('server_version') AS version, pg_is_in_rec
 export async function examinePostgres({ url, prefix = 'locks', locks }: ExaminedStore): Promise<Diagnosis> {
   const connectionString = url.text;
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_MS });
-  // A failed call has its error.
+  // Every failed call rejects with its error, so the event is ignored.
   client.on('error', () => undefined);
   await client.connect();
   try {
@@ -88,7 +88,7 @@ export async function examinePostgres({ url, prefix = 'locks', locks }: Examined
     );
     if (standby === undefined) {
       findings.push(...found(await poolerFinding(connectionString)));
-      // Locks would create what is missing.
+      // A trial would create missing tables.
       if (!facts.migrated) findings.push(...found(readOnlyFinding(facts)));
       else findings.push(...(await trialFindings('postgres', locks, READING)));
     }
@@ -112,7 +112,7 @@ async function timeOf(client: pg.Client): Promise<number> {
   return Number(rows[0]?.ms);
 }
 
-/** As the advisory backend finds it out: a session does not stay with its client. */
+/** The finding for a pooler that does not keep a session with its client, as the advisory backend detects it. */
 async function poolerFinding(connectionString: string): Promise<Finding | undefined> {
   const locks = createLocks(postgresAdvisoryBackend({ connectionString }));
   try {

@@ -8,7 +8,7 @@ import { oldVersion } from './old-version.ts';
 /** The fields of `INFO`. */
 type Info = Readonly<Record<string, string>>;
 
-/** A share of a limit from which on it is nearly used up. */
+/** The share of a limit from which on the limit is nearly used up. */
 const NEARLY = 0.9;
 
 const OPTIONS = { maxRetriesPerRequest: 1, enableReadyCheck: false };
@@ -53,7 +53,7 @@ export async function examineRedis({ url, locks }: ExaminedStore): Promise<Diagn
   const address = readRedisUrl(url);
   const opened: RedisClient[] = [];
   const open = (client: RedisClient): RedisClient => {
-    // A failed call has its error.
+    // Every failed call rejects with its error, so the event is ignored.
     client.on('error', () => undefined);
     opened.push(client);
     return client;
@@ -64,13 +64,13 @@ export async function examineRedis({ url, locks }: ExaminedStore): Promise<Diagn
     const inCluster = client.isCluster || info?.['cluster_enabled'] === '1';
     const impossible = inCluster ? await clusterFinding(client) : replicaFinding(info);
     const version = info?.['redis_version'];
-    // Whatever is tried is refused.
+    // Such a cluster refuses every trial.
     if (impossible !== undefined && inCluster) return { store: 'redis', version, findings: [impossible] };
     const whole = inCluster && !client.isCluster ? open(clusterClient(address, OPTIONS)) : client;
     const settings = await Promise.all((await mastersOf(whole)).map(settingFindings));
     const findings = [
       ...found(impossible),
-      // What several masters have in common is said once.
+      // A finding that several masters have in common is reported once.
       ...new Map(settings.flat().map((finding) => [finding.id, finding])).values(),
       ...found(await clockFinding(whole)),
       ...(impossible === undefined ? await trialFindings('redis', locks, READING) : []),
@@ -83,7 +83,7 @@ export async function examineRedis({ url, locks }: ExaminedStore): Promise<Diagn
 
 async function mastersOf(client: RedisClient): Promise<readonly Redis[]> {
   if (!isCluster(client)) return [client];
-  // It knows no master before it has connected.
+  // A cluster client knows no master before it has connected.
   await client.ping();
   return client.nodes('master');
 }
@@ -97,7 +97,7 @@ async function settingFindings(server: Redis): Promise<Finding[]> {
   return found(...infoFindings(info), await appendFindings(server, info));
 }
 
-/** `undefined`: it is forbidden. */
+/** Reads `INFO`; `undefined` where the user may not. */
 async function readInfo(client: RedisClient): Promise<Info | undefined> {
   try {
     const lines = (await client.info()).split('\r\n');
@@ -174,7 +174,7 @@ function connectionsFinding(info: Info): Finding | undefined {
 }
 
 function failoverFinding(info: Info): Finding | undefined {
-  // The field stands there only where min-replicas-to-write is set.
+  // `INFO` has the field `min_slaves_good_slaves` only where min-replicas-to-write is set.
   if (!(Number(info['connected_slaves']) > 0) || info['min_slaves_good_slaves'] !== undefined)
     return undefined;
   return warning(
@@ -220,7 +220,7 @@ async function clockFinding(client: RedisClient): Promise<Finding | undefined> {
     });
   } catch (cause) {
     if (!isForbidden(cause)) throw cause;
-    // Locks cannot do without it: the trial reports that.
+    // Locks cannot do without the clock either: the trial reports the failure.
     return undefined;
   }
 }

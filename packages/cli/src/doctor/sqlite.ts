@@ -15,10 +15,10 @@ const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
   0x0bd00bd0: 'Lustre',
   0x5346414f: 'AFS',
 };
-/** Less is needed for thousands of locks, and for the log. */
+/** Minimum free space in bytes: more than thousands of locks and the log need. */
 const LEAST_FREE = 16 * 1024 * 1024;
 
-/** By the code of the failure. */
+/** The finding's name and advice, by the code of the failure. */
 const FAILURES: Readonly<Record<string, readonly [name: string, toDo: string]>> = {
   FULL: ['disk-full', 'free some space on that disk, or raise the quota'],
   READ_ONLY: ['read-only', 'give all users of the file the right to write it and its folder'],
@@ -52,13 +52,13 @@ export async function examineSqlite({ url, locks }: ExaminedStore): Promise<Diag
   const { type, bavail, bsize } = statfsSync(folder);
   const findings = [
     ...found(networkFinding(folder, type), spaceFinding(folder, bavail * bsize)),
-    // Locks would make the file.
+    // A trial would create a missing file.
     ...(existsSync(path) ? await trialFindings('sqlite', locks, READING) : []),
   ];
   return { store: 'sqlite', version, findings };
 }
 
-/** @param type - of `statfs` */
+/** @param type - the type of the file system, as `statfs` gives it */
 export function networkFinding(folder: string, type: number): Finding | undefined {
   const name = NETWORK_FILE_SYSTEMS[type];
   if (name === undefined || process.platform !== 'linux') return undefined;

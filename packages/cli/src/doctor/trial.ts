@@ -4,16 +4,16 @@ import type { AcquireOptions, Lease, LockManager } from '@locks/core';
 import type { ManagerPair } from '../manager-pair.ts';
 import { type AdapterWarning, collectWarnings } from './adapter-warnings.ts';
 
-/** What could not be done on a store. */
+/** A step that failed on a store. */
 export interface TrialFailure {
-  /** What was tried: "take a lock". */
+  /** The step that was tried: "take a lock". */
   readonly doing: string;
   readonly error: unknown;
 }
 
 export interface TrialResult {
   readonly failures: readonly TrialFailure[];
-  /** What the adapters warned of meanwhile. */
+  /** The warnings of the adapters during the trial. */
   readonly warnings: readonly AdapterWarning[];
 }
 
@@ -22,8 +22,8 @@ const TTL_MS = 10_000;
 const LOOK_EVERY_MS = 10;
 
 /**
- * Takes, hands over, renews and releases locks of a random name, in each mode that the store has. It ends at the first failure
- * of an exclusive lock: nothing else would work.
+ * Takes, hands off, renews and releases locks of a random name, in each mode that the store has. The trial ends at the first
+ * failure of an exclusive lock: nothing else would work.
  */
 export async function tryLocks(pair: ManagerPair): Promise<TrialResult> {
   const endCollection = collectWarnings();
@@ -74,7 +74,7 @@ async function takeAndRelease(locks: LockManager, name: string): Promise<void> {
   }
 }
 
-/** One holds, the other waits, and gets the lock by a hand-off. */
+/** Tries a hand-off: one manager holds, the other waits and gets the lock. */
 async function handOff({ one, other }: ManagerPair, name: string): Promise<void> {
   const lease = await one.lock(name).acquire(options());
   const waiting: Promise<Lease> = other.lock(name).acquire(options(2 * LIMIT_MS));
@@ -83,7 +83,7 @@ async function handOff({ one, other }: ManagerPair, name: string): Promise<void>
     () => 'failed' as const,
   );
   try {
-    // A waiter that cannot be seen has queued by then as well.
+    // Where waiters cannot be listed, the waiter has queued by the end of the pause.
     if (one.capabilities.features.includes('waiters')) await Promise.race([outcome, seen(one, name)]);
     else await sleep(LOOK_EVERY_MS);
   } finally {

@@ -8,9 +8,9 @@ import { oldVersion } from './old-version.ts';
 
 const LIMIT_MS = 3_000;
 const DEFAULT_PORT = 2181;
-/** What the backend asks for by default. */
+/** The session time that the backend asks for by default, in milliseconds. */
 const SESSION_MS = 10_000;
-/** A session that ended is noticed within a tick: how many of them it should have. */
+/** Minimum number of ticks in a session: the server notices the end of a session within a tick. */
 const LEAST_TICKS = 4;
 
 const READING: TrialReading = {
@@ -24,13 +24,13 @@ const READING: TrialReading = {
   },
 };
 
-/** What a server says of itself. */
+/** A server's answers about itself. */
 interface Server {
   readonly address: string;
   readonly version: string | undefined;
-  /** `standalone`, `leader`, `follower`, `observer`; `undefined` while it serves nobody. */
+  /** The role: `standalone`, `leader`, `follower`, `observer`; `undefined` while the server serves nobody. */
   readonly mode: string | undefined;
-  /** `undefined` where the command `conf` is not allowed. */
+  /** The server's tick in milliseconds; `undefined` where the command `conf` is not allowed. */
   readonly tickMs: number | undefined;
 }
 
@@ -71,7 +71,7 @@ function fieldOf(report = '', pattern: RegExp): string | undefined {
   return pattern.exec(report)?.[1];
 }
 
-/** Sends a command of four letters. */
+/** Sends a four-letter command, and gives the answer. */
 function answerTo(word: string, address: string): Promise<string> {
   const [, host = address, port] = /^(.*?)(?::(\d+))?$/.exec(address) ?? [];
   return new Promise((resolve, reject) => {

@@ -4,7 +4,7 @@ import { CommandProcesses } from './processes.ts';
 
 const LOOK_MS = 20;
 
-/** What the end of a command depends on, and who is told of it. */
+/** The options of {@link CommandEnd}. */
 export interface CommandEndOptions {
   /** Milliseconds for which the lease is certain. */
   readonly leftMs: () => number;
@@ -15,14 +15,14 @@ export interface CommandEndOptions {
 }
 
 /**
- * Ends a command before the store can give its lock to anyone else: SIGTERM while a part of the lease is left, SIGKILL at its end.
- * The guardian does so, and `locks` itself a little later, in case the guardian does not live.
+ * Ends a command before the store can give its lock to anyone else: SIGTERM while a part of the lease is left, SIGKILL at its
+ * end. The guardian sends these signals, and `locks` itself a little later, in case the guardian is dead.
  */
 export class CommandEnd {
   readonly #options: CommandEndOptions;
   #guarded: Guarded | undefined;
   #processes: CommandProcesses | undefined;
-  /** When SIGKILL comes at the latest, once SIGTERM was sent: a renewal no longer helps. */
+  /** The latest time of SIGKILL, fixed once SIGTERM was sent: a renewal no longer moves it. */
   #killAt = Number.POSITIVE_INFINITY;
   #begun = false;
   #killed = false;
@@ -32,7 +32,7 @@ export class CommandEnd {
     this.#options = options;
   }
 
-  /** The command is being ended. */
+  /** `true` once the end of the command has begun. */
   get hasBegun(): boolean {
     return this.#begun;
   }
@@ -47,7 +47,7 @@ export class CommandEnd {
     if (this.#processes !== undefined) this.#processes.group = group;
   }
 
-  /** Sets the timer for what comes next. A process that was stopped finds its time over when it goes on. */
+  /** Sets the timer of the next signal. A process that was stopped finds the time over when it resumes. */
   plan(): void {
     clearTimeout(this.#timer);
     if (this.#guarded === undefined) return;
@@ -60,14 +60,14 @@ export class CommandEnd {
     this.#timer = setTimeout(() => this.plan(), Math.min(nextMs, 1_000));
   }
 
-  /** Sends SIGTERM, unless that was done. */
+  /** Sends SIGTERM, unless it was sent before. */
   ask(): void {
     if (this.#begun) return;
     this.#begin();
     this.#processes?.askToEnd();
   }
 
-  /** The other process has sent SIGTERM, or is about to. */
+  /** Notes that the other process has sent SIGTERM, or is about to. */
   wasAsked(): void {
     if (!this.#begun) this.#begin();
   }
@@ -79,7 +79,7 @@ export class CommandEnd {
     this.#options.onKill?.();
   }
 
-  /** Waits until none of the processes is left that were asked to end, or SIGKILL was sent. */
+  /** Waits until all processes that were asked to end are gone, or SIGKILL was sent. */
   async finish(): Promise<void> {
     while (!this.#killed && this.#processes?.areLeft === true) {
       this.plan();
@@ -97,7 +97,7 @@ export class CommandEnd {
     this.#begun = true;
     const leftMs = this.#options.leftMs();
     this.#killAt = performance.now() + leftMs - (this.#guarded?.killBeforeMs ?? 0);
-    // Before the signal: whoever sees that the command has ended can learn why.
+    // `onEnd` is called before the signal, so that an observer of the command's end can learn the reason.
     this.#options.onEnd();
   }
 }

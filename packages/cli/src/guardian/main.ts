@@ -16,7 +16,7 @@ const end = new CommandEnd({
   onKill: () => process.exit(),
 });
 
-// What ends the terminal or the command line must not end the guardian first.
+// Signals that end the terminal or the command line must not end the guardian first.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => undefined);
 process.stdout.on('error', () => undefined);
 
@@ -26,7 +26,7 @@ lines.on('close', () => {
   if (isDone) return;
   // `locks` is gone. Its lease may be valid for long, but nobody renews it.
   end.ask();
-  // An outer guardian may have killed it, whose lease is over.
+  // An outer guardian, whose lease is over, may have killed `locks`.
   if (isInner || until === Number.POSITIVE_INFINITY) end.kill();
   else end.plan();
 });

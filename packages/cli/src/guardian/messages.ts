@@ -1,15 +1,15 @@
-/** What a guardian guards. */
+/** The lock whose command a guardian guards, and the times of the signals. */
 export interface Guarded {
   /** The acquisition id, which all processes of the command have in their environment. */
   readonly id: string;
-  /** How many milliseconds before the end of the lease SIGTERM is sent. */
+  /** The time of SIGTERM, in milliseconds before the end of the lease. */
   readonly termBeforeMs: number;
-  /** How many milliseconds before the end of the lease SIGKILL is sent. */
+  /** The time of SIGKILL, in milliseconds before the end of the lease. */
   readonly killBeforeMs: number;
 }
 
 /**
- * What `locks run` writes to its guardian, a line of JSON each. Times are those of the machine's monotonic clock, in
+ * A message of `locks run` to its guardian, one line of JSON. Times are those of the machine's monotonic clock, in
  * milliseconds: `machineNow()` is the same in both processes.
  */
 export type GuardianMessage =
@@ -17,14 +17,17 @@ export type GuardianMessage =
   | ({ readonly kind: 'guard'; readonly isInner: boolean } & Guarded)
   /** The process group of the command, which runs now. */
   | { readonly kind: 'group'; readonly group: number }
-  /** Until when the store certainly keeps the lease; `null`: as long as this process lives. */
+  /** The time until which the store certainly keeps the lease; `null`: as long as this process lives. */
   | { readonly kind: 'until'; readonly at: number | null }
   /** The lease is lost: somebody else may hold already. */
   | { readonly kind: 'lost' }
   /** The command has ended. */
   | { readonly kind: 'done' };
 
-/** What the guardian reports, a line each. `ending`: it is about to end the command. `done` answers the message. */
+/**
+ * A report of the guardian, one line. `ending`: the guardian is about to end the command. `done`: the answer to the message
+ * `done`.
+ */
 export type GuardianReport = 'ready' | 'ending' | 'done';
 
 /** Milliseconds of a clock that all processes of a machine share, and that nobody sets. */

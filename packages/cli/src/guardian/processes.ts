@@ -9,7 +9,7 @@ export const IDS_VARIABLE = 'LOCK_IDS';
  * those that have left the group, and those of a `locks run` inside.
  */
 export class CommandProcesses {
-  /** Once the command runs. */
+  /** The process group of the command; `undefined` until the command runs. */
   group: number | undefined;
   readonly #id: string;
 
@@ -17,17 +17,17 @@ export class CommandProcesses {
     this.#id = id;
   }
 
-  /** SIGTERM, once to each. An inner `locks run` passes it on to its own command. */
+  /** Sends SIGTERM, once to each process. An inner `locks run` passes it on to its own command. */
   askToEnd(): void {
     if (this.group !== undefined) send(-this.group, 'SIGTERM');
     for (const { pid, isInner } of this.#marked())
       if (!isInner && !isIn(this.group, pid)) send(pid, 'SIGTERM');
   }
 
-  /** SIGKILL, also to the commands of an inner `locks run`. */
+  /** Sends SIGKILL, also to the commands of an inner `locks run`. */
   kill(): void {
     if (this.group !== undefined) send(-this.group, 'SIGKILL');
-    // What was started while the others were looked for is found the next time.
+    // A process that starts during one search is found by the next one.
     for (let round = 0; round < 3; round += 1) {
       const marked = this.#marked();
       for (const { pid } of marked) send(pid, 'SIGKILL');
@@ -35,7 +35,7 @@ export class CommandProcesses {
     }
   }
 
-  /** Whether one of them runs. One that has ended, and whose parent has not noticed, does not. */
+  /** Whether a process of the command runs. A zombie, whose parent has not noticed its end, does not. */
   get areLeft(): boolean {
     const { group } = this;
     const hasGroup = group !== undefined && send(-group, 0);
@@ -43,7 +43,7 @@ export class CommandProcesses {
     return (hasGroup && processIds().some((pid) => isIn(group, pid))) || this.#marked().length > 0;
   }
 
-  /** Those that have the id in their environment, which is empty when a process has ended. */
+  /** The processes with the id of the lock in their environment, which is empty when a process has ended. */
   #marked(): MarkedProcess[] {
     return processIds().flatMap((pid): MarkedProcess[] => {
       const environment = `\0${readProc(pid, 'environ')}`;
@@ -57,11 +57,11 @@ export class CommandProcesses {
 
 interface MarkedProcess {
   readonly pid: number;
-  /** It belongs to the command of an inner `locks run`. */
+  /** `true`: the process belongs to the command of an inner `locks run`. */
   readonly isInner: boolean;
 }
 
-/** Whether a process that runs is in a group. */
+/** Tells whether a process runs and is in a group. */
 function isIn(group: number | undefined, pid: number): boolean {
   const [state = '', , itsGroup] = readProc(pid, 'stat').split(') ').at(-1)?.split(' ') ?? [];
   return Number(itsGroup) === group && !/[ZX]/.test(state);
@@ -71,7 +71,7 @@ function send(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);
   } catch {
-    // It has ended.
+    // The process has ended.
     return false;
   }
 }

@@ -11,9 +11,9 @@ import { ID_VARIABLE, IDS_VARIABLE } from './processes.ts';
 const MOST_TERM_MS = 5_000;
 const LEAST_KILL_MS = 50;
 const MOST_KILL_MS = 1_000;
-/** The share of that time after which `locks` itself asks, where the guardian has not. */
+/** `locks` itself sends SIGTERM this share of the guardian's time before the end of the lease, where the guardian has not. */
 const OWN_SHARE = 0.8;
-/** How long the guardian may take to answer. */
+/** Time limit for an answer of the guardian, in milliseconds. */
 const ANSWER_MS = 1_000;
 
 /** The guardian's side of `locks run`. */
@@ -23,7 +23,7 @@ export class CommandGuardian {
   readonly #answered: Promise<void>;
   #leftMs: () => number = () => Number.POSITIVE_INFINITY;
   #done: Promise<void> | undefined;
-  /** Does what the guardian does, in case it was killed or stopped. */
+  /** Ends the command in place of a guardian that was killed or stopped. */
   readonly #end = new CommandEnd({ leftMs: () => this.#leftMs(), onEnd: () => undefined });
 
   constructor(child: ChildProcess, reports: NodeJS.EventEmitter) {
@@ -38,14 +38,14 @@ export class CommandGuardian {
     });
   }
 
-  /** The command was asked to end, since the lease was lost or about to be. Certain once `done()` has resolved. */
+  /** `true`: the command was asked to end, since the lease was lost or about to be. Certain once `done()` has resolved. */
   get hasEnded(): boolean {
     return this.#end.hasBegun;
   }
 
   /**
-   * Guards the processes with an acquisition id in their environment while its lease is kept. It is renewed every third of
-   * its time: the last quarter begins only after renewals have failed.
+   * Guards the processes with an acquisition id in their environment while its lease is kept. The lease is renewed every third
+   * of its time: the last quarter begins only after renewals have failed.
    *
    * @param leftMs - milliseconds for which the lease is certain
    */
@@ -59,13 +59,13 @@ export class CommandGuardian {
     this.tell();
   }
 
-  /** The process group of the command, where processes cannot be found by their environment. */
+  /** Sets the process group of the command, needed where processes cannot be found by their environment. */
   group(group: number): void {
     this.#end.group = group;
     this.#tell({ kind: 'group', group });
   }
 
-  /** Tells for how long the lease is certain; to be called often. */
+  /** Tells the guardian for how long the lease is certain. To be called often. */
   tell(): void {
     const leftMs = this.#leftMs();
     this.#tell({ kind: 'until', at: Number.isFinite(leftMs) ? machineNow() + leftMs : null });
@@ -78,14 +78,17 @@ export class CommandGuardian {
     this.#end.kill();
   }
 
-  /** The command has ended, or never began. Resolves when none of its processes is left, if it was asked to end. */
+  /**
+   * Notes that the command has ended, or never began. Resolves when none of its processes is left, if the command was asked to
+   * end.
+   */
   done(): Promise<void> {
     return (this.#done ??= this.#finish());
   }
 
   async #finish(): Promise<void> {
     this.#tell({ kind: 'done' });
-    // One that stands still reports nothing more; all that it wrote is read when it was killed.
+    // A guardian that stands still reports nothing more. Once it was killed, all that it wrote is read.
     const timer = setInterval(() => this.#child.kill('SIGKILL'), ANSWER_MS);
     await this.#answered;
     clearInterval(timer);
@@ -103,9 +106,10 @@ export class CommandGuardian {
 export async function startGuardian(): Promise<CommandGuardian> {
   const child = spawn(process.execPath, [programFile()], {
     stdio: ['pipe', 'pipe', 'ignore'],
-    // A session of its own: no signal to the terminal's processes reaches it.
+    // The guardian has a session of its own: no signal to the terminal's processes reaches it.
     detached: true,
-    // Without the ids of outer locks: it must outlive what an outer guardian kills, and end its own command.
+    // The guardian does not inherit the ids of outer locks: it must survive the kill of an outer guardian, and end its own
+    // command.
     env: { ...process.env, [ID_VARIABLE]: undefined, [IDS_VARIABLE]: undefined },
   });
   const reports = createInterface({ input: child.stdout });

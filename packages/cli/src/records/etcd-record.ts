@@ -6,8 +6,8 @@ import { entryOfText, textOfEntry } from './entry-text.ts';
 const TIMEOUT_MS = 10_000;
 
 /**
- * The record under `once/<prefix><job>`, outside of the keys of the locks. It is written only where nobody has written since it
- * was read. Each call has a client of its own: a job may take hours between two.
+ * The record under `once/<prefix><job>`, outside of the keys of the locks. A write is a compare and swap: it succeeds only
+ * where nobody has written since the read. Each call has a client of its own, since a job may take hours between two calls.
  */
 export function etcdRecord(hosts: string[], prefix = 'locks/'): OnceRecord {
   const keyOf = (job: string): Buffer => Buffer.from(`once/${prefix}${encodeURIComponent(job)}`);

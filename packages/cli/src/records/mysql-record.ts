@@ -8,7 +8,7 @@ const TIMEOUT_MS = 10_000;
  * The record in the table `<tablePrefix>once_slots` of the database of a URL. Each call has a connection of its own: a job may
  * take hours between two.
  *
- * @param tablePrefix - that of the tables of the locks, which have checked it
+ * @param tablePrefix - the prefix of the tables of the locks, whose backend has checked it
  */
 export function mysqlRecord(uri: string, tablePrefix = 'locks_'): OnceRecord {
   const table = `\`${tablePrefix}once_slots\``;
@@ -40,7 +40,7 @@ export function mysqlRecord(uri: string, tablePrefix = 'locks_'): OnceRecord {
     write: (job, { slot, state, token, label, at }) =>
       use(async (client) => {
         const key = Buffer.from(job);
-        // A first row that any token may replace.
+        // The first row of a job can be replaced by any token.
         await client.query(
           `INSERT IGNORE INTO ${table} (job, slot, state, token, label, at) VALUES (?, '-', 'done', 0, '', 0)`,
           [key],
@@ -48,7 +48,7 @@ export function mysqlRecord(uri: string, tablePrefix = 'locks_'): OnceRecord {
         const sql = `UPDATE ${table} SET slot = ?, state = ?, token = ?, label = ?, at = ? WHERE job = ? AND token <= ?`;
         const values = [slot, state, String(token), label, at, key, String(token)];
         const [{ affectedRows }] = await client.query<ResultSetHeader>({ sql, timeout: TIMEOUT_MS }, values);
-        // The rows that were found, also where nothing changed.
+        // `affectedRows` counts the rows that were found, also where nothing changed.
         return affectedRows === 1;
       }),
   };

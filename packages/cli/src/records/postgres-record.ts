@@ -8,7 +8,7 @@ const UNDEFINED_TABLE = '42P01';
 /**
  * The record in the table `once_slots` of a schema. Each call has a connection of its own: a job may take hours between two.
  *
- * @param schema - that of the lease table, which has checked it
+ * @param schema - the schema of the lease table, whose backend has checked it
  */
 export function postgresRecord(connectionString: string, schema = 'locks'): OnceRecord {
   const table = `"${schema}".once_slots`;

@@ -7,8 +7,9 @@ const DEFAULT_PREFIX = 'lock:';
 const TIMES = { connectTimeout: 5_000, commandTimeout: 10_000, maxRetriesPerRequest: 3 };
 
 /**
- * The record under `once:<job>`, as the recipe of docs/once-per-slot.md has it; with another prefix than that of most locks under
- * `once|<prefix>|<job>`, since its tokens are others. Each call has a connection of its own: a job may take hours between two.
+ * The record under the key `once:<job>`, as in the recipe of docs/once-per-slot.md. With another prefix than that of most
+ * locks, the key is `once|<prefix>|<job>`, since that prefix has its own tokens. Each call has a connection of its own: a job
+ * may take hours between two.
  */
 export function redisRecord(
   connect: (options: RedisOptions) => RedisClient,

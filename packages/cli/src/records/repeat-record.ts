@@ -21,7 +21,7 @@ async function repeat<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      // A refusal, and not a failure.
+      // A LockError is a refusal, not a failure.
       if (isLockError(error)) throw error;
     }
     await sleep(pauseMs);

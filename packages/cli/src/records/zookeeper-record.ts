@@ -9,7 +9,7 @@ const BAD_VERSION = -103;
 
 type Failure = (Error & { readonly code?: number }) | null | undefined;
 
-/** What this module uses of a client of the library, which has no types of its own. */
+/** The members of a client that this module uses; the library has no types of its own. */
 interface ZookeeperClient {
   connect(): void;
   close(): void;
@@ -28,8 +28,8 @@ interface ZookeeperLibrary {
 }
 
 /**
- * The record in the node `/once<path>/<job>`. It is written only where nobody has written since it was read. Each call has a session
- * of its own: a job may take hours between two.
+ * The record in the node `/once<path>/<job>`. A write is a compare and swap: it succeeds only where nobody has written since
+ * the read. Each call has a session of its own, since a job may take hours between two calls.
  */
 export function zookeeperRecord(servers: string, path = '/locks'): OnceRecord {
   const library = createRequire(import.meta.url)('node-zookeeper-client') as ZookeeperLibrary;
@@ -63,7 +63,10 @@ export function zookeeperRecord(servers: string, path = '/locks'): OnceRecord {
   };
 }
 
-/** Makes the node where it is missing. That is a write also where it exists, so the server has caught up with all others before. */
+/**
+ * Reads a node, and creates a missing one first. The creation is a write even where the node exists, so the server has caught
+ * up with all others before the read.
+ */
 async function readNode(
   client: ZookeeperClient,
   node: string,
@@ -79,7 +82,7 @@ async function readNode(
   });
 }
 
-/** Gives `false` where somebody has written since the node had this version. */
+/** Writes a node by compare and swap: gives `false` where somebody has written since the node had this version. */
 async function writeNode(
   client: ZookeeperClient,
   node: string,

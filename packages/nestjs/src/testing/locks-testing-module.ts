@@ -19,7 +19,7 @@ export interface LocksTestingOptions {
   /** Defaults for all locks: the options of `createLocks()`. */
   readonly defaults?: LockOptions | undefined;
   /**
-   * What `@Once` reads and writes.
+   * The record of `@Once`.
    * @defaultValue `memoryRecord()`
    */
   readonly record?: OnceRecord | undefined;
@@ -31,7 +31,7 @@ const TABLE = {
       return typeof (value as Partial<MemoryTestBackend> | null)?.lose === 'function';
     }),
   ),
-  // createLocks() checks what is in it.
+  // createLocks() checks the content of `defaults`.
   defaults: (value) => value as LockOptions | undefined,
   record: optional(readOnceRecord),
 } satisfies OptionTable<LocksTestingOptions>;
