@@ -6,7 +6,7 @@ import type { EtcdLease } from './lease-pool.ts';
 import type { EtcdWaiterSession } from './waiter-session.ts';
 import type { Watch } from './watch-stream.ts';
 
-/** What this backend knows of an acquisition that holds. */
+/** The state of one hold, as this backend knows it. */
 export interface EtcdHold {
   readonly grant: Grant;
   readonly token: bigint;
@@ -43,11 +43,11 @@ export class Acquisition implements LocalWaiter {
   /** The acquisitions that were queued in the same transaction, in their order; unknown if its answer was lost. */
   batch: readonly Acquisition[] | undefined;
   hold: EtcdHold | undefined;
-  /** Watches the key of the hold. */
+  /** The watch on the key of the hold. */
   holdWatch: Watch | undefined;
   /** Whether the queue changed while no call of `awaitTurn` was waiting. */
   woken = false;
-  /** Ends the watch for the turn of this waiter. */
+  /** The function that ends the watch for the turn of this waiter. */
   stopWatching: (() => void) | undefined;
   /** The key that this waiter watches, so that the same watch is not made twice. */
   watchedKey: string | undefined;
@@ -55,7 +55,7 @@ export class Acquisition implements LocalWaiter {
   doubtful = false;
   /** Set once the acquisition is abandoned, released or lost; later replies are ignored. */
   ended = false;
-  /** How often the release was sent. */
+  /** The number of times that the release was sent. */
   releases = 0;
   abandonedAt: number | undefined;
   #lost = false;
@@ -104,7 +104,7 @@ export class Acquisition implements LocalWaiter {
 
   assertWanted(): void {
     const { acquisitionId } = this.request;
-    // Core did not abandon a lost hold's id: the attempt may be repeated, and starts anew.
+    // Core has not abandoned the id of the lost hold, so it may repeat the attempt, which starts anew.
     if (this.#lost) throw new ChangedMeanwhileError(`The hold of ${acquisitionId} ended meanwhile.`);
     if (this.ended) throw new Error(`The acquisition ${acquisitionId} was abandoned meanwhile.`);
   }

@@ -3,7 +3,7 @@ import { Acquisition } from './acquisition.ts';
 import type { Keys } from './keys.ts';
 
 const SWEEP_MS = 5_000;
-/** Core does not repeat the abandon of an id after this time. */
+/** The time after which core does not repeat the abandon of an id. */
 const ABANDONED_MS = 60_000;
 
 /** The acquisitions of one backend that hold, wait, or have an attempt under way. */
@@ -25,7 +25,7 @@ export class Acquisitions {
     return this.#known.all();
   }
 
-  /** Those for which core has had no call for so long. */
+  /** The acquisitions for which core has had no call for `ms` milliseconds. */
   silentFor(ms: number): readonly Acquisition[] {
     return this.#known.silentFor(ms);
   }

@@ -33,7 +33,7 @@ export type AttemptOutcome =
       readonly revision: number;
       readonly blockerUnread?: true;
     }
-  /** The acquisition was in the queue, and is there no more. */
+  /** The acquisition was in the queue and has left it. */
   | { readonly status: 'not-queued' }
   | Conflict;
 
@@ -41,9 +41,9 @@ type QueueStatus =
   | { readonly status: 'free' }
   | Extract<AttemptOutcome, { status: 'blocked' | 'not-queued' }>;
 
-/** A write that depends on an earlier read is tried this often before the whole attempt fails. */
+/** The number of tries of a write that depends on an earlier read, before the whole attempt fails. */
 const TRIES = 20;
-/** A server accepts 128 operations in one transaction. */
+/** The most entries that one transaction steals: a server accepts 128 operations in one transaction. */
 const MOST_STOLEN = 100;
 
 /** Every way to hold a resource or to queue for it: one transaction each, whose conditions do not trust earlier reads. */
@@ -78,7 +78,7 @@ export class Attempts {
         if (outcome.status !== 'not-queued') return outcome;
         continue;
       }
-      // If others of this process hold or wait, the resource is most likely in use: no lease is reserved.
+      // No lease is reserved if other acquisitions of this process hold or wait: the resource is most likely in use.
       const lease = this.#acquisitions.hasOthers(acquisition)
         ? acquisition.lease
         : await this.#writes.lease(acquisition, call);
@@ -97,7 +97,7 @@ export class Attempts {
         // A blocker that was read at the end of the queue blocks whatever is ahead of it.
         if (turn.status === 'blocked') return this.#blocked(acquisition, turn, answer.revision, call);
         const [nearest] = answer.partial ? others.slice(-1) : [];
-        // For readers behind readers one read for all of them finds the writer that they wait for.
+        // One shared read finds the writer that readers behind other readers wait for.
         if (nearest !== undefined)
           return { status: 'blocked', nearest, revision: answer.revision, blockerUnread: true };
         continue;
@@ -273,7 +273,7 @@ export class Attempts {
     call: Call,
   ): Promise<HoldResult[] | undefined> {
     const { key, range, request } = acquisition;
-    // Only a claim that fails reads the other entries: a hand-off in a long queue must not read all of it.
+    // The other entries are read only if the claim fails: a hand-off in a long queue must not read all of it.
     const operations = [when(conditions, [putHold(acquisition, lease)], [read(range)]), read({ key })];
     const sent = await this.#writes.send([acquisition], [lease], operations, call);
     if (sent === undefined) return undefined;
@@ -283,7 +283,7 @@ export class Attempts {
     return [{ ...answer, others: entries.filter((entry) => entry.acquisitionId !== request.acquisitionId) }];
   }
 
-  /** Writes all of the holds in one transaction, or none. */
+  /** Writes all of the given holds in one transaction, or none. */
   async #write(
     acquisitions: readonly Acquisition[],
     leases: readonly EtcdLease[],
@@ -305,7 +305,7 @@ export class Attempts {
 
   /**
    * Grants queued readers, or queued permits, of one resource whose turn has come, in one transaction and in queue order.
-   * `again` marks one that was not granted and must claim by itself.
+   * The outcome `again` marks an acquisition that was not granted and must claim by itself.
    */
   async claimTogether(
     acquisitions: readonly Acquisition[],
@@ -330,7 +330,7 @@ export class Attempts {
     );
     const { range, request } = first.acquisition;
     const operations = [
-      // The conditions of `claimConditions`, with that on the range once for all.
+      // The same conditions as in `claimConditions`, with the condition on the range written once for all acquisitions.
       when(request.mode.kind === 'shared' ? [noExclusiveHold(range)] : [], puts),
       ...ready.map(({ acquisition: { key } }) => read({ key })),
     ];
@@ -342,7 +342,7 @@ export class Attempts {
     );
     if (sent === undefined) return outcomes;
     for (const [index, { acquisition, call, sentAt }] of ready.entries()) {
-      // One that was abandoned meanwhile, or whose lease is not known to last, does not affect the others.
+      // An acquisition that was abandoned meanwhile, or whose lease is not known to last, does not affect the others.
       const results = this.#writes.readResults([acquisition], { ...sent, sentAt }, call, 1 + index);
       const [answer] = await results.catch(() => []);
       if (answer?.grant !== undefined) outcomes.set(acquisition, { status: 'granted', grant: answer.grant });

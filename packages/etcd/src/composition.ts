@@ -23,7 +23,7 @@ export function composeParts(source: EtcdClientSource, options: CheckedEtcdOptio
   const port = new EtcdPort(source, callTimeoutMs);
   const watches = new WatchStream(port);
   const keepAlives = new KeepAliveStream(port, callTimeoutMs);
-  // What keys are attached to: a lease for each hold, one session for all waiters.
+  // The owners of the keys: a lease for each hold, one session for all waiters.
   const leases = new LeasePool(port, keepAlives);
   const sessions = new EtcdWaiterSessions(port, keepAlives, keys, waiterTtlSeconds);
   // The acquisitions of this process, and the ways into a resource and out of it.

@@ -7,7 +7,9 @@ import { type EtcdWaiterSession, readMarker } from './waiter-session.ts';
 import type { EtcdWaiterSessions } from './waiter-sessions.ts';
 import { firstMatching, queueBranches } from './txn-branches.ts';
 
-/** A server accepts 128 operations in one transaction, including nested ones and both branches that queue. */
+/**
+ * The most newcomers of one transaction: a server accepts 128 operations, including nested ones and both branches that queue.
+ */
 const MOST_AT_ONCE = 50;
 
 interface Newcomer {
@@ -82,7 +84,7 @@ export class EnqueueBatches {
     ];
     const sent = await this.#writes.send(acquisitions, [], operations, call);
     if (sent === undefined) {
-      // The transaction names no other lease than the session's, so that one is gone.
+      // The transaction names only the lease of the session, so the session's lease is the one that is gone.
       this.#sessions.seen(session, undefined);
       for (const { resolve } of newcomers) resolve(undefined);
       return;
@@ -104,7 +106,7 @@ function batchKeyOf({ resource, mode }: AcquireRequest): string {
   return `${mode.kind === 'permit' ? mode.limit : 'rw'}/${resource}`;
 }
 
-/** How many newcomers, counted from the first, the next transaction can queue. */
+/** Returns the number of newcomers, counted from the first, that the next transaction can queue. */
 function sameSession(newcomers: readonly Newcomer[]): number {
   const other = newcomers.findIndex(({ session }) => session !== newcomers[0]?.session);
   return Math.min(other < 0 ? newcomers.length : other, MOST_AT_ONCE);

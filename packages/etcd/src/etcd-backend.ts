@@ -33,16 +33,16 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
-/** What the backend can do. */
+/** The type of the capabilities of the etcd backend. */
 export type EtcdCapabilities = typeof capabilities;
 
-/** A last resort: the local waiters are checked every few seconds anyway. */
+/** The pause before a waiter attempts again, as a last resort: the local waiters are checked every few seconds anyway. */
 const FALLBACK_MS = 300_000;
 const CLOSE_MS = 500;
-/** A server accepts 128 operations in one transaction. */
+/** The most locks that one step takes: a server accepts 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
 const FORCED_AT_ONCE = 60;
-/** Each try but the first follows another write to the hold. */
+/** The number of tries of a downgrade: each but the first follows another write to the hold. */
 const DOWNGRADE_TRIES = 3;
 
 // setup: import { createLocks } from '@locks/core'; import { etcdBackend } from '@locks/etcd';
@@ -150,7 +150,8 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
 
   async downgrade({ request }: Grant, call: Call): Promise<Standing> {
     const key = this.#keyOf(request);
-    // If the hold changed, it is read again: it was renewed, or downgraded by this very write, whose answer was lost.
+    // A hold that changed is read again: it was renewed, or downgraded by an earlier sending of this write whose answer was
+    // lost.
     for (let tries = 0; tries < DOWNGRADE_TRIES; tries += 1) {
       const response = await this.#parts.port.run([read({ key })], call);
       const [own] = entriesAt(response, 0);
@@ -211,7 +212,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     await this.#closing;
   }
 
-  /** Returns whether the downgrade was written; it is not if the hold changed since it was read. */
+  /** Writes the downgrade if the hold has not changed since it was read; returns whether it was written. */
   async #writeShared(key: Buffer, own: EtcdEntry, call: Call): Promise<boolean> {
     const put = { request_put: { key, value: reencode(own, { kind: 'shared' }), ignore_lease: true } };
     const conditions = [createdAt(key, own.createRevision), modifiedAt(key, own.modRevision)];

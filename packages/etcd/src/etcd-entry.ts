@@ -10,7 +10,9 @@ export interface EtcdEntry {
   readonly label?: string;
   /** Whether somebody else wrote the key: it belongs to no acquisition. */
   readonly foreign?: boolean;
-  /** Of a hold: the revision at which it was granted, and its rank among the grants of the same transaction. */
+  /**
+   * The token of a hold: the revision of its grant, and its rank among the grants of the same transaction.
+   */
   readonly token: bigint;
   /** The position in the queue. */
   readonly createRevision: number;
@@ -18,7 +20,7 @@ export interface EtcdEntry {
   readonly rank?: number;
   readonly modRevision: number;
   readonly lease: string;
-  /** When the acquisition was granted or queued, on its client's clock: for operators only. */
+  /** The time at which the acquisition was granted or queued, on its client's clock: for operators only. */
   readonly at: number;
 }
 
@@ -69,7 +71,7 @@ export function permitTag(limit: number): string {
 export interface EntryFields {
   readonly mode: LockMode;
   readonly label?: string | undefined;
-  /** Absent if the token is that of the write itself. */
+  /** The token; absent if it is that of the write itself. */
   readonly token?: bigint;
   readonly rank?: number | undefined;
   readonly at?: number;

@@ -27,7 +27,7 @@ export function isRetryableEtcdError(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   if (typeof code === 'number' && RETRYABLE_CODES.has(code)) return true;
   if (error instanceof ChangedMeanwhileError || RETRYABLE_NAMES.has(error.constructor.name)) return true;
-  // A full disk has the same error class: only too many requests end by themselves.
+  // A full disk has the same error class, but only an excess of requests ends by itself.
   return error.constructor.name === 'GRPCResourceExhastedError' && /too many requests/.test(error.message);
 }
 

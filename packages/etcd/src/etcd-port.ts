@@ -39,7 +39,7 @@ export type RequestLimit = Call | number;
 export class EtcdPort {
   readonly #source: EtcdClientSource;
   readonly #callTimeoutMs: number;
-  /** Why the last request found no member that it could be sent to; `undefined` after one that was answered. */
+  /** The reason why the last request found no member to be sent to; `undefined` after an answered request. */
   #connectionError: Error | undefined;
 
   constructor(source: EtcdClientSource, callTimeoutMs: number) {
@@ -119,7 +119,8 @@ export class EtcdPort {
   #options(limit: RequestLimit, sends?: SendCount): CallOptions {
     const timeoutMs = typeof limit === 'number' ? limit : this.#callTimeoutMs;
     const limits = {
-      // A getter, since the client reads it for each sending: a silent member must not use up the time of the next one.
+      // A getter, since the client reads the deadline for each sending: a silent member must not use up the time of the next
+      // one.
       get deadline() {
         return Date.now() + timeoutMs;
       },
@@ -135,7 +136,9 @@ function counter(sends: SendCount): Interceptor {
   };
 }
 
-/** Closes a stream: ended before it is cancelled, since the client treats the end of a writable stream as a host failure. */
+/**
+ * Closes a stream. It is ended before it is cancelled, since the client treats the end of a writable stream as a host failure.
+ */
 export function hangUp(stream: { end(): void; cancel(): void }): void {
   stream.end();
   stream.cancel();

@@ -22,7 +22,7 @@ import type { EtcdLease, LeasePool } from './lease-pool.ts';
 import { ChangedMeanwhileError } from './etcd-errors.ts';
 import { markSteal } from './txn-branches.ts';
 
-/** A server accepts 128 operations in one transaction. */
+/** The most reads of one transaction: a server accepts 128 operations. */
 const CHUNK = 100;
 /** The tries of a renewal that finds its hold changed each time: by other renewals, a new limit, a downgrade. */
 const TRIES = 20;
@@ -212,7 +212,7 @@ export class HoldRenewer {
 
   async #lost({ lost }: Grant, acquisition: Acquisition | undefined, call: Call): Promise<Standing> {
     if (acquisition === undefined) {
-      // The watch of the hold was quicker, and found the reason.
+      // The watch of the hold may have found the reason already.
       const reported = lost?.aborted ? (lost.reason as LossReason) : 'force-released';
       return { status: 'lost', reason: reported };
     }

@@ -52,7 +52,8 @@ export class HoldWrites {
     const doubtful = acquisitions.map((each) => each.doubtful);
     const sends = new SendCount();
     const answered = (): void => {
-      // Cleared only after the answer: an abandon in the meantime must know that the request is under way (docs/spec.md §2.2).
+      // `doubtful` is cleared only after the answer: an abandon in the meantime must know that the request is in flight
+      // (docs/spec.md §2.2).
       if (!sends.repeated) acquisitions.forEach((each, index) => (each.doubtful = doubtful[index] === true));
     };
     for (const each of acquisitions) each.doubtful = true;

@@ -10,9 +10,12 @@ import type { EtcdWaiterSessions } from './waiter-sessions.ts';
 import type { WatchStream } from './watch-stream.ts';
 import { unmarkSteal } from './txn-branches.ts';
 
-/** A lock that is released sooner needs no watch. A watch that starts late reports earlier changes, too. */
+/**
+ * The age at which a hold gets a watch. An earlier release needs none, and a watch that starts late reports earlier changes,
+ * too.
+ */
 const WATCH_AFTER_MS = 20;
-/** How long the report of a loss may wait for its reason. */
+/** The longest time that the report of a loss waits for its reason. */
 const REASON_MS = 300;
 
 /** The locks that this backend holds: watches their keys for losses, and deletes the keys at the end. */
@@ -86,7 +89,7 @@ export class Holdings {
     }
   }
 
-  /** Afterwards the acquisition neither holds nor waits, even if one of its requests is still under way. */
+  /** Ensures that the acquisition neither holds nor waits, even if one of its requests is still in flight. */
   async abandon(acquisition: Acquisition, limit: RequestLimit): Promise<void> {
     const { key, session, doubtful, lease, hold } = acquisition;
     acquisition.ended = true;
@@ -132,7 +135,7 @@ export class Holdings {
     acquisition.lose(reason);
   }
 
-  /** Gives the lease up once: by the second answer to a repeated release, another lock may use it. */
+  /** Gives up the lease, once only: when a repeated release is answered a second time, another lock may use the lease. */
   #letGo(acquisition: Acquisition, usable: boolean): void {
     const { lease } = acquisition;
     acquisition.lease = undefined;
@@ -198,7 +201,7 @@ export class Holdings {
         if (own?.createRevision === hold?.createRevision) this.#watch(acquisition, revisionOf(response) + 1);
         else this.#deleted(acquisition);
       },
-      // The next renewal reads the key, too.
+      // A failed read is ignored: the next renewal reads the key, too.
       () => {
         setTimeout(() => {
           if (!acquisition.ended) this.#verify(acquisition);

@@ -4,7 +4,7 @@ import { type EtcdPort, hangUp, type KeepAliveDuplex } from './etcd-port.ts';
 
 /** The server's answer to one keep-alive. */
 export interface KeepAliveReply {
-  /** 0 means that the lease is gone. */
+  /** The ttl of the lease in seconds; 0: the lease is gone. */
   readonly ttlSeconds: number;
   /** The term of the member that answered, read before it renewed. */
   readonly raftTerm: number;
@@ -17,10 +17,13 @@ interface PendingKeepAlive {
   sends: number;
 }
 
-/** An open stream keeps the process alive, so it is closed soon after its last use. */
+/** The time from the last use of the stream to its close: an open stream keeps the process alive. */
 const IDLE_MS = 300;
 const CHECK_MS = 100;
-/** A broken stream is replaced at once only twice: the next member is chosen at random and may be the dead one again. */
+/**
+ * The number of sendings without a pause. A broken stream is replaced at once only twice: the next member is chosen at random
+ * and may be the dead one again.
+ */
 const QUICK_SENDS = 3;
 const PAUSE_MS = 50;
 

@@ -2,9 +2,9 @@ import { createdAt, remove, when } from './conditions.ts';
 import { type EtcdPort, type RequestLimit, SendCount } from './etcd-port.ts';
 import { revisionOf, succeededAt } from './txn-responses.ts';
 
-/** A server accepts 128 operations in one transaction. */
+/** The most deletes of one transaction: a server accepts 128 operations. */
 const MOST_AT_ONCE = 100;
-/** So many that a few which a dead member never answers are in nobody's way. */
+/** The limit of transactions in flight: high enough that a few which a dead member never answers block nobody. */
 const TRANSACTIONS_AT_ONCE = 16;
 
 export interface Removed {
@@ -26,7 +26,7 @@ interface Removal {
 /** Deletes keys, all those of one turn of the event loop together: thousands of waits or holds may end at once. */
 export class KeyRemovals {
   readonly #port: EtcdPort;
-  /** What is not sent yet, by key and condition. */
+  /** The removals that are not sent yet, by key and condition. */
   readonly #pending = new Map<string, Removal>();
   #starting = false;
   #sending = 0;
@@ -37,7 +37,7 @@ export class KeyRemovals {
 
   /**
    * @param createRevision - the key is deleted only if it was created at this revision
-   * @param sends - counts the sendings; a removal that joins one that is not sent yet counts none
+   * @param sends - counts the sendings; a removal that joins another unsent removal counts none
    */
   remove(key: Buffer, limit: RequestLimit, createRevision?: number, sends?: SendCount): Promise<Removed> {
     const id = `${key.toString('latin1')} ${createRevision}`;

@@ -9,11 +9,11 @@ export interface EtcdLease {
   readonly wantedSeconds: number;
   /** The ttl that the server granted: servers have a minimum. */
   readonly ttlSeconds: number;
-  /** When the grant was requested, on the clock of the call that needed the lease. */
+  /** The time at which the grant was requested, on the clock of the call that needed the lease. */
   readonly grantedFrom: number;
-  /** Whether the lease was granted just now: it has not been used, nor kept for a later use. */
+  /** Whether the lease was granted just now: neither used yet, nor kept for a later use. */
   fresh: boolean;
-  /** When the lease may expire, on `performance.now()`. */
+  /** The earliest time at which the lease may expire, on `performance.now()`. */
   endsAt: number;
   /** Whether the lease was revoked, or a revocation is under way. */
   dropped?: boolean;
@@ -21,7 +21,7 @@ export interface EtcdLease {
 
 /** The number of unused leases that are kept; they expire by themselves. */
 const MOST_IDLE = 256;
-/** So many leases that are too many are revoked at once: thousands must not delay what somebody waits for. */
+/** The limit of surplus leases that are revoked at a time: thousands must not delay requests that somebody waits for. */
 const REVOKED_AT_ONCE = 4;
 const REVOKE_MS = 3_000;
 
@@ -62,7 +62,7 @@ export class LeasePool {
     this.grant(ttlMs, call)
       .then((lease) => this.release(lease))
       .catch(() => {
-        // The claim asks for a lease again, and reports the error.
+        // An error is ignored here: the claim asks for a lease again, and reports the error.
       })
       .finally(() => this.#preparing.delete(wantedSeconds));
   }
@@ -91,7 +91,7 @@ export class LeasePool {
     else idle.push(lease);
   }
 
-  /** Forgets all unused leases after one was gone before its time: the others may be gone, too. */
+  /** Forgets all unused leases, after one of them was gone before its time: the others may be gone, too. */
   forgetIdle(): void {
     this.#idle.clear();
     this.#count = 0;
@@ -124,11 +124,11 @@ export class LeasePool {
     await Promise.allSettled(live.map(({ id }) => this.#port.leaseRevoke(id, limitMs)));
   }
 
-  /** Never rejects. */
+  /** Revokes surplus leases. Never rejects. */
   async #revokeSurplus(): Promise<void> {
     this.#revoking += 1;
     for (let lease = this.#surplus.pop(); lease !== undefined; lease = this.#surplus.pop()) {
-      // Those that have ended meanwhile need no revocation.
+      // Leases that have ended meanwhile need no revocation.
       if (lease.endsAt > performance.now()) await this.revoke(lease, REVOKE_MS).catch(() => {});
     }
     this.#revoking -= 1;

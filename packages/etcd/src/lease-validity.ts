@@ -4,7 +4,7 @@ import type { EtcdEntry } from './etcd-entry.ts';
 import type { KeepAliveReply } from './keep-alive-stream.ts';
 import type { EtcdLease, LeasePool } from './lease-pool.ts';
 
-/** How long a lease is sure to last, on the clock of the call. */
+/** The time that a lease is certain to last, on the clock of the call. */
 export interface LeaseValidity {
   readonly countedFrom: number;
   readonly ttlSeconds: number;

@@ -14,15 +14,21 @@ import type { Watch, WatchEvent, WatchStream } from './watch-stream.ts';
 const READ_MS = 3_000;
 const CHECK_EVERY_MS = 5_000;
 const RETRY_MS = 500;
-/** With more waiters of one resource, the periodic check reads only the head of the queue. */
+/** The number of waiters of one resource above which the periodic check reads only the head of the queue. */
 const MANY = 200;
-/** After a check of many waiters, the next one is delayed by this many times its duration. */
+/** The pause after a check of many waiters, as a multiple of its duration. */
 const PAUSE_FACTOR = 3;
-/** Each grant needs a read, a conditional write and a condition, and a server accepts 128 operations in one transaction. */
+/**
+ * The most grants of one transaction: each needs a read, a conditional write and a condition, and a server accepts 128
+ * operations.
+ */
 const GRANTS_AT_ONCE = 40;
-/** A server accepts 128 operations in one transaction. */
+/** The most resources of one check: a server accepts 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
-/** Core attempts or waits again sooner than this; an entry that core has forgotten must not block the others. */
+/**
+ * The time without a call after which core has forgotten an entry, which must not block the others: core attempts or waits
+ * again sooner.
+ */
 const UNATTENDED_MS = 2_500;
 const ABANDON_MS = 3_000;
 
@@ -36,7 +42,10 @@ interface PermitWatch {
   checkAgain: boolean;
 }
 
-/** What a check does with waiters that are still blocked. Waiters whose turn has come, or whose entry is gone, are woken always. */
+/**
+ * The effect of a check on waiters that are still blocked. Waiters whose turn has come, or whose entry is gone, are always
+ * woken.
+ */
 type AfterCheck = 'wake the first' | 'wake the free' | 'wake all' | 'watch blockers';
 
 /** The waiters of this process. Each watches the one entry that blocks it; waiters for permits share a watch. */
@@ -77,7 +86,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     return grant;
   }
 
-  /** Ends whatever there is of an id: afterwards it neither holds nor waits. */
+  /** Ends every hold and queue entry of an id: afterwards the id neither holds nor waits. */
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     const all = this.#acquisitions.abandon(request, call);
     for (const acquisition of all) this.#stopWaiting(acquisition);
@@ -111,14 +120,14 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
       // A writer that is downgraded to a reader lets readers in.
       puts: shared,
       from: revision + 1,
-      // What this process deletes itself needs no message.
+      // A deletion by this process itself needs no message.
       atOnce: !shared && this.#acquisitions.get(nearest.acquisitionId) === undefined,
       notify: (event) => {
         if (event.type === 'put' && decodeEntry(event.kv).mode.kind !== 'shared') return;
         acquisition.stopWatching?.();
         const was = event.type === 'delete' ? event.was : undefined;
         if (!shared && was === 'held alone') return this.#wake(acquisition, undefined, nearest.key);
-        // A check instead of a claim: readers are granted together; behind a waiter that left there are usually others;
+        // A check is made instead of a claim: readers are granted together; behind a waiter that left there are usually others;
         // and if the deleted entry still waits here, its whole session or queue was probably deleted.
         if (shared || was === 'waited' || (event.type !== 'put' && this.#isWaiting(nearest)))
           return this.#checkSoon(acquisition);
@@ -146,7 +155,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     this.#checkedAt = now;
     for (const groups of byResource(this.#acquisitions.all())) {
       this.#check(groups, 'wake the first').catch(() => {
-        // The next periodic check, or core's own attempt after a while, repeats it.
+        // A failed check is ignored: the next periodic check, or core's own attempt after a while, repeats it.
       });
     }
   }
@@ -313,7 +322,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
         const { kind } = member.request.mode;
         if (status.status === 'free' && (kind === 'shared' || (kind === 'permit' && isHead[index] !== true)))
           together.push(member);
-        // In a long queue a hold that was stolen may be beyond the head: the claim reads the queue itself.
+        // A hold that was stolen may be beyond the head of a long queue: the claim reads the queue itself.
         else if (status.status === 'free') this.#wake(member, isHead[index] ? undefined : { status: 'free' });
         else if (status.status === 'not-queued' || then === 'wake all') this.#wake(member);
         else if (then === 'watch blockers') this.watchBlocker(member, status);

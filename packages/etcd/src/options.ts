@@ -9,14 +9,14 @@ export interface EtcdBackendOptions {
    */
   readonly prefix?: string;
   /**
-   * How long the queue entries of a process outlive it: the delay that a process which dies or stalls while it waits can
-   * cause for the next waiter. In milliseconds, rounded up to whole seconds; servers raise it to their minimum lease, one
+   * The time that the queue entries of a process outlive it: the delay that a process which dies or stalls while it waits can
+   * cause for the next waiter. In milliseconds, rounded up to whole seconds. Servers raise it to their minimum lease, one
    * and a half election timeouts.
    * @defaultValue 3000
    */
   readonly waiterTtlMs?: number;
   /**
-   * The time limit of one sending of a request, before another member is tried; also how long a keep-alive tries to
+   * The time limit of one sending of a request, before another member is tried; also the time for which a keep-alive tries to
    * reach a member. In milliseconds.
    * @defaultValue 3000
    */
@@ -117,7 +117,7 @@ export function clientOptions(options: IOptions): IOptions {
   return {
     ...options,
     grpcOptions: {
-      // With a pool of its own, the client drops a dead connection together with the call that timed out on it.
+      // A client with a pool of its own drops a dead connection together with the call that timed out on it.
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 1_000,

@@ -6,7 +6,7 @@ export type EtcdTurn =
   | { readonly status: 'free' }
   /**
    * `nearest` is the entry to wait for and watch; absent where nobody is ahead, and more permits are asked for than there
-   * are. `byHolders` says that no waiter is ahead.
+   * are. `byHolders`: no waiter is ahead.
    */
   | { readonly status: 'blocked'; readonly nearest: EtcdEntry | undefined; readonly byHolders: boolean };
 
@@ -33,7 +33,10 @@ export function inQueueOrder(entries: readonly EtcdEntry[]): EtcdEntry[] {
 export class QueueTurns {
   readonly #entries: readonly EtcdEntry[];
   readonly #indexes = new Map<string, number>();
-  /** For each index, and the one after the last: the nearest earlier entry that is not shared, and the weight of all earlier entries. */
+  /**
+   * The nearest earlier entry that is not shared, and the weight of all earlier entries; for each index, and the one after the
+   * last.
+   */
   readonly #unshared: (EtcdEntry | undefined)[] = [undefined];
   readonly #weights: number[] = [0];
 
@@ -98,7 +101,7 @@ function blockedBy(nearest: EtcdEntry | undefined): EtcdTurn {
   return nearest === undefined ? FREE : { status: 'blocked', nearest, byHolders: nearest.held };
 }
 
-/** An entry that is no permit leaves none to those behind it. */
+/** The number of permits that an entry takes: an entry of another mode leaves none to the entries behind it. */
 function permitsTakenBy(mode: LockMode): number {
   return mode.kind === 'permit' ? mode.weight : Number.POSITIVE_INFINITY;
 }

@@ -19,7 +19,7 @@ const PAGE = 200;
 const TRIES = 20;
 const MOST_RESIZED = 100;
 
-/** What operators do with resources: inspect and list them, and change the limit of permits. */
+/** The operators' functions: inspect and list resources, and change the limit of permits. */
 export class ResourceStates {
   readonly #port: EtcdPort;
   readonly #keys: Keys;

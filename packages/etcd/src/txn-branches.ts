@@ -93,7 +93,7 @@ export function claimConditions(
       // No writer waits ahead, and none will: only a steal may hold exclusively.
       return turn?.status === 'free' ? [asBefore, noExclusiveHold(range)] : undefined;
     case 'permit':
-      // Only a steal could make the read obsolete, and it writes the entries of waiters again.
+      // The read can only become stale by a steal, which writes the entries of waiters again.
       return turn?.status === 'free' ? [asBefore] : undefined;
     default:
       return request.mode satisfies never;
@@ -111,7 +111,10 @@ export function unmarkSteal({ stealMark: key, request, lease }: Acquisition): IR
   return [when([hangsOn(key, lease.id)], [remove(key)])];
 }
 
-/** What a steal does to an entry. Writing waiters for permits again makes claims fail that were based on earlier reads. */
+/**
+ * Makes the operations of a steal on one entry. Waiters for permits are written again, so that claims based on earlier reads
+ * fail.
+ */
 export function endedBySteal(entry: EtcdEntry, mode: LockMode): IRequestOp[] {
   if (entry.held) return [{ request_delete_range: { key: entry.key } }];
   if (mode.kind !== 'permit') return [];

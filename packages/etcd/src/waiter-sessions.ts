@@ -11,11 +11,11 @@ import type { Keys } from './keys.ts';
 import { type EtcdWaiterSession, readMarker } from './waiter-session.ts';
 import { ChangedMeanwhileError } from './etcd-errors.ts';
 
-/** How long the session is kept alive after the last waiter, since the next one often comes soon. */
+/** The time that the session is kept alive after the last waiter, since the next one often comes soon. */
 const LINGER_MS = 5_000;
 const VERIFY_MS = 1_000;
 
-/** Hears of the session of the waiters. */
+/** A listener for events of the session of the waiters. */
 export interface WaiterSessionListener {
   /** Called before each keep-alive. */
   heartbeat(): void;
@@ -132,7 +132,8 @@ export class EtcdWaiterSessions {
           if (ttlSeconds === 0) this.#verify(session);
         },
         () => {
-          // However long no keep-alive was answered, the session may live: a new leader gives it its whole ttl again.
+          // The session may live even after a long time without an answered keep-alive: a new leader gives it its whole ttl
+          // again.
         },
       );
     }, ttlMs / 3).unref();
@@ -143,7 +144,7 @@ export class EtcdWaiterSessions {
     this.#port.run([readMarker(session)], VERIFY_MS).then(
       (response) => this.seen(session, keysAt(response, 0)[0]),
       () => {
-        // The next keep-alive repeats it.
+        // A failed read is ignored: the next keep-alive repeats it.
       },
     );
   }

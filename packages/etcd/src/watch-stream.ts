@@ -24,8 +24,8 @@ export interface WatchRequest {
   /** The first revision of interest: later events are reported, however late the watch starts. */
   readonly from: number;
   /**
-   * Starts at the present, and reads the key where there were writes since `from`. A server looks for watches that start in the
-   * past only ten times a second, and sends them nothing until then. For one key, and deletes only.
+   * Starts at the present, and reads the key if there were writes since `from`. A server serves watches that start in
+   * the past only ten times a second, and sends them nothing until then. Valid for one key, and for deletes only.
    */
   readonly atOnce?: boolean;
   readonly notify: (event: WatchEvent) => void;
@@ -40,9 +40,9 @@ interface Subscription extends WatchRequest {
   readonly id: number;
   /** The revision after the newest event that was reported. */
   next: number;
-  /** It was asked for on some stream: a later one resumes it. */
+  /** Set once the watch was requested on some stream: a later stream resumes it. */
   wasCreated?: boolean;
-  /** It starts at the present, on the stream of this generation. */
+  /** The generation of the stream on which the watch starts at the present. */
   presentOn?: number;
 }
 

@@ -13,9 +13,9 @@ import { isCollision, MysqlNoAnswerError } from './mysql-error.ts';
 export type Cells = readonly Buffer[];
 
 export interface WriteResult {
-  /** How many rows the statement changed, or found as they should be. */
+  /** The number of rows that the statement changed, or found as they should be. */
   readonly rows: number;
-  /** What `LAST_INSERT_ID(…)` was given last. */
+  /** The last argument of `LAST_INSERT_ID(…)`. */
   readonly value: number;
 }
 
@@ -25,7 +25,7 @@ export interface MysqlSession {
   read(sql: string): Promise<readonly Cells[]>;
 }
 
-/** How soon a connection is needed; a request for one may become more urgent while it waits. */
+/** The urgency of a request for a connection, which may rise while the request waits. */
 export interface Urgency {
   readonly priority: Priority;
 }
@@ -62,20 +62,20 @@ export class Connections {
     return this.session(withinMs, (session) => session.read(sql));
   }
 
-  /** Runs `work` on one connection; all of it again when it collided with somebody else's transaction. */
+  /** Runs `work` on one connection, and repeats all of it after a collision with another transaction. */
   async session<T>(
     withinMs: number,
     work: (session: MysqlSession) => Promise<T>,
     urgency: Urgency = URGENT,
   ): Promise<T> {
-    // Some time beyond the end of the call: a grant that comes too late is noticed, and abandoned.
+    // The wait goes on for some time after the end of the call, so that a grant that comes too late is noticed, and abandoned.
     const endsAt = performance.now() + Math.min(Math.max(withinMs, LATE_ANSWER_MS), this.#limitMs);
     for (let collisions = 1; ; collisions += 1) {
       try {
         return await this.#once(endsAt, work, urgency);
       } catch (error) {
         if (!isCollision(error) || collisions >= MAX_COLLISIONS) throw error;
-        // The server chose this one to give way: after a random pause the two do not meet again.
+        // The server undid this transaction: after a random pause it does not meet the other again.
         const pauseMs = Math.random() * Math.min(2 ** collisions, MAX_PAUSE_MS);
         if (performance.now() + pauseMs >= endsAt) throw error;
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -123,14 +123,14 @@ export class Connections {
  * would keep the process alive.
  */
 export function socketOf(connection: PoolConnection): Pick<Socket, 'destroy' | 'unref'> | undefined {
-  // The types of mysql2 do not have it.
+  // `stream` is missing in the types of mysql2.
   return (connection as { readonly stream?: Socket }).stream;
 }
 
 /** mysql2's pool as the queue of connections needs it. */
 export function lendingPool(pool: () => Pool): ConnectionPool<PoolConnection> {
   return {
-    /** The types of mysql2 do not have it; 0 means none. */
+    /** The pool's `connectionLimit`, which is missing in the types of mysql2; 0 means none. */
     get limit() {
       const { config } = pool() as { readonly config?: { readonly connectionLimit?: number } };
       return (config?.connectionLimit ?? DEFAULT_LIMIT) || Number.POSITIVE_INFINITY;
@@ -145,7 +145,7 @@ class LentConnection implements MysqlSession {
   readonly #endsAt: number;
   #open = true;
   #mustCommit = false;
-  /** A statement failed, and no later answer has said whether its transaction is over. */
+  /** Whether a statement failed and no later answer has said that its transaction is over. */
   #mayBeInTransaction = false;
 
   constructor(connection: PoolConnection, endsAt: number) {
@@ -164,10 +164,10 @@ class LentConnection implements MysqlSession {
     return { rows: Number(header.affectedRows), value: Number(header.insertId) };
   }
 
-  /** The last column must be `@@autocommit`: otherwise the answer to a query does not say it. */
+  /** Runs a query. Its last column must be `@@autocommit`, which the answer does not tell otherwise. */
   async read(sql: string): Promise<readonly Cells[]> {
     const rows = (await this.#query(sql)) as Buffer[][];
-    // Without autocommit the query began a transaction: if it stayed open, the next read would see the same old state.
+    // A query without autocommit began a transaction: if it stayed open, the next read would see the same stale state.
     if (rows.some((cells) => cells.at(-1)?.toString() === '0')) this.#mustCommit = true;
     if (rows.length > 0) this.#mayBeInTransaction = false;
     return rows;
@@ -191,7 +191,7 @@ class LentConnection implements MysqlSession {
       const options = { sql, rowsAsArray: true, nestTables: false, typeCast: asBuffer };
       this.#connection.query(options, (error, result) => {
         if (!error) return resolve(result);
-        // Without autocommit only the statement is undone: its transaction goes on, with the rows that it locked.
+        // A failed statement is undone alone when autocommit is off: its transaction goes on, with the rows that it locked.
         this.#mayBeInTransaction = true;
         reject(error);
       });
@@ -208,7 +208,7 @@ function asBuffer(field: { buffer(): Buffer | null }): Buffer | null {
   return field.buffer();
 }
 
-/** Never negative, also after the event loop stood still. */
+/** The time left until `endsAt`; never negative, also after the event loop stood still. */
 function leftUntil(endsAt: number): number {
   return Math.max(0, endsAt - performance.now());
 }

@@ -1,11 +1,11 @@
 import type { LockMode } from '@locks/core/backend';
 import type { HoldRecord, LockRecord, WaiterRecord } from '@locks/core/rules';
 
-/** Who holds a resource and who waits for it, as its row says. Times are microseconds of the server's clock since 1970. */
+/** The holds and waiters of a resource, as its row says. Times are microseconds of the server's clock since 1970. */
 export interface LockRow extends LockRecord {
-  /** Changes with every write and never comes back: what a write must find to be allowed. 0: there is no row. */
+  /** The version for compare and swap: it changes with every write and never comes back. 0: there is no row. */
   readonly version: number;
-  /** The state as it stands in the row, where that is known. */
+  /** The encoded state, as it stands in the row; `undefined` if that is not known. */
   readonly bytes?: Buffer;
 }
 
@@ -33,7 +33,7 @@ interface WaitersJson {
 export const NO_ROW: LockRow = { version: 0, token: 0, holds: [], waiters: [] };
 
 /**
- * The state as it stands in the row. What counts from the write itself is left out, or relative (`span`): the server puts
+ * Encodes the state as the row has it. Times that count from the write are left out, or relative (`span`): the server puts
  * the time of the write into the column `at`.
  */
 export function encodeState({ holds, waiters }: Pick<LockRecord, 'holds' | 'waiters'>): Buffer {
@@ -41,7 +41,7 @@ export function encodeState({ holds, waiters }: Pick<LockRecord, 'holds' | 'wait
   return Buffer.from(`{"holds":${JSON.stringify(holds.map(holdJson))},"waiters":[${groupsOf(waiters)}]}`);
 }
 
-/** The state of a resource with one hold. The token is the one that the row's column gets. */
+/** Encodes the state of a resource with one hold. Its token is the one that the row's column gets. */
 export function encodeSole(id: string, mode: LockMode, label: string | undefined, span: number): Buffer {
   const hold: HoldJson = { id, mode: modeText(mode), span, label };
   return Buffer.from(JSON.stringify({ holds: [hold], waiters: [] }));
@@ -70,7 +70,7 @@ export function decodeState(version: number, token: number, at: number, bytes: B
   return { version, token, holds, waiters, bytes };
 }
 
-/** `JSON.stringify` leaves out what is undefined. */
+/** Makes the JSON of a hold; `JSON.stringify` leaves out undefined fields. */
 function holdJson({ id, mode, token, since, until, span, stolen, label }: HoldRecord): HoldJson {
   return {
     id,
@@ -83,7 +83,7 @@ function holdJson({ id, mode, token, since, until, span, stolen, label }: HoldRe
   };
 }
 
-/** The texts of the groups: put together by hand, since every hand-off in a long queue does it again. */
+/** Makes the texts of the groups, without `JSON.stringify`, since every hand-off in a long queue does it again. */
 function groupsOf(waiters: readonly WaiterRecord[]): string[] {
   const groups: string[] = [];
   let ids: string[] = [];
@@ -97,7 +97,7 @@ function groupsOf(waiters: readonly WaiterRecord[]): string[] {
   return groups;
 }
 
-/** The ids come last: what stands behind the first change is not written again. */
+/** Makes the text of one group. The ids come last: the text behind the first change is not written again. */
 function groupText({ mode, client, ttl, since, label }: WaiterRecord, ids: readonly string[]): string {
   const shared: Omit<WaitersJson, 'ids'> = {
     mode: modeText(mode),

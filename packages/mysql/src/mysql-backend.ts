@@ -40,7 +40,7 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
-/** What the backend can do. */
+/** The type of the capabilities of the MySQL backend. */
 export type MysqlCapabilities = typeof capabilities;
 
 const LIST_PAGE = 64;
@@ -67,7 +67,7 @@ export function mysqlBackend(options: MysqlBackendOptions): LockBackend<MysqlCap
 /** A statement that takes several names at once. */
 interface TakenAtOnce {
   readonly answered: Promise<void>;
-  /** Nobody wants the names any more. */
+  /** Set once the names are no longer wanted. */
   isAbandoned: boolean;
 }
 
@@ -82,7 +82,7 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
   readonly #waiters: MysqlLocalWaiters;
   readonly #renewals: Renewals;
   readonly #sweeper: Sweeper;
-  /** By acquisition id: the statement that takes several names at once. */
+  /** The statements that take several names at once, by acquisition id. */
   readonly #takenAtOnce = new Map<string, TakenAtOnce>();
   #closing: Promise<void> | undefined;
 
@@ -178,12 +178,13 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
-    // The waiter leaves here first, whatever becomes of the write: the next poll clears what nobody waits for.
+    // The waiter leaves the local waiters first, whatever becomes of the write: the next poll clears entries that nobody waits
+    // for.
     this.#waiters.left(request);
     const { resource, acquisitionId } = request;
     const taken = this.#takenAtOnce.get(acquisitionId);
     if (taken !== undefined) {
-      // It is not sent any more; what it takes if it was sent can only be abandoned afterwards.
+      // The statement is not sent any more. If it was sent already, the names that it takes can only be abandoned afterwards.
       taken.isAbandoned = true;
       await withTimeLimit(taken.answered, (call.deadline - call.now()) / 2, ignore);
     }
@@ -287,7 +288,7 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
     this.#sweeper.stop();
     if (this.#waiters.hasBeaten) {
       const leave = this.#store.statements.leave(this.#client);
-      // A courtesy: without it others notice the end of this client by its silence.
+      // The write is a courtesy: without it other clients notice the end of this one by its silence.
       await this.#store.write(leave, ownLimit(LEAVE_LIMIT_MS)).catch(() => undefined);
     }
     await this.#ownPool?.end();
@@ -295,5 +296,5 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
 }
 
 function ignore(): void {
-  // The caller of that statement gets its error.
+  // The error is ignored here: the caller of that statement gets it.
 }

@@ -11,7 +11,7 @@ export class MigrationError extends Error {
   readonly code = 'NOT_MIGRATED';
 }
 
-/** The row of a resource has no room for one more. */
+/** The row of a resource has no space for one more waiter. */
 export class QueueFullError extends Error {
   override readonly name = 'QueueFullError';
   readonly code = 'QUEUE_FULL';
@@ -24,13 +24,16 @@ export class QueueFullError extends Error {
   }
 }
 
-/** Two transactions collided: the server undid this one, or it gave up waiting for the other. Nothing of it happened. */
+/**
+ * The error codes of a collision of two transactions: the server undid this one, or it timed out on the other. It had no
+ * effect.
+ */
 const COLLISIONS = new Set([1205, 1213]);
 
-/** After these errors the same call may succeed, on this server or the one that takes its place. */
+/** The error codes after which the same call may succeed, on this server or on the one that takes its place. */
 const PASSING = new Set([
   ...COLLISIONS,
-  // Too many connections, in all or of one user.
+  // Too many connections, in total or for one user.
   1040,
   1203,
   1226,

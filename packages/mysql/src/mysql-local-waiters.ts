@@ -17,15 +17,15 @@ import type { RowWriters, WriterHooks } from './row-writers.ts';
 /** A resource that somebody of this process waits for. */
 interface Awaited {
   readonly pace: PollPace;
-  /** The head of another process that could enter, and when this process saw that first, on `performance.now()`. */
+  /** A head of another process that could enter, and the time at which this process first saw that, on `performance.now()`. */
   idleHead: { readonly id: string; readonly since: number } | undefined;
 }
 
 const BEAT_EVERY_MS = 1_400;
 const MIN_POLL_MS = 5;
-/** In one statement, so that the longest names fit into the smallest packet. */
+/** The most names of one statement, so that the longest names fit into the smallest packet. */
 const NAMES_AT_ONCE = 400;
-/** How often waiters are compared with a row that did not change. */
+/** The interval at which waiters are compared with a row that did not change. */
 const COMPARE_EVERY_MS = 500;
 
 /**
@@ -43,7 +43,7 @@ export class MysqlLocalWaiters implements WriterHooks {
     emptied: (resource) => this.#awaited.delete(resource),
   });
   readonly #awaited = new Map<string, Awaited>();
-  /** When the next hold of a resource that is waited for ends by its time, on `performance.now()`. */
+  /** The time at which the next hold of a resource with waiters here expires, on `performance.now()`. */
   #nextEndAt = Infinity;
   #beatAt = -Infinity;
   #beating: Promise<void> | undefined;
@@ -60,11 +60,11 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   prepareHandOff({ resource, attempting, abandoned }: RowWriter, { id, token }: HoldRecord): () => void {
-    // Nothing is sent yet: the server starts the lease at a later moment (docs/spec.md §1.2).
+    // The lease is counted from before the write is sent: the server starts it at a later moment (docs/spec.md §1.2).
     const countedFrom = this.#waiters.get(id)?.call.now();
     return () => {
       const waiter = this.#waiters.get(id);
-      // An attempt that is under way finds the hold, and so does an abandon.
+      // The hold is found by the attempt or the abandon that is in flight.
       if (waiter === undefined && (attempting.has(id) || abandoned.has(id))) return;
       if (waiter === undefined) return this.#abandon(resource, id, token);
       if (countedFrom === undefined) waiter.wait.end();
@@ -85,13 +85,14 @@ export class MysqlLocalWaiters implements WriterHooks {
     if (awaited === undefined || known === undefined) return;
     this.#noteEnds(known, knownAt);
     if (this.#isHeldHere(resource)) return;
-    // What this process released is another's now, who may be short: its waiters look as soon as those that just came.
+    // The resource that this process released belongs to another process, whose hold may be short: waiters here poll as soon as
+    // newcomers do.
     awaited.pace.changed(known, this.#client);
     this.#waiters.pollWithin(awaited.pace.pauseMs);
   }
 
   /**
-   * Takes note of an acquisition that is in the queue, or may be.
+   * Records an acquisition that is in the queue, or may be.
    *
    * @param sentAt - `call.now()` before the write that put it there was sent; that write may have granted to it too
    */
@@ -107,7 +108,7 @@ export class MysqlLocalWaiters implements WriterHooks {
     const { grant } = this.#register(request, call);
     const turn = this.#waiters.awaitTurn(request, call);
     if (grant !== undefined) return turn;
-    // While nobody waited only the heartbeat was due.
+    // The poll is rescheduled: while nobody waited, only the heartbeat was due.
     if (!this.#isHeldHere(resource)) this.#awaited.get(resource)?.pace.changed();
     this.#waiters.pollWithin(this.#pauseOf(resource));
     return turn;
@@ -132,14 +133,14 @@ export class MysqlLocalWaiters implements WriterHooks {
     return this.#waiters.register(request, call);
   }
 
-  /** A resource that only this process holds needs few polls: its release here serves the queue. */
+  /** Whether only this process holds the resource, which then needs few polls: its release here serves the queue. */
   #isHeldHere(resource: string): boolean {
     const { known, own } = this.#writers.get(resource) ?? {};
     if (known === undefined || known.holds.length === 0) return false;
     return known.holds.every(({ id }) => own?.has(id) === true);
   }
 
-  /** For how long a resource needs no poll. */
+  /** The time for which a resource needs no poll, in milliseconds. */
   #pauseOf(resource: string): number {
     const awaited = this.#awaited.get(resource);
     if (awaited === undefined || this.#isHeldHere(resource)) return this.#maxPollMs;
@@ -159,7 +160,7 @@ export class MysqlLocalWaiters implements WriterHooks {
   #planNext(): void {
     let soonestMs = this.#maxPollMs;
     for (const resource of this.#awaited.keys()) soonestMs = Math.min(soonestMs, this.#pauseOf(resource));
-    // Up to a tenth more or less, so that processes do not poll in step.
+    // The pause varies by up to a tenth, so that processes do not poll in step.
     const pauseMs = soonestMs * (0.9 + Math.random() / 5);
     const untilEndMs = Math.max(MIN_POLL_MS, this.#nextEndAt - performance.now());
     this.#waiters.pollWithin(Math.min(pauseMs, untilEndMs));
@@ -181,7 +182,7 @@ export class MysqlLocalWaiters implements WriterHooks {
   #check(resource: string, snapshot: TimedSnapshot): void {
     const writer = this.#writers.get(resource);
     if (writer === undefined) return this.#waiters.hint(resource);
-    // While a write is on its way, nobody knows whether the snapshot is from before or after it.
+    // The snapshot is ignored while a write is in flight: it may be from before or after the write.
     if (writer.busy || isOvertaken(snapshot, writer.knownAt, writer.learnedAt)) return this.learned(writer);
     const isAsKnown = snapshot.rows.has(resource) && snapshot.rows.get(resource) === undefined;
     if (!isAsKnown) {
@@ -212,18 +213,21 @@ export class MysqlLocalWaiters implements WriterHooks {
     }
   }
 
-  /** Takes what is free for the waiters of this process at the head, once another process has left it, a hold ran out, or a head died. */
+  /**
+   * Grants free capacity to the waiters of this process at the head, after a release by another process, an expiry, or the
+   * death of a head.
+   */
   #serve(writer: RowWriter, known: LockRow): void {
     const awaited = this.#awaited.get(writer.resource);
     if (awaited === undefined) return;
     const decision = writer.decide(this.#writers.context, known);
-    // Every decision serves the queue first: there is nothing else to do.
+    // `submit()` always serves the queue first, so the step itself does nothing.
     if (decision.changed) this.#inBackground(writer.resource, () => undefined);
     const { idleHead } = awaited;
     const head = decision.next;
     const since = head?.id === idleHead?.id ? idleHead?.since : undefined;
     awaited.idleHead = head && { id: head.id, since: since ?? performance.now() };
-    // Nobody there asks for it: its process lives, and polls other resources only.
+    // The head's process does not ask for it: the process lives, but polls other resources only.
     if (head === undefined || since === undefined || performance.now() - since < CLIENT_ALIVE_MS) return;
     this.#inBackground(writer.resource, (later) => {
       if (later.next?.id === head.id) later.abandon(head.id);
@@ -233,15 +237,16 @@ export class MysqlLocalWaiters implements WriterHooks {
   /**
    * Abandons an entry that nobody here asks for: core stopped without abandoning it, or its statement ran after its end.
    *
-   * @param token - of the hold that was granted to it and that core was not told of
+   * @param token - the token of the hold that was granted to it and not reported to core
    */
   #abandon(resource: string, acquisitionId: string, token?: number): void {
     this.#inBackground(resource, (decision) => {
-      // Core may ask for it again by now.
+      // Core may have asked for the acquisition again by now.
       if (this.#waiters.get(acquisitionId) !== undefined) return;
       if (this.#isAttempting(resource, acquisitionId)) return;
       const hold = decision.holdOf(acquisitionId);
-      // Never a hold of which its owner may know (docs/spec.md §11.1). One without a time is granted in this very step.
+      // A hold is never ended if its owner may know of it (docs/spec.md §11.1). A hold without a time is granted in this very
+      // step.
       if (hold === undefined || hold.since === undefined || hold.token === token)
         decision.abandon(acquisitionId);
     });
@@ -275,7 +280,7 @@ export class MysqlLocalWaiters implements WriterHooks {
 
   async #beat({ now, deadline }: TimeLimit): Promise<void> {
     const startedAt = performance.now();
-    // At once, however patient the call is that needs the heartbeat.
+    // The heartbeat is sent without delay, whatever the urgency of the call that needs it.
     await this.#store.write(this.#store.statements.beat(this.#client), { now, deadline });
     this.#beatAt = startedAt;
   }

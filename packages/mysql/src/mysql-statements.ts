@@ -6,16 +6,18 @@ import { micros, type RowDecision } from './row-decision.ts';
 import { hex, stateSql } from './state-sql.ts';
 import type { Tables } from './tables.ts';
 
-/** Microseconds since 1970. `NOW()` would be in the time zone of the session. One value for the whole statement. */
+/**
+ * The server's time in microseconds since 1970, one value for the whole statement. `NOW()` would be in the session's time zone.
+ */
 const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
 /** The largest BIGINT. */
 const MAX_BIGINT = '9223372036854775807';
 
-/** How long a process that waits may be silent before its waiters are passed over. */
+/** The longest silence of a waiting process before its waiters are passed over. */
 export const CLIENT_ALIVE_MS = 3_000;
 
-/** All rows, whatever `sql_select_limit` a session has: an explicit `LIMIT` takes its place. */
+/** A clause that selects all rows: an explicit `LIMIT` overrides the `sql_select_limit` of the session. */
 const ALL_ROWS = 'LIMIT 18446744073709551615';
 
 /** The answer to `read`. */
@@ -25,7 +27,7 @@ export interface Snapshot {
   /** The server's `max_allowed_packet`. */
   readonly packetBytes: number;
   readonly alive: ReadonlySet<string>;
-  /** By name, where there is a row; `undefined`: its version is among those that were known. */
+  /** The rows that exist, by name; `undefined`: the version of the row is among the known ones. */
   readonly rows: ReadonlyMap<string, LockRow | undefined>;
 }
 
@@ -41,7 +43,7 @@ export interface RowWrite {
 }
 
 /**
- * The SQL. Nothing in it is a text: names and states are hexadecimal and the rest are whole numbers, so that neither the
+ * The SQL. It contains no text literals: names and states are hexadecimal and the rest are whole numbers, so that neither the
  * character set nor the `sql_mode` of a session matters.
  */
 export class MysqlStatements {
@@ -52,7 +54,7 @@ export class MysqlStatements {
   }
 
   /**
-   * Takes what is free in one statement, whatever the row says or if there is none. `LAST_INSERT_ID` carries the token back
+   * Takes a free resource in one statement, whatever the row says, or if there is none. `LAST_INSERT_ID` carries the token back
    * in the answer, or 0. A new row begins above every token that was ever swept away, and above the clock.
    */
   take({ request, version }: RowTake): string {
@@ -65,7 +67,7 @@ ${this.#ifFree('token + LAST_INSERT_ID(0)')}`;
   }
 
   /**
-   * Takes several, all or none: for a row that is not free the sum below overflows, which is an error in every
+   * Takes several resources, all or none: for a row that is not free the sum below overflows, which is an error in every
    * `sql_mode`, and undoes the whole statement. (In a transaction of several statements a client that freezes would keep the
    * rows locked for as long as its connection lives.)
    */
@@ -109,7 +111,7 @@ at = LAST_INSERT_ID(${NOW}), version = ${each((_, version) => version)}
 WHERE ${writes.map((write) => `(${unchanged(write)})`).join(' OR ')}`;
   }
 
-  /** States, and which clients live, as of one moment. A state whose version is known already is not sent. */
+  /** Reads states and the clients that live, as of one moment. A state whose version is known already is not sent. */
   read(names: readonly string[], known: readonly number[] = []): string {
     const { locks, clients } = this.tables;
     const state = known.length === 0 ? 'state' : `IF(version IN (${known.join(',')}), X'', state)`;
@@ -118,7 +120,7 @@ UNION ALL SELECT 1, client, 0, 0, 0, X'', 1 FROM ${clients} WHERE seen_at > ${NO
 UNION ALL (SELECT 2, name, version, token, at, ${state}, 1 FROM ${locks} WHERE name IN (${names.map(bytes).join(',')})) ${ALL_ROWS}`;
   }
 
-  /** A page of the resources in use, by name. */
+  /** Reads a page of the resources in use, by name. */
   page(prefix: Buffer, after: Buffer | undefined, limit: number): string {
     const { locks, clients } = this.tables;
     const from = after === undefined ? `name >= ${hex(prefix)}` : `name > ${hex(after)}`;
@@ -154,12 +156,12 @@ ON DUPLICATE KEY UPDATE seen_at = ${NOW}`;
     return `DELETE FROM ${this.tables.clients} WHERE client = ${bytes(client)}`;
   }
 
-  /** Changes a row for one process only, which then sweeps for all. */
+  /** Claims the sweep: it changes a row for one process only, which then sweeps for all. */
   claimSweep(everyMs: number): string {
     return `UPDATE ${this.tables.meta} SET value = ${NOW} WHERE item = 'swept_at' AND value <= ${NOW} - ${micros(everyMs)}`;
   }
 
-  /** Rows whose last hold ended a while ago. Reads without locking anybody. */
+  /** Reads the rows whose last hold ended a while ago, without row locks. */
   idleRows(idleMs: number, limit: number): string {
     const { locks, clients } = this.tables;
     return `SELECT 0, X'', @@max_allowed_packet, 0, ${NOW}, X'', @@autocommit
@@ -168,7 +170,10 @@ UNION ALL (SELECT 2, name, version, token, at, state, 1 FROM ${locks}
 WHERE free_at <= ${NOW} - ${micros(idleMs)} AND at <= ${NOW} - ${micros(idleMs)} LIMIT ${limit}) ${ALL_ROWS}`;
   }
 
-  /** Sent before rows are deleted: it waits for every `take` that has read the old floor, and later ones see the new floor. */
+  /**
+   * Raises the floor of tokens, before rows are deleted: it waits for every `take` that has read the old floor; later ones see
+   * the new.
+   */
   raiseFloor(token: number): string {
     return `UPDATE ${this.tables.meta} SET value = GREATEST(value, ${token}) WHERE item = 'token'`;
   }
@@ -178,7 +183,7 @@ WHERE free_at <= ${NOW} - ${micros(idleMs)} AND at <= ${NOW} - ${micros(idleMs)}
     return `DELETE FROM ${this.tables.locks} WHERE ${each.join(' OR ')}`;
   }
 
-  /** The limit is for sessions with `sql_safe_updates`. */
+  /** Deletes silent clients. The LIMIT is for sessions with `sql_safe_updates`. */
   deleteSilentClients(): string {
     return `DELETE FROM ${this.tables.clients} WHERE seen_at <= ${NOW} - ${micros(20 * CLIENT_ALIVE_MS)} LIMIT 1000`;
   }
@@ -208,17 +213,17 @@ function takeCells({ acquisitionId, mode, label, resource, ttlMs }: AcquireReque
   return { name: bytes(resource), span, state: hex(encodeSole(acquisitionId, mode, label, span)) };
 }
 
-/** When the last hold ends by itself. */
+/** The SQL of the time at which the last hold expires. */
 function freeAt({ holds }: RowDecision): string {
   const fixed = holds.reduce((latest, { until = 0 }) => Math.max(latest, until), 0);
   const span = holds.reduce((longest, { span = 0 }) => Math.max(longest, span), 0);
   return span === 0 ? String(fixed) : `GREATEST(${fixed}, ${NOW} + ${span})`;
 }
 
-/** Whether the row is still what the decision was made from, and the holds that lived then still do. */
+/** The SQL condition that the row has not changed since the decision, and that the holds that lived then still do. */
 function unchanged({ name, decision }: RowWrite): string {
   const end = Number.isFinite(decision.aliveUntil) ? ` AND ${NOW} < ${decision.aliveUntil}` : '';
-  // The end of a hold that was taken in one statement stands in the row only.
+  // Only the row has the end of a hold that was taken in one statement.
   const sole = decision.standsOnRow ? ` AND ${NOW} < free_at` : '';
   return `name = ${bytes(name)} AND version = ${decision.version}${end}${sole}`;
 }

@@ -6,11 +6,11 @@ import { isMissingTable } from './mysql-error.ts';
 import type { Schema } from './schema.ts';
 import { freshVersion, type MysqlStatements, type RowWrite, type Snapshot } from './mysql-statements.ts';
 
-/** Until when an answer is of use, on the clock of the call. */
+/** The time until which an answer is of use, on the clock of the call. */
 export interface TimeLimit {
   now(): number;
   readonly deadline: number;
-  /** How soon a connection is needed; default: at once. */
+  /** The urgency of the request for a connection; default: at once. */
   readonly urgency?: Urgency;
 }
 
@@ -21,26 +21,26 @@ export function unhurried(call: TimeLimit, urgency: Urgency = PATIENT): TimeLimi
   return { now: () => call.now(), deadline: call.deadline, urgency };
 }
 
-/** The limit of what the backend does by itself. */
+/** The time limit of the backend's own statements. */
 export function ownLimit(limitMs = OWN_LIMIT_MS): TimeLimit {
   const now = (): number => performance.now();
   return { now, deadline: now() + limitMs };
 }
 
-/** A snapshot, and when it was asked for, on `performance.now()`. */
+/** A snapshot, and the time at which it was requested, on `performance.now()`. */
 export interface TimedSnapshot extends Snapshot {
   readonly askedAt: number;
 }
 
 /**
- * Whether something newer, of the server's time `at`, was learned while the snapshot was under way. The snapshot is newer than
- * what was learned before it was asked for, whatever the server's clock says: that may have been set back.
+ * Whether a newer state, of the server's time `at`, was learned while the snapshot was in flight. The snapshot is newer than
+ * any state learned before its request, whatever the server's clock says, which may have been set back.
  */
 export function isOvertaken({ now, askedAt }: TimedSnapshot, at: number, learnedAt: number): boolean {
   return learnedAt > askedAt && at > now;
 }
 
-/** The smallest default of a supported server, until a snapshot says what it is. */
+/** The smallest default of `max_allowed_packet` of a supported server, used until a snapshot tells the real value. */
 const MIN_PACKET_BYTES = 1_048_576;
 /** The most that a MEDIUMBLOB holds. */
 const MAX_STATE_BYTES = 16_777_215;
@@ -62,7 +62,7 @@ export class MysqlStore {
     this.#schema = schema;
   }
 
-  /** How long a state may be: written whole, in hexadecimal, it fits into one packet. */
+  /** The longest state in bytes: written whole, in hexadecimal, it fits into one packet. */
   get maxStateBytes(): number {
     return Math.min((this.#packetBytes - STATEMENT_BYTES) / 2, MAX_STATE_BYTES);
   }
@@ -71,7 +71,7 @@ export class MysqlStore {
     return this.#packetBytes;
   }
 
-  /** The token, if the resource was free, and still wanted when there was a connection. */
+  /** Takes a resource and returns its token, if it was free, and still wanted when there was a connection. */
   async take(
     request: AcquireRequest,
     limit: TimeLimit,
@@ -85,7 +85,7 @@ export class MysqlStore {
     return value > 0 ? { version, token: value } : undefined;
   }
 
-  /** Writes if the row is still the one that the decision was made from; gives the server's time of the write. */
+  /** Compares and swaps: writes if the row has not changed since the decision; returns the server's time of the write. */
   async compareAndWrite(write: RowWrite, limit: TimeLimit): Promise<number | undefined> {
     const { rows, value } = await this.write(this.statements.write(write), limit);
     return rows === 1 ? value : undefined;

@@ -19,7 +19,7 @@ interface CommonOptions {
    */
   readonly database?: string;
   /**
-   * What the names of the tables begin with: `A-Z a-z 0-9 _ $`, at most 48 characters. Locks with different prefixes have
+   * The prefix of the names of the tables: `A-Z a-z 0-9 _ $`, at most 48 characters. Locks with different prefixes have
    * nothing in common.
    *
    * @defaultValue `'locks_'`
@@ -39,7 +39,7 @@ interface CommonOptions {
    */
   readonly maxPollMs?: number;
   /**
-   * How long in milliseconds a statement may take, 100 to 60000, the time to get a connection included. Then the connection
+   * The time limit of a statement in milliseconds, 100 to 60000, including the wait for a connection. After it the connection
    * is destroyed, and the call fails or is repeated.
    *
    * @defaultValue 5000

@@ -9,7 +9,7 @@ import type { RowWriters } from './row-writers.ts';
 
 const MAX_ROWS = 200;
 const MAX_PASSES = 3;
-/** What a row needs in the statement besides its state. */
+/** The bytes that a row needs in the statement besides its state. */
 const ROW_BYTES = 2_048;
 
 /** The renewals of one resource. */
@@ -21,7 +21,7 @@ interface RowRenewal {
   sent: { readonly version: number; readonly standings: readonly Standing[] } | undefined;
 }
 
-/** Renews many leases in one statement. Each row is compared and written by itself; those that had changed are read and tried again. */
+/** Renews many leases in one statement. Each row is compared and swapped by itself; changed rows are read and tried again. */
 export class Renewals {
   readonly #store: MysqlStore;
   readonly #writers: RowWriters;
@@ -55,7 +55,7 @@ export class Renewals {
         );
       }
     } catch (error) {
-      // Nobody knows what was written before the failure.
+      // The rows are unknown now: any of them may have been written before the failure.
       for (const { writer } of together) writer.known = undefined;
       throw error;
     } finally {
@@ -67,7 +67,7 @@ export class Renewals {
     return standings as Standing[];
   }
 
-  /** Gives the indexes of those that others kept changing. */
+  /** Returns the indexes of the renewals whose rows other clients kept changing. */
   async #renewRowRenewals(
     groups: readonly RowRenewal[],
     items: readonly RenewItem[],
@@ -80,7 +80,8 @@ export class Renewals {
       try {
         open = await this.#pass(open, items, standings, call);
       } catch (error) {
-        // A connection that was closed while it lay in the pool, or that broke now: once more, on another.
+        // The connection was closed while idle in the pool, or broke now: the statement is repeated once, on another
+        // connection.
         if (broke || !isBroken(error) || error instanceof MysqlNoAnswerError) throw error;
         broke = true;
         for (const group of open) group.mustRead = true;
@@ -126,13 +127,13 @@ export class Renewals {
       });
       const isLost = decided.some(({ status }) => status !== 'held');
       if (!group.mustRead && (isLost || !decision.isWhole)) {
-        // What is known here may be old: only the store itself can say that a lease is lost.
+        // The known row may be stale: only the store itself can say that a lease is lost.
         group.mustRead = true;
         again.push(group);
       } else if (decision.changed) {
         bytes += ROW_BYTES + 2 * decision.bytes.length;
         if (writes.length > 0 && bytes > this.#store.packetBytes) {
-          // One statement is one packet.
+          // Rows beyond the size of one packet go into the next statement.
           again.push(group);
           continue;
         }
@@ -154,7 +155,7 @@ export class Renewals {
           written(value);
           finish(group, decided);
         } else {
-          // Some rows were written and some were not: their versions say which.
+          // Some rows were written and some were not: their versions tell which, so they must be read.
           group.mustRead = true;
           again.push(group);
         }

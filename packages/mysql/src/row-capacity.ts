@@ -1,13 +1,13 @@
 import type { LockRecord, WaiterRecord } from '@locks/core/rules';
 import { areAlike } from './lock-row.ts';
 
-/** What an entry takes at most besides its id and label, as a hold and as the first of a group of waiters. */
+/** The most bytes that an entry takes besides its id and label: as a hold, and as the first of a group of waiters. */
 const HOLD_BYTES = 260;
 const GROUP_BYTES = 140;
 const SEPARATOR_BYTES = 1;
 
 /**
- * How many bytes are left of those that the state of a resource may have. A waiter that may be granted together with others counts
+ * The bytes that the state of a resource has left. A waiter that may be granted together with others counts
  * as the hold that it becomes, so that no grant and no release ever finds the row too small.
  */
 export class RowCapacity {
@@ -20,7 +20,7 @@ export class RowCapacity {
     for (const waiter of waiters) this.#left -= this.#bytesOf(waiter);
   }
 
-  /** Whether one more fits. From then on it counts. */
+  /** Returns whether one more waiter fits, and counts it if so. */
   take(waiter: WaiterRecord): boolean {
     const last = this.#last;
     const bytes = this.#bytesOf(waiter);

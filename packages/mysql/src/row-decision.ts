@@ -8,7 +8,7 @@ import {
 import { encodeState, type LockRow } from './lock-row.ts';
 import { RowCapacity } from './row-capacity.ts';
 
-/** What a decision is made from, besides the row itself. */
+/** The input of a decision besides the row itself. */
 export interface DecisionContext extends RulesContext {
   isAlive(client: string): boolean;
   serves(client: string): boolean;
@@ -17,18 +17,18 @@ export interface DecisionContext extends RulesContext {
 }
 
 /**
- * The rules of a lock applied to one row. The steps that come together are decided one after another, and what comes out is
+ * The rules of a lock applied to one row. The steps that come together are decided one after another, and the result is
  * written by one statement or not at all: `UPDATE … WHERE version = …`.
  */
 export class RowDecision extends LockRules {
   readonly version: number;
-  /** Whether a step's answer depends on the time of the state, so that a state known from before will not do. */
+  /** Whether a step's answer depends on the time of the state, so that a state that may be stale is not enough. */
   needsFresh = false;
-  /** No hold that was found alive may have ended when this is written. */
+  /** The server's time by which the state must be written: no hold that was found alive may have ended then. */
   readonly aliveUntil: number;
-  /** Whether the state has a hold whose end is known to the row only. */
+  /** Whether the state has a hold whose end only the row has. */
   readonly standsOnRow: boolean;
-  /** The state as it stands in the row, where that is known. */
+  /** The encoded state, as it stands in the row; `undefined` if that is not known. */
   readonly rowBytes: Buffer | undefined;
   readonly #maxStateBytes: number;
   #capacity: RowCapacity | undefined;
@@ -36,10 +36,11 @@ export class RowDecision extends LockRules {
 
   /**
    * @param now - the server's time when the row was read, or earlier
-   * @param passed - how long ago that was at least, in microseconds
+   * @param passed - the least time since `now`, in microseconds
    */
   constructor(row: LockRow, now: number, context: DecisionContext, passed = 0) {
-    // A server that lost its last writes, as after a failover, gave out tokens up to the time at which it lost them.
+    // Tokens rise at least with the clock: a server that lost its last writes, as in a failover, had given out tokens up to
+    // that time.
     const token = Math.max(row.token, now) + passed;
     super({ ...row, token }, context);
     this.version = row.version;
@@ -50,7 +51,7 @@ export class RowDecision extends LockRules {
     this.standsOnRow = !this.isWhole;
   }
 
-  /** The state to be written. Nothing is decided afterwards. */
+  /** The encoded state to be written. No step is decided after this was read. */
   get bytes(): Buffer {
     return (this.#bytes ??= encodeState(this));
   }
@@ -62,7 +63,7 @@ export class RowDecision extends LockRules {
 
   override attempt(request: RulesRequest, ttl: number, enqueue: boolean): Attempted {
     const attempted = super.attempt(request, ttl, enqueue);
-    // Where it did not fit, others may have left since the row was read; where it holds, time has passed.
+    // An attempt that did not fit: others may have left since the row was read. An id that holds already: time has passed.
     if ('isFull' in attempted || 'left' in attempted) this.needsFresh = true;
     return attempted;
   }

@@ -3,26 +3,26 @@ import type { Urgency } from './connections.ts';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { type DecisionContext, RowDecision } from './row-decision.ts';
 
-/** One step of the protocol on one resource, to be decided together with those that come in the same moment. */
+/** One step of the protocol on one resource, decided together with other steps that come in the same moment. */
 export interface RowStep {
   readonly call: Call;
-  /** `call.now()` before the statement was sent that the step's answer comes from. */
+  /** The time `call.now()` before the sending of the statement that answers the step. */
   sentAt: number;
   readonly priority: Priority;
-  /** Whether it may add a waiter. */
+  /** Whether the step may add a waiter. */
   readonly enqueues: boolean;
-  /** Takes the resource for this acquisition in one statement, where nothing is known of it. Resolves with the row when it did. */
+  /** Takes the resource for this acquisition in one statement, if its row is unknown. Resolves with the row after a success. */
   readonly take:
     | { readonly acquisitionId: string; run(urgency: Urgency): Promise<LockRow | undefined> }
     | undefined;
-  /** Takes part in a decision. It may be asked again, for a newer one. */
+  /** Takes part in a decision. May be called again, for a newer decision. */
   decide(decision: RowDecision, ambiguous: boolean): void;
-  /** What was decided last is written, or needed no writing. */
+  /** Called when the last decision is written, or needed no write. */
   finish(): void;
   fail(error: unknown): void;
 }
 
-/** What this process knows of one row, and the steps that wait to be decided on it. */
+/** The knowledge of this process of one row, and the steps that wait to be decided on it. */
 export class RowWriter {
   readonly resource: string;
   readonly pending: RowStep[] = [];
@@ -32,16 +32,16 @@ export class RowWriter {
   readonly abandoned = new Set<string>();
   /** Ids with an attempt under way here: core still asks for them. */
   readonly attempting = new Set<string>();
-  /** The row as last read or written here. Another process may have written since, which a write finds out. */
+  /** The row as last read or written here. It may be stale: a write finds out. */
   known: LockRow | undefined;
-  /** The server's time when the row was known to be so. */
+  /** The server's time at which the row was as `known` says. */
   knownAt = 0;
-  /** Only one write at a time is sent: others of this process would collide with it. */
+  /** Whether a write is in flight. Only one is sent at a time: others of this process would collide with it. */
   busy = false;
-  /** That of the most urgent step, including the steps that came while the writer waits for a connection. */
+  /** The urgency of the most urgent step, including the steps that came while the writer waits for a connection. */
   readonly urgency: { priority: Priority } = { priority: PRIORITIES.acquire };
   learnedAt = performance.now();
-  /** The row with which the waiters of this process were last compared, and when. */
+  /** The row with which the waiters of this process were last compared, and the time of that. */
   compared: LockRow | undefined;
   comparedAt = -Infinity;
 
@@ -49,7 +49,7 @@ export class RowWriter {
     this.resource = resource;
   }
 
-  /** A decision that has served the queue. */
+  /** Makes a decision that has served the queue. */
   decide(context: DecisionContext, row: LockRow = this.known ?? NO_ROW): RowDecision {
     // The clock of this process may be faster than the server's.
     const passed = Math.floor((performance.now() - this.learnedAt) * 900);
@@ -58,7 +58,7 @@ export class RowWriter {
     return decision;
   }
 
-  /** Makes the writer as urgent as one more of its steps. */
+  /** Raises the urgency of the writer to that of one more step. */
   rise(priority: Priority): void {
     if (priority < this.urgency.priority) this.urgency.priority = priority;
   }

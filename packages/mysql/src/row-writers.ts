@@ -8,13 +8,16 @@ import { isOvertaken, type MysqlStore, type TimedSnapshot, type TimeLimit } from
 import type { DecisionContext, RowDecision } from './row-decision.ts';
 import { type RowStep, RowWriter } from './row-writer.ts';
 
-/** What the writers need from the waiters of this process. */
+/** The hooks by which the writers use the waiters of this process. */
 export interface WriterHooks {
-  /** Called before a write that grants to a waiter: a lease is counted from here. Gives what to do when the write succeeded. */
+  /**
+   * Called before a write that grants to a waiter: the lease is counted from here. Returns a function to call when the write
+   * succeeded.
+   */
   prepareHandOff(writer: RowWriter, hold: HoldRecord): () => void;
-  /** Called before a waiter is written: its process must be known to live. */
+  /** Called before a waiter is written: sends the heartbeat, since the process must be known to live. */
   beat(limit: TimeLimit): Promise<void>;
-  /** Called when a writer has learned what its row is now. */
+  /** Called when a writer has learned the present state of its row. */
   learned(writer: RowWriter): void;
 }
 
@@ -22,13 +25,13 @@ const MAX_TRIES = 200;
 const MAX_PAUSE_MS = 16;
 const FORGET_AFTER_MS = 60_000;
 
-/** The rows that this process uses now. Steps on one row go one after another, those that come together as one write. */
+/** The rows that this process uses now. Steps on one row run one after another; steps that come together are one write. */
 export class RowWriters {
   readonly #store: MysqlStore;
   readonly #client: string;
   readonly #writers = new Map<string, RowWriter>();
   #hooks: WriterHooks | undefined;
-  /** Which clients were alive at the server's time `now`. */
+  /** The clients that were alive at the server's time `now`. */
   #lastHeard = { alive: new Set() as ReadonlySet<string>, now: 0, learnedAt: -Infinity };
 
   constructor(store: MysqlStore, client: string) {
@@ -51,7 +54,7 @@ export class RowWriters {
     return {
       client,
       isAlive: (other) => other === client || this.#lastHeard.alive.has(other),
-      // MySQL tells nobody: another process takes what is free for its waiters when it polls.
+      // MySQL notifies nobody, so only waiters of this process are served: other processes take free capacity when they poll.
       serves: (other) => other === client,
       maxStateBytes: this.#store.maxStateBytes,
     };
@@ -61,7 +64,7 @@ export class RowWriters {
     return this.#writers.get(resource);
   }
 
-  /** `decide` may run several times, `finish` runs once with what `decide` gave last. */
+  /** Submits a step. `decide` may run several times, `finish` runs once with the last result of `decide`. */
   submit<T>(
     resource: string,
     call: Call,
@@ -110,14 +113,14 @@ export class RowWriters {
     });
   }
 
-  /** Takes note of a resource that was acquired in another way than by `submit`. */
+  /** Records a resource that was acquired in another way than by `submit`. */
   adopt({ resource, acquisitionId }: AcquireRequest, row: LockRow): void {
     const writer = this.#open(resource);
     writer.own.add(acquisitionId);
     if (!writer.busy) writer.learn(row, 0);
   }
 
-  /** The writer, if it has nothing to do. It does nothing until `unlock`. */
+  /** Locks the writer of a resource if it is idle, and returns it: it does nothing until `unlock`. */
   tryLock(resource: string): RowWriter | undefined {
     const writer = this.#open(resource);
     if (writer.busy) return undefined;
@@ -131,7 +134,7 @@ export class RowWriters {
     else this.#closeIfIdle(writer);
   }
 
-  /** Called before a decision is written. Gives what to do when the write succeeded. */
+  /** Prepares the write of a decision. Returns a function to call when the write succeeded. */
   prepare(writer: RowWriter, decision: RowDecision, version: number): (at: number) => void {
     const deliveries = decision.handedOff.map((hold) => this.#hooks?.prepareHandOff(writer, hold));
     return (at) => {
@@ -140,7 +143,7 @@ export class RowWriters {
     };
   }
 
-  /** Forgets rows that were not used for a while: nobody releases a lease that ended by its time. Gives how many are left. */
+  /** Forgets rows that were not used for a while, since nobody releases an expired lease. Returns how many rows are left. */
   forgetUnused(): number {
     const before = performance.now() - FORGET_AFTER_MS;
     for (const { learnedAt, busy, known, resource } of this.#writers.values()) {
@@ -199,18 +202,18 @@ export class RowWriters {
         for (const step of batch) step.sentAt = step.call.now();
         const fresh = mustRead || writer.known === undefined;
         if (fresh) {
-          // A waiter is likely to be added: the heartbeat that it needs first goes along.
+          // The heartbeat is sent along if a waiter is likely to be added, which needs it first.
           const beaten = batch.some(({ enqueues }) => enqueues) ? this.#hooks?.beat(limit) : undefined;
           await Promise.all([this.#read(writer, limit), beaten]);
         }
         mustRead = true;
         const decision = writer.decide(this.context);
         for (const step of batch) step.decide(decision, ambiguous);
-        // What is known here may be old: only a write proves that it was not.
+        // The known row may be stale: only a write proves that it was not.
         if (!fresh && (decision.needsFresh || !decision.changed || !decision.isWhole)) continue;
         if (decision.changed) {
           if (decision.version === 0) {
-            // The row was deleted after it had been found taken: it is taken in one statement again.
+            // The row was deleted after it had been found taken: the resource is taken in one statement again.
             writer.known = undefined;
             refused = false;
             continue;
@@ -226,7 +229,7 @@ export class RowWriters {
         }
         for (const step of batch.splice(0)) step.finish();
       } catch (error) {
-        // The connection was closed while it lay in the pool, or broke now. Every step may be repeated.
+        // The connection was closed while idle in the pool, or broke now. Every step may be repeated.
         if (broke || !isBroken(error) || error instanceof MysqlNoAnswerError) throw error;
         broke = true;
         refused = true;
@@ -242,7 +245,7 @@ export class RowWriters {
   }
 }
 
-/** Whether one step took the resource in one statement. An acquisition that was abandoned takes nothing for those behind it. */
+/** Takes the resource for one step in one statement; resolves to whether it did. An abandoned acquisition takes nothing. */
 async function takeOne(writer: RowWriter, batch: RowStep[]): Promise<boolean> {
   const index = batch.findIndex(({ take }) => take && !writer.abandoned.has(take.acquisitionId));
   const step = batch[index];
@@ -256,14 +259,17 @@ async function takeOne(writer: RowWriter, batch: RowStep[]): Promise<boolean> {
   return true;
 }
 
-/** The batch ends when the last of its calls does. */
+/** The time limit of a batch: it ends when the last of its calls does. */
 function limitOf({ urgency }: RowWriter, batch: readonly RowStep[]): TimeLimit {
   const now = (): number => performance.now();
   const left = batch.reduce((most, { call }) => Math.max(most, call.deadline - call.now()), -Infinity);
   return { now, deadline: now() + left, urgency };
 }
 
-/** Other processes write to the same row: after a few tries at once, a random pause lets each of them have its turn. */
+/**
+ * Waits between two tries: after a few tries without a pause, a random backoff lets each process that writes to the row have
+ * its turn.
+ */
 async function pauseBetween(tries: number, batch: readonly RowStep[]): Promise<void> {
   if (tries <= 4) return;
   const overdue = batch.every(({ call }) => call.now() >= call.deadline);

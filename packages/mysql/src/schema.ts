@@ -5,7 +5,7 @@ import { isMissingTable, MigrationError } from './mysql-error.ts';
 import type { MysqlStatements } from './mysql-statements.ts';
 import { createStatements, SCHEMA_VERSION } from './tables.ts';
 
-/** A share of the time that a statement may take. */
+/** The share of a statement's time limit that is spent on waiting for the user lock. */
 const LOCK_WAIT_SHARE = 0.8;
 
 /** Makes sure, once, that the tables exist and have the version of this package. */
@@ -57,7 +57,7 @@ export class Schema {
     await this.#connections.session(Infinity, (session) => this.#migrate(session));
   }
 
-  /** Creates the tables under a user lock: other clients wait for it, and find the work done. */
+  /** Creates the tables under a user lock: other clients wait for the lock, and find the tables made. */
   async #migrate(session: MysqlSession): Promise<void> {
     const name = createHash('sha256').update(this.#statements.tables.locks).digest('hex').slice(0, 40);
     // A user lock belongs to the whole server, and its name has at most 64 characters.

@@ -1,10 +1,10 @@
 const STEP_BYTES = 4_096;
-/** Shorter states are written whole. */
+/** The length below which a state is written whole. */
 const SHORT_BYTES = 512;
 
 /**
- * The SQL of a new state: only what changes is sent, so that a hand-off in a long queue is a short statement. `from` is what
- * stands in the column `state` of the row that is written, where that is known.
+ * The SQL of a new state: only the changed part is sent, so that a hand-off in a long queue is a short statement. `from` is the
+ * content of the column `state` of the row that is written, if that is known.
  */
 export function stateSql(from: Buffer | undefined, to: Buffer): string {
   if (from === undefined || to.length < SHORT_BYTES) return hex(to);
@@ -23,7 +23,7 @@ export function hex(value: Buffer): string {
   return `X'${value.toString('hex')}'`;
 }
 
-/** How many bytes from the start on are the same, at most `most`. It compares in steps, and by halves in the step that differs. */
+/** Counts the equal bytes from the start on, at most `most`. Compares in steps, and by halves in the step that differs. */
 function alike(most: number, isSame: (start: number, end: number) => boolean): number {
   let start = 0;
   for (let step = STEP_BYTES; step >= 1; step = Math.floor(step / 2)) {

@@ -3,7 +3,7 @@ import { type MysqlStore, ownLimit, type TimeLimit } from './mysql-store.ts';
 import type { RowWriters } from './row-writers.ts';
 
 const EVERY_MS = 30_000;
-/** Rows that were in use a moment ago are likely to be so again. */
+/** The time for which a row must be idle: rows that were in use a moment ago are likely to be used again. */
 const IDLE_MS = 10_000;
 const ROWS_AT_ONCE = 500;
 
@@ -19,14 +19,14 @@ export class Sweeper {
     this.#writers = writers;
   }
 
-  /** Sweeps once, later: there is, or will be, something to sweep. */
+  /** Schedules one sweep: there are, or will be, rows to delete. */
   wake(): void {
     if (this.#timer !== undefined || this.#stopped) return;
     this.#timer = setTimeout(
       () => {
         this.#timer = undefined;
         this.#writers.forgetUnused();
-        // What cannot be swept now is swept later, by this process or another.
+        // Rows that cannot be swept now are swept later, by this process or another.
         this.#sweepInTurn().catch(() => undefined);
       },
       EVERY_MS * (1 + Math.random() / 2),
@@ -41,7 +41,7 @@ export class Sweeper {
 
   async #sweepInTurn(): Promise<void> {
     const { rows } = await this.#store.write(this.#store.statements.claimSweep(EVERY_MS / 2), sweepLimit());
-    // Another process has just swept. What was in use then is left for the next time.
+    // Another process has just swept. Rows that were in use then are left for the next time.
     if (rows === 0) return this.wake();
     await this.sweep(IDLE_MS);
     const { statements } = this.#store;
@@ -49,7 +49,7 @@ export class Sweeper {
     if (statements.snapshot(left).rows.size > 0) this.wake();
   }
 
-  /** Deletes idle rows; gives how many. */
+  /** Deletes idle rows; returns how many. */
   async sweep(idleForMs: number): Promise<number> {
     const { statements } = this.#store;
     let deleted = 0;
@@ -62,7 +62,7 @@ export class Sweeper {
         return [{ name, version: row.version, token: row.token }];
       });
       if (rows.length === 0) break;
-      // First the floor: a row that is made after these are gone begins above their tokens (docs/spec.md §6.4).
+      // The floor is raised first: a row that is made after these are gone begins above their tokens (docs/spec.md §6.4).
       await this.#store.write(
         statements.raiseFloor(Math.max(...rows.map(({ token }) => token))),
         sweepLimit(),

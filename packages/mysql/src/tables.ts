@@ -20,7 +20,7 @@ export function tablesOf(prefix: string, database: string | undefined): Tables {
 // setup: import { schemaStatements } from '@locks/mysql'; import mysql from 'mysql2/promise';
 // setup: declare const pool: mysql.Pool;
 /**
- * The statements that make the tables, for those who create them by their own migrations (`createTables: false`). Each may be
+ * Returns the statements that make the tables, for migrations of your own (`createTables: false`). Each may be
  * run again.
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
@@ -37,7 +37,7 @@ export function schemaStatements(options?: {
   return createStatements(tablesOf(tablePrefix, database));
 }
 
-/** The version comes last: where it stands, the tables are complete. */
+/** The statements that create the tables. The version is written last: where it exists, the tables are complete. */
 export function createStatements({ locks, clients, meta }: Tables): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${locks} (

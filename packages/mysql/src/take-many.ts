@@ -6,9 +6,9 @@ import type { RowWriters } from './row-writers.ts';
 import { takenGrant, takenRow } from './taken-row.ts';
 
 /**
- * Takes all names or none in one statement. Another one reads the tokens, or whether an earlier call had taken them all.
+ * Takes all names or none in one statement. A second statement reads the tokens, or whether an earlier call had taken them all.
  *
- * @param isWanted - asked when there is a connection: nothing is sent for names that were abandoned while they waited for it
+ * @param isWanted - called when there is a connection: nothing is sent for names that were abandoned while they waited for it
  */
 export async function takeMany(
   store: MysqlStore,
@@ -17,7 +17,7 @@ export async function takeMany(
   call: Call,
   isWanted: () => boolean,
 ): Promise<readonly Grant[] | undefined> {
-  // One order for all clients deadlocks less.
+  // The names are sorted: clients that take in the same order deadlock less.
   const takes = requests
     .map((request) => ({ request, version: freshVersion() }))
     .sort((a, b) => Buffer.compare(Buffer.from(a.request.resource), Buffer.from(b.request.resource)));
@@ -46,7 +46,7 @@ export async function takeMany(
       writers.adopt(request, takenRow(request, row.version, hold.token));
       grants.push(grant);
     } else {
-      // An earlier call with this id took it: this is what is left.
+      // An earlier call with this id took the name: the grant has the validity that is left.
       grants.push({ ...grant, validForMs: ((hold.until ?? now) - now) / 1_000 });
     }
   }
