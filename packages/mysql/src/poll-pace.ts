@@ -9,8 +9,8 @@ const GROWTH = 0.4;
 const MAX_SKIP_MS = 50;
 
 /**
- * The backoff of the polls of a resource: short after a change, growing while nothing happens. A process with others ahead of its
- * first waiter leaves out half of the time that their turns took of late.
+ * The pace of the polls of a resource: fast after a change, ever slower while nothing happens. A process with others ahead of
+ * its first waiter leaves out half of the time that their turns took of late.
  */
 export class PollPace {
   #changedAt = performance.now();

@@ -22,7 +22,7 @@ type Shape = Partial<
   Record<'sendCommand' | 'duplicate' | 'defineCommand' | 'status' | 'isOpen' | 'mode', unknown>
 >;
 
-/** Refuses what could never lock: anything but an ioredis client, one that reads from replicas, one used otherwise. */
+/** Refuses a client that could never lock: not of ioredis, one that reads from replicas, or one used otherwise. */
 export function checkClient(client: unknown): asserts client is IoredisClient {
   if (typeof client !== 'object' || client === null) throw notOurs(client);
   const shape = client as Shape;

@@ -17,8 +17,8 @@ type Client = Redis | Cluster;
 type Corkable = Pick<Writable, 'cork' | 'uncork'>;
 
 /**
- * How many commands are written together. With more, client and server work in turns: with 64 locks at a time the client
- * waited for one long batch of replies after another.
+ * The number of commands that are written together. With more, client and server work in turns: with 64 locks at a time the
+ * client waited for one long batch of replies after another.
  */
 const COMMANDS_TOGETHER = 16;
 
@@ -59,7 +59,8 @@ export class IoredisPort implements RedisPort {
     this.keyPrefix = client.options.keyPrefix ?? '';
     client.on('close', this.#onLost);
     client.on('ready', this.#login.accepted);
-    // No listener for errors: with one, the client would no longer print those that its user does not listen to.
+    // `errorMonitor` is used, since a listener for errors would keep the client from printing errors that its user does not
+    // listen to.
     client.on(errorMonitor as unknown as 'error', this.#onError);
     if (!isCluster(client)) return;
     client.on('+node', this.#onNode);
@@ -72,7 +73,7 @@ export class IoredisPort implements RedisPort {
     return this.#client.status === 'ready' ? this.#send(command) : this.#whenReady(() => this.#send(command));
   }
 
-  /** What a client answers that is not ready: it may become so, unless it has ended or its login is refused. */
+  /** Returns the answer of a client that is not ready: it may become ready, unless it has ended or its login is refused. */
   async #whenReady(send: () => Promise<unknown>): Promise<unknown> {
     if (this.#client.status === 'end') throw this.#login.ended ?? endedError();
     return this.#login.outcomeOf(send);
@@ -176,7 +177,7 @@ export class IoredisPort implements RedisPort {
       autoResubscribe: false,
       lazyConnect: false,
     });
-    side.on('error', () => undefined); // Its commands reject by themselves.
+    side.on('error', () => undefined); // The commands of this connection reject by themselves.
     const close = endWith(this.#client, side);
     this.#opened.add(close);
     return Promise.resolve({

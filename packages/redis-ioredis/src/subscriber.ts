@@ -43,7 +43,7 @@ export function openSubscriber(
     connection.on('ready', listen);
     // A cluster client moves its subscriptions to another node by itself.
     if ('nodes' in client) connection.on('+subscriber', () => listening && events.restored());
-    // It connects again by itself; until then the checks serve the waiters.
+    // The connection opens again by itself; until then the checks serve the waiters.
     connection.on('error', (error: Error) => {
       if (refusedLogin(error) !== undefined) reject(refusedLogin(error));
     });
@@ -54,12 +54,13 @@ export function openSubscriber(
 }
 
 /**
- * Ends a connection while the user's client has ended: alone it would keep the process alive. Gives what ends it for good.
+ * Ends a connection while the user's client has ended: alone it would keep the process alive. Returns a function that ends it
+ * for good.
  */
 export function endWith(client: Redis | Cluster, connection: Redis | Cluster): () => void {
   const end = (): void => connection.disconnect();
   const ready = (): void => {
-    if (connection.status === 'end') connection.connect().catch(() => undefined); // It tries again.
+    if (connection.status === 'end') connection.connect().catch(() => undefined); // The client tries again.
   };
   client.on('end', end);
   client.on('ready', ready);
@@ -71,8 +72,8 @@ export function endWith(client: Redis | Cluster, connection: Redis | Cluster): (
 }
 
 /**
- * Opens a connection to one node of a cluster that listens to a sharded channel, and to the plain channel of the same name, until
- * it is lost or the node has the slot of the channel no longer.
+ * Opens a connection to one node of a cluster that listens to a sharded channel, and to the plain channel of the same name,
+ * until it is lost or the node has the slot of the channel no longer.
  */
 export function openShardSubscriber(
   node: Redis,
@@ -104,10 +105,10 @@ export function openShardSubscriber(
     };
     connection.on('error', lost);
     connection.on('end', lost);
-    // Alone it would keep the process alive.
+    // The connection is closed with its node: alone it would keep the process alive.
     node.on('end', lost);
-    // The channel belongs to another node: this one refused it, which version 5 of the client says by nothing else, or took it
-    // away, which that version reports as an error.
+    // The channel belongs to another node: this one refused it, which version 5 of the client reports in no other way, or took
+    // it away, which that version reports as an error.
     connection.on('moved', () => lost(new Error('MOVED')));
     const listen = async (): Promise<void> => {
       await connection.connect();

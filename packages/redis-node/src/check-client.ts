@@ -1,7 +1,7 @@
 import { invalidArgument, mustBe } from '@locks/core/backend';
 import type { ClusterClient, RecognisedClient, SentinelClient, StandaloneClient } from './clients.ts';
 
-/** Refuses what could never lock, and finds out which of the three kinds the client is. */
+/** Refuses a client that could never lock, and finds out which of the three kinds it is. */
 export function checkClient(client: unknown): RecognisedClient {
   if (client instanceof Promise) {
     throw invalidArgument('the client is a promise: await it first, `await createClient().connect()`');

@@ -26,7 +26,7 @@ const ERROR_EVENTS = {
 const READY_EVENTS = { standalone: 'ready', sentinel: 'ready', cluster: 'node-ready' } as const;
 
 /**
- * How many commands of one turn of the event loop are written together. The client would write all of a turn at once:
+ * The number of commands of one turn of the event loop that are written together. The client would write all of a turn at once:
  * with 64 locks at a time client and server then work in turns, and each waits for the other.
  */
 const COMMANDS_TOGETHER = 16;
@@ -43,7 +43,7 @@ export class NodeRedisPort implements RedisPort {
     // Sentinel's client tells the node beside the error.
     const failure = error instanceof Error ? error : (error as { error?: Error } | undefined)?.error;
     if (!isReady(this.#recognised)) this.#login.failed(failure);
-    // Of one node of a cluster.
+    // The error is that of one node of a cluster.
     else this.#login.lastError = failure;
   };
   readonly #opened = new Set<() => void>();
@@ -72,7 +72,7 @@ export class NodeRedisPort implements RedisPort {
     client.on(READY_EVENTS[kind], this.#login.accepted);
   }
 
-  // Not async, to save a promise for each command.
+  // The function is not async, to save a promise for each command.
   send(key: string, command: RedisCommand): Promise<unknown> {
     this.#sentThisTurn += 1;
     if (this.#sentThisTurn === 1) setImmediate(this.#nextTurn);
@@ -153,7 +153,7 @@ export class NodeRedisPort implements RedisPort {
         ? { kind: 'sentinel', client: recognised.client.duplicate({ masterPoolSize: 1 }) }
         : { kind: 'standalone', client: recognised.client.duplicate() };
     if (side.kind === 'standalone') side.client.unref();
-    side.client.on('error', () => undefined); // Its commands reject by themselves.
+    side.client.on('error', () => undefined); // The commands of this client reject by themselves.
     let closed = false;
     const close = (): void => {
       closed = true;

@@ -42,7 +42,8 @@ function throughClient(
   const close = (): void => {
     listening = false;
     for (const event of RESTORED_EVENTS[kind]) client.off(event, restored);
-    // Only after the subscribe is done: it would open the connection again. A client that has ended has no subscription.
+    // The unsubscribe follows the end of the subscribe, which would open the connection again. A client that has ended has no
+    // subscription.
     subscribed
       .then(() => (client.isOpen ? client.unsubscribe(channel, heard) : undefined))
       .catch(() => undefined);
@@ -58,7 +59,7 @@ function onOwnConnection(
   const connection = client.duplicate(persistent(client, (retries) => client.isOpen && retry(retries)));
   // Core keeps the process alive while anybody waits.
   connection.unref();
-  connection.on('error', () => undefined); // It connects again by itself; until then the checks serve the waiters.
+  connection.on('error', () => undefined); // The client connects again by itself; until then the checks serve the waiters.
   let closed = false;
   let listening = false;
   // A client that is destroyed while it connects leaves that connection open: destroy it only when the connect is done.
@@ -92,8 +93,8 @@ function onOwnConnection(
 }
 
 /**
- * Opens a connection to one node of a cluster that listens to a sharded channel, and to the plain channel of the same name, until
- * it is lost or the node has the slot of the channel no longer.
+ * Opens a connection to one node of a cluster that listens to a sharded channel, and to the plain channel of the same name,
+ * until it is lost or the node has the slot of the channel no longer.
  */
 export function openShardSubscriber(
   node: StandaloneClient,
@@ -108,7 +109,7 @@ export function openShardSubscriber(
   let closed = false;
   const close = (): void => {
     closed = true;
-    // Not while it connects, which would leave that connection open.
+    // A client is not ended while it connects, which would leave that connection open.
     if (!connecting) void endClient(connection);
   };
   const lost = (): void => {
@@ -134,7 +135,9 @@ export function openShardSubscriber(
   return { ready: orRefusal(connection, listen()), close };
 }
 
-/** A client whose login is refused tries again for ever: the refusal ends what waits for its connection. */
+/**
+ * Rejects with the refusal of a client's login: such a client tries again for ever, and requests would wait for its connection.
+ */
 export async function orRefusal(
   client: RecognisedClient['client'],
   connected: Promise<unknown>,

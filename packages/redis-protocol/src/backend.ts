@@ -48,13 +48,13 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
-/** In a cluster names are in different slots: no step takes several. */
+/** The capabilities in a cluster, where names are in different slots, so no step takes several. */
 const clusterCapabilities = {
   ...capabilities,
   features: ['list', 'waiters', 'force-release', 'steal'],
 } as const satisfies BackendCapabilities;
 
-/** What the backend can do: `many` not in a cluster. */
+/** The type of the capabilities of the Redis backends; in a cluster without `many`. */
 export type RedisCapabilities = typeof capabilities | typeof clusterCapabilities;
 
 /**
@@ -114,7 +114,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     if (reply.handOffs.length > 0) this.#handOff(reply.handOffs, keys, call, sentAt);
     switch (reply.status) {
       case 'granted': {
-        // Counted from before sending: the server may have started the lease at any later moment.
+        // The validity is counted from before the sending: the server may have started the lease at any later moment.
         const validForMs = reply.leftMs ?? request.ttlMs;
         const fencingToken = reply.token;
         const grant: RedisGrant = {
@@ -126,7 +126,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
           nobodyWaited: reply.leftMs === undefined,
           mayBeShared: false,
         };
-        // An earlier sending may have joined the queue and been handed the lock: its message may arrive late.
+        // An earlier sending may have joined the queue and got a hand-off, whose message may arrive late.
         const mayBeOlder = reply.leftMs !== undefined || (enqueue && this.#port.reconnects !== reconnects);
         if (enqueue || mayBeOlder) this.#waiters.onGranted(id, validForMs, mayBeOlder);
         if (this.#replicas !== undefined) await this.#replicate(this.#replicas, grant, call);
@@ -147,7 +147,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     }
   }
 
-  /** `enqueueParams`: only to join the queue. */
+  /** Makes the command of an attempt; `enqueueParams` only if it may join the queue. */
   #acquireCommand(
     request: AcquireRequest,
     keys: ResourceKeys,
@@ -171,7 +171,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     return command;
   }
 
-  /** At the first contention. */
+  /** Checks the server's eviction policy, once, at the first contention. */
   #checkEviction(): void {
     if (!this.#isEvictionChecked) void warnOfEviction(this.#port);
     this.#isEvictionChecked = true;
@@ -233,9 +233,10 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const { reconnects } = this.#port;
     const sentAt = call.now();
     const reply = await this.#releases.release(grant, keys, this.#waiters.subscription.replyAddress);
-    // Not before: a late message of its hand-off would have it abandoned, and a release that is repeated would not find it.
+    // The waiter is forgotten only now: before, a late message of its hand-off would abandon it, and a repeated release would
+    // not find it.
     this.#waiters.forget(grant.request.acquisitionId);
-    // Before the release resolves: waiters of this process get the lock in the same turn of the event loop.
+    // The hand-off precedes the end of the release: waiters of this process get the lock in the same turn of the event loop.
     if (reply.handOffs.length > 0) this.#handOff(reply.handOffs, keys, call, sentAt);
     // After a lost connection clients repeat unanswered commands: the first sending of this one may have released.
     if (reply.status === 'not-held' && this.#port.reconnects !== reconnects) return 'unknown';
@@ -287,7 +288,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
 
   async downgrade(grant: Grant, call: Call): Promise<Standing> {
     const keys = this.#keysOf(grant);
-    // From now on, also without an answer, renewals and the release handle both forms.
+    // Renewals and the release handle both forms from now on, also without an answer.
     if (isRedisGrant(grant)) grant.mayBeShared = true;
     const args = [grant.request.acquisitionId, this.#waiters.subscription.replyAddress];
     return (await this.#run(scripts.downgrade, keys, allOf(keys), args, decodeDowngrade, call)).standing;
@@ -310,7 +311,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async ping(): Promise<void> {
-    // In a cluster the client chooses the node.
+    // The client chooses the node in a cluster.
     await this.#port.send(this.#options.prefix, ['PING']);
   }
 
@@ -362,7 +363,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 }
 
-/** Its request was abandoned meanwhile: a repetition would come after the abandon. */
+/** Whether a call's request was abandoned meanwhile: a repetition would come after the abandon. */
 function isOver(call: Call): boolean | undefined {
   return call.signal?.aborted || call.now() > call.deadline;
 }

@@ -13,13 +13,13 @@ import type { RedisPort } from './port.ts';
 import { runScript } from './run-script.ts';
 import { slotOf, tagOf } from './slot.ts';
 
-/** How long a fenced value and its token last. */
+/** The lifetimes of a fenced value and of its token. */
 export interface FencedSetOptions {
-  /** How long the value lasts; `'keep'` leaves the expiry as it is. @defaultValue for ever */
+  /** The lifetime of the value in milliseconds; `'keep'` leaves the expiry as it is. @defaultValue for ever */
   readonly ttlMs?: number | 'keep';
   /**
-   * How long the newest token is remembered after a write: longer than any writer can be late. @defaultValue for ever,
-   * also where the value has a `ttlMs`
+   * The time in milliseconds for which the newest token is kept after a write: longer than any writer can be late.
+   * @defaultValue for ever, also where the value has a `ttlMs`
    */
   readonly fenceTtlMs?: number;
 }

@@ -5,9 +5,9 @@ import type { ResourceKeys } from './keys.ts';
 export interface RedisGrant extends Grant {
   readonly fencingToken: bigint;
   readonly keys: ResourceKeys;
-  /** The lock was free, and nobody waited. */
+  /** Whether the lock was free, and nobody waited. */
   readonly nobodyWaited: boolean;
-  /** A downgrade was sent: the hold may be a share now, also if no answer came. */
+  /** Set once a downgrade was sent: the hold may be a share now, also if no answer came. */
   mayBeShared: boolean;
 }
 

@@ -1,13 +1,13 @@
-/** Beyond the time that a reply told: a key of Redis is gone one millisecond after its last one, and timers round. */
+/** The delay after the time in a reply: a key of Redis is gone one millisecond after its last one, and timers round. */
 const AFTER_MS = 2;
 
 /**
  * Timers for the moments at which a hold that waiters of this process wait for can end by itself: a holder that was killed
- * or is frozen releases nothing, so somebody must look. The holds that end in one turn of the event loop are told together.
+ * or is frozen releases nothing, so a check is needed. Holds that end in one turn of the event loop are reported together.
  */
 export class HoldEndTimers {
   readonly #ended: (locks: ReadonlySet<string>) => void;
-  /** When each hold can end at the earliest, by `performance.now()`. */
+  /** The earliest end of each hold, by `performance.now()`. */
   readonly #ends = new Map<string, number>();
   #due = new Set<string>();
 
@@ -15,7 +15,9 @@ export class HoldEndTimers {
     this.#ended = ended;
   }
 
-  /** A reply told in how many milliseconds a hold of this lock can end. An earlier moment that is known already stays. */
+  /**
+   * Records the earliest end of a hold of this lock, in milliseconds from now, as a reply told it. An earlier known end stays.
+   */
   expect(lock: string, endsInMs: number): void {
     const at = performance.now() + endsInMs;
     if ((this.#ends.get(lock) ?? Number.POSITIVE_INFINITY) <= at) return;
@@ -23,7 +25,7 @@ export class HoldEndTimers {
     setTimeout(() => this.#onTime(lock), endsInMs + AFTER_MS).unref();
   }
 
-  /** A timer that an earlier one replaced finds nothing, or looks once too often. */
+  /** Handles a timer. One that an earlier timer replaced finds nothing, or causes one check too many. */
   #onTime(lock: string): void {
     if (!this.#ends.delete(lock)) return;
     if (this.#due.size === 0) setImmediate(() => this.#tell());

@@ -19,14 +19,14 @@ const ENCODINGS: Record<string, string> = { '%': '%25', '{': '%7B', '}': '%7D' }
 const DECODINGS: Record<string, string> = { '%25': '%', '%7B': '{', '%7D': '}' };
 
 /**
- * A name as it stands in a lock key: verbatim, unless it has a brace (which would choose the hash slot) or already looks
+ * Encodes a name for a lock key: verbatim, unless it has a brace (which would choose the hash slot) or already looks
  * encoded; then `%`, `{` and `}` are percent-encoded. One-to-one.
  */
 export function encodeName(name: string): string {
   return NEEDS_ENCODING.test(name) ? name.replace(/[%{}]/g, (char) => ENCODINGS[char] as string) : name;
 }
 
-/** `undefined` for what {@link encodeName} never writes. */
+/** Decodes a name; `undefined` for a text that {@link encodeName} never writes. */
 export function decodeName(encoded: string): string | undefined {
   if (!NEEDS_ENCODING.test(encoded)) return encoded;
   const name = encoded.replace(/%(?:25|7B|7D)/g, (code) => DECODINGS[code] as string);

@@ -12,27 +12,30 @@ import { formatMember } from './value.ts';
 import { RedisWaiterHeartbeat } from './waiter-heartbeat.ts';
 import type { RedisWaiter } from './waiter.ts';
 
-/** An enqueue that is under way or that failed: it may have run, and is repeated or abandoned. */
+/** An enqueue that is in flight or that failed: it may have run, and is repeated or abandoned. */
 interface Enqueuing {
   readonly state: 'enqueuing';
-  /** Sent with the enqueue; a repetition sends the same, since it is a part of the member of the queue. */
+  /** The reply address of the enqueue. A repetition sends the same one, since it is a part of the member of the queue. */
   readonly replyAddress: string;
   isRepeated: boolean;
   /** The token of a message that arrived before the reply of the enqueue, or instead of it. */
   messageToken: number | undefined;
 }
 
-/** What an enqueue is sent with. */
+/** The parameters of an enqueue. */
 export interface EnqueueParams {
   readonly replyAddress: string;
-  /** When a waiter of this process last moved the end of the queue; `undefined`: none did within the interval of the checks. */
+  /**
+   * The time when a waiter of this process last moved the end of the queue; `undefined`: none did within the interval of the
+   * checks.
+   */
   readonly queueTtlRefreshedAt: number | undefined;
 }
 
 /** An acquisition that holds after it waited: messages of its hand-off that arrive late are ignored. */
 interface Holding {
   readonly state: 'holding';
-  /** When the hold ends at the earliest, by `performance.now()`. */
+  /** The earliest end of the hold, by `performance.now()`. */
   readonly until: number;
 }
 
@@ -62,7 +65,7 @@ export class RedisLocalWaiters {
     this.#options = options;
     this.subscription = new Subscription(port, options.prefix, {
       message: (text) => this.#onMessage(text),
-      // Earlier messages are lost, and waiters from before have another channel in the queue, or none yet.
+      // Messages from before are lost, and earlier waiters have another channel in the queue, or none yet.
       listening: (replyAddress) =>
         this.heartbeat.checkNow(
           this.#waiters().filter(({ keys }) => this.subscription.replyAddressOf(keys.slot) === replyAddress),
@@ -94,7 +97,7 @@ export class RedisLocalWaiters {
     return { replyAddress, queueTtlRefreshedAt: isRefreshed ? latest.queueTtlRefreshedAt : undefined };
   }
 
-  /** The enqueue was answered with "waiting". */
+  /** Records that the enqueue was answered with "waiting". */
   onQueued(
     request: AcquireRequest,
     keys: ResourceKeys,
@@ -105,7 +108,7 @@ export class RedisLocalWaiters {
   ): void {
     const id = request.acquisitionId;
     const entry = this.#entries.get(id);
-    // Abandoned meanwhile.
+    // The enqueue was abandoned meanwhile.
     if (entry === undefined) return;
     const known = entry.state === 'waiting' || entry.state === 'granted' ? entry : undefined;
     // A hand-off that came after this answer was told before it.
@@ -116,7 +119,7 @@ export class RedisLocalWaiters {
       isMoving: false,
       turn: new TurnWait<RedisGrant>(),
     };
-    // The same object, since a check of it may be under way.
+    // The waiter stays the same object, since a check of it may be in flight.
     const waiter: RedisWaiter = Object.assign(lasting, {
       state: 'waiting' as const,
       call,
@@ -140,7 +143,7 @@ export class RedisLocalWaiters {
     this.#timer ??= setInterval(() => this.#beat(), this.#options.checkIntervalMs).unref();
   }
 
-  /** The attempt was answered with a grant, perhaps one that was given before: its message may arrive late. */
+  /** Records that the attempt was answered with a grant, perhaps an earlier one, whose message may arrive late. */
   onGranted(id: string, validForMs: number, mayBeOlder: boolean): void {
     const entry = this.#entries.get(id);
     const isRepeated = entry !== undefined && entry.state !== 'holding' && entry.isRepeated;
@@ -149,17 +152,17 @@ export class RedisLocalWaiters {
     else this.#entries.delete(id);
   }
 
-  /** The enqueue was answered with a conflict. A waiter stays one until it is abandoned. */
+  /** Records that the enqueue was answered with a conflict. A waiter stays one until it is abandoned. */
   onConflict(id: string): void {
     if (this.#entries.get(id)?.state === 'enqueuing') this.#entries.delete(id);
   }
 
-  /** A lease was renewed. */
+  /** Records that a lease was renewed. */
   extend(id: string, validForMs: number): void {
     if (this.#entries.size > 0 && this.#entries.get(id)?.state === 'holding') this.#hold(id, validForMs);
   }
 
-  /** The id neither waits nor holds any more, as far as this process is concerned. */
+  /** Forgets an id: for this process it neither waits nor holds any more. */
   forget(id: string): void {
     if (this.#entries.size === 0) return;
     const entry = this.#entries.get(id);
@@ -179,7 +182,7 @@ export class RedisLocalWaiters {
     return Promise.resolve(grant);
   }
 
-  /** Why the last check of a waiter failed; `undefined` where it did not. */
+  /** Returns the error of the last check of a waiter; `undefined` if it did not fail. */
   checkErrorOf({ acquisitionId }: AcquireRequest): unknown {
     const entry = this.#entries.get(acquisitionId);
     return entry?.state === 'waiting' ? entry.checkError : undefined;
@@ -191,8 +194,8 @@ export class RedisLocalWaiters {
   }
 
   /**
-   * A request of this process handed its lock to waiters of this process: their leases are counted from its sending, on the
-   * clock of each. `agoMs` returns how long ago that was; without it nothing is known of the time, as with a message.
+   * Grants a lock that a request of this process handed off to its waiters: their leases are counted from its sending, on the
+   * clock of each. `agoMs` returns the time since the sending; without it that is unknown, as with a message.
    */
   handOff(handOffs: readonly RedisHandOff[], lock: string, agoMs?: () => number): void {
     for (const { id, token } of handOffs) {
@@ -202,7 +205,7 @@ export class RedisLocalWaiters {
         this.#onTurn(waiter, token);
         continue;
       }
-      // In this order: time that passes between the two readings makes the lease shorter, not longer.
+      // The clock is read before the age: time that passes between the two makes the lease shorter, not longer.
       const now = waiter.call.now();
       this.#grant(waiter, token, now - agoMs(), waiter.request.ttlMs);
     }
@@ -226,7 +229,7 @@ export class RedisLocalWaiters {
     this.handOff([message], message.lock);
   }
 
-  /** The waiter that was handed a lock, if there is one; a lock for an unknown id is released. */
+  /** Finds the waiter that was handed a lock; a lock for an unknown id is released. */
   #waiterFor(id: string, token: number, lock: string): RedisWaiter | undefined {
     const entry = this.#entries.get(id);
     if (entry === undefined) this.#abandonUnknown(id, lock);
@@ -237,7 +240,7 @@ export class RedisLocalWaiters {
 
   #onTurn(waiter: RedisWaiter, token: number): void {
     if (token <= waiter.lastToken) return;
-    // A message alone proves nothing about time: counted from the last request that is known to have found it waiting.
+    // A message alone proves nothing about time: the lease is counted from the last request that found the acquisition waiting.
     this.#grant(waiter, token, waiter.confirmedAt, waiter.request.ttlMs);
   }
 
@@ -262,14 +265,15 @@ export class RedisLocalWaiters {
   }
 
   /**
-   * Takes a waiter that holds now out of the queue: an attempt that was repeated with one reply address, while a check moved the waiter
-   * to another one, has put it there twice.
+   * Takes a waiter that holds now out of the queue: an attempt that was repeated with one reply address, while a check moved
+   * the waiter to another one, has put it there twice.
    */
   #leaveQueue({ request, keys: { queue } }: RedisWaiter): void {
-    this.#port.send(queue, ['ZREM', queue, ...this.membersOf(request)]).catch(() => undefined); // It ends with its process.
+    // The entry ends with its process.
+    this.#port.send(queue, ['ZREM', queue, ...this.membersOf(request)]).catch(() => undefined);
   }
 
-  /** Releases what was granted to an id that nobody here knows: it would be held until its ttl. */
+  /** Releases a lock that was granted to an id that nobody here knows: it would be held until its ttl. */
   #abandonUnknown(id: string, lock: string): void {
     const { token, queue } = keysOfLock(lock);
     runScript(
@@ -278,7 +282,7 @@ export class RedisLocalWaiters {
       [lock, token, queue],
       [id, this.subscription.replyAddress, ''],
     ).then(
-      // No waiter's clock shows how long ago this was sent.
+      // No waiter's clock shows the sending time of this request.
       (reply) => this.handOff(decodeRelease(reply).handOffs, lock),
       () => undefined, // The hold ends by itself after its ttl.
     );
@@ -314,13 +318,13 @@ export class RedisLocalWaiters {
     this.heartbeat.beat(waiters);
   }
 
-  /** A hold of the lock can end by itself in so many milliseconds; negative: none does. */
+  /** Records that a hold of the lock can end by itself in `inMs` milliseconds; negative: none does. */
   #mayEnd(lock: string, inMs: number): void {
-    // The regular check sees what ends later.
+    // Holds that end later are seen by the regular check.
     if (inMs >= 0 && inMs < this.heartbeat.intervalMs) this.#holdEnds.expect(lock, inMs);
   }
 
-  /** The holds of these locks may have ended: one waiter of each looks, the first of this process. */
+  /** Checks locks whose holds may have ended: one waiter of each, the first of this process. */
   #checkEnds(locks: ReadonlySet<string>): void {
     const firsts = new Map<string, RedisWaiter>();
     for (const waiter of this.#waiters()) {

@@ -1,12 +1,12 @@
 import { NoAnswerError } from '@locks/core/backend';
 
-/** The server wants a password that the client does not give: NOAUTH for none, WRONGPASS for another. */
+/** The replies of a server that refuses the login: NOAUTH for a missing password, WRONGPASS for a wrong one. */
 const REFUSED = /^(?:NOAUTH|WRONGPASS)\b/;
 
 /** The server refused the login of a client; `cause` is its reply. */
 class LoginRefusedError extends Error {
   override readonly name = 'LoginRefusedError';
-  /** Of a command that the client still keeps, to send it once it is logged in: resolves when it was answered. */
+  /** The answer of a command that the client still keeps, to send it once it is logged in. */
   readonly answered: Promise<unknown> | undefined;
 
   constructor(code: string, cause: unknown, answered?: Promise<unknown>) {
@@ -39,7 +39,7 @@ export function undoLate(error: unknown, undo: () => Promise<unknown>): void {
 }
 
 /**
- * Knows why a client is not connected, and whether the server refused its last login. Such a client connects again and again, and
+ * Tracks why a client is not connected, and whether the server refused its login. Such a client connects again and again, and
  * keeps commands in a queue until then: each would end without an answer, and without the reason.
  */
 export class LoginWatch {
@@ -48,7 +48,7 @@ export class LoginWatch {
   #refusal: unknown;
   readonly #queued = new Set<(cause: unknown) => void>();
 
-  /** The client is logged in. */
+  /** Records that the client is logged in. */
   readonly accepted = (): void => {
     this.lastError = undefined;
     this.#refusal = undefined;
@@ -60,7 +60,7 @@ export class LoginWatch {
     this.#refused(error);
   }
 
-  /** The error of a call through a client that has ended by itself; `undefined` where no error is known that ended it. */
+  /** The error of a call through a client that has ended by itself; `undefined` if no error is known that ended it. */
   get ended(): NoAnswerError | undefined {
     const { lastError } = this;
     return lastError && new NoAnswerError('the client gave up connecting, and has ended', lastError);
@@ -72,7 +72,7 @@ export class LoginWatch {
     for (const refuse of this.#queued) refuse(error);
   }
 
-  /** The outcome of what a client does that is not logged in, or the refusal of its login, whichever comes first. */
+  /** Returns the outcome of `work` of a client that is not logged in, or the refusal of its login, whichever comes first. */
   outcomeOf<T>(work: () => Promise<T>): Promise<T> {
     const refusal = refusedLogin(this.#refusal);
     if (refusal !== undefined) return Promise.reject(refusal);

@@ -1,12 +1,12 @@
 import type { RedisCommand, RedisPort } from './port.ts';
 
-/** How many releases use the script alone after one that somebody waited for, and where the server has no such command. */
+/** The number of releases that use the script alone after one with a waiter, or if the server has no such command. */
 const AFTER_A_WAITER = 64;
 const AFTER_REFUSALS = 100_000;
 
 /**
- * Releases a lock that nobody waits for by one command of the server's own, which deletes a key that has a given value: Redis from
- * 8.4, Valkey from 9. Whether the server has one is found out by using it, and again after many releases: it may have been
+ * Releases a lock that nobody waits for by one command of the server's own, which deletes a key that has a given value: Redis
+ * from 8.4, Valkey from 9. Whether the server has one is found out by using it, and again after many releases: it may have been
  * upgraded. Not in a cluster, where a client does not know which node a new command belongs to.
  */
 export class NativeRelease {
@@ -19,14 +19,14 @@ export class NativeRelease {
     this.#scriptsAhead = port.cluster ? Infinity : 0;
   }
 
-  /** Whether the next release may try; counts those that may not. */
+  /** Returns whether the next release may try the command; counts the releases that may not. */
   mayTry(): boolean {
     if (this.#scriptsAhead === 0) return true;
     this.#scriptsAhead -= 1;
     return false;
   }
 
-  /** `false`: the key has another value, or the server has no such command for this user. */
+  /** Releases the lock; `false`: the key has another value, or the server has no such command for this user. */
   async release(key: string, value: string): Promise<boolean> {
     for (const isValkey of [this.#isValkey, !this.#isValkey]) {
       const command: RedisCommand = isValkey ? ['DELIFEQ', key, value] : ['DELEX', key, 'IFEQ', value];

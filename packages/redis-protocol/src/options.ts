@@ -6,13 +6,13 @@ export interface RedisBackendOptions {
   /** The prefix of every name in Redis. All clients that share locks use the same one. @defaultValue `'lock:'` */
   readonly prefix?: string;
   /**
-   * How often a process checks its waiters, in one batched request, in milliseconds. A process that sent none for three times as
-   * long is passed over when its turn comes. @defaultValue `1000`
+   * The interval at which a process checks its waiters, in one batched request, in milliseconds. A process that sent none for
+   * three times as long is passed over when its turn comes. @defaultValue `1000`
    */
   readonly checkIntervalMs?: number;
-  /** How many replicas must have a grant before `acquire` returns (standalone and Sentinel). @defaultValue `0` */
+  /** The number of replicas that must have a grant before `acquire` returns (standalone and Sentinel). @defaultValue `0` */
   readonly minReplicas?: number;
-  /** How long to wait for those replicas. @defaultValue `1000` */
+  /** The longest wait for `minReplicas` replicas, in milliseconds. @defaultValue `1000` */
   readonly replicaTimeoutMs?: number;
 }
 

@@ -5,28 +5,28 @@ export type RedisCommand = readonly [string, ...string[]];
 export interface SideConnection {
   /** Sends a command on this connection alone. */
   send(command: RedisCommand): Promise<unknown>;
-  /** Closes it. */
+  /** Closes the connection. */
   close(): void;
 }
 
-/** What a subscription tells the backend. */
+/** The events of a subscription. */
 export interface SubscriptionEvents {
   /** A message came. */
   message(text: string): void;
-  /** The connection was lost and listens again: messages may have been missed. */
+  /** Called when the connection was lost and listens again: messages may have been missed. */
   restored(): void;
 }
 
-/** What a subscription at one master tells the backend. */
+/** The events of a subscription at one master. */
 export interface ShardSubscriptionEvents {
   /** A message came. */
   message(text: string): void;
-  /** It has ended: the connection was lost, or the slot of the channel went to another master. */
+  /** Called at the end of the subscription: the connection was lost, or the slot of the channel went to another master. */
   lost(): void;
 }
 
 /**
- * What the protocol needs of a Redis client. Creating a port does no I/O and never changes the user's client; `close`
+ * The part of a Redis client that the protocol needs. Creating a port does no I/O and never changes the user's client; `close`
  * closes what the port itself opened.
  */
 export interface RedisPort {
@@ -36,10 +36,11 @@ export interface RedisPort {
   readonly cluster: boolean;
   /** The client's own key prefix, which `send` does not apply. */
   readonly keyPrefix: string;
-  /** Rises whenever the client loses a connection: a command under way may have been sent twice. */
+  /** A counter that rises whenever the client loses a connection: a command in flight may have been sent twice. */
   readonly reconnects: number;
   /**
-   * `key` chooses the node of a cluster. Replies: strings as strings, integers as numbers or decimal strings. Rejects with a
+   * Sends a command; `key` chooses the node of a cluster. Replies: strings as strings, integers as numbers or decimal strings.
+   * Rejects with a
    * `LockError` if no command can ever be sent through the client as it is.
    */
   send(key: string, command: RedisCommand): Promise<unknown>;
@@ -49,14 +50,14 @@ export interface RedisPort {
   masters(): readonly ((command: RedisCommand) => Promise<unknown>)[];
   /** Subscribes on a connection that `send` does not use, and again by itself after each reconnect. */
   subscribe(channel: string, events: SubscriptionEvents): Promise<void>;
-  /** In a cluster: the address of the master that has a slot, as far as the client knows. */
+  /** The address of the master that has a slot of a cluster, as far as the client knows. */
   masterOf?(slot: number): string | undefined;
   /**
-   * In a cluster: subscribes to a sharded channel at the master with this address, and to the plain channel of the same name, on
+   * Subscribes to a sharded channel of a cluster at the master with this address, and to the plain channel of the same name, on
    * a connection of its own, which ends with the subscription.
    */
   subscribeAt?(master: string, channel: string, events: ShardSubscriptionEvents): Promise<void>;
-  /** Rejects for clusters. */
+  /** Opens a connection for this backend alone. Rejects for clusters. */
   openSide(): Promise<SideConnection>;
   /** Closes what the port itself opened. */
   close(): Promise<void>;

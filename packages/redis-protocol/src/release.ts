@@ -10,7 +10,7 @@ import { isHalfDone, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
 import { formatValue } from './value.ts';
 
-/** Sends releases: by a command of the server's own where nobody waited, else by the script, in a split slot key by key. */
+/** Sends releases: by a command of the server's own if nobody waited, else by the script; in a split slot key by key. */
 export class RedisRelease {
   readonly #port: RedisPort;
   readonly #native: NativeRelease;
@@ -39,7 +39,7 @@ export class RedisRelease {
     }
   }
 
-  /** In a slot that is being migrated only the lock key is freed; waiters are served by their next check. */
+  /** Releases in a slot that is being migrated: only the lock key is freed, and waiters are served by their next check. */
   async #recover(
     keys: ResourceKeys,
     id: string,

@@ -8,7 +8,8 @@ import { isSplitSlot } from './retryable.ts';
 import { runScript } from './run-script.ts';
 import { beginningOf } from './value.ts';
 
-// Enough to keep the server busy, few enough that writing and reading them never blocks the event loop for long.
+// The commands in flight: enough to keep the server busy, few enough that writing and reading them never blocks the event loop
+// for long.
 const COMMANDS_AT_ONCE = 4;
 const CLUSTER_COMMANDS_AT_ONCE = 32;
 const LEASES_PER_COMMAND = 200;
@@ -49,7 +50,7 @@ export async function renewAll(
       error: new Error('no answer from Redis before the deadline of the renewal'),
     };
   }
-  // A copy: an answer that comes after the deadline must not change what was returned.
+  // The result is a copy: an answer that comes after the deadline must not change it.
   return standings.slice();
 }
 
@@ -86,7 +87,7 @@ async function renewByParts(port: RedisPort, { keys, grant, ttlMs }: RenewableLe
   const holders = holdersKey(keys);
   try {
     if (mode.kind === 'exclusive') {
-      // The downgrade may have failed. Asked before the mark is: a share never becomes exclusive again.
+      // The downgrade may have failed. The exclusive form is tried before the mark: a share never becomes exclusive again.
       const [reply] = (await runScript(port, scripts.renew, [lock], [beginningOf(grant), ttl])) as unknown[];
       const standing = decodeStanding(reply);
       if (standing.status !== 'lost' || standing.reason !== 'taken-over') return standing;

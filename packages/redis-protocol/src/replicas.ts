@@ -10,11 +10,11 @@ interface ReplicaQuery {
   readonly reject: (error: unknown) => void;
 }
 
-/** How much longer than its own time limit a `WAIT` may take before its connection counts as broken. */
+/** The time beyond its own limit that a `WAIT` may take before its connection counts as broken. */
 const GRACE_MS = 1000;
 
 /**
- * Asks how many replicas have a grant, on a connection of its own, since `WAIT` blocks the connection that sends it.
+ * Counts the replicas that have a grant, on a connection of its own, since `WAIT` blocks the connection that sends it.
  * Grants that arrive while one query is under way share the next one.
  */
 export class Replicas {
@@ -98,7 +98,7 @@ function shows(reply: unknown, { mode, acquisitionId }: AcquireRequest): boolean
   return typeof reply === 'string' && reply.startsWith(`${acquisitionId}|`);
 }
 
-/** Too few replicas have the grant; it was released. */
+/** The error of a grant that too few replicas have; the grant was released. */
 export class ReplicationError extends Error {
   override readonly name = 'ReplicationError';
   readonly acknowledged: number;

@@ -4,7 +4,7 @@ import { parseMark, parseMember, parseShare, parseValue } from './value.ts';
 
 // Decodes the replies and messages of the scripts. The header of each script in `scripts` shows how they are encoded.
 
-/** A waiter of the calling process that a script handed the lock to: named in the reply, it gets no message. */
+/** A waiter of the calling process to which a script handed off the lock. The reply names it, so it gets no message. */
 export interface RedisHandOff {
   readonly id: string;
   readonly token: number;
@@ -51,7 +51,7 @@ function handOffsFrom(reply: readonly unknown[], from: number): readonly RedisHa
   return handOffs;
 }
 
-/** PTTL rounds up. */
+/** Decodes a time that is left; PTTL rounds up. */
 function leftOf(pttl: unknown): number {
   return Number(pttl) - 1;
 }
@@ -78,7 +78,7 @@ export function decodeMessage(text: string): (RedisHandOff & { readonly lock: st
   return match ? { id: match[1] as string, token: Number(match[2]), lock: match[3] as string } : undefined;
 }
 
-/** For each lock its token and what is left; `undefined`: contended, nothing was taken. */
+/** Decodes the token and the validity left of each lock; `undefined`: contended, nothing was taken. */
 export function decodeMany(
   reply: unknown,
 ): readonly { readonly token: bigint; readonly leftMs: number }[] | undefined {
@@ -131,7 +131,7 @@ export function decodeStanding(reply: unknown): Standing {
 /** The reply of `check` for one resource. */
 export interface RedisCheckReply {
   readonly lastToken: number;
-  /** Until a hold of the lock can end by itself, in milliseconds; negative if none does. */
+  /** The time until a hold of the lock can end by itself, in milliseconds; negative if none does. */
   readonly endsInMs: number;
   /** The waiters of this process that hold, by id; the others wait. */
   readonly held: ReadonlyMap<string, { readonly token: number; readonly leftMs: number }>;
@@ -139,7 +139,7 @@ export interface RedisCheckReply {
 
 const NONE_HELD: RedisCheckReply['held'] = new Map();
 
-/** `undefined`: the check failed for the keys of this resource. */
+/** Decodes the reply to a check; `undefined`: the check failed for the keys of this resource. */
 export function decodeCheck(reply: unknown): RedisCheckReply | undefined {
   if (!Array.isArray(reply)) return undefined;
   const [lastToken, endsInMs] = [Number(reply[0]), Number(reply[1])];

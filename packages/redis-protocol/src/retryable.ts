@@ -24,7 +24,7 @@ export function isRetryableRedisError(error: unknown): boolean {
   );
 }
 
-/** Only nodes of a cluster reply so. */
+/** The replies that only nodes of a cluster give. */
 const clusterReply = /^(?:MOVED|ASK|CLUSTERDOWN|CROSSSLOT)\b/;
 
 /** The refusal of a client for one server that got the reply of a cluster's node: only a few of its commands could succeed. */
@@ -36,19 +36,21 @@ export function wrongClient(error: unknown): Error | undefined {
   );
 }
 
-/** The server does not know a script. */
+/** Whether the server does not know a script. */
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }
 
-/** A script deleted a key of a slot that is being migrated and may not write it again here: it stopped half done. */
+/**
+ * Whether a script stopped half done: it deleted a key of a slot that is being migrated and may not write the key again here.
+ */
 export function isHalfDone(error: unknown): boolean {
   return error instanceof Error && error.message.includes('attempted to access a non local key');
 }
 
 /**
- * A slot is being migrated, with some keys of the command on each of two nodes. Clients repeat such a command on one node
- * after the other, and report too many redirections in the end.
+ * Whether a slot is being migrated, with some keys of the command on each of two nodes. Clients repeat such a command on one
+ * node after the other, and report too many redirections in the end.
  */
 export function isSplitSlot(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

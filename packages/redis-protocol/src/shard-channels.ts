@@ -1,28 +1,29 @@
 import type { RedisPort } from './port.ts';
 import { tagOf } from './slot.ts';
 
-/** Between two attempts to listen at a master. */
+/** The pause between two attempts to listen at a master. */
 const RETRY_MS = 500;
 
 interface ShardEvents {
   message(text: string): void;
-  /** The channel with this reply address is listened to now. */
+  /** Called when the channel with this reply address is listened to. */
   listening(replyAddress: string): void;
-  /** A channel is listened to no longer: its connection was lost, or its slot went to another master. */
+  /** Called when a channel is listened to no longer: its connection was lost, or its slot went to another master. */
   lost(): void;
-  /** The server has no sharded channels, or this user has no right to them. */
+  /** Called when the server has no sharded channels, or this user has no right to them. */
   refused(): void;
   failed(error: unknown): void;
 }
 
 /**
- * The channels of a backend in a cluster: one for each master that waiters of this process have needed so far. The name ends with
- * the hash tag of one of the master's slots, so that scripts of this master publish to it without a message to other nodes.
+ * The channels of a backend in a cluster: one for each master that waiters of this process have needed so far. The name ends
+ * with the hash tag of one of the master's slots, so that scripts of this master publish to it without a message to other
+ * nodes.
  */
 export class ShardChannels {
   /** The reply address of the channel that is listened to at a master, by its address. */
   readonly #open = new Map<string, string>();
-  /** When a master is asked again: `Infinity` while it is being asked. */
+  /** The time at which a master is asked again; `Infinity` while the request is in flight. */
   readonly #retryAt = new Map<string, number>();
   /** The slots of all channels so far, each with the master that knew last that the slot is not its own. */
   readonly #slots = new Map<number, string | undefined>();
@@ -54,7 +55,8 @@ export class ShardChannels {
     const waitMs = (this.#retryAt.get(master) ?? 0) - performance.now();
     if (waitMs > 0) return this.#openLater();
     this.#retryAt.set(master, Number.POSITIVE_INFINITY);
-    // A name that was used at this master before, so that their number does not grow with each lost connection.
+    // A name that was used at this master before is taken again, so that the number of names does not grow with each lost
+    // connection.
     const known = [...this.#slots].find(
       ([at, not]) => not !== master && this.#port.masterOf?.(at) === master,
     );
@@ -82,7 +84,7 @@ export class ShardChannels {
         if (/unknown command|NOPERM/i.test(String(error))) return refused();
         failed(error);
         if (known === undefined || !String(error).includes('MOVED')) return;
-        // The client does not know yet that the slot of this name has moved: the waiter's own slot has perhaps not.
+        // The client does not know yet that the slot of this name has moved; the waiter's own slot may not have moved.
         this.#slots.set(own, master);
         this.#retryAt.delete(master);
         this.open(slot);
@@ -90,7 +92,7 @@ export class ShardChannels {
     );
   }
 
-  /** Whoever still waits then opens what is missing. */
+  /** Reports the loss of channels after a pause: acquisitions that still wait then open the missing ones. */
   #openLater(): void {
     if (this.#opensLater) return;
     this.#opensLater = true;

@@ -26,7 +26,7 @@ const tags: (string | undefined)[] = [];
 let tried = 0;
 
 /**
- * The hash tag of a slot: the smallest non-negative integer whose decimal digits hash to it. Found on demand, since
+ * The hash tag of a slot: the smallest non-negative integer whose decimal digits hash to it. It is found on demand, since
  * finding all of them takes a few milliseconds.
  */
 export function tagOf(slot: number): string {

@@ -19,7 +19,9 @@ export async function inspect(
   return decodeInspect(resource, reply);
 }
 
-/** Every resource below `prefix`, found by two scans of each master: for queues, since a free lock may have one, and for locks. */
+/**
+ * Lists every resource below `prefix` by two scans of each master: for queues, since a free lock may have one, and for locks.
+ */
 export async function* list(
   port: RedisPort,
   keyPrefix: string,

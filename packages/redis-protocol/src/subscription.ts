@@ -7,9 +7,9 @@ const RETRY_MS = 5000;
 
 interface ChannelEvents {
   message(text: string): void;
-  /** The channel with this reply address is listened to now, for the first time or again. */
+  /** Called when the channel with this reply address is listened to, for the first time or again. */
   listening(replyAddress: string): void;
-  /** Waiters may need another channel now. */
+  /** Called when waiters may need another channel. */
   changed(): void;
 }
 
@@ -22,16 +22,17 @@ export class Subscription {
   /** The reply address of waiters that get no messages. */
   readonly silent: string;
   /**
-   * How other processes reach this one of a grant: `=` publish, and without a listener the waiter is gone; `~` publish,
-   * but the number of listeners means nothing (in a cluster it is local); `!` do not publish. See {@link replyAddressOf} for `^`.
+   * The address for messages of grants to this process: `=` publish, and without a listener the waiter is gone; `~` publish,
+   * but the number of listeners means nothing (in a cluster it is local); `!` do not publish. See {@link replyAddressOf} for
+   * `^`.
    */
   replyAddress: string;
   #isOpen = false;
   readonly #port: RedisPort;
   readonly #events: ChannelEvents;
-  /** In a cluster. */
+  /** The sharded channels; only in a cluster. */
   readonly #shards: ShardChannels | undefined;
-  /** Until a server refuses sharded channels: an older version, or a user without the right. */
+  /** Whether sharded channels are used: until a server refuses them, for its version or for a missing right of the user. */
   #isSharded: boolean;
   #opening = false;
   #retryAt = 0;

@@ -18,7 +18,7 @@ export function beginningOf({ fencingToken, request: { acquisitionId } }: Grant)
   return `${acquisitionId}|-|${fencingToken}|`;
 }
 
-/** `undefined` for a value that a stranger wrote. */
+/** Parses the value of a lock key; `undefined` for a value that a stranger wrote. */
 export function parseValue(value: string): LockValue | undefined {
   const match = /^([\w-]+)\|[+-]\|(\d+)\|([^]*)$/.exec(value);
   return match
@@ -37,7 +37,7 @@ export function formatMember(
 
 interface Member {
   readonly id: string;
-  /** `undefined` for exclusive. */
+  /** The weight of the member; `undefined` for exclusive. */
   readonly weight: number | undefined;
   readonly label: string;
 }

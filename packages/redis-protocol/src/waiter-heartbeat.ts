@@ -9,7 +9,7 @@ import { formatMember } from './value.ts';
 import type { RedisWaiter } from './waiter.ts';
 
 const WAITERS_PER_COMMAND = 200;
-/** In a cluster a command serves one slot: waiters of more slots than this are checked in turns. */
+/** The most commands of one check. A command serves one slot of a cluster: waiters of more slots are checked in turns. */
 const COMMANDS_PER_BEAT = 64;
 
 interface Batch {
@@ -18,15 +18,15 @@ interface Batch {
   size: number;
 }
 
-/** What the reply to a check tells. */
+/** The events that the reply to a check tells. */
 interface CheckEvents {
-  /** A waiter holds the lock, for `validForMs` from `countedFrom` on core's clock. */
+  /** Called for a waiter that holds the lock, for `validForMs` from `countedFrom` on core's clock. */
   holds(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void;
-  /** The check handed the lock to a waiter of this process that it did not name. */
+  /** Called when the check handed the lock to a waiter of this process that it did not name. */
   handedOff(handOff: RedisHandOff, lock: string, agoMs: () => number): void;
-  /** A hold of the lock can end by itself in so many milliseconds; negative: none does. */
+  /** Called with the time in milliseconds in which a hold of the lock can end by itself; negative: none does. */
   mayEnd(lock: string, inMs: number): void;
-  /** Waiters need another channel than the one that the check moved them to. */
+  /** Called when waiters need another channel than the one that the check moved them to. */
   outdated(): void;
 }
 
@@ -73,7 +73,7 @@ export class RedisWaiterHeartbeat {
     return this.#options.checkIntervalMs * this.#turns;
   }
 
-  /** For how long a process that sends nothing counts as alive: three checks. */
+  /** The time for which a process that sends nothing counts as alive: three checks. */
   get aliveMs(): number {
     return 3 * this.intervalMs;
   }
@@ -117,7 +117,7 @@ export class RedisWaiterHeartbeat {
     // Waiters checked so far count as alive for the former number of turns only: with more turns, all are checked once.
     if (this.#turns === 1 || this.#turns > former) return batches;
     this.#turn = (this.#turn + 1) % this.#turns;
-    // Chosen by slot, which does not change when other waiters come and go: so each has its turn.
+    // The batches are chosen by slot, which does not change when other waiters come and go, so each has its turn.
     return batches.filter(
       ({ resources }) => (resources[0]?.[0]?.keys.slot ?? 0) % this.#turns === this.#turn,
     );
@@ -148,7 +148,7 @@ export class RedisWaiterHeartbeat {
     try {
       replies = (await runScript(this.#port, scripts.check, keys, args, mayRepeat)) as unknown[];
     } catch (error) {
-      // The next attempt of each shows what is wrong.
+      // The waits end: the next attempt of each waiter shows the error.
       if (!isRetryableRedisError(error)) for (const { turn } of waiters) turn.end();
       for (const waiter of waiters) waiter.checkError = error;
       return;

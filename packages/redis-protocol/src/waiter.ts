@@ -8,23 +8,23 @@ export interface RedisWaiter {
   state: 'waiting' | 'granted' | 'ended';
   readonly request: AcquireRequest;
   readonly keys: ResourceKeys;
-  /** The call of its last attempt. */
+  /** The call of the waiter's last attempt. */
   call: Call;
-  /** Its score in the queue of Redis. It returns there whatever happens to the queue. */
+  /** The score in the queue of Redis. The waiter returns to it whatever happens to the queue. */
   position: number;
-  /** How other processes reach this one, as the queue has it: see `Subscription`. */
+  /** The reply address of this process, as the queue has it: see `Subscription`. */
   replyAddress: string;
-  /** A check that changes `replyAddress` is under way. */
+  /** Whether a check that changes `replyAddress` is in flight. */
   isMoving: boolean;
-  /** Its enqueue was sent again since it was answered. */
+  /** Whether the enqueue was sent again since it was answered. */
   isRepeated: boolean;
-  /** On core's clock: before the last request that was answered with "still waiting". */
+  /** The time before the last request that was answered with "still waiting", on core's clock. */
   confirmedAt: number;
-  /** On core's clock: before the last request that moved the end of its queue, sent for it or for one before it. */
+  /** The time before the last request that moved the end of the queue, for this waiter or one before it, on core's clock. */
   queueTtlRefreshedAt: number;
-  /** The token counter at that answer: a message with a token up to it is of an older hand-off that lapsed. */
+  /** The token counter at the answer "still waiting": a message with a token up to it is of an older hand-off that lapsed. */
   lastToken: number;
-  /** Why its last check failed. */
+  /** The error of the waiter's last check. */
   checkError?: unknown;
   grant: RedisGrant | undefined;
   readonly turn: TurnWait<RedisGrant>;

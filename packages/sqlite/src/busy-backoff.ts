@@ -1,12 +1,12 @@
-/** Other processes hold the file for less than a millisecond as a rule: so often it is tried without a pause. */
+/** The number of tries without a pause: other processes hold the file for less than a millisecond as a rule. */
 const TRIES_AT_ONCE = 2;
 const MAX_PAUSE_MS = 8;
-/** How long one try may keep the event loop busy. */
+/** The time that one try may keep the event loop busy. */
 const MAX_SPIN_MS = 1;
-/** After so many milliseconds of waiting a try has its full length. */
+/** The time of waiting, in milliseconds, after which a try has its full length. */
 const SPIN_GROWTH_MS = 200;
 
-/** How one backend object waits while other processes have the file: the longer it has waited, the harder it tries. */
+/** The backoff of one backend object while other processes have the file: the longer it has waited, the harder it tries. */
 export class BusyBackoff {
   #tries = 0;
   #since = 0;
@@ -15,7 +15,10 @@ export class BusyBackoff {
     return this.#tries > 0;
   }
 
-  /** A try found the file busy. Gives the pause in milliseconds; `undefined`: try again in the next turn of the event loop. */
+  /**
+   * Records that a try found the file busy. Returns the pause in milliseconds; `undefined`: try again in the next turn of the
+   * event loop.
+   */
   failed(): number | undefined {
     if (this.#tries === 0) this.#since = performance.now();
     this.#tries += 1;
@@ -28,8 +31,8 @@ export class BusyBackoff {
   }
 
   /**
-   * How long the next try may ask for the file without a pause. A busy machine wakes a process seldom, and those that run take
-   * the file again and again: a single request at each awakening would find it free too rarely.
+   * The time that the next try asks for the file without a pause. A busy machine wakes a process seldom, and others that run
+   * take the file again and again: a single request at each awakening would find it free too rarely.
    */
   get spinMs(): number {
     if (this.#tries <= TRIES_AT_ONCE) return 0;

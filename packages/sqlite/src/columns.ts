@@ -1,16 +1,16 @@
 import type { Holder, LockMode, Waiter } from '@locks/core/backend';
 
-/** In the order of the numbers in schema-1.sql. */
+/** The kinds of modes, in the order of their numbers in schema-1.sql. */
 const KINDS: readonly LockMode['kind'][] = ['exclusive', 'shared', 'permit'];
 
-/** Bytes, since SQLite's text ends at a NUL for some of its functions. */
+/** The bytes of a name, since SQLite's text ends at a NUL for some of its functions. */
 export function nameBytes(name: string): Uint8Array {
   return Buffer.from(name, 'utf8');
 }
 
-/** Rounded up: a lease in the file never ends before its holder believes. */
+/** Converts milliseconds to microseconds, rounded up: a lease in the file never ends before its holder believes. */
 export function toMicros(ms: number): number {
-  // Up to 2^52: what SQLite and JavaScript both hold exactly, added to any clock reading.
+  // The limit is 2^52: added to any clock reading it gives a number that SQLite and JavaScript both hold exactly.
   return Math.min(Math.ceil(ms * 1000), 2 ** 52);
 }
 

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** What is wrong with the lock file. */
+/** The kind of failure of the lock file. */
 export type SqliteFileErrorCode =
   /** Other processes kept the file busy until the deadline of the call. */
   | 'BUSY'
@@ -11,9 +11,9 @@ export type SqliteFileErrorCode =
   | 'READ_ONLY'
   /** The file cannot be made or opened: no such folder, a folder at its path, no permission, several hard links. */
   | 'CANNOT_OPEN'
-  /** Another application's database, or no database at all. It was not touched. */
+  /** The file is another application's database, or no database at all. It was not touched. */
   | 'FOREIGN_FILE'
-  /** Made by a newer version of this package. */
+  /** The file was made by a newer version of this package. */
   | 'NEWER_SCHEMA'
   /** SQLite found the file damaged. */
   | 'CORRUPT'
@@ -27,7 +27,7 @@ export type SqliteFileErrorCode =
 /** A failure of the lock file, explained in words; `cause` is SQLite's own error. */
 export class SqliteFileError extends Error {
   override readonly name = 'SqliteFileError';
-  /** What is wrong with the file. */
+  /** The kind of failure of the file. */
   readonly code: SqliteFileErrorCode;
 
   constructor(code: SqliteFileErrorCode, message: string, options?: ErrorOptions) {
@@ -86,7 +86,7 @@ export function needsRollback(error: unknown): boolean {
   return (error as { errcode?: unknown } | null)?.errcode === 776;
 }
 
-/** Says what a failure means, with the path and what to do. */
+/** Explains a failure, with the path and a remedy. */
 export function explainFailure(path: string, error: unknown): unknown {
   const code = primaryCode(error);
   if (code === undefined) return error;
@@ -128,7 +128,7 @@ export function explainFailure(path: string, error: unknown): unknown {
   }
 }
 
-/** Only a busy file may be free at the next try. */
+/** Whether the same call may succeed if repeated: only a busy file may be free at the next try. */
 export function isRetryableFileError(error: unknown): boolean {
   return error instanceof SqliteFileError && error.code === 'BUSY';
 }

@@ -23,7 +23,7 @@ export function loadSqlite(): SqliteModule {
 }
 
 /**
- * Node 22 announces node:sqlite as experimental when it is loaded. Whoever installed this package has chosen it, so
+ * Loads without the warning by which Node 22 announces node:sqlite as experimental. Users of this package have chosen it, so
  * that one notice is withheld: for the length of this synchronous call only, during which nothing else can run.
  */
 function withoutExperimentalWarning<T>(load: () => T): T {

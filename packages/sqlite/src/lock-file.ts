@@ -31,7 +31,7 @@ export interface LockFile {
 }
 
 /**
- * Opens the file, makes it where it is missing, and refuses one of another application. Every step may find the file busy
+ * Opens the file, makes it if it is missing, and refuses one of another application. Every step may find the file busy
  * and throw: the caller calls again later, from the start.
  */
 export function openLockFile(
@@ -43,7 +43,7 @@ export function openLockFile(
   refuseForeignFile(sqlite, path);
   const db = new sqlite.DatabaseSync(path, { timeout: 0 });
   try {
-    // No waiting inside SQLite: it would block the event loop.
+    // SQLite must not wait by itself: that would block the event loop.
     db.exec('PRAGMA busy_timeout = 0; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY');
     createSchema(db, path);
     useWriteAheadLog(db, path);
@@ -96,7 +96,7 @@ function refuseForeignFile(sqlite: SqliteModule, path: string): void {
   }
 }
 
-/** SQLite itself would notice only when the first lock is granted. */
+/** Refuses a read-only file: SQLite itself would notice only when the first lock is granted. */
 function refuseReadOnlyFile(path: string): void {
   try {
     accessSync(path, constants.W_OK);
@@ -109,7 +109,7 @@ function refuseReadOnlyFile(path: string): void {
   }
 }
 
-/** Gives whether the file is empty and so may become ours, as of one moment: another process may be making it. */
+/** Returns whether the file is ours, or empty and so may become ours, as of one moment: another process may be making it. */
 function identify(db: DatabaseSync, path: string): 'ours' | 'empty' {
   return inTransaction(db, () => checkIdentity(db, path), 'BEGIN');
 }
@@ -134,11 +134,11 @@ function checkIdentity(db: DatabaseSync, path: string): 'ours' | 'empty' {
   );
 }
 
-/** Runs before the switch to WAL, so that the main file's header identifies it from the first commit on. */
+/** Creates the schema, before the switch to WAL, so that the main file's header identifies it from the first commit on. */
 function createSchema(db: DatabaseSync, path: string): void {
   if (identify(db, path) === 'ours') return;
   inTransaction(db, () => {
-    // Checked again under the lock: another process may have made it meanwhile.
+    // The file is checked again under the lock: another process may have made it meanwhile.
     if (checkIdentity(db, path) === 'ours') return;
     db.exec(sql.schema1);
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);

@@ -3,18 +3,18 @@ import { SqliteFileError } from './file-error.ts';
 
 /** The clock that all processes of this machine share: monotonic, and good for one boot. */
 export interface MachineClock {
-  /** Names the boot. Differs after a restart of the machine where `bootIsExact`. */
+  /** The name of the boot. It differs after a restart of the machine if `bootIsExact`. */
   readonly boot: string;
-  /** Whether another boot has another `boot`. Where not, leases of an earlier boot end by their ttl at the latest. */
+  /** Whether another boot has another `boot`. If not, leases of an earlier boot end by their ttl at the latest. */
   readonly bootIsExact: boolean;
-  /** Microseconds; stands still while the machine sleeps, never steps. */
+  /** The time in microseconds; it stands still while the machine sleeps and never steps. */
   nowMicros(): number;
 }
 
 const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 const OFFSETS_FILE = '/proc/self/timens_offsets';
 
-/** Reads which boot this is, from files of the system: so it is not done at import. */
+/** Reads the name of the boot from files of the system, so it is not called at import. */
 export function machineClock(): MachineClock {
   if (process.platform !== 'linux') {
     return { boot: process.platform, bootIsExact: false, nowMicros: () => monotonicMicros() };
@@ -31,7 +31,7 @@ function linuxBootId(): string {
   try {
     return readFileSync(BOOT_ID_FILE, 'utf8').trim();
   } catch (cause) {
-    // Without it two processes could take one boot for two, and grant twice.
+    // A boot id is required: without it two processes could take one boot for two, and grant twice.
     throw new SqliteFileError(
       'NO_BOOT_ID',
       `cannot read ${BOOT_ID_FILE}, which separates leases of this boot from older ones: mount /proc in this container`,
@@ -40,7 +40,7 @@ function linuxBootId(): string {
   }
 }
 
-/** A container can have its own monotonic clock (time_namespaces(7)): count in the machine's. */
+/** The offset of this process's clock from the machine's: a container can have its own monotonic clock (time_namespaces(7)). */
 function timeNamespaceOffsetMicros(): number {
   let text: string;
   try {

@@ -9,7 +9,7 @@ export interface SqliteRecordOptions {
   readonly path: string;
 }
 
-/** What the record has of a job: a `SlotEntry` of `@locks/once`. */
+/** The entry of a job in the record: a `SlotEntry` of `@locks/once`. */
 export interface SqliteSlotEntry {
   /** The last slot that was done, or begun. */
   readonly slot: string;
@@ -17,9 +17,9 @@ export interface SqliteSlotEntry {
   readonly state: 'begun' | 'done';
   /** The fencing token of the lease under which it was written. */
   readonly token: bigint;
-  /** Who wrote it, for people. */
+  /** The label of the writer, for people. */
   readonly label: string;
-  /** When, for people: milliseconds since 1970 by the clock of the writer. */
+  /** The time of the write, for people: milliseconds since 1970 by the clock of the writer. */
   readonly at: number;
 }
 
@@ -31,13 +31,13 @@ export interface SqliteOnceRecord {
    */
   read(job: string): Promise<SqliteSlotEntry | undefined>;
   /**
-   * Replaces the entry in one step, unless its token is higher; gives whether it was written.
+   * Replaces the entry in one step, unless its token is higher; returns whether it was written.
    * @throws the error of `node:sqlite`, for example when another process writes for longer than 10 s
    */
   write(job: string, entry: SqliteSlotEntry): Promise<boolean>;
 }
 
-/** How long SQLite waits for another process that writes. */
+/** The time that SQLite waits for another process that writes. */
 const BUSY_MS = 10_000;
 const PREPARE = `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA synchronous = FULL;
   CREATE TABLE IF NOT EXISTS once_slots (job TEXT PRIMARY KEY, slot TEXT NOT NULL, state TEXT NOT NULL,
@@ -52,9 +52,9 @@ type Row = Omit<SqliteSlotEntry, 'at'> & { readonly at: bigint };
 // setup: import { createLocks } from '@locks/core'; import { day, once } from '@locks/once'; import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
 // setup: declare function sendInvoices(token: bigint): Promise<void>;
 /**
- * Where `once` of `@locks/once` keeps which slots were done: a table of a SQLite file that all processes of the machine share. Each call
- * opens the file, has every write on the disk before it answers, and closes it. While another process writes, a call blocks its thread, for
- * 10 s at most; then it rejects with the error of SQLite.
+ * The record in which `once` of `@locks/once` keeps the slots that were done: a table of a SQLite file that all processes of
+ * the machine share. Each call opens the file, has every write on the disk before it answers, and closes it. While another
+ * process writes, a call blocks its thread, for 10 s at most; then it rejects with the error of SQLite.
  *
  * @example
  * ```ts
@@ -82,7 +82,7 @@ export function sqliteRecord(options: SqliteRecordOptions): SqliteOnceRecord {
     async read(job) {
       return inFile((db) => {
         const read = db.prepare('SELECT slot, state, token, label, at FROM once_slots WHERE job = ?');
-        // Tokens are beyond what a number holds exactly.
+        // Tokens are beyond the range of exact numbers.
         read.setReadBigInts(true);
         const row = read.get(job) as unknown as Row | undefined;
         return row && { ...row, at: Number(row.at) };

@@ -8,7 +8,7 @@ export interface Opened {
 
 const IDENTITY_CHECK_EVERY_MS = 1_000;
 
-/** The lock file while it is open: opened at the first use, and anew after a failure or where another took its place. */
+/** The lock file while it is open: opened at the first use, and anew after a failure or if another file took its place. */
 export class OpenFile {
   readonly #open: () => Opened;
   #opened: Opened | undefined;
@@ -26,7 +26,7 @@ export class OpenFile {
     const now = performance.now();
     if (this.#opened !== undefined && now - this.#checkedAt > IDENTITY_CHECK_EVERY_MS) {
       this.#checkedAt = now;
-      // The file was deleted or replaced: go on in the new one, as all others do. Renewals report what was lost.
+      // The file was deleted or replaced: the new one is used, as all others do. Renewals report the lost leases.
       if (!this.#opened.file.isInPlace()) this.drop();
     }
     if (this.#opened === undefined) {
@@ -42,7 +42,7 @@ export class OpenFile {
     try {
       opened?.file.close();
     } catch {
-      // Nothing more can be done with it.
+      // A failed close is ignored: nothing more can be done with the file.
     }
   }
 }

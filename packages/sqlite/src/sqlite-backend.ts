@@ -34,7 +34,7 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
-/** What the backend can do. */
+/** The type of the capabilities of the SQLite backend. */
 export type SqliteCapabilities = typeof capabilities;
 
 const RENEW_CHUNK = 256;
@@ -100,16 +100,17 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
-    // The waiter leaves here first, whatever becomes of the write: the next heartbeat removes an id that nobody waits for.
+    // The waiter leaves the local waiters first, whatever becomes of the write: the next heartbeat removes an id that nobody
+    // waits for.
     this.#waiters.left(request);
     await this.#freeing(request.resource, call, (steps) => steps.abandon(request));
-    // Once more after the write: an attempt that was still on its way may have been committed before it.
+    // The waiter leaves once more after the write: an attempt in flight may have been committed before it.
     this.#waiters.left(request);
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
     const chunks: Promise<Standing[]>[] = [];
-    // Submitted together, they share a transaction for as long as that does not delay the event loop.
+    // Renewals that are submitted together share a transaction for as long as that does not delay the event loop.
     for (let start = 0; start < items.length; start += RENEW_CHUNK) {
       const chunk = items.slice(start, start + RENEW_CHUNK);
       chunks.push(
@@ -136,7 +137,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
   }
 
   async ping(call: Call): Promise<void> {
-    // A write transaction that writes nothing: a file that can only be read gives no locks.
+    // The ping is a write transaction that writes nothing: a file that can only be read gives no locks.
     await this.#transactions.write(call, () => undefined);
   }
 
@@ -170,7 +171,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     this.#transactions.close((steps) => steps.leave());
   }
 
-  /** Takes a step that may free capacity, and in the same transaction grants to those that wait for it here. */
+  /** Takes a step that may free capacity, and in the same transaction grants it to waiters of this process. */
   async #freeing<T>(resource: string, call: Call, step: (steps: Steps) => T): Promise<T> {
     const { outcome } = await this.#transactions.write(
       call,

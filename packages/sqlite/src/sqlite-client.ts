@@ -2,7 +2,7 @@ import { readlinkSync } from 'node:fs';
 
 /** One backend object among all that use the file. */
 export interface SqliteClient {
-  /** A random number that marks its waiters in the file. */
+  /** A random number that marks the client's waiters in the file. */
   readonly id: number;
   readonly pid: number;
   /** The pid namespace, in which `pid` is unique. Empty when it is not known. */
@@ -26,7 +26,7 @@ function pidSpace(): string {
 
 /**
  * Whether the process of a client has certainly ended. `false` proves nothing: the pid may have been given to another
- * process, or belong to another container. Then the client is recognised as dead by its silence.
+ * process, or belong to another container. Such a client is recognised as dead by its silence.
  */
 export function processHasEnded(row: Readonly<Record<string, unknown>>, self: SqliteClient): boolean {
   if (row.client === self.id || row.pid_space !== self.pidSpace || self.pidSpace === '') return false;

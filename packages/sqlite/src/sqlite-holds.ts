@@ -16,16 +16,16 @@ const SWEEP_ROWS = 256;
 
 /** The live holds of one resource. */
 export interface LiveHolds {
-  /** Of one of them; but for their weights all are alike. */
+  /** The mode of one of the holds; but for their weights all are alike. */
   readonly mode: LockMode;
-  /** The weights of permits together. */
+  /** The sum of the weights of permits. */
   readonly used: number;
-  /** One of them. */
+  /** The row of one of the holds. */
   readonly row: SqliteRow;
 }
 
 export interface ResourceHolds {
-  /** Absent: nobody holds it. */
+  /** The live holds; absent: nobody holds the resource. */
   readonly live?: LiveHolds;
   /** Whether there may be rows of expired holds. */
   readonly hasExpired: boolean;
@@ -34,7 +34,7 @@ export interface ResourceHolds {
 /** All live holds of a resource, counted. */
 export interface HoldsSummary extends LiveHolds {
   readonly holders: number;
-  /** When the first of them ends. */
+  /** The time at which the first of the holds ends. */
   readonly endsAt: number;
 }
 
@@ -53,7 +53,7 @@ export class SqliteHolds {
     const row = this.#file.statements.peek.get(resource, now);
     if (row === undefined) return NO_HOLDS;
     const mode = toMode(row);
-    // One share stands for all, so that many readers do not slow each other down. Expired rows beside it are swept.
+    // One share represents all shares, so that many readers do not slow each other down. Expired rows beside it are swept.
     if (row.live && mode.kind !== 'permit') return { live: { mode, used: 0, row }, hasExpired: false };
     const live = this.summarize(resource, now);
     return live === undefined ? { hasExpired: true } : { live, hasExpired: true };
@@ -66,7 +66,7 @@ export class SqliteHolds {
     return { holders, mode: toMode(row), used: Number(row.used), row, endsAt: Number(row.expires_at) };
   }
 
-  /** The hold of one acquisition among those that live. */
+  /** Finds the hold of one acquisition among the live holds. */
   own(
     resource: Uint8Array,
     acquisitionId: string,
@@ -79,7 +79,7 @@ export class SqliteHolds {
   }
 
   /**
-   * The caller knows, from this same transaction, that it fits and that it is this request's turn.
+   * Grants to a request. The caller knows, from this same transaction, that the request fits and that its turn has come.
    *
    * @param hasExpired - whether rows of expired holds may have to be removed first
    */
@@ -131,7 +131,7 @@ export class SqliteHolds {
     const found = this.#file.statements.whatBecame.get(resource, request.acquisitionId, now);
     const end = found?.own_end;
     if (typeof end === 'number') return { status: 'lost', reason: end < 0 ? 'taken-over' : 'expired' };
-    // Shares and permits live beside others, who have therefore not taken anything.
+    // Shares and permits live beside other holds, which therefore have not replaced them.
     const { kind } = request.mode;
     const other = typeof found?.other === 'number' ? toMode({ kind: found.other }).kind : undefined;
     const taken = other !== undefined && (other !== kind || kind === 'exclusive');

@@ -6,7 +6,7 @@ import type { Transactions } from './transactions.ts';
 const HEARTBEAT_EVERY_MS = 500;
 const MIN_POLL_MS = 1;
 const POLL_GROWTH = 1.25;
-/** A poll may take one part in twenty of the process's time at most. */
+/** The pause after a poll, as a multiple of its duration: polls take a twentieth of the process's time at most. */
 const PAUSE_PER_POLL = 20;
 
 /**
@@ -24,22 +24,22 @@ export class SqliteLocalWaiters {
       this.#unseen.delete(resource);
     },
   });
-  /** Whose turn it was on each resource at the last poll: a change here makes the poller quick. */
+  /** The turns on each resource at the last poll: a change here makes the poller quick. */
   readonly #lastSeen = new Map<string, string>();
   /** Resources that this process changed itself, which the file's version does not show. */
   readonly #unseen = new Set<string>();
   readonly #claiming = new Set<string>();
   #pollMs = MIN_POLL_MS;
-  /** How long a poll takes. */
+  /** The duration of a poll, in milliseconds. */
   #pollCostMs = 0;
-  /** The file is not read again before. */
+  /** The time before which the file is not read again. */
   #pollFrom = 0;
   #version: number | undefined;
-  /** When a hold or a silent process runs out, which the file's version does not show either. */
+  /** The time at which a hold expires or a silent process counts as dead, which the file's version does not show either. */
   #nextEventAt = 0;
   #heartbeatAt = 0;
   #heartbeatPending = false;
-  /** Ids in the file that were unknown here at the last heartbeat: those that the next one finds again are dropped. */
+  /** Ids in the file that were unknown here at the last heartbeat; ids that the next one finds again are dropped. */
   #strangers: readonly string[] = [];
 
   constructor(transactions: Transactions, maxPollMs: number) {
@@ -47,7 +47,7 @@ export class SqliteLocalWaiters {
     this.#maxPollMs = maxPollMs;
   }
 
-  /** Takes note of a committed attempt. */
+  /** Records a committed attempt. */
   attempted(request: AcquireRequest, enqueue: boolean, call: Call, outcome: Attempt): void {
     if (outcome.status === 'granted') this.left(request);
     else if (outcome.status === 'contended' && enqueue) this.#register(request, call);
@@ -68,7 +68,7 @@ export class SqliteLocalWaiters {
     this.#changed(request.resource);
   }
 
-  /** Inside a transaction that freed capacity: grants to those whose turn it is and who wait here. */
+  /** Grants to waiters of this process whose turn has come, inside a transaction that freed capacity. */
   serve(steps: Steps, resource: string): readonly Grant[] {
     if (this.#waiters.countOf(resource) === 0) return [];
     return steps.handOff(resource, (acquisitionId) => {
@@ -77,7 +77,7 @@ export class SqliteLocalWaiters {
     });
   }
 
-  /** Called after that transaction. */
+  /** Called after the transaction in which `serve` ran. */
   served(resource: string, grants: readonly Grant[]): void {
     for (const grant of grants) this.left(grant.request, grant);
     this.#changed(resource);
@@ -110,7 +110,7 @@ export class SqliteLocalWaiters {
     const after = performance.now();
     const untilEvent = Math.max(MIN_POLL_MS, this.#nextEventAt - after);
     this.#waiters.pollWithin(Math.max(Math.min(this.#pollMs, untilEvent), this.#pollFrom - after));
-    // However long a poll takes, the heartbeat comes in time: a client without it loses all its waiters.
+    // The heartbeat comes in time, however long a poll takes: a client without it loses all its waiters.
     this.#waiters.pollWithin(Math.max(MIN_POLL_MS, this.#heartbeatAt + HEARTBEAT_EVERY_MS - after));
   }
 
@@ -163,7 +163,7 @@ export class SqliteLocalWaiters {
       .finally(() => this.#claiming.delete(resource));
   }
 
-  /** Keeps this client alive in the file, and removes the differences between the file and what is known here. */
+  /** Keeps this client alive in the file, and removes the differences between the file and the local waiters. */
   #beat(now: number): void {
     if (this.#heartbeatPending) return;
     this.#heartbeatPending = true;
@@ -190,7 +190,7 @@ export class SqliteLocalWaiters {
         },
       )
       .catch(() => {
-        // The next heartbeat, and every attempt, tries again.
+        // A failed heartbeat is ignored: the next one, and every attempt, tries again.
       })
       .finally(() => {
         this.#heartbeatPending = false;

@@ -3,13 +3,13 @@ import { modeColumns, type SqliteRow, toMicros, toMode } from './columns.ts';
 import type { LockFile } from './lock-file.ts';
 import { processHasEnded, type SqliteClient } from './sqlite-client.ts';
 
-/** How long a waiter's process may be silent before its waiters are passed over. */
+/** The longest silence of a process before its waiters are passed over. */
 export const CLIENT_ALIVE_MS = 2_000;
 
 export interface Turns {
-  /** Those who can be granted now, in their order. */
+  /** The waiters that can be granted now, in queue order. */
   readonly ready: readonly SqliteRow[];
-  /** The first that cannot, and that holds back all behind it. Unknown while one holds the resource exclusively. */
+  /** The first waiter that does not fit, which holds back all behind it. Unknown while the resource is held exclusively. */
   readonly blocked: SqliteRow | undefined;
 }
 
@@ -24,14 +24,15 @@ export class SqliteQueue {
   }
 
   /**
-   * Whose turn it is, from the head of the queue on: all that fit together into `capacity`, up to the first that does not
-   * (docs/spec.md §15.2). Waiters of other processes count as if they held: their capacity is kept for them.
+   * Finds the waiters whose turn has come, from the head of the queue on: all that fit together into `capacity`, up to the
+   * first that does not (docs/spec.md §15.2). Waiters of other processes count as if they held: their capacity is kept for
+   * them.
    */
   turns(resource: Uint8Array, now: number, capacity: Capacity): Turns {
     return this.#walk(resource, now, capacity, true);
   }
 
-  /** The same outside a write transaction: waiters of processes that have ended are not removed. */
+  /** Finds the turns outside a write transaction: waiters of processes that have ended are not removed. */
   readTurns(resource: Uint8Array, now: number, capacity: Capacity): Turns {
     return this.#walk(resource, now, capacity, false);
   }
@@ -50,7 +51,10 @@ export class SqliteQueue {
     return { ready, blocked: undefined };
   }
 
-  /** The next waiter whose process lives. Waiters of processes that are known to have ended are removed, so that nobody waits for their silence. */
+  /**
+   * Finds the next waiter whose process lives. Waiters of processes that are known to have ended are removed, so that nobody
+   * waits for their silence.
+   */
   #next(resource: Uint8Array, now: number, ticket: number, clears: boolean): SqliteRow | undefined {
     for (;;) {
       const row = this.#file.statements.nextInQueue.get(resource, now, ticket);
@@ -84,7 +88,7 @@ export class SqliteQueue {
     this.#file.statements.dequeue.run(this.#client.id, acquisitionId);
   }
 
-  /** Keeps this client's waiters alive, clears those of dead ones, and gives the ids that the file has for this client. */
+  /** Keeps this client's waiters alive, clears those of dead clients, and returns the ids that the file has for this client. */
   heartbeat(now: number): Set<string> {
     this.#keepClient(now);
     this.dropDead(now);
@@ -110,7 +114,7 @@ export class SqliteQueue {
     const { statements } = this.#file;
     const aliveUntil = now + toMicros(CLIENT_ALIVE_MS);
     if (statements.keepClient.run(id, aliveUntil, now).changes === 1) return;
-    // The client was silent for too long: what was granted since may be in conflict with its waiters (docs/spec.md §15.7), so
+    // The client was silent for too long: grants since then may be in conflict with its waiters (docs/spec.md §15.7), so
     // they are removed.
     statements.leaveQueue.run(id);
     statements.addClient.run(id, aliveUntil, pid, pidSpace);

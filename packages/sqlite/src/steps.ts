@@ -17,15 +17,15 @@ import type { SqliteClient } from './sqlite-client.ts';
 import { capacityBeside, SqliteHolds } from './sqlite-holds.ts';
 import { modeInQueue, SqliteQueue } from './sqlite-queue.ts';
 
-/** What the poller reads of a resource. */
+/** The state of a resource that the poller reads. */
 export interface ResourceTurn {
   /** The ids whose turn it is, in order, of all processes; `undefined`: the queue is empty. */
   readonly ready: readonly string[] | undefined;
   /** Whether the queue has a waiter whose process has ended. */
   readonly hasEnded: boolean;
-  /** When the next hold ends, or the next process was silent for too long, if nothing else happens. */
+  /** The time in milliseconds until the next hold ends, or the next process counts as silent, if nothing else happens. */
   readonly changesInMs: number;
-  /** Another text when turns have changed. */
+  /** A text that differs when turns have changed. */
   readonly mark: string;
 }
 
@@ -34,7 +34,7 @@ interface Waiting {
   readonly call: Call;
 }
 
-/** What the file says to a request. */
+/** The file's answer to a request. */
 type AttemptAnswer =
   | { readonly status: 'held'; readonly hold: SqliteRow }
   | Fits
@@ -82,7 +82,7 @@ export class Steps {
     }
   }
 
-  /** Asks for all first, then takes all: nothing happens in between, since this is one transaction. */
+  /** Attempts all requests or none: checks all first, then takes all, in one transaction. */
   attemptMany(requests: readonly AcquireRequest[], call: Call): readonly Grant[] | undefined {
     const countedFrom = call.now();
     const now = this.#file.clock.nowMicros();
@@ -118,7 +118,7 @@ export class Steps {
     const ready = turns.ready.find((row) => row.acquisition_id === acquisitionId);
     if (ready !== undefined) return { status: 'fits', mode: toMode(ready), from: 'queue', hasExpired };
     const nobodyWaits = turns.ready.length === 0 && turns.blocked === undefined;
-    // Never past a live queue (docs/spec.md §7.4), whatever capacity is left.
+    // A newcomer never overtakes a live queue (docs/spec.md §7.4), whatever capacity is left.
     if (nobodyWaits && capacity.take(mode)) return { status: 'fits', mode, from: 'outside', hasExpired };
     return { status: 'contended' };
   }
@@ -135,7 +135,7 @@ export class Steps {
     return { request, fencingToken: tokenOf(hold), countedFrom, validForMs };
   }
 
-  /** Grants to all whose turn it is and that wait in this process, which `find` says. */
+  /** Grants to all waiters of this process, which `find` finds, whose turn has come. */
   handOff(resource: string, find: (acquisitionId: string) => Waiting | undefined): Grant[] {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
@@ -196,7 +196,7 @@ export class Steps {
     };
   }
 
-  /** Names in byte order, at most `limit`, starting with `from` or after it. */
+  /** Lists names in byte order, at most `limit`, starting with `from` or after it. */
   resourcesAfter(from: Uint8Array, inclusive: boolean, limit: number): Uint8Array[] {
     const { statements, clock } = this.#file;
     return statements.resourcesAfter
@@ -204,7 +204,7 @@ export class Steps {
       .map((row) => row.resource as Uint8Array);
   }
 
-  /** Reads only. */
+  /** Reads the turns of a resource, and writes nothing. */
   turn(resource: string): ResourceTurn {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
@@ -228,7 +228,7 @@ export class Steps {
     return this.#queue.heartbeat(this.#file.clock.nowMicros());
   }
 
-  /** Removes what dead processes left. */
+  /** Removes the rows that dead processes left. */
   sweep(): void {
     const now = this.#file.clock.nowMicros();
     this.#queue.dropDead(now);

@@ -6,7 +6,7 @@ import { rollBack } from './lock-file.ts';
 import { OpenFile, type Opened } from './open-file.ts';
 import type { Steps } from './steps.ts';
 
-/** What is to be done when the transaction of a step is committed. */
+/** The function to call when the transaction of a step is committed. */
 export type AfterCommit = () => void;
 
 interface Operation {
@@ -17,12 +17,12 @@ interface Operation {
   readonly fail: (error: unknown) => void;
 }
 
-/** A transaction ends after this long and the rest waits for the next turn of the event loop. */
+/** The longest duration of a transaction; the rest of the operations waits for the next turn of the event loop. */
 const SLICE_MS = 4;
 const SWEEP_EVERY = 256;
 
 /**
- * All that one backend object does in its file. Operations that come together share a transaction; while other
+ * All transactions of one backend object in its file. Operations that come together share a transaction; while other
  * processes have the file, all of them wait as one, off the event loop, with growing pauses.
  */
 export class Transactions {
@@ -71,7 +71,7 @@ export class Transactions {
   }
 
   /**
-   * Runs `read` on the file as it is, if it is open and not busy now; else gives undefined. `version` changes when
+   * Runs `read` on the file as it is, if it is open and not busy now; else returns undefined. `version` changes when
    * another process has changed the file. What is read is a hint: every step checks again in its own transaction.
    */
   poll<T>(read: (steps: Steps, version: number) => T): T | undefined {
@@ -100,7 +100,7 @@ export class Transactions {
       lastStep(current.steps);
       statements.commit.run();
     } catch {
-      // The file is busy or broken: what is left there ends by its time.
+      // The file is busy or broken: entries that are left there expire.
       rollBack(() => statements.rollback.run());
     }
     this.#file.drop();
@@ -109,7 +109,7 @@ export class Transactions {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // After the current run of code, so that operations that come together share a transaction.
+    // The queue is drained after the current run of code, so that operations that come together share a transaction.
     queueMicrotask(() => this.#drain());
   }
 
@@ -179,7 +179,7 @@ export class Transactions {
       return;
     }
     if (batch.length > 1 && this.#file.current !== undefined) {
-      // One operation cannot be done: the others must not fail with it.
+      // One of the operations failed: the others must not fail with it.
       for (const [index, operation] of batch.entries()) {
         try {
           for (const finish of this.#transact([operation], false)) finish();

@@ -4,10 +4,10 @@ export const capabilities = {
   modes: ['exclusive', 'shared'],
   order: 'fifo',
   fencing: 'durable',
-  // Nothing ends by a ttl here.
+  // A ttl ends nothing: holds end with their session.
   ttl: { minMs: 1, stepMs: 1 },
   features: ['list', 'waiters', 'force-release'],
 } as const;
 
-/** What the backend can do. */
+/** The type of the capabilities of the ZooKeeper backend. */
 export type ZooKeeperCapabilities = typeof capabilities;

@@ -3,7 +3,7 @@ export interface ClientPort {
   readonly state: ClientState;
   /** Whether the client ended because the servers refused its credentials. */
   readonly refused: boolean;
-  /** The last error of the connection, where there is none just now and the library tells. */
+  /** The last error of the connection, if the client is not connected and the library tells the error. */
   readonly connectionError?: unknown;
   /** The session id of the last connection, in hexadecimal. A server may silently give another one at a reconnect. */
   readonly sessionId: string;
@@ -11,7 +11,7 @@ export interface ClientPort {
   readonly sessionTimeoutMs: number;
   /** Calls `listener` after every change of `state` or `sessionId`. Returns the function that removes the listener. */
   onChange(listener: () => void): () => void;
-  /** Returns the path of the new node. */
+  /** Creates a node, and returns its path. */
   create(path: string, data: Buffer, kind: NodeKind): Promise<string>;
   remove(path: string): Promise<void>;
   children(path: string): Promise<ChildList>;
@@ -41,15 +41,15 @@ export interface ChildList {
 export interface NodeContent {
   readonly data: Buffer;
   readonly czxid: bigint;
-  /** See {@link ChildList}. */
+  /** The number of changes of the list of children: see {@link ChildList}. */
   readonly cversion: number;
-  /** When the node was created, on the server's wall clock. */
+  /** The time at which the node was created, on the server's wall clock. */
   readonly createdAt: number;
   /** The session of an ephemeral node, in the form of {@link ClientPort.sessionId}. */
   readonly owner: string;
 }
 
-/** What a server, or the client, answered instead of a result. */
+/** The error that a server, or the client, answered instead of a result. */
 export type ZooKeeperErrorCode =
   | 'NO_NODE'
   | 'NODE_EXISTS'
@@ -58,7 +58,7 @@ export type ZooKeeperErrorCode =
   | 'AUTH_FAILED'
   /** The connection ended: the request may have run or not. */
   | 'CONNECTION_LOSS'
-  /** There was no connection: nothing was sent. */
+  /** The client had no connection: nothing was sent. */
   | 'NOT_CONNECTED'
   | 'SESSION_EXPIRED'
   | 'FAILED';
@@ -66,7 +66,7 @@ export type ZooKeeperErrorCode =
 /** An error of ZooKeeper from either client library: the `cause` of a `LOCK_BACKEND` error. */
 export class ZooKeeperError extends Error {
   override readonly name = 'ZooKeeperError';
-  /** What happened, the same for both clients. */
+  /** The kind of error, the same for both clients. */
   readonly code: ZooKeeperErrorCode;
 
   constructor(code: ZooKeeperErrorCode, message: string, cause?: unknown) {
@@ -79,7 +79,7 @@ export function hasCode(error: unknown, ...codes: readonly ZooKeeperErrorCode[])
   return error instanceof ZooKeeperError && codes.includes(error.code);
 }
 
-/** Resolves with `undefined` where the node of a request does not exist. */
+/** Resolves with `undefined` if the node of a request does not exist. */
 export async function ifPresent<T>(request: Promise<T>): Promise<T | undefined> {
   try {
     return await request;

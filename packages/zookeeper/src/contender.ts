@@ -6,12 +6,12 @@ import type { ResourceNodes } from './resource-nodes.ts';
 import { decodeNodeData, encodeNodeData } from './lock-node-data.ts';
 import { expired, type SessionMember, type ZookeeperSession } from './zookeeper-session.ts';
 
-/** How often an acquisition may find the resource's node deleted before it fails. */
+/** The number of times that an acquisition may find the resource's node deleted before it fails. */
 const TRIES = 10;
 
 type Settled<T> = { readonly value: T } | { readonly error: unknown };
 
-/** One acquisition that holds or waits: its node, and what is known of it. */
+/** One acquisition that holds or waits: its node, and the known state of that node. */
 export class Contender implements SessionMember {
   readonly request: AcquireRequest;
   readonly parent: string;
@@ -20,7 +20,7 @@ export class Contender implements SessionMember {
   granted = false;
   /** Set once the acquisition is abandoned or released: requests that are still under way must leave no node. */
   abandoned = false;
-  /** The node that this one waits for. */
+  /** The node that this contender waits for. */
   blocker: LockNode | undefined;
   readonly #session: ZookeeperSession<Contender>;
   readonly #resourceNodes: ResourceNodes;
@@ -33,7 +33,7 @@ export class Contender implements SessionMember {
   #entering: Promise<ZookeeperQueue> | undefined;
   #leaving: Promise<boolean> | undefined;
   #leaveCount = 0;
-  /** The end of an exclusive hold by its release: whether this deleted its node. */
+  /** The release of an exclusive hold, and whether it deleted the hold's node. */
   #endOfHold: { readonly name: string; readonly isDeleted: Promise<boolean> } | undefined;
   #isWatched = false;
   #downgrading = false;
@@ -72,10 +72,10 @@ export class Contender implements SessionMember {
     return `${this.parent}/${this.#node?.name}`;
   }
 
-  /** Reads the queue, and enters it if need be. `undefined` if this one held and an administrator deleted its node. */
+  /** Reads the queue, and enters it if need be. `undefined` if this contender held and an administrator deleted its node. */
   async readQueue(): Promise<ZookeeperQueue | undefined> {
     if (this.#entering === undefined && this.#node !== undefined) {
-      // An attempt is repeated: a hold that was ended by force may still stand on a server that lags behind.
+      // A repeated attempt syncs first: a hold that was ended by force may still exist on a server that lags behind.
       const sync = this.granted ? this.#session.barrier() : undefined;
       const [queue] = await Promise.all([this.#session.queue(this.parent), sync]);
       if (queue.has(this.#node.name)) return queue;
@@ -181,8 +181,8 @@ export class Contender implements SessionMember {
   }
 
   /**
-   * Deletes the node at the end of a hold or wait; `false` if it was gone. The session repeats a failed delete. A delete that is
-   * under way is not sent again: the requests of a connection are answered in their order, or all of them fail.
+   * Deletes the node at the end of a hold or wait; `false` if it was gone. The session repeats a failed delete. A delete that
+   * is under way is not sent again: the requests of a connection are answered in their order, or all of them fail.
    */
   leave(): Promise<boolean> {
     this.abandoned = true;
@@ -213,7 +213,7 @@ export class Contender implements SessionMember {
     return removed;
   }
 
-  /** Whether this one held alone with the node of this name, and its release deleted it: nobody was ahead of it. */
+  /** Whether this contender held alone with the node of this name, and its release deleted the node: nobody was ahead of it. */
   async hasEndedHold(name: string): Promise<boolean> {
     return this.#endOfHold?.name === name && (await this.#endOfHold.isDeleted);
   }
@@ -274,7 +274,7 @@ export class Contender implements SessionMember {
     }
   }
 
-  /** After a lost reply: adopts the node with this acquisition's id if this very session created it. */
+  /** Adopts, after a lost reply, the node with this acquisition's id if this very session created it, or enters the queue. */
   async #findOrEnter(): Promise<ZookeeperQueue> {
     const { acquisitionId } = this.request;
     // The barrier comes after an earlier create that is still under way.

@@ -31,7 +31,7 @@ export type { CommonOptions, ServerOptions } from './options.ts';
 /** A backend on the client library `node-zookeeper-client`. */
 export type ZooKeeperBackend = LockBackend<ZooKeeperCapabilities>;
 
-/** The addresses of the servers, or a client of yours. */
+/** The options of `zookeeperBackend`: the addresses of the servers, or a client of yours. */
 export type ZooKeeperBackendOptions = CommonOptions & {
   /**
    * The access control list of every node that the backend creates, in the library's form.

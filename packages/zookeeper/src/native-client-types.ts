@@ -8,9 +8,9 @@ export interface NativeStat {
   readonly ephemeralOwner: string;
 }
 
-/** What this package uses of a client of the package `zookeeper`. */
+/** The part of a client of the package `zookeeper` that this package uses. */
 export interface NativeZooKeeperClient {
-  /** 3 means connected. */
+  /** The state of the client; 3 means connected. */
   readonly state: number;
   /** The session id in hexadecimal; the package's own types say that it is a number. */
   readonly client_id: unknown;

@@ -28,7 +28,7 @@ export class NativeClientPort implements ClientPort {
   #state: ClientState;
   #refused = false;
 
-  /** `own` says that the backend opened the client, and may close it. */
+  /** Wraps a client; `own`: the backend opened it, and may close it. */
   constructor(client: NativeZooKeeperClient, own: boolean) {
     this.#client = client;
     this.#own = own;
@@ -100,7 +100,7 @@ export class NativeClientPort implements ClientPort {
     this.#client.removeListener('connect', this.#connected);
     this.#client.removeListener('connecting', this.#connecting);
     if (!this.#own) return void this.#client.removeListener('close', this.#closed);
-    // Never closed inside a callback of the C client, which would free the memory that it returns to.
+    // The client is never closed inside a callback of the C client, which would free the memory that it returns to.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#state !== 'ended') this.#client.close();
   }

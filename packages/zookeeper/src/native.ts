@@ -95,10 +95,11 @@ function sourceOf({
       const own = new Library({
         connect: servers,
         timeout: sessionTimeoutMs ?? DEFAULT_SESSION_MS,
-        // Without this the C client writes to standard error.
+        // The level 0 keeps the C client from writing to standard error.
         debug_level: 0,
         host_order_deterministic: false,
-        // By default the package ends a session, alive or not, after some wake-ups without data.
+        // The limit is practically infinite: by default the package ends a session, alive or not, after some wake-ups without
+        // data.
         response_counter_limit: 2 ** 30,
       });
       const port = new NativeClientPort(own, true);

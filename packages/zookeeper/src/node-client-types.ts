@@ -17,7 +17,7 @@ export interface NodeStat {
   readonly ephemeralOwner: Buffer;
 }
 
-/** What this package uses of a client of the library `node-zookeeper-client`. */
+/** The part of a client of the library `node-zookeeper-client` that this package uses. */
 export interface NodeZooKeeperClient {
   connect(): void;
   close(): void;

@@ -13,9 +13,9 @@ import type { NodeClientError, NodeStat, NodeZooKeeperClient } from './node-clie
 
 const MODES: Readonly<Record<NodeKind, number>> = { persistent: 0, ephemeral: 1, 'ephemeral-sequential': 3 };
 const CONNECTION_LOSS = -4;
-/** How long the server may take to confirm the end of a session before the connection is destroyed. */
+/** The time limit for the server to confirm the end of a session, before the connection is destroyed. */
 const CLOSE_MS = 500;
-/** For how long a connection that was being made when the client was closed is destroyed. */
+/** The time after a close during which a connection that was still being made is destroyed. */
 const LINGER_MS = 2_000;
 
 /** Implements the port with `node-zookeeper-client`. */
@@ -31,7 +31,7 @@ export class NodeClientPort implements ClientPort {
   #refused = false;
   #connectionError: Error | undefined;
 
-  /** `own` says that the backend opened the client, and may destroy its connection. */
+  /** Wraps a client; `own`: the backend opened it, and may destroy its connection. */
   constructor(client: NodeZooKeeperClient, own: boolean, hasChoice: boolean, acl?: readonly unknown[]) {
     this.#client = client;
     this.#own = own;
@@ -156,7 +156,7 @@ export class NodeClientPort implements ClientPort {
     this.#client.removeListener('authenticationFailed', this.#refusedByServer);
   }
 
-  /** The library keeps the errors of its sockets to itself, and binds this method to each of them. */
+  /** Listens to the errors of sockets, which the library keeps to itself: it binds the wrapped method to each socket. */
   #listenToSocketErrors(): void {
     const manager = managerOf(this.#client);
     const onSocketError = manager?.onSocketError;

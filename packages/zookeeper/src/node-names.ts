@@ -14,7 +14,7 @@ export interface LockNode {
 // Ids contain no dot, so every name can be decoded. Sequence numbers are negative after an int32 wraps.
 const PATTERN = /^([xs])\.([\w-]{1,64})\.(-?\d{9,10})$/;
 
-/** Returns `undefined` for a node that is not an acquisition's. */
+/** Decodes the name of a node; `undefined` if the node is not an acquisition's. */
 export function parseLockNode(name: string): LockNode | undefined {
   const [, kind, acquisitionId, digits] = PATTERN.exec(name) ?? [];
   if (kind === undefined || acquisitionId === undefined) return undefined;
@@ -54,7 +54,7 @@ export function encodeName(resource: string): string {
   return encoded.startsWith('.') ? `%2E${encoded.slice(1)}` : encoded;
 }
 
-/** Returns `undefined` for a node that is not a resource's. */
+/** Decodes a path segment to a resource name; `undefined` if the node is not a resource's. */
 export function decodeName(segment: string): string | undefined {
   try {
     const name = decodeURIComponent(segment);

@@ -9,7 +9,7 @@ import {
   text,
 } from '@locks/core/backend';
 
-/** The options with servers and with a client of yours. */
+/** The options that apply with servers and with a client of yours. */
 export interface CommonOptions {
   /**
    * The node that all locks are under; the backend creates it if it is missing.
@@ -17,12 +17,12 @@ export interface CommonOptions {
    */
   readonly path?: string;
   /**
-   * How long the node of an unused resource stays, in milliseconds.
+   * The time that the node of an unused resource stays, in milliseconds.
    * @defaultValue 5 000
    */
   readonly tidyMs?: number;
   /**
-   * How long a call waits for a connection before it fails, in milliseconds. Core repeats it until `waitMs`.
+   * The longest wait of a call for a connection before it fails, in milliseconds. Core repeats the call until `waitMs`.
    * @defaultValue 5 000
    */
   readonly connectTimeoutMs?: number;
@@ -33,7 +33,7 @@ export interface ServerOptions<Client> {
   /** The connect string: `host:port,host:port,…`, followed by a path for a chroot. */
   readonly servers: string;
   /**
-   * How long the servers keep a session whose client is silent, in milliseconds: the delay that the death of a holder
+   * The time that the servers keep a session whose client is silent, in milliseconds: the delay that the death of a holder
    * causes. The servers have bounds of their own, usually 4 to 40 seconds.
    * @defaultValue 10 000
    */

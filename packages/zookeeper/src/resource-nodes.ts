@@ -3,9 +3,9 @@ import { hasCode } from './client-port.ts';
 import { decodeName, encodeName } from './node-names.ts';
 import type { ZookeeperSession } from './zookeeper-session.ts';
 
-/** Unused nodes of other processes are looked for this many times more rarely than our own are deleted. */
+/** The number of sweeps of our own unused nodes for each search for unused nodes of other processes. */
 const ORPHANS_EVERY = 60;
-/** The number of nodes that one such search reads. */
+/** The number of nodes that one search for unused nodes of other processes reads. */
 const ORPHANS = 200;
 
 interface ResourceNode {
@@ -23,7 +23,7 @@ export class ResourceNodes {
   #sweeper: NodeJS.Timeout | undefined;
   #orphans: NodeJS.Timeout | undefined;
 
-  /** `session` returns the live session, if any. */
+  /** @param session - returns the live session, if any */
   constructor(root: string, tidyMs: number, session: () => ZookeeperSession | undefined) {
     this.root = root;
     this.#tidyMs = tidyMs;

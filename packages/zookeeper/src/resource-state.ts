@@ -13,7 +13,7 @@ export async function stateOf(
 ): Promise<ResourceState> {
   const [, queue] = await Promise.all([session.barrier(), session.queue(parent)]);
   const { holders } = queue;
-  // Each of them costs a request.
+  // Each waiter costs a request.
   const waiters = options?.waiters === false ? [] : queue.waiters;
   const [held, waiting] = await Promise.all([
     Promise.all(holders.map((node) => holderAt(session, parent, node))),
@@ -26,7 +26,7 @@ export async function stateOf(
   };
 }
 
-/** Returns `undefined` if the node is gone. */
+/** Reads a holder from its node; `undefined` if the node is gone. */
 export async function holderAt(
   session: ZookeeperSession,
   parent: string,

@@ -22,7 +22,7 @@ export class SessionValidity {
   #answered = Number.NEGATIVE_INFINITY;
   #validUntil = Number.NEGATIVE_INFINITY;
 
-  /** `heardAt` is the earliest moment at which the leader may have heard of the session last. */
+  /** @param heardAt - the earliest moment at which the leader may have heard of the session last */
   constructor(timeoutMs: number, heardAt: number) {
     this.#timeoutMs = timeoutMs;
     this.#reported = heardAt;
@@ -41,7 +41,7 @@ export class SessionValidity {
       this.#reported = this.#candidate;
       this.#candidate = sentAt;
     }
-    // Counted from before the sending: whatever froze since then, the leader waits longer (docs/spec.md §8.2).
+    // The validity is counted from before the sending: whatever froze since then, the leader waits longer (docs/spec.md §8.2).
     this.#validUntil = Math.min(
       sentAt + this.#timeoutMs * PROVEN,
       this.#reported + this.#timeoutMs * TRUSTED,

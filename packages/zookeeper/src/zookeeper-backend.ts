@@ -22,7 +22,7 @@ import { holderAt, stateOf } from './resource-state.ts';
 import { expired, type ZookeeperSession } from './zookeeper-session.ts';
 import { type ZookeeperClientSource, ZookeeperSessions } from './zookeeper-sessions.ts';
 
-/** A hold that ends sooner needs no watch of its own node. */
+/** The age at which a hold gets a watch of its own node; a hold that ends sooner needs none. */
 const WATCH_AFTER_MS = 20;
 
 export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> {
@@ -98,11 +98,11 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
       const path = `${contender.parent}/${name}`;
       const ahead = session.contenders.get(acquisitionId);
       const changed = await nodeChanged(session, path, call);
-      // Reported as an error: nothing is known of the resource until there is another session.
+      // The end of the session is reported as an error: nothing is known of the resource until there is another session.
       if (session.ended) throw expired();
       if (!changed || contender.abandoned) return undefined;
       const countedFrom = call.now();
-      // Behind a hold of this session that was released there is nobody else ahead: a list would only take longer the more wait.
+      // A waiter right behind a released hold of this session has nobody else ahead: a list would take longer the more wait.
       const isNext = (await ahead?.hasEndedHold(name)) === true && (await contender.isQueued());
       const queue = isNext ? undefined : await contender.readQueue();
       if (!isNext && queue === undefined) return undefined;
@@ -263,7 +263,7 @@ function lossOf({ lost, session }: Grant): Standing {
   return { status: 'lost', reason: reported ?? (expired ? 'session-lost' : 'force-released') };
 }
 
-/** Waits until a node changes; `false` if the call ended before. */
+/** Waits until a node changes; resolves to `false` if the call ended before. */
 async function nodeChanged(session: ZookeeperSession, path: string, call: Call): Promise<boolean> {
   const wait = new TurnWait();
   let isChanged = false;

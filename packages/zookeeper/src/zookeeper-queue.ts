@@ -39,7 +39,7 @@ export class ZookeeperQueue {
     return this.nodes.filter((node) => this.blockerOf(node) !== undefined);
   }
 
-  /** Many acquisitions of this process may look for their nodes in one list. */
+  /** The index of a node by its name, since many acquisitions of this process may look for their nodes in one list. */
   #placeOf(name: string): number | undefined {
     this.#places ??= new Map(this.nodes.map((node, place) => [node.name, place]));
     return this.#places.get(name);

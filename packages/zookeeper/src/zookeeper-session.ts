@@ -13,9 +13,9 @@ import { Watches } from './watches.ts';
 
 /** A node that never exists. Deleting it is a write that changes nothing and needs a leader with a quorum. */
 const PROBE = '/locks-backend-probe';
-/** A server that is silent for this part of the session timeout after a probe is left for another one. */
+/** The part of the session timeout after which a server that is silent since a probe is left for another one. */
 const SUSPICIOUS = 1 / 6;
-/** The event loop must read answers between the deletes of thousands of holds that end together. */
+/** The most deletes in flight: the event loop must read answers between the deletes of thousands of holds that end together. */
 const DELETES_AT_ONCE = 256;
 
 /** An acquisition that holds or waits in a session, as far as the session deals with it. */
@@ -57,13 +57,13 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
   #ended = false;
   #connected = true;
   #proven = false;
-  /** When a server last answered any request. */
+  /** The time at which a server last answered any request. */
   #heardAt = Number.NEGATIVE_INFINITY;
   #heartbeatTimer: NodeJS.Timeout | undefined;
   #watchdog: NodeJS.Timeout | undefined;
   #nextServerTimer: NodeJS.Timeout | undefined;
 
-  /** `heardAt` is the earliest moment at which the servers may have heard of the session last. */
+  /** @param heardAt - the earliest moment at which the servers may have heard of the session last */
   constructor(port: ClientPort, now: () => number, heardAt: number, onEnd: () => void) {
     this.port = port;
     this.id = port.sessionId;
@@ -175,7 +175,7 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
   /** Deletes all nodes of an acquisition, known or not; the heartbeat repeats a failed delete. */
   async deleteNodes(acquisitionId: string, parent: string): Promise<boolean> {
     this.pendingDeletes.set(acquisitionId, parent);
-    // Only the contender of this moment is ended, not one that is made meanwhile.
+    // The present contender is ended, not one that is made meanwhile.
     const contender = this.contenders.get(acquisitionId);
     const [, queue] = await Promise.all([this.barrier(), this.queue(parent)]);
     const removed = await Promise.all(
@@ -203,7 +203,7 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
     clearTimeout(this.#watchdog);
     clearInterval(this.#nextServerTimer);
     this.#unlisten();
-    // If the client lives on in the same session, so do the nodes: the next session object deletes them.
+    // The nodes live on if the client stays in the same session: the next session object deletes them.
     for (const [acquisitionId, { parent }] of this.contenders) this.pendingDeletes.set(acquisitionId, parent);
     for (const contender of [...this.contenders.values()]) contender.lose('session-lost');
     for (const reject of this.#pending) reject(expired());
@@ -254,7 +254,7 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
         if (isOver && this.pendingDeletes.has(acquisitionId)) await this.deleteNodes(acquisitionId, parent);
       }
     } catch {
-      // The next probe may be answered; if not, the watchdog ends the session.
+      // A failed probe is ignored: the next one may be answered; if not, the watchdog ends the session.
     } finally {
       clearTimeout(silent);
     }
@@ -273,7 +273,7 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
   }
 }
 
-/** How long a server may take to complete a handshake. */
+/** The time limit for a server to complete a handshake. */
 export function handshakeMs(sessionTimeoutMs: number): number {
   return Math.max(1_000, sessionTimeoutMs * SUSPICIOUS);
 }

@@ -36,7 +36,7 @@ export class ZookeeperSessions<Member extends SessionMember> {
     return this.#live;
   }
 
-  /** Why there is no connection; `undefined` where there is one, or none was needed yet. */
+  /** The reason why there is no connection; `undefined` if there is one, or none was needed yet. */
   connectionError(): unknown {
     const port = this.#port;
     return port === undefined || isConnected(port) ? undefined : (port.connectionError ?? notConnected());

@@ -27,7 +27,7 @@ import { ServerLock } from './server-lock.ts';
 import { StandbyError } from './session-setup.ts';
 import { SessionEndedError } from './session-statement.ts';
 
-/** What the advisory backend promises; `fencing` as it was configured. */
+/** The capabilities of the advisory backend; `fencing` as it was configured. */
 export interface PostgresAdvisoryCapabilities<Fencing extends 'durable' | 'none' = 'durable' | 'none'> {
   /** A hold ends with the session that took it. */
   readonly tenure: 'session';
@@ -39,7 +39,7 @@ export interface PostgresAdvisoryCapabilities<Fencing extends 'durable' | 'none'
   readonly order: 'fifo';
   /** `durable` with the option `fencing`. */
   readonly fencing: Fencing;
-  /** In milliseconds; a ttl ends nothing, since holds end with their session. */
+  /** The bounds of a ttl in milliseconds. A ttl ends nothing, since holds end with their session. */
   readonly ttl: { readonly minMs: 1; readonly stepMs: 1 };
   /** A name cannot be recovered from its key: there is no `list`. */
   readonly features: readonly ['waiters', 'force-release'];
@@ -81,7 +81,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   readonly #options: CheckedPostgresAdvisoryOptions;
   readonly #sessions: AdvisorySessions;
   readonly #peers: PeerQuery;
-  /** By key: two names with one key are one lock of the server. */
+  /** The queues by key: two names with one key are one lock of the server. */
   readonly #queues = new Map<string, ResourceQueue>();
   /** The same queues by name, because hashing a name costs more than a lookup. */
   readonly #byName = new Map<string, ResourceQueue>();
@@ -145,7 +145,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     const { resource, acquisitionId } = grant.request;
     if (await this.#with(resource, (queue) => queue.leave(acquisitionId))) return 'released';
     if (grant.lost !== undefined && this.#granted.has(grant.lost)) return 'not-held';
-    // Another client made the grant, and only that client can release the lock: it is asked to.
+    // Another client made the grant. Only that client can release the lock, so it is asked to.
     const ended = await this.forceRelease(resource, acquisitionId, call);
     return ended.length > 0 ? 'released' : 'not-held';
   }
@@ -233,7 +233,7 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     if (lost !== undefined) this.#granted.add(lost);
   }
 
-  /** Nothing is kept of a resource that nobody here holds or waits for (docs/spec.md §9.1). */
+  /** Forgets a resource that nobody here holds or waits for (docs/spec.md §9.1). */
   #tidy(key: string): void {
     const queue = this.#queues.get(key);
     if (queue?.unused !== true) return;

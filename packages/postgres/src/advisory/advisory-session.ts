@@ -8,20 +8,20 @@ import { LockSteps } from './lock-steps.ts';
 import { SessionEndedError, type SessionStatement, type SessionStatements } from './session-statement.ts';
 import type { TokenSequence } from './token-sequence.ts';
 
-/** How soon after its last answer a connection stops keeping the process alive. */
+/** The time after its last answer at which a connection stops keeping the process alive. */
 const UNREF_MS = 10;
-/** How long a graceful end may take before the connection is cut. */
+/** The time limit of a graceful end, before the connection is cut. */
 const CLOSE_MS = 500;
 
 interface PendingStatement {
   readonly statement: SessionStatement;
-  /** Whether it waits in the server's queue, and so may take as long as it takes. */
+  /** Whether the statement waits in the server's queue, and so has no time limit. */
   readonly unlimited: boolean;
   resolve(rows: readonly TextRow[]): void;
   reject(error: unknown): void;
 }
 
-/** What a session is made of. */
+/** The parts that a session is made of. */
 export interface SessionSettings {
   /** A connection that was set up, and the server process at its other end. */
   readonly client: pg.Client;
@@ -46,7 +46,7 @@ export class AdvisorySession implements SessionStatements {
   readonly pid: number;
   readonly client: pg.Client;
   readonly steps: LockSteps;
-  /** How many groups have their lock, or their wait, on this session, and since when none has. */
+  /** The number of groups that have their lock, or their wait, on this session, and the time since which none has. */
   groups = 0;
   idleSince = performance.now();
   /** Whether a wait occupies this session in the server's queue: no other statement can be answered before its end. */
@@ -55,7 +55,7 @@ export class AdvisorySession implements SessionStatements {
   closing = false;
   #ended: SessionEndedError | undefined;
   readonly #settings: SessionSettings;
-  /** When the last statement was sent that the server has answered. */
+  /** The sending time of the last statement that the server has answered. */
   #answeredAt: number;
   readonly #waiting: PendingStatement[] = [];
   #sent: PendingStatement | undefined;
@@ -86,7 +86,7 @@ export class AdvisorySession implements SessionStatements {
     return this.#ended === undefined;
   }
 
-  /** How long the session is known to live from now on; 0 or less: nobody may rely on it. */
+  /** The time in milliseconds for which the session is certain to live; 0 or less: nobody may rely on it. */
   get remainingMs(): number {
     if (this.#ended !== undefined) return Number.NEGATIVE_INFINITY;
     return this.#validMs - this.#elapsedMs;
@@ -135,7 +135,7 @@ export class AdvisorySession implements SessionStatements {
     return this.#probing;
   }
 
-  /** Ends the session at once and for good: what it held counts as lost. */
+  /** Ends the session at once and for good: its holds count as lost. */
   end(why: unknown): void {
     if (this.#ended !== undefined) return;
     const cause = why instanceof Error ? why.message : String(why);
@@ -182,7 +182,7 @@ export class AdvisorySession implements SessionStatements {
     }
   }
 
-  /** Whether the answer to a statement counts. If so, the next statement is sent. */
+  /** Returns whether the answer to a statement counts. If so, the next statement is sent. */
   #accepts(pending: PendingStatement, sentAt: number): boolean {
     // The end of the session has rejected the statement already.
     if (this.#ended !== undefined) return false;
@@ -201,11 +201,11 @@ export class AdvisorySession implements SessionStatements {
   #beat(): void {
     // A session that waits in the queue holds nothing. The main session's probe asks whether it still exists.
     if (this.#sent?.unlimited === true || this.#expired()) return;
-    // Other statements prove that the session lives, but not what the probe asks for: it is sent beside them.
+    // The probe is sent beside other statements: they prove that the session lives, but do not answer what the probe asks for.
     if (performance.now() - this.#probedAt >= this.#settings.timeoutMs / 3) this.#probe().catch(ignore);
   }
 
-  /** Delayed, because most answers are followed by another statement at once. */
+  /** Lets the process end, after a delay, because most answers are followed by another statement at once. */
   #unrefLater(): void {
     if (this.#unrefSoon) return;
     this.#unrefSoon = true;

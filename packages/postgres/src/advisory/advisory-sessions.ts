@@ -10,14 +10,14 @@ import { TokenSequence } from './token-sequence.ts';
 import { refuseTransactionPooler } from './transaction-pooler.ts';
 
 const APPLICATION = 'locks-advisory';
-/** How long a connection may take until it is ready. */
+/** The time limit for a connection to become ready. */
 const OPEN_MS = 5_000;
-/** How long no other session is opened to wait on, after one could not be opened. */
+/** The pause before another session to wait on is opened, after a failure to open one. */
 const REFUSED_MS = 500;
-/** How long a session without locks is kept open. */
+/** The time for which a session without locks is kept open. */
 const LINGER_MS = 10_000;
 
-/** What the sessions report to their backend. */
+/** The events that the sessions report to their backend. */
 export interface SessionsListener {
   /** A session ended without our request. */
   lost(session: AdvisorySession, isMain: boolean): void;
@@ -152,7 +152,8 @@ export class AdvisorySessions {
   async #connect(): Promise<pg.Client> {
     const client = dedicatedConnection(this.#pool, APPLICATION);
     client.on('error', () => undefined);
-    // Settings that the application made for its own statements: our waits take longer, and our answers are read as texts.
+    // Settings of the application for its own statements are overridden: our waits take longer, and our answers are read as
+    // texts.
     const { connectionParameters } = client as { connectionParameters?: { query_timeout?: number } };
     if (connectionParameters !== undefined) connectionParameters.query_timeout = 0;
     Object.assign(client, { pipeline: false, binary: false });
@@ -212,7 +213,7 @@ export class AdvisorySessions {
     const gone = new Set((asked ?? '').split(',').filter((one) => one !== ''));
     for (const one of (alive ?? '').split(',')) gone.delete(one);
     for (const other of this.#open) {
-      // The network lost the message of its grant, or of its end.
+      // The network lost the message of the session's grant, or of its end.
       if (gone.has(String(other.pid))) other.end(new Error('the server ended it'));
     }
   }

@@ -7,7 +7,7 @@ import type { TokenSequence } from './token-sequence.ts';
 /** The two modes of an advisory lock. */
 export type ServerMode = 'exclusive' | 'shared';
 
-/** How many steps go into one statement: a longer one would delay the other statements of the session. */
+/** The most steps of one statement: a longer one would delay the other statements of the session. */
 const MAX_STEPS = 1_024;
 
 const FUNCTIONS = {
@@ -35,7 +35,7 @@ interface Step {
 export class LockSteps {
   readonly #session: SessionStatements;
   readonly #tokens: TokenSequence | undefined;
-  /** Sent before the tries: a release does not wait behind thousands of acquires. */
+  /** The unlocks to send. They go before the tries: a release does not wait behind thousands of acquires. */
   readonly #unlocks: Step[] = [];
   readonly #tries: Step[] = [];
   readonly #texts: LockTexts;
@@ -49,7 +49,7 @@ export class LockSteps {
   }
 
   /**
-   * The token, or `null` where there are no tokens; `undefined`: another session holds the lock or waits for it. After an
+   * Tries a lock. Returns its token, or `null` without tokens; `undefined`: another session holds it or waits for it. After an
    * error the lock may be held all the same, and the caller has to release it.
    *
    * @param together - whether more steps come in this turn of the event loop, which shall go into the same statement
@@ -59,7 +59,7 @@ export class LockSteps {
     return taken === 't' ? token : undefined;
   }
 
-  /** Whether the session held the lock. */
+  /** Releases a lock. Resolves to whether the session held it. */
   async unlock(key: string, mode: ServerMode): Promise<boolean> {
     const [unlocked] = await this.#do(`unlock-${mode}`, key);
     return unlocked === 't';
@@ -76,7 +76,7 @@ export class LockSteps {
                AND mode OPERATOR(pg_catalog.=) $4::pg_catalog.text`,
       values: [...halvesOf(key), key, mode === 'shared' ? 'ShareLock' : 'ExclusiveLock'],
     });
-    // Where the server has no memory left for the lookup: a plain unlock needs none.
+    // A plain unlock works even if the server has no memory left for the lookup.
     await asked.catch(() => this.#session.ask(this.#statement(`unlock-${mode}`, key)));
   }
 
@@ -131,7 +131,9 @@ export class LockSteps {
     }
   }
 
-  /** Repeats one of several steps that failed together and may have been done or not. Resolves to a shortage of the server. */
+  /**
+   * Repeats one of several steps that failed together, each of which may have been done. Resolves to a shortage of the server.
+   */
   async #repeat(step: Step): Promise<unknown> {
     try {
       await this.unlockIfHeld(step.key, step.operation.endsWith('shared') ? 'shared' : 'exclusive');
@@ -188,7 +190,7 @@ export class LockSteps {
   }
 }
 
-/** Class 53: the server is out of memory, or of another resource. */
+/** Whether an error is of class 53: the server is out of memory, or of another resource. */
 function isShortage(error: unknown): boolean {
   return codeOf(error).startsWith('53');
 }

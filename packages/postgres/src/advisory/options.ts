@@ -4,17 +4,17 @@ import { quoteSchema } from '../pool/quote-schema.ts';
 
 const CALLER = 'postgresAdvisoryBackend()';
 
-/** Where the database is, and how the backend is set up. */
+/** The options of `postgresAdvisoryBackend`: the database, and the settings of the backend. */
 export type PostgresAdvisoryOptions = DatabaseSource & {
   /**
-   * After this silence the server ends a session, and with it all its locks: so long a frozen process or a lost machine
+   * The silence after which the server ends a session, and with it all its locks: so long a frozen process or a lost machine
    * blocks the others. Its holders lose their leases after two thirds of it. 900 to 600 000 milliseconds.
    *
    * @defaultValue 15 000
    */
   readonly sessionTimeoutMs?: number;
   /**
-   * How many connections this backend opens at most, 1 to 100. One holds any number of locks; each of the others waits in
+   * The most connections that this backend opens, 1 to 100. One holds any number of locks; each of the others waits in
    * the server's queue for one lock that another process holds.
    *
    * @defaultValue 10
@@ -33,7 +33,7 @@ export interface CheckedPostgresAdvisoryOptions {
   readonly source: DatabaseSource;
   readonly sessionTimeoutMs: number;
   readonly maxConnections: number;
-  /** Quoted. */
+  /** The schema of the sequence, quoted. */
   readonly schema: string | undefined;
 }
 

@@ -33,7 +33,8 @@ export class ParkedPoll {
     this.#timer = undefined;
     this.#pauseMs = Math.min(this.#pauseMs * 1.25, LONGEST_MS);
     let parked = false;
-    // In one turn of the event loop, so that all tries go into one statement. Not awaited: a slow queue delays no other.
+    // The tries are made in one turn of the event loop, so that all go into one statement. They are not awaited: a slow queue
+    // delays no other.
     for (const queue of this.#queues()) {
       if (!queue.isParked) continue;
       parked = true;

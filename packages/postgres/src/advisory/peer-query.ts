@@ -14,9 +14,9 @@ import type { ResourceQueue } from './resource-queue.ts';
 
 /** The channel of questions. Every process with a main session listens on it. */
 const QUESTIONS = 'locks_advisory';
-/** How long the processes may take to answer. A session that does not is shown by its pid alone. */
+/** The time limit of the answers. A session that does not answer in time is shown by its pid alone. */
 const ANSWER_MS = 400;
-/** NOTIFY takes 8 000 bytes. */
+/** The most bytes of one message: NOTIFY takes 8 000. */
 const PAYLOAD_BYTES = 7_000;
 
 interface PeerQuestion {
@@ -47,7 +47,7 @@ interface PeerAnswer {
   readonly seen: readonly ReportedAcquisition[];
 }
 
-/** What this process knows of its own acquisitions. */
+/** The knowledge of this process of its own acquisitions. */
 export interface ThisProcess {
   sessions(): AdvisorySessions;
   queueOf(key: string): ResourceQueue | undefined;
@@ -55,7 +55,7 @@ export interface ThisProcess {
 }
 
 /**
- * Asks all processes over NOTIFY who holds and who waits, and to end holds. `pg_stat_activity` cannot say it: its
+ * Asks all processes over NOTIFY for their holders and waiters, and to end holds. `pg_stat_activity` cannot tell them: its
  * `application_name` is one short text of a session that has many locks, and setting it costs each acquire a statement.
  */
 export class PeerQuery {
@@ -102,7 +102,10 @@ export class PeerQuery {
     else this.#answer(message).catch(() => undefined);
   }
 
-  /** What the other processes report. Their sessions leave `silent`: what is left in it has not answered in time. */
+  /**
+   * Returns the reports of the other processes, and removes their sessions from `silent`: those left in it have not answered in
+   * time.
+   */
   async #ask(
     main: AdvisorySession,
     key: string,
@@ -145,13 +148,13 @@ export class PeerQuery {
   }
 }
 
-/** Parts that fit into one message each: at least one, which may be empty. */
+/** Splits a list into parts that fit into one message each: at least one, which may be empty. */
 function partsOf<T>(all: readonly T[]): [T[], ...T[][]] {
   const parts: [T[], ...T[][]] = [[]];
   let [part] = parts;
   let bytes = 0;
   for (const one of all) {
-    // One byte more for the comma.
+    // The comma takes one byte more.
     const size = Buffer.byteLength(JSON.stringify(one)) + 1;
     if (bytes + size > PAYLOAD_BYTES) {
       part = [];

@@ -30,9 +30,9 @@ export class ResourceQueue {
   /** All names with this key: usually one. */
   readonly names = new Set<string>();
   readonly lock: ServerLock;
-  /** How many calls are using this object. */
+  /** The number of calls that are using this object. */
   users = 0;
-  /** Acquisitions that ended here, and whose lock or wait the server still has. */
+  /** The acquisitions that ended here while the server still has their lock or wait. */
   readonly leaving = new Set<AdvisoryAcquisition>();
   readonly #sessions: AdvisorySessions;
   readonly #mutex = new Mutex();
@@ -61,10 +61,10 @@ export class ResourceQueue {
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    // Outside of the mutex: when the server is away, all calls fail together and not one after the other.
+    // The session is opened outside the mutex: if the server is away, all calls fail together and not one after the other.
     const opening = this.#sessions.main();
     const main = opening instanceof Promise ? await opening : opening;
-    // A repeated attempt of a waiter sends no statement, so this asks whether the server is still there.
+    // A repeated attempt of a waiter sends no statement, so `confirm()` asks whether the server is still there.
     if (this.acquisitions.has(request.acquisitionId)) await main.confirm();
     return await this.#mutex.run(() => this.#attempt(request, enqueue, () => call.now()));
   }

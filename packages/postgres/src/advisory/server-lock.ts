@@ -3,7 +3,7 @@ import type { ServerMode } from './lock-steps.ts';
 import { halvesOf, IS_THIS_LOCK } from './pg-locks.ts';
 import type { TokenSequence } from './token-sequence.ts';
 
-/** How long a session that was granted a lock after a wait may take to confirm that it lives, before the server ends it. */
+/** The time limit for a session that was granted a lock after a wait to confirm that it lives, before the server ends it. */
 const CLAIM_MS = 2_000;
 
 /** The statements that take, weaken and release one lock. */
@@ -20,7 +20,9 @@ export class ServerLock {
     this.#tokens = tokens;
   }
 
-  /** The token, or `null` where there are no tokens; `undefined`: another session holds the lock or waits for it. */
+  /**
+   * Tries the lock. Returns the token, or `null` without tokens; `undefined`: another session holds the lock or waits for it.
+   */
   async try(
     session: AdvisorySession,
     mode: ServerMode,
@@ -49,8 +51,8 @@ export class ServerLock {
     } finally {
       session.blocked = false;
     }
-    // At once, because the server waits no longer than the claim time. Nobody may rely on the grant before: it may have
-    // reached this process long after the server sent it (docs/spec.md §7.7).
+    // The grant is confirmed at once, because the server waits no longer than the claim time. Nobody may rely on it before: it
+    // may have reached this process long after the server sent it (docs/spec.md §7.7).
     return await this.#confirm(session);
   }
 
@@ -65,7 +67,7 @@ export class ServerLock {
     }
   }
 
-  /** A token for the next holder of a lock that the session keeps. */
+  /** Draws a token for the next holder of a lock that the session keeps. */
   async nextToken(session: AdvisorySession): Promise<string | null> {
     if (this.#tokens === undefined) {
       await session.confirm();
@@ -74,12 +76,12 @@ export class ServerLock {
     return (await session.ask({ text: `SELECT ${this.#tokens.expression}` }))[0]?.[0] ?? null;
   }
 
-  /** Resolves to whether the session held the lock. */
+  /** Releases the lock. Resolves to whether the session held it. */
   unlock(session: AdvisorySession, mode: ServerMode): Promise<boolean> {
     return session.steps.unlock(this.key, mode);
   }
 
-  /** Turns an exclusive lock into a shared one. The shared one is taken first, so that the lock is never free. */
+  /** Turns an exclusive lock into a shared one, which is taken first, so that the lock is never free. */
   async weaken(session: AdvisorySession): Promise<void> {
     await session.ask({
       text: 'SELECT pg_catalog.pg_advisory_lock_shared($1::bigint), pg_catalog.pg_advisory_unlock($1::bigint)',
@@ -101,7 +103,7 @@ export class ServerLock {
     });
   }
 
-  /** Whether the wait of a session is in the server's queue: from then on its position is fixed. */
+  /** Returns whether the wait of a session is in the server's queue: from then on its position is fixed. */
   async isQueued(asker: AdvisorySession, waiter: AdvisorySession): Promise<boolean> {
     const [[event] = []] = await asker.ask({
       name: 'locks-is-queued',
@@ -111,7 +113,7 @@ export class ServerLock {
     return event === 'Lock';
   }
 
-  /** Whether anybody waits behind the session `last`; if that does not wait, whether anybody waits at all. */
+  /** Returns whether anybody waits behind the session `last`; if `last` does not wait, whether anybody waits at all. */
   async isWaitedFor(asker: AdvisorySession, last: AdvisorySession): Promise<boolean> {
     const [[waitedFor] = []] = await asker.ask({
       name: 'locks-is-waited-for',

@@ -2,10 +2,10 @@ import { LockError } from '@locks/core';
 import type pg from 'pg';
 import { codeOf } from '../pool/server-error.ts';
 
-/** A standby has advisory locks of its own, which exclude nobody on the primary. */
+/** The server is a standby: its advisory locks exclude nobody on the primary. */
 export class StandbyError extends Error {}
 
-/** What is known of a session that was set up. */
+/** The identity of a session that was set up. */
 export interface SessionIdentity {
   readonly pid: number;
   /** Whether the session's process is the one that the connection was told: no pooler in between can swap it. */
@@ -26,7 +26,7 @@ export async function setUpSession(
   const { pid, standby } = await setTimeouts(client, timeoutMs);
   if (standby) throw new StandbyError('the server is a standby: advisory locks there exclude nobody');
   const rest = [...livenessSettings(timeoutMs), ...listenTo.map((channel) => `LISTEN "${channel}"`)];
-  // One setting that the server or its operating system does not have undoes the others of the same message too.
+  // An unknown setting of the server or its operating system undoes the other settings of the same message, too.
   const all = await client.query(rest.join(';')).catch(ignoreUnknownSetting);
   if (all === undefined) {
     for (const statement of rest) await client.query(statement).catch(ignoreUnknownSetting);
@@ -52,7 +52,10 @@ async function setTimeouts(client: pg.Client, timeoutMs: number): Promise<Server
   }
 }
 
-/** `idle_session_timeout`, which limits how long a frozen client blocks the others, came with version 14. */
+/**
+ * Makes the error for a server before version 14: it lacks `idle_session_timeout`, which limits how long a frozen client blocks
+ * others.
+ */
 function tooOld(): LockError {
   return new LockError(
     'LOCK_UNSUPPORTED',
@@ -60,13 +63,13 @@ function tooOld(): LockError {
   );
 }
 
-/** Rethrows any other error. */
+/** Ignores the error of an unknown setting, and rethrows any other. */
 function ignoreUnknownSetting(error: unknown): undefined {
   if (/^(?:22023|42704|0A000)$/.test(codeOf(error))) return undefined;
   throw error;
 }
 
-/** With these settings dead clients leave the queue before their turn. None ends a session before its timeout. */
+/** The settings by which dead clients leave the queue before their turn. None ends a session before its timeout. */
 function livenessSettings(timeoutMs: number): readonly string[] {
   const seconds = Math.ceil(timeoutMs / 1_000);
   return [

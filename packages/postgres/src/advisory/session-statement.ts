@@ -4,7 +4,7 @@ import type { TextRow } from '../pool/text-query.ts';
 export class SessionEndedError extends Error {}
 
 export interface SessionStatement {
-  /** A statement with a name is prepared once for each session. */
+  /** The name of a statement that is prepared once for each session. */
   readonly name?: string;
   readonly text: string;
   readonly values?: unknown[];
@@ -14,7 +14,7 @@ export interface SessionStatement {
 export interface SessionStatements {
   readonly alive: boolean;
   ask(statement: SessionStatement): Promise<readonly TextRow[]>;
-  /** Does the same without a promise, for statements that are sent by the thousand. */
+  /** Sends a statement like `ask`, but without a promise, for statements that are sent by the thousand. */
   put(
     statement: SessionStatement,
     resolve: (rows: readonly TextRow[]) => void,

@@ -10,12 +10,12 @@ export interface AdvisoryAcquisition {
   readonly arrivedAt: number;
   /** The pending `awaitTurn`, if there is one. */
   readonly turn: TurnWait;
-  /** Differs from the request's mode after a downgrade. */
+  /** The present mode, which differs from the request's after a downgrade. */
   mode: LockMode;
   group: SharedLockGroup;
   grant: Grant | undefined;
   grantedAt: number;
-  /** Reports a loss to core; made with the grant. */
+  /** The controller that reports a loss to core; made with the grant. */
   lost: AbortController | undefined;
 }
 
@@ -28,13 +28,13 @@ export interface SharedLockGroup {
   /** `parked`: no connection was free to wait on. */
   state: 'parked' | 'queued' | 'held' | 'over';
   session: AdvisorySession | undefined;
-  /** What the session has locked, or waits for. */
+  /** The mode of the lock that the session has, or waits for. */
   serverMode: ServerMode;
   readonly holders: Set<AdvisoryAcquisition>;
   readonly waiting: AdvisoryAcquisition[];
   /** Resolves when the wait in the server's queue has ended and its grant is confirmed. */
   serverWait: Promise<unknown> | undefined;
-  /** Whether its position is fixed: whoever comes to the server from now on is served later. */
+  /** Whether the group's position is fixed: requests that reach the server from now on are served later. */
   positioned: boolean;
 }
 
@@ -50,7 +50,7 @@ export function newGroup(state: SharedLockGroup['state'], serverMode: ServerMode
   };
 }
 
-/** The mode of the last acquisition of a group: the one that the next to come would wait behind. */
+/** The mode of the last acquisition of a group, behind which the next newcomer would wait. */
 export function lastMode(group: SharedLockGroup): ServerMode {
   const last = group.waiting.at(-1);
   if (last !== undefined) return serverModeOf(last.mode);

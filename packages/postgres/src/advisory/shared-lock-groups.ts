@@ -14,9 +14,9 @@ import {
   type SharedLockGroup,
 } from './shared-lock-group.ts';
 
-/** How long a cancelled wait may take to end; after that its session is ended. */
+/** The time limit for a cancelled wait to end; after that its session is ended. */
 const CANCEL_MS = 1_000;
-/** How many times the server is asked without a pause whether a wait is in its queue. */
+/** The number of times that the server is asked without a pause whether a wait is in its queue. */
 const QUICK_QUERIES = 5;
 
 /** The groups of one resource in the order of their arrival, and their locks on the server. Callers hold the mutex. */
@@ -33,7 +33,7 @@ export class SharedLockGroups {
     this.#mutex = mutex;
   }
 
-  /** Whether nobody else waits behind this group on the server, so that an acquisition that comes now may join it. */
+  /** Returns whether nobody else waits behind this group on the server, so that a newcomer may join it. */
   async isLastInQueue(main: AdvisorySession, last: SharedLockGroup): Promise<boolean> {
     if (last.session === undefined) return true;
     const waitedFor = await this.lock.isWaitedFor(main, last.session);
@@ -78,7 +78,7 @@ export class SharedLockGroups {
     await this.serve(group, token);
   }
 
-  /** The server ended the wait: an administrator cancelled it, or the server is out of memory. */
+  /** Handles the end of a wait by the server: an administrator cancelled it, or the server is out of memory. */
   async #waitFailed(group: SharedLockGroup): Promise<void> {
     const { session } = group;
     if (group.state !== 'queued' || session === undefined) return;
@@ -105,7 +105,7 @@ export class SharedLockGroups {
       try {
         nextToken ??= await this.lock.nextToken(session);
       } catch {
-        // Each of them attempts again, and gets the error that explains why there is no token.
+        // Each waiter attempts again, and gets the error that explains why there is no token.
         for (const acquisition of group.waiting.splice(0)) this.#forget(acquisition);
         continue;
       }
@@ -130,7 +130,7 @@ export class SharedLockGroups {
     }
     this.#sessions.unload(session);
     const next = this.groups[0];
-    // Not awaited: the release itself is done.
+    // The next group is not awaited: the release itself is done.
     if (next?.state === 'parked') this.#mutex.run(() => this.tryParked(next)).catch(ignore);
     return had;
   }

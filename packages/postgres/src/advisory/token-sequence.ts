@@ -38,7 +38,7 @@ export class TokenSequence {
     this.#prepared = true;
   }
 
-  /** Adds what the privilege is for: the server's message names only the database or the schema. */
+  /** Adds the purpose of the missing privilege: the server's message names only the database or the schema. */
   #explained(error: unknown): unknown {
     const code = codeOf(error);
     if (code !== '42501') return error;

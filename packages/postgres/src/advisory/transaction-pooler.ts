@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { endConnection } from '../pool/dedicated-connection.ts';
 import { halvesOf, isLock } from './pg-locks.ts';
 
-/** A pooler that lends whole sessions resets a session after its client left, in much less than this. */
+/** The time for a reset: a pooler that lends whole sessions needs much less to reset a session after its client left. */
 const RESET_MS = 1_000;
 const QUERY_EVERY_MS = 20;
 

@@ -29,7 +29,7 @@ export interface FencedUpdate {
   readonly fenceColumn?: string;
 }
 
-/** Where the write happens: a `Client`, a `PoolClient` in your transaction, or a `Pool`. */
+/** The client that writes: a `Client`, a `PoolClient` in your transaction, or a `Pool`. */
 export type QueryClient = Pick<pg.ClientBase, 'query'>;
 
 // setup: import { createLocks } from '@locks/core'; import { fencedUpdate, postgresLeaseBackend } from '@locks/postgres'; import { Pool } from 'pg';
@@ -70,7 +70,7 @@ export async function fencedUpdate(client: QueryClient, update: FencedUpdate): P
   // If another transaction is writing the row, PostgreSQL waits for it and checks the conditions again with the new row.
   const sql = `UPDATE ${target} SET ${[...assignments, `${fence} = ${newToken}`].join(', ')}
      WHERE ${matches.join(' AND ')} AND (${fence} IS NULL OR ${fence} OPERATOR(pg_catalog.<=) ${newToken})`;
-  // A second time, for a row that was inserted between the two statements.
+  // The update is tried twice, for a row that was inserted between the two statements.
   for (let tries = 1; tries <= 2; tries += 1) {
     const { rowCount } = await client.query(sql, values);
     if (rowCount === 1) return true;
@@ -106,7 +106,7 @@ function isToken(value: unknown): value is bigint {
   return typeof value === 'bigint';
 }
 
-/** Whether a row has this key. Throws if its token is newer. */
+/** Returns whether a row has this key. Throws if its token is newer. */
 async function hasRow(
   client: QueryClient,
   target: string,

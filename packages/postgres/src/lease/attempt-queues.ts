@@ -18,22 +18,22 @@ const SINGLE = 0;
 const ENQUEUE = 1;
 const STEAL = 2;
 
-/** How many attempts one statement makes at most: it locks the row of the resource, and a release waits for that. */
+/** The most attempts of one statement: it locks the row of the resource, and a release waits for that lock. */
 const MAX_ATTEMPTS = 100;
 
 interface PendingAttempt {
   readonly request: AcquireRequest;
   readonly enqueue: boolean;
   readonly call: Call;
-  /** On the caller's clock, before the statement was sent. */
+  /** The time before the statement was sent, on the caller's clock. */
   sentAt: number;
-  /** Whether the plain insert may do; not, once it has found a row of this name. */
+  /** Whether the plain insert is worth a try; `false` once it has found a row of this name. */
   mayBeUncontended: boolean;
   resolve(attempt: Attempt): void;
   reject(error: unknown): void;
 }
 
-/** What the attempts need of their backend. */
+/** The parts of the backend that the attempts need. */
 export interface AttemptContext {
   readonly sql: LeaseSql;
   readonly waiters: PostgresLocalWaiters;
@@ -41,7 +41,7 @@ export interface AttemptContext {
   send(make: MakeStatement, priority: typeof PRIORITIES.acquire): Promise<StatementResult | undefined>;
 }
 
-/** Rejects attempts whose caller listens no more. */
+/** The error of attempts whose caller listens no more. */
 const abandonedError = new NoConnectionError();
 
 /**
@@ -88,7 +88,10 @@ export class AttemptQueues {
     this.#queues.delete(resource);
   }
 
-  /** Sends all attempts that are in the queue when a connection is free: a single one by the plain insert, if that may do. */
+  /**
+   * Sends all attempts that are in the queue when a connection is free: a single one by the plain insert, if that is worth a
+   * try.
+   */
   async #send(queue: PendingAttempt[]): Promise<void> {
     const context = this.#context;
     let batch: readonly PendingAttempt[] = [];
@@ -111,7 +114,7 @@ export class AttemptQueues {
       plain.mayBeUncontended = false;
       queue.unshift(plain);
     } catch (error) {
-      // The insert may have taken effect: from now on the store may know the id.
+      // The insert may have taken effect, so the store may know the id from now on.
       if (plain?.enqueue === true) context.waiters.enter(plain.request, plain.call);
       rejectAll(batch.length > 0 ? [...batch] : queue, error);
     }
@@ -163,7 +166,10 @@ function toAttempt({ request, sentAt }: PendingAttempt, reply: AttemptReply): At
   }
 }
 
-/** An attempt that ended before it is sent stays here: on another connection it could arrive after its own abandon. */
+/**
+ * Whether an attempt is still to be sent. One that ended before is not: on another connection it could arrive after its own
+ * abandon.
+ */
 function isWanted({ call }: PendingAttempt): boolean {
   return call.signal?.aborted !== true && call.now() < call.deadline;
 }
@@ -183,7 +189,7 @@ function takeWanted(queue: PendingAttempt[]): readonly PendingAttempt[] {
 
 function dropUnwanted(attempt: PendingAttempt): void {
   if (attempt.call.signal?.aborted === true) attempt.reject(abandonedError);
-  // Held back, so that the caller's own timer reports first: it says more.
+  // The rejection is held back so that the caller's own timer reports first: its error says more.
   else setTimeout(() => attempt.reject(new NoConnectionError()), GRACE_MS).unref();
 }
 

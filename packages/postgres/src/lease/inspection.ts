@@ -4,12 +4,12 @@ import type { LeaseSql } from './lease-sql.ts';
 import { endOfPrefix, nameBytes } from './name-bytes.ts';
 import { toStates } from './replies.ts';
 
-/** How many resources one statement asks for. */
+/** The number of resources that one statement asks for. */
 const PAGE = 64;
 
 type Ask = (sql: string, values: unknown[]) => Promise<StatementResult>;
 
-/** Who holds a resource and who waits for it. */
+/** Returns the holders and waiters of a resource. */
 export async function inspectResource(
   ask: Ask,
   sql: LeaseSql,
@@ -20,7 +20,7 @@ export async function inspectResource(
   return toStates(rows).get(resource) ?? { resource, holders: [], waiters: [] };
 }
 
-/** Who holds and who waits for each name in use that begins with `prefix`: in byte order, page by page. */
+/** Yields the holders and waiters of each name in use that begins with `prefix`: in byte order, page by page. */
 export async function* listResources(ask: Ask, sql: LeaseSql, prefix: string): AsyncGenerator<ResourceState> {
   let from = nameBytes(prefix);
   const before = endOfPrefix(from);

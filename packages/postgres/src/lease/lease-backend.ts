@@ -39,10 +39,10 @@ const capabilities = {
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
 } as const satisfies BackendCapabilities;
 
-/** What the backend on a lease table can do. */
+/** The type of the capabilities of the backend on a lease table. */
 export type PostgresLeaseCapabilities = typeof capabilities;
 
-/** How often a process that uses locks removes expired rows that nobody asks for. */
+/** The interval at which a process that uses locks removes expired rows that nobody asks for. */
 const SWEEP_MS = 60_000;
 const FIND_SCHEMA_MS = 10_000;
 
@@ -208,7 +208,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     );
   }
 
-  /** Runs a step whose reply may contain hand-offs to waiters of this backend. Gives the reply's first line. */
+  /** Runs a step whose reply may contain hand-offs to waiters of this backend. Returns the reply's first line. */
   async #serving(sql: string, values: unknown[], call: Call): Promise<string> {
     const { rows, sentAt } = await this.#run(sql, values, call);
     const { first, handOffs } = parseServed(rows[0]?.[0] ?? '');
@@ -235,7 +235,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     try {
       return await result;
     } catch (error) {
-      // The schema was dropped, or the pool reaches another database by now: the next call looks for it again.
+      // The schema was dropped, or the pool reaches another database by now: the next call looks for the schema again.
       if (isMissing(error)) this.#schemaFound = false;
       throw error;
     }
@@ -243,7 +243,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
 
   async #findSchema(): Promise<void> {
     const { schema, migrate } = this.#options;
-    // Calls that come meanwhile share this one, so it has a deadline of its own.
+    // Concurrent calls share this check of the schema, so it has a deadline of its own.
     const now = (): number => performance.now();
     const call = { now, deadline: now() + FIND_SCHEMA_MS };
     this.#schema ??= ensureSchema(this.#statements, schema, migrate, call).finally(() => {

@@ -12,7 +12,7 @@ import { isRefusal } from '../pool/server-error.ts';
 
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
-/** The heartbeat goes over this connection: one that gives no answer for so long is closed. */
+/** The silence after which the connection is closed: the heartbeat goes over it. */
 const ANSWER_MS = 1_000;
 
 export interface ListenerEvents {
@@ -107,7 +107,7 @@ export class Listener {
       return this.#events.pooled();
     }
     await queryConnection(client, `LISTEN "${this.#channel}"`, [], call, ANSWER_MS);
-    // A key for each session: the server may take long to end one whose connection was lost.
+    // Each session has a key of its own: the server may take long to end a session whose connection was lost.
     const key = String(randomBytes(8).readBigInt64BE());
     await queryConnection(client, 'SELECT pg_catalog.pg_advisory_lock($1::bigint)', [key], call, ANSWER_MS);
     if (this.#client !== client) return;
@@ -121,7 +121,7 @@ export class Listener {
     this.#drop();
     if (this.#closed) return;
     this.#retry = setTimeout(() => {
-      // The next heartbeat opens the connection again, if somebody still waits.
+      // No retry is scheduled: the next heartbeat opens the connection again, if somebody still waits.
       this.#retry = undefined;
     }, this.#retryMs);
     this.#retry.unref();

@@ -7,7 +7,10 @@ import type { PostgresWaiter, WaiterRegistry } from './postgres-waiter.ts';
 import { type AttemptReply, type HandOff, parseHandOff } from './replies.ts';
 import { PostgresWaiterHeartbeat } from './waiter-heartbeat.ts';
 
-/** Longer than an entry of the queue can last whose abandon was lost: a check removes it 10 s after its enqueue. */
+/**
+ * The time for which given-up ids are kept: longer than a queue entry whose abandon was lost, which a check removes 10 s after
+ * its enqueue.
+ */
 const GIVEN_UP_MS = 15_000;
 
 /** All acquisitions of this backend that wait for a lock, and how a hand-off finds its waiter. */
@@ -15,9 +18,9 @@ export class PostgresLocalWaiters implements WaiterRegistry {
   /** The name by which the store knows this backend. */
   readonly client = randomBytes(9).toString('base64url');
   readonly #waiters = new Map<string, PostgresWaiter>();
-  /** How many wait for each name. */
+  /** The number of waiters for each name. */
   readonly #counts = new Map<string, number>();
-  /** Acquisitions that were given up lately and may still come to light in the store, the oldest first. */
+  /** The acquisitions that were given up lately and may still hold or wait in the store, the oldest first. */
   readonly #givenUp = new Map<string, GivenUp>();
   readonly #abandon: (request: AcquireRequest, call: Call) => void;
   readonly #listener: Listener | undefined;
@@ -87,7 +90,7 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     if (early !== undefined) this.handOff(early, undefined);
   }
 
-  /** The caller gave up: a hand-off to the acquisition that comes to light from here on is abandoned. */
+  /** Records that the caller gave up: a hand-off to the acquisition that is found later is abandoned. */
   giveUp(request: AcquireRequest, call: Call): void {
     const id = request.acquisitionId;
     const now = performance.now();
@@ -100,16 +103,16 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     this.leave(id);
   }
 
-  /** The store has answered the abandon. */
+  /** Called when the store has answered the abandon. */
   abandoned(id: string): void {
     // An attempt that was still under way may have registered the waiter again.
     this.leave(id);
-    // Its enqueue may arrive after the abandon, unless it was answered before.
+    // An enqueue may arrive after its abandon, unless it was answered before.
     if (this.#givenUp.get(id)?.isQueued) this.#givenUp.delete(id);
   }
 
   /**
-   * A lock was handed off to an acquisition that was given up: its abandon was lost, or overtook its enqueue. Does nothing for
+   * Abandons a lock that was handed off to a given-up acquisition: the abandon was lost, or overtook the enqueue. Ignores
    * an id that was granted: a hand-off may be told twice, by a message and by a check.
    */
   abandonGivenUp(id: string): void {
@@ -117,7 +120,7 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     if (given !== undefined) this.#abandon(given.request, given.call);
   }
 
-  /** The acquisition waits no more: it was granted or given up. */
+  /** Removes an acquisition that waits no more: it was granted or given up. */
   leave(id: string): void {
     const waiter = this.#waiters.get(id);
     if (waiter === undefined) return;
@@ -152,7 +155,8 @@ export class PostgresLocalWaiters implements WaiterRegistry {
       waiter.early = message;
       return;
     }
-    // A token below the ticket: an older hand-off to this acquisition, which lapsed before the acquisition queued again.
+    // A token below the ticket is that of an older hand-off to this acquisition, which lapsed before the acquisition queued
+    // again.
     if (message.token < waiter.ticket) return;
     // The clock is read before the age: time that passes between the two makes the lease shorter, not longer.
     const now = waiter.call.now();
@@ -172,7 +176,7 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     else waiter.grant = grant;
   }
 
-  /** The store does not have the acquisition in its queue: the wait ends, and core attempts again. */
+  /** Ends the wait of an acquisition that the store does not have in its queue: core attempts again. */
   passedOver(waiter: PostgresWaiter): void {
     waiter.ticket = undefined;
     waiter.passedOver = true;

@@ -16,7 +16,7 @@ export type PostgresLeaseOptions = DatabaseSource & {
    */
   readonly schema?: string;
   /**
-   * How waiters learn of their turn.
+   * The way in which waiters learn of their turn.
    *
    * - `true`: by `LISTEN`, on one more connection to the pool's address, which the first waiter opens. If the backend finds a
    *   pooler in between, it emits a process warning and polls.
@@ -37,7 +37,7 @@ export type PostgresLeaseOptions = DatabaseSource & {
 
 export interface CheckedPostgresLeaseOptions {
   readonly source: DatabaseSource;
-  /** Quoted. */
+  /** The schema, quoted. */
   readonly schema: string;
   readonly listen: boolean | { readonly connectionString: string };
   readonly migrate: boolean;

@@ -7,23 +7,23 @@ export interface PostgresWaiter {
   readonly call: Call;
   /** The pending `awaitTurn`, if there is one. */
   readonly turn: TurnWait;
-  /** Its position in the queue; `undefined` while the enqueue has no reply. */
+  /** The position in the queue; `undefined` while the enqueue has no reply. */
   ticket: bigint | undefined;
-  /** On core's clock: when the last request was sent that found the acquisition waiting. */
+  /** The sending time of the last request that found the acquisition waiting, on core's clock. */
   confirmedAt: number;
   /** A hand-off that arrived before the reply to the enqueue. */
   early: HandOff | undefined;
   /** A grant that arrived while no `awaitTurn` was pending. */
   grant: Grant | undefined;
-  /** Whether the store removed it from the queue, so that it has to attempt again. */
+  /** Whether the store removed the acquisition from the queue, so that it has to attempt again. */
   passedOver: boolean;
 }
 
-/** What the heartbeat needs of the waiters of this process. */
+/** The view of the waiters of this process that the heartbeat needs. */
 export interface WaiterRegistry {
   /** The name by which the store knows this backend. */
   readonly client: string;
-  /** By acquisition id. */
+  /** The waiters, by acquisition id. */
   readonly waiters: ReadonlyMap<string, PostgresWaiter>;
   handOffAll(handOffs: readonly HandOff[], ageMs: () => number): void;
   grant(waiter: PostgresWaiter, fencingToken: bigint, countedFrom: number, validForMs: number): void;

@@ -12,26 +12,26 @@ import { nameBytes } from './name-bytes.ts';
 import { parseServed } from './replies.ts';
 import { isUncontended } from './uncontended-statements.ts';
 
-/** How many acquisitions one statement ends at most: it keeps their rows locked, and answers all of them at its end. */
+/** The most acquisitions that one statement ends: it keeps their rows locked, and answers all of them at its end. */
 const MAX_ACQUISITIONS = 500;
-/** How long a statement waits for its answer at most. */
+/** The longest wait of a statement for its answer. */
 const ANSWER_MS = 5_000;
-/** How many abandons are under way at most. Several, since one of them may wait for a row that somebody keeps locked. */
+/** The most abandons in flight: several, since one of them may wait for a row that somebody keeps locked. */
 const MAX_ABANDONS = 3;
 
 interface Ending {
   readonly request: AcquireRequest;
   readonly call: Call;
-  /** On the caller's clock: it is not sent after this. */
+  /** The time after which the acquisition's end is not sent, on the caller's clock. */
   readonly endsAt: number;
-  /** Whether a plain delete may end it. */
+  /** Whether a plain delete may end the acquisition. */
   isUncontended: boolean;
   /** @param wasHeld - whether the acquisition had a lease that was live */
   resolve(wasHeld: boolean): void;
   reject(error: unknown): void;
 }
 
-/** What the batches need of their backend. */
+/** The parts of the backend that the batches need. */
 export interface ReleaseContext {
   readonly sql: LeaseSql;
   readonly waiters: PostgresLocalWaiters;
@@ -41,14 +41,14 @@ export interface ReleaseContext {
 
 /**
  * Releases acquisitions, or abandons them: all that wait for a connection together in one statement, since thousands may end
- * in the same moment. Of one name one statement is under way at a time: another would only wait for the same row.
+ * in the same moment. One statement of a name is in flight at a time: another would only wait for the same row.
  */
 export class ReleaseBatches {
   readonly #context: ReleaseContext;
   readonly #isAbandon: boolean;
   /** The acquisitions that are not sent yet, by name. */
   readonly #pending = new Map<string, Ending[]>();
-  /** The names of the statements under way. */
+  /** The names of the statements in flight. */
   readonly #busy = new Set<string>();
   #statements = 0;
   /** Whether a statement waits for its connection: it takes all acquisitions that come until then. */
@@ -60,12 +60,15 @@ export class ReleaseBatches {
   }
 
   async release(grant: Grant, call: Call): Promise<boolean> {
-    // Asked for in the last moment: it is sent all the same.
+    // A release that is requested at its deadline is sent all the same.
     const endsAt = call.now() >= call.deadline ? Number.POSITIVE_INFINITY : call.deadline;
     return await this.#add(grant.request, call, endsAt, isUncontended(grant));
   }
 
-  /** Waits for longer than the caller may: the heartbeat finds a queue entry that is left behind only after 10 s. */
+  /**
+   * Abandons an acquisition. Waits for longer than the caller may: the heartbeat finds a queue entry that is left behind only
+   * after 10 s.
+   */
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     await this.#add(request, call, Number.POSITIVE_INFINITY, false);
   }
@@ -106,7 +109,7 @@ export class ReleaseBatches {
       if (result !== undefined && isFilled(batch)) this.#answered(batch, result, isPlain);
     } catch (error) {
       if (batch.length === 0) {
-        // No connection could be made: that error is the outcome of all that are pending.
+        // No connection could be made: its error is the outcome of all pending acquisitions.
         this.#isWaiting = false;
         batch = [...this.#pending.values()].flat();
         this.#pending.clear();
@@ -174,6 +177,6 @@ function isFilled(batch: readonly Ending[]): batch is Batch {
 }
 
 function dropUnwanted({ reject }: Ending): void {
-  // Held back, so that the caller's own timer reports first: it says more.
+  // The rejection is held back so that the caller's own timer reports first: its error says more.
   setTimeout(() => reject(new NoConnectionError()), GRACE_MS).unref();
 }

@@ -77,14 +77,14 @@ export function toGrant(request: AcquireRequest, { token, ms }: GrantedReply, co
 /** A hold that the check of waiters found. */
 export interface FoundHold {
   readonly token: bigint;
-  /** What is left of it. */
+  /** The validity that is left, in milliseconds. */
   readonly leftMs: number;
 }
 
 export interface CheckReply {
-  /** How long until the next hold expires; negative when there is none. */
+  /** The time until the next hold expires, in milliseconds; negative: there is none. */
   readonly expiryMs: number;
-  /** By acquisition id. */
+  /** The holds that were found, by acquisition id. */
   readonly held: ReadonlyMap<string, FoundHold>;
   readonly missing: ReadonlySet<string>;
   readonly handOffs: readonly HandOff[];

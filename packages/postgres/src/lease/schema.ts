@@ -7,19 +7,19 @@ import { codeOf } from '../pool/server-error.ts';
 import { migrations } from './generated/migrations.ts';
 import { DEFAULT_SCHEMA, SCHEMA_TABLE } from './options.ts';
 
-/** Why a schema cannot be used. */
+/** The reason why a schema cannot be used. */
 export type PostgresSchemaErrorCode =
-  /** A newer version of this package made it: upgrade this process. */
+  /** A newer version of this package made the schema: upgrade this process. */
   | 'NEWER_SCHEMA'
-  /** It does not exist, or is of an older version, and this backend may not change it: run `migrateLeaseSchema`. */
+  /** The schema does not exist, or is of an older version, and this backend may not change it: run `migrateLeaseSchema`. */
   | 'NOT_MIGRATED'
-  /** The role lacks the privilege to use it, or to create it. */
+  /** The role lacks the privilege to use the schema, or to create it. */
   | 'NO_PRIVILEGE';
 
 /** The schema in the database is missing, or is not the one that this version works with; `code` says which. */
 export class PostgresSchemaError extends Error {
   override readonly name = 'PostgresSchemaError';
-  /** What is wrong with the schema. */
+  /** The reason why the schema cannot be used. */
   readonly code: PostgresSchemaErrorCode;
   constructor(code: PostgresSchemaErrorCode, message: string, cause?: unknown) {
     super(message, { cause });
@@ -31,7 +31,7 @@ export class PostgresSchemaError extends Error {
 const VERSION = migrations.length;
 /** The key of the advisory lock of a migration: migrations of one schema run one after another. */
 const migrationLock = (schema: string): string => `@locks/postgres ${schema}`;
-/** How long the first call of a backend tries to migrate. After that it fails, and the next call starts again. */
+/** The time for which the first call of a backend tries to migrate. Then it fails, and the next call starts again. */
 const MIGRATE_MS = 10_000;
 const UNDEFINED_TABLE = '42P01';
 const UNDEFINED_SCHEMA = '3F000';
@@ -110,7 +110,7 @@ async function findVersion(
   }
 }
 
-/** @param limitMs - after which the connection is closed */
+/** @param limitMs - the time after which the connection is closed */
 async function migrate(pool: pg.Pool, schema: string, limitMs?: number): Promise<void> {
   const client = await pool.connect();
   let failure: Error | undefined;
@@ -130,7 +130,7 @@ async function migrate(pool: pg.Pool, schema: string, limitMs?: number): Promise
 }
 
 async function migrateOn(client: pg.PoolClient, schema: string, limitMs: number | undefined): Promise<void> {
-  // LOCAL: the settings end with the transaction, after which a pooler may lend the connection to others.
+  // The settings are LOCAL, so they end with the transaction, after which a pooler may lend the connection to others.
   const settings = [
     'statement_timeout = 0',
     'client_min_messages = warning',
@@ -156,7 +156,7 @@ async function migrateOn(client: pg.PoolClient, schema: string, limitMs: number 
 
 /** The SQL from the version that is there to the newest one. */
 async function upgrade(client: pg.PoolClient, schema: string): Promise<string> {
-  // Null where there is none: other values depend on the parsers that the application has set on its pool.
+  // Null means that there is none: other values depend on the parsers that the application has set on its pool.
   const { rows } = await client.query<Record<'namespace' | 'version', unknown>>(
     'SELECT pg_catalog.to_regnamespace($1::pg_catalog.text) AS namespace, pg_catalog.to_regclass($2::pg_catalog.text) AS version',
     [schema, `${schema}.schema_version`],
@@ -165,7 +165,7 @@ async function upgrade(client: pg.PoolClient, schema: string): Promise<string> {
   const found = version === null ? 0 : await versionOf(client, schema);
   refuseNewer(found, schema);
   const missing = migrations.slice(found).map((sql) => inSchema(sql, schema));
-  // Not "IF NOT EXISTS": that needs the privilege to create a schema even when the schema exists.
+  // The statement lacks "IF NOT EXISTS", which needs the privilege to create a schema even if the schema exists.
   return [...(namespace === null ? [`CREATE SCHEMA ${schema};`] : []), ...missing].join('\n') || 'SELECT 1';
 }
 

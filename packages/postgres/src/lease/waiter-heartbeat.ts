@@ -8,13 +8,13 @@ import { parseCheck } from './replies.ts';
 const CHECK_MS = 1_000;
 /** The interval of the checks where the store cannot notify this client. */
 const POLL_MS = 100;
-/** How long one check waits for its answer, first over the listener and then over the pool. */
+/** The time that one check waits for its answer, first over the listener and then over the pool. */
 const ANSWER_MS = 1_000;
-/** How late the process may notice that a check got no answer. */
+/** The longest delay until the process notices that a check got no answer. */
 const SILENCE_NOTICED_MS = 250;
 /** The shortest time between two checks, however soon a hold expires. */
 const SHORTEST_MS = 25;
-/** How long after the expiry of a hold the check comes; the jitter spreads the checks of many processes. */
+/** The delay of the check after the expiry of a hold; the jitter spreads the checks of many processes. */
 const AFTER_EXPIRY_MS = 3;
 const EXPIRY_JITTER_MS = 10;
 
@@ -32,7 +32,7 @@ export class PostgresWaiterHeartbeat {
   #dueAt = Number.POSITIVE_INFINITY;
   #ranAt = Number.NEGATIVE_INFINITY;
   #running = false;
-  /** The listener's key, as the store was told it last. */
+  /** The listener's key that the store was told last. */
   #told: string | undefined;
   #again = false;
 
@@ -48,7 +48,7 @@ export class PostgresWaiterHeartbeat {
     this.#local = local;
   }
 
-  /** From now on the store cannot notify this client, so the checks come more often. */
+  /** Makes the checks more frequent, from when the store cannot notify this client. */
   poll(): void {
     this.#everyMs = POLL_MS;
     if (this.#local.waiters.size > 0) this.run();
@@ -94,12 +94,14 @@ export class PostgresWaiterHeartbeat {
     });
   }
 
-  /** Checks now, unless the store knows whether this backend listens: it hands nothing off to one that does not. */
+  /**
+   * Checks now, unless the store knows whether this backend listens: the store hands nothing off to a backend that does not.
+   */
   tellOfListener(): void {
     if (this.#listener?.key !== this.#told) this.run();
   }
 
-  /** Resolves to the ms until the next hold expires, or -1. */
+  /** Checks the waiters. Resolves to the milliseconds until the next hold expires, or -1. */
   async #check(waiters: readonly PostgresWaiter[]): Promise<number> {
     const [first] = waiters;
     if (first === undefined) return -1;
@@ -138,7 +140,7 @@ export class PostgresWaiterHeartbeat {
     return expiryMs;
   }
 
-  /** The listener is asked first: it needs no connection of the pool, and the check shows whether the listener still lives. */
+  /** Asks the listener first: it needs no connection of the pool, and the check shows whether the listener still lives. */
   async #ask(values: readonly unknown[], silent: (error: NoAnswerError) => void): Promise<StatementResult> {
     const call = (): { now: () => number; deadline: number } => ({
       now: () => performance.now(),

@@ -8,10 +8,10 @@ import {
 } from '@locks/core/backend';
 import pg from 'pg';
 
-/** Where the database is: your own pool, or the URL of a database for a pool that the backend opens. */
+/** The source of the database: your own pool, or the URL of a database for a pool that the backend opens. */
 export type DatabaseSource =
   | {
-      /** Used and never closed. */
+      /** A pool of yours, which is used and never closed. */
       readonly pool: pg.Pool;
       readonly connectionString?: never;
     }
@@ -50,7 +50,7 @@ export function sourceOf(
   throw invalidArgument(`${caller} takes either pool or connectionString, and ${given} was given.`);
 }
 
-/** A pool for a source. It makes its first connection when somebody asks for one. */
+/** Opens a pool for a source. The pool makes its first connection when somebody asks for one. */
 export function openPool(source: DatabaseSource): OpenedPool {
   if (source.pool !== undefined) return { pool: source.pool, own: false };
   const pool = new pg.Pool({
@@ -62,7 +62,7 @@ export function openPool(source: DatabaseSource): OpenedPool {
   return { pool, own: true };
 }
 
-/** How many backends rely on the error listener of each pool. */
+/** The number of backends that rely on the error listener of each pool. */
 const guardCounts = new WeakMap<pg.Pool, number>();
 
 /**

@@ -6,7 +6,7 @@ export type Value = string | number | bigint | Buffer | null | undefined;
 
 type Callback = (error: Error | null, answered?: NamedStatement) => void;
 
-/** Where pg remembers which statements are prepared on a connection. */
+/** pg's record of the statements that are prepared on a connection. */
 interface Prepared {
   readonly parsedStatements: Record<string, string>;
   readonly submittedNamedStatements?: Record<string, string>;
@@ -33,7 +33,7 @@ export class NamedStatement implements pg.Submittable {
     this.#values = values;
   }
 
-  /** How many rows the statement returned or changed. */
+  /** The number of rows that the statement returned or changed. */
   get count(): number {
     return Number(this.#tag.slice(this.#tag.lastIndexOf(' ') + 1));
   }
@@ -68,11 +68,11 @@ export class NamedStatement implements pg.Submittable {
   }
 
   handleRowDescription(): void {
-    // The server sends none: the statement is never described.
+    // The server sends no such message: the statement is never described.
   }
 
   handleEmptyQuery(): void {
-    // The server answers so to an empty text, and no statement here is empty.
+    // The server sends this message for an empty text, and no statement here is empty.
   }
 
   handlePortalSuspended(): void {

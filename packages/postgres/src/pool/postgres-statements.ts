@@ -13,25 +13,25 @@ import { NamedStatement, type Value } from './named-statement.ts';
 import { isRefusal, isStrangeStatement } from './server-error.ts';
 import { queryTexts, type TextResult } from './text-query.ts';
 
-/** A connection that gave no answer for so long counts as broken, whatever TCP says. */
+/** The silence after which a connection counts as broken, whatever TCP says. */
 const ANSWER_MS = 5_000;
 
-/** How long an error is held back after the caller's deadline: the caller's own timer then reports first, and says more. */
+/** The delay of an error after the caller's deadline: the caller's own timer then reports first, and its error says more. */
 export const GRACE_MS = 100;
 
-/** How often statements without an answer are checked. */
+/** The interval at which statements without an answer are checked. */
 const WATCH_MS = 50;
 
 const noResult: TextResult = { rows: [], count: 0 };
 
 export interface StatementResult extends TextResult {
-  /** On the caller's clock, when a connection was free and before the statement was sent. */
+  /** The time when a connection was free and before the statement was sent, on the caller's clock. */
   readonly sentAt: number;
   /** The server process that answered, as the connection was told: see {@link processIdOf}. */
   readonly processId: number | undefined;
 }
 
-/** The caller's clock, and until when on it the caller waits. */
+/** The caller's clock, and the time on it until which the caller waits. */
 export type StatementDeadline = Pick<Call, 'now' | 'deadline'>;
 
 /** No connection became free, or could be made, while the caller waited. */
@@ -45,16 +45,16 @@ export class NoConnectionError extends Error {
 export interface OutgoingStatement {
   readonly text: string;
   readonly values: unknown[];
-  /** On the caller's clock, read just now. */
+  /** The present time, read just now on the caller's clock. */
   readonly sentAt: number;
-  /** How long to wait for the answer, at most. */
+  /** The longest wait for the answer, in milliseconds. */
   readonly leftMs: number;
 }
 
 /** Makes a statement when a connection is free; `undefined`: nobody wants its result any more. */
 export type MakeStatement = () => OutgoingStatement | undefined;
 
-/** The `max` of pg's pool where it is not set. */
+/** The default of `max` of pg's pool. */
 const DEFAULT_MAX = 10;
 
 /**
@@ -72,7 +72,7 @@ export function lendingPool(pool: pg.Pool): ConnectionPool<pg.PoolClient> {
 /** A statement that was sent and has no answer yet. */
 interface SentStatement {
   readonly end: (error: Error) => void;
-  /** On `performance.now()`. */
+  /** The time until which the answer is waited for, on `performance.now()`. */
   readonly until: number;
 }
 
@@ -80,7 +80,7 @@ interface SentStatement {
 export class PostgresStatements {
   readonly pool: pg.Pool;
   readonly #queue: ConnectionQueue<pg.PoolClient>;
-  /** Whether statements are prepared, once for each connection. Off where a pooler lends connections by transaction. */
+  /** Whether statements are prepared, once for each connection; `false` if a pooler lends connections by transaction. */
   prepare = false;
   readonly #names = new Map<string, string>();
   readonly #sent = new Set<SentStatement>();
@@ -155,7 +155,7 @@ export class PostgresStatements {
     else queryTexts(client, { name: this.#nameOf(text), text, values }, end);
   }
 
-  /** One timer for all statements, rather than one for each. */
+  /** Watches all statements with one timer, rather than one for each. */
   #watch(): void {
     this.#watcher ??= setInterval(() => {
       const now = performance.now();
@@ -178,7 +178,7 @@ export class PostgresStatements {
 }
 
 /**
- * The process id that the connection was told when the session began. Where a pooler is in between it is a number of the
+ * The process id that the connection was told when the session began. If a pooler is in between, it is a number of the
  * pooler, and differs from `pg_backend_pid()`.
  */
 export function processIdOf(client: pg.ClientBase): number | undefined {

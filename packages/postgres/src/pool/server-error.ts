@@ -1,4 +1,4 @@
-/** The SQL state that the server gave, or the code of an error of Node.js; empty where there is none. */
+/** The SQL state that the server gave, or the code of an error of Node.js; empty if there is none. */
 export function codeOf(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' ? code : '';

@@ -7,7 +7,7 @@ export type TextRow = readonly (string | null)[];
 
 export interface TextResult {
   readonly rows: readonly TextRow[];
-  /** How many rows the statement returned or changed. */
+  /** The number of rows that the statement returned or changed. */
   readonly count: number;
 }
 

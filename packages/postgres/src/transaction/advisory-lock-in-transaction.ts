@@ -29,7 +29,7 @@ export interface TransactionLockOptions {
 /** The options of a lock inside a transaction that waits. */
 export interface TransactionWaitOptions extends TransactionLockOptions {
   /**
-   * How long to wait for the lock, in milliseconds; `Infinity` for as long as it takes.
+   * The longest wait for the lock, in milliseconds; `Infinity`: no limit.
    *
    * @defaultValue 10 000
    */
@@ -71,7 +71,8 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
  * ```
  *
  * @throws LockError `LOCK_TIMEOUT` when it is still held after `waitMs`; `LOCK_INVALID_ARGUMENT` for a bad name or
- * option, or outside of a transaction; `LOCK_CONFLICT` when a lease table of the database has the name; `LOCK_BACKEND` when the server refuses or fails (a deadlock, `statement_timeout`)
+ * option, or outside of a transaction; `LOCK_CONFLICT` when a lease table of the database has the name; `LOCK_BACKEND` when the
+ * server refuses or fails (a deadlock, `statement_timeout`)
  */
 export async function advisoryLockInTransaction(
   client: TransactionClient,

@@ -2,7 +2,7 @@
 export const IN_LEASE_TABLE = 'LK003';
 
 /**
- * A statement that fails when a lease table of the database, in whatever schema, has a row of this name. It asks for no privilege,
+ * A statement that fails if a lease table of the database, in whatever schema, has a row of this name. It needs no privilege,
  * and costs two look-ups in the catalog where there is no such table. `17`: the type bytea.
  */
 export function refuseLeasedName(name: string): string {
