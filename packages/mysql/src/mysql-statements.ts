@@ -82,7 +82,7 @@ FROM ${this.tables.meta} minted, (${rows.join(' UNION ALL ')}) wanted WHERE mint
 ${this.#ifFree(`${MAX_BIGINT} + token`)}`;
   }
 
-  /** The server makes the assignments one after another: what the condition reads comes last. */
+  /** The assignments of a take. The server makes them one after another, so the columns that the condition reads come last. */
   #ifFree(otherwise: string): string {
     const { locks } = this.tables;
     const free = `waiting = 0 AND free_at <= ${NOW}`;

@@ -30,7 +30,7 @@ interface PeerQuestion {
 
 /** A holder or waiter, as its own process reports it. */
 interface ReportedAcquisition {
-  /** Of the session that holds or waits for it; 0: it waits without a session. */
+  /** The process id of the session that holds or waits for the acquisition; 0: it waits without a session. */
   readonly pid: number;
   readonly id: string;
   readonly mode: LockMode;
