@@ -46,8 +46,9 @@ export class ManagerCore implements LeaseOwner {
   readonly #abandoning = new Set<string>();
   /** The number of releases and abandons in flight: `close` waits for them. */
   #underWay = 0;
-  unanswered = 0;
+  readonly unanswered = new Set<CallContext>();
   answeredAt = Number.NEGATIVE_INFINITY;
+  silentAt = Number.NEGATIVE_INFINITY;
   #onIdle: (() => void) | undefined;
   #closing: Promise<void> | undefined;
   #endDrain: (() => void) | undefined;

@@ -13,7 +13,7 @@ interface Budget {
 const kilobyte = 1_000;
 /** Why there are budgets: docs/adr/0006-size-budgets.md. */
 const budgets: Readonly<Record<string, Budget>> = {
-  core: { limitBytes: 18.5 * kilobyte, external: [] },
+  core: { limitBytes: 18.6 * kilobyte, external: [] },
   'redis-ioredis': { limitBytes: 20.4 * kilobyte, external: ['@locks/core', 'ioredis'] },
   'redis-node': { limitBytes: 20.4 * kilobyte, external: ['@locks/core', 'redis', '@redis/*'] },
 };

@@ -300,8 +300,8 @@ const quorumMutants = [
       'a release and a renewal reach that store by the id: only its own renewal is missing, and a majority is enough',
     ],
     [
-      'nodeGrants.over = true;\n    // Awaited',
-      '// Awaited',
+      'nodeGrants.over = true;\n    // Abandons',
+      '// Abandons',
       'grants that come after a failed attempt are kept',
     ],
     [

@@ -11,24 +11,29 @@ const BUDGET_MS = 1_000;
 const RESEND_PART = 0.35;
 const BACKOFF_MS = 20;
 /**
- * The budget grows by this for each unanswered release and abandon, while the store answers others: ten thousand may be sent in
- * one turn of the event loop.
+ * The budget grows by this for each other unanswered release and abandon: ten thousand may be sent in one turn of the event loop,
+ * and the last one is answered after all the others.
  */
 const EACH_UNANSWERED_MS = 5;
+/** After a verdict of silence so many others are interrupted in each turn of the event loop: renewals come in between. */
+const INTERRUPTED_AT_ONCE = 256;
 
-/** The state that the releases and abandons of a manager share. */
+/** What the releases and abandons of a manager share. */
 export interface Sending {
   readonly backend: LockBackend;
   readonly deadlines: CallDeadlines;
-  /** The number of releases and abandons without an answer. */
-  unanswered: number;
-  /** When the store last answered a release or an abandon. */
+  /** Those without an answer. */
+  readonly unanswered: Set<CallContext>;
+  /** When the store last answered one of them. */
   answeredAt: number;
+  /** When one of them was last given up, and the store had answered none since it was sent. */
+  silentAt: number;
   isRetryable(error: unknown): boolean;
 }
 
 /**
- * Sends a release or an abandon until it is answered, or until its budget is used up.
+ * Sends a release or an abandon until it is answered, or until its budget is used up. The first of many has the budget of one: if
+ * the store answers none meanwhile, the others do not wait for longer either.
  *
  * @param conclude - makes the outcome of the answer, or of the last failure, and of the number of sendings
  */
@@ -39,56 +44,67 @@ export async function sendUntilAnswered<T, R>(
   startedAt: number,
   latest = Number.POSITIVE_INFINITY,
 ): Promise<R> {
-  const { backend, deadlines } = sending;
+  const { backend, deadlines, unanswered } = sending;
   const { clock } = deadlines;
-  /** The answer of the earlier sendings; never resolves where they fail. */
-  let earlier: Promise<T> | undefined;
-  /** The last sending, where the store answers others meanwhile: it is waited for once more, and not sent again. */
-  let queued: Promise<T> | undefined;
-  sending.unanswered += 1;
-  const isAnswering = (): boolean => sending.answeredAt > startedAt;
-  /** The most other releases and abandons that had no answer at a time. */
+  const isFirst = unanswered.size === 0;
+  /** How many others had no answer at most. */
   let others = 0;
   const budgetMs = (): number => {
-    others = Math.max(others, sending.unanswered - 1);
-    return (backend.releaseBudgetMs ?? BUDGET_MS) + (isAnswering() ? others * EACH_UNANSWERED_MS : 0);
+    others = Math.max(others, unanswered.size - 1);
+    const isAnswering = isFirst ? sending.answeredAt > startedAt : sending.answeredAt >= sending.silentAt;
+    return (backend.releaseBudgetMs ?? BUDGET_MS) + (isAnswering ? others * EACH_UNANSWERED_MS : 0);
   };
   const giveUpAt = (): number => Math.min(latest, startedAt + budgetMs());
-  const resendAt = (now: number): number => Math.min(giveUpAt(), now + RESEND_PART * budgetMs());
-  const end = (answer: T | Failure, sendings: number): R => {
-    sending.unanswered -= 1;
-    return conclude(answer, sendings);
-  };
-  for (let sendings = 1, now = startedAt; ; now = clock.now()) {
-    const context = new CallContext(deadlines, resendAt(now), undefined, NEVER);
-    let sent = queued;
+  /** The earlier sendings: never resolves where they fail. */
+  let earlier: Promise<T> | undefined;
+  for (let sendings = 1, now = startedAt; ; sendings += 1, now = clock.now()) {
+    const context = new CallContext(
+      deadlines,
+      Math.min(giveUpAt(), now + RESEND_PART * budgetMs()),
+      undefined,
+      NEVER,
+    );
+    unanswered.add(context);
+    let sent = undefined as Promise<T> | undefined;
     const answer = await context.answerOf(() => {
-      if (sent !== undefined) return sent;
       sent = send(context);
       if (earlier !== undefined) sent = Promise.race([earlier, sent]);
       return sent;
     });
     context.done();
+    // An answer that is in the socket is read before the store counts as silent.
+    if (answer === INTERRUPTED) await nextTurn();
+    unanswered.delete(context);
     let failure: Failure;
     if (answer === INTERRUPTED) {
+      earlier = sent?.catch(() => new Promise<never>(() => {}));
       failure = new Failure(new NoAnswerError('the store did not answer in time'));
     } else if (answer instanceof Failure) failure = answer;
     else {
       sending.answeredAt = clock.now();
-      return end(answer, sendings);
+      return conclude(answer, sendings);
     }
     const pauseMs = BACKOFF_MS * sendings;
     const mayRepeat = answer === INTERRUPTED || sending.isRetryable(failure.error);
-    if (!mayRepeat || clock.now() + pauseMs >= giveUpAt()) return end(failure, sendings);
-    if (answer === INTERRUPTED && queued === undefined && isAnswering()) {
-      queued = sent;
-      continue;
-    }
-    if (answer === INTERRUPTED) earlier = sent?.catch(() => new Promise<never>(() => {}));
-    queued = undefined;
-    await delay(pauseMs);
+    const isOver = !mayRepeat || clock.now() + pauseMs >= giveUpAt();
+    if (!isOver) await delay(pauseMs);
     // After a stall of the event loop there may be no time left.
-    if (clock.now() >= giveUpAt()) return end(failure, sendings);
-    sendings += 1;
+    if (!isOver && clock.now() < giveUpAt()) continue;
+    if (answer === INTERRUPTED && sending.answeredAt <= startedAt) void reportSilence(sending);
+    return conclude(failure, sendings);
   }
+}
+
+async function reportSilence(sending: Sending): Promise<void> {
+  sending.silentAt = sending.deadlines.clock.now();
+  let interrupted = 0;
+  for (const context of [...sending.unanswered]) {
+    context.interrupt('deadline');
+    interrupted += 1;
+    if (interrupted % INTERRUPTED_AT_ONCE === 0) await nextTurn();
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }
