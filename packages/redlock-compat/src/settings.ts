@@ -22,7 +22,7 @@ export interface Settings {
    */
   readonly retryCount: number;
   /**
-   * The pause between two tries.
+   * The pause between two tries, in milliseconds.
    * @defaultValue 200
    */
   readonly retryDelay: number;
