@@ -21,7 +21,7 @@ export interface Interruptible {
 }
 
 /** The most calls interrupted in one turn of the event loop: when thousands end together, renewals come in between. */
-const INTERRUPTED_AT_ONCE = 256;
+export const INTERRUPTED_AT_ONCE = 256;
 
 /**
  * The deadlines of all calls of a manager, on one timer: a call that is answered in time costs no timer of its own. A binary

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { NoAnswerError } from '../backend/time-limit.ts';
 import type { Call, LockBackend } from '../backend/types.ts';
 import { CallContext, INTERRUPTED } from './call-context.ts';
-import { type CallDeadlines, NEVER } from './call-deadlines.ts';
+import { type CallDeadlines, INTERRUPTED_AT_ONCE, NEVER } from './call-deadlines.ts';
 import { Failure } from './failure.ts';
 
 /** How long a release or an abandon is repeated, in milliseconds, unless the backend names a time (docs/spec.md §2.5). */
@@ -15,8 +15,6 @@ const BACKOFF_MS = 20;
  * and the last one is answered after all the others.
  */
 const EACH_UNANSWERED_MS = 5;
-/** After a verdict of silence so many others are interrupted in each turn of the event loop: renewals come in between. */
-const INTERRUPTED_AT_ONCE = 256;
 
 /** What the releases and abandons of a manager share. */
 export interface Sending {
@@ -90,7 +88,9 @@ export async function sendUntilAnswered<T, R>(
     if (!isOver) await delay(pauseMs);
     // After a stall of the event loop there may be no time left.
     if (!isOver && clock.now() < giveUpAt()) continue;
-    if (answer === INTERRUPTED && sending.answeredAt <= startedAt) void reportSilence(sending);
+    // Once for all that were sent before the verdict: each of thousands would interrupt all the others again.
+    if (answer === INTERRUPTED && Math.max(sending.answeredAt, sending.silentAt) <= startedAt)
+      void reportSilence(sending);
     return conclude(failure, sendings);
   }
 }
