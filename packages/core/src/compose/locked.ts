@@ -11,6 +11,7 @@ export interface LockedOptions
     Pick<LockOptions, 'reentrant'> {
   /**
    * Behaviour when the lock is busy: `wait` for up to `waitMs`, or `refuse` at once with `LOCK_TIMEOUT`, as with `waitMs: 0`.
+   * With `refuse`, `waitMs` has no effect: the store has 2 s for its answer, or the ttl where that is shorter.
    * @defaultValue 'wait'
    */
   readonly whenContended?: 'wait' | 'refuse' | undefined;
