@@ -1,4 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
-// Real servers on a machine that may be busy with other suites.
-export default defineConfig({ test: { testTimeout: 60_000, hookTimeout: 60_000 } });
+export default defineConfig({
+  test: {
+    // Files share a process: a process of its own costs a file more than its tests do. The tests wait more than they work.
+    isolate: false,
+    maxWorkers: 2,
+    // Real servers on a machine that may be busy with other suites.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});

@@ -1,14 +1,12 @@
 import type { LockBackend } from '@locks/core';
 import { MemoryStore, memoryBackend } from '@locks/memory';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { type WebLocks, type WebLocksOptions, webLocks } from '../src/index.ts';
-
-const open: WebLocks[] = [];
 
 /** Closed after the test. */
 export const make = (backend: LockBackend = memoryBackend(), options?: WebLocksOptions): WebLocks => {
   const locks = webLocks(backend, options);
-  open.push(locks);
+  onTestFinished(() => locks.close());
   return locks;
 };
 
@@ -17,7 +15,3 @@ export const two = (ttlMs?: number): [WebLocks, WebLocks] => {
   const store = new MemoryStore();
   return [make(memoryBackend(store), { ttlMs }), make(memoryBackend(store), { ttlMs })];
 };
-
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((locks) => locks.close()));
-});

@@ -1,7 +1,9 @@
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
-import { client, first, fresh, redis } from './lab.ts';
+import { client, first, fresh, redis, useServer } from './lab.ts';
+
+useServer();
 
 async function isDead(name: string, replyAddress: string): Promise<boolean> {
   const [seconds, micros] = (await redis.command('TIME')) as [string, string];

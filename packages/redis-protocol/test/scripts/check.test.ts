@@ -2,8 +2,10 @@ import { startRedis, waitUntil } from '@locks/test-servers';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
-import { client, first, fresh, redis } from './lab.ts';
+import { client, first, fresh, redis, useServer } from './lab.ts';
 import { ScriptClient } from './script-client.ts';
+
+useServer();
 
 describe('check', () => {
   it('puts a lost waiter back at its position, and serves the first when the lock is free', async () => {

@@ -6,11 +6,13 @@ import { ScriptClient } from './script-client.ts';
 export let redis: RedisServer;
 export let client: ScriptClient;
 
-beforeAll(async () => {
-  redis = await startRedis();
-  client = new ScriptClient(redis);
-});
-afterAll(() => redis.stop());
+export function useServer(): void {
+  beforeAll(async () => {
+    redis = await startRedis();
+    client = new ScriptClient(redis);
+  });
+  afterAll(() => redis.stop());
+}
 
 let count = 0;
 export const fresh = () => `resource-${++count}`;

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
 import { type ModelEntry, Model, type ModelMode } from './model.ts';
-import { client, redis } from './lab.ts';
+import { client, redis, useServer } from './lab.ts';
+
+useServer();
 
 const RUNS = 60;
 const STEPS = 50;

@@ -1,8 +1,10 @@
 import { startRedis, waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
-import { client, exists, expectQueues, first, fresh, redis } from './lab.ts';
+import { client, exists, expectQueues, first, fresh, redis, useServer } from './lab.ts';
 import { ScriptClient, sharesOf } from './script-client.ts';
+
+useServer();
 
 describe('downgrade', () => {
   it('keeps token and end, and grants the readers at the head of the queue', async () => {

@@ -2,7 +2,9 @@ import { sendCommands, waitUntil } from '@locks/test-servers';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
-import { client, fresh, redis } from './lab.ts';
+import { client, fresh, redis, useServer } from './lab.ts';
+
+useServer();
 
 describe('release', () => {
   it('frees what this id holds and nothing else', async () => {

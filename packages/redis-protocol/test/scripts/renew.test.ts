@@ -1,7 +1,9 @@
 import { startRedis } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { client, fresh, redis } from './lab.ts';
+import { client, fresh, redis, useServer } from './lab.ts';
 import { ScriptClient } from './script-client.ts';
+
+useServer();
 
 describe('renew', () => {
   it('renews own leases, never recreates one, and reports for each what is wrong', async () => {

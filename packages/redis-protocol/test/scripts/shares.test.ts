@@ -1,8 +1,10 @@
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
-import { client, isGranted, exists, expectQueues, first, fresh, redis, waits } from './lab.ts';
+import { client, exists, expectQueues, first, fresh, isGranted, redis, useServer, waits } from './lab.ts';
 import { sharesOf } from './script-client.ts';
+
+useServer();
 
 describe('readers', () => {
   it('hold together, each with a token of its own, and leave nothing', async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { client, first, fresh, redis } from './lab.ts';
+import { client, first, fresh, redis, useServer } from './lab.ts';
+
+useServer();
 
 describe('the time until which queues may exist in a slot', () => {
   const horizonOf = async (name: string) =>
