@@ -35,7 +35,7 @@ export const plantedErrors: readonly PlantedError[] = [
   {
     what: 'an abandon is not sent',
     backend: 'rules',
-    change: { file: LOOP, from: 'if (this.#sent) this.#core.abandonInTurn(this.#request);', to: '' },
+    change: { file: LOOP, from: 'if (this.#sent) this.#core.abandonWhenAdmitted(this.#request);', to: '' },
   },
   {
     what: 'a set of locks whose time is over makes one more attempt, of any length',

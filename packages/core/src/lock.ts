@@ -6,7 +6,7 @@ import { CLOSED } from './call/call-deadlines.ts';
 import { mustBe } from './errors.ts';
 import { acquireTracing, type LockTrace, runTracing, traced } from './events.ts';
 import type { BaseLease, Lease } from './lease.ts';
-import { deliver, LeaseHandle } from './lease/lease-handle.ts';
+import { releaseIfAborted, LeaseHandle } from './lease/lease-handle.ts';
 import type { ManagerCore } from './manager-core.ts';
 import { ACQUIRE_TABLE, type AcquireOptions, type ResolvedOptions, resolveOptions } from './options.ts';
 import { holdAndWork } from './run.ts';
@@ -106,10 +106,10 @@ export class ResourceLock implements Lock {
     if (resolved.within !== undefined) {
       core.assertOpen(this.name, CLOSED);
       const entered = await enterScope(core, this.name, this.mode, resolved, true);
-      return entered && deliver(entered, resolved.signal);
+      return entered && releaseIfAborted(entered, resolved.signal);
     }
     const lease = await new AcquireLoop(core, this.name, this.mode, resolved, core.clock.now(), false).run();
-    return lease && deliver(new LeaseHandle(core, lease), resolved.signal);
+    return lease && releaseIfAborted(new LeaseHandle(core, lease), resolved.signal);
   }
 
   run<T>(work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T> {
@@ -153,9 +153,9 @@ export class ResourceLock implements Lock {
     acquire: () => Promise<L>,
     options: AcquireOptions | undefined,
   ): Promise<L> {
-    // Tracing takes a turn of its own, in which the caller may abort.
+    // Tracing adds a microtask, before which the caller may abort.
     return traced(acquireTracing, this.#trace, acquire).then(
-      (lease) => lease && deliver(lease, options?.signal),
+      (lease) => lease && releaseIfAborted(lease, options?.signal),
     );
   }
 
@@ -171,10 +171,10 @@ export class ResourceLock implements Lock {
     const startedAt = core.clock.now();
     if (mayReenter || resolved.within !== undefined) {
       const entered = await this.#reenter(resolved);
-      if (entered !== undefined) return deliver(entered, resolved.signal);
+      if (entered !== undefined) return releaseIfAborted(entered, resolved.signal);
     }
     const lease = await new AcquireLoop(core, this.name, this.mode, resolved, startedAt).run();
-    if (lease !== undefined) return deliver(new LeaseHandle(core, lease), resolved.signal);
+    if (lease !== undefined) return releaseIfAborted(new LeaseHandle(core, lease), resolved.signal);
     const waitedMs = core.clock.now() - startedAt;
     const query = core.holderQueries.ask(this.name);
     await query.answered;

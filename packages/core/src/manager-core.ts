@@ -72,12 +72,12 @@ export class ManagerCore implements LeaseOwner {
   }
 
   /**
-   * Refuses a call from the phase `endsAt` on. Calls on a held lease pass `CLOSED`: they stay allowed while draining.
+   * Refuses a call from the phase `interruptedFromPhase` on. Calls on a held lease pass `CLOSED`: they stay allowed while draining.
    *
    * @throws LockError `LOCK_CLOSED`
    */
-  assertOpen(resource?: string, endsAt = DRAINING): void {
-    if (this.deadlines.hasReached(endsAt)) throw this.closedError(resource);
+  assertOpen(resource?: string, interruptedFromPhase = DRAINING): void {
+    if (this.deadlines.hasReached(interruptedFromPhase)) throw this.closedError(resource);
   }
 
   closedError(resource?: string): LockError {
@@ -139,15 +139,15 @@ export class ManagerCore implements LeaseOwner {
     resource: string | undefined,
     limitMs: number,
     send: (call: Call) => T | Promise<T>,
-    endsAt = DRAINING,
+    interruptedFromPhase = DRAINING,
   ): Promise<T> {
-    this.assertOpen(resource, endsAt);
-    const context = new CallContext(this.deadlines, this.now() + limitMs, undefined, endsAt);
+    this.assertOpen(resource, interruptedFromPhase);
+    const context = new CallContext(this.deadlines, this.now() + limitMs, undefined, interruptedFromPhase);
     const answer = await context.answerOf(() => send(context));
     context.done();
     if (answer instanceof Failure) throw this.backendError(doing, resource, answer.error);
     if (answer !== INTERRUPTED) return answer;
-    this.assertOpen(resource, endsAt);
+    this.assertOpen(resource, interruptedFromPhase);
     throw this.backendError(doing, resource, new NoAnswerError(limitMs));
   }
 
@@ -213,12 +213,12 @@ export class ManagerCore implements LeaseOwner {
     void this.#abandon(request);
   }
 
-  /** Abandons the id of a waiter that gave up, in turn with others: thousands may give up at once. */
-  abandonInTurn(request: AcquireRequest): void {
+  /** Abandons the id of a waiter that gave up, once the limit admits it: thousands may give up at once. */
+  abandonWhenAdmitted(request: AcquireRequest): void {
     this.#underWay += 1;
     this.#abandoning.add(request.acquisitionId);
-    void this.#abandons.inTurn(async () => {
-      // After an abandon without an answer the others need not wait for their turn: each would wait for as long.
+    void this.#abandons.whenAdmitted(async () => {
+      // After an abandon without an answer the others are admitted at once: each would wait for as long.
       if (!(await this.#abandon(request))) this.#abandons.admitAll();
       this.#ended();
     });

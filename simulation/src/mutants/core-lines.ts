@@ -126,7 +126,7 @@ const grantMutants = mutantsOf('redis', MONITOR, [
 
 const acquireMutants = [
   ...mutantsOf('rules', LOOP, [
-    ['if (this.#sent) this.#core.abandonInTurn(this.#request);', '', 'who gives up does not abandon'],
+    ['if (this.#sent) this.#core.abandonWhenAdmitted(this.#request);', '', 'who gives up does not abandon'],
     [
       "if (this.#enqueue || late?.status === 'granted') this.#core.abandon(request);",
       '',
@@ -145,8 +145,8 @@ const acquireMutants = [
       'it ends there by its ttl',
     ],
     [
-      'if (step === INTERRUPTED || this.#call.interruption !== undefined) throw this.#giveUp();',
-      'if (step === INTERRUPTED) throw this.#giveUp();',
+      'if (step === INTERRUPTED || this.#call.interruption !== undefined) throw this.#abandonAndMakeError();',
+      'if (step === INTERRUPTED) throw this.#abandonAndMakeError();',
       'a grant that comes with the abort is delivered',
       'the two come in different turns of the simulated event loop',
     ],
@@ -203,7 +203,7 @@ const acquireMutants = [
       'it ends there by its time, as docs/spec.md §2.7 needs it only sooner',
     ],
     [
-      'if (this.deadlines.hasReached(endsAt)) throw this.closedError(resource);',
+      'if (this.deadlines.hasReached(interruptedFromPhase)) throw this.closedError(resource);',
       '',
       'closed locks go on',
       'every call ends at once with the phase of its locks, and with the same error',

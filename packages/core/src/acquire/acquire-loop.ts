@@ -111,10 +111,10 @@ export class AcquireLoop {
         step = await this.#wait();
       for (;;) {
         // An interruption wins over a grant of the same moment: the caller was told to stop, so it does not hold.
-        if (step === INTERRUPTED || this.#call.interruption !== undefined) throw this.#giveUp();
+        if (step === INTERRUPTED || this.#call.interruption !== undefined) throw this.#abandonAndMakeError();
         if (step === ATTEMPT) {
-          const turn = attempts.enter(this.#call);
-          if (turn !== true && !(await turn)) throw this.#giveUp();
+          const admitted = attempts.enter(this.#call);
+          if (admitted !== true && !(await admitted)) throw this.#abandonAndMakeError();
           step = await this.#attempt();
           attempts.leave();
           continue;
@@ -144,7 +144,7 @@ export class AcquireLoop {
             break;
           case 'conflict':
             // A conflict is final also after a wait: the limit that this id queued for was known at that time.
-            throw this.#giveUp(conflictError(this.#core, this.#request, step.with));
+            throw this.#abandonAndMakeError(conflictError(this.#core, this.#request, step.with));
           default:
             throw this.#brokenContract(
               `an attempt answered ${describe((step as Partial<Attempt> | null)?.status)}`,
@@ -221,7 +221,7 @@ export class AcquireLoop {
     // (docs/spec.md §7.5).
     const renewal = { now: () => clock.now(), deadline: countedFrom + ttlMs };
     const answer = await this.#call.answerOf(() => backend.renew([{ grant, ttlMs }], renewal));
-    if (this.#call.interruption !== undefined) throw this.#giveUp();
+    if (this.#call.interruption !== undefined) throw this.#abandonAndMakeError();
     const standing = standingOf(answer, 0);
     if (standing.status !== 'held') return undefined;
     return this.#accept(grant, { countedFrom, validForMs: standing.validForMs ?? ttlMs });
@@ -257,17 +257,17 @@ export class AcquireLoop {
     const request = this.#request;
     // The wait has a call of its own: the backend must stop waiting also when only the next poll is due.
     const { deadline, userSignal } = this.#call;
-    const turn = new CallContext(deadlines, Math.min(deadline, pollAt), userSignal);
-    const answer = await turn.answerOf(
-      () => backend.awaitTurn?.(request, turn),
+    const wait = new CallContext(deadlines, Math.min(deadline, pollAt), userSignal);
+    const answer = await wait.answerOf(
+      () => backend.awaitTurn?.(request, wait),
       (late) => {
         // Nobody waits for this id any more: it must not hold (docs/spec.md §2.3).
         const isOver = this.#call.interruption !== undefined || request !== this.#request;
         if (late !== undefined && isOver) this.#core.abandon(request);
       },
     );
-    const { interruption } = turn;
-    turn.done();
+    const { interruption } = wait;
+    wait.done();
     if (answer === INTERRUPTED) {
       // The deadlines of both calls may come in the same moment, in either order.
       if (interruption !== undefined && (interruption !== 'deadline' || pollAt >= deadline))
@@ -336,12 +336,14 @@ export class AcquireLoop {
     this.#failures += 1;
     if (this.#enqueue && this.#core.isRetryable(error)) return;
     // The store may have executed the failed call (docs/spec.md §2.2).
-    throw this.#giveUp(this.#core.backendError('acquire', this.#request.resource, error, this.#request));
+    throw this.#abandonAndMakeError(
+      this.#core.backendError('acquire', this.#request.resource, error, this.#request),
+    );
   }
 
   /** Abandons the acquisition, so that nothing is left behind, and returns the error for the caller. */
-  #giveUp(error = this.#reason()): unknown {
-    if (this.#sent) this.#core.abandonInTurn(this.#request);
+  #abandonAndMakeError(error = this.#reason()): unknown {
+    if (this.#sent) this.#core.abandonWhenAdmitted(this.#request);
     const holders = this.#holderQuery?.holders;
     publish('locks:gave-up', { ...this.#identity(), ...this.#waited(), error, holders });
     return error;
@@ -362,7 +364,7 @@ export class AcquireLoop {
   }
 
   #brokenContract(what: string): unknown {
-    return this.#giveUp(this.#core.contractError('acquire', this.#request.resource, what));
+    return this.#abandonAndMakeError(this.#core.contractError('acquire', this.#request.resource, what));
   }
 
   #waited(now = this.#core.clock.now()): { waitedMs: number; contendedAs: string | undefined } {

@@ -15,7 +15,7 @@ export const INTERRUPTED = Symbol('interrupted');
  */
 export class CallContext implements Call, Interruptible {
   readonly deadline: number;
-  readonly endsAt: number;
+  readonly interruptedFromPhase: number;
   heapIndex = -1;
   readonly userSignal: AbortSignal | undefined;
   readonly #deadlines: CallDeadlines;
@@ -25,10 +25,15 @@ export class CallContext implements Call, Interruptible {
   #unfollow: (() => void) | undefined;
   #isDone = false;
 
-  constructor(deadlines: CallDeadlines, deadline: number, userSignal?: AbortSignal, endsAt = DRAINING) {
+  constructor(
+    deadlines: CallDeadlines,
+    deadline: number,
+    userSignal?: AbortSignal,
+    interruptedFromPhase = DRAINING,
+  ) {
     this.#deadlines = deadlines;
     this.deadline = deadline;
-    this.endsAt = endsAt;
+    this.interruptedFromPhase = interruptedFromPhase;
     this.userSignal = userSignal;
     deadlines.add(this);
     if (userSignal === undefined) return;
@@ -39,7 +44,7 @@ export class CallContext implements Call, Interruptible {
   /** Why the caller stopped waiting; `undefined` while it waits. */
   get interruption(): Interruption | undefined {
     // An aborted signal may not have interrupted this context yet: of thousands that share one signal, not all are interrupted
-    // in one turn of the event loop.
+    // in one iteration of the event loop.
     if (!this.#isDone && this.userSignal?.aborted) this.interrupt('aborted');
     return this.#interruption;
   }

@@ -14,13 +14,13 @@ export type Interruption = 'deadline' | 'aborted' | 'closed';
 export interface Interruptible {
   readonly deadline: number;
   /** The phase of closing that interrupts the call. */
-  readonly endsAt: number;
+  readonly interruptedFromPhase: number;
   /** The index of the call in the heap; negative while it is not there. */
   heapIndex: number;
   interrupt(why: Interruption): void;
 }
 
-/** The most calls interrupted in one turn of the event loop: when thousands end together, renewals come in between. */
+/** The most calls interrupted in one iteration of the event loop: when thousands end together, renewals come in between. */
 export const INTERRUPTED_AT_ONCE = 256;
 
 /**
@@ -33,9 +33,9 @@ export class CallDeadlines {
   readonly #heap: Interruptible[] = [];
   /** The phase of closing that the manager has reached; 0 while it is open. */
   #phase = 0;
-  /** Calls whose user signal aborted, and that are interrupted in a later turn of the event loop. */
+  /** Calls whose user signal aborted, and that are interrupted in a later iteration of the event loop. */
   #aborted: Interruptible[] = [];
-  #interruptedInTurn = 0;
+  #interruptedInIteration = 0;
 
   constructor(clock: Clock) {
     this.clock = clock;
@@ -43,7 +43,7 @@ export class CallDeadlines {
   }
 
   add(entry: Interruptible): void {
-    if (this.#phase >= entry.endsAt) entry.interrupt('closed');
+    if (this.#phase >= entry.interruptedFromPhase) entry.interrupt('closed');
     this.#heap.push(entry);
     this.#rise(entry, this.#heap.length - 1);
     if (entry.deadline < this.#timer.armedFor) this.#timer.arm(entry.deadline);
@@ -51,7 +51,7 @@ export class CallDeadlines {
 
   /** Calls `action` at `deadline`, also while the manager closes; returns a function that cancels that. */
   at(deadline: number, action: () => void): () => void {
-    const entry = { deadline, endsAt: NEVER, heapIndex: -1, interrupt: action };
+    const entry = { deadline, interruptedFromPhase: NEVER, heapIndex: -1, interrupt: action };
     this.add(entry);
     return () => this.delete(entry);
   }
@@ -75,15 +75,15 @@ export class CallDeadlines {
   enter(phase: number): () => void {
     this.#phase = phase;
     return () => {
-      for (const entry of [...this.#heap]) if (phase >= entry.endsAt) entry.interrupt('closed');
+      for (const entry of [...this.#heap]) if (phase >= entry.interruptedFromPhase) entry.interrupt('closed');
     };
   }
 
-  /** Interrupts a call whose user signal aborted, at once or in a later turn of the event loop. */
+  /** Interrupts a call whose user signal aborted, at once or in a later iteration of the event loop. */
   abort(entry: Interruptible): void {
-    if (this.#interruptedInTurn === 0) setImmediate(() => this.#nextTurn());
-    this.#interruptedInTurn += 1;
-    if (this.#interruptedInTurn <= INTERRUPTED_AT_ONCE) entry.interrupt('aborted');
+    if (this.#interruptedInIteration === 0) setImmediate(() => this.#nextIteration());
+    this.#interruptedInIteration += 1;
+    if (this.#interruptedInIteration <= INTERRUPTED_AT_ONCE) entry.interrupt('aborted');
     else this.#aborted.push(entry);
   }
 
@@ -91,8 +91,8 @@ export class CallDeadlines {
     this.#timer.stop();
   }
 
-  #nextTurn(): void {
-    this.#interruptedInTurn = 0;
+  #nextIteration(): void {
+    this.#interruptedInIteration = 0;
     for (const entry of this.#aborted.splice(0, INTERRUPTED_AT_ONCE)) this.abort(entry);
   }
 

@@ -20,47 +20,47 @@ export class CallLimit {
     this.#max = max;
   }
 
-  /** Waits for a call's turn. `true`: the call may be sent, and `leave` follows. `false`: its caller gave up before. */
+  /** Waits until a call is admitted. `true`: it may be sent, and `leave` follows. `false`: its caller gave up before. */
   enter(context: CallContext): true | Promise<boolean> {
-    if (this.#underWay >= this.#max) return this.#hasTurn(context);
+    if (this.#underWay >= this.#max) return this.#isAdmitted(context);
     this.#underWay += 1;
     return true;
   }
 
-  /** Ends the turn of a call that was answered, or whose caller gave up. */
+  /** Makes room for another call: this one was answered, or its caller gave up. */
   leave(): void {
     this.#underWay -= 1;
     if (this.#queue.length > 0 && this.#underWay < this.#max) this.#admitNext();
   }
 
-  /** Calls {@link CallContext.answerOf} when the call's turn has come; a caller who gave up before sends nothing. */
+  /** Calls {@link CallContext.answerOf} once the call is admitted; a caller who gave up before sends nothing. */
   async answerOf<T>(
     context: CallContext,
     send: () => T | Promise<T>,
     late?: (answer: T) => void,
   ): Promise<T | Failure | typeof INTERRUPTED> {
-    const turn = this.enter(context);
-    if (turn !== true && !(await turn)) return INTERRUPTED;
+    const admitted = this.enter(context);
+    if (admitted !== true && !(await admitted)) return INTERRUPTED;
     const answer = await context.answerOf(send, late);
     this.leave();
     return answer;
   }
 
-  /** Does `work` when its turn has come, however long that takes. `work` must not reject. */
-  async inTurn(work: () => Promise<void>): Promise<void> {
+  /** Does `work` once it is admitted, however long that takes. `work` must not reject. */
+  async whenAdmitted(work: () => Promise<void>): Promise<void> {
     if (this.#underWay < this.#max) this.#underWay += 1;
     else await new Promise<void>((admit) => void this.#queue.push({ admit, state: 'queued' }));
     await work();
     this.leave();
   }
 
-  /** Admits all who wait, because the store does not answer: some in each turn of the event loop. */
+  /** Admits all who wait, because the store does not answer: some in each iteration of the event loop. */
   admitAll(): void {
     for (let admitted = 0; admitted < this.#max && this.#admitNext(); admitted += 1);
     if (this.#queue.length > 0) setImmediate(() => this.admitAll());
   }
 
-  async #hasTurn(context: CallContext): Promise<boolean> {
+  async #isAdmitted(context: CallContext): Promise<boolean> {
     let admit = (): void => {};
     const admitted = new Promise<void>((resolve) => (admit = resolve));
     const entry: Queued = { admit, state: 'queued' };

@@ -11,7 +11,7 @@ const BUDGET_MS = 1_000;
 const RESEND_PART = 0.35;
 const BACKOFF_MS = 20;
 /**
- * The budget grows by this for each other unanswered release and abandon: ten thousand may be sent in one turn of the event loop,
+ * The budget grows by this for each other unanswered release and abandon: ten thousand may be sent in one iteration of the event loop,
  * and the last one is answered after all the others.
  */
 const EACH_UNANSWERED_MS = 5;
@@ -71,7 +71,7 @@ export async function sendUntilAnswered<T, R>(
     });
     context.done();
     // An answer that is in the socket is read before the store counts as silent.
-    if (answer === INTERRUPTED) await nextTurn();
+    if (answer === INTERRUPTED) await nextIteration();
     unanswered.delete(context);
     let failure: Failure;
     if (answer === INTERRUPTED) {
@@ -101,10 +101,10 @@ async function reportSilence(sending: Sending): Promise<void> {
   for (const context of [...sending.unanswered]) {
     context.interrupt('deadline');
     interrupted += 1;
-    if (interrupted % INTERRUPTED_AT_ONCE === 0) await nextTurn();
+    if (interrupted % INTERRUPTED_AT_ONCE === 0) await nextIteration();
   }
 }
 
-function nextTurn(): Promise<void> {
+function nextIteration(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { readOptions } from '../backend/read-options.ts';
 import { LockError, mustBe, quote } from '../errors.ts';
 import type { Lease } from '../lease.ts';
-import { deliver } from '../lease/lease-handle.ts';
+import { releaseIfAborted } from '../lease/lease-handle.ts';
 import type { Lock } from '../lock.ts';
 import { ACQUIRE_TABLE, ALL_TABLE, ELSEWHERE, resolveOptions } from '../options.ts';
 import { workAndRelease } from '../run.ts';
@@ -28,7 +28,7 @@ export class LockSet implements MultiLock {
   }
 
   acquire(options?: AllOptions): Promise<MultiLease> {
-    // Only a single attempt gives `undefined`. Nothing is awaited after `deliver`: an abort in that moment would be missed.
+    // Only a single attempt gives `undefined`. Nothing is awaited after `releaseIfAborted`: an abort in that moment would be missed.
     return this.#acquire(options, false) as Promise<MultiLease>;
   }
 
@@ -133,7 +133,7 @@ export class LockSet implements MultiLock {
   }
 
   #deliver(leases: readonly Lease[], options: AllOptions | undefined): LeaseSet {
-    return deliver(this.#setOf(leases), options?.signal);
+    return releaseIfAborted(this.#setOf(leases), options?.signal);
   }
 
   /** @param leases - in the order of the members; the set has them in the order of `locks` */

@@ -1,4 +1,4 @@
-import { deliver } from '../lease/lease-handle.ts';
+import { releaseIfAborted } from '../lease/lease-handle.ts';
 import { optional, type OptionTable, readOptions, wholeNumber } from '../backend/read-options.ts';
 import { type ManagerCore, OPERATOR_CALL_MS } from '../manager-core.ts';
 import { conflictError } from '../acquire/conflict-error.ts';
@@ -62,13 +62,13 @@ export class PermitLock extends ResourceLock implements Semaphore {
 
   override async acquire(options?: PermitOptions): Promise<Lease> {
     const [lock, rest] = this.#split('acquire()', options);
-    return deliver(await lock.acquire(rest), rest?.signal);
+    return releaseIfAborted(await lock.acquire(rest), rest?.signal);
   }
 
   override async tryAcquire(options?: PermitOptions): Promise<Lease | undefined> {
     const [lock, rest] = this.#split('tryAcquire()', options);
     const lease = await lock.tryAcquire(rest);
-    return lease && deliver(lease, rest?.signal);
+    return lease && releaseIfAborted(lease, rest?.signal);
   }
 
   override async run<T>(work: (lease: Lease) => T | Promise<T>, options?: PermitOptions): Promise<T> {

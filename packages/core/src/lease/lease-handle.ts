@@ -16,7 +16,7 @@ import { renewNow } from './renew-now.ts';
 const readRemaining = milliseconds(0, MAX_TTL_MS);
 
 /** The last step of an acquire: a caller who aborted in the very moment of the grant does not hold (docs/spec.md §2.3). */
-export function deliver<L extends AsyncDisposable>(lease: L, signal: AbortSignal | undefined): L {
+export function releaseIfAborted<L extends AsyncDisposable>(lease: L, signal: AbortSignal | undefined): L {
   if (!signal?.aborted) return lease;
   // The release runs in the background: the rejection does not wait for it.
   void lease[Symbol.asyncDispose]();
@@ -27,17 +27,17 @@ export function deliver<L extends AsyncDisposable>(lease: L, signal: AbortSignal
 export class LeaseHandle implements BaseLease {
   readonly core: ManagerCore;
   readonly #lease: LeaseState;
-  /** The scope of a re-entered handle, which has its turn among siblings; `undefined` for the first handle of a lease. */
-  readonly #turn: Scope | undefined;
+  /** The scope that a re-entered handle has entered; `undefined` for the first handle of a lease. */
+  readonly #entered: Scope | undefined;
   #scope: Scope | undefined;
   #released = false;
   #releasing: Promise<void> | undefined;
 
-  constructor(core: ManagerCore, lease: LeaseState, turn?: Scope) {
+  constructor(core: ManagerCore, lease: LeaseState, entered?: Scope) {
     this.core = core;
     this.#lease = lease;
-    this.#turn = turn;
-    this.#scope = turn;
+    this.#entered = entered;
+    this.#scope = entered;
   }
 
   /** Returns the value as a handle; `undefined` unless this copy of core made it. */
@@ -171,8 +171,8 @@ export class LeaseHandle implements BaseLease {
   #release(): Promise<void> {
     const lease = this.#lease;
     lease.holdCount -= 1;
-    if (this.#turn === undefined) this.#scope?.closeToEntries();
-    else this.#turn.leaveWhenEmpty();
+    if (this.#entered === undefined) this.#scope?.closeToEntries();
+    else this.#entered.leaveWhenEmpty();
     if (lease.holdCount === 0) return this.core.release(lease);
     return lease.lost === undefined ? Promise.resolve() : Promise.reject(lease.lost);
   }

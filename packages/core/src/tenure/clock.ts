@@ -39,7 +39,7 @@ export class CombinedClock implements Clock {
 
   #gain(ms: number): void {
     this.#gained += ms;
-    // In a turn of its own: the code that reads the clock does not expect that a lease ends meanwhile.
+    // In a later iteration of the event loop: the code that reads the clock does not expect that a lease ends meanwhile.
     for (const check of this.#checks) runOutside(() => setImmediate(check));
   }
 }
