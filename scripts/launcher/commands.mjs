@@ -23,7 +23,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   model        the model of the Redis protocol, searched exhaustively with Spin: model [--full] [--write]
   site         the website, from the documents and the packages' types, into site/dist: site [--base /PATH/] [--serve PORT]
   rehearsal    a whole release to a private registry on this machine: rehearsal [--quick] [--before COMMIT] [--sbom FILE]
-  weight       words of the documents, lines of the parts, seconds of the tests: weight [--pages]
+  weight       words of the documents, lines of the parts, functions of an acquire, seconds of the tests: weight [--pages] [--functions]
   pack         packages with those that they need as tarballs in packed/, for an application: pack [redis-ioredis …] [--to FOLDER]
   build        all packages
   lint         formatting and lint; --fix repairs what can be repaired

@@ -1,13 +1,17 @@
-// `npm run weight`: how many words the documents have, how many lines each part has, and how long the tests take.
+// `npm run weight`: how many words the documents have, how many lines each part has, how many functions an acquire runs through, and how
+// long the tests take.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../launcher/root.mjs';
+import { countAcquires } from './acquire-count.ts';
 
 const { values: options } = parseArgs({
   options: {
     /** Every document, not only the sums. */
     pages: { type: 'boolean', default: false },
+    /** Every function of an acquire, not only their number. */
+    functions: { type: 'boolean', default: false },
   },
 });
 
@@ -104,6 +108,12 @@ for (const [name, globs] of PARTS) {
   const files = filesOf(globs);
   const chosen = name === 'suite' ? files : files.filter((file) => !file.startsWith(SUITE));
   console.log(`  ${String(linesIn(chosen)).padStart(7)}  ${name}`);
+}
+
+console.log('an acquire on redis-ioredis: files, functions');
+for (const { name, files, functions } of await countAcquires()) {
+  console.log(`  ${String(files).padStart(7)} ${String(functions.length).padStart(7)}  ${name}`);
+  if (options.functions) for (const each of functions) console.log(`${' '.repeat(18)}${each}`);
 }
 
 console.log(
