@@ -20,7 +20,7 @@ export const plantedErrors: readonly PlantedError[] = [
   {
     what: 'a lease is believed longer than the store keeps it',
     backend: 'rules',
-    change: { file: LEASE, from: 'return validForMs * 0.01 + 2;', to: 'return -validForMs * 0.2;' },
+    change: { file: LEASE, from: '- (validForMs * 0.01 + 2);', to: '+ validForMs * 0.2;' },
   },
   {
     what: 'the end of a lease by time is not reported',

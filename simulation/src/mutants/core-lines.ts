@@ -7,8 +7,8 @@ const MANAGER = 'core/src/manager-core.ts';
 
 const tenureMutants = [
   ...mutantsOf('rules', STATE, [
-    ['return validForMs * 0.01 + 2;', 'return 0;', 'a lease has no margin'],
-    ['return validForMs * 0.01 + 2;', 'return 2;', 'a lease has no margin for clocks that run apart'],
+    ['- (validForMs * 0.01 + 2);', ';', 'a lease has no margin'],
+    ['- (validForMs * 0.01 + 2);', '- 2;', 'a lease has no margin for clocks that run apart'],
     [
       'if (end < this.#deadline) [this.#deadline, this.#validForMs] = [end, ttlMs];',
       '',

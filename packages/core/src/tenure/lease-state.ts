@@ -12,16 +12,11 @@ export interface LeaseOwner {
 }
 
 /**
- * The margin by which a holder ends its lease sooner than the store, in milliseconds: clocks may run apart by 1 %, plus 2 ms
- * for rounding (the drift of the Redlock algorithm; `docs/spec.md` §1.2).
+ * The time at which a holder ends a lease that the store keeps for `validForMs` from `countedFrom` on. It is earlier than the store's
+ * by a margin: clocks may run apart by 1 %, plus 2 ms for rounding (the drift of the Redlock algorithm; docs/spec.md §1.2).
  */
-export function driftMargin(validForMs: number): number {
-  return validForMs * 0.01 + 2;
-}
-
-/** The time at which a holder ends a lease that the store keeps for `validForMs` from `countedFrom` on. */
 export function endOf(countedFrom: number, validForMs: number): number {
-  return countedFrom + validForMs - driftMargin(validForMs);
+  return countedFrom + validForMs - (validForMs * 0.01 + 2);
 }
 
 /** The last part of the wait for a renewal, in which a lease may be renewed together with others. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Grant, LossReason } from '../../src/backend/types.ts';
-import { driftMargin, LeaseState, isLossReason } from '../../src/tenure/lease-state.ts';
+import { endOf, LeaseState, isLossReason } from '../../src/tenure/lease-state.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const request = { resource: 'a', acquisitionId: 'id', mode: { kind: 'exclusive' }, ttlMs: 10_000 } as const;
@@ -29,7 +29,7 @@ function leaseAt(
 
 test('a lease is valid until its ttl, counted from before its request was sent, less the drift margin', () => {
   const clock = { now: 700 };
-  expect(driftMargin(10_000)).toBe(102);
+  expect(endOf(0, 10_000)).toBe(10_000 - 102);
   const lease = leaseAt(clock, { countedFrom: 500 });
   expect(lease.deadline).toBe(500 + 10_000 - 102);
   clock.now = lease.deadline - 1;
