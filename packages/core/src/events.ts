@@ -66,7 +66,7 @@ export interface LockEvents {
   'locks:renewal-failed': LockEvent & { readonly remainingMs: number; readonly error: unknown };
   /** A release got no answer, or a disposal found the lease lost. */
   'locks:release-failed': LockEvent & { readonly error: unknown };
-  /** An abandoned acquisition could not be removed from the store. It ends there after at most its ttl. */
+  /** An abandoned acquisition could not be removed from the store. That is repeated until its ttl is over, when it ends there. */
   'locks:abandon-failed': LockEvent & { readonly error: unknown };
   /** A lease without `maxHoldMs` is held for more than 2 × ttl. Published once per lease. */
   'locks:slow-hold': LockEvent & { readonly heldMs: number; readonly ttlMs: number };

@@ -4,6 +4,7 @@ import type { AcquireRequest, Call, LockBackend, LossReason, ResourceState } fro
 import { CallContext, INTERRUPTED } from './call/call-context.ts';
 import { CallDeadlines, CLOSED, DRAINING, NEVER } from './call/call-deadlines.ts';
 import { CallLimit } from './call/call-limit.ts';
+import { FailedAbandons } from './call/failed-abandons.ts';
 import { Failure } from './call/failure.ts';
 import { sendUntilAnswered } from './call/send-until-answered.ts';
 import {
@@ -42,6 +43,7 @@ export class ManagerCore implements LeaseOwner {
   readonly attempts = new CallLimit(ATTEMPTS_AT_ONCE);
   readonly holderQueries: HolderQueries;
   readonly #abandons = new CallLimit(ABANDONS_AT_ONCE);
+  readonly #failedAbandons: FailedAbandons;
   /** The ids whose abandon has no answer yet. */
   readonly #abandoning = new Set<string>();
   /** The number of releases and abandons in flight: `close` waits for them. */
@@ -60,6 +62,7 @@ export class ManagerCore implements LeaseOwner {
     this.clock = clock;
     this.monitor = new LeaseMonitor(backend, clock);
     this.deadlines = new CallDeadlines(clock);
+    this.#failedAbandons = new FailedAbandons(backend, this.deadlines);
     this.holderQueries = new HolderQueries(backend, this.deadlines, this.attempts, this.monitor);
   }
 
@@ -208,7 +211,7 @@ export class ManagerCore implements LeaseOwner {
     );
   }
 
-  /** Makes an id neither hold nor wait, in the background; where that fails, the id ends by itself within its ttl. */
+  /** Makes an id neither hold nor wait, in the background. */
   abandon(request: AcquireRequest): void {
     void this.#abandon(request);
   }
@@ -235,6 +238,7 @@ export class ManagerCore implements LeaseOwner {
       if (failed) {
         const { error } = answer;
         publish('locks:abandon-failed', { ...identityOf(request, this.backendName), error });
+        this.#failedAbandons.add(request);
       }
       return !failed;
     };

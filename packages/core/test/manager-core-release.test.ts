@@ -1,6 +1,13 @@
 import { expect, test, vi } from 'vitest';
 import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
-import { answerLater, noAnswer, scriptedBackend } from './scripted-backend.ts';
+import {
+  answerLater,
+  contended,
+  granted,
+  noAnswer,
+  type ScriptedBackend,
+  scriptedBackend,
+} from './scripted-backend.ts';
 
 test('a released lease is not valid, and says so', async () => {
   const backend = scriptedBackend();
@@ -205,6 +212,105 @@ test('an abandon that gets no answer is repeated, then reported', async () => {
   expect(await rejectionOf(locksOn(backend).lock('a').acquire())).toBe('LOCK_BACKEND');
   await vi.waitFor(() => expect(failed).toMatchObject([{ resource: 'a', error }]), 3_000);
   expect(backend.of('abandon').length).toBeGreaterThanOrEqual(3);
+});
+
+/** Locks on a store that answers no abandon while it is away, and three acquires that give up at it. */
+async function threeFailedAbandons(store: { isAway: boolean }): Promise<{
+  readonly backend: ScriptedBackend;
+  readonly locks: ReturnType<typeof locksOn>;
+  /** Their ids. */
+  readonly failed: readonly string[];
+  readonly abandoned: () => readonly string[];
+}> {
+  const backend = scriptedBackend({
+    attempt: () => Promise.resolve(contended),
+    awaitTurn: noAnswer,
+    abandon: () => (store.isAway ? Promise.reject(new Error('away')) : Promise.resolve()),
+    // An error that may be repeated at once is, for a second: here each abandon fails at once.
+    isRetryable: () => false,
+  });
+  const locks = locksOn(backend, { ttlMs: 5_000, waitMs: 10 });
+  const ends = Promise.all(['a', 'b', 'c'].map((name) => rejectionOf(locks.lock(name).acquire())));
+  await pass(10);
+  expect(await ends).toEqual(['LOCK_TIMEOUT', 'LOCK_TIMEOUT', 'LOCK_TIMEOUT']);
+  const abandoned = (): readonly string[] => backend.of('abandon').flatMap(({ ids }) => ids);
+  return { backend, locks, failed: abandoned(), abandoned };
+}
+
+test('abandons that failed are repeated, one a second for all, until the store answers', async () => {
+  useFakeClock();
+  const store = { isAway: true };
+  const { failed, abandoned } = await threeFailedAbandons(store);
+  expect(new Set(failed).size).toBe(3);
+  await pass(3_000);
+  expect(abandoned().slice(3)).toEqual([failed[0], failed[0], failed[0]]);
+  store.isAway = false;
+  await pass(1_000);
+  expect(abandoned().slice(6)).toEqual(failed);
+  await pass(10_000);
+  expect(abandoned()).toHaveLength(9);
+});
+
+test('an abandon that failed is not repeated once the ttl of what it abandons is over', async () => {
+  useFakeClock();
+  const { abandoned } = await threeFailedAbandons({ isAway: true });
+  await pass(60_000);
+  // Four times within the ttl of 5 s.
+  expect(abandoned()).toHaveLength(3 + 4);
+});
+
+test('a store that is silent gets an abandon that failed again, when a second was waited for its answer', async () => {
+  useFakeClock();
+  const store = { isAway: true };
+  const { backend, failed, abandoned } = await threeFailedAbandons(store);
+  backend.abandon = (request, call) => {
+    backend.sent.push({ method: 'abandon', ids: [request.acquisitionId], at: call.now() });
+    return noAnswer();
+  };
+  await pass(3_500);
+  expect(abandoned().slice(3)).toEqual([failed[0], failed[0]]);
+});
+
+test('while a manager drains, abandons that failed are repeated; once it closes its backend, none is, and no timer is left', async () => {
+  useFakeClock();
+  const { backend, locks, abandoned } = await threeFailedAbandons({ isAway: true });
+  backend.attempt = (request, _enqueue, call) => Promise.resolve(granted(request, call));
+  await locks.lock('held').acquire({ ttlMs: 60_000 });
+  const [called, ended] = [answerLater<void>(), answerLater<void>()];
+  backend.close = () => {
+    called.give();
+    return ended.answer;
+  };
+  const closing = locks.close({ drainMs: 2_500 });
+  await pass(2_400);
+  expect(abandoned()).toHaveLength(3 + 2);
+  await pass(200);
+  await called.answer;
+  // The lease that was held is abandoned as well.
+  expect(abandoned()).toHaveLength(3 + 2 + 1);
+  await pass(5_000);
+  ended.give();
+  await closing;
+  await pass(60_000);
+  expect(abandoned()).toHaveLength(3 + 2 + 1);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('a grant that comes after the close leaves no timer', async () => {
+  useFakeClock();
+  const { answer, give } = answerLater<void>();
+  const backend = scriptedBackend({
+    attempt: (request, _enqueue, call) => answer.then(() => granted(request, call)),
+  });
+  const locks = locksOn(backend);
+  const acquiring = rejectionOf(locks.lock('a').acquire());
+  const closing = locks.close();
+  await pass(1);
+  await closing;
+  give();
+  await pass(1);
+  expect(await acquiring).toBe('LOCK_CLOSED');
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 test('events of an acquire and of its release have one identity', async () => {

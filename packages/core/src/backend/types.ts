@@ -293,7 +293,7 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
 
   /**
    * Makes the id neither hold nor wait, whichever it did, and passes on a wake-up that the id consumed. Does nothing for an id
-   * that the store does not know. Core repeats a failed abandon.
+   * that the store does not know. Core repeats a failed abandon until the ttl of the request is over.
    */
   abandon(request: AcquireRequest, call: Call): Promise<void>;
 

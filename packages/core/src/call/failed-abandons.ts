@@ -1,0 +1,49 @@
+import type { AcquireRequest, LockBackend } from '../backend/types.ts';
+import { CallContext, INTERRUPTED } from './call-context.ts';
+import { type CallDeadlines, CLOSED } from './call-deadlines.ts';
+import { Failure } from './failure.ts';
+
+/** How often a store that answers no abandon gets another one, in milliseconds. */
+const REPEAT_MS = 1_000;
+
+/**
+ * The abandons that failed, in the order of their failures. They are repeated one after the other until the store answered, or the
+ * ttl of what they abandon is over (docs/spec.md §2.6): a dead store gets one call a second, however many have failed.
+ */
+export class FailedAbandons {
+  readonly #backend: LockBackend;
+  readonly #deadlines: CallDeadlines;
+  /** When the repetition of each ends. */
+  readonly #ends = new Map<AcquireRequest, number>();
+
+  constructor(backend: LockBackend, deadlines: CallDeadlines) {
+    this.#backend = backend;
+    this.#deadlines = deadlines;
+  }
+
+  add(request: AcquireRequest): void {
+    if (this.#deadlines.hasReached(CLOSED)) return;
+    this.#ends.set(request, this.#deadlines.clock.now() + request.ttlMs);
+    if (this.#ends.size === 1) this.#repeatLater();
+  }
+
+  #repeatLater(): void {
+    this.#deadlines.at(this.#deadlines.clock.now() + REPEAT_MS, () => void this.#repeat());
+  }
+
+  async #repeat(): Promise<void> {
+    for (const [request, end] of this.#ends) {
+      if (this.#deadlines.clock.now() < end && !(await this.#isAnswered(request))) return this.#repeatLater();
+      this.#ends.delete(request);
+    }
+  }
+
+  /** Sends an abandon once. A manager that closes sends none, and no longer waits for the answer. */
+  async #isAnswered(request: AcquireRequest): Promise<boolean> {
+    const { clock } = this.#deadlines;
+    const context = new CallContext(this.#deadlines, clock.now() + REPEAT_MS, undefined, CLOSED);
+    const answer = await context.answerOf(() => this.#backend.abandon(request, context));
+    context.done();
+    return answer !== INTERRUPTED && !(answer instanceof Failure);
+  }
+}
