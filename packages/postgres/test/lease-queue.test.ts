@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
-import type { Call } from '@locks/core/backend';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AcquireRequest, Call } from '@locks/core/backend';
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { migrateLeaseSchema } from '../src/index.ts';
@@ -198,6 +199,36 @@ describe.concurrent('the queue', () => {
     client.release();
     await Promise.all([again, abandoned]);
     expect(await holderOf('a')).toBeUndefined();
+  });
+
+  it('an attempt that fails after its abandon was answered leaves no waiter behind, for whom the backend would poll', async () => {
+    const { schema, one } = await sessions();
+    const backend = fixture.backend({ schema, listen: false });
+    const time: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+    const mode = { kind: 'exclusive' } as const;
+    const [gone, waits] = ['gone', 'waits'].map((acquisitionId) => ({
+      resource: 'a',
+      acquisitionId,
+      mode,
+      ttlMs: 60_000,
+    })) as [AcquireRequest, AcquireRequest];
+    await backend.inspect('a', time);
+    await one.query('BEGIN');
+    await call(one, schema, 'acquire', acquireValues('a', 'other', 'o'));
+    const attempt = expect(backend.attempt(gone, true, time)).rejects.toThrow();
+    await untilBlocked(schema);
+    await backend.abandon(gone, time);
+    await fixture.server.query(`SELECT pg_terminate_backend(pid) ${blockedInsert(schema)}`);
+    await attempt;
+    await one.query('COMMIT');
+    // The polls begin with a waiter in the queue, and end with the last waiter.
+    expect(await backend.attempt(waits, true, time)).toEqual({ status: 'contended' });
+    await backend.abandon(waits, time);
+    await delay(300);
+    const aliveUntil = () => fixture.server.query(`SELECT alive_until FROM ${schema}.clients`);
+    const before = await aliveUntil();
+    await delay(300);
+    expect(await aliveUntil()).toEqual(before);
   });
 
   it('an attempt that was aborted while it waited for a connection is not sent', async () => {

@@ -80,7 +80,7 @@ export class AttemptQueues {
     const [attempt] = queue.splice(index, 1);
     attempt?.reject(abandonedError);
     // An acquisition that is registered as a waiter was sent before. Single attempts are never registered.
-    return attempt?.enqueue === true && !this.#context.waiters.waiters.has(acquisitionId);
+    return attempt?.enqueue === true && this.#context.waiters.known.get(acquisitionId) === undefined;
   }
 
   async #work(resource: string, queue: PendingAttempt[]): Promise<void> {
@@ -115,7 +115,7 @@ export class AttemptQueues {
       queue.unshift(plain);
     } catch (error) {
       // The insert may have taken effect, so the store may know the id from now on.
-      if (plain?.enqueue === true) context.waiters.enter(plain.request, plain.call);
+      if (plain?.enqueue === true) context.waiters.register(plain.request, plain.call);
       rejectAll(batch.length > 0 ? [...batch] : queue, error);
     }
   }
@@ -128,7 +128,7 @@ export class AttemptQueues {
     waiters.handOffAll(handOffs, () => call.now() - sentAt);
     for (const [at, attempt] of batch.entries()) {
       const reply = parseAttempt(lines[at] ?? '');
-      waiters.answered(attempt.request.acquisitionId, reply, attempt.sentAt);
+      waiters.answered(attempt.request, reply, attempt.sentAt);
       attempt.resolve(toAttempt(attempt, reply));
     }
   }
@@ -138,7 +138,7 @@ export class AttemptQueues {
     const { sql, waiters } = this.#context;
     for (const attempt of batch) {
       attempt.sentAt = attempt.call.now();
-      if (attempt.enqueue) waiters.enter(attempt.request, attempt.call);
+      if (attempt.enqueue) waiters.register(attempt.request, attempt.call);
     }
     const [first] = batch as [PendingAttempt];
     const name = nameBytes(first.request.resource);

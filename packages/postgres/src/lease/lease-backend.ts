@@ -204,7 +204,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
       steal !== true &&
       this.#schemaFound &&
       this.#statements.prepare &&
-      !this.#waiters.waitsFor(resource)
+      this.#waiters.known.countOf(resource) === 0
     );
   }
 

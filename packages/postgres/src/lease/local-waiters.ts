@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type AcquireRequest, type Call, type Grant, TurnWait } from '@locks/core/backend';
+import { type AcquireRequest, type Call, type Grant, LocalWaiters } from '@locks/core/backend';
 import type { PostgresStatements } from '../pool/postgres-statements.ts';
 import { Listener } from './listener.ts';
 import type { CheckedPostgresLeaseOptions } from './options.ts';
@@ -17,15 +17,15 @@ const GIVEN_UP_MS = 15_000;
 export class PostgresLocalWaiters implements WaiterRegistry {
   /** The name by which the store knows this backend. */
   readonly client = randomBytes(9).toString('base64url');
-  readonly #waiters = new Map<string, PostgresWaiter>();
-  /** The number of waiters for each name. */
-  readonly #counts = new Map<string, number>();
+  readonly known = new LocalWaiters<PostgresWaiter>({
+    make: (waiter) => ({ ...waiter, ticket: undefined, confirmedAt: 0, early: undefined }),
+    poll: () => this.#heartbeat.check(),
+  });
   /** The acquisitions that were given up lately and may still hold or wait in the store, the oldest first. */
   readonly #givenUp = new Map<string, GivenUp>();
   readonly #abandon: (request: AcquireRequest, call: Call) => void;
   readonly #listener: Listener | undefined;
   readonly #heartbeat: PostgresWaiterHeartbeat;
-  #closed = false;
 
   /** @param abandon - abandons an acquisition in the background */
   constructor(
@@ -41,45 +41,28 @@ export class PostgresLocalWaiters implements WaiterRegistry {
         lost: () => this.#heartbeat.tellOfListener(),
         pooled: () => {
           warnOfPolling();
-          this.#heartbeat.poll();
+          this.#heartbeat.checkOften();
         },
       });
     }
     this.#heartbeat = new PostgresWaiterHeartbeat(statements, this.#listener, schema, this);
-    if (listen === false) this.#heartbeat.poll();
-  }
-
-  get waiters(): ReadonlyMap<string, PostgresWaiter> {
-    return this.#waiters;
-  }
-
-  /** Whether anybody of this backend waits for a name. */
-  waitsFor(resource: string): boolean {
-    return this.#counts.has(resource);
   }
 
   /** Called before an enqueue is sent: a hand-off may arrive before the reply. */
-  enter(request: AcquireRequest, call: Call): void {
-    const known = this.#waiters.get(request.acquisitionId);
-    if (known === undefined) this.#count(request.resource, 1);
-    this.#waiters.set(request.acquisitionId, {
-      request,
-      call,
-      turn: known?.turn ?? new TurnWait(),
-      ticket: undefined,
-      confirmedAt: 0,
-      early: known?.early,
-      grant: undefined,
-      passedOver: false,
-    });
+  register(request: AcquireRequest, call: Call): void {
+    // An attempt may end after its abandon was answered: nobody would remove the waiter then.
+    if (this.#givenUp.has(request.acquisitionId)) return;
+    const waiter = this.known.register(request, call);
+    waiter.ticket = undefined;
+    waiter.grant = undefined;
   }
 
   /** Called with the reply to an attempt. */
-  answered(id: string, reply: AttemptReply, sentAt: number): void {
-    if (reply.status !== 'queued') return this.leave(id);
-    const waiter = this.#waiters.get(id);
+  answered(request: AcquireRequest, reply: AttemptReply, sentAt: number): void {
+    if (reply.status !== 'queued') return void this.known.remove(request);
+    const waiter = this.known.get(request.acquisitionId);
     // The acquisition was given up while the attempt was under way: core abandons it.
-    if (waiter === undefined || this.#closed) return;
+    if (waiter === undefined) return;
     waiter.ticket = reply.ticket;
     waiter.confirmedAt = sentAt;
     this.#listener?.open();
@@ -98,15 +81,12 @@ export class PostgresLocalWaiters implements WaiterRegistry {
       if (now - at < GIVEN_UP_MS) break;
       this.#givenUp.delete(old);
     }
-    const isQueued = this.#waiters.get(id)?.ticket !== undefined;
+    const isQueued = this.known.remove(request)?.ticket !== undefined;
     this.#givenUp.set(id, { request, call, isQueued, at: now });
-    this.leave(id);
   }
 
   /** Called when the store has answered the abandon. */
   abandoned(id: string): void {
-    // An attempt that was still under way may have registered the waiter again.
-    this.leave(id);
     // An enqueue may arrive after its abandon, unless it was answered before.
     if (this.#givenUp.get(id)?.isQueued) this.#givenUp.delete(id);
   }
@@ -120,25 +100,10 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     if (given !== undefined) this.#abandon(given.request, given.call);
   }
 
-  /** Removes an acquisition that waits no more: it was granted or given up. */
-  leave(id: string): void {
-    const waiter = this.#waiters.get(id);
-    if (waiter === undefined) return;
-    this.#waiters.delete(id);
-    this.#count(waiter.request.resource, -1);
-    waiter.turn.end();
-    if (this.#waiters.size === 0) this.#heartbeat.stop();
-  }
-
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
-    const id = request.acquisitionId;
-    const waiter = this.#waiters.get(id);
-    if (waiter === undefined || waiter.passedOver) return Promise.resolve(undefined);
-    if (waiter.grant !== undefined) {
-      this.leave(id);
-      return Promise.resolve(waiter.grant);
-    }
-    return waiter.turn.begin(call);
+    // The acquisition was given up, or the store passed it over and core has to attempt again.
+    if (this.known.get(request.acquisitionId)?.ticket === undefined) return Promise.resolve(undefined);
+    return this.known.awaitTurn(request, call);
   }
 
   /**
@@ -148,7 +113,7 @@ export class PostgresLocalWaiters implements WaiterRegistry {
    *   about time (docs/spec.md §1.2), so its lease is counted from the last request that found the acquisition waiting.
    */
   handOff(message: HandOff, ageMs: (() => number) | undefined): void {
-    const waiter = this.#waiters.get(message.id);
+    const waiter = this.known.get(message.id);
     if (waiter === undefined) return this.abandonGivenUp(message.id);
     if (waiter.grant !== undefined) return;
     if (waiter.ticket === undefined) {
@@ -161,7 +126,13 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     // The clock is read before the age: time that passes between the two makes the lease shorter, not longer.
     const now = waiter.call.now();
     const countedFrom = ageMs === undefined ? waiter.confirmedAt : now - ageMs();
-    this.grant(waiter, message.token, countedFrom, waiter.request.ttlMs);
+    const { request } = waiter;
+    this.known.grant(waiter, {
+      request,
+      fencingToken: message.token,
+      countedFrom,
+      validForMs: request.ttlMs,
+    });
   }
 
   /** Grants the locks of all hand-offs of one reply. */
@@ -169,36 +140,14 @@ export class PostgresLocalWaiters implements WaiterRegistry {
     for (const handOff of handOffs) this.handOff(handOff, ageMs);
   }
 
-  grant(waiter: PostgresWaiter, fencingToken: bigint, countedFrom: number, validForMs: number): void {
-    const { request, turn } = waiter;
-    const grant: Grant = { request, fencingToken, countedFrom, validForMs };
-    if (turn.end(grant)) this.leave(request.acquisitionId);
-    else waiter.grant = grant;
-  }
-
-  /** Ends the wait of an acquisition that the store does not have in its queue: core attempts again. */
-  passedOver(waiter: PostgresWaiter): void {
-    waiter.ticket = undefined;
-    waiter.passedOver = true;
-    waiter.turn.end();
-  }
-
   close(): void {
-    this.#closed = true;
-    this.#heartbeat.stop();
     this.#listener?.close();
-    for (const id of [...this.#waiters.keys()]) this.leave(id);
+    this.known.close();
   }
 
   #onMessage(payload: string): void {
     // Any role of the database may notify any channel.
     if (/^\S+ \d+$/.test(payload)) this.handOff(parseHandOff(payload), undefined);
-  }
-
-  #count(resource: string, by: 1 | -1): void {
-    const count = (this.#counts.get(resource) ?? 0) + by;
-    if (count > 0) this.#counts.set(resource, count);
-    else this.#counts.delete(resource);
   }
 }
 

@@ -27,14 +27,10 @@ export class PostgresWaiterHeartbeat {
   readonly #listener: Listener | undefined;
   readonly #sql: string;
   readonly #local: WaiterRegistry;
-  #everyMs = CHECK_MS;
-  #timer: NodeJS.Timeout | undefined;
-  #dueAt = Number.POSITIVE_INFINITY;
+  #everyMs: number;
   #ranAt = Number.NEGATIVE_INFINITY;
-  #running = false;
   /** The listener's key that the store was told last. */
   #told: string | undefined;
-  #again = false;
 
   constructor(
     statements: PostgresStatements,
@@ -46,59 +42,35 @@ export class PostgresWaiterHeartbeat {
     this.#listener = listener;
     this.#sql = `SELECT ${schema}.check_waiters($1, $2, $3, $4)`;
     this.#local = local;
+    this.#everyMs = listener === undefined ? POLL_MS : CHECK_MS;
   }
 
-  /** Makes the checks more frequent, from when the store cannot notify this client. */
-  poll(): void {
+  /** Makes the checks more frequent: the store cannot notify this client. */
+  checkOften(): void {
     this.#everyMs = POLL_MS;
-    if (this.#local.waiters.size > 0) this.run();
+    this.#local.known.pollWithin(0);
   }
 
-  /** Schedules the next check. The hold before a waiter expires in `expiryMs` unless it is renewed; negative: not known. */
+  /** Plans the next check. The hold before a waiter expires in `expiryMs` unless it is renewed; negative: not known. */
   expect(expiryMs: number): void {
-    const now = performance.now();
-    const expiry =
+    const untilExpiry =
       expiryMs < 0 ? this.#everyMs : expiryMs + AFTER_EXPIRY_MS + Math.random() * EXPIRY_JITTER_MS;
-    const dueAt = Math.max(now + Math.min(this.#everyMs, expiry), this.#ranAt + SHORTEST_MS);
-    if (dueAt >= this.#dueAt) return;
-    clearTimeout(this.#timer);
-    this.#dueAt = dueAt;
-    this.#timer = setTimeout(() => this.run(), dueAt - now);
-    // Core keeps the process alive while an acquire waits, so this timer need not.
-    this.#timer.unref();
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#dueAt = Number.POSITIVE_INFINITY;
-  }
-
-  /** Checks all waiters now, or as soon as the check that is under way has ended. */
-  run(): void {
-    this.stop();
-    if (this.#local.waiters.size === 0) return;
-    if (this.#running) {
-      this.#again = true;
-      return;
-    }
-    this.#running = true;
-    this.#ranAt = performance.now();
-    this.#listener?.open();
-    void this.#check([...this.#local.waiters.values()]).then((expiryMs) => {
-      this.#running = false;
-      const again = this.#again;
-      this.#again = false;
-      if (again) this.run();
-      else if (this.#local.waiters.size > 0) this.expect(expiryMs);
-    });
+    const shortest = this.#ranAt + SHORTEST_MS - performance.now();
+    this.#local.known.pollWithin(Math.max(Math.min(this.#everyMs, untilExpiry), shortest));
   }
 
   /**
    * Checks now, unless the store knows whether this backend listens: the store hands nothing off to a backend that does not.
    */
   tellOfListener(): void {
-    if (this.#listener?.key !== this.#told) this.run();
+    if (this.#listener?.key !== this.#told) this.#local.known.pollWithin(0);
+  }
+
+  /** Checks all waiters, and plans the next check. */
+  async check(): Promise<void> {
+    this.#ranAt = performance.now();
+    this.#listener?.open();
+    this.expect(await this.#check(this.#local.known.all()));
   }
 
   /** Checks the waiters. Resolves to the milliseconds until the next hold expires, or -1. */
@@ -118,22 +90,31 @@ export class PostgresWaiterHeartbeat {
       const { rows } = await this.#ask(values, (error) => failEndingSoon(waiters, error));
       reply = rows[0]?.[0] ?? '';
     } catch (error) {
-      for (const waiter of waiters) if (waiter.ticket !== undefined) waiter.turn.fail(error);
+      for (const waiter of waiters) if (waiter.ticket !== undefined) waiter.wait.fail(error);
       return -1;
     }
     const { expiryMs, held, missing, handOffs } = parseCheck(reply);
     for (const [at, waiter] of waiters.entries()) {
       const { acquisitionId } = waiter.request;
       const hold = held.get(acquisitionId);
-      const isWaiting = this.#local.waiters.get(acquisitionId) === waiter && waiter.grant === undefined;
+      const isWaiting = this.#local.known.get(acquisitionId) === waiter && waiter.grant === undefined;
       // The acquisition was given up, granted, or queued again while the check was under way.
       if (!isWaiting || waiter.ticket === undefined || waiter.ticket !== tickets[at]) {
         if (hold !== undefined) this.#local.abandonGivenUp(acquisitionId);
         continue;
       }
-      if (hold !== undefined) this.#local.grant(waiter, hold.token, sentAt[at] as number, hold.leftMs);
-      else if (missing.has(acquisitionId)) this.#local.passedOver(waiter);
-      else waiter.confirmedAt = Math.max(waiter.confirmedAt, sentAt[at] as number);
+      if (hold !== undefined) {
+        this.#local.known.grant(waiter, {
+          request: waiter.request,
+          fencingToken: hold.token,
+          countedFrom: sentAt[at] as number,
+          validForMs: hold.leftMs,
+        });
+      } else if (missing.has(acquisitionId)) {
+        waiter.ticket = undefined;
+        // Core attempts again.
+        waiter.wait.end();
+      } else waiter.confirmedAt = Math.max(waiter.confirmedAt, sentAt[at] as number);
     }
     // The age is read on core's clock, which goes on while the process is suspended (docs/spec.md §1.1).
     this.#local.handOffAll(handOffs, () => first.call.now() - startedAt);
@@ -170,8 +151,8 @@ export class PostgresWaiterHeartbeat {
  * (docs/spec.md §7.5).
  */
 function failEndingSoon(waiters: readonly PostgresWaiter[], error: NoAnswerError): void {
-  for (const { call, ticket, turn } of waiters) {
+  for (const { call, ticket, wait } of waiters) {
     const endsSoon = call.deadline < call.now() + ANSWER_MS + SILENCE_NOTICED_MS;
-    if (endsSoon && ticket !== undefined) turn.fail(error);
+    if (endsSoon && ticket !== undefined) wait.fail(error);
   }
 }
