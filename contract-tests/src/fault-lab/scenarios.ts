@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lease, LockManager } from '@locks/core';
+import { type Lease, LockError, type LockManager } from '@locks/core';
 import type { Address } from '@locks/core/conformance/proxy';
 import type { RedisProxy } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
@@ -12,6 +12,8 @@ const PATIENCE_MS = 30_000;
 /** Longer than any store takes to notice that its server is silent. */
 const SILENT_WAIT_MS = 7_000;
 const SHORT_WAIT_MS = 700;
+/** Longer than core repeats an abandon. */
+const LONGER_THAN_ABANDON_MS = 1_200;
 
 interface ScenarioContext<Options extends object> {
   readonly lab: FaultLab<Options>;
@@ -223,6 +225,37 @@ const scenarios: readonly Scenario[] = [
       },
     }),
   ),
+  {
+    title: 'a waiter that gives up while the server is away does not block those behind it',
+    applies: ({ keepsHolds }) => keepsHolds,
+    async run({ store, server, locks }) {
+      const [holder, waiter] = [await locks(server, store.lasting), await locks(server, store.lasting)];
+      const behind = await locks(server, store.lasting);
+      const [lease, other] = [await holder.lock('a').acquire(), await holder.lock('b').acquire()];
+      const caller = new AbortController();
+      const { signal } = caller;
+      const givesUp = later(failure(waiter.lock('a').acquire({ waitMs: PATIENCE_MS, signal })));
+      // A waiter that goes on keeps the session of its client, or its heartbeat, alive.
+      const goesOn = later(waiter.lock('b').acquire({ waitMs: PATIENCE_MS }));
+      await untilWaiting(holder, 'a');
+      await untilWaiting(holder, 'b');
+      const entered = grantOf(behind.lock('a').acquire({ waitMs: PATIENCE_MS }));
+      await untilWaiting(holder, 'a', 2);
+      await server.kill();
+      caller.abort(new LockError('LOCK_TIMEOUT', 'the caller gave up'));
+      await givesUp;
+      await sleep(LONGER_THAN_ABANDON_MS);
+      await server.restart();
+      await lease.release();
+      const releasedAt = performance.now();
+      const next = await entered;
+      figure(`${store.name}, first waiter gave up without a server: next one in after`, next.at - releasedAt);
+      expect(next.at - releasedAt).toBeLessThan(store.passedOverMs);
+      await next.lease.release();
+      await other.release();
+      await (await goesOn).release();
+    },
+  },
   ...keysOf(SILENCES).map(
     (how): Scenario => ({
       title: `a waiter whose connections are ${how} for a while gets the lock that was released meanwhile`,
