@@ -42,12 +42,6 @@ interface PermitWatch {
   checkAgain: boolean;
 }
 
-/**
- * The effect of a check on waiters that are still blocked. Waiters whose turn has come, or whose entry is gone, are always
- * woken.
- */
-type AfterCheck = 'wake the first' | 'wake the free' | 'wake all' | 'watch blockers';
-
 /** The waiters of this process. Each watches the one entry that blocks it; waiters for permits share a watch. */
 export class EtcdLocalWaiters implements WaiterSessionListener {
   readonly #port: EtcdPort;
@@ -154,7 +148,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     if (now < this.#checkedAt + CHECK_EVERY_MS) return;
     this.#checkedAt = now;
     for (const groups of byResource(this.#acquisitions.all())) {
-      this.#check(groups, 'wake the first').catch(() => {
+      this.#check(groups, { onlyHeads: true }).catch(() => {
         // A failed check is ignored: the next periodic check, or core's own attempt after a while, repeats it.
       });
     }
@@ -199,7 +193,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     this.#toCheck.clear();
     let failed = false;
     for (const groups of byResource(waiters)) {
-      await this.#check(groups, 'watch blockers').catch(() => {
+      await this.#check(groups).catch(() => {
         failed = true;
         for (const acquisition of groups.flat()) this.#toCheck.add(acquisition);
       });
@@ -267,39 +261,39 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
       permits.watch.stop();
     };
     // Events since that revision were reported before this waiter joined.
-    if (permits.seen > revision) this.#checkPermits(resource, permits);
+    if (permits.seen > revision) void this.#checkPermits(permits);
   }
 
   #watchPermits({ request: { resource }, range }: Acquisition, revision: number): PermitWatch {
-    const notify = (event: WatchEvent): void => this.#permitsChanged(resource, permits, event);
-    const watch = this.#watches.watch({ range, puts: true, from: revision + 1, notify });
-    const permits = {
-      members: new Set<Acquisition>(),
-      watch,
-      seen: revision,
-      checking: false,
-      checkAgain: false,
+    const notify = (event: WatchEvent): void => {
+      if (event.type !== 'unknown') {
+        permits.seen = Math.max(permits.seen, event.revision);
+        // A new entry is behind all waiters.
+        if (event.type === 'put' && event.kv.version === '1') return;
+      } else {
+        // The watch ended: waiters that are still blocked after the check make a new one.
+        this.#permitWatches.delete(resource);
+      }
+      void this.#checkPermits(permits);
     };
+    const watch = this.#watches.watch({ range, puts: true, from: revision + 1, notify });
+    const members = new Set<Acquisition>();
+    const permits = { members, watch, seen: revision, checking: false, checkAgain: false };
     this.#permitWatches.set(resource, permits);
     return permits;
   }
 
-  #permitsChanged(resource: string, permits: PermitWatch, event: WatchEvent): void {
-    if (event.type !== 'unknown') {
-      permits.seen = Math.max(permits.seen, event.revision);
-      // A new entry is behind all waiters.
-      if (event.type === 'put' && event.kv.version === '1') return;
-    } else {
-      // The watch ended: waiters that are still blocked after the check make a new one.
-      this.#permitWatches.delete(resource);
-    }
-    this.#checkPermits(resource, permits);
-  }
-
-  /** Reads the entries of resources, one group of waiters each, and wakes those whose turn has come or whose entry is gone. */
-  async #check(groups: readonly (readonly Acquisition[])[], then: AfterCheck): Promise<void> {
-    if (groups.length === 0) return;
-    const isHead = groups.map((group) => then === 'wake the first' && group.length > MANY);
+  /**
+   * Reads the entries of resources, one group of waiters each. Wakes those whose turn has come or whose entry is gone; the others
+   * watch what blocks them.
+   *
+   * @param onlyHeads - of a long queue only the head is read
+   */
+  async #check(
+    groups: readonly (readonly Acquisition[])[],
+    { onlyHeads = false }: { readonly onlyHeads?: boolean } = {},
+  ): Promise<void> {
+    const isHead = groups.map((group) => onlyHeads && group.length > MANY);
     const reads = groups.map(([any], index) => {
       const { range } = any as Acquisition;
       return isHead[index] === true ? readHead(range) : read(range);
@@ -320,8 +314,8 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
           together.push(member);
         // A hold that was stolen may be beyond the head of a long queue: the claim reads the queue itself.
         else if (status.status === 'free') this.#wake(member, isHead[index] ? undefined : { status: 'free' });
-        else if (status.status === 'not-queued' || then === 'wake all') this.#wake(member);
-        else if (then === 'watch blockers') this.watchBlocker(member, status);
+        else if (status.status === 'not-queued') this.#wake(member);
+        else this.watchBlocker(member, status);
       }
       void this.#wakeTogether(together);
     }
@@ -357,28 +351,18 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     for (const each of rest) this.#wake(each);
   }
 
-  /** Makes one check for all waiters for permits of a resource. */
-  #checkPermits(resource: string, permits: PermitWatch): void {
-    if (permits.checking) {
-      permits.checkAgain = true;
-      return;
-    }
-    if (permits.members.size === 0) return;
+  /** Checks all waiters for permits of a resource, once more where something changed meanwhile. Never rejects. */
+  async #checkPermits(permits: PermitWatch): Promise<void> {
+    permits.checkAgain = true;
+    if (permits.checking) return;
     permits.checking = true;
-    this.#check(
-      [[...permits.members]],
-      this.#permitWatches.get(resource) === permits ? 'wake the free' : 'wake all',
-    )
-      .catch((error: unknown) => {
+    while (permits.checkAgain && permits.members.size > 0) {
+      permits.checkAgain = false;
+      await this.#check([[...permits.members]]).catch((error: unknown) => {
         for (const member of permits.members) member.wait.fail(error);
-      })
-      .finally(() => {
-        permits.checking = false;
-        if (!permits.checkAgain) return;
-        permits.checkAgain = false;
-        this.#checkPermits(resource, permits);
-      })
-      .catch(() => {});
+      });
+    }
+    permits.checking = false;
   }
 }
 
