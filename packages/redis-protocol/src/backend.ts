@@ -96,11 +96,10 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    const id = request.acquisitionId;
     const keys = keysOf(this.#options.prefix, request.resource);
     const sentAt = call.now();
     const { reconnects } = this.#port;
-    const enqueueParams = enqueue ? this.#waiters.register(id, keys, sentAt) : undefined;
+    const enqueueParams = enqueue ? this.#waiters.register(request, keys.slot, sentAt) : undefined;
     const command = this.#acquireCommand(request, keys, enqueueParams);
     let encoded: unknown;
     try {
@@ -128,17 +127,18 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         };
         // An earlier sending may have joined the queue and got a hand-off, whose message may arrive late.
         const mayBeOlder = reply.leftMs !== undefined || (enqueue && this.#port.reconnects !== reconnects);
-        if (enqueue || mayBeOlder) this.#waiters.onGranted(id, validForMs, mayBeOlder);
+        if (enqueue || mayBeOlder) this.#waiters.onGranted(request, validForMs, mayBeOlder);
         if (this.#replicas !== undefined) await this.#replicate(this.#replicas, grant, call);
         return { status: 'granted', grant };
       }
       case 'waiting':
-        if (enqueueParams !== undefined)
-          this.#waiters.onQueued(request, keys, call, sentAt, enqueueParams, reply);
-        this.#checkEviction();
+        if (enqueueParams !== undefined) this.#waiters.onQueued(request, call, sentAt, enqueueParams, reply);
+        // The server's eviction policy is checked once, at the first contention.
+        if (!this.#isEvictionChecked) void warnOfEviction(this.#port);
+        this.#isEvictionChecked = true;
         return { status: 'contended' };
       case 'conflict':
-        this.#waiters.onConflict(id);
+        this.#waiters.onConflict(request);
         return { status: 'conflict', with: reply.with };
       case 'contended':
         return { status: 'contended' };
@@ -157,7 +157,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const { lock, token, queue } = keys;
     let enqueue = '';
     if (enqueueParams !== undefined) {
-      const refreshed = enqueueParams.queueTtlRefreshedAt === undefined ? '' : '+';
+      const refreshed = enqueueParams.isQueueRefreshed ? '+' : '';
       enqueue = `${refreshed}${this.#waiters.heartbeat.aliveMs}|${enqueueParams.replyAddress}`;
     }
     const { sha1 } = scripts.acquire;
@@ -169,12 +169,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     else if (enqueue !== '') command.push(enqueue);
     if (steal) command.push('steal');
     return command;
-  }
-
-  /** Checks the server's eviction policy, once, at the first contention. */
-  #checkEviction(): void {
-    if (!this.#isEvictionChecked) void warnOfEviction(this.#port);
-    this.#isEvictionChecked = true;
   }
 
   async awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
@@ -199,7 +193,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     const { acquisitionId, resource } = request;
-    this.#waiters.forget(acquisitionId);
+    this.#waiters.forget(request);
     const keys = keysOf(this.#options.prefix, resource);
     const { replyAddress } = this.#waiters.subscription;
     const args = [acquisitionId, replyAddress, ...this.#waiters.membersOf(request)];
@@ -235,7 +229,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const reply = await this.#releases.release(grant, keys, this.#waiters.subscription.replyAddress);
     // The waiter is forgotten only now: before, a late message of its hand-off would abandon it, and a repeated release would
     // not find it.
-    this.#waiters.forget(grant.request.acquisitionId);
+    this.#waiters.forget(grant.request);
     // The hand-off precedes the end of the release: waiters of this process get the lock in the same turn of the event loop.
     if (reply.handOffs.length > 0) this.#handOff(reply.handOffs, keys, call, sentAt);
     // After a lost connection clients repeat unanswered commands: the first sending of this one may have released.

@@ -6,35 +6,35 @@ const AFTER_MS = 2;
  * or is frozen releases nothing, so a check is needed. Holds that end in one turn of the event loop are reported together.
  */
 export class HoldEndTimers {
-  readonly #ended: (locks: ReadonlySet<string>) => void;
+  readonly #ended: (resources: ReadonlySet<string>) => void;
   /** The earliest end of each hold, by `performance.now()`. */
   readonly #ends = new Map<string, number>();
   #due = new Set<string>();
 
-  constructor(ended: (locks: ReadonlySet<string>) => void) {
+  constructor(ended: (resources: ReadonlySet<string>) => void) {
     this.#ended = ended;
   }
 
   /**
-   * Records the earliest end of a hold of this lock, in milliseconds from now, as a reply told it. An earlier known end stays.
+   * Records the earliest end of a hold of this resource, in milliseconds from now, as a reply told it. An earlier known end stays.
    */
-  expect(lock: string, endsInMs: number): void {
+  expect(resource: string, endsInMs: number): void {
     const at = performance.now() + endsInMs;
-    if ((this.#ends.get(lock) ?? Number.POSITIVE_INFINITY) <= at) return;
-    this.#ends.set(lock, at);
-    setTimeout(() => this.#onTime(lock), endsInMs + AFTER_MS).unref();
+    if ((this.#ends.get(resource) ?? Number.POSITIVE_INFINITY) <= at) return;
+    this.#ends.set(resource, at);
+    setTimeout(() => this.#onTime(resource), endsInMs + AFTER_MS).unref();
   }
 
   /** Handles a timer. One that an earlier timer replaced finds nothing, or causes one check too many. */
-  #onTime(lock: string): void {
-    if (!this.#ends.delete(lock)) return;
+  #onTime(resource: string): void {
+    if (!this.#ends.delete(resource)) return;
     if (this.#due.size === 0) setImmediate(() => this.#tell());
-    this.#due.add(lock);
+    this.#due.add(resource);
   }
 
   #tell(): void {
-    const locks = this.#due;
+    const resources = this.#due;
     this.#due = new Set();
-    this.#ended(locks);
+    this.#ended(resources);
   }
 }

@@ -1,8 +1,8 @@
-import { type AcquireRequest, type Call, TurnWait } from '@locks/core/backend';
+import { type AcquireRequest, type Call, type Grant, LocalWaiters } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
 import type { RedisGrant } from './grant.ts';
 import { HoldEndTimers } from './hold-end-timers.ts';
-import { keysOfLock, type ResourceKeys } from './keys.ts';
+import { keysOf, keysOfLock } from './keys.ts';
 import type { CheckedRedisOptions } from './options.ts';
 import type { RedisPort } from './port.ts';
 import { decodeMessage, decodeRelease, type RedisAttemptReply, type RedisHandOff } from './replies.ts';
@@ -13,8 +13,7 @@ import { RedisWaiterHeartbeat } from './waiter-heartbeat.ts';
 import type { RedisWaiter } from './waiter.ts';
 
 /** An enqueue that is in flight or that failed: it may have run, and is repeated or abandoned. */
-interface Enqueuing {
-  readonly state: 'enqueuing';
+interface Enqueue {
   /** The reply address of the enqueue. A repetition sends the same one, since it is a part of the member of the queue. */
   readonly replyAddress: string;
   isRepeated: boolean;
@@ -25,57 +24,76 @@ interface Enqueuing {
 /** The parameters of an enqueue. */
 export interface EnqueueParams {
   readonly replyAddress: string;
-  /**
-   * The time when a waiter of this process last moved the end of the queue; `undefined`: none did within the interval of the
-   * checks.
-   */
-  readonly queueTtlRefreshedAt: number | undefined;
-}
-
-/** An acquisition that holds after it waited: messages of its hand-off that arrive late are ignored. */
-interface Holding {
-  readonly state: 'holding';
-  /** The earliest end of the hold, by `performance.now()`. */
-  readonly until: number;
+  /** Whether a request of this process moved the end of the queue within the interval of the checks. */
+  readonly isQueueRefreshed: boolean;
 }
 
 /**
- * The waiters of this process, and how grants find them. Each acquisition that asks to wait is one entry:
+ * The waiters of this process, and how grants find them. An acquisition that asks to wait is known in one of three ways:
  *
- *     register → enqueuing → onQueued → waiting → hand-off → (granted, until awaitTurn) → holding
- *                    └──── granted by the reply itself: no entry, or holding where messages may be late
+ *     register → enqueue in flight → onQueued → waiter → hand-off → holds
+ *                       └──── granted by the reply itself: unknown, or holds where messages may be late
  *
- * `forget` removes an entry in any state.
+ * `forget` ends each of them.
  */
 export class RedisLocalWaiters {
   readonly subscription: Subscription;
   readonly heartbeat: RedisWaiterHeartbeat;
   readonly #port: RedisPort;
   readonly #options: CheckedRedisOptions;
-  readonly #entries = new Map<string, Enqueuing | RedisWaiter | Holding>();
-  /** The last waiter of each lock that joined its queue. */
-  readonly #latest = new Map<string, RedisWaiter>();
-  readonly #holdEnds = new HoldEndTimers((locks) => this.#checkEnds(locks));
-  #timer: NodeJS.Timeout | undefined;
+  readonly #enqueues = new Map<string, Enqueue>();
+  readonly #waiters: LocalWaiters<RedisWaiter>;
+  /**
+   * The acquisitions that hold after they waited, each with the earliest end of its hold, by `performance.now()`: messages of
+   * their hand-off that arrive late are ignored.
+   */
+  readonly #holdUntil = new Map<string, number>();
+  #sweepTimer: NodeJS.Timeout | undefined;
+  /** The time before the last request that moved the end of a queue, by resource, on core's clock. */
+  readonly #queueRefreshedAt = new Map<string, number>();
+  readonly #holdEnds = new HoldEndTimers((resources) => this.#checkEnds(resources));
   #moveTimer: NodeJS.Immediate | undefined;
   #closed = false;
 
   constructor(port: RedisPort, options: CheckedRedisOptions) {
     this.#port = port;
     this.#options = options;
+    this.#waiters = new LocalWaiters({
+      make: (waiter): RedisWaiter => ({
+        ...waiter,
+        keys: keysOf(options.prefix, waiter.request.resource),
+        position: 0,
+        replyAddress: '',
+        isMoving: false,
+        isRepeated: false,
+        confirmedAt: 0,
+        lastToken: 0,
+      }),
+      pollEveryMs: options.checkIntervalMs,
+      poll: () => this.#beat(),
+      emptied: (resource) => this.#queueRefreshedAt.delete(resource),
+    });
     this.subscription = new Subscription(port, options.prefix, {
       message: (text) => this.#onMessage(text),
       // Messages from before are lost, and earlier waiters have another channel in the queue, or none yet.
       listening: (replyAddress) =>
         this.heartbeat.checkNow(
-          this.#waiters().filter(({ keys }) => this.subscription.replyAddressOf(keys.slot) === replyAddress),
+          this.#waiters
+            .all()
+            .filter(({ keys }) => this.subscription.replyAddressOf(keys.slot) === replyAddress),
         ),
       changed: () => this.#moveSoon(),
     });
     this.heartbeat = new RedisWaiterHeartbeat(port, options, this.subscription, {
+      isWaiting: (waiter) => this.#isWaiting(waiter),
       holds: (...hold) => this.#grant(...hold),
       handedOff: (handOff, lock, agoMs) => this.handOff([handOff], lock, agoMs),
-      mayEnd: (lock, inMs) => this.#mayEnd(lock, inMs),
+      checked: (resource, refreshedAt, endsInMs) => {
+        // Its last waiter may have left meanwhile: nothing is kept of it then.
+        if (refreshedAt !== undefined && this.#waiters.countOf(resource) > 0)
+          this.#queueRefreshedAt.set(resource, refreshedAt);
+        this.#mayEnd(resource, endsInMs);
+      },
       outdated: () => this.#moveSoon(),
     });
   }
@@ -83,109 +101,84 @@ export class RedisLocalWaiters {
   /**
    * Called before an enqueue is sent; {@link onQueued}, {@link onGranted} or {@link onConflict} follows with its reply.
    */
-  register(id: string, { lock, slot }: ResourceKeys, sentAt: number): EnqueueParams {
-    const entry = this.#entries.get(id);
-    if (entry !== undefined && entry.state !== 'holding') {
-      entry.isRepeated = true;
-      return { replyAddress: entry.replyAddress, queueTtlRefreshedAt: undefined };
+  register({ acquisitionId, resource }: AcquireRequest, slot: number, sentAt: number): EnqueueParams {
+    const known = this.#enqueues.get(acquisitionId) ?? this.#waiters.get(acquisitionId);
+    if (known !== undefined) {
+      known.isRepeated = true;
+      return { replyAddress: known.replyAddress, isQueueRefreshed: false };
     }
     const replyAddress = this.subscription.replyAddressOf(slot);
-    this.#entries.set(id, { state: 'enqueuing', replyAddress, isRepeated: false, messageToken: undefined });
-    const latest = this.#latest.get(lock);
-    const isRefreshed =
-      latest?.state === 'waiting' && sentAt - latest.queueTtlRefreshedAt < this.heartbeat.intervalMs;
-    return { replyAddress, queueTtlRefreshedAt: isRefreshed ? latest.queueTtlRefreshedAt : undefined };
+    this.#enqueues.set(acquisitionId, { replyAddress, isRepeated: false, messageToken: undefined });
+    const refreshedAt = this.#queueRefreshedAt.get(resource) ?? -Infinity;
+    return { replyAddress, isQueueRefreshed: sentAt - refreshedAt < this.heartbeat.intervalMs };
   }
 
   /** Records that the enqueue was answered with "waiting". */
   onQueued(
     request: AcquireRequest,
-    keys: ResourceKeys,
     call: Call,
     sentAt: number,
-    { replyAddress, queueTtlRefreshedAt = sentAt }: EnqueueParams,
+    { replyAddress, isQueueRefreshed }: EnqueueParams,
     { position, lastToken, endsInMs }: RedisAttemptReply & { readonly status: 'waiting' },
   ): void {
-    const id = request.acquisitionId;
-    const entry = this.#entries.get(id);
+    const { acquisitionId, resource } = request;
+    const enqueue = this.#enqueues.get(acquisitionId);
+    const known = this.#waiters.get(acquisitionId);
     // The enqueue was abandoned meanwhile.
-    if (entry === undefined) return;
-    const known = entry.state === 'waiting' || entry.state === 'granted' ? entry : undefined;
+    if (enqueue === undefined && known === undefined) return;
     // A hand-off that came after this answer was told before it.
-    if (known?.grant !== undefined && known.grant.fencingToken > lastToken) return this.#leaveQueue(known);
-    const lasting = known ?? {
-      request,
-      keys,
-      isMoving: false,
-      turn: new TurnWait<RedisGrant>(),
-    };
-    // The waiter stays the same object, since a check of it may be in flight.
-    const waiter: RedisWaiter = Object.assign(lasting, {
-      state: 'waiting' as const,
-      call,
-      position,
-      replyAddress,
-      isRepeated: false,
-      confirmedAt: sentAt,
-      queueTtlRefreshedAt,
-      lastToken,
-      grant: undefined,
-    });
-    this.#entries.set(id, waiter);
-    this.#latest.set(keys.lock, waiter);
-    if (entry.state === 'enqueuing' && entry.messageToken !== undefined) {
-      this.#onTurn(waiter, entry.messageToken);
-    }
-    this.subscription.open(keys.slot);
+    if (known !== undefined && (known.grant?.fencingToken ?? 0n) > lastToken) return this.#leaveQueue(known);
+    this.#enqueues.delete(acquisitionId);
+    // A waiter that is known stays the same object, since a check of it may be in flight.
+    const waiter = this.#waiters.register(request, call);
+    const { slot } = waiter.keys;
+    waiter.position = position;
+    waiter.replyAddress = replyAddress;
+    waiter.isRepeated = false;
+    waiter.confirmedAt = sentAt;
+    waiter.lastToken = lastToken;
+    waiter.grant = undefined;
+    if (!isQueueRefreshed) this.#queueRefreshedAt.set(resource, sentAt);
+    if (enqueue?.messageToken !== undefined) this.#onTurn(waiter, enqueue.messageToken);
+    this.subscription.open(slot);
     // The channel was opened while the enqueue was under way, or the slot has moved.
-    if (replyAddress !== this.subscription.replyAddressOf(keys.slot)) this.#moveSoon();
-    this.#mayEnd(keys.lock, endsInMs);
-    this.#timer ??= setInterval(() => this.#beat(), this.#options.checkIntervalMs).unref();
+    if (replyAddress !== this.subscription.replyAddressOf(slot)) this.#moveSoon();
+    this.#mayEnd(resource, endsInMs);
   }
 
   /** Records that the attempt was answered with a grant, perhaps an earlier one, whose message may arrive late. */
-  onGranted(id: string, validForMs: number, mayBeOlder: boolean): void {
-    const entry = this.#entries.get(id);
-    const isRepeated = entry !== undefined && entry.state !== 'holding' && entry.isRepeated;
-    if (entry?.state === 'waiting') entry.state = 'ended';
-    if (mayBeOlder || isRepeated) this.#hold(id, validForMs);
-    else this.#entries.delete(id);
+  onGranted(request: AcquireRequest, validForMs: number, mayBeOlder: boolean): void {
+    const { acquisitionId } = request;
+    const known = this.#enqueues.get(acquisitionId) ?? this.#waiters.remove(request);
+    this.#enqueues.delete(acquisitionId);
+    if (mayBeOlder || known?.isRepeated === true) this.#hold(acquisitionId, validForMs);
   }
 
   /** Records that the enqueue was answered with a conflict. A waiter stays one until it is abandoned. */
-  onConflict(id: string): void {
-    if (this.#entries.get(id)?.state === 'enqueuing') this.#entries.delete(id);
+  onConflict({ acquisitionId }: AcquireRequest): void {
+    this.#enqueues.delete(acquisitionId);
   }
 
   /** Records that a lease was renewed. */
-  extend(id: string, validForMs: number): void {
-    if (this.#entries.size > 0 && this.#entries.get(id)?.state === 'holding') this.#hold(id, validForMs);
+  extend(acquisitionId: string, validForMs: number): void {
+    if (this.#holdUntil.has(acquisitionId)) this.#hold(acquisitionId, validForMs);
   }
 
-  /** Forgets an id: for this process it neither waits nor holds any more. */
-  forget(id: string): void {
-    if (this.#entries.size === 0) return;
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return;
-    this.#entries.delete(id);
-    if (entry.state !== 'waiting') return;
-    entry.state = 'ended';
-    entry.turn.end();
+  /** Forgets an acquisition: for this process it neither waits nor holds any more. */
+  forget(request: AcquireRequest): void {
+    this.#enqueues.delete(request.acquisitionId);
+    this.#holdUntil.delete(request.acquisitionId);
+    this.#waiters.remove(request);
   }
 
-  awaitTurn({ acquisitionId }: AcquireRequest, call: Call): Promise<RedisGrant | undefined> {
-    const entry = this.#entries.get(acquisitionId);
-    if (entry?.state === 'waiting') return entry.turn.begin(call);
-    if (entry?.state !== 'granted') return Promise.resolve(undefined);
-    const { grant } = entry;
-    this.#hold(acquisitionId, grant?.validForMs ?? 0);
-    return Promise.resolve(grant);
+  awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    if (this.#waiters.get(request.acquisitionId) === undefined) return Promise.resolve(undefined);
+    return this.#waiters.awaitTurn(request, call);
   }
 
   /** Returns the error of the last check of a waiter; `undefined` if it did not fail. */
   checkErrorOf({ acquisitionId }: AcquireRequest): unknown {
-    const entry = this.#entries.get(acquisitionId);
-    return entry?.state === 'waiting' ? entry.checkError : undefined;
+    return this.#waiters.get(acquisitionId)?.checkError;
   }
 
   /** All members that the queue may have for a request: a lost reply or a check under way leaves open which. */
@@ -213,14 +206,11 @@ export class RedisLocalWaiters {
 
   close(): void {
     this.#closed = true;
-    this.#stop();
-    for (const waiter of this.#waiters()) waiter.turn.end();
-    this.#entries.clear();
-    this.#latest.clear();
-  }
-
-  #waiters(): RedisWaiter[] {
-    return [...this.#entries.values()].flatMap((entry) => (entry.state === 'waiting' ? [entry] : []));
+    clearInterval(this.#sweepTimer);
+    clearImmediate(this.#moveTimer);
+    this.#waiters.close();
+    this.#enqueues.clear();
+    this.#holdUntil.clear();
   }
 
   #onMessage(text: string): void {
@@ -231,11 +221,17 @@ export class RedisLocalWaiters {
 
   /** Finds the waiter that was handed a lock; a lock for an unknown id is released. */
   #waiterFor(id: string, token: number, lock: string): RedisWaiter | undefined {
-    const entry = this.#entries.get(id);
-    if (entry === undefined) this.#abandonUnknown(id, lock);
-    else if (entry.state === 'waiting') return entry;
-    else if (entry.state === 'enqueuing') entry.messageToken = token;
-    return undefined;
+    const enqueue = this.#enqueues.get(id);
+    if (enqueue !== undefined) enqueue.messageToken = token;
+    const waiter = this.#waiters.get(id);
+    if (enqueue === undefined && waiter === undefined && !this.#holdUntil.has(id))
+      this.#abandonUnknown(id, lock);
+    return waiter;
+  }
+
+  /** Whether a waiter has neither been handed the lock nor left. */
+  #isWaiting(waiter: RedisWaiter): boolean {
+    return waiter.grant === undefined && this.#waiters.get(waiter.request.acquisitionId) === waiter;
   }
 
   #onTurn(waiter: RedisWaiter, token: number): void {
@@ -245,23 +241,21 @@ export class RedisLocalWaiters {
   }
 
   #grant(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
-    if (waiter.state !== 'waiting') return;
-    const { request, keys, turn } = waiter;
+    if (!this.#isWaiting(waiter)) return;
+    const { request, keys } = waiter;
     if (waiter.isMoving || waiter.replyAddress !== this.subscription.replyAddressOf(keys.slot))
       this.#leaveQueue(waiter);
-    const fencingToken = BigInt(token);
     const grant: RedisGrant = {
       request,
-      fencingToken,
+      fencingToken: BigInt(token),
       countedFrom,
       validForMs,
       keys,
       nobodyWaited: false,
       mayBeShared: false,
     };
-    waiter.state = 'granted';
-    waiter.grant = grant;
-    if (turn.end(grant)) this.#hold(request.acquisitionId, validForMs);
+    this.#hold(request.acquisitionId, validForMs);
+    this.#waiters.grant(waiter, grant);
   }
 
   /**
@@ -288,15 +282,26 @@ export class RedisLocalWaiters {
     );
   }
 
-  #hold(id: string, validForMs: number): void {
-    this.#entries.set(id, { state: 'holding', until: performance.now() + validForMs });
+  #hold(acquisitionId: string, validForMs: number): void {
+    if (this.#closed) return;
+    this.#holdUntil.set(acquisitionId, performance.now() + validForMs);
+    this.#sweepTimer ??= setInterval(() => this.#sweep(), this.#options.checkIntervalMs).unref();
+  }
+
+  /** Forgets the holds that have ended without a release. */
+  #sweep(): void {
+    const now = performance.now();
+    for (const [id, until] of this.#holdUntil) if (until < now) this.#holdUntil.delete(id);
+    if (this.#holdUntil.size > 0) return;
+    clearInterval(this.#sweepTimer);
+    this.#sweepTimer = undefined;
   }
 
   /** Moves waiters to the channel that they need now; those of one turn of the event loop together. */
   #moveSoon(): void {
     this.#moveTimer ??= setImmediate(() => {
       this.#moveTimer = undefined;
-      const waiters = this.#waiters();
+      const waiters = this.#waiters.all();
       for (const { keys } of waiters) this.subscription.open(keys.slot);
       const moving = waiters.filter(
         ({ replyAddress, keys }) => replyAddress !== this.subscription.replyAddressOf(keys.slot),
@@ -306,40 +311,27 @@ export class RedisLocalWaiters {
   }
 
   #beat(): void {
-    const now = performance.now();
-    for (const [id, entry] of this.#entries) {
-      if (entry.state === 'holding' && entry.until < now) this.#entries.delete(id);
-    }
-    for (const [lock, { state }] of this.#latest) if (state !== 'waiting') this.#latest.delete(lock);
-    if (this.#entries.size === 0) return this.#stop();
-    const waiters = this.#waiters();
-    if (waiters.length === 0) return;
+    const waiters = this.#waiters.all();
     for (const { keys } of waiters) this.subscription.open(keys.slot);
     this.heartbeat.beat(waiters);
   }
 
-  /** Records that a hold of the lock can end by itself in `inMs` milliseconds; negative: none does. */
-  #mayEnd(lock: string, inMs: number): void {
+  /** Records that a hold of the resource can end by itself in `inMs` milliseconds; negative: none does. */
+  #mayEnd(resource: string, inMs: number): void {
     // Holds that end later are seen by the regular check.
-    if (inMs >= 0 && inMs < this.heartbeat.intervalMs) this.#holdEnds.expect(lock, inMs);
+    if (inMs >= 0 && inMs < this.heartbeat.intervalMs) this.#holdEnds.expect(resource, inMs);
   }
 
-  /** Checks locks whose holds may have ended: one waiter of each, the first of this process. */
-  #checkEnds(locks: ReadonlySet<string>): void {
-    const firsts = new Map<string, RedisWaiter>();
-    for (const waiter of this.#waiters()) {
-      const { lock } = waiter.keys;
-      if (!locks.has(lock)) continue;
-      const other = firsts.get(lock);
-      if (other === undefined || waiter.position < other.position) firsts.set(lock, waiter);
+  /** Checks resources whose holds may have ended: one waiter of each, the first of this process. */
+  #checkEnds(resources: ReadonlySet<string>): void {
+    const firsts: RedisWaiter[] = [];
+    for (const resource of resources) {
+      let first: RedisWaiter | undefined;
+      for (const waiter of this.#waiters.of(resource)) {
+        if (waiter.position < (first?.position ?? Infinity) && waiter.grant === undefined) first = waiter;
+      }
+      if (first !== undefined) firsts.push(first);
     }
-    this.heartbeat.checkNow([...firsts.values()]);
-  }
-
-  #stop(): void {
-    clearInterval(this.#timer);
-    clearImmediate(this.#moveTimer);
-    this.#timer = undefined;
-    this.#moveTimer = undefined;
+    this.heartbeat.checkNow(firsts);
   }
 }

@@ -18,20 +18,29 @@ interface Batch {
   size: number;
 }
 
-/** The events that the reply to a check tells. */
+/** What a check asks before it is repeated, and the events that its reply tells. */
 interface CheckEvents {
+  /** Whether a waiter has neither been handed the lock nor left. */
+  isWaiting(waiter: RedisWaiter): boolean;
   /** Called for a waiter that holds the lock, for `validForMs` from `countedFrom` on core's clock. */
   holds(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void;
   /** Called when the check handed the lock to a waiter of this process that it did not name. */
   handedOff(handOff: RedisHandOff, lock: string, agoMs: () => number): void;
-  /** Called with the time in milliseconds in which a hold of the lock can end by itself; negative: none does. */
-  mayEnd(lock: string, inMs: number): void;
+  /**
+   * Called after each check of a resource.
+   *
+   * @param refreshedAt - when the check that moved the end of the queue was sent, on core's clock; `undefined`: nobody waits
+   * @param endsInMs - the time in which a hold of the resource can end by itself, in milliseconds; negative: none does
+   */
+  checked(resource: string, refreshedAt: number | undefined, endsInMs: number): void;
   /** Called when waiters need another channel than the one that the check moved them to. */
   outdated(): void;
 }
 
 /** Keeps the waiters of a process alive in Redis, and checks how they stand: see `check.lua`. */
 export class RedisWaiterHeartbeat {
+  /** The time from one check of a waiter to the next. */
+  intervalMs: number;
   readonly #port: RedisPort;
   readonly #options: CheckedRedisOptions;
   readonly #subscription: Subscription;
@@ -48,6 +57,7 @@ export class RedisWaiterHeartbeat {
   ) {
     this.#port = port;
     this.#options = options;
+    this.intervalMs = options.checkIntervalMs;
     this.#subscription = subscription;
     this.#events = events;
   }
@@ -68,11 +78,6 @@ export class RedisWaiterHeartbeat {
     void this.#checkAll(this.#batchesOf(waiters));
   }
 
-  /** The time from one check of a waiter to the next. */
-  get intervalMs(): number {
-    return this.#options.checkIntervalMs * this.#turns;
-  }
-
   /** The time for which a process that sends nothing counts as alive: three checks. */
   get aliveMs(): number {
     return 3 * this.intervalMs;
@@ -85,7 +90,7 @@ export class RedisWaiterHeartbeat {
   #batchesOf(waiters: readonly RedisWaiter[]): Batch[] {
     const resources = new Map<string, RedisWaiter[]>();
     for (const waiter of waiters) {
-      if (waiter.state !== 'waiting' || waiter.isMoving) continue;
+      if (waiter.grant !== undefined || waiter.isMoving) continue;
       const key = waiter.replyAddress + waiter.keys.lock;
       const together = resources.get(key);
       if (together) together.push(waiter);
@@ -114,6 +119,7 @@ export class RedisWaiterHeartbeat {
   #inTurn(batches: Batch[]): Batch[] {
     const former = this.#turns;
     this.#turns = Math.max(1, Math.ceil(batches.length / COMMANDS_PER_BEAT));
+    this.intervalMs = this.#options.checkIntervalMs * this.#turns;
     // Waiters checked so far count as alive for the former number of turns only: with more turns, all are checked once.
     if (this.#turns === 1 || this.#turns > former) return batches;
     this.#turn = (this.#turn + 1) % this.#turns;
@@ -143,13 +149,13 @@ export class RedisWaiterHeartbeat {
     if (former !== '') for (const waiter of waiters) waiter.isMoving = true;
     const sentAt = new Map(waiters.map((waiter) => [waiter, waiter.call.now()]));
     // A repetition comes after the release or the abandon of a waiter that it names, and would let it wait again.
-    const mayRepeat = (): boolean => waiters.every(({ state }) => state === 'waiting');
+    const mayRepeat = (): boolean => waiters.every(this.#events.isWaiting);
     let replies: unknown[];
     try {
       replies = (await runScript(this.#port, scripts.check, keys, args, mayRepeat)) as unknown[];
     } catch (error) {
       // The waits end: the next attempt of each waiter shows the error.
-      if (!isRetryableRedisError(error)) for (const { turn } of waiters) turn.end();
+      if (!isRetryableRedisError(error)) for (const { wait } of waiters) wait.end();
       for (const waiter of waiters) waiter.checkError = error;
       return;
     } finally {
@@ -160,7 +166,7 @@ export class RedisWaiterHeartbeat {
     if (replyAddress !== this.#subscription.replyAddressOf(slot)) this.#events.outdated();
     for (const [at, together] of batch.resources.entries()) {
       const reply = decodeCheck(replies[at]);
-      if (reply === undefined) for (const { turn } of together) turn.end();
+      if (reply === undefined) for (const { wait } of together) wait.end();
       else this.#onReply(together, reply, sentAt);
     }
   }
@@ -171,6 +177,7 @@ export class RedisWaiterHeartbeat {
     sentAt: ReadonlyMap<RedisWaiter, number>,
   ): void {
     const others = new Map(held);
+    let refreshedAt: number | undefined;
     for (const waiter of waiters) {
       const { acquisitionId } = waiter.request;
       const hold = held.get(acquisitionId);
@@ -179,16 +186,16 @@ export class RedisWaiterHeartbeat {
       else {
         waiter.confirmedAt = Math.max(waiter.confirmedAt, from);
         waiter.lastToken = Math.max(waiter.lastToken, lastToken);
-        waiter.queueTtlRefreshedAt = Math.max(waiter.queueTtlRefreshedAt, from);
+        refreshedAt ??= from;
       }
       others.delete(acquisitionId);
     }
     const [first] = waiters as [RedisWaiter];
-    const { call, keys } = first;
+    const { call, keys, request } = first;
     const from = sentAt.get(first) as number;
     for (const [id, { token }] of others) {
       this.#events.handedOff({ id, token }, keys.lock, () => call.now() - from);
     }
-    this.#events.mayEnd(keys.lock, endsInMs);
+    this.#events.checked(request.resource, refreshedAt, endsInMs);
   }
 }

@@ -1,15 +1,9 @@
-import type { AcquireRequest, Call, TurnWait } from '@locks/core/backend';
-import type { RedisGrant } from './grant.ts';
+import type { LocalWaiter } from '@locks/core/backend';
 import type { ResourceKeys } from './keys.ts';
 
 /** One acquisition in the queue of a resource. */
-export interface RedisWaiter {
-  /** `granted`: handed the lock while nobody was in `awaitTurn`. `ended`: no waiter any more. */
-  state: 'waiting' | 'granted' | 'ended';
-  readonly request: AcquireRequest;
+export interface RedisWaiter extends LocalWaiter {
   readonly keys: ResourceKeys;
-  /** The call of the waiter's last attempt. */
-  call: Call;
   /** The score in the queue of Redis. The waiter returns to it whatever happens to the queue. */
   position: number;
   /** The reply address of this process, as the queue has it: see `Subscription`. */
@@ -20,12 +14,8 @@ export interface RedisWaiter {
   isRepeated: boolean;
   /** The time before the last request that was answered with "still waiting", on core's clock. */
   confirmedAt: number;
-  /** The time before the last request that moved the end of the queue, for this waiter or one before it, on core's clock. */
-  queueTtlRefreshedAt: number;
   /** The token counter at the answer "still waiting": a message with a token up to it is of an older hand-off that lapsed. */
   lastToken: number;
   /** The error of the waiter's last check. */
   checkError?: unknown;
-  grant: RedisGrant | undefined;
-  readonly turn: TurnWait<RedisGrant>;
 }

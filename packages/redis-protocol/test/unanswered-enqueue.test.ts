@@ -146,6 +146,22 @@ describe('an enqueue that is repeated', () => {
     },
   );
 
+  it('forgets a hand-off that an administrator ended before its answer', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const held = await a.take(name);
+    const wanted = request(name);
+    await b.backend.attempt(wanted, true, call);
+    await a.backend.release(held, call);
+    await hearsAll(a, b);
+    await a.backend.forceRelease?.(name, undefined, call);
+    await a.take(name);
+    expect((await b.backend.attempt(wanted, true, call)).status).toBe('contended');
+    expect(await b.backend.awaitTurn?.(wanted, callFor(50))).toBeUndefined();
+  });
+
   it('keeps its position though the channel was opened in between', async () => {
     await using a = participant(redis);
     await using b = participant(redis, { checkIntervalMs: 60_000 });
@@ -254,4 +270,39 @@ describe('a grant that nobody waits for', () => {
     expect(grant.countedFrom).toBeLessThanOrEqual(answeredAt);
     expect(grant.validForMs).toBe(30_000);
   });
+});
+
+it('a late message about an acquisition ends nothing while it may hold, and a ghost afterwards', async () => {
+  await using a = participant(redis);
+  await using b = participant(redis, { checkIntervalMs: 50 });
+  await b.openChannel();
+  const [channel] = (await redis.command('PUBSUB', 'CHANNELS', 'lock:ch:*')) as string[];
+  const name = fresh();
+  const held = await a.take(name);
+  const wanted = request(name, 100);
+  const { turn } = await b.queue(wanted);
+  await a.backend.release(held, call);
+  const grant = (await turn) as Grant;
+  expect(await b.backend.renew([{ grant, ttlMs: 600 }], call)).toEqual([{ status: 'held' }]);
+  const tell = () =>
+    redis.command(
+      'PUBLISH',
+      channel as string,
+      `granted ${wanted.acquisitionId} ${grant.fencingToken} lock:${name}`,
+    );
+  const holds = async () =>
+    String(await redis.command('GET', `lock:${name}`)).startsWith(wanted.acquisitionId);
+  await sleep(200);
+  await tell();
+  await hearsAll(a, b);
+  expect(await holds()).toBe(true);
+  await waitUntil(async () => !(await holds()), { what: 'its end' });
+  await redis.command('SET', `lock:${name}`, `${wanted.acquisitionId}|-|${grant.fencingToken}|`);
+  await waitUntil(
+    async () => {
+      await tell();
+      return !(await holds());
+    },
+    { what: 'the end of the ghost' },
+  );
 });

@@ -27,7 +27,7 @@ export const redisAdapterMutants = [
     ['() => !isOver(call),', '', 'an attempt for several locks is repeated after its abandon'],
     [
       'const sentAt = call.now();\n    const reply = await this.#releases',
-      'const sentAt = call.now();\n    this.#waiters.forget(grant.request.acquisitionId);\n    const reply = await this.#releases',
+      'const sentAt = call.now();\n    this.#waiters.forget(grant.request);\n    const reply = await this.#releases',
       'a late message abandons what is being released',
     ],
     [
@@ -75,14 +75,14 @@ export const redisAdapterMutants = [
   ...mutantsOf('redis', 'redis-protocol/src/local-waiters.ts', [
     ['if (token <= waiter.lastToken) return;', '', 'a message about an earlier hold is taken for a grant'],
     [
-      'if (known?.grant !== undefined && known.grant.fencingToken > lastToken) return this.#leaveQueue(known);',
+      'if (known !== undefined && (known.grant?.fencingToken ?? 0n) > lastToken) return this.#leaveQueue(known);',
       '',
       'a hand-off that is told before the answer to a repeated attempt is forgotten',
       'one schedule of 10 000 has it, such as seed 777008550; a test of the adapter finds it',
     ],
     [
-      'known.grant.fencingToken > lastToken) return this.#leaveQueue(known);',
-      'known.grant.fencingToken > lastToken) return;',
+      '(known.grant?.fencingToken ?? 0n) > lastToken) return this.#leaveQueue(known);',
+      '(known.grant?.fencingToken ?? 0n) > lastToken) return;',
       'a waiter that stands in the queue twice stays there once it holds',
     ],
     [
@@ -96,18 +96,18 @@ export const redisAdapterMutants = [
       'a hand-off to the own process counts from its reply',
     ],
     [
-      'if (entry === undefined) this.#abandonUnknown(id, lock);',
-      'if (entry === undefined) void 0;',
+      'this.#abandonUnknown(id, lock);\n    return waiter;',
+      'void 0;\n    return waiter;',
       'a hand-off to somebody who gave up is kept',
       'the abandon ends the hold too: only where it is lost the hold lasts for its ttl',
     ],
     [
-      "else if (entry.state === 'enqueuing') entry.messageToken = token;",
+      'if (enqueue !== undefined) enqueue.messageToken = token;',
       '',
       'a message that comes before its reply is lost',
     ],
     [
-      'this.subscription.open(keys.slot);\n    // The',
+      'this.subscription.open(slot);\n    // The',
       '// The',
       'the channel is not opened with the first waiter',
     ],
@@ -141,7 +141,7 @@ export const redisAdapterMutants = [
       'a hold that a check finds is not delivered',
     ],
     [
-      "const mayRepeat = (): boolean => waiters.every(({ state }) => state === 'waiting');",
+      'const mayRepeat = (): boolean => waiters.every(this.#events.isWaiting);',
       'const mayRepeat = (): boolean => true;',
       'a check is repeated after the release of a waiter',
     ],
