@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hostPath } from '../launcher/environment.mjs';
 import { root } from '../launcher/root.mjs';
-import { problemOf, runCommand } from './command.ts';
-import { withServers } from './runtimes.ts';
+import { problemOf } from './command.ts';
+import { problemOfOutput, withServers } from './runtimes.ts';
 
-const PRINTED = /^process \d+ holds token \d+$/;
+/** What the first program of the README prints. */
+export const PRINTED = /^process \d+ holds token \d+$/;
 
 /** What the README tells a newcomer: two commands that install from a checkout, and a first program. */
 interface FirstSteps {
@@ -28,12 +29,19 @@ export function firstStepsOf(readme: string): FirstSteps {
   return { pack, install, program };
 }
 
+/** Writes the README's first program as `first.mjs`, with the address of the test's server. */
+export function writeFirstProgram(folder: string): void {
+  const { program } = firstStepsOf(readFileSync(join(root, 'README.md'), 'utf8'));
+  const server = "new Redis(process.env['REDIS_URL'])";
+  writeFileSync(join(folder, 'first.mjs'), program.replace('new Redis()', server));
+}
+
 /**
  * Does in a temporary folder what the README says: packs, installs into an empty project, and runs the first program on a Redis
  * server, where one can be had. The tarballs go to another folder than `packed/`, which may be in use. `undefined`: it worked.
  */
 export async function problemOfFirstSteps(hasRedis: boolean): Promise<string | undefined> {
-  const { pack, install, program } = firstStepsOf(readFileSync(join(root, 'README.md'), 'utf8'));
+  const { pack, install } = firstStepsOf(readFileSync(join(root, 'README.md'), 'utf8'));
   // The space is on purpose: paths of users have them.
   const beside = join(mkdtempSync(join(tmpdir(), 'checkout-')), 'first steps');
   const project = join(beside, 'project');
@@ -45,15 +53,9 @@ export async function problemOfFirstSteps(hasRedis: boolean): Promise<string | u
     (await inShell(`${pack} --to "${join(beside, 'locks/packed')}"`, root)) ??
     (await inShell(`${install} --no-audit --no-fund --prefer-offline`, project));
   if (failed !== undefined) return failed;
-  const server = "new Redis(process.env['REDIS_URL'])";
-  writeFileSync(join(project, 'first.mjs'), program.replace('new Redis()', server));
   if (!hasRedis) return undefined;
-  return withServers(['redis'], async (urls) => {
-    const { ok, output, stdout } = await runCommand(process.execPath, ['first.mjs'], {
-      cwd: project,
-      env: { ...env, ...urls },
-      limitMs: 30_000,
-    });
-    return ok && PRINTED.test(stdout.trim()) ? undefined : output;
-  });
+  writeFirstProgram(project);
+  return withServers(['redis'], (urls) =>
+    problemOfOutput(process.execPath, ['first.mjs'], project, PRINTED, urls),
+  );
 }

@@ -75,6 +75,17 @@ export async function problemOf(
   return output.trim() === '' ? `${[command, ...args].join(' ')} failed without output` : output.trim();
 }
 
+/** The standard output of a command that must succeed. */
+export async function must(
+  command: string,
+  args: readonly string[],
+  options?: CommandOptions,
+): Promise<string> {
+  const { ok, output, stdout } = await runCommand(command, args, options);
+  if (!ok) throw new Error(`${[command, ...args].join(' ')}:\n${output}`);
+  return stdout;
+}
+
 function yieldToOthers(pid: number | undefined): void {
   if (pid === undefined) return;
   try {

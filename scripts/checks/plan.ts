@@ -9,7 +9,7 @@ import { layersStep } from './steps/layers.ts';
 import { modelStep } from './steps/model.ts';
 import { packageSteps } from './steps/packages.ts';
 import { readmeSteps } from './steps/readme.ts';
-import { releaseStep } from './steps/release.ts';
+import { releaseSteps } from './steps/release.ts';
 import { simulationSteps } from './steps/simulation.ts';
 import { siteSteps } from './steps/site.ts';
 import { sizeStep } from './steps/size.ts';
@@ -37,7 +37,7 @@ export const steps: readonly Step[] = [
   ...readmeSteps,
   ...siteSteps,
   changesetStep,
-  releaseStep,
+  ...releaseSteps,
   ...simulationSteps,
   suiteOnNodesStep,
   boardStep,

@@ -5,36 +5,34 @@ export interface Supported {
   /** The first version of the next column: `oldest tried` of servers, `tried` of all others. */
   readonly oldestTried: string;
   /** Every version of its row, and of the table of features. */
-  readonly versions: ReadonlySet<string>;
+  readonly versions: Set<string>;
   /** The versions that a document may call a requirement. */
-  readonly required: ReadonlySet<string>;
+  readonly required: Set<string>;
 }
 
 /** `20.19`, `8.6`, `7`. */
 const VERSION = String.raw`\d{1,2}(?:\.\d+)*(?![\d.]*\d)`;
-const FEATURES = 'Features that need more';
 
-/** What the tables with a column `needs` say, by the product's name. */
+/** What the tables of docs/support.md say, by the product's name. */
 export function supportedVersions(support: string): Map<string, Supported> {
-  const [before = '', features = ''] = support.split(`## ${FEATURES}\n`);
-  const ofFeatures = rowsOf(features).flatMap(([, cell = '']) => [
-    ...cell.matchAll(new RegExp(String.raw`([A-Z]\w+) (${VERSION})`, 'g')),
-  ]);
+  const rows = rowsOf(support);
   const supported = new Map<string, Supported>();
-  for (const table of before.split(/^## /m)) {
-    const [heading = [], ...rows] = rowsOf(table);
-    if (heading[1] !== 'needs') continue;
-    for (const [name = '', needs = '', ...tried] of rows) {
-      const others = tried.slice(0, -1).concat(heading.at(-1)?.startsWith('what') ? [] : tried.slice(-1));
-      const own = [needs, ...others].flatMap(versionsIn);
-      const more = ofFeatures.filter(([, product]) => product === name).map(([, , version = '']) => version);
-      const oldestTried = versionsIn(tried[0] ?? '')[0] ?? needs;
-      supported.set(name.replace(/ \(.*\)$/, ''), {
-        needs,
-        oldestTried,
-        versions: new Set([...own, ...more]),
-        required: new Set([needs, oldestTried, ...more]),
-      });
+  for (const [name = '', needs = '', ...tried] of rows) {
+    if (!new RegExp(`^${VERSION}$`).test(needs)) continue;
+    const oldestTried = versionsIn(tried[0] ?? '')[0] ?? needs;
+    supported.set(name.replace(/ \(.*\)$/, ''), {
+      needs,
+      oldestTried,
+      versions: new Set([needs, ...versionsIn(tried.join(' '))]),
+      required: new Set([needs, oldestTried]),
+    });
+  }
+  // The table of features has two columns.
+  for (const [, needs = '', ...more] of rows) {
+    if (more.length > 0) continue;
+    for (const [, name = '', version = ''] of needs.matchAll(new RegExp(`([A-Z]\\w+) (${VERSION})`, 'g'))) {
+      supported.get(name)?.versions.add(version);
+      supported.get(name)?.required.add(version);
     }
   }
   return supported;

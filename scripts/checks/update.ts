@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../launcher/root.mjs';
-import { writeLists } from '../release/rehearsal/published-contents.ts';
 import { problemOf } from './command.ts';
 import type { Generator } from './generators.ts';
 import { generators, matrixGenerator } from './generators.ts';
+import { writeLists } from './packed-contents.ts';
 import { updateReports } from './steps/api.ts';
 import { buildStep } from './steps/build.ts';
 

@@ -7,6 +7,8 @@ export interface Manifest {
   readonly version: string;
   readonly description?: string;
   readonly keywords?: readonly string[];
+  readonly license?: string;
+  readonly engines?: { readonly node?: string };
   readonly repository?: { readonly directory?: string };
   readonly homepage?: string;
   readonly bugs?: unknown;

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { firstStepsOf } from '../checks/checkout-install.ts';
 import { problemOfPins } from '../checks/steps/workflows.ts';
-import { isAllowed } from '../release/rehearsal/licences.ts';
-import { readmeBlocks } from '../release/rehearsal/readme-code.ts';
+import { isAllowed } from '../release/rehearsal/bill-of-materials.ts';
 import { tarballsOf } from '../release/stage.mjs';
 
 describe('pins of the workflows', () => {
@@ -26,17 +25,6 @@ describe('pins of the workflows', () => {
 test('a licence is allowed by its list, a choice by one of its parts, a conjunction by all', () => {
   expect(['MIT', '(GPL-3.0-only OR MIT)', 'MIT AND ISC'].every(isAllowed)).toBe(true);
   expect(['GPL-3.0-only', 'MIT AND GPL-3.0-only', 'unknown', ''].some(isAllowed)).toBe(false);
-});
-
-test('the blocks of a document become functions, with their imports before them and the server of the test', () => {
-  const [block = '', ...more] = readmeBlocks(
-    "a\n```ts\nimport { Redis } from 'ioredis';\n\nawait new Redis().ping();\n```\n```sh\nnpm i\n```\n",
-  );
-  expect(more).toEqual([]);
-  expect(block).toMatch(/^import \{ Redis \} from 'ioredis';\n/);
-  expect(block).toMatch(
-    /function run\(\) \{\s+await new Redis\(process\.env\['REDIS_URL'\] as string\)\.ping\(\);/,
-  );
 });
 
 describe('what is staged at npm', () => {

@@ -60,4 +60,3 @@ process.on('message', async ({ id, call, what }) => {
     process.send({ id, error: error.stack });
   }
 });
-process.send({ id: 0, value: 'ready' });

@@ -1,6 +1,6 @@
 import { problemOf } from '../command.ts';
 import { packedPackages } from '../packed.ts';
-import { problemOfContents } from '../packed-contents.ts';
+import { problemOfContents, staleLists } from '../packed-contents.ts';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
 
@@ -20,12 +20,13 @@ export const packageSteps: readonly Step[] = [
   },
   {
     name: 'packed',
-    about: 'what is packed: its size, description and keywords, no link of a README that leads nowhere',
+    about:
+      'what is packed: the files of etc/packed, its size and package.json, no link of a README that leads nowhere',
     kind: 'static',
     async run() {
-      const checks = [];
+      const checks: { name: string; problem: string | undefined }[] = staleLists();
       for (const one of await packedPackages())
-        checks.push({ name: one.path, problem: await problemOfContents(one) });
+        checks.push({ name: one.path, problem: await problemOfContents(one.tarball, one, false) });
       return resultOf(checks);
     },
   },

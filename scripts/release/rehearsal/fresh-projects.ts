@@ -1,6 +1,7 @@
 import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runCommand } from '../../checks/command.ts';
+import { writeFirstProgram } from '../../checks/checkout-install.ts';
+import { must } from '../../checks/command.ts';
 import { consumerManifest } from '../../checks/consumer-folder.ts';
 import { publishedPackages } from '../../checks/workspace.ts';
 import { hostPath } from '../../launcher/environment.mjs';
@@ -9,7 +10,7 @@ import type { Registry } from './registry.ts';
 import { toolsFolder } from './registry.ts';
 
 export const managers = ['npm', 'pnpm', 'yarn', 'yarn-pnp'] as const;
-export type Manager = (typeof managers)[number];
+type Manager = (typeof managers)[number];
 
 export interface FreshProject {
   readonly manager: Manager;
@@ -28,9 +29,10 @@ export async function freshProject(
   folder: string,
 ): Promise<FreshProject> {
   mkdirSync(folder, { recursive: true });
-  for (const name of ['upgrade', 'runtimes', 'readme'])
+  for (const name of ['upgrade', 'runtimes'])
     cpSync(join(root, 'scripts/applications', name), join(folder, name), { recursive: true });
   for (const file of ['use.mjs', 'use.cjs']) cpSync(join(root, 'scripts/consumer', file), join(folder, file));
+  writeFirstProgram(folder);
   // An earlier version may not have had all packages of today.
   const available = publishedPackages.filter((one) =>
     existsSync(registry.tarball(one.manifest.name, version)),
@@ -50,8 +52,7 @@ export async function freshProject(
   const [command, ...args] = commands[manager];
   // npm runs on the host's Node, as it does for a user.
   const path = manager === 'npm' ? { PATH: hostPath() } : {};
-  const { ok, output } = await runCommand(command, args, { cwd: folder, env: { ...env, ...path } });
-  if (!ok) throw new Error(`${manager} could not install version ${version} in an empty folder:\n${output}`);
+  await must(command, args, { cwd: folder, env: { ...env, ...path } });
   const nodeArguments =
     manager === 'yarn-pnp' ? ['--require', './.pnp.cjs', '--loader', './.pnp.loader.mjs'] : [];
   return { manager, folder, nodeArguments };
@@ -90,7 +91,7 @@ const settings = {
 
 async function yarnSettings(registry: Registry, nodeLinker: string): Promise<object> {
   // Yarn does not read the settings of npm.
-  const everythingElse = (await runCommand('npm', ['config', 'get', 'registry'])).stdout.trim();
+  const everythingElse = (await must('npm', ['config', 'get', 'registry'])).trim();
   return {
     nodeLinker,
     npmRegistryServer: everythingElse,

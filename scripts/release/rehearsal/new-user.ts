@@ -2,15 +2,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { runCommand } from '../../checks/command.ts';
+import { must } from '../../checks/command.ts';
 import { hostPath } from '../../launcher/environment.mjs';
 import { root } from '../../launcher/root.mjs';
 import type { Registry } from './registry.ts';
 
 /** From the first page of the site to a lock that works. */
 const MOST_SECONDS = 300;
-const STARTS_WITHIN_MS = 30_000;
 
 /** What `nest new` gives an application, as ES modules. */
 const COMPILER = {
@@ -48,16 +46,16 @@ export async function newUserPath(registry: Registry, folder: string): Promise<s
     join(folder, 'tsconfig.json'),
     JSON.stringify({ compilerOptions: COMPILER, files: ['main.ts'] }),
   );
-  await inFolder(folder, 'npm', ['install', '--no-audit', '--no-fund', ...NESTJS]);
-  await inFolder(folder, 'npm', [...command, '--no-audit', '--no-fund']);
+  const env = { ...process.env, npm_config_minimum_release_age: '0', PATH: hostPath() };
+  const run = (program: string, ...args: string[]) => must(program, args, { cwd: folder, env });
+  await run('npm', 'install', '--no-audit', '--no-fund', ...NESTJS);
+  await run('npm', ...command, '--no-audit', '--no-fund');
   const installed = seconds();
-  const { freePort, startRedis } = await import('../../../test-servers/src/index.ts');
+  const { freePort, startRedis, waitUntil } = await import('../../../test-servers/src/index.ts');
   const port = await freePort();
-  writeFileSync(
-    join(folder, 'main.ts'),
-    example.replace('app.listen(3_000)', `app.listen(${port}, '127.0.0.1')`),
-  );
-  await inFolder(folder, 'npx', ['tsc', '-p', '.']);
+  const listen = `app.listen(${port}, '127.0.0.1')`;
+  writeFileSync(join(folder, 'main.ts'), example.replace('app.listen(3_000)', listen));
+  await run('npx', 'tsc', '-p', '.');
   await using redis = await startRedis();
   const application = spawn(process.execPath, ['dist/main.js'], {
     cwd: folder,
@@ -66,7 +64,11 @@ export async function newUserPath(registry: Registry, folder: string): Promise<s
   });
   const ended = once(application, 'exit');
   try {
-    await untilSold(`http://127.0.0.1:${port}/sell/1`);
+    const isSold = async () => {
+      const answer = await fetch(`http://127.0.0.1:${port}/sell/1`, { method: 'POST' });
+      return (await answer.text()) === 'sold: 1';
+    };
+    await waitUntil(isSold, { what: 'an answer of the application', timeoutMs: 30_000, everyMs: 100 });
     const tokens = await redis.command('KEYS', 'locks:token:*');
     if (!Array.isArray(tokens) || tokens.length === 0)
       throw new Error('the lock of the example was never taken');
@@ -89,22 +91,4 @@ function readPages(): { command: readonly string[]; example: string } {
   if (example === undefined || command === undefined || !example.includes('app.listen(3_000)'))
     throw new Error('docs/nestjs.md has no example, or no command that installs');
   return { command: command.split(' '), example };
-}
-
-/** Runs a program on the Node of this machine, as a user would. */
-async function inFolder(folder: string, program: string, args: readonly string[]): Promise<void> {
-  const env = { ...process.env, npm_config_minimum_release_age: '0', PATH: hostPath() };
-  const { ok, output } = await runCommand(program, [...args], { cwd: folder, env });
-  if (!ok) throw new Error(`${program} ${args.join(' ')}:\n${output}`);
-}
-
-async function untilSold(url: string): Promise<void> {
-  const until = performance.now() + STARTS_WITHIN_MS;
-  for (;;) {
-    const answer = await fetch(url, { method: 'POST' }).catch(() => undefined);
-    const text = await answer?.text();
-    if (text === 'sold: 1') return;
-    if (performance.now() > until) throw new Error(`${url} answered ${answer?.status}: ${text}`);
-    await sleep(100);
-  }
 }

@@ -1,8 +1,7 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runCommand } from '../../checks/command.ts';
+import { must } from '../../checks/command.ts';
 import { type Manifest, publishedPackages } from '../../checks/workspace.ts';
-import { root } from '../../launcher/root.mjs';
 import { tarballsOf } from '../stage.mjs';
 import type { Registry } from './registry.ts';
 
@@ -13,7 +12,7 @@ export interface ReleaseCopy {
   readonly isBuilt: boolean;
 }
 
-const NOT_COPIED = new Set([
+const NOT_COPIED = [
   'node_modules',
   '.git',
   '.turbo',
@@ -21,136 +20,108 @@ const NOT_COPIED = new Set([
   '.release',
   'coverage',
   'conformance-report',
-]);
+  '*.tsbuildinfo',
+];
 
-/** The sources as they are now; with `withBuild` also `dist/`, so that nothing need be built again. */
-export async function copyOfSources(folder: string, withBuild: boolean): Promise<ReleaseCopy> {
-  mkdirSync(folder, { recursive: true });
-  for (const name of readdirSync(root).filter((one) => isCopied(one, withBuild)))
-    cpSync(join(root, name), join(folder, name), {
-      recursive: true,
-      filter: (path) => isCopied(path.slice(path.lastIndexOf('/') + 1), withBuild),
-    });
-  return prepared(folder, withBuild);
+/** Of the rehearsal, in which links that no release goes without may still be unset. */
+const LINKS = {
+  repository: 'git+https://example.org/locks.git',
+  homepage: 'https://example.org/locks',
+  bugs: 'https://example.org/locks/issues',
+};
+
+/** The sources as they are now; with `isBuilt` also `dist/`, so that nothing need be built again. */
+export function copyOfSources(folder: string, isBuilt: boolean): Promise<ReleaseCopy> {
+  const excluded = [...NOT_COPIED, ...(isBuilt ? [] : ['dist'])].map((name) => `--exclude=${name}`);
+  return copyFrom(['tar', '-c', ...excluded, '.'], folder, isBuilt);
 }
 
 /** The sources of a commit or tag. */
-export async function copyOfCommit(folder: string, commit: string): Promise<ReleaseCopy> {
+export function copyOfCommit(folder: string, commit: string): Promise<ReleaseCopy> {
+  return copyFrom(['git', 'archive', commit], folder, false);
+}
+
+async function copyFrom(archive: readonly string[], folder: string, isBuilt: boolean): Promise<ReleaseCopy> {
   mkdirSync(folder, { recursive: true });
-  const archive = join(folder, 'sources.tar');
-  await must('git', ['archive', `--output=${archive}`, commit], root);
-  await must('tar', ['-xf', archive], folder);
-  return prepared(folder, false);
-}
-
-function isCopied(name: string, withBuild: boolean): boolean {
-  return !NOT_COPIED.has(name) && !name.endsWith('.tsbuildinfo') && (withBuild || name !== 'dist');
-}
-
-/** Links that no release goes without stand in the root's package.json; where they are unset, here are some that lead nowhere. */
-async function prepared(folder: string, isBuilt: boolean): Promise<ReleaseCopy> {
+  await must('sh', ['-c', '"$@" | tar -x -C "$0"', folder, ...archive]);
   const file = join(folder, 'package.json');
   const manifest = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
-  const links = {
-    repository: 'git+https://example.org/locks.git',
-    homepage: 'https://example.org/locks',
-    bugs: 'https://example.org/locks/issues',
-  };
-  writeFileSync(file, JSON.stringify({ ...links, ...manifest }, undefined, 2));
-  await must('git', ['init', '--quiet', '--initial-branch=main'], folder);
+  writeFileSync(file, JSON.stringify({ ...LINKS, ...manifest }, undefined, 2));
+  await must('git', ['init', '--quiet', '--initial-branch=main'], { cwd: folder });
   await commit(folder);
-  await must('pnpm', ['install', '--frozen-lockfile', '--prefer-offline', '--reporter=silent'], folder);
+  const install = ['install', '--frozen-lockfile', '--prefer-offline', '--reporter=silent'];
+  await must('pnpm', install, { cwd: folder });
   return { folder, isBuilt };
 }
 
 async function commit(folder: string): Promise<void> {
-  await must('git', ['add', '--all'], folder);
-  const by = [
-    '-c',
-    'user.name=rehearsal',
-    '-c',
-    'user.email=rehearsal@localhost',
-    '-c',
-    'commit.gpgsign=false',
-  ];
-  await must('git', [...by, 'commit', '--quiet', '--no-verify', '--allow-empty', '-m', 'rehearsal'], folder);
+  await must('git', ['add', '--all'], { cwd: folder });
+  const settings = {
+    'user.name': 'rehearsal',
+    'user.email': 'rehearsal@localhost',
+    'commit.gpgsign': 'false',
+  };
+  const by = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const options = ['--quiet', '--no-verify', '--allow-empty', '-m', 'rehearsal'];
+  await must('git', [...by, 'commit', ...options], { cwd: folder });
 }
 
 /** Raises the versions as the pending changesets say; where none is pending, by a patch of all packages. */
-export async function raiseVersions(copy: ReleaseCopy): Promise<{ version: string; pending: number }> {
-  const changesets = join(copy.folder, '.changeset');
-  const pending = readdirSync(changesets).filter((name) => name.endsWith('.md')).length;
-  if (pending === 0) {
+export async function raiseVersions({ folder }: ReleaseCopy): Promise<void> {
+  const changesets = join(folder, '.changeset');
+  if (!readdirSync(changesets).some((name) => name.endsWith('.md'))) {
     const lines = publishedPackages.map(({ manifest }) => `'${manifest.name}': patch`);
     writeFileSync(join(changesets, 'rehearsal.md'), `---\n${lines.join('\n')}\n---\n\nRehearsed.\n`);
   }
-  await must(join(copy.folder, 'node_modules/.bin/changeset'), ['version'], copy.folder);
-  await commit(copy.folder);
-  const version = versionOf(copy);
-  const problems = publishedPackages.flatMap(({ manifest: { name }, path }) => {
-    const is = (JSON.parse(readFileSync(join(copy.folder, path, 'package.json'), 'utf8')) as Manifest)
-      .version;
-    const log = join(copy.folder, path, 'CHANGELOG.md');
-    const isLogged = existsSync(log) && readFileSync(log, 'utf8').includes(`\n## ${version}\n`);
-    return [
-      ...(is === version ? [] : [`${name} would be ${is}, not ${version}`]),
-      ...(isLogged ? [] : [`the CHANGELOG of ${name} has no section ${version}`]),
-    ];
+  await must(join(folder, 'node_modules/.bin/changeset'), ['version'], { cwd: folder });
+  await commit(folder);
+  const version = versionOf({ folder });
+  const wrong = publishedPackages.filter(({ path }) => {
+    const log = readFileSync(join(folder, path, 'CHANGELOG.md'), 'utf8');
+    return versionOf({ folder }, path) !== version || !log.includes(`\n## ${version}\n`);
   });
-  if (problems.length > 0) throw new Error(problems.join('\n'));
-  return { version, pending };
+  if (wrong.length > 0)
+    throw new Error(`not ${version}, or no section of it: ${wrong.map(({ path }) => path).join(', ')}`);
 }
 
-export function versionOf({ folder }: ReleaseCopy): string {
-  return (JSON.parse(readFileSync(join(folder, 'packages/core/package.json'), 'utf8')) as Manifest).version;
-}
-
-/** Builds the packages, unless their `dist/` was copied. */
-export async function buildCopy({ folder, isBuilt }: ReleaseCopy): Promise<void> {
-  if (!isBuilt) await must(process.execPath, ['scripts/run.mjs', 'build'], folder);
+export function versionOf({ folder }: Pick<ReleaseCopy, 'folder'>, path = 'packages/core'): string {
+  return (JSON.parse(readFileSync(join(folder, path, 'package.json'), 'utf8')) as Manifest).version;
 }
 
 /** Publishes all packages of the copy: by `npm run release`, or by its parts but for the build where `dist/` was copied. */
-export async function publishTo(registry: Registry, copy: ReleaseCopy): Promise<void> {
-  const env = {
-    ...process.env,
-    npm_config_userconfig: registry.publisherSettings,
-    NPM_CONFIG_USERCONFIG: registry.publisherSettings,
-    npm_config_registry: registry.url,
+export async function publishTo(
+  { publisherSettings: settings, url }: Registry,
+  { folder, isBuilt }: ReleaseCopy,
+): Promise<void> {
+  const own = {
+    userconfig: settings,
+    registry: url,
     // Provenance is signed with an identity that only a workflow of the repository has.
-    NPM_CONFIG_PROVENANCE: 'false',
-    npm_config_provenance: 'false',
+    provenance: 'false',
   };
+  const names = Object.entries(own).flatMap(([name, value]) => [
+    [`npm_config_${name}`, value],
+    [`NPM_CONFIG_${name.toUpperCase()}`, value],
+  ]);
+  const options = { cwd: folder, env: { ...process.env, ...Object.fromEntries(names) } };
   // The settings of the folder win over those of the user and of the environment.
-  cpSync(registry.publisherSettings, join(copy.folder, '.npmrc'));
-  const run = (command: string, args: readonly string[]) => must(command, args, copy.folder, env);
-  if (copy.isBuilt) {
-    await run(process.execPath, ['scripts/release/write-links.mjs']);
-    const changeset = join(copy.folder, 'node_modules/.bin/changeset');
-    rmSync(join(copy.folder, '.release'), { recursive: true, force: true });
-    await run(changeset, ['pack', '--out-dir', '.release']);
-    await run(changeset, ['publish', '--from-pack-dir', '.release']);
+  cpSync(settings, join(folder, '.npmrc'));
+  rmSync(join(folder, '.release'), { recursive: true, force: true });
+  if (isBuilt) {
+    const changeset = join(folder, 'node_modules/.bin/changeset');
+    await must(process.execPath, ['scripts/release/write-links.mjs'], options);
+    await must(changeset, ['pack', '--out-dir', '.release'], options);
+    await must(changeset, ['publish', '--from-pack-dir', '.release'], options);
   } else {
-    rmSync(join(copy.folder, '.release'), { recursive: true, force: true });
-    await run('npm', ['run', 'release']);
+    // Before, and with other settings, since it installs what it needs from the public registry.
+    await must(process.execPath, ['scripts/run.mjs', 'build'], { cwd: folder });
+    await must('npm', ['run', 'release'], options);
   }
 }
 
 /** The tarballs are what `scripts/release/stage.mjs` would stage at npm. */
 export function checkPacked({ folder }: ReleaseCopy): void {
-  const packed = tarballsOf(join(folder, '.release'));
-  if (packed.length !== publishedPackages.length)
-    throw new Error(`${packed.length} of ${publishedPackages.length} packages were packed`);
-}
-
-/** The standard output of a command that must succeed. */
-export async function must(
-  command: string,
-  args: readonly string[],
-  cwd: string,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<string> {
-  const { ok, output, stdout } = await runCommand(command, args, { cwd, env });
-  if (!ok) throw new Error(`${[command, ...args].join(' ')}:\n${output}`);
-  return stdout;
+  const packed = tarballsOf(join(folder, '.release')).length;
+  if (packed !== publishedPackages.length)
+    throw new Error(`${packed} of ${publishedPackages.length} packages were packed`);
 }

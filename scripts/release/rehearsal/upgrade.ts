@@ -2,13 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Participant, type Target } from './participant.ts';
-
-/** A project with the packages of one version. */
-export interface Version {
-  readonly folder: string;
-  readonly version: string;
-}
+import { Participant, type Version } from './participant.ts';
 
 /** The names of scripts/applications/runtimes/stores.js, with the server that each needs. */
 export const upgradeStores = {
@@ -22,8 +16,6 @@ export const upgradeStores = {
   zookeeper: 'zookeeper',
 } as const;
 
-export type UpgradeStore = keyof typeof upgradeStores;
-
 /** Longer than the ttl of the participants: a lease that lives so long was renewed. */
 const PAST_THE_TTL_MS = 3_000;
 const COUNTS = 15;
@@ -33,15 +25,17 @@ const COUNTS = 15;
  * Rejects when they do not keep each other out, lose the order, let a fencing token fall, or wait for ever.
  */
 export async function besideEachOther(
-  store: UpgradeStore,
+  store: string,
   [before, after]: readonly [Version, Version],
   env: NodeJS.ProcessEnv,
   folder: string,
 ): Promise<void> {
   const all: Participant[] = [];
   const start = async (version: Version) => {
-    const one = await Participant.start(version, store, env);
+    const one = new Participant(version, store, env);
     all.push(one);
+    // It answers once the store is open.
+    await one.call('modes');
     return one;
   };
   try {
@@ -66,18 +60,21 @@ export async function besideEachOther(
 /** A hold of the one is kept and seen by the other, who waits, is handed the lock, and hands it back. */
 async function handOffs(holder: Participant, other: Participant, name: string): Promise<void> {
   const what = { name };
-  const tokens = [await holder.acquire(what)];
-  assert.equal(await other.tryAcquire(what), 'refused', `${name}: held by ${holder.version}`);
-  const next = other.acquire(what);
+  const tokens = [await holder.call('acquire', what)];
+  assert.equal(await other.call('tryAcquire', what), 'refused', `${name}: held by ${holder.version}`);
+  const next = other.call('acquire', what);
   await sleep(PAST_THE_TTL_MS);
-  assert.ok(await holder.isValid(what), `${name}: the lease of ${holder.version} was renewed`);
+  assert.ok(
+    await holder.call<boolean>('isValid', what),
+    `${name}: the lease of ${holder.version} was renewed`,
+  );
   assert.equal(await stateOf(next), 'waits', `${name}: ${other.version} still waits`);
-  await holder.release(what);
+  await holder.call('release', what);
   tokens.push(await next);
-  const third = holder.acquire(what);
-  await other.release(what);
+  const third = holder.call('acquire', what);
+  await other.call('release', what);
   tokens.push(await third);
-  await holder.release(what);
+  await holder.call('release', what);
   if (tokens[0] === 'no token') return;
   const numbers = tokens.map((token) => BigInt(token));
   assert.ok(
@@ -88,41 +85,41 @@ async function handOffs(holder: Participant, other: Participant, name: string): 
 
 /** Readers of both versions hold together and keep a writer out; a semaphore of two counts the permits of both. */
 async function modes(first: Participant, second: Participant, name: string): Promise<void> {
-  const has = await first.modes();
+  const has = await first.call<string[]>('modes');
   if (has.includes('shared')) {
-    const read: Target = { name: `${name}-rw`, mode: 'read' };
-    const write: Target = { ...read, mode: 'write' };
-    assert.notEqual(await first.tryAcquire(read), 'refused');
-    assert.notEqual(await second.tryAcquire(read), 'refused', `${name}: a second reader`);
-    assert.equal(await second.tryAcquire(write), 'refused', `${name}: a writer beside readers`);
-    await Promise.all([first.release(read), second.release(read)]);
-    assert.notEqual(await second.tryAcquire(write), 'refused', `${name}: a writer after readers`);
-    assert.equal(await first.tryAcquire(read), 'refused', `${name}: a reader beside a writer`);
-    await second.release(write);
+    const read = { name: `${name}-rw`, mode: 'read' };
+    const write = { ...read, mode: 'write' };
+    assert.notEqual(await first.call('tryAcquire', read), 'refused');
+    assert.notEqual(await second.call('tryAcquire', read), 'refused', `${name}: a second reader`);
+    assert.equal(await second.call('tryAcquire', write), 'refused', `${name}: a writer beside readers`);
+    await Promise.all([first.call('release', read), second.call('release', read)]);
+    assert.notEqual(await second.call('tryAcquire', write), 'refused', `${name}: a writer after readers`);
+    assert.equal(await first.call('tryAcquire', read), 'refused', `${name}: a reader beside a writer`);
+    await second.call('release', write);
   }
   if (has.includes('permit')) {
-    const permit: Target = { name: `${name}-permits`, mode: 'permit' };
-    assert.notEqual(await first.tryAcquire(permit), 'refused');
-    assert.notEqual(await second.tryAcquire(permit), 'refused', `${name}: the second of two permits`);
-    assert.equal(await first.tryAcquire(permit), 'refused', `${name}: a third of two permits`);
-    await Promise.all([first.release(permit), second.release(permit)]);
+    const permit = { name: `${name}-permits`, mode: 'permit' };
+    assert.notEqual(await first.call('tryAcquire', permit), 'refused');
+    assert.notEqual(await second.call('tryAcquire', permit), 'refused', `${name}: the second of two permits`);
+    assert.equal(await first.call('tryAcquire', permit), 'refused', `${name}: a third of two permits`);
+    await Promise.all([first.call('release', permit), second.call('release', permit)]);
   }
 }
 
 async function counter(one: Participant, other: Participant, name: string, file: string): Promise<void> {
   writeFileSync(file, '0');
   const work = { name, file, times: COUNTS };
-  await Promise.all([one.count(work), other.count(work)]);
+  await Promise.all([one.call('count', work), other.call('count', work)]);
   assert.equal(readFileSync(file, 'utf8'), `${2 * COUNTS}`, `${name}: no count was lost`);
 }
 
 /** The leases of a killed process end by themselves for the other version too. */
 async function killed(holder: Participant, other: Participant, name: string): Promise<void> {
-  await holder.acquire({ name });
-  const next = other.acquire({ name });
+  await holder.call('acquire', { name });
+  const next = other.call('acquire', { name });
   await holder.kill();
   await next;
-  await other.release({ name });
+  await other.call('release', { name });
 }
 
 async function stateOf(promise: Promise<unknown>): Promise<'waits' | 'done'> {
