@@ -3,13 +3,58 @@ import { join } from 'node:path';
 import { build } from './build.mjs';
 import { childEnvironment } from './environment.mjs';
 import { leavingNothingBehind } from './left-behind.mjs';
-import { bringPnpm } from './pnpm.mjs';
-import { prepare } from './prepare.mjs';
+import { bringPnpm, prepare } from './prepare.mjs';
 import { root } from './root.mjs';
 import { runChild } from './run-child.mjs';
 import { say } from './say.mjs';
 import { requireServers, serversOf, urlVariables } from './servers.mjs';
 import { StepFailed } from './step-failed.mjs';
+
+/**
+ * A program that runs on the workspace's Node.
+ * @typedef {object} Program
+ * @property {string} file
+ * @property {readonly string[]} [before] arguments before the user's
+ * @property {(args: string[]) => readonly string[]} [builds] filters of turbo; none for everything
+ * @property {(args: string[]) => readonly (string | undefined)[]} [backends] whose servers it needs
+ * @property {NodeJS.ProcessEnv} [env] unless the user sets these
+ */
+/** @type {Record<string, Program>} */
+const programs = {
+  demo: {
+    file: 'examples/src/demo/main.ts',
+    builds: () => ['@locks/examples^...'],
+    backends: (args) => [optionValue(args, '--backend')],
+  },
+  test: { file: 'scripts/checks/main.ts' },
+  bench: {
+    file: 'benchmarks/src/main.ts',
+    builds: () => ['@locks/benchmarks^...'],
+    backends: ([name]) => [name],
+  },
+  conformance: {
+    file: 'contract-tests/src/main.ts',
+    builds: () => ['@locks/contract-tests^...'],
+    backends: ([name]) => [name],
+  },
+  locks: { file: 'packages/cli/dist/main.js', builds: () => ['@locks/cli'] },
+  simulate: { file: 'simulation/src/main.ts', builds: () => ['@locks/simulation^...'] },
+  lab: {
+    file: 'contract-tests/src/lab/main.ts',
+    builds: () => ['@locks/contract-tests^...'],
+    backends: (args) => args.filter((arg) => !arg.startsWith('--')),
+  },
+  model: { file: 'scripts/model/main.ts' },
+  site: { file: 'site/src/main.ts', builds: () => ['./packages/*'] },
+  rehearsal: {
+    file: 'scripts/checks/main.ts',
+    before: ['release:rehearsal', '--'],
+    env: { LOCKS_ALLOW_MISSING: Object.keys(urlVariables).join(',') },
+  },
+  weight: { file: 'scripts/weight/main.ts' },
+  pack: { file: 'scripts/pack/main.ts', builds: packagesToPack },
+  update: { file: 'scripts/checks/update.ts' },
+};
 
 export const usage = `usage: node scripts/run.mjs <command> [args…]
   demo         the main job: processes sell one stock, without and with a lock (--backend, --workers, --sales, --json);
@@ -30,92 +75,8 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   update       writes generated files anew: embedded scripts, API reports, the compatibility matrix
   exec         any command with the workspace's tools on the PATH: exec vitest run packages/core`;
 
-/** @type {Record<string, (args: string[]) => Promise<number>>} */
-export const commands = {
-  async demo(args) {
-    const { node, env } = await prepare();
-    await requireServers(serversOf(optionValue(args, '--backend')), node, env);
-    await build(['@locks/examples^...'], env);
-    return runTask(node, 'examples/src/demo/main.ts', args, env);
-  },
-
-  async test(args) {
-    if (args.length === 0 && !existsSync(join(root, 'node_modules')))
-      say('some 7 minutes on two cores, with the packages and servers that are installed first');
-    const { node, env } = await prepare();
-    return runTask(node, 'scripts/checks/main.ts', args, env);
-  },
-
-  async bench(args) {
-    const { node, env } = await prepare();
-    await requireServers(serversOf(args[0]), node, env);
-    await build(['@locks/benchmarks^...'], env);
-    return runTask(node, 'benchmarks/src/main.ts', args, env);
-  },
-
-  async conformance(args) {
-    const { node, env } = await prepare();
-    await requireServers(serversOf(args[0]), node, env);
-    await build(['@locks/contract-tests^...'], env);
-    return runTask(node, 'contract-tests/src/main.ts', args, env);
-  },
-
-  async locks(args) {
-    const { node, env } = await prepare();
-    await build(['@locks/cli'], env);
-    return runTask(node, 'packages/cli/dist/main.js', args, env);
-  },
-
-  async simulate(args) {
-    const { node, env } = await prepare();
-    await build(['@locks/simulation^...'], env);
-    return runTask(node, 'simulation/src/main.ts', args, env);
-  },
-
-  async lab(args) {
-    const { node, env } = await prepare();
-    const servers = new Set(args.filter((arg) => !arg.startsWith('--')).flatMap((name) => serversOf(name)));
-    await requireServers([...servers], node, env);
-    await build(['@locks/contract-tests^...'], env);
-    return runTask(node, 'contract-tests/src/lab/main.ts', args, env);
-  },
-
-  async model(args) {
-    const { node, env } = await prepare();
-    return runTask(node, 'scripts/model/main.ts', args, env);
-  },
-
-  async site(args) {
-    const { node, env } = await prepare();
-    await build(['./packages/*'], env);
-    return runTask(node, 'site/src/main.ts', args, env);
-  },
-
-  async rehearsal(args) {
-    const { node, env } = await prepare();
-    const all = Object.keys(urlVariables).join(',');
-    const allowed = { LOCKS_ALLOW_MISSING: all, ...env };
-    return runTask(node, 'scripts/checks/main.ts', ['release:rehearsal', '--', ...args], allowed);
-  },
-
-  async weight(args) {
-    const { node, env } = await prepare();
-    return runTask(node, 'scripts/weight/main.ts', args, env);
-  },
-
-  async pack(args) {
-    const folder = optionValue(args, '--to');
-    const names = args.filter((name) => !name.startsWith('--to') && name !== folder);
-    const unknown = names.filter((name) => !existsSync(join(root, 'packages', name, 'package.json')));
-    if (unknown.length > 0) {
-      const known = readdirSync(join(root, 'packages')).join(', ');
-      throw new StepFailed(`there is no package ${unknown.join(', ')}; take some of ${known}`, 2);
-    }
-    const { node, env } = await prepare();
-    await build(names.length === 0 ? ['./packages/*'] : names.map((name) => `@locks/${name}`), env);
-    return runTask(node, 'scripts/pack/main.ts', args, env);
-  },
-
+/** @type {Record<string, (args: string[]) => Promise<number | undefined>>} */
+const others = {
   async build(args) {
     const { env } = await prepare();
     await build(args, env);
@@ -123,37 +84,57 @@ export const commands = {
   },
 
   async lint(args) {
-    const { node, env } = await prepare();
-    if (!args.includes('--fix')) return runTask(node, 'scripts/checks/main.ts', ['format', 'lint'], env);
+    if (!args.includes('--fix')) return run('test', ['format', 'lint']);
+    const { env } = await prepare();
     const format = await runChild('biome', ['format', '--write', '.'], { env });
     const lint = await runChild('oxlint', ['--type-aware', '--fix'], { env });
     return format.exitCode || lint.exitCode;
   },
 
-  async update() {
-    const { node, env } = await prepare();
-    return runTask(node, 'scripts/checks/update.ts', [], env);
-  },
-
   async exec([command = 'node', ...args]) {
     // `pnpm install` repairs a lockfile that does not fit, so it must not require one that fits.
-    const env = command === 'pnpm' ? childEnvironment((await bringPnpm()).folders) : (await prepare()).env;
-    const { exitCode } = await runChild(command, args, { env, cwd: process.cwd() });
+    await (command === 'pnpm' ? bringPnpm() : prepare());
+    const { exitCode } = await runChild(command, args, { env: childEnvironment(), cwd: process.cwd() });
     return exitCode;
   },
 };
 
 /**
- * @param {string} node
- * @param {string} file
- * @param {readonly string[]} args
- * @param {NodeJS.ProcessEnv} env
+ * The exit code of a command; `undefined` where there is none of this name.
+ * @param {string} name
+ * @param {string[]} args
+ * @returns {Promise<number | undefined>}
  */
-function runTask(node, file, args, env) {
-  return leavingNothingBehind(env, async (taskEnv) => {
-    const { exitCode } = await runChild(node, [join(root, file), ...args], { env: taskEnv });
+export async function run(name, args) {
+  if (Object.hasOwn(others, name)) return others[name]?.(args);
+  const program = Object.hasOwn(programs, name) ? programs[name] : undefined;
+  if (!program) return undefined;
+  const filters = program.builds?.(args);
+  if (name === 'test' && args.length === 0 && !existsSync(join(root, 'node_modules')))
+    say('some 7 minutes on two cores, with the packages and servers that are installed first');
+  const { node, env } = await prepare();
+  const servers = new Set(program.backends?.(args).flatMap((backend) => serversOf(backend)));
+  await requireServers([...servers], node, env);
+  if (filters) await build(filters, env);
+  return leavingNothingBehind({ ...program.env, ...env }, async (taskEnv) => {
+    const given = [join(root, program.file), ...(program.before ?? []), ...args];
+    const { exitCode } = await runChild(node, given, { env: taskEnv });
     return exitCode;
   });
+}
+
+/**
+ * Turbo's filters for the packages of these names; none for all. An unknown name is refused before anything is installed.
+ * @param {string[]} args
+ */
+function packagesToPack(args) {
+  const folder = optionValue(args, '--to');
+  const names = args.filter((name) => !name.startsWith('--to') && name !== folder);
+  const known = readdirSync(join(root, 'packages'));
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0)
+    throw new StepFailed(`there is no package ${unknown.join(', ')}; take some of ${known.join(', ')}`, 2);
+  return names.length === 0 ? ['./packages/*'] : names.map((name) => `@locks/${name}`);
 }
 
 /**

@@ -8,16 +8,16 @@ const fromPackageManager =
 
 /**
  * The environment of children: ours without the traces of the package manager that called us.
- * @param {readonly string[]} firstOnPath folders that are searched before the host's
  * @returns {NodeJS.ProcessEnv}
  */
-export function childEnvironment(firstOnPath) {
+export function childEnvironment() {
   /** @type {NodeJS.ProcessEnv} */
   const env = {};
   for (const [name, value] of Object.entries(process.env)) {
     if (!fromPackageManager.test(name)) env[name] = value;
   }
-  env['PATH'] = [join(root, 'node_modules/.bin'), ...firstOnPath, hostPath()].join(delimiter);
+  const own = ['node_modules/.bin', '.tools/pnpm/node_modules/.bin'].map((folder) => join(root, folder));
+  env['PATH'] = [...own, hostPath()].join(delimiter);
   env['TURBO_TELEMETRY_DISABLED'] = '1';
   env['TURBO_NO_UPDATE_NOTIFIER'] = '1';
   env['DO_NOT_TRACK'] = '1';

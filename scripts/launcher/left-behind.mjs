@@ -1,61 +1,60 @@
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, readdirSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { makeGuardedFolder } from './guarded-folder.mjs';
+import { root } from './root.mjs';
 import { say } from './say.mjs';
 
 const endByItselfMs = 3_000;
-const endWhenAskedMs = 3_000;
 
 /**
  * Runs a task so that nothing of it is left afterwards, however it ends: its processes carry a mark in their
- * environment by which they are found again (Linux), and its temporary files go to one folder. Where this process is
- * killed and cannot clean up, the guardian of that folder does.
+ * environment by which they are found again (Linux), and its temporary files go to one folder. A guardian, a shell in
+ * a session of its own, kills these processes and deletes the folder when it is told to, or when this process is gone.
  * @param {NodeJS.ProcessEnv} env
  * @param {(env: NodeJS.ProcessEnv) => Promise<number>} task
  * @returns {Promise<number>} the exit code: the task's own, or 1 if it ended well but left processes behind
  */
 export async function leavingNothingBehind(env, task) {
+  if (process.platform === 'win32') return task(env);
   // Starts with the mark of the run that we are part of, so that the outer run finds these processes too.
   const mark = [env['LOCKS_RUN'], randomBytes(6).toString('hex')].filter(Boolean).join('.');
-  const folder = await makeGuardedFolder(mark);
-  let ended = false;
+  const guardian = spawn('sh', [join(root, 'test-servers/src/guardian.sh'), tmpdir()], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    detached: true,
+  });
+  const ended = once(guardian, 'exit');
+  guardian.stdin.on('error', () => undefined);
+  guardian.stdin.write(`run ${mark}\n`);
+  const [line] = await Promise.race([once(guardian.stdout, 'data'), ended.then(() => [''])]);
+  const folder = String(line).trimEnd();
+  if (folder === '') throw new Error(`No temporary folder could be made: is ${tmpdir()} writable?`);
+  // Some servers refuse to run as root, and tests drop their rights: they must get through to their own folders.
+  chmodSync(folder, 0o711);
+  let exitCode = 1;
+  /** @type {{ pid: string, command: string }[]} */
+  let left = [];
   try {
-    const exitCode = await task({ ...env, LOCKS_RUN: mark, TMPDIR: folder });
-    ended = exitCode === 0;
-    const found = await sweep(mark, ended);
-    return ended && found ? 1 : exitCode;
+    exitCode = await task({ ...env, LOCKS_RUN: mark, TMPDIR: folder });
   } finally {
-    if (!ended) await sweep(mark, false);
-    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+    left = await leftOf(mark);
+    // After a failure or an interruption leftovers are expected, after a good end they are a defect.
+    if (exitCode === 0) for (const { pid, command } of left) say(`left behind, ending it: ${pid} ${command}`);
+    guardian.stdin.end();
+    await ended;
   }
+  return exitCode === 0 && left.length > 0 ? 1 : exitCode;
 }
 
 /**
- * Ends what is left of a run.
+ * The processes of a run that do not end by themselves.
  * @param {string} mark
- * @param {boolean} report after an interruption leftovers are expected, after a good end they are a defect
  */
-async function sweep(mark, report) {
-  if ((await goneWithin(mark, report ? endByItselfMs : 500)).length === 0) return false;
-  for (const { pid, command } of marked(mark)) {
-    if (report) say(`left behind, ending it: ${pid} ${command}`);
-    send(pid, 'SIGTERM');
-  }
-  for (const { pid } of await goneWithin(mark, endWhenAskedMs)) {
-    send(pid, 'SIGCONT');
-    send(pid, 'SIGKILL');
-  }
-  await goneWithin(mark, endWhenAskedMs);
-  return true;
-}
-
-/**
- * @param {string} mark
- * @param {number} limitMs
- */
-async function goneWithin(mark, limitMs) {
-  const until = Date.now() + limitMs;
+async function leftOf(mark) {
+  const until = Date.now() + endByItselfMs;
   let left = marked(mark);
   while (left.length > 0 && Date.now() < until) {
     await sleep(50);
@@ -66,32 +65,21 @@ async function goneWithin(mark, limitMs) {
 
 /**
  * @param {string} mark
- * @returns {{ pid: number, command: string }[]}
+ * @returns {{ pid: string, command: string }[]}
  */
 function marked(mark) {
   if (process.platform !== 'linux') return [];
   return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .flatMap((name) => {
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
       try {
-        const environment = readFileSync(`/proc/${name}/environ`, 'latin1');
+        const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
         if (!environment.includes(`LOCKS_RUN=${mark}`)) return [];
-        const command = readFileSync(`/proc/${name}/cmdline`, 'latin1').replaceAll('\0', ' ').trim();
-        return [{ pid: Number(name), command }];
+        return [
+          { pid, command: readFileSync(`/proc/${pid}/cmdline`, 'latin1').replaceAll('\0', ' ').trim() },
+        ];
       } catch {
         return []; // Ended meanwhile, or somebody else's.
       }
     });
-}
-
-/**
- * @param {number} pid
- * @param {NodeJS.Signals} signal
- */
-function send(pid, signal) {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // Ended meanwhile.
-  }
 }

@@ -45,6 +45,13 @@ describe('scripts/run.mjs', () => {
     });
   });
 
+  it('refuses to pack a package that does not exist, and names those that do', async () => {
+    const { ended } = launch(hostNode, [entry, 'pack', 'redis', 'once', '--to', '/nowhere']);
+    const { exitCode, stderr } = await ended;
+    expect(exitCode).toBe(2);
+    expect(stderr).toMatch(/^there is no package redis; take some of .*once.*redis-ioredis/);
+  });
+
   it('refuses a step that does not exist', async () => {
     const { ended } = launch(hostNode, [entry, 'test', 'no-such-step']);
     expect(await ended).toMatchObject({ exitCode: 2 });
