@@ -7,7 +7,7 @@ import { Failure } from './failure.ts';
 const REPEAT_MS = 1_000;
 
 /**
- * The abandons that failed, in the order of their failures. They are repeated one after the other until the store answered, or the
+ * The abandons that failed, in the order of their last failures. They are repeated one after the other until the store answered, or the
  * ttl of what they abandon is over (docs/spec.md §2.6): a dead store gets one call a second, however many have failed.
  */
 export class FailedAbandons {
@@ -33,8 +33,12 @@ export class FailedAbandons {
 
   async #repeat(): Promise<void> {
     for (const [request, end] of this.#ends) {
-      if (this.#deadlines.clock.now() < end && !(await this.#isAnswered(request))) return this.#repeatLater();
+      const isOver = this.#deadlines.clock.now() >= end || (await this.#isAnswered(request));
       this.#ends.delete(request);
+      if (isOver) continue;
+      // It goes to the end: one that the store refuses each time does not keep the others from their repetition.
+      this.#ends.set(request, end);
+      return this.#repeatLater();
     }
   }
 
