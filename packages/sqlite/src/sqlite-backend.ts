@@ -114,18 +114,18 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     for (let start = 0; start < items.length; start += RENEW_CHUNK) {
       const chunk = items.slice(start, start + RENEW_CHUNK);
       chunks.push(
-        this.#transactions.write(call, (steps) => chunk.map(({ grant, ttlMs }) => steps.renew(grant, ttlMs))),
+        this.#transactions.write(call, (steps) => chunk.map(({ grant, ttlMs }) => steps.holds.renew(grant, ttlMs))),
       );
     }
     return (await Promise.all(chunks)).flat();
   }
 
   release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
-    return this.#freeing(grant.request.resource, call, (steps) => steps.release(grant));
+    return this.#freeing(grant.request.resource, call, (steps) => steps.holds.release(grant));
   }
 
   downgrade(grant: Grant, call: Call): Promise<Standing> {
-    return this.#freeing(grant.request.resource, call, (steps) => steps.downgrade(grant));
+    return this.#freeing(grant.request.resource, call, (steps) => steps.holds.downgrade(grant));
   }
 
   resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
@@ -159,7 +159,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
   }
 
   forceRelease(resource: string, expectedId: string | undefined, call: Call): Promise<readonly Holder[]> {
-    return this.#freeing(resource, call, (steps) => steps.forceRelease(resource, expectedId));
+    return this.#freeing(resource, call, (steps) => steps.holds.forceRelease(resource, expectedId));
   }
 
   isRetryable(error: unknown): boolean {
@@ -168,7 +168,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
 
   async close(): Promise<void> {
     this.#waiters.close();
-    this.#transactions.close((steps) => steps.leave());
+    this.#transactions.close((steps) => steps.queue.leave());
   }
 
   /** Takes a step that may free capacity, and in the same transaction grants it to waiters of this process. */

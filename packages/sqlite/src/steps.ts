@@ -5,11 +5,9 @@ import {
   type Call,
   type Conflict,
   type Grant,
-  type Holder,
   type InspectOptions,
   type LockMode,
   type ResourceState,
-  type Standing,
 } from '@locks/core/backend';
 import { nameBytes, type SqliteRow, toHolder, toMode, tokenOf, toWaiter } from './columns.ts';
 import type { LockFile } from './lock-file.ts';
@@ -53,13 +51,13 @@ interface Fits {
 /** The steps of the protocol. Each runs inside a transaction that the caller has begun, at once and to its end. */
 export class Steps {
   readonly #file: LockFile;
-  readonly #holds: SqliteHolds;
-  readonly #queue: SqliteQueue;
+  readonly holds: SqliteHolds;
+  readonly queue: SqliteQueue;
 
   constructor(file: LockFile, client: SqliteClient) {
     this.#file = file;
-    this.#holds = new SqliteHolds(file);
-    this.#queue = new SqliteQueue(file, client);
+    this.holds = new SqliteHolds(file);
+    this.queue = new SqliteQueue(file, client);
   }
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Attempt {
@@ -73,7 +71,7 @@ export class Steps {
       case 'fits':
         return { status: 'granted', grant: this.#enter({ request, call }, resource, answer) };
       case 'contended':
-        if (enqueue) this.#queue.enqueue(request, resource, now);
+        if (enqueue) this.queue.enqueue(request, resource, now);
         return answer;
       case 'conflict':
         return answer;
@@ -103,15 +101,15 @@ export class Steps {
 
   #ask(request: AcquireRequest, resource: Uint8Array, now: number): AttemptAnswer {
     const { acquisitionId, mode } = request;
-    const { live, hasExpired } = this.#holds.read(resource, now);
-    const hold = live && this.#holds.own(resource, acquisitionId, now, live);
+    const { live, hasExpired } = this.holds.read(resource, now);
+    const hold = live && this.holds.own(resource, acquisitionId, now, live);
     if (hold !== undefined) return { status: 'held', hold };
     const capacity = capacityBeside(live);
-    const turns = this.#queue.turns(resource, now, capacity);
+    const turns = this.queue.turns(resource, now, capacity);
     // A steal ends those who hold (docs/spec.md §17.2).
     const living = (request.steal ? undefined : live?.mode) ?? modeInQueue(turns);
     // A request that waits is never refused: a resize may have given it another limit than it asked for.
-    if (living !== undefined && areInConflict(living, mode) && !this.#queue.waits(acquisitionId, now)) {
+    if (living !== undefined && areInConflict(living, mode) && !this.queue.waits(acquisitionId, now)) {
       return { status: 'conflict', with: living };
     }
     if (request.steal) return { status: 'fits', mode, from: 'queue', hasExpired, steals: true };
@@ -124,9 +122,9 @@ export class Steps {
   }
 
   #enter({ request, call }: Waiting, resource: Uint8Array, { mode, from, hasExpired, steals }: Fits): Grant {
-    if (steals) this.#holds.steal(resource, this.#file.clock.nowMicros());
-    const grant = this.#holds.grant(request, resource, call, mode, hasExpired);
-    if (from === 'queue') this.#queue.dequeue(request.acquisitionId);
+    if (steals) this.holds.steal(resource, this.#file.clock.nowMicros());
+    const grant = this.holds.grant(request, resource, call, mode, hasExpired);
+    if (from === 'queue') this.queue.dequeue(request.acquisitionId);
     return grant;
   }
 
@@ -139,8 +137,8 @@ export class Steps {
   handOff(resource: string, find: (acquisitionId: string) => Waiting | undefined): Grant[] {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
-    const { live, hasExpired } = this.#holds.read(bytes, now);
-    const { ready } = this.#queue.turns(bytes, now, capacityBeside(live));
+    const { live, hasExpired } = this.holds.read(bytes, now);
+    const { ready } = this.queue.turns(bytes, now, capacityBeside(live));
     const grants: Grant[] = [];
     for (const row of ready) {
       const waiting = find(String(row.acquisition_id));
@@ -153,34 +151,18 @@ export class Steps {
   }
 
   abandon({ resource, acquisitionId }: AcquireRequest): void {
-    this.#holds.drop(nameBytes(resource), acquisitionId);
-    this.#queue.dequeue(acquisitionId);
-  }
-
-  renew(grant: Grant, ttlMs: number): Standing {
-    return this.#holds.renew(grant, ttlMs);
-  }
-
-  downgrade(grant: Grant): Standing {
-    return this.#holds.downgrade(grant);
-  }
-
-  release(grant: Grant): 'released' | 'not-held' {
-    return this.#holds.release(grant);
-  }
-
-  forceRelease(resource: string, expectedId: string | undefined): Holder[] {
-    return this.#holds.forceRelease(resource, expectedId);
+    this.holds.drop(nameBytes(resource), acquisitionId);
+    this.queue.dequeue(acquisitionId);
   }
 
   resize(resource: string, limit: number): { readonly status: 'set' } | Conflict {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
-    const { live } = this.#holds.read(bytes, now);
-    const living = live?.mode ?? modeInQueue(this.#queue.turns(bytes, now, capacityBeside(live)));
+    const { live } = this.holds.read(bytes, now);
+    const living = live?.mode ?? modeInQueue(this.queue.turns(bytes, now, capacityBeside(live)));
     if (living !== undefined && living.kind !== 'permit') return { status: 'conflict', with: living };
-    this.#holds.resize(bytes, limit);
-    this.#queue.resize(bytes, limit);
+    this.holds.resize(bytes, limit);
+    this.queue.resize(bytes, limit);
     return { status: 'set' };
   }
 
@@ -208,38 +190,30 @@ export class Steps {
   turn(resource: string): ResourceTurn {
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
-    const live = this.#holds.summarize(bytes, now);
+    const live = this.holds.summarize(bytes, now);
     const changesInMs = live === undefined ? Infinity : (live.endsAt - now) / 1000;
     if (live?.mode.kind === 'exclusive') {
       return { ready: [], hasEnded: false, changesInMs, mark: String(live.row.acquisition_id) };
     }
-    const { ready, blocked } = this.#queue.readTurns(bytes, now, capacityBeside(live));
+    const { ready, blocked } = this.queue.readTurns(bytes, now, capacityBeside(live));
     const seen = blocked === undefined ? ready : [...ready, blocked];
     const silentIn = seen.map((row) => (Number(row.alive_until) - now) / 1000);
     return {
       ready: seen.length === 0 ? undefined : ready.map((row) => String(row.acquisition_id)),
-      hasEnded: seen.some((row) => this.#queue.hasEnded(row)),
+      hasEnded: seen.some((row) => this.queue.hasEnded(row)),
       changesInMs: Math.min(changesInMs, ...silentIn),
       mark: `${live?.holders ?? 0} ${seen[0]?.acquisition_id}`,
     };
   }
 
   heartbeat(): Set<string> {
-    return this.#queue.heartbeat(this.#file.clock.nowMicros());
+    return this.queue.heartbeat(this.#file.clock.nowMicros());
   }
 
   /** Removes the rows that dead processes left. */
   sweep(): void {
     const now = this.#file.clock.nowMicros();
-    this.#queue.dropDead(now);
-    this.#holds.sweep(now);
-  }
-
-  dequeue(acquisitionId: string): void {
-    this.#queue.dequeue(acquisitionId);
-  }
-
-  leave(): void {
-    this.#queue.leave();
+    this.queue.dropDead(now);
+    this.holds.sweep(now);
   }
 }
