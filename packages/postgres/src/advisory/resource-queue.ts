@@ -74,7 +74,7 @@ export class ResourceQueue {
     const acquisition = this.acquisitions.get(request.acquisitionId);
     if (acquisition === undefined || acquisition.grant !== undefined)
       return Promise.resolve(acquisition?.grant);
-    return acquisition.turn.begin(call);
+    return acquisition.wait.begin(call);
   }
 
   /** Ends the hold or the wait of an acquisition. Resolves to whether it held. */
@@ -111,7 +111,7 @@ export class ResourceQueue {
 
   /** Lets every waiter attempt again, to find out whether the server is there. */
   hint(): void {
-    for (const acquisition of this.acquisitions.values()) acquisition.turn.end();
+    for (const acquisition of this.acquisitions.values()) acquisition.wait.end();
   }
 
   /** Whether a group here has no session to wait on in the server's queue. */
@@ -153,7 +153,7 @@ export class ResourceQueue {
       now,
       arrivedAt: performance.now(),
       mode: request.mode,
-      turn: new TurnWait(),
+      wait: new TurnWait(),
       grant: undefined,
       grantedAt: 0,
       lost: undefined,

@@ -9,7 +9,7 @@ export interface AdvisoryAcquisition {
   readonly now: () => number;
   readonly arrivedAt: number;
   /** The pending `awaitTurn`, if there is one. */
-  readonly turn: TurnWait;
+  readonly wait: TurnWait;
   /** The present mode, which differs from the request's after a downgrade. */
   mode: LockMode;
   group: SharedLockGroup;

@@ -213,7 +213,7 @@ export class SharedLockGroups {
     this.acquisitions.set(acquisition.request.acquisitionId, acquisition);
     group.holders.add(acquisition);
     const grant = grantTo(acquisition, group.session as AdvisorySession, token);
-    acquisition.turn.end(grant);
+    acquisition.wait.end(grant);
     return grant;
   }
 
@@ -229,7 +229,7 @@ export class SharedLockGroups {
 
   #forget(acquisition: AdvisoryAcquisition): void {
     this.acquisitions.delete(acquisition.request.acquisitionId);
-    acquisition.turn.end();
+    acquisition.wait.end();
   }
 
   #end(group: SharedLockGroup): void {

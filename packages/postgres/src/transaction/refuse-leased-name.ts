@@ -12,13 +12,13 @@ DECLARE
   v_is_leased pg_catalog.bool;
 BEGIN
   FOR v_schema IN
-    SELECT n.nspname FROM pg_catalog.pg_class l
-      JOIN pg_catalog.pg_class w ON w.relnamespace OPERATOR(pg_catalog.=) l.relnamespace
-      JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) l.oid
-      JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) l.relnamespace
-    WHERE l.relname OPERATOR(pg_catalog.=) 'locks' AND w.relname OPERATOR(pg_catalog.=) 'waiters'
-      AND a.attname OPERATOR(pg_catalog.=) 'name' AND a.atttypid OPERATOR(pg_catalog.=) 17::pg_catalog.oid
-      AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_table_privilege(l.oid, 'SELECT')
+    SELECT namespace.nspname FROM pg_catalog.pg_class locks
+      JOIN pg_catalog.pg_class waiters ON waiters.relnamespace OPERATOR(pg_catalog.=) locks.relnamespace
+      JOIN pg_catalog.pg_attribute name ON name.attrelid OPERATOR(pg_catalog.=) locks.oid
+      JOIN pg_catalog.pg_namespace namespace ON namespace.oid OPERATOR(pg_catalog.=) locks.relnamespace
+    WHERE locks.relname OPERATOR(pg_catalog.=) 'locks' AND waiters.relname OPERATOR(pg_catalog.=) 'waiters'
+      AND name.attname OPERATOR(pg_catalog.=) 'name' AND name.atttypid OPERATOR(pg_catalog.=) 17::pg_catalog.oid
+      AND pg_catalog.has_schema_privilege(namespace.oid, 'USAGE') AND pg_catalog.has_table_privilege(locks.oid, 'SELECT')
   LOOP
     EXECUTE pg_catalog.format('SELECT EXISTS (SELECT 1 FROM %I.locks WHERE name OPERATOR(pg_catalog.=) $1)', v_schema)
       INTO v_is_leased USING pg_catalog.decode('${Buffer.from(name).toString('hex')}', 'hex');

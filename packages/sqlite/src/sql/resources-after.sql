@@ -4,8 +4,8 @@
 SELECT resource FROM (
   SELECT resource FROM holds WHERE resource >= ?1 AND (?2 OR resource > ?1) AND expires_at > ?3
   UNION
-  SELECT w.resource FROM waiters w CROSS JOIN clients c ON c.client = w.client
-  WHERE w.resource >= ?1 AND (?2 OR w.resource > ?1) AND c.alive_until > ?3
+  SELECT resource FROM waiters CROSS JOIN clients ON clients.client = waiters.client
+  WHERE resource >= ?1 AND (?2 OR resource > ?1) AND alive_until > ?3
 )
 ORDER BY resource
 LIMIT ?4;
