@@ -28,7 +28,7 @@ const SWEEP_EVERY = 256;
 export class Transactions {
   readonly #path: string;
   readonly #file: OpenFile;
-  #pending: Operation[] = [];
+  readonly #pending: Operation[] = [];
   #scheduled = false;
   #retryTimer: NodeJS.Timeout | undefined;
   readonly #busy = new BusyBackoff();

@@ -31,7 +31,7 @@ export class LockRequest {
   readonly ended = makeDeferred();
   #resolve!: (value: unknown) => void;
   #reject!: (reason: unknown) => void;
-  #unfollow: Disposable | undefined;
+  readonly #unfollow: Disposable | undefined;
 
   /** @param aborted - called once if the signal aborts before the lock is held; the promise is rejected already */
   constructor(

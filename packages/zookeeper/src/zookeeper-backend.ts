@@ -32,7 +32,7 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   readonly #sessions: ZookeeperSessions<Contender>;
   readonly #resourceNodes: ResourceNodes;
   /** The holders whose own nodes are not watched yet. */
-  #unwatched: Contender[] = [];
+  readonly #unwatched: Contender[] = [];
   #watchTimer: NodeJS.Timeout | undefined;
   /** The attempts under way, by acquisition id. */
   readonly #attempting = new Map<string, { abandoned: boolean }>();

@@ -63,7 +63,7 @@ class SpokenWorker implements WorkerProcess {
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown>;
   readonly #waiting: { resolve(line: string): void; reject(error: Error): void }[] = [];
-  #isReady: Promise<unknown>;
+  readonly #isReady: Promise<unknown>;
 
   constructor(child: ChildProcess) {
     this.#child = child;

@@ -22,7 +22,7 @@ export class CallContext implements Call, Interruptible {
   #interruption: Interruption | undefined;
   #onInterrupt: (() => void) | undefined;
   #controller: AbortController | undefined;
-  #unfollow: (() => void) | undefined;
+  readonly #unfollow: (() => void) | undefined;
   #isDone = false;
 
   constructor(

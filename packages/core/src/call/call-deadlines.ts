@@ -34,7 +34,7 @@ export class CallDeadlines {
   /** The phase of closing that the manager has reached; 0 while it is open. */
   #phase = 0;
   /** Calls whose user signal aborted, and that are interrupted in a later iteration of the event loop. */
-  #aborted: Interruptible[] = [];
+  readonly #aborted: Interruptible[] = [];
   #interruptedInIteration = 0;
 
   constructor(clock: Clock) {
