@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } fr
 import { join } from 'node:path';
 import { hostPath } from '../launcher/environment.mjs';
 import { root } from '../launcher/root.mjs';
-import { runCommand } from './command.ts';
+import { must } from './command.ts';
 import { packedPackages } from './packed.ts';
 
 const source = join(root, 'scripts/applications');
@@ -27,8 +27,7 @@ async function makeFolder(name: string): Promise<string> {
     const target = join(folder, 'node_modules', manifest.name);
     rmSync(target, { recursive: true, force: true });
     mkdirSync(target, { recursive: true });
-    const { ok, output } = await runCommand('tar', ['-xzf', tarball, '--strip-components=1', '-C', target]);
-    if (!ok) throw new Error(`${tarball} cannot be unpacked:\n${output}`);
+    await must('tar', ['-xzf', tarball, '--strip-components=1', '-C', target]);
   }
   cpSync(source, folder, { recursive: true });
   return folder;
@@ -45,11 +44,8 @@ export async function installManifest(name: string, folder: string): Promise<voi
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), manifest);
-  const { ok, output } = await runCommand(
-    'npm',
-    ['install', '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts', '--loglevel=error'],
-    { cwd: folder, env: { ...process.env, PATH: hostPath() }, limitMs: 300_000 },
-  );
-  if (!ok) throw new Error(`npm could not install ${manifest}:\n${output}`);
+  const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
+  const env = { ...process.env, PATH: hostPath() };
+  await must('npm', ['install', ...quiet, '--prefer-offline', '--ignore-scripts'], { cwd: folder, env });
   writeFileSync(stamp, wanted);
 }

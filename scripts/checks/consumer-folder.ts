@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hostPath } from '../launcher/environment.mjs';
 import { root } from '../launcher/root.mjs';
-import { runCommand } from './command.ts';
+import { must } from './command.ts';
 import { packedPackages } from './packed.ts';
-import type { WorkspacePackage } from './workspace.ts';
+import { requiredPeers, type WorkspacePackage } from './workspace.ts';
 
 /** What the examples of the documents import besides, and the types of what they use. */
 const documentPackages = {
@@ -40,12 +40,8 @@ async function makeConsumer(): Promise<string> {
   cpSync(join(root, 'scripts/consumer'), folder, { recursive: true });
   const manifest = consumerManifest(({ tarball }) => `file:${tarball}`, packages, documentPackages);
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
-  const { ok, output } = await runCommand(
-    'npm',
-    ['install', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'],
-    { cwd: folder, env: { ...process.env, PATH: hostPath() }, limitMs: 120_000 },
-  );
-  if (!ok) throw new Error(`npm could not install the packed packages in an empty folder:\n${output}`);
+  const args = ['install', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'];
+  await must('npm', args, { cwd: folder, env: { ...process.env, PATH: hostPath() }, limitMs: 120_000 });
   return folder;
 }
 
@@ -55,14 +51,8 @@ export function consumerManifest<T extends WorkspacePackage>(
   packages: readonly T[],
   more: Readonly<Record<string, string>> = {},
 ): object {
-  // Without the optional peers that an application need not have: vitest, and a client that compiles at its installation.
-  const clients = packages.flatMap(({ manifest }) =>
-    Object.entries(manifest.peerDependencies ?? {}).filter(
-      ([name]) => manifest.peerDependenciesMeta?.[name]?.optional !== true,
-    ),
-  );
   const dependencies = {
-    ...Object.fromEntries(clients),
+    ...Object.fromEntries(packages.flatMap(requiredPeers)),
     ...more,
     ...Object.fromEntries(packages.map((one) => [one.manifest.name, from(one)])),
   };

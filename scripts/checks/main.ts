@@ -6,7 +6,7 @@ import { Progress } from './progress.ts';
 import { runSteps, TIMED_AT_ONCE } from './run-steps.ts';
 import { installServers, missingServers, serversFor, serverStep } from './servers.ts';
 import type { Step, StepReport } from './step.ts';
-import { buildStep } from './steps/build.ts';
+import { buildStep } from './steps/source.ts';
 import { describe, summarise } from './summary.ts';
 
 const [given, testArguments] = splitArguments(process.argv.slice(2));

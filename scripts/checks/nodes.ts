@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { root } from '../launcher/root.mjs';
 import { runCommand } from './command.ts';
 
@@ -9,47 +8,25 @@ export interface NodeVersion {
   readonly executable: string;
 }
 
-/** The oldest Node that the packages support comes first; the even ones after it follow. */
-const neededMajors = [20, 22, 24, 26];
+/** The Nodes that users may have, the oldest that the packages support first, and the folders whose packages bring them. */
+const FOLDERS = { 20: 'scripts', 22: 'contract-tests', 24: '.', 26: 'contract-tests' };
 
-/** The Nodes that users may have: those of the workspace, and the host's. Throws when one is missing. */
+/** One Node of each major version; the host's where it is of another. Throws when one is missing. */
 export async function nodesOfUsers(): Promise<readonly NodeVersion[]> {
-  const host = process.env['LOCKS_HOST_NODE'];
-  const candidates = [
-    fromPackage('scripts', 20),
-    fromPackage('contract-tests', 22),
-    process.execPath,
-    fromPackage('contract-tests', 26),
-    host,
-  ];
-  const found = new Map<string, NodeVersion>();
-  for (const executable of candidates) {
-    if (!executable) continue;
-    const { ok, stdout } = await runCommand(executable, ['--version']);
-    const version = stdout.trim();
-    if (ok && !found.has(version)) found.set(version, { version, executable });
-  }
-  const missing = neededMajors.filter(
-    (major) => ![...found.keys()].some((version) => version.startsWith(`v${major}.`)),
+  const own = Object.entries(FOLDERS).map(([major, folder]) =>
+    join(root, folder, `node_modules/node${major}-${process.platform}-${process.arch}/bin/node`),
   );
-  if (missing.length > 0) {
+  const found = new Map<string, NodeVersion>();
+  for (const executable of [...own, process.execPath, process.env['LOCKS_HOST_NODE'] ?? '']) {
+    if (!existsSync(executable)) continue;
+    const version = (await runCommand(executable, ['--version'])).stdout.trim();
+    const major = version.slice(1).split('.', 1)[0] ?? '';
+    if (!found.has(major)) found.set(major, { version, executable });
+  }
+  const missing = Object.keys(FOLDERS).filter((major) => !found.has(major));
+  if (missing.length > 0)
     throw new Error(
-      `Node ${missing.join(', ')} not found: the optional dependencies node<major>-${process.platform}-${process.arch} of ` +
-        'scripts/ and contract-tests/ bring them; the host had none of that version either.',
+      `Node ${missing.join(', ')} not found: the optional dependencies node<major>-${process.platform}-${process.arch} bring them.`,
     );
-  }
   return [...found.values()];
-}
-
-function fromPackage(workspaceFolder: string, major: number): string | undefined {
-  const name = `node${major}-${process.platform}-${process.arch}`;
-  try {
-    const manifest = createRequire(join(root, workspaceFolder, 'package.json')).resolve(
-      `${name}/package.json`,
-    );
-    const executable = join(dirname(manifest), 'bin/node');
-    return existsSync(executable) ? executable : undefined;
-  } catch {
-    return undefined;
-  }
 }

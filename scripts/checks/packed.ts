@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runCommand } from './command.ts';
+import { must } from './command.ts';
 import type { WorkspacePackage } from './workspace.ts';
 import { publishedPackages } from './workspace.ts';
 
@@ -13,12 +13,8 @@ let packed: Promise<readonly PackedPackage[]> | undefined;
 
 /** The published packages as the registry would get them: `workspace:` ranges resolved. Made once in a run. */
 export function packedPackages(): Promise<readonly PackedPackage[]> {
-  packed ??= packAll();
+  packed ??= packInto(mkdtempSync(join(tmpdir(), 'packed-')), publishedPackages);
   return packed;
-}
-
-function packAll(): Promise<readonly PackedPackage[]> {
-  return packInto(mkdtempSync(join(tmpdir(), 'packed-')), publishedPackages);
 }
 
 /** Packs these packages into a folder that exists: `core.tgz` has `@locks/core`. */
@@ -29,8 +25,7 @@ export async function packInto(
   const result: PackedPackage[] = [];
   for (const one of packages) {
     const tarball = join(folder, `${one.shortName}.tgz`);
-    const { ok, output } = await runCommand('pnpm', ['pack', '--out', tarball], { cwd: one.folder });
-    if (!ok) throw new Error(`${one.path} cannot be packed:\n${output}`);
+    await must('pnpm', ['pack', '--out', tarball], { cwd: one.folder });
     result.push({ ...one, tarball });
   }
   return result;

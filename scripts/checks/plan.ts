@@ -1,20 +1,15 @@
 import type { Step } from './step.ts';
-import { alertsStep } from './steps/alerts.ts';
 import { apiStep } from './steps/api.ts';
 import { applicationSteps } from './steps/applications.ts';
-import { boardStep } from './steps/board.ts';
-import { changesetStep } from './steps/changesets.ts';
 import { consumerSteps } from './steps/consumers.ts';
 import { layersStep } from './steps/layers.ts';
 import { modelStep } from './steps/model.ts';
 import { packageSteps } from './steps/packages.ts';
+import { programSteps } from './steps/programs.ts';
 import { readmeSteps } from './steps/readme.ts';
 import { releaseSteps } from './steps/release.ts';
-import { simulationSteps } from './steps/simulation.ts';
-import { siteSteps } from './steps/site.ts';
 import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
-import { suiteOnNodesStep } from './steps/suite-on-nodes.ts';
 import { quickConformanceStep, testSteps } from './steps/tests.ts';
 import { versionsStep } from './steps/versions.ts';
 import { wordsStep } from './steps/words.ts';
@@ -28,19 +23,14 @@ export const steps: readonly Step[] = [
   layersStep,
   workflowsStep,
   modelStep,
-  alertsStep,
   ...packageSteps,
   apiStep,
   sizeStep,
   ...consumerSteps,
   ...applicationSteps,
   ...readmeSteps,
-  ...siteSteps,
-  changesetStep,
   ...releaseSteps,
-  ...simulationSteps,
-  suiteOnNodesStep,
-  boardStep,
+  ...programSteps,
   ...testSteps,
   quickConformanceStep,
 ];

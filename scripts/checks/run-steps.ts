@@ -1,4 +1,4 @@
-import { inBackground } from './command.ts';
+import { inBackground, problemOf } from './command.ts';
 import { longestFirst } from './durations.ts';
 import { measured } from './processor-time.ts';
 import type { Step, StepContext, StepEvents, StepReport, StepResult } from './step.ts';
@@ -56,7 +56,10 @@ async function runStep(step: Step, context: StepContext): Promise<StepReport> {
     const output = `needs a server that is missing here: ${missing.join(', ')}`;
     return { name: step.name, seconds: 0, outcome: 'not run', passed: 0, failed: 0, output };
   }
-  const { again, ...report } = await reportOf(step, () => step.run(context));
+  const { again, ...report } = await reportOf(step, async () => {
+    const absent = step.installs && (await problemOf('node', ['test-servers/install.mjs', step.installs]));
+    return absent ? { passed: 0, failed: 0, output: absent, notRun: true } : step.run(context);
+  });
   return context.repeats && again ? { ...report, again } : report;
 }
 

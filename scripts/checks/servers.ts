@@ -55,3 +55,21 @@ export function missingServers(reports: readonly StepReport[]): Set<ServerName> 
     (Object.keys(urlVariables) as ServerName[]).filter((name) => absent.includes(serverStep(name).name)),
   );
 }
+
+/** The user's servers where variables name them, else private ones for as long as `work` takes. */
+export async function withServers<T>(
+  kinds: readonly ServerName[],
+  work: (env: NodeJS.ProcessEnv) => Promise<T>,
+): Promise<T> {
+  if (kinds.length === 0) return work({});
+  // Imported here, after the build: the module reads `dist/`.
+  const { serverOf } = await import('../../examples/src/demo/servers.ts');
+  const started = await Promise.all(
+    kinds.map(async (kind) => ({ variable: `${kind.toUpperCase()}_URL`, server: await serverOf(kind) })),
+  );
+  try {
+    return await work(Object.fromEntries(started.map(({ variable, server }) => [variable, server.at])));
+  } finally {
+    await Promise.all(started.map(({ server }) => server.stop()));
+  }
+}

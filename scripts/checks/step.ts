@@ -14,6 +14,8 @@ export interface Step {
   readonly needs?: readonly ServerName[];
   /** Servers without which the step leaves a part out, and reports that. */
   readonly uses?: readonly ServerName[];
+  /** What test-servers/install.mjs brings where it may: without it the step is reported as not run. */
+  readonly installs?: string;
   /** The step is left out of a run that does not name it. */
   readonly onlyWhenNamed?: boolean;
   run(context: StepContext): Promise<StepResult>;

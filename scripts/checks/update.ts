@@ -7,7 +7,7 @@ import type { Generator } from './generators.ts';
 import { generators, matrixGenerator } from './generators.ts';
 import { writeLists } from './packed-contents.ts';
 import { updateReports } from './steps/api.ts';
-import { buildStep } from './steps/build.ts';
+import { buildStep } from './steps/source.ts';
 
 const problems: string[] = [];
 

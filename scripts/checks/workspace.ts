@@ -46,6 +46,12 @@ export const workspacePackages: readonly WorkspacePackage[] = [
 /** The packages that go to the registry. */
 export const publishedPackages = workspacePackages.filter(({ manifest }) => !manifest.private);
 
+/** What a package asks its user for, without the optional peers that an application need not have: vitest, and a client that compiles at its installation. */
+export function requiredPeers({ manifest }: WorkspacePackage): [name: string, range: string][] {
+  const { peerDependencies = {}, peerDependenciesMeta = {} } = manifest;
+  return Object.entries(peerDependencies).filter(([name]) => !peerDependenciesMeta[name]?.optional);
+}
+
 export function hasTests({ folder }: WorkspacePackage): boolean {
   return globSync(['src/**/*.test.ts', 'test/**/*.test.ts'], { cwd: folder }).length > 0;
 }

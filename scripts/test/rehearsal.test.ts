@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { firstStepsOf } from '../checks/checkout-install.ts';
+import { firstSteps } from '../checks/first-steps.ts';
 import { problemOfPins } from '../checks/steps/workflows.ts';
 import { isAllowed } from '../release/rehearsal/bill-of-materials.ts';
 import { tarballsOf } from '../release/stage.mjs';
@@ -60,10 +60,10 @@ test('the first steps of a newcomer are read from the README, without the commen
     'npm i ../locks/packed/*.tgz ioredis   # in your project',
     '```',
   ].join('\n');
-  expect(firstStepsOf(readme)).toEqual({
+  expect(firstSteps(readme)).toEqual({
     pack: 'npm run pack -- redis-ioredis',
     install: 'npm i ../locks/packed/*.tgz ioredis',
     program: "console.log('first');\n",
   });
-  expect(() => firstStepsOf(readme.replace('npm i', 'npm add'))).toThrow('README.md lacks');
+  expect(() => firstSteps(readme.replace('npm i', 'npm add'))).toThrow('README.md lacks');
 });

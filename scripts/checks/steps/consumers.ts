@@ -1,12 +1,13 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { problemOfFirstSteps } from '../checkout-install.ts';
-import { runCommand } from '../command.ts';
+import { hostPath } from '../../launcher/environment.mjs';
+import { type CheckCommand, commandStep } from '../command-step.ts';
 import { compilerPath } from '../compilers.ts';
 import { consumerFolder } from '../consumer-folder.ts';
 import { nodesOfUsers } from '../nodes.ts';
+import { firstSteps, PRINTED, writeFirstProgram } from '../first-steps.ts';
 import type { Step } from '../step.ts';
-import { resultOf } from '../step.ts';
 
 export const expectedUse = {
   secondWasRefused: true,
@@ -23,79 +24,108 @@ const files = ['use.ts', 'use-commonjs.cts'];
 
 /** The packed packages in an application outside of the workspace. */
 export const consumerSteps: readonly Step[] = [
-  {
-    name: 'consumers:modules',
-    about: 'import and require of the packed packages',
-    kind: 'static',
-    async run() {
-      const folder = await consumerFolder();
-      const use = async (file: string) => ({
-        name: file,
-        problem: await problemOfUse(process.execPath, folder, file),
-      });
-      return resultOf(await Promise.all(USES.map(use)));
+  commandStep(
+    { name: 'consumers:modules', about: 'import and require of the packed packages', kind: 'static' },
+    () => usesOn([{ version: process.version, executable: process.execPath }]),
+  ),
+  commandStep(
+    {
+      name: 'consumers:checkout',
+      about:
+        'the two commands of the README that install from a checkout, in an empty folder, and its first program',
+      kind: 'static',
+      uses: ['redis'],
     },
-  },
-  {
-    name: 'consumers:checkout',
-    about:
-      'the two commands of the README that install from a checkout, in an empty folder, and its first program',
-    kind: 'static',
-    uses: ['redis'],
-    async run({ missing }) {
-      const hasRedis = !missing.has('redis');
-      const problem = await problemOfFirstSteps(hasRedis);
-      return resultOf([{ name: 'README.md', problem }], hasRedis ? [] : ['without Redis: not run']);
+    ({ REDIS_URL }) => {
+      const { pack, install } = firstSteps();
+      // The space is on purpose: paths of users have them. The tarballs go to another folder than `packed/`, which may be in use.
+      const beside = join(mkdtempSync(join(tmpdir(), 'checkout-')), 'first steps');
+      const project = join(beside, 'project');
+      mkdirSync(project, { recursive: true });
+      writeFirstProgram(project);
+      const env = { PATH: hostPath() };
+      const packing = `${pack} --to "${join(beside, 'locks/packed')}"`;
+      const installing = `${install} --no-audit --no-fund --prefer-offline`;
+      return [
+        [pack, 'sh', ['-c', packing], { env }],
+        [install, 'sh', ['-c', installing], { env, cwd: project }],
+        ...(REDIS_URL === undefined
+          ? []
+          : [['first.mjs', 'node', ['first.mjs'], { cwd: project, expected: PRINTED }] as const]),
+      ];
     },
-  },
-  {
-    name: 'consumers:run',
-    about: 'import and require of the packed packages on Node 20, 22, 24 and 26',
-    kind: 'static',
-    async run() {
-      const folder = await consumerFolder();
-      const checks = [];
+  ),
+  commandStep(
+    {
+      name: 'consumers:run',
+      about: 'import and require of the packed packages on Node 20, 22, 24 and 26',
+      kind: 'static',
+    },
+    async () => usesOn(await nodesOfUsers()),
+  ),
+  commandStep(
+    {
+      name: 'consumers:types',
+      about: 'the packed packages compile under --strict with older TypeScript, node16, nodenext and bundler',
+      kind: 'static',
+    },
+    async () => {
+      const cwd = await consumerFolder();
+      return compilers.flatMap((compiler) =>
+        resolutions.map((resolution): CheckCommand => {
+          const config = writeConfig(cwd, resolution);
+          return [`${compiler}, ${resolution}`, 'node', [compilerPath(compiler), '-p', config], { cwd }];
+        }),
+      );
+    },
+  ),
+  // The suite is imported on every Node, and required on the oldest and the newest (consumers:run requires it on all).
+  commandStep(
+    {
+      name: 'suite-on-nodes',
+      about: 'the conformance suite of the packed packages through node:test on Node 20, 22, 24 and 26',
+      // The cases judge time. All suites run at once, since they mostly wait; what failed runs once more alone.
+      kind: 'alone',
+      lanes: 6,
+      repeats: true,
+      shows: /^ℹ (pass|fail|skipped) /,
+    },
+    async () => {
+      const cwd = await consumerFolder();
       const nodes = await nodesOfUsers();
-      for (const { version, executable } of nodes) {
-        for (const file of USES) {
-          checks.push({
-            name: `${file} on Node ${version}`,
-            problem: await problemOfUse(executable, folder, file),
-          });
-        }
-      }
-      return resultOf(checks, [`Node ${nodes.map((node) => node.version).join(', ')}`]);
+      const suites = [
+        ...nodes.map((node) => [node, 'suite.test.mjs'] as const),
+        ...[nodes[0], nodes.at(-1)].flatMap((node) => (node ? [[node, 'suite.test.cjs'] as const] : [])),
+      ];
+      return suites.map(([{ version, executable }, file]) => [
+        `${file} on Node ${version}`,
+        executable,
+        ['--test', '--test-reporter=spec', file],
+        // A suite without cases fails too.
+        { cwd, limitMs: 180_000, expected: /^ℹ pass [1-9]/m },
+      ]);
     },
-  },
-  {
-    name: 'consumers:types',
-    about: 'the packed packages compile under --strict with older TypeScript, node16, nodenext and bundler',
-    kind: 'static',
-    async run() {
-      const folder = await consumerFolder();
-      const checks = [];
-      for (const compiler of compilers) {
-        for (const resolution of resolutions) {
-          const problem = await problemOfTypes(compiler, folder, resolution);
-          checks.push({ name: `${compiler}, ${resolution}`, problem });
-        }
-      }
-      return resultOf(checks);
-    },
-  },
+  ),
 ];
 
-async function problemOfUse(node: string, folder: string, file: string): Promise<string | undefined> {
-  const { ok, output, stdout } = await runCommand(node, [join(folder, file)], {
-    cwd: folder,
-    limitMs: 60_000,
-  });
-  if (!ok) return output;
-  return stdout.trim() === JSON.stringify(expectedUse) ? undefined : `printed ${stdout.trim()}`;
+async function usesOn(
+  nodes: readonly { readonly version: string; readonly executable: string }[],
+): Promise<readonly CheckCommand[]> {
+  const cwd = await consumerFolder();
+  return nodes.flatMap(({ version, executable }) =>
+    USES.map(
+      (file): CheckCommand => [
+        `${file} on Node ${version}`,
+        executable,
+        [file],
+        { cwd, expected: expectedUse },
+      ],
+    ),
+  );
 }
 
-async function problemOfTypes(compiler: string, folder: string, resolution: (typeof resolutions)[number]) {
-  const config = join(folder, `tsconfig.${compiler}.${resolution}.json`);
+function writeConfig(folder: string, resolution: (typeof resolutions)[number]): string {
+  const config = `tsconfig.${resolution}.json`;
   const compilerOptions = {
     target: 'es2022',
     lib: ['es2022', 'esnext.disposable'],
@@ -106,12 +136,7 @@ async function problemOfTypes(compiler: string, folder: string, resolution: (typ
     exactOptionalPropertyTypes: true,
     noEmit: true,
   };
-  writeFileSync(
-    config,
-    JSON.stringify({ compilerOptions, files: resolution === 'bundler' ? ['use.ts'] : files }),
-  );
-  const { ok, output } = await runCommand(process.execPath, [compilerPath(compiler), '-p', config], {
-    cwd: folder,
-  });
-  return ok ? undefined : output;
+  const content = { compilerOptions, files: resolution === 'bundler' ? ['use.ts'] : files };
+  writeFileSync(join(folder, config), JSON.stringify(content));
+  return config;
 }

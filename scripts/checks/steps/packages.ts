@@ -1,4 +1,4 @@
-import { problemOf } from '../command.ts';
+import { commandStep } from '../command-step.ts';
 import { packedPackages } from '../packed.ts';
 import { problemOfContents, staleLists } from '../packed-contents.ts';
 import type { Step } from '../step.ts';
@@ -6,18 +6,25 @@ import { resultOf } from '../step.ts';
 
 /** Checks of the packages as the registry would get them. */
 export const packageSteps: readonly Step[] = [
-  {
-    name: 'publint',
-    about: 'the packed packages follow the rules of package.json',
-    kind: 'static',
-    async run() {
-      const checks = [];
-      for (const { path, tarball } of await packedPackages()) {
-        checks.push({ name: path, problem: await problemOf('publint', ['run', tarball, '--strict']) });
-      }
-      return resultOf(checks);
+  commandStep(
+    { name: 'publint', about: 'the packed packages follow the rules of package.json', kind: 'static' },
+    async () =>
+      (await packedPackages()).map(({ path, tarball }) => [path, 'publint', ['run', tarball, '--strict']]),
+  ),
+  commandStep(
+    {
+      name: 'attw',
+      about:
+        'the types of the packed packages resolve, by import and require, also where a compiler reads no exports',
+      kind: 'static',
     },
-  },
+    async () =>
+      (await packedPackages()).map(({ path, tarball }) => [
+        path,
+        'attw',
+        [tarball, '--no-definitely-typed', '--format', 'ascii'],
+      ]),
+  ),
   {
     name: 'packed',
     about:
@@ -28,29 +35,6 @@ export const packageSteps: readonly Step[] = [
       for (const one of await packedPackages())
         checks.push({ name: one.path, problem: await problemOfContents(one.tarball, one, false) });
       return resultOf(checks);
-    },
-  },
-  {
-    name: 'attw',
-    about:
-      'the types of the packed packages resolve, by import and require, also where a compiler reads no exports',
-    kind: 'static',
-    async run() {
-      const checks = [];
-      for (const { path, tarball } of await packedPackages()) {
-        const args = [tarball, '--no-definitely-typed', '--format', 'ascii'];
-        checks.push({ name: path, problem: await problemOf('attw', args) });
-      }
-      return resultOf(checks);
-    },
-  },
-  {
-    name: 'knip',
-    about: 'no file, export or dependency is unused',
-    kind: 'static',
-    async run() {
-      const problem = await problemOf('knip', ['--no-progress', '--no-config-hints']);
-      return resultOf([{ name: 'knip', problem }]);
     },
   },
 ];

@@ -5,14 +5,12 @@ import { root } from '../../launcher/root.mjs';
 import type { ServerName } from '../../launcher/servers.mjs';
 import { serversOf, urlVariables } from '../../launcher/servers.mjs';
 import { problemOf } from '../command.ts';
-import { matrixGenerator } from '../generators.ts';
-import type { Step, StepContext, StepResult } from '../step.ts';
-import { resultOf } from '../step.ts';
+import type { Step } from '../step.ts';
 import { runVitest } from '../vitest-run.ts';
 import type { WorkspacePackage } from '../workspace.ts';
 import { hasTests, workspacePackages } from '../workspace.ts';
 
-const contractTests = join(root, 'contract-tests');
+const allServers = Object.keys(urlVariables) as ServerName[];
 
 /** These files keep both cores busy, which would delay cases of the suite beside them. */
 const BESIDE_THE_SUITE = [
@@ -53,174 +51,140 @@ const plainSuites = harnessNames
   .filter((name) => !fixtureNames.includes(name) && !topologyNames.includes(name))
   .map((name) => `test/.conformance/${name}.test.ts`);
 
-/** Everything that vitest runs, and what is rendered from its reports. */
+/** Everything that vitest runs. */
 export const testSteps: readonly Step[] = [
-  {
-    name: 'launcher',
-    about: 'the commands themselves: exit codes, Ctrl-C, nothing left behind',
-    kind: 'timed',
-    run: ({ testArguments }) => runVitest(join(root, 'scripts'), testArguments),
-  },
-  ...allServers()
-    .filter((server) => existsSync(join(contractTests, `${server}-faults`)))
-    .map(faultsStep),
+  vitestStep('launcher', 'the commands themselves: exit codes, Ctrl-C, nothing left behind', 'scripts'),
+  vitestStep('board', 'the page of `locks board` in Chromium', 'packages/cli', ['--dir=browser'], {
+    needs: ['redis'],
+    installs: 'chromium',
+  }),
+  ...allServers
+    .filter((server) => existsSync(join(root, `contract-tests/${server}-faults`)))
+    .map((server) =>
+      vitestStep(
+        `contract:faults-${server}`,
+        `what users see when ${server} fails, in each way that is documented`,
+        'contract-tests',
+        [`--dir=${server}-faults`, '--no-file-parallelism'],
+        { needs: [server] },
+      ),
+    ),
   ...workspacePackages
     .filter((one) => one.shortName !== 'contract-tests' && one.shortName !== 'examples')
     .filter((one) => hasTests(one) || one.path.startsWith('packages/'))
     .flatMap(unitSteps),
-  {
-    name: 'contract:conformance',
-    about: 'the conformance suite on every backend, at its plain topology',
-    kind: 'alone',
-    uses: allServers(),
-    run: (context) => runWithoutMissing(contractTests, context, plainSuites),
-  },
-  {
-    name: 'contract:topologies',
-    about: 'the conformance suite on every other topology',
-    kind: 'alone',
-    uses: allServers(),
-    run: (context) =>
-      runWithoutMissing(contractTests, context, [
-        '--dir=test',
-        ...['mutants/*', ...BESIDE_THE_SUITE].map((name) => `--exclude=**/${name}.test.ts`),
-        ...plainSuites.map((file) => `--exclude=**/${file.replace('test/', '')}`),
-      ]),
-  },
-  {
-    name: 'contract:others',
-    about:
-      'the suite itself, the guide, options of every function, Web Locks, elections and jobs of several processes',
-    kind: 'alone',
-    uses: allServers(),
-    run: (context) =>
-      runWithoutMissing(
-        contractTests,
-        context,
-        BESIDE_THE_SUITE.map((name) => `test/${name}.test.ts`),
-      ),
-  },
-  {
-    name: 'contract:redis-versions',
-    about:
-      'a server of Redis that is upgraded, and one that is old again, under leases, waiters and releases',
-    kind: 'timed',
-    needs: ['redis'],
-    async run({ testArguments }) {
-      for (const version of ['redis-7.0', 'redis-8.6', 'valkey-9']) {
-        const problem = await problemOf('node', [join(root, 'test-servers/fetch-version.mjs'), version]);
-        if (problem !== undefined) return { passed: 0, failed: 0, output: problem, notRun: true };
-      }
-      return runVitest(contractTests, ['--dir=redis-versions', ...testArguments]);
-    },
-  },
-  ...['safety', 'others'].map(
-    (which): Step => ({
-      name: `contract:mutants:${which}`,
-      about: `the conformance suite catches backends that are broken: ${which === 'safety' ? 'in what safety hangs on' : 'in all other ways'}`,
-      kind: 'alone',
-      run: ({ testArguments }) =>
-        runVitest(contractTests, [`test/mutants/${which}.test.ts`, ...testArguments]),
-    }),
+  vitestStep(
+    'contract:conformance',
+    'the conformance suite on every backend, at its plain topology',
+    'contract-tests',
+    plainSuites,
+    { kind: 'alone', uses: allServers },
   ),
-  {
-    name: 'contract:load',
-    about:
-      'thousands of waiters, releases, slots and names of one process, which cost its other locks and its memory nothing',
-    kind: 'alone',
-    needs: ['redis', 'postgres', 'mysql', 'zookeeper', 'etcd'],
-    run: ({ testArguments }) =>
-      runVitest(contractTests, ['--dir=load', '--no-file-parallelism', ...testArguments]),
-  },
-  {
-    name: 'matrix',
-    about: 'docs/compatibility.md and its page of cases agree with the reports of the conformance suite',
-    kind: 'alone',
-    async run() {
-      const { name, file } = matrixGenerator;
-      const problem = existsSync(file)
-        ? await problemOf('node', [file, '--check'])
-        : `${file} does not exist`;
-      return resultOf([{ name, problem }]);
-    },
-  },
-  {
-    name: 'demo',
-    about: 'processes sell one stock, without and with a lock',
-    kind: 'timed',
-    async run() {
-      const problem = await problemOf('node', [join(root, 'examples/src/demo/main.ts')]);
-      return resultOf([{ name: 'npm run demo', problem }]);
-    },
-  },
-  {
-    name: 'examples',
-    about: 'every example runs and does what it says',
-    kind: 'timed',
-    uses: allServers(),
-    run: (context) => runWithoutMissing(join(root, 'examples'), context),
-  },
+  vitestStep(
+    'contract:topologies',
+    'the conformance suite on every other topology',
+    'contract-tests',
+    [
+      '--dir=test',
+      ...['mutants/*', ...BESIDE_THE_SUITE].map((name) => `--exclude=**/${name}.test.ts`),
+      ...plainSuites.map((file) => `--exclude=**/${file.replace('test/', '')}`),
+    ],
+    { kind: 'alone', uses: allServers },
+  ),
+  vitestStep(
+    'contract:others',
+    'the suite itself, the guide, options of every function, Web Locks, elections and jobs of several processes',
+    'contract-tests',
+    BESIDE_THE_SUITE.map((name) => `test/${name}.test.ts`),
+    { kind: 'alone', uses: allServers },
+  ),
+  redisVersionsStep(),
+  ...['safety', 'others'].map((which) =>
+    vitestStep(
+      `contract:mutants:${which}`,
+      `the conformance suite catches backends that are broken: ${which === 'safety' ? 'in what safety hangs on' : 'in all other ways'}`,
+      'contract-tests',
+      [`test/mutants/${which}.test.ts`],
+      { kind: 'alone' },
+    ),
+  ),
+  vitestStep(
+    'contract:load',
+    'thousands of waiters, releases, slots and names of one process, which cost its other locks and its memory nothing',
+    'contract-tests',
+    ['--dir=load', '--no-file-parallelism'],
+    { kind: 'alone', needs: allServers },
+  ),
+  vitestStep('examples', 'every example runs and does what it says', 'examples', [], { uses: allServers }),
 ];
 
 /** The two backends that show most of what a change of core or of the suite breaks. */
-export const quickConformanceStep: Step = {
-  name: 'contract:quick',
-  about: 'the conformance suite on memory and redis-ioredis',
-  kind: 'timed',
-  needs: ['redis'],
-  onlyWhenNamed: true,
-  run: ({ testArguments }) =>
-    runVitest(contractTests, [
-      ...['memory', 'redis-ioredis'].map((name) => `test/.conformance/${name}.test.ts`),
-      ...testArguments,
-    ]),
-};
+export const quickConformanceStep: Step = vitestStep(
+  'contract:quick',
+  'the conformance suite on memory and redis-ioredis',
+  'contract-tests',
+  ['memory', 'redis-ioredis'].map((name) => `test/.conformance/${name}.test.ts`),
+  { needs: ['redis'], onlyWhenNamed: true },
+);
 
-function faultsStep(server: ServerName): Step {
+function redisVersionsStep(): Step {
+  const step = vitestStep(
+    'contract:redis-versions',
+    'a server of Redis that is upgraded, and one that is old again, under leases, waiters and releases',
+    'contract-tests',
+    ['--dir=redis-versions'],
+    { needs: ['redis'] },
+  );
   return {
-    name: `contract:faults-${server}`,
-    about: `what users see when ${server} fails, in each way that is documented`,
-    kind: 'timed',
-    needs: [server],
-    run: ({ testArguments }) =>
-      runVitest(contractTests, [`--dir=${server}-faults`, '--no-file-parallelism', ...testArguments]),
+    ...step,
+    async run(context) {
+      for (const version of ['redis-7.0', 'redis-8.6', 'valkey-9']) {
+        const problem = await problemOf('node', ['test-servers/fetch-version.mjs', version]);
+        if (problem !== undefined) return { passed: 0, failed: 0, output: problem, notRun: true };
+      }
+      return step.run(context);
+    },
   };
 }
 
 /** The tests of a package, and apart from them those of its files that take long. */
-function unitSteps(one: WorkspacePackage): Step[] {
-  const needs = one.shortName === 'test-servers' ? allServers() : serversOf(one.shortName);
-  const long = LONG_FILES[one.shortName] ?? [];
-  const step = (name: string, about: string, selection: readonly string[]): Step => ({
-    name,
-    about,
-    kind: 'timed',
-    needs,
-    run: ({ testArguments }) => runVitest(one.folder, [...selection, ...testArguments]),
-  });
-  const name = `unit:${one.shortName}`;
+function unitSteps({ path, shortName }: WorkspacePackage): Step[] {
+  const needs = shortName === 'test-servers' ? allServers : serversOf(shortName);
+  const long = LONG_FILES[shortName] ?? [];
+  const name = `unit:${shortName}`;
   const others = long.map((file) => `--exclude=**/${file}.test.ts`);
-  const paths = long.map((file) => `${file}.test.ts`);
+  const files = long.map((file) => `${file}.test.ts`);
+  const about = `those that take long: ${long.join(', ')}`;
   return [
-    step(name, `the tests of ${one.path}`, others),
-    ...(long.length > 0 ? [step(`${name}:long`, `those that take long: ${long.join(', ')}`, paths)] : []),
+    vitestStep(name, `the tests of ${path}`, path, others, { needs }),
+    ...(long.length > 0 ? [vitestStep(`${name}:long`, about, path, files, { needs })] : []),
   ];
 }
 
-// Files named after a missing server cannot run; the step "servers" has failed, or the user allows it to be missing.
-async function runWithoutMissing(
+/**
+ * Tests that vitest runs in a folder. Files named after a missing server that the step `uses` cannot run: the step of that server has
+ * failed, or the user allows it to be missing.
+ */
+function vitestStep(
+  name: string,
+  about: string,
   folder: string,
-  { missing, testArguments }: StepContext,
   selection: readonly string[] = [],
-): Promise<StepResult> {
-  const excluded = [...missing].map((name) => `--exclude=**/*${name}*`);
-  const env = { LOCKS_MISSING_SERVERS: [...missing].join(',') };
-  const result = await runVitest(folder, [...selection, ...excluded, ...testArguments], env);
-  return missing.size === 0
-    ? result
-    : { ...result, notes: [`without the files of ${[...missing].join(', ')}`] };
-}
-
-function allServers(): ServerName[] {
-  return Object.keys(urlVariables) as ServerName[];
+  more: Partial<Step> = {},
+): Step {
+  return {
+    name,
+    about,
+    kind: 'timed',
+    ...more,
+    async run({ missing, testArguments }) {
+      const absent = (more.uses ?? []).filter((server) => missing.has(server));
+      const args = [...selection, ...absent.map((server) => `--exclude=**/*${server}*`), ...testArguments];
+      const env = more.uses ? { LOCKS_MISSING_SERVERS: absent.join(',') } : {};
+      const result = await runVitest(join(root, folder), args, env);
+      return absent.length === 0
+        ? result
+        : { ...result, notes: [`without the files of ${absent.join(', ')}`] };
+    },
+  };
 }

@@ -1,8 +1,8 @@
 import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFirstProgram } from '../../checks/checkout-install.ts';
 import { must } from '../../checks/command.ts';
 import { consumerManifest } from '../../checks/consumer-folder.ts';
+import { writeFirstProgram } from '../../checks/first-steps.ts';
 import { publishedPackages } from '../../checks/workspace.ts';
 import { hostPath } from '../../launcher/environment.mjs';
 import { root } from '../../launcher/root.mjs';

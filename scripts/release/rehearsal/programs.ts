@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { installManifest } from '../../checks/application-folder.ts';
-import { PRINTED } from '../../checks/checkout-install.ts';
+import { checkOf } from '../../checks/command-step.ts';
+import { PRINTED } from '../../checks/first-steps.ts';
 import { expectedUse } from '../../checks/steps/consumers.ts';
 import { nodesOfUsers } from '../../checks/nodes.ts';
-import { asUnderNode, problemOfOutput, runtimesIn } from '../../checks/runtimes.ts';
+import { asUnderNode, runtimesIn } from '../../checks/runtimes.ts';
 import { root } from '../../launcher/root.mjs';
 import type { FreshProject } from './fresh-projects.ts';
 
@@ -42,7 +43,9 @@ export async function problemOfPrograms(
   const before = [...args, ...(isNode ? nodeArguments : [])];
   for (const [program, expected] of programs) {
     if (!('REDIS_URL' in env) && expected !== expectedUse) continue;
-    const problem = await problemOfOutput(executable, [...before, ...program], folder, expected, env);
+    const options = { cwd: folder, env, expected };
+    const given = [...before, ...program];
+    const { problem } = await checkOf([program.join(' '), executable, given, options]);
     if (problem !== undefined) return `${program.join(' ')}: ${problem}`;
   }
   return undefined;
