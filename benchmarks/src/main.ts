@@ -5,7 +5,7 @@ import { cohortSuite } from './suites/cohorts.ts';
 import { growthSuite } from './suites/growth.ts';
 import { kindsSuite } from './suites/kinds.ts';
 import { redisSuite } from './suites/redis.ts';
-import { storeSuite } from './suites/stores.ts';
+import { runStoreSuite, suiteOf } from './suites/stores.ts';
 import { telemetrySuite } from './suites/telemetry.ts';
 import { etcdStore } from './stores/etcd.ts';
 import { languagesSuite } from './suites/languages.ts';
@@ -14,12 +14,12 @@ import { postgresStore } from './stores/postgres.ts';
 import { zookeeperStore } from './stores/zookeeper.ts';
 
 const suites: Readonly<Record<string, (args: readonly string[]) => Promise<number>>> = {
-  redis: redisSuite,
-  postgres: (args) => storeSuite(postgresStore, args),
-  mysql: (args) => storeSuite(mysqlStore, args),
-  zookeeper: (args) => storeSuite(zookeeperStore, args),
-  etcd: (args) => storeSuite(etcdStore, args),
-  kinds: kindsSuite,
+  redis: (args) => runStoreSuite(redisSuite, args),
+  postgres: (args) => runStoreSuite(suiteOf(postgresStore), args),
+  mysql: (args) => runStoreSuite(suiteOf(mysqlStore), args),
+  zookeeper: (args) => runStoreSuite(suiteOf(zookeeperStore), args),
+  etcd: (args) => runStoreSuite(suiteOf(etcdStore), args),
+  kinds: (args) => runStoreSuite(kindsSuite, args),
   cohorts: cohortSuite,
   growth: growthSuite,
   languages: languagesSuite,

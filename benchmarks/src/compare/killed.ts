@@ -3,6 +3,9 @@ import type { Contender } from '../contenders/contender.ts';
 import type { Testbed } from '../conduct/testbed.ts';
 import type { Worker } from '../conduct/worker.ts';
 import { quantile } from '../measure/quantiles.ts';
+import { whole } from '../report/figures.ts';
+import type { Section } from '../report/report.ts';
+import { tableOf } from '../report/table.ts';
 
 export interface KilledResult {
   readonly contender: string;
@@ -74,4 +77,29 @@ async function killOnce(
     const next = Math.min(...entries.map((times) => times[index] as number));
     return next - (ends[index] as number);
   });
+}
+
+export function killedSection(killed: readonly KilledResult[]): Section {
+  const title =
+    'After a killed holder: from the end of its lease in the store to the next entry, three processes wait';
+  return {
+    title,
+    chart: {
+      kind: 'bars',
+      id: 'kill',
+      title,
+      unit: 'p50 ms',
+      better: 'less',
+      digits: 1,
+      bars: killed.map(({ contender, p50Ms }) => ({ name: contender, ours: true, median: p50Ms })),
+    },
+    table: tableOf(killed, [
+      ['', ({ contender }) => contender],
+      ['kills', ({ kills }) => whole(kills)],
+      ['p50 ms', ({ p50Ms }) => p50Ms.toFixed(1)],
+      ['p90 ms', ({ p90Ms }) => p90Ms.toFixed(1)],
+      ['p99 ms', ({ p99Ms }) => p99Ms.toFixed(1)],
+    ]),
+    note: 'Where a lock ends with a session, which has no end that the store tells, counted from the kill.',
+  };
 }

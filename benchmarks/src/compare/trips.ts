@@ -4,6 +4,9 @@ import type { Contender } from '../contenders/contender.ts';
 import { machineNow } from '../measure/clock.ts';
 import { readHistory } from '../measure/history.ts';
 import { median, quantile } from '../measure/quantiles.ts';
+import type { Section } from '../report/report.ts';
+import { tableOf } from '../report/table.ts';
+import { label } from './tables.ts';
 
 /** Round trips to the server, one after another; requests that are sent together count as one. */
 export interface TripsResult extends Pick<Contender, 'name' | 'kind' | 'floor'> {
@@ -110,4 +113,22 @@ async function contend(
     return before === undefined || before.process === hold.process ? [] : [hold.enteredAt - before.leftAt];
   });
   return median(changes);
+}
+
+export function tripsSection(trips: readonly TripsResult[]): Section {
+  const contended = trips.some(({ handOff }) => handOff !== undefined);
+  const figure = (value: number | undefined): string => value?.toFixed(2) ?? '';
+  return {
+    title: 'Round trips, one after another',
+    table: tableOf(trips, [
+      ['', label],
+      ['acquire', ({ acquire }) => figure(acquire)],
+      ['acquire and release', ({ pair }) => figure(pair)],
+      contended && ['hand-off', ({ handOff }) => figure(handOff)],
+      contended && ['hand-off to another process', ({ handOffBetween }) => figure(handOffBetween)],
+      ['latency ms', ({ latencyMs }) => String(latencyMs)],
+      ['PING ms', ({ pingMs }) => pingMs.toFixed(1)],
+    ]),
+    note: 'Times through a proxy that delays everything by the latency each way, by the time of a `PING` there.',
+  };
 }

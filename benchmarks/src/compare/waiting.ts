@@ -1,6 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Contender } from '../contenders/contender.ts';
 import type { Testbed } from '../conduct/testbed.ts';
+import { whole } from '../report/figures.ts';
+import type { Section } from '../report/report.ts';
+import { tableOf } from '../report/table.ts';
 
 export interface WaitingResult {
   readonly contender: string;
@@ -61,4 +64,22 @@ export async function measureWaiting(
     await testbed.end(queue);
     await testbed.end(holder);
   }
+}
+
+export function waitingSection(waiting: readonly WaitingResult[]): Section {
+  const hasScripts = waiting.some(({ callsInScriptsPerSecond }) => callsInScriptsPerSecond !== undefined);
+  return {
+    title: 'Waiting: waiters of one process on held locks, holder included',
+    table: tableOf(waiting, [
+      ['', ({ contender }) => contender],
+      ['waiters', ({ waiters }) => whole(waiters)],
+      ['locks', ({ locks }) => whole(locks)],
+      ['seconds', ({ seconds }) => String(seconds)],
+      ['requests/s', ({ requestsPerSecond }) => requestsPerSecond.toFixed(1)],
+      hasScripts && [
+        'commands in scripts/s',
+        ({ callsInScriptsPerSecond }) => callsInScriptsPerSecond?.toFixed(0) ?? '',
+      ],
+    ]),
+  };
 }

@@ -20,21 +20,23 @@ export interface TestbedServer {
   };
   /** How many bytes of memory the server uses, or of its disk where it keeps its data there. */
   storedBytes?(): Promise<number | undefined>;
+  /** Every key of Redis. */
+  keys?(): AsyncIterable<string>;
   /** Reported with the figures, as `{ 'redis-server': '7.0.15' }`. */
   readonly versions: Readonly<Record<string, string>>;
   stop(): Promise<void>;
 }
 
 /** The server under test and the client processes. */
-export class Testbed<S extends TestbedServer = TestbedServer> implements AsyncDisposable {
-  readonly server: S;
+export class Testbed implements AsyncDisposable {
+  readonly server: TestbedServer;
   readonly pinning: Pinning | undefined;
   /** What was pinned to what, or why nothing was. */
   readonly placement: string;
   readonly #workers = new Set<Worker>();
   readonly #workersOf = new Map<string, Promise<Worker>[]>();
 
-  constructor(server: S, pinning: Pinning | undefined, placement: string) {
+  constructor(server: TestbedServer, pinning: Pinning | undefined, placement: string) {
     this.server = server;
     this.pinning = pinning;
     this.placement = placement;
@@ -96,10 +98,7 @@ export class Testbed<S extends TestbedServer = TestbedServer> implements AsyncDi
 }
 
 /** A private server on a core of its own, or a given server, which is left as it is. */
-export async function openTestbed<S extends TestbedServer>(
-  start: () => Promise<S>,
-  given?: string,
-): Promise<Testbed<S>> {
+export async function openTestbed(start: () => Promise<TestbedServer>, given?: string): Promise<Testbed> {
   const { pinning, why } = planPinning();
   if (given !== undefined) {
     const clients = pinning === undefined ? `NOT PINNED (${why})` : `clients on core ${pinning.clients}`;

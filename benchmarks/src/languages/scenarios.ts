@@ -71,8 +71,10 @@ export interface Place {
   readonly cores: string | undefined;
 }
 
-export interface Driver {
+/** A library, and the command of a client process that uses it. */
+export interface Player {
   readonly language: Language;
+  readonly library: Library;
   command(task: Task): readonly string[];
 }
 
@@ -87,7 +89,7 @@ const SETTLE_MS = 500;
 
 let names = 0;
 
-function taskOf(place: Place, library: Library, more: Partial<Task>): Task {
+function taskOf(place: Place, { library }: Player, more: Partial<Task>): Task {
   names += 1;
   return {
     library: library.name,
@@ -121,14 +123,13 @@ export interface RoundTimes {
 /** One round of all processes of the library. */
 export async function playRound(
   place: Place,
-  driver: Driver,
-  library: Library,
+  player: Player,
   scenario: Scenario,
   { leadInMs, forMs }: RoundTimes,
 ): Promise<Figures> {
   const { processes, lanes, kind, own, sectionMs, capacity } = scenario;
-  const task = taskOf(place, library, { kind, own, lanes, sectionMs, capacity });
-  const clients = Array.from({ length: processes }, () => new Client(driver.command(task), place.cores));
+  const task = taskOf(place, player, { kind, own, lanes, sectionMs, capacity });
+  const clients = Array.from({ length: processes }, () => new Client(player.command(task), place.cores));
   try {
     const stopAt = await begin(clients, leadInMs + forMs);
     await sleepUntil(stopAt - forMs);
@@ -194,16 +195,11 @@ function overlapsOf(entries: readonly Entry[], kind: Task['kind'], lanes: number
 }
 
 /** From the end of a killed holder's lock at the server to the next entry, in milliseconds. */
-export async function playKill(
-  place: Place,
-  driver: Driver,
-  library: Library,
-  ttlMs: number,
-): Promise<number> {
-  const held = taskOf(place, library, { op: 'hold', ttlMs });
-  const holder = new Client(driver.command(held), place.cores);
+export async function playKill(place: Place, player: Player, ttlMs: number): Promise<number> {
+  const held = taskOf(place, player, { op: 'hold', ttlMs });
+  const holder = new Client(player.command(held), place.cores);
   const waiting: Task = { ...held, op: 'loop' };
-  const clients = [1, 2, 3].map(() => new Client(driver.command(waiting), place.cores));
+  const clients = [1, 2, 3].map(() => new Client(player.command(waiting), place.cores));
   try {
     await holder.line(HELD_WITHIN_MS);
     await begin(clients, 2 * ttlMs + SETTLE_MS);
@@ -232,14 +228,13 @@ async function longestPttl(control: Redis, name: string): Promise<number> {
 /** Commands a second, those inside scripts included, while so many waiters of one process wait for a held lock. */
 export async function playIdle(
   place: Place,
-  driver: Driver,
-  library: Library,
+  player: Player,
   waiters: number,
   forMs: number,
 ): Promise<number> {
-  const held = taskOf(place, library, { op: 'hold' });
-  const holder = new Client(driver.command(held), place.cores);
-  const client = new Client(driver.command({ ...held, op: 'loop', lanes: waiters }), place.cores);
+  const held = taskOf(place, player, { op: 'hold' });
+  const holder = new Client(player.command(held), place.cores);
+  const client = new Client(player.command({ ...held, op: 'loop', lanes: waiters }), place.cores);
   try {
     await holder.line(HELD_WITHIN_MS);
     await begin([client], 3 * forMs);
@@ -252,15 +247,10 @@ export async function playIdle(
 }
 
 /** Commands a second, those inside scripts included, for the renewal of so many locks with a ttl of 6 s. */
-export async function playRenewal(
-  place: Place,
-  driver: Driver,
-  library: Library,
-  locks: number,
-): Promise<number> {
+export async function playRenewal(place: Place, player: Player, locks: number): Promise<number> {
   const ttlMs = 6_000;
-  const held = taskOf(place, library, { op: 'hold', own: true, lanes: locks, ttlMs });
-  const holder = new Client(driver.command(held), place.cores);
+  const held = taskOf(place, player, { op: 'hold', own: true, lanes: locks, ttlMs });
+  const holder = new Client(player.command(held), place.cores);
   try {
     await holder.line(HELD_WITHIN_MS);
     return await commandsPerSecond(place.control, 2 * ttlMs);

@@ -7,6 +7,8 @@ export interface Counted {
   readonly alsoInScripts: readonly string[];
   /** Calls inside scripts, which `sent` does not count; where the server tells them apart. */
   readonly callsInScripts?: number;
+  /** When each request ran, in milliseconds on the server's clock; where the server tells. */
+  readonly times?: readonly number[];
 }
 
 /** What a server spent between two moments, in microseconds. */

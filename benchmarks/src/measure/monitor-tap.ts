@@ -4,14 +4,11 @@ import { connect, type Socket } from 'node:net';
 import type { Redis } from 'ioredis';
 import type { Counted } from './meter.ts';
 
-/** What `MONITOR` shows: calls inside scripts are marked there, and commands are in lower case. */
-export interface Monitored extends Counted {
-  /** When each request ran, in milliseconds on the server's clock. */
-  readonly times: readonly number[];
-}
-
-/** Counts the requests that reach the server during `work`. It slows the server: not for timed runs. */
-export async function countRequests<T>(control: Redis, work: () => Promise<T>): Promise<[Monitored, T]> {
+/**
+ * Counts the requests that reach the server during `work` by `MONITOR`, which marks calls inside scripts, and has commands in lower case. It
+ * slows the server: not for timed runs.
+ */
+export async function countRequests<T>(control: Redis, work: () => Promise<T>): Promise<[Counted, T]> {
   const sent = new Map<string, number>();
   const inScripts = new Set<string>();
   const times: number[] = [];

@@ -38,6 +38,18 @@ export interface GrowthChart extends ChartHead {
   }[];
 }
 
+/** A bar for each contender, of the values of its rounds. */
+export function barChart(
+  head: Omit<BarChart, 'kind' | 'bars'>,
+  bars: readonly { readonly name: string; readonly ours: boolean; readonly values: readonly number[] }[],
+): BarChart {
+  return {
+    kind: 'bars',
+    ...head,
+    bars: bars.map(({ name, ours, values }) => ({ name, ours, ...spreadOf(values) })),
+  };
+}
+
 /** Of the rounds of one contender. */
 export function spreadOf(values: readonly number[]): Spread {
   const [middle, least, most] = [median(values), Math.min(...values), Math.max(...values)].map((value) =>

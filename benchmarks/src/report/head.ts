@@ -12,6 +12,8 @@ export interface ReportHead {
   readonly settings: { readonly rounds: number; readonly quick: boolean };
   /** What was asked for and broke off, and why. */
   readonly failures?: readonly string[];
+  /** Who could not take part, and why. */
+  readonly absent?: readonly string[];
 }
 
 /**

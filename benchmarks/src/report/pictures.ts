@@ -4,9 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { type Chart, pictureLink } from './chart.ts';
 import { chartSvg, figureText } from './chart-svg.ts';
 import { isNoisy, type ReportHead } from './head.ts';
-import type { Section } from './section.ts';
+import { readTables, type Section } from './report.ts';
 import { markdownTable } from './table.ts';
-import { readTables } from './tables-page.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 /** The documents that show some of the pictures. */

@@ -4,6 +4,18 @@ export interface Table {
   readonly lines: readonly (readonly string[])[];
 }
 
+/** A column: its heading, and its cell in each line. */
+export type Column<T> = readonly [heading: string, cell: (line: T) => string];
+
+/** `false`: no such column in this table. */
+export function tableOf<T>(lines: readonly T[], columns: readonly (Column<T> | false)[]): Table {
+  const kept = columns.filter((column) => column !== false);
+  return {
+    heading: kept.map(([heading]) => heading),
+    lines: lines.map((line) => kept.map(([, cell]) => cell(line))),
+  };
+}
+
 /** For a terminal. */
 export function plainTable({ heading, lines }: Table): string {
   const all = [heading, ...lines];

@@ -1,6 +1,6 @@
 import { startEtcd } from '@locks/test-servers';
 import { meterOf } from '../measure/meter.ts';
-import type { Store } from './store.ts';
+import { describedServer, type Store } from './store.ts';
 
 const RECEIVED = /^grpc_server_msg_received_total\{grpc_method="(\w+)",[^}]*\} ([\d.e+]+)$/gm;
 
@@ -9,8 +9,7 @@ export const etcdStore: Store = {
   counting:
     '`/metrics`, `grpc_server_msg_received_total`: every call, and every message on a stream (watches, keep-alives)',
   async start() {
-    const server = await startEtcd();
-    try {
+    return await describedServer(await startEtcd(), async (server) => {
       return {
         url: server.url,
         meter: meterOf({
@@ -34,11 +33,7 @@ export const etcdStore: Store = {
           return Number(/^process_resident_memory_bytes (\S+)/m.exec(await response.text())?.[1]);
         },
         versions: { etcd: (await server.status()).version },
-        stop: () => server.stop(),
       };
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
+    });
   },
 };

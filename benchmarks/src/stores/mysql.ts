@@ -1,14 +1,13 @@
 import { startMariadb } from '@locks/test-servers';
 import mysql from 'mysql2/promise';
 import { meterOf } from '../measure/meter.ts';
-import type { Store } from './store.ts';
+import { describedServer, type Store } from './store.ts';
 
 export const mysqlStore: Store = {
   id: 'mysql',
   counting: "`SHOW GLOBAL STATUS LIKE 'Com_%'`: the statements that clients sent",
   async start() {
-    const server = await startMariadb();
-    try {
+    return await describedServer(await startMariadb(), async (server) => {
       const control = await mysql.createConnection(server.urlOf('admin'));
       const [versions] = await control.query<mysql.RowDataPacket[]>('SELECT VERSION() AS version');
       return {
@@ -39,9 +38,6 @@ export const mysqlStore: Store = {
           await server.stop();
         },
       };
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
+    });
   },
 };

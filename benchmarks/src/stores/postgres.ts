@@ -1,6 +1,6 @@
 import { startPostgres } from '@locks/test-servers';
 import { meterOf } from '../measure/meter.ts';
-import type { Store } from './store.ts';
+import { describedServer, type Store } from './store.ts';
 
 /** Without our own readings; statements inside functions are not reported (`track = top`). */
 const CALLS = `SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 80) AS kind, sum(calls) AS calls
@@ -14,13 +14,11 @@ export const postgresStore: Store = {
   counting:
     '`pg_stat_statements`: the calls of every statement that a client sent; not those inside functions',
   async start() {
-    const server = await startPostgres({
-      settings: {
-        shared_preload_libraries: 'pg_stat_statements',
-        'pg_stat_statements.track': 'top',
-      },
-    });
-    try {
+    const settings = {
+      shared_preload_libraries: 'pg_stat_statements',
+      'pg_stat_statements.track': 'top',
+    };
+    return await describedServer(await startPostgres({ settings }), async (server) => {
       await server.query('CREATE EXTENSION pg_stat_statements');
       const [version] = await server.query('SHOW server_version');
       return {
@@ -45,11 +43,7 @@ export const postgresStore: Store = {
           return Number(row?.['bytes']);
         },
         versions: { postgresql: String(version?.['server_version']).split(' ')[0] as string },
-        stop: () => server.stop(),
       };
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
+    });
   },
 };

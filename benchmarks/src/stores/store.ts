@@ -8,3 +8,16 @@ export interface Store {
   readonly counting: string;
   start(): Promise<TestbedServer>;
 }
+
+/** What `describe` says of a server that was started; it is stopped where that fails. */
+export async function describedServer<S extends { stop(): Promise<void> }>(
+  server: S,
+  describe: (server: S) => Promise<Omit<TestbedServer, 'stop'> & Partial<Pick<TestbedServer, 'stop'>>>,
+): Promise<TestbedServer> {
+  try {
+    return { stop: () => server.stop(), ...(await describe(server)) };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}

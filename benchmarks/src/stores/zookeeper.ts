@@ -1,13 +1,12 @@
 import { startZookeeper } from '@locks/test-servers';
 import { meterOf, type OperationCounter } from '../measure/meter.ts';
-import type { Store } from './store.ts';
+import { describedServer, type Store } from './store.ts';
 
 export const zookeeperStore: Store = {
   id: 'zookeeper',
   counting: '`mntr`, `zk_packets_received`: the requests of clients, pings of idle sessions included',
   async start() {
-    const server = await startZookeeper();
-    try {
+    return await describedServer(await startZookeeper(), async (server) => {
       const read: OperationCounter['read'] = async () =>
         new Map([['requests', await server.figure('packets_received')]]);
       // A four letter word is counted as a packet, or is not: nobody else is there yet.
@@ -22,11 +21,7 @@ export const zookeeperStore: Store = {
           urlAt: ([at]) => `${at?.host}:${at?.port}`,
         },
         versions: { zookeeper: version },
-        stop: () => server.stop(),
       };
-    } catch (error) {
-      await server.stop();
-      throw error;
-    }
+    });
   },
 };

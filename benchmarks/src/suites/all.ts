@@ -1,26 +1,30 @@
 import type { Comparison, ContenderResult } from '../compare/comparison.ts';
 import { overlapsOf, typical } from '../compare/comparison.ts';
+import { longestWait } from '../compare/tables.ts';
+import { runSuite } from '../command.ts';
+import { Run } from '../conduct/run.ts';
 import { openTestbed } from '../conduct/testbed.ts';
-import type { Contender } from '../contenders/contender.ts';
-import { describeMachine, versionsOf } from '../measure/machine.ts';
-import { Progress } from '../measure/progress.ts';
-import { type Chart, spreadOf } from '../report/chart.ts';
+import { barChart } from '../report/chart.ts';
 import { whole } from '../report/figures.ts';
-import { reportHead, type ReportHead } from '../report/head.ts';
-import type { Section } from '../report/section.ts';
-import type { Target } from '../report/target.ts';
+import type { ReportHead } from '../report/head.ts';
+import type { Section } from '../report/report.ts';
+import { tableOf } from '../report/table.ts';
 import { allStores, oursOnAllStores } from '../stores/all.ts';
-import { runSuite, type Selection } from './command.ts';
-import { compareAll } from './stores/measure.ts';
-import { contentions, sequential, settingsFor, type StoreSettings } from './workload.ts';
+import { measureRows } from './rows.ts';
+import { type Settings, settingsFor } from './settings.ts';
+import { workload } from './stores.ts';
+import { judgeOurs, noOverlap, targetOf } from './targets.ts';
 
-const rows = [sequential.id, ...contentions.map(({ id }) => id)];
+interface Backend {
+  readonly name: string;
+  /** As far as its rows were measured. */
+  readonly comparisons: readonly Comparison[];
+}
 
 interface AllReport extends ReportHead {
   readonly suite: 'all';
-  readonly settings: StoreSettings;
-  /** Of each backend, as far as its rows were measured. */
-  readonly backends: readonly { readonly name: string; readonly comparisons: readonly Comparison[] }[];
+  readonly settings: Settings;
+  readonly backends: readonly Backend[];
 }
 
 /** `bench all`: every backend on the same workload, in one table. Gives the exit code. */
@@ -28,148 +32,97 @@ export async function allSuite(args: readonly string[]): Promise<number> {
   return await runSuite<AllReport>(
     {
       name: 'all',
-      rows,
+      rows: workload.map(({ id }) => id),
       contenders: oursOnAllStores,
-      measure: (options, selection, say) => measureAll(settingsFor(options), selection, say),
-      sectionsOf: (report) => [tableOf(report)],
-      judge,
+      async measure(options, selection, say) {
+        const run = new Run(say);
+        const settings = settingsFor(options);
+        const backends: Backend[] = [];
+        for (const store of allStores) {
+          const contenders = selection.contenders.filter((contender) => contender.store === store.id);
+          if (contenders.length === 0) continue;
+          const open = () => openTestbed(store.start);
+          await run.progress.part(store.id, () =>
+            run.on(open, contenders, async (testbed) => {
+              for (const contender of contenders) {
+                run.progress.report(`  ${contender.name}`);
+                // A backend of one process has no hand-off to other processes.
+                const rows = workload.filter(
+                  ({ id }) =>
+                    selection.rows.has(id) && (contender.name !== '@locks/memory' || id !== 'processes'),
+                );
+                // One after another: with two at once, the rest of one would be in the other's figures.
+                const setup = { testbed, settings, contenders: [contender], progress: run.progress };
+                backends.push({ name: contender.name, ...(await measureRows(rows, setup)) });
+                await testbed.endWorkers(contender);
+              }
+            }),
+          );
+        }
+        return run.report('all', { settings, backends });
+      },
+      sectionsOf: ({ backends }) => [sectionOf(backends)],
+      judge: ({ backends }) =>
+        backends.flatMap(({ name, comparisons }) =>
+          judgeOurs(comparisons, ({ id, contended }, result) =>
+            contended ? [noOverlap(result, targetOf(id, name))] : [],
+          ),
+        ),
     },
     args,
   );
 }
 
-async function measureAll(
-  settings: StoreSettings,
-  selection: Selection,
-  say: (text: string) => void,
-): Promise<AllReport> {
-  const machine = describeMachine();
-  const progress = new Progress(say);
-  const backends: AllReport['backends'][number][] = [];
-  const versions: Record<string, string> = {};
-  let placement = '';
-  for (const store of allStores) {
-    const contenders = selection.contenders.filter((contender) => contender.store === store.id);
-    if (contenders.length === 0) continue;
-    await progress.part(`${store.id}`, async () => {
-      await using testbed = await openTestbed(store.start);
-      placement = testbed.placement;
-      Object.assign(versions, testbed.server.versions, versionsOf(contenders.flatMap((one) => one.packages)));
-      for (const contender of contenders) {
-        progress.report(`  ${contender.name}`);
-        // One after another: with two at once, the rest of one would be in the other's figures.
-        const wanted = { rows: rowsOf(contender, selection.rows), contenders: [contender] };
-        backends.push({
-          name: contender.name,
-          comparisons: await compareAll(testbed, settings, wanted, progress),
-        });
-        await testbed.endWorkers(contender);
-      }
-    });
-  }
-  progress.report('done');
-  return {
-    ...reportHead('all', machine, placement, versions),
-    settings,
-    failures: progress.failures,
-    backends,
-  };
-}
+type Cell = (result: ContenderResult) => string;
 
-/** A backend of one process has no hand-off to other processes. */
-function rowsOf({ name }: Contender, wanted: ReadonlySet<string>): ReadonlySet<string> {
-  return name === '@locks/memory' ? new Set([...wanted].filter((row) => row !== 'processes')) : wanted;
-}
-
-function tableOf({ backends }: AllReport): Section {
+function sectionOf(backends: readonly Backend[]): Section {
   const title = 'Every backend on the same workload';
+  const unit = '32 waiters: hand-offs/s';
   const waiters = backends.flatMap(({ comparisons }) => comparisons.filter(({ id }) => id === 'waiters'));
+  const chart = barChart(
+    { id: 'waiters', title, unit, better: 'more', digits: 0 },
+    waiters.flatMap(({ contenders }) =>
+      contenders.map(({ name, rounds }) => {
+        return { name, ours: true, values: rounds.map(({ perSecond }) => perSecond) };
+      }),
+    ),
+  );
+  const ofRow =
+    (row: string, cell: Cell) =>
+    ({ comparisons }: Backend): string => {
+      const result = comparisons.find(({ id }) => id === row)?.contenders[0];
+      return result ? cell(result) : '';
+    };
+  const overlaps = ({ comparisons }: Backend): number =>
+    comparisons.reduce((sum, { contenders: [result] }) => sum + (result ? overlapsOf(result) : 0), 0);
   return {
     title,
-    ...(waiters.length > 0 ? { chart: chartOf(title, waiters) } : {}),
-    table: {
-      heading: [
-        '',
-        'pairs/s',
+    ...(waiters.length > 0 && { chart }),
+    table: tableOf(backends, [
+      ['', ({ name }) => name],
+      ['pairs/s', ofRow('sequential', speed)],
+      [
         'acquire p50 ms',
-        'operations',
-        '32 waiters: hand-offs/s',
-        'p99 ms',
-        '4 × 8: hand-offs/s',
-        'p99 ms',
-        'operations',
-        'overlaps',
+        ofRow('sequential', (alone) => typical(alone, ({ waitP50Ms }) => waitP50Ms).toFixed(3)),
       ],
-      lines: backends.map(({ name, comparisons }) => {
-        const of = (row: string): ContenderResult | undefined =>
-          comparisons.find(({ id }) => id === row)?.contenders[0];
-        const [alone, waiters, processes] = [of('sequential'), of('waiters'), of('processes')];
-        return [
-          name,
-          speed(alone),
-          alone ? typical(alone, ({ waitP50Ms }) => waitP50Ms).toFixed(3) : '',
-          operations(alone),
-          speed(waiters),
-          longest(waiters),
-          speed(processes),
-          longest(processes),
-          operations(processes),
-          String([waiters, processes].reduce((sum, one) => sum + (one ? overlapsOf(one) : 0), 0)),
-        ];
-      }),
-    },
+      ['operations', ofRow('sequential', operations)],
+      [unit, ofRow('waiters', speed)],
+      ['p99 ms', ofRow('waiters', longestWait)],
+      ['4 × 8: hand-offs/s', ofRow('processes', speed)],
+      ['p99 ms', ofRow('processes', longestWait)],
+      ['operations', ofRow('processes', operations)],
+      ['overlaps', (backend) => String(overlaps(backend))],
+    ]),
     note:
       'Backends without a server and without other processes have no figures there. Of sqlite nobody counts operations. ' +
       'The critical section is 1 ms, so no more than 1 000 hand-offs a second are possible.',
   };
 }
 
-function chartOf(title: string, waiters: readonly Comparison[]): Chart {
-  const bars = waiters.flatMap(({ contenders }) =>
-    contenders.map(({ name, rounds }) => ({
-      name,
-      ours: true,
-      ...spreadOf(rounds.map(({ perSecond }) => perSecond)),
-    })),
-  );
-  return {
-    kind: 'bars',
-    id: 'waiters',
-    title,
-    unit: '32 waiters: hand-offs/s',
-    better: 'more',
-    digits: 0,
-    bars,
-  };
+function speed(result: ContenderResult): string {
+  return whole(typical(result, ({ perSecond }) => perSecond));
 }
 
-function speed(result: ContenderResult | undefined): string {
-  return result ? whole(typical(result, ({ perSecond }) => perSecond)) : '';
-}
-
-function operations(result: ContenderResult | undefined): string {
-  return result && result.counted.requests > 0 ? result.counted.perOperation.toFixed(2) : '';
-}
-
-function longest(result: ContenderResult | undefined): string {
-  if (result === undefined) return '';
-  const more = result.rounds.some(({ cut }) => cut) ? '≥ ' : '';
-  return more + typical(result, ({ waitP99Ms }) => waitP99Ms).toFixed(1);
-}
-
-function judge({ backends }: AllReport): Target[] {
-  return backends.flatMap(({ name, comparisons }) =>
-    comparisons
-      .filter(({ contended }) => contended)
-      .map(({ id, contenders }): Target => {
-        const overlaps = contenders.reduce((sum, result) => sum + overlapsOf(result), 0);
-        return {
-          row: id,
-          contender: name,
-          asked: 'no overlap',
-          measured: String(overlaps),
-          reached: overlaps === 0,
-        };
-      }),
-  );
+function operations({ counted }: ContenderResult): string {
+  return counted.requests > 0 ? counted.perOperation.toFixed(2) : '';
 }

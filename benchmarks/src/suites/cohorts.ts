@@ -4,27 +4,26 @@ import {
   type ContenderResult,
   floorOf,
   overlapsOf,
-  paired,
   typical,
 } from '../compare/comparison.ts';
 import { compareContended } from '../compare/contended.ts';
-import { rateChart } from '../compare/tables.ts';
+import { atLeast, rateChart, waitSpread } from '../compare/tables.ts';
+import { runSuite } from '../command.ts';
+import { Run } from '../conduct/run.ts';
 import { openTestbed } from '../conduct/testbed.ts';
 import { cohortContenders } from '../contenders/cohorts.ts';
-import { describeMachine, versionsOf } from '../measure/machine.ts';
-import { Progress } from '../measure/progress.ts';
 import { whole } from '../report/figures.ts';
-import { reportHead, type ReportHead } from '../report/head.ts';
-import type { Section } from '../report/section.ts';
-import type { Target } from '../report/target.ts';
+import type { ReportHead } from '../report/head.ts';
+import type { Section } from '../report/report.ts';
+import { tableOf } from '../report/table.ts';
 import { etcdStore } from '../stores/etcd.ts';
 import { localStore } from '../stores/local.ts';
 import { mysqlStore } from '../stores/mysql.ts';
 import { postgresStore } from '../stores/postgres.ts';
 import { redisStore } from '../stores/redis.ts';
 import type { Store } from '../stores/store.ts';
-import { runSuite, type Selection, type SettingsOptions } from './command.ts';
-import { settingsFor, type StoreSettings } from './workload.ts';
+import { type Settings, settingsFor, type SettingsOptions } from './settings.ts';
+import { judgeOurs, noOverlap, speedOver } from './targets.ts';
 
 /** The store of each library, and how often each of 32 waiters takes the lock in a burst: some seconds at most. */
 const stores: Readonly<Record<string, { readonly store: Store; readonly turns: number }>> = {
@@ -44,11 +43,11 @@ const rows: readonly Omit<Contention, 'turns'>[] = [
 
 interface CohortReport extends ReportHead {
   readonly suite: 'cohorts';
-  readonly settings: StoreSettings;
+  readonly settings: Settings;
   readonly comparisons: readonly Comparison[];
 }
 
-function settingsOf(options: SettingsOptions): StoreSettings {
+function settingsOf(options: SettingsOptions): Settings {
   const settings = settingsFor(options);
   // In an empty section nothing hides code that is not compiled yet: it takes tens of thousands of hand-offs of each process.
   const warmUpBurstsMs = settings.quick ? settings.warmUpBurstsMs : WARM_UP_MS;
@@ -62,104 +61,66 @@ export async function cohortSuite(args: readonly string[]): Promise<number> {
       name: 'cohorts',
       rows: rows.map(({ id }) => id),
       contenders: async () => cohortContenders,
-      measure: (options, selection, say) => measure(settingsOf(options), selection, say),
-      sectionsOf: ({ comparisons }) => comparisons.map(tableOf),
-      judge,
+      async measure(options, selection, say) {
+        const run = new Run(say);
+        const settings = settingsOf(options);
+        const measured = new Map<string, Comparison>();
+        for (const [library, { store, turns }] of Object.entries(stores)) {
+          const contenders = selection.contenders.filter(({ name }) => name.startsWith(`${library},`));
+          if (contenders.length === 0) continue;
+          const open = () => openTestbed(store.start);
+          await run.progress.part(library, () =>
+            run.on(open, contenders, async (testbed) => {
+              for (const row of rows.filter(({ id }) => selection.rows.has(id))) {
+                run.progress.report(`  ${library}: ${row.title}`);
+                const comparison = await compareContended(testbed, contenders, settings, { ...row, turns });
+                const before = measured.get(row.id)?.contenders ?? [];
+                measured.set(row.id, { ...comparison, contenders: [...before, ...comparison.contenders] });
+              }
+            }),
+          );
+        }
+        return run.report('cohorts', { settings, comparisons: [...measured.values()] });
+      },
+      sectionsOf: ({ comparisons }) => comparisons.map(sectionOf),
+      judge: ({ comparisons }) =>
+        judgeOurs(comparisons, (comparison, result, target) => {
+          const safe = noOverlap(result, target);
+          const times = timesPlain(comparison, result);
+          if (times === undefined) return [safe];
+          const isOneProcess = comparison.id === 'waiters';
+          const least = isOneProcess ? 20 : 5;
+          const asked = `${least} × the hand-offs without cohorts`;
+          const faster = target(asked, times.toFixed(1), times >= least);
+          if (isOneProcess) return [safe, faster];
+          const ratio = waitSpread(result);
+          return [safe, faster, target('p99 ≤ 1.5 × p50', ratio.toFixed(2), ratio <= 1.5)];
+        }),
     },
     args,
   );
 }
 
-async function measure(
-  settings: StoreSettings,
-  selection: Selection,
-  say: (text: string) => void,
-): Promise<CohortReport> {
-  const machine = describeMachine();
-  const progress = new Progress(say);
-  const versions: Record<string, string> = {};
-  const measured = new Map<string, Comparison>();
-  let placement = '';
-  for (const [library, { store, turns }] of Object.entries(stores)) {
-    const contenders = selection.contenders.filter(({ name }) => name.startsWith(`${library},`));
-    if (contenders.length === 0) continue;
-    await progress.part(library, async () => {
-      await using testbed = await openTestbed(store.start);
-      placement = testbed.placement;
-      Object.assign(versions, testbed.server.versions, versionsOf(contenders.flatMap((one) => one.packages)));
-      for (const row of rows.filter(({ id }) => selection.rows.has(id))) {
-        progress.report(`  ${library}: ${row.title}`);
-        const comparison = await compareContended(testbed, contenders, settings, { ...row, turns });
-        const before = measured.get(row.id)?.contenders ?? [];
-        measured.set(row.id, { ...comparison, contenders: [...before, ...comparison.contenders] });
-      }
-    });
-  }
-  return {
-    ...reportHead('cohorts', machine, placement, versions),
-    settings,
-    failures: progress.failures,
-    comparisons: [...measured.values()],
-  };
-}
-
-function tableOf(comparison: Comparison): Section {
+function sectionOf(comparison: Comparison): Section {
   const title = `${comparison.title}, empty critical section`;
   return {
     title,
     chart: { ...rateChart(comparison), title },
-    table: {
-      heading: ['', 'hand-offs/s', '× plain', 'wait p50 ms', 'p99 ms', 'p99 / p50', 'requests', 'overlaps'],
-      lines: comparison.contenders.map((result) => [
-        result.name,
-        whole(typical(result, ({ perSecond }) => perSecond)),
-        timesPlain(comparison, result)?.toFixed(1) ?? '',
-        typical(result, ({ waitP50Ms }) => waitP50Ms).toFixed(2),
-        (result.rounds.some(({ cut }) => cut) ? '≥ ' : '') +
-          typical(result, ({ waitP99Ms }) => waitP99Ms).toFixed(2),
-        spread(result).toFixed(2),
-        result.counted.requests > 0 ? result.counted.perOperation.toFixed(2) : '',
-        String(overlapsOf(result)),
-      ]),
-    },
+    table: tableOf(comparison.contenders, [
+      ['', ({ name }) => name],
+      ['hand-offs/s', (result) => whole(typical(result, ({ perSecond }) => perSecond))],
+      ['× plain', (result) => timesPlain(comparison, result)?.toFixed(1) ?? ''],
+      ['wait p50 ms', (result) => typical(result, ({ waitP50Ms }) => waitP50Ms).toFixed(2)],
+      ['p99 ms', (result) => atLeast(result) + typical(result, ({ waitP99Ms }) => waitP99Ms).toFixed(2)],
+      ['p99 / p50', (result) => waitSpread(result).toFixed(2)],
+      ['requests', ({ counted }) => (counted.requests > 0 ? counted.perOperation.toFixed(2) : '')],
+      ['overlaps', (result) => String(overlapsOf(result))],
+    ]),
     note: 'Requests are those of an acquisition and its release. All waiters ask again as soon as they have left.',
   };
 }
 
 function timesPlain(comparison: Comparison, result: ContenderResult): number | undefined {
   const plain = floorOf(comparison, result);
-  return plain === undefined || plain === result
-    ? undefined
-    : paired(result, plain, (one, other) => one.perSecond / other.perSecond);
-}
-
-function spread(result: ContenderResult): number {
-  return typical(result, ({ waitP99Ms, waitP50Ms }) => waitP99Ms / waitP50Ms);
-}
-
-function judge({ comparisons }: CohortReport): Target[] {
-  return comparisons.flatMap((comparison) =>
-    comparison.contenders.flatMap((result): Target[] => {
-      const { id } = comparison;
-      const overlaps = overlapsOf(result);
-      const about = { row: id, contender: result.name };
-      const safe = { ...about, asked: 'no overlap', measured: String(overlaps), reached: overlaps === 0 };
-      const times = timesPlain(comparison, result);
-      if (times === undefined) return [safe];
-      const least = id === 'waiters' ? 20 : 5;
-      const faster: Target = {
-        ...about,
-        asked: `${least} × the hand-offs without cohorts`,
-        measured: times.toFixed(1),
-        reached: times >= least,
-      };
-      if (id === 'waiters') return [safe, faster];
-      const ratio = spread(result);
-      return [
-        safe,
-        faster,
-        { ...about, asked: 'p99 ≤ 1.5 × p50', measured: ratio.toFixed(2), reached: ratio <= 1.5 },
-      ];
-    }),
-  );
+  return plain === undefined || plain === result ? undefined : speedOver(result, plain);
 }

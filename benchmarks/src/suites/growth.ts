@@ -1,14 +1,16 @@
+import { runSuite, type Selection } from '../command.ts';
+import { Run } from '../conduct/run.ts';
 import { openTestbed, type Testbed } from '../conduct/testbed.ts';
 import type { Worker } from '../conduct/worker.ts';
 import type { Contender } from '../contenders/contender.ts';
-import { describeMachine, versionsOf } from '../measure/machine.ts';
-import { Progress } from '../measure/progress.ts';
 import { median } from '../measure/quantiles.ts';
 import type { Chart } from '../report/chart.ts';
-import { reportHead, type ReportHead } from '../report/head.ts';
-import type { Section } from '../report/section.ts';
+import type { ReportHead } from '../report/head.ts';
+import type { Section } from '../report/report.ts';
+import { type Column, tableOf } from '../report/table.ts';
 import { allStores, oursOnAllStores } from '../stores/all.ts';
-import { runSuite, type Selection, type SettingsOptions } from './command.ts';
+import type { Grown } from '../worker/methods.ts';
+import type { SettingsOptions } from './settings.ts';
 
 /** One size, and what it cost. */
 interface Point {
@@ -84,35 +86,27 @@ export async function growthSuite(args: readonly string[]): Promise<number> {
 
 async function measure(
   options: SettingsOptions,
-  selection: Selection,
+  selection: Selection<Contender>,
   say: (text: string) => void,
 ): Promise<GrowthReport> {
   const base = options.quick ? quick : full;
   const settings = { ...base, rounds: options.rounds ?? base.rounds };
-  const machine = describeMachine();
-  const progress = new Progress(say);
+  const run = new Run(say);
   const curves: Curve[] = [];
-  const versions: Record<string, string> = {};
-  let placement = '';
   for (const store of allStores) {
     const contenders = selection.contenders.filter((contender) => contender.store === store.id);
     for (const contender of contenders) {
+      const open = () => openTestbed(store.start);
       // Each on a fresh server: what another one left would count as its own.
-      await progress.part(contender.name, async () => {
-        await using testbed = await openTestbed(store.start);
-        placement = testbed.placement;
-        Object.assign(versions, testbed.server.versions, versionsOf(contender.packages));
-        if (selection.rows.has('waiters')) curves.push(await growWaiters(testbed, contender, settings));
-        if (selection.rows.has('leases')) curves.push(await growLeases(testbed, contender, settings));
-      });
+      await run.progress.part(contender.name, () =>
+        run.on(open, [contender], async (testbed) => {
+          if (selection.rows.has('waiters')) curves.push(await growWaiters(testbed, contender, settings));
+          if (selection.rows.has('leases')) curves.push(await growLeases(testbed, contender, settings));
+        }),
+      );
     }
   }
-  return {
-    ...reportHead('growth', machine, placement, versions),
-    settings,
-    failures: progress.failures,
-    curves,
-  };
+  return run.report('growth', { settings, curves });
 }
 
 async function openWorker(testbed: Testbed, { store, name }: Contender): Promise<Worker> {
@@ -122,86 +116,85 @@ async function openWorker(testbed: Testbed, { store, name }: Contender): Promise
   return worker;
 }
 
-/** Waiters of one process on one held lock: the time to queue for each, and the time of a hand-off in a queue that long. */
-async function growWaiters(
+/** One process, and larger and larger sizes, as long as `measureSize` takes no more than the limit. */
+async function grow(
+  row: string,
   testbed: Testbed,
   contender: Contender,
-  { waiters, rounds, stepLimitMs }: GrowthSettings,
+  { sizes, stepLimitMs }: { readonly sizes: readonly number[]; readonly stepLimitMs: number },
+  measureSize: (worker: Worker, size: number) => Promise<{ readonly point: Point; readonly stepMs: number }>,
 ): Promise<Curve> {
   const worker = await openWorker(testbed, contender);
   const points: Point[] = [];
   let endsBecause: string | undefined;
-  let stepMs = 0;
-  for (const size of waiters) {
-    endsBecause = tooLong(10 * stepMs, size, stepLimitMs);
+  let lastMs = 0;
+  for (const size of sizes) {
+    endsBecause = tooLong(10 * lastMs, size, stepLimitMs);
     if (endsBecause !== undefined) break;
+    const { point, stepMs } = await measureSize(worker, size);
+    points.push(point);
+    lastMs = stepMs;
+  }
+  await testbed.end(worker);
+  return { row, backend: contender.name, points, ...(endsBecause !== undefined && { endsBecause }) };
+}
+
+/** The figures of so many more waiters or leases, and the bytes of the store before and after them. */
+async function grown(
+  { server }: Testbed,
+  size: number,
+  more: number,
+  add: () => Promise<Grown>,
+): Promise<{ readonly point: Point; readonly stepMs: number }> {
+  const before = await server.storedBytes?.();
+  const { elapsedMs, loopDelayMs, heapBytes } = await add();
+  const after = await server.storedBytes?.();
+  const point: Point = {
+    size,
+    microsEach: (1_000 * elapsedMs) / more,
+    loopDelayMs,
+    clientBytesEach: heapBytes / more,
+    ...(before !== undefined && after !== undefined && { serverBytesEach: (after - before) / more }),
+  };
+  return { point, stepMs: elapsedMs };
+}
+
+/** Waiters of one process on one held lock: the time to queue for each, and the time of a hand-off in a queue that long. */
+async function growWaiters(
+  testbed: Testbed,
+  contender: Contender,
+  { waiters: sizes, rounds, stepLimitMs }: GrowthSettings,
+): Promise<Curve> {
+  return await grow('waiters', testbed, contender, { sizes, stepLimitMs }, async (worker, size) => {
     const from = performance.now();
     const samples: Point[] = [];
     for (let round = 0; round < (size > 1_000 ? 1 : rounds); round += 1) {
-      const before = await testbed.server.storedBytes?.();
-      const joined = await worker.call.join(`growth:${size}:${round}`, size);
-      const after = await testbed.server.storedBytes?.();
-      samples.push({
-        size,
-        microsEach: (1_000 * joined.elapsedMs) / size,
-        handOffMicros: (1_000 * (await worker.call.serve())) / size,
-        loopDelayMs: joined.loopDelayMs,
-        clientBytesEach: joined.heapBytes / size,
-        ...(before !== undefined && after !== undefined && { serverBytesEach: (after - before) / size }),
-      });
+      const { point } = await grown(testbed, size, size, () =>
+        worker.call.join(`growth:${size}:${round}`, size),
+      );
+      samples.push({ ...point, handOffMicros: (1_000 * (await worker.call.serve())) / size });
     }
-    stepMs = (performance.now() - from) / samples.length;
-    points.push(typicalOf(samples));
-  }
-  await testbed.end(worker);
-  return {
-    row: 'waiters',
-    backend: contender.name,
-    points,
-    ...(endsBecause !== undefined && { endsBecause }),
-  };
+    return { point: typicalOf(samples), stepMs: (performance.now() - from) / samples.length };
+  });
 }
 
 /** Leases of one process, more and more of them: the time to acquire each of the last nine tenths. */
 async function growLeases(
   testbed: Testbed,
   contender: Contender,
-  { leases, stepLimitMs }: GrowthSettings,
+  { leases: sizes, stepLimitMs }: GrowthSettings,
 ): Promise<Curve> {
-  const worker = await openWorker(testbed, contender);
-  const points: Point[] = [];
-  let endsBecause: string | undefined;
-  let stepMs = 0;
   let held = 0;
-  for (const size of leases) {
-    endsBecause = tooLong(10 * stepMs, size, stepLimitMs);
-    if (endsBecause !== undefined) break;
+  return await grow('leases', testbed, contender, { sizes, stepLimitMs }, async (worker, size) => {
     const more = size - held;
-    const before = await testbed.server.storedBytes?.();
-    const grown = await worker.call.holdMore(more, LANES);
-    const after = await testbed.server.storedBytes?.();
-    stepMs = grown.elapsedMs;
     held = size;
-    points.push({
-      size,
-      microsEach: (1_000 * grown.elapsedMs) / more,
-      loopDelayMs: grown.loopDelayMs,
-      clientBytesEach: grown.heapBytes / more,
-      ...(before !== undefined && after !== undefined && { serverBytesEach: (after - before) / more }),
-    });
-  }
-  await testbed.end(worker);
-  return {
-    row: 'leases',
-    backend: contender.name,
-    points,
-    ...(endsBecause !== undefined && { endsBecause }),
-  };
+    return await grown(testbed, size, more, () => worker.call.holdMore(more, LANES));
+  });
 }
 
 function tooLong(expectedMs: number, size: number, limitMs: number): string | undefined {
   if (expectedMs <= limitMs) return undefined;
-  return `${size.toLocaleString('en').replaceAll(',', ' ')} would take ${Math.round(expectedMs / 1_000)} s`;
+  return `${withThinSpaces(size)} would take ${Math.round(expectedMs / 1_000)} s`;
 }
 
 function typicalOf(samples: readonly Point[]): Point {
@@ -223,13 +216,82 @@ function typicalOf(samples: readonly Point[]): Point {
 /** Bytes for each are noise below this size. */
 const LEAST_FOR_BYTES = 1_000;
 
+/** The tables: the rows of `row`, what they are called, one figure, and from which size on. */
+const tables: readonly {
+  readonly id: string;
+  readonly title: string;
+  readonly figure: (point: Point) => number | undefined;
+  readonly from?: number;
+}[] = [
+  {
+    id: 'waiters-queue',
+    title: 'Waiters of one lock: µs for each to queue',
+    figure: ({ microsEach }) => microsEach,
+  },
+  {
+    id: 'waiters-enter',
+    title: 'Waiters of one lock: µs for each to enter and leave, in turn',
+    figure: ({ handOffMicros }) => handOffMicros,
+  },
+  {
+    id: 'waiters-delay',
+    title: 'Waiters of one lock: ms for which the event loop stood still at most while they queued',
+    figure: ({ loopDelayMs }) => loopDelayMs,
+  },
+  {
+    id: 'waiters-heap',
+    title: 'Waiters of one lock: bytes of the client’s heap for each',
+    figure: ({ clientBytesEach }) => clientBytesEach,
+    from: LEAST_FOR_BYTES,
+  },
+  {
+    id: 'leases-acquire',
+    title: 'Leases held: µs to acquire each more, 64 at once',
+    figure: ({ microsEach }) => microsEach,
+  },
+  {
+    id: 'leases-heap',
+    title: 'Leases held: bytes of the client’s heap for each',
+    figure: ({ clientBytesEach }) => clientBytesEach,
+    from: LEAST_FOR_BYTES,
+  },
+  {
+    id: 'leases-store',
+    title: 'Leases held: bytes for each at the store (PostgreSQL, SQLite: on disk)',
+    figure: ({ serverBytesEach }) => serverBytesEach,
+    from: LEAST_FOR_BYTES,
+  },
+];
+
+function sectionsOf({ curves, settings }: GrowthReport): Section[] {
+  return tables.flatMap(({ id, title, figure, from = 0 }) => {
+    const row = id.startsWith('waiters') ? 'waiters' : 'leases';
+    const sizes = settings[row].filter((size) => size >= from);
+    const ofRow = curves.filter((curve) => curve.row === row);
+    if (ofRow.length === 0 || sizes.length === 0) return [];
+    const table = tableOf(ofRow, [
+      ['', ({ backend }) => backend],
+      ...sizes.map(
+        (size): Column<Curve> => [
+          withThinSpaces(size),
+          ({ points }) => {
+            const point = points.find((one) => one.size === size);
+            return (point && figure(point))?.toFixed(0) ?? '';
+          },
+        ],
+      ),
+    ]);
+    return [{ title, table, ...chartOf(id, title, row, ofRow, figure) }];
+  });
+}
+
 /** Only curves that have two points or more, and points above 0: both axes are logarithmic. */
 function chartOf(
   id: string,
   title: string,
+  along: string,
   curves: readonly Curve[],
   figure: (point: Point) => number | undefined,
-  digits: number,
 ): { readonly chart?: Chart } {
   const [, unit = ''] = /: (µs|ms|bytes)\b/.exec(title) ?? [];
   const drawn = curves
@@ -241,99 +303,9 @@ function chartOf(
     }))
     .filter(({ points }) => points.length > 1);
   if (drawn.length === 0) return {};
-  const along = id.startsWith('waiters') ? 'waiters' : 'leases';
-  return { chart: { kind: 'growth', id, title, unit, better: 'less', digits, along, curves: drawn } };
+  return { chart: { kind: 'growth', id, title, unit, better: 'less', digits: 0, along, curves: drawn } };
 }
 
-function sectionsOf({ curves, settings }: GrowthReport): Section[] {
-  const table = (
-    id: string,
-    row: string,
-    sizes: readonly number[],
-    title: string,
-    figure: (point: Point) => number | undefined,
-    digits: number,
-  ): Section[] => {
-    const of = curves.filter((curve) => curve.row === row);
-    if (of.length === 0 || sizes.length === 0) return [];
-    const lines = of.map(({ backend, points }) => [
-      backend,
-      ...sizes.map((size) => {
-        const point = points.find((one) => one.size === size);
-        const value = point && figure(point);
-        return value === undefined ? '' : value.toFixed(digits);
-      }),
-    ]);
-    return [
-      {
-        title,
-        ...chartOf(id, title, of, figure, digits),
-        table: {
-          heading: ['', ...sizes.map((size) => size.toLocaleString('en').replaceAll(',', ' '))],
-          lines,
-        },
-      },
-    ];
-  };
-  const large = (sizes: readonly number[]): readonly number[] =>
-    sizes.filter((size) => size >= LEAST_FOR_BYTES);
-  const { waiters, leases } = settings;
-  return [
-    ...table(
-      'waiters-queue',
-      'waiters',
-      waiters,
-      'Waiters of one lock: µs for each to queue',
-      (point) => point.microsEach,
-      0,
-    ),
-    ...table(
-      'waiters-enter',
-      'waiters',
-      waiters,
-      'Waiters of one lock: µs for each to enter and leave, in turn',
-      (point) => point.handOffMicros,
-      0,
-    ),
-    ...table(
-      'waiters-delay',
-      'waiters',
-      waiters,
-      'Waiters of one lock: ms for which the event loop stood still at most while they queued',
-      (point) => point.loopDelayMs,
-      0,
-    ),
-    ...table(
-      'waiters-heap',
-      'waiters',
-      large(waiters),
-      'Waiters of one lock: bytes of the client’s heap for each',
-      (point) => point.clientBytesEach,
-      0,
-    ),
-    ...table(
-      'leases-acquire',
-      'leases',
-      leases,
-      'Leases held: µs to acquire each more, 64 at once',
-      (point) => point.microsEach,
-      0,
-    ),
-    ...table(
-      'leases-heap',
-      'leases',
-      large(leases),
-      'Leases held: bytes of the client’s heap for each',
-      (point) => point.clientBytesEach,
-      0,
-    ),
-    ...table(
-      'leases-store',
-      'leases',
-      large(leases),
-      'Leases held: bytes for each at the store (PostgreSQL, SQLite: on disk)',
-      (point) => point.serverBytesEach,
-      0,
-    ),
-  ];
+function withThinSpaces(size: number): string {
+  return size.toLocaleString('en').replaceAll(',', ' ');
 }

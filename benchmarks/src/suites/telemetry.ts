@@ -11,7 +11,9 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import { NoopSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { describeMachine } from '../measure/machine.ts';
+import { median } from '../measure/quantiles.ts';
 
 const PAIRS = 20_000;
 const ROUNDS = 25;
@@ -26,12 +28,10 @@ interface Way {
 
 /** `bench telemetry`: what an acquire and its release cost with and without telemetry, in memory. Gives the exit code. */
 export async function telemetrySuite(args: readonly string[]): Promise<number> {
-  const rest = args.filter((argument) => argument !== '--check');
-  const [option, file] = rest;
-  if (rest.length > 0 && (option !== '--json' || file === undefined || rest.length > 2)) {
-    console.error('usage: bench telemetry [--check] [--json FILE]');
-    return 2;
-  }
+  const { values } = parseArgs({
+    args: [...args],
+    options: { check: { type: 'boolean' }, json: { type: 'string' } },
+  });
   const provider = new MeterProvider({
     readers: [
       new PeriodicExportingMetricReader({
@@ -60,10 +60,10 @@ export async function telemetrySuite(args: readonly string[]): Promise<number> {
   for (const [name, microseconds] of figures) {
     console.log(`${name.padEnd(26)} ${microseconds.toFixed(2)}  ${(microseconds - base).toFixed(2)}`);
   }
-  if (file !== undefined)
-    writeFileSync(file, JSON.stringify({ machine, figures: Object.fromEntries(figures) }));
+  if (values.json !== undefined)
+    writeFileSync(values.json, JSON.stringify({ machine, figures: Object.fromEntries(figures) }));
   const added = (figures.get('metrics') ?? Number.NaN) - base;
-  if (!args.includes('--check') || added <= MOST_MICROSECONDS) return 0;
+  if (values.check !== true || added <= MOST_MICROSECONDS) return 0;
   console.error(`Metrics add ${added.toFixed(2)} µs, more than ${MOST_MICROSECONDS} µs.`);
   return 1;
 }
@@ -94,8 +94,4 @@ async function timePairs(locks: FencedLockManager): Promise<number> {
   }
   const { user, system } = process.cpuUsage(start);
   return (user + system) / PAIRS;
-}
-
-function median(all: readonly number[]): number {
-  return all.toSorted((a, b) => a - b)[all.length >> 1] ?? Number.NaN;
 }

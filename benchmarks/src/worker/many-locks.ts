@@ -78,7 +78,7 @@ export class ManyLocks {
 
   async enterAll(names: readonly string[]): Promise<number[]> {
     const enter = async (name: string): Promise<number> => {
-      const lease = await this.#locks.lock(name).acquire();
+      const lease = await this.#locks.lock(name).acquire({ waitMs: QUEUE_UP_MS });
       const enteredAt = machineNow();
       await lease.release();
       return enteredAt;

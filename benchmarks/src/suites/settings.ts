@@ -1,13 +1,16 @@
-import type { CompareSettings } from '../../compare/comparison.ts';
+import type { CompareSettings } from '../compare/comparison.ts';
+import type { RenewalTask } from '../compare/renewal.ts';
 
-/** How long and how often things are measured. */
-export interface Settings extends CompareSettings {
+/** How long and how often things are measured, and what settles that. */
+export interface SettingsOptions {
   readonly quick: boolean;
-  readonly leases: number;
-  readonly renewalTtlMs: number;
-  readonly renewalWatchMs: number;
-  readonly waiters: number;
+  readonly rounds: number | undefined;
+}
+
+export interface Settings extends CompareSettings, RenewalTask {
+  readonly quick: boolean;
   readonly waitingMs: number;
+  readonly tripsMs: number;
   readonly kills: number;
   readonly killedTtlMs: number;
   readonly names: number;
@@ -20,18 +23,18 @@ const full: Settings = {
   warmUpMs: 5_000,
   warmUpBurstsMs: 2_000,
   leadInMs: 150,
-  blockMs: 150,
+  blockMs: 250,
   burstsMs: 500,
-  burstLimitMs: 1_200,
+  burstLimitMs: 2_000,
   turnsLimitMs: 2_000,
   sectionMs: 1,
+  waitingMs: 4_000,
+  tripsMs: 900,
+  kills: 200,
+  killedTtlMs: 2_500,
   leases: 10_000,
   renewalTtlMs: 6_000,
   renewalWatchMs: 7_000,
-  waiters: 1_000,
-  waitingMs: 10_000,
-  kills: 200,
-  killedTtlMs: 2_500,
   names: 1_000_000,
   corePairs: 200_000,
 };
@@ -43,22 +46,19 @@ const quick: Settings = {
   warmUpMs: 250,
   warmUpBurstsMs: 150,
   leadInMs: 30,
-  blockMs: 80,
+  blockMs: 100,
   burstsMs: 150,
-  burstLimitMs: 600,
-  turnsLimitMs: 1_200,
+  burstLimitMs: 1_500,
+  waitingMs: 2_000,
+  tripsMs: 500,
+  kills: 20,
   renewalTtlMs: 3_000,
   renewalWatchMs: 3_500,
-  waitingMs: 3_000,
-  kills: 20,
   names: 100_000,
   corePairs: 50_000,
 };
 
-export function settingsFor(options: {
-  readonly quick: boolean;
-  readonly rounds: number | undefined;
-}): Settings {
+export function settingsFor(options: SettingsOptions): Settings {
   const base = options.quick ? quick : full;
   return options.rounds === undefined ? base : { ...base, rounds: options.rounds };
 }

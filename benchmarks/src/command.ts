@@ -1,30 +1,25 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { Contender } from '../contenders/contender.ts';
-import type { ReportHead } from '../report/head.ts';
-import { writeResults } from '../report/pictures.ts';
-import { renderMarkdown, renderPlain } from '../report/render.ts';
-import type { Section } from '../report/section.ts';
-import { writeTables } from '../report/tables-page.ts';
-import type { Target } from '../report/target.ts';
+import type { Contender } from './contenders/contender.ts';
+import type { ReportHead } from './report/head.ts';
+import { writeResults } from './report/pictures.ts';
+import { renderMarkdown, renderPlain, type Section, type Target, writeTables } from './report/report.ts';
+import type { SettingsOptions } from './suites/settings.ts';
 
 /** Which rows, and who takes part. */
-export interface Selection {
+export interface Selection<C> {
   readonly rows: ReadonlySet<string>;
-  readonly contenders: readonly Contender[];
-}
-
-export interface SettingsOptions {
-  readonly quick: boolean;
-  readonly rounds: number | undefined;
+  readonly contenders: readonly C[];
 }
 
 /** What a suite is, for the command line. */
-export interface Suite<R extends ReportHead> {
+export interface Suite<R extends ReportHead, C extends { readonly name: string }> {
   readonly name: string;
   readonly rows: readonly string[];
-  contenders(): Promise<readonly Contender[]>;
-  measure(options: SettingsOptions, selection: Selection, say: (text: string) => void): Promise<R>;
+  /** The option that chooses who takes part. @defaultValue `contender` */
+  readonly chosenBy?: 'language';
+  contenders(): Promise<readonly C[]>;
+  measure(options: SettingsOptions, selection: Selection<C>, say: (text: string) => void): Promise<R>;
   sectionsOf(report: R): Section[];
   /** Every figure that has a target, as far as its row was measured. */
   judge(report: R): Target[];
@@ -36,6 +31,7 @@ const SUITE_LIMIT_MS = 25 * 60_000;
 const options = {
   only: { type: 'string', multiple: true },
   contender: { type: 'string', multiple: true },
+  language: { type: 'string', multiple: true },
   rounds: { type: 'string' },
   quick: { type: 'boolean', default: false },
   check: { type: 'boolean', default: false },
@@ -48,8 +44,8 @@ const options = {
 } as const;
 
 /** Does what the arguments of a suite ask for, and gives the exit code. */
-export async function runSuite<R extends ReportHead>(
-  suite: Suite<R>,
+export async function runSuite<R extends ReportHead, C extends { readonly name: string } = Contender>(
+  suite: Suite<R, C>,
   args: readonly string[],
 ): Promise<number> {
   const { values } = parseArgs({ args: [...args], options });
@@ -69,6 +65,7 @@ export async function runSuite<R extends ReportHead>(
     writeTables(suite.name, markdown);
     writeResults(report, sections);
   }
+  for (const absent of report.absent ?? []) console.log(`ABSENT: ${absent}\n`);
   console.log(values.markdown ? markdown : renderPlain(report, sections, values.check ? targets : []));
   if ((report.failures ?? []).length > 0) return 1;
   return values.strict && targets.some(({ reached }) => !reached) ? 1 : 0;
@@ -77,16 +74,21 @@ export async function runSuite<R extends ReportHead>(
 interface Wishes {
   readonly only?: readonly string[];
   readonly contender?: readonly string[];
+  readonly language?: readonly string[];
   readonly rounds?: string;
   readonly quick: boolean;
 }
 
-async function measure<R extends ReportHead>(suite: Suite<R>, wishes: Wishes): Promise<R> {
+async function measure<R extends ReportHead, C extends { readonly name: string }>(
+  suite: Suite<R, C>,
+  wishes: Wishes,
+): Promise<R> {
   const rounds = wishes.rounds === undefined ? undefined : wholeNumber(wishes.rounds);
   const rows = new Set((wishes.only ?? suite.rows).map((row) => oneOf(suite.rows, 'row', row)));
   const all = await suite.contenders();
   const names = all.map(({ name }) => name);
-  const wanted = wishes.contender?.map((name) => oneOf(names, 'contender', name));
+  const by = suite.chosenBy ?? 'contender';
+  const wanted = wishes[by]?.map((name) => oneOf(names, by, name));
   const contenders = wanted === undefined ? all : all.filter(({ name }) => wanted.includes(name));
   const limit = setTimeout(() => {
     console.error(`bench ${suite.name} did not end within ${SUITE_LIMIT_MS / 60_000} minutes.`);
@@ -102,11 +104,14 @@ async function measure<R extends ReportHead>(suite: Suite<R>, wishes: Wishes): P
   }
 }
 
-async function usageOf<R extends ReportHead>(suite: Suite<R>): Promise<string> {
+async function usageOf(
+  suite: Pick<Suite<never, { name: string }>, 'name' | 'rows' | 'chosenBy' | 'contenders'>,
+) {
   const contenders = (await suite.contenders()).map(({ name }) => name);
+  const by = suite.chosenBy ?? 'contender';
   return `usage: bench ${suite.name} [options]
   --only ROW      only this row, may be repeated: ${suite.rows.join(', ')}
-  --contender C   only this contender, may be repeated; its floor must be among them for ratios:
+  ${`--${by} C`.padEnd(16)}only this one, may be repeated; the floor of a contender must be among them for ratios:
                   ${contenders.join(', ')}
   --rounds N      rounds of each comparison; default 5
   --quick         short blocks and two rounds: to see that it runs
