@@ -13,7 +13,7 @@ const made = new Map<string, Promise<string>>();
  * A folder with the applications of scripts/applications/, the packed packages, and what `manifests/<name>.json` asks the
  * registry for. The last is installed once for a manifest and kept in .tools/; the others are new in each run.
  */
-export function applicationFolder(name: 'tools' | 'next' | 'old-clients'): Promise<string> {
+export function applicationFolder(name: 'tools' | 'next' | 'old-clients' | 'orms'): Promise<string> {
   const folder = made.get(name) ?? makeFolder(name);
   made.set(name, folder);
   return folder;

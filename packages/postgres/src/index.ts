@@ -16,11 +16,11 @@ export {
   type PostgresSchemaErrorCode,
 } from './lease/schema.ts';
 export type { DatabaseSource } from './pool/database-source.ts';
-export { fencedUpdate, type FencedUpdate, type QueryClient } from './fenced/fenced-update.ts';
+export { fencedUpdate, type FencedUpdate } from './fenced/fenced-update.ts';
 export {
   advisoryLockInTransaction,
-  type TransactionClient,
   type TransactionLockOptions,
   type TransactionWaitOptions,
   tryAdvisoryLockInTransaction,
 } from './transaction/advisory-lock-in-transaction.ts';
+export type { SqlClient, SqlExecutor } from './transaction/sql-client.ts';

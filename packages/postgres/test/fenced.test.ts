@@ -4,7 +4,7 @@ import { startProcess } from '@locks/core/conformance/process';
 import { startPostgres } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FencedUpdate, fencedUpdate, postgresLeaseBackend, type QueryClient } from '../src/index.ts';
+import { type FencedUpdate, fencedUpdate, postgresLeaseBackend, type SqlClient } from '../src/index.ts';
 import type { LateWriter } from './fenced-late-writer.ts';
 
 const LATE_WRITER = fileURLToPath(new URL('fenced-late-writer.ts', import.meta.url));
@@ -107,7 +107,7 @@ describe.concurrent('fencedUpdate', () => {
           await pool.query('INSERT INTO stock VALUES ($1, $2, 0, $3)', [sku, 'other', token]);
         return result;
       },
-    } as unknown as QueryClient;
+    } as unknown as SqlClient;
     const update = { table: 'stock', key: { sku }, set: { writer: 'ours' }, token: 2n };
     expect(await fencedUpdate(client, update)).toBe(true);
     expect(await row(sku)).toEqual({ writer: 'ours', fencing_token: '2' });

@@ -6,6 +6,7 @@ import {
   advisoryLockInTransaction,
   postgresAdvisoryBackend,
   postgresLeaseBackend,
+  type SqlExecutor,
   tryAdvisoryLockInTransaction,
 } from '../src/index.ts';
 
@@ -173,6 +174,55 @@ describe.concurrent('a lock for a transaction', () => {
     for (const options of [{ waitMs: 0 }, { waitMs: Number.NaN }, { mode: 'permit' as 'shared' }]) {
       await expect(advisoryLockInTransaction(mine, 'a', options)).rejects.toMatchObject({
         code: 'LOCK_INVALID_ARGUMENT',
+      });
+    }
+  });
+
+  it('takes a function that runs statements one by one; none of them fails, also where the lock does', async () => {
+    const name = freshName();
+    await using holder = await client();
+    await using mine = await client();
+    const failed: unknown[] = [];
+    const executor: SqlExecutor = async (text, values) => {
+      // As a prepared statement, which holds one command only.
+      const { rows } = await mine.query({ name: '', text, values: [...values] }).catch((error: unknown) => {
+        failed.push(error);
+        throw error;
+      });
+      return rows;
+    };
+    await holder.query('BEGIN');
+    await mine.query('BEGIN');
+    await advisoryLockInTransaction(holder, name);
+    expect(await tryAdvisoryLockInTransaction(executor, name)).toBe(false);
+    await expect(advisoryLockInTransaction(executor, name, { waitMs: 20 })).rejects.toMatchObject({
+      code: 'LOCK_TIMEOUT',
+      cause: { code: '55P03' },
+    });
+    await holder.query('COMMIT');
+    await advisoryLockInTransaction(executor, name);
+    await mine.query('COMMIT');
+    await expect(advisoryLockInTransaction(executor, name)).rejects.toMatchObject({
+      code: 'LOCK_INVALID_ARGUMENT',
+    });
+    expect(failed).toEqual([]);
+  });
+
+  it('refuses what runs no statements, and what gives no rows', async () => {
+    const knexLike = Object.assign(() => Promise.resolve([]), { raw: () => Promise.resolve({ rows: [] }) });
+    for (const wrong of [
+      null,
+      undefined,
+      'BEGIN',
+      {},
+      { execute() {} },
+      knexLike,
+      async () => 7,
+      async () => ({}),
+    ]) {
+      await expect(advisoryLockInTransaction(wrong as never, 'a')).rejects.toMatchObject({
+        code: 'LOCK_INVALID_ARGUMENT',
+        message: expect.stringContaining('advisoryLockInTransaction()'),
       });
     }
   });

@@ -114,7 +114,9 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     for (let start = 0; start < items.length; start += RENEW_CHUNK) {
       const chunk = items.slice(start, start + RENEW_CHUNK);
       chunks.push(
-        this.#transactions.write(call, (steps) => chunk.map(({ grant, ttlMs }) => steps.holds.renew(grant, ttlMs))),
+        this.#transactions.write(call, (steps) =>
+          chunk.map(({ grant, ttlMs }) => steps.holds.renew(grant, ttlMs)),
+        ),
       );
     }
     return (await Promise.all(chunks)).flat();

@@ -178,7 +178,8 @@ export class SqliteLocalWaiters {
         ownCall(),
         (steps) => {
           const inFile = steps.heartbeat();
-          for (const id of inFile) if (gone.has(id) && this.#waiters.get(id) === undefined) steps.queue.dequeue(id);
+          for (const id of inFile)
+            if (gone.has(id) && this.#waiters.get(id) === undefined) steps.queue.dequeue(id);
           return inFile;
         },
         (inFile) => {

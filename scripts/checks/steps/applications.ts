@@ -9,6 +9,24 @@ import type { Step } from '../step.ts';
 const MAIN = 'two-copies/main.js';
 const NESTJS = { one: [5, 10, 15], mostOfOne: 1, mostOfTwo: 2, audit: 11, entries: 6, reports: 1 };
 
+/** What a library's transaction does with a lock and a fenced write: scripts/applications/orms/main.js. */
+const IN_TRANSACTION = {
+  isHeldInside: true,
+  isWritten: true,
+  afterCommit: [2, true],
+  rolledBack: 'rolled back',
+  afterRollback: [2, true],
+  tried: false,
+  timeout: 'LOCK_TIMEOUT',
+  afterTimeout: 4,
+  lost: 'LOCK_LOST',
+  refusedName: 'LOCK_CONFLICT',
+  afterLoss: 5,
+  afterNested: [true, true],
+  outside: 'LOCK_INVALID_ARGUMENT',
+  wrongKind: 'LOCK_INVALID_ARGUMENT',
+};
+
 /** The packed packages in applications that have tools and runtimes of their own. */
 export const applicationSteps: readonly Step[] = [
   commandStep(
@@ -119,6 +137,38 @@ export const applicationSteps: readonly Step[] = [
           { cwd: join(cwd, 'old-clients') },
         ],
         ['types', 'node', [compilerPath('typescript-5.9'), ...strict, 'old-clients/use.ts'], { cwd }],
+      ];
+    },
+  ),
+  commandStep(
+    {
+      name: 'applications:orms',
+      about:
+        'locks and fenced writes in the transactions of pg, postgres.js, Kysely, Knex, Drizzle, TypeORM, MikroORM, Prisma',
+      kind: 'timed',
+      needs: ['postgres'],
+      lanes: 2,
+    },
+    async () => {
+      const cwd = join(await applicationFolder('orms'), 'orms');
+      // To generate a client takes no schema engine, which only the site of Prisma has; its command looks for one all the same.
+      const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath };
+      const libraries = [
+        'pg',
+        'postgres.js',
+        'kysely',
+        'knex',
+        'drizzle',
+        'drizzle on postgres.js',
+        'typeorm',
+        'mikroorm',
+      ];
+      const prisma = 'node ../node_modules/prisma/build/index.js generate >&2 && exec node main.js prisma';
+      return [
+        ['prisma', 'sh', ['-c', prisma], { cwd, env, expected: IN_TRANSACTION }],
+        ...libraries.map(
+          (name): CheckCommand => [name, 'node', ['main.js', name], { cwd, expected: IN_TRANSACTION }],
+        ),
       ];
     },
   ),

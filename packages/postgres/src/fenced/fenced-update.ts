@@ -9,7 +9,7 @@ import {
   text,
 } from '@locks/core/backend';
 import { channel } from 'node:diagnostics_channel';
-import type pg from 'pg';
+import { type RunSql, runnerOf, type SqlClient } from '../transaction/sql-client.ts';
 
 /** A write to one row, and the fencing token that it is made under. */
 export interface FencedUpdate {
@@ -28,9 +28,6 @@ export interface FencedUpdate {
    */
   readonly fenceColumn?: string;
 }
-
-/** The client that writes: a `Client`, a `PoolClient` in your transaction, or a `Pool`. */
-export type QueryClient = Pick<pg.ClientBase, 'query'>;
 
 // setup: import { createLocks } from '@locks/core'; import { fencedUpdate, postgresLeaseBackend } from '@locks/postgres'; import { Pool } from 'pg';
 // setup: const client = new Pool(); const locks = createLocks(postgresLeaseBackend({ pool: client }));
@@ -51,7 +48,8 @@ export type QueryClient = Pick<pg.ClientBase, 'query'>;
  * @throws LockError `LOCK_LOST` with reason `taken-over` when the row has a newer token: nothing was written, and the
  * transaction should be rolled back. `LOCK_INVALID_ARGUMENT` for a bad argument, or a key that names several rows.
  */
-export async function fencedUpdate(client: QueryClient, update: FencedUpdate): Promise<boolean> {
+export async function fencedUpdate(client: SqlClient, update: FencedUpdate): Promise<boolean> {
+  const run = runnerOf('fencedUpdate()', client);
   const { table, key, set, token, fenceColumn } = readOptions('fencedUpdate()', update, TABLE);
   const target = (typeof table === 'string' ? [table] : table).map((part) => quoted('table', part)).join('.');
   const fence = quoted('fenceColumn', fenceColumn);
@@ -63,23 +61,26 @@ export async function fencedUpdate(client: QueryClient, update: FencedUpdate): P
   const values: unknown[] = [];
   const parameter = (value: unknown): string => `$${values.push(value)}`;
   const assignments = columnsOf('set', set).map(([column, value]) => `${column} = ${parameter(value)}`);
-  const newToken = `${parameter(String(token))}::bigint`;
+  const newToken = (): string => `${parameter(String(token))}::bigint`;
+  assignments.push(`${fence} = ${newToken()}`);
   const matches = columnsOf('key', key).map(
     ([column, value]) => `${column} OPERATOR(pg_catalog.=) ${parameter(value)}`,
   );
-  // If another transaction is writing the row, PostgreSQL waits for it and checks the conditions again with the new row.
-  const sql = `UPDATE ${target} SET ${[...assignments, `${fence} = ${newToken}`].join(', ')}
-     WHERE ${matches.join(' AND ')} AND (${fence} IS NULL OR ${fence} OPERATOR(pg_catalog.<=) ${newToken})`;
+  // If another transaction is writing the row, PostgreSQL waits for it and checks the conditions again with the new row. The
+  // number of rows is a column, since not every library tells it otherwise.
+  const sql = `WITH written AS (UPDATE ${target} SET ${assignments.join(', ')}
+     WHERE ${matches.join(' AND ')} AND (${fence} IS NULL OR ${fence} OPERATOR(pg_catalog.<=) ${newToken()}) RETURNING 1)
+     SELECT pg_catalog.count(*)::pg_catalog.text AS written FROM written`;
   // The update is tried twice, for a row that was inserted between the two statements.
   for (let tries = 1; tries <= 2; tries += 1) {
-    const { rowCount } = await client.query(sql, values);
-    if (rowCount === 1) return true;
-    if (rowCount !== 0 && rowCount !== null) {
+    const written = Number((await run(sql, values))[0]?.['written']);
+    if (written === 1) return true;
+    if (written !== 0) {
       throw invalidArgument(
-        `fencedUpdate(): key names ${rowCount} rows of ${target}. Roll back, and use a unique key.`,
+        `fencedUpdate(): key names ${written} rows of ${target}. Roll back, and use a unique key.`,
       );
     }
-    if (!(await hasRow(client, target, fence, key, token))) return false;
+    if (!(await hasRow(run, target, fence, key, token))) return false;
   }
   return false;
 }
@@ -108,7 +109,7 @@ function isToken(value: unknown): value is bigint {
 
 /** Returns whether a row has this key. Throws if its token is newer. */
 async function hasRow(
-  client: QueryClient,
+  run: RunSql,
   target: string,
   fence: string,
   key: FencedUpdate['key'],
@@ -116,13 +117,13 @@ async function hasRow(
 ): Promise<boolean> {
   const columns = columnsOf('key', key);
   const matches = columns.map(([column], index) => `${column} OPERATOR(pg_catalog.=) $${index + 1}`);
-  const { rows } = await client.query<{ found: boolean; fence: string | null }>(
-    `SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 0 AS found, pg_catalog.max(${fence})::pg_catalog.text AS fence
+  const [row] = await run(
+    `SELECT pg_catalog.count(*)::pg_catalog.text AS found, pg_catalog.max(${fence})::pg_catalog.text AS fence
      FROM ${target} WHERE ${matches.join(' AND ')}`,
     columns.map(([, value]) => value),
   );
-  const { found = false, fence: newest = null } = rows[0] ?? {};
-  if (newest === null || BigInt(newest) <= token) return found;
+  const newest = row?.['fence'] as string | null | undefined;
+  if (newest === null || newest === undefined || BigInt(newest) <= token) return Number(row?.['found']) > 0;
   const event = { backend: 'postgres', target, token };
   rejectedChannel.publish(event satisfies LockEvents['locks:fence-rejected']);
   throw new LockError(

@@ -7,14 +7,16 @@ import {
   type OptionTable,
   readOptions,
 } from '@locks/core/backend';
-import type pg from 'pg';
 import { advisoryKey } from '../advisory/advisory-key.ts';
-import { codeOf } from '../pool/server-error.ts';
 import { checkLockName } from './lock-name.ts';
-import { IN_LEASE_TABLE, refuseLeasedName } from './refuse-leased-name.ts';
-
-/** The client that runs your transaction: a `Client` or a `PoolClient` of the package pg. */
-export type TransactionClient = Pick<pg.ClientBase, 'query'>;
+import {
+  GRANTED,
+  IN_LEASE_TABLE,
+  LOCK_NOT_AVAILABLE,
+  lockStatement,
+  readOutcome,
+} from './lock-statements.ts';
+import { type RunSql, runnerOf, type SqlClient } from './sql-client.ts';
 
 /** The options of an attempt to lock inside a transaction. */
 export interface TransactionLockOptions {
@@ -48,7 +50,6 @@ const WAIT_TABLE = {
   ),
 } satisfies OptionTable<TransactionWaitOptions>;
 
-const SAVEPOINT = 'locks_acquire';
 /** The longest `lock_timeout`. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -59,8 +60,7 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
  * excludes, and is excluded by, the leases of `postgresAdvisoryBackend` of the same name in the same database, but not those
  * of `postgresLeaseBackend`: a name that is held or waited for there in this moment is refused.
  *
- * A failure leaves your transaction as it was, ready for more statements: the wait runs inside a savepoint, and
- * `lock_timeout` gets its earlier value back.
+ * A failure leaves your transaction as it was, ready for more statements.
  *
  * @example
  * ```ts
@@ -75,29 +75,24 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
  * server refuses or fails (a deadlock, `statement_timeout`)
  */
 export async function advisoryLockInTransaction(
-  client: TransactionClient,
+  client: SqlClient,
   name: string,
   options?: TransactionWaitOptions,
 ): Promise<void> {
+  const run = runnerOf('advisoryLockInTransaction()', client);
   const { waitMs, mode } = readOptions('advisoryLockInTransaction()', options, WAIT_TABLE);
   const { key, suffix } = lockOf(name, mode);
   // A lock_timeout of 0 means no limit.
-  const limit =
+  const limitMs =
     waitMs === Number.POSITIVE_INFINITY ? 0 : Math.max(1, Math.min(Math.ceil(waitMs), MAX_TIMEOUT_MS));
-  const previous = await inSavepoint(client, name, waitMs, [
-    `SELECT pg_catalog.current_setting('lock_timeout') AS previous`,
-    `SET LOCAL lock_timeout = ${limit}`,
-    `SELECT pg_catalog.pg_advisory_xact_lock${suffix}('${key}'::bigint)`,
-    refuseLeasedName(name),
-  ]);
-  // A setting made inside a savepoint outlives the savepoint, so the earlier value is set for the rest of the transaction.
-  await client
-    .query(
-      `SELECT pg_catalog.set_config('lock_timeout', '${String(previous[0]?.['previous'])}', true); RELEASE SAVEPOINT ${SAVEPOINT}`,
-    )
-    .catch((error: unknown) => {
-      throw failure(name, error);
-    });
+  const take = `pg_catalog.pg_advisory_xact_lock${suffix}('${key}'::bigint) IS NOT NULL`;
+  const failed = await lock(run, name, lockStatement(name, take, limitMs));
+  if (failed === undefined) return;
+  throw new LockError(
+    'LOCK_TIMEOUT',
+    `Gave up on ${JSON.stringify(name)} after ${Math.round(waitMs)} ms: it is still held. The transaction goes on without it.`,
+    { resource: name, backend: 'postgres', cause: failed },
+  );
 }
 
 /**
@@ -108,79 +103,52 @@ export async function advisoryLockInTransaction(
  * table of the database has the name; `LOCK_BACKEND`
  */
 export async function tryAdvisoryLockInTransaction(
-  client: TransactionClient,
+  client: SqlClient,
   name: string,
   options?: TransactionLockOptions,
 ): Promise<boolean> {
+  const run = runnerOf('tryAdvisoryLockInTransaction()', client);
   const elsewhere = { waitMs: 'advisoryLockInTransaction()' };
   const { mode } = readOptions('tryAdvisoryLockInTransaction()', options, LOCK_TABLE, elsewhere);
   const { key, suffix } = lockOf(name, mode);
-  const rows = await inSavepoint(client, name, 0, [
-    `SELECT pg_catalog.pg_try_advisory_xact_lock${suffix}('${key}'::bigint) AS taken`,
-    refuseLeasedName(name),
-    `RELEASE SAVEPOINT ${SAVEPOINT}`,
-  ]);
-  return rows[0]?.['taken'] === true || rows[0]?.['taken'] === 't';
+  const take = `pg_catalog.pg_try_advisory_xact_lock${suffix}('${key}'::bigint)`;
+  return (await lock(run, name, lockStatement(name, take, 0))) === undefined;
 }
 
-type Rows = readonly Readonly<Record<string, unknown>>[];
-
-/** Runs statements behind a savepoint in one round trip. Resolves to the rows of the first statement that has any. */
-async function inSavepoint(
-  client: TransactionClient,
-  name: string,
-  waitMs: number,
-  statements: readonly string[],
-): Promise<Rows> {
+/** Takes the lock. Resolves to `undefined`, or to the error of the server when somebody else holds it. */
+async function lock(run: RunSql, name: string, statement: string): Promise<Error | undefined> {
+  let outcome: unknown;
   try {
-    const results: unknown = await client.query([`SAVEPOINT ${SAVEPOINT}`, ...statements].join('; '));
-    // A message of several statements gives an array of results.
-    return (results as { rows: Rows }[]).find(({ rows }) => rows.length > 0)?.rows ?? [];
+    // The setting must be read by a message of its own: outside of a transaction, statements of one message share one.
+    await run(statement);
+    outcome = (await run(readOutcome))[0]?.['outcome'];
   } catch (error) {
-    const code = codeOf(error);
-    // SAVEPOINT failed outside of a transaction: nothing else has run, and a lock would end with its own statement.
-    if (code === '25P01') {
-      throw invalidArgument(
-        `@locks/postgres: the lock ${JSON.stringify(name)} would end at once, because there is no transaction. Send BEGIN on ` +
-          'this client first (not on a pool).',
-      );
-    }
-    // Rolling back the savepoint also releases a lock that was granted in the last moment.
-    if (code !== '25P02') {
-      await client
-        .query(`ROLLBACK TO SAVEPOINT ${SAVEPOINT}; RELEASE SAVEPOINT ${SAVEPOINT}`)
-        .catch(() => undefined);
-    }
-    if (code === '55P03') {
-      throw new LockError(
-        'LOCK_TIMEOUT',
-        `Gave up on ${JSON.stringify(name)} after ${Math.round(waitMs)} ms: it is still held. The transaction goes on without it.`,
-        { resource: name, backend: 'postgres', cause: error },
-      );
-    }
-    if (code === IN_LEASE_TABLE) {
-      throw new LockError(
-        'LOCK_CONFLICT',
-        `${JSON.stringify(name)} is in use by postgresLeaseBackend, which an advisory lock does not exclude. Use one of the two ` +
-          'for a name: a lock of that backend around the transaction, or advisory locks everywhere.',
-        { resource: name, backend: 'postgres', cause: error },
-      );
-    }
+    if (error instanceof LockError) throw error;
     throw failure(name, error);
   }
+  if (outcome === GRANTED) return undefined;
+  if (typeof outcome !== 'string' || outcome === '') {
+    throw invalidArgument(
+      `@locks/postgres: the lock ${JSON.stringify(name)} would end at once, because there is no transaction. Send BEGIN on ` +
+        'this client first (not on a pool), or pass the transaction of your library.',
+    );
+  }
+  const code = outcome.slice(0, 5);
+  const cause = Object.assign(new Error(outcome.slice(6)), { code });
+  if (code === LOCK_NOT_AVAILABLE) return cause;
+  if (code !== IN_LEASE_TABLE) throw failure(name, cause);
+  throw new LockError(
+    'LOCK_CONFLICT',
+    `${JSON.stringify(name)} is in use by postgresLeaseBackend, which an advisory lock does not exclude. Use one of the two ` +
+      'for a name: a lock of that backend around the transaction, or advisory locks everywhere.',
+    { resource: name, backend: 'postgres', cause },
+  );
 }
 
 function failure(name: string, error: unknown): LockError {
   const reason = error instanceof Error ? error.message : String(error);
-  return new LockError(
-    'LOCK_BACKEND',
-    `Could not lock ${JSON.stringify(name)} in the transaction: ${reason}`,
-    {
-      resource: name,
-      backend: 'postgres',
-      cause: error,
-    },
-  );
+  const message = `Could not lock ${JSON.stringify(name)} in the transaction: ${reason}`;
+  return new LockError('LOCK_BACKEND', message, { resource: name, backend: 'postgres', cause: error });
 }
 
 function lockOf(name: string, mode: 'exclusive' | 'shared'): { key: bigint; suffix: string } {
