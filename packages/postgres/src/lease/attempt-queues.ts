@@ -1,9 +1,9 @@
-import { type AcquireRequest, type Attempt, type Call, PRIORITIES } from '@locks/core/backend';
+import { type AcquireRequest, type Attempt, type Call, PRIORITIES, type Priority } from '@locks/core/backend';
 import {
-  GRACE_MS,
   type MakeStatement,
   NoConnectionError,
   type OutgoingStatement,
+  rejectLate,
   type StatementResult,
 } from '../pool/postgres-statements.ts';
 import type { LeaseSql } from './lease-sql.ts';
@@ -33,12 +33,12 @@ interface PendingAttempt {
   reject(error: unknown): void;
 }
 
-/** The parts of the backend that the attempts need. */
-export interface AttemptContext {
+/** The parts of the backend that attempts and releases need. */
+export interface LeaseContext {
   readonly sql: LeaseSql;
   readonly waiters: PostgresLocalWaiters;
   mayBeUncontended(request: AcquireRequest): boolean;
-  send(make: MakeStatement, priority: typeof PRIORITIES.acquire): Promise<StatementResult | undefined>;
+  send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined>;
 }
 
 /** The error of attempts whose caller listens no more. */
@@ -50,11 +50,11 @@ const abandonedError = new NoConnectionError();
  * would overtake each other.
  */
 export class AttemptQueues {
-  readonly #context: AttemptContext;
+  readonly #context: LeaseContext;
   /** The attempts that are not sent yet, by name; an empty list while the last ones are under way. */
   readonly #queues = new Map<string, PendingAttempt[]>();
 
-  constructor(context: AttemptContext) {
+  constructor(context: LeaseContext) {
     this.#context = context;
   }
 
@@ -180,17 +180,12 @@ function takeWanted(queue: PendingAttempt[]): readonly PendingAttempt[] {
   for (const attempt of queue) {
     taken += 1;
     if (isWanted(attempt)) batch.push(attempt);
-    else dropUnwanted(attempt);
+    else if (attempt.call.signal?.aborted === true) attempt.reject(abandonedError);
+    else rejectLate(attempt.reject);
     if (batch.length === MAX_ATTEMPTS) break;
   }
   queue.splice(0, taken);
   return batch;
-}
-
-function dropUnwanted(attempt: PendingAttempt): void {
-  if (attempt.call.signal?.aborted === true) attempt.reject(abandonedError);
-  // The rejection is held back so that the caller's own timer reports first: its error says more.
-  else setTimeout(() => attempt.reject(new NoConnectionError()), GRACE_MS).unref();
 }
 
 function rejectAll(attempts: PendingAttempt[], error: unknown): void {

@@ -1,13 +1,6 @@
-import { type AcquireRequest, type Call, type Grant, PRIORITIES, type Priority } from '@locks/core/backend';
-import {
-  GRACE_MS,
-  type MakeStatement,
-  NoConnectionError,
-  type OutgoingStatement,
-  type StatementResult,
-} from '../pool/postgres-statements.ts';
-import type { LeaseSql } from './lease-sql.ts';
-import type { PostgresLocalWaiters } from './local-waiters.ts';
+import { type AcquireRequest, type Call, type Grant, PRIORITIES } from '@locks/core/backend';
+import { type OutgoingStatement, rejectLate, type StatementResult } from '../pool/postgres-statements.ts';
+import type { LeaseContext } from './attempt-queues.ts';
 import { nameBytes } from './name-bytes.ts';
 import { parseServed } from './replies.ts';
 import { isUncontended } from './uncontended-statements.ts';
@@ -31,20 +24,12 @@ interface Ending {
   reject(error: unknown): void;
 }
 
-/** The parts of the backend that the batches need. */
-export interface ReleaseContext {
-  readonly sql: LeaseSql;
-  readonly waiters: PostgresLocalWaiters;
-  mayBeUncontended(request: AcquireRequest): boolean;
-  send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined>;
-}
-
 /**
  * Releases acquisitions, or abandons them: all that wait for a connection together in one statement, since thousands may end
  * in the same moment. One statement of a name is in flight at a time: another would only wait for the same row.
  */
 export class ReleaseBatches {
-  readonly #context: ReleaseContext;
+  readonly #context: LeaseContext;
   readonly #isAbandon: boolean;
   /** The acquisitions that are not sent yet, by name. */
   readonly #pending = new Map<string, Ending[]>();
@@ -54,7 +39,7 @@ export class ReleaseBatches {
   /** Whether a statement waits for its connection: it takes all acquisitions that come until then. */
   #isWaiting = false;
 
-  constructor(kind: 'release' | 'abandon', context: ReleaseContext) {
+  constructor(kind: 'release' | 'abandon', context: LeaseContext) {
     this.#isAbandon = kind === 'abandon';
     this.#context = context;
   }
@@ -127,7 +112,7 @@ export class ReleaseBatches {
       if (this.#busy.has(name)) continue;
       for (const ending of endings.splice(0, MAX_ACQUISITIONS - batch.length)) {
         if (ending.call.now() < ending.endsAt) batch.push(ending);
-        else dropUnwanted(ending);
+        else rejectLate(ending.reject);
       }
       if (endings.length === 0) this.#pending.delete(name);
       if (batch.length === MAX_ACQUISITIONS) break;
@@ -174,9 +159,4 @@ type Batch = readonly [Ending, ...Ending[]];
 
 function isFilled(batch: readonly Ending[]): batch is Batch {
   return batch.length > 0;
-}
-
-function dropUnwanted({ reject }: Ending): void {
-  // The rejection is held back so that the caller's own timer reports first: its error says more.
-  setTimeout(() => reject(new NoConnectionError()), GRACE_MS).unref();
 }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Call,
   type ConnectionPool,
@@ -17,7 +16,7 @@ import { queryTexts, type TextResult } from './text-query.ts';
 const ANSWER_MS = 5_000;
 
 /** The delay of an error after the caller's deadline: the caller's own timer then reports first, and its error says more. */
-export const GRACE_MS = 100;
+const GRACE_MS = 100;
 
 /** The interval at which statements without an answer are checked. */
 const WATCH_MS = 50;
@@ -39,6 +38,11 @@ export class NoConnectionError extends Error {
   constructor() {
     super('no connection of the pool was free in time');
   }
+}
+
+/** Rejects what was not sent before its caller's deadline, after the caller's own timer. */
+export function rejectLate(reject: (error: Error) => void): void {
+  setTimeout(() => reject(new NoConnectionError()), GRACE_MS).unref();
 }
 
 /** A statement that is about to be sent. */
@@ -106,8 +110,7 @@ export class PostgresStatements {
     }, priority);
     if (result !== undefined) return result;
     // The deadline passed in the queue: after an outage, statements that nobody waits for are not sent.
-    await delay(GRACE_MS, undefined, { ref: false });
-    throw new NoConnectionError();
+    return await new Promise((_, reject) => rejectLate(reject));
   }
 
   /** Runs the statement that `make` gives when a connection is free. Resolves to `undefined` when `make` does. */
