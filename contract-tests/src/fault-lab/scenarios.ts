@@ -12,8 +12,8 @@ const PATIENCE_MS = 30_000;
 /** Longer than any store takes to notice that its server is silent. */
 const SILENT_WAIT_MS = 7_000;
 const SHORT_WAIT_MS = 700;
-/** Longer than core repeats an abandon. */
-const LONGER_THAN_ABANDON_MS = 1_200;
+/** Longer than core repeats the abandon of a waiter with a brief ttl. */
+const LONGER_THAN_ABANDON_MS = 4_000;
 
 interface ScenarioContext<Options extends object> {
   readonly lab: FaultLab<Options>;
@@ -229,7 +229,7 @@ const scenarios: readonly Scenario[] = [
     title: 'a waiter that gives up while the server is away does not block those behind it',
     applies: ({ keepsHolds }) => keepsHolds,
     async run({ store, server, locks }) {
-      const [holder, waiter] = [await locks(server, store.lasting), await locks(server, store.lasting)];
+      const [holder, waiter] = [await locks(server, store.lasting), await locks(server, store.brief)];
       const behind = await locks(server, store.lasting);
       const [lease, other] = [await holder.lock('a').acquire(), await holder.lock('b').acquire()];
       const caller = new AbortController();

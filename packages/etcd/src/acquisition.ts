@@ -57,6 +57,7 @@ export class Acquisition implements LocalWaiter {
   ended = false;
   /** The number of times that the release was sent. */
   releases = 0;
+  /** The time of the first abandon, on `performance.now()`. */
   abandonedAt: number | undefined;
   #lost = false;
   #pending = 0;

@@ -25,9 +25,11 @@ export class Acquisitions {
     return this.#known.all();
   }
 
-  /** The acquisitions for which core has had no call for `ms` milliseconds. */
+  /** The acquisitions, and the abandoned ones, for which core has had no call for `ms` milliseconds. */
   silentFor(ms: number): readonly Acquisition[] {
-    return this.#known.silentFor(ms);
+    const before = performance.now() - ms;
+    const abandoned = [...this.#abandoned.values()].filter(({ lastCallAt }) => lastCallAt < before);
+    return [...this.#known.silentFor(ms), ...abandoned];
   }
 
   open(request: AcquireRequest, call: Call): Acquisition {
@@ -40,10 +42,17 @@ export class Acquisitions {
     const { acquisitionId } = request;
     const earlier = this.#abandoned.get(acquisitionId);
     const live = this.get(acquisitionId) ?? (earlier === undefined ? this.open(request, call) : undefined);
-    if (live === undefined) return earlier === undefined ? [] : [earlier];
-    this.#known.remove(request);
-    this.#abandoned.set(acquisitionId, live);
-    return earlier === undefined ? [live] : [earlier, live];
+    if (live !== undefined) {
+      this.#known.remove(request);
+      this.#abandoned.set(acquisitionId, live);
+    }
+    const now = performance.now();
+    const all = [earlier, live].filter((each) => each !== undefined);
+    for (const each of all) {
+      each.abandonedAt ??= now;
+      each.lastCallAt = now;
+    }
+    return all;
   }
 
   /** Whether other acquisitions of this backend hold the resource or wait for it. */
@@ -70,8 +79,8 @@ export class Acquisitions {
   #sweep(): void {
     const now = performance.now();
     for (const acquisition of this.#abandoned.values()) {
-      acquisition.abandonedAt ??= now;
-      if (now > acquisition.abandonedAt + ABANDONED_MS) this.forget(acquisition);
+      const { abandonedAt = now } = acquisition;
+      if (now > abandonedAt + ABANDONED_MS) this.forget(acquisition);
     }
     for (const acquisition of this.all()) {
       const { hold } = acquisition;

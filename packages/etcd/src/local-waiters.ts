@@ -26,8 +26,8 @@ const GRANTS_AT_ONCE = 40;
 /** The most resources of one check: a server accepts 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
 /**
- * The time without a call after which core has forgotten an entry, which must not block the others: core attempts or waits
- * again sooner.
+ * The time without a call after which core has forgotten an entry, or its abandon, and the entry must not block the others: core
+ * attempts, waits or abandons again sooner.
  */
 const UNATTENDED_MS = 2_500;
 const ABANDON_MS = 3_000;
@@ -154,20 +154,16 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     }
   }
 
-  /** Abandons entries that core neither attempts nor waits for, and has not abandoned. */
+  /** Abandons entries that core has forgotten, and once more those whose abandon got no answer: the session keeps them alive. */
   #abandonUnattended(): void {
-    if (this.#unattended().length === 0) return;
     // After a stall of the event loop core's timers are as late as this one: they run before the check counts.
     setImmediate(() => {
-      for (const { request } of this.#unattended())
-        this.abandon(request, ownCall(ABANDON_MS)).catch(() => {});
+      for (const { request, position, busy, abandonedAt } of this.#acquisitions.silentFor(UNATTENDED_MS)) {
+        const isForgotten = position !== undefined && !busy;
+        if (isForgotten || abandonedAt !== undefined)
+          this.abandon(request, ownCall(ABANDON_MS)).catch(() => {});
+      }
     });
-  }
-
-  #unattended(): readonly Acquisition[] {
-    return this.#acquisitions
-      .silentFor(UNATTENDED_MS)
-      .filter(({ position, busy }) => position !== undefined && !busy);
   }
 
   #isWaiting({ acquisitionId }: EtcdEntry): boolean {

@@ -79,6 +79,25 @@ describe('leases and sessions', () => {
     expect(await turn).toBeDefined();
   });
 
+  test('an entry whose abandon got no answer does not block those behind it', async () => {
+    const client = etcd.client();
+    const [holder, backend, other] = [etcd.open(), etcd.open(client), etcd.open()];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    const [gone, behind] = [request(name), request(name)];
+    await backend.attempt(gone, true, call);
+    await other.attempt(behind, true, call);
+    const { kv } = client;
+    const send = kv.txn.bind(kv);
+    kv.txn = async () => {
+      throw Object.assign(new Error('14 UNAVAILABLE: cut'), { code: 14 });
+    };
+    await expect(backend.abandon(gone, call)).rejects.toThrow('cut');
+    kv.txn = send;
+    await holder.release(first, call);
+    expect(await other.awaitTurn(behind, callFor(8_000))).toBeDefined();
+  });
+
   test('an entry that core has forgotten is abandoned', async () => {
     const [holder, backend] = [etcd.open(), etcd.open(undefined, { waiterTtlMs: 1_000 })];
     const name = freshName();
