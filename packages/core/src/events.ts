@@ -1,5 +1,4 @@
 import {
-  type Channel,
   channel,
   subscribe,
   type TracingChannel,
@@ -128,19 +127,11 @@ export function onLockEvent<Name extends keyof LockEvents>(
   return () => void unsubscribe(name, receive);
 }
 
-const channels = new Map<string, Channel>();
-
-function channelOf(name: string): Channel {
-  let found = channels.get(name);
-  if (found === undefined) channels.set(name, (found = channel(name)));
-  return found;
-}
-
 /** The frequent events: their messages are built only where somebody listens. */
-export const acquiredChannel = channelOf('locks:acquired');
-export const contendedChannel = channelOf('locks:contended');
-export const releasedChannel = channelOf('locks:released');
-export const renewedChannel = channelOf('locks:renewed');
+export const acquiredChannel = channel('locks:acquired');
+export const contendedChannel = channel('locks:contended');
+export const releasedChannel = channel('locks:released');
+export const renewedChannel = channel('locks:renewed');
 
 export const acquireTracing = tracingChannel<unknown, LockTrace>('locks:acquire');
 export const runTracing = tracingChannel<unknown, LockTrace>('locks:run');
@@ -164,6 +155,5 @@ export function identityOf(
 }
 
 export function publish<Name extends keyof LockEvents>(name: Name, message: LockEvents[Name]): void {
-  const target = channelOf(name);
-  if (target.hasSubscribers) target.publish(message);
+  channel(name).publish(message);
 }
