@@ -5,6 +5,8 @@ import { Failure } from './failure.ts';
 
 /** How often a store that answers no abandon gets another one, in milliseconds. */
 const REPEAT_MS = 1_000;
+/** The most that are kept: a store that refuses each abandon must not fill the memory. The oldest is forgotten for a newer one. */
+const MOST = 10_000;
 
 /**
  * The abandons that failed, in the order of their last failures. They are repeated one after the other until the store answered, or the
@@ -24,7 +26,9 @@ export class FailedAbandons {
   add(request: AcquireRequest): void {
     if (this.#deadlines.hasReached(CLOSED)) return;
     this.#ends.set(request, this.#deadlines.clock.now() + request.ttlMs);
-    if (this.#ends.size === 1) this.#repeatLater();
+    const [oldest] = this.#ends.keys();
+    if (this.#ends.size > MOST) this.#ends.delete(oldest as AcquireRequest);
+    else if (this.#ends.size === 1) this.#repeatLater();
   }
 
   #repeatLater(): void {
