@@ -1,5 +1,4 @@
 import type { Step } from './step.ts';
-import { apiStep } from './steps/api.ts';
 import { applicationSteps } from './steps/applications.ts';
 import { consumerSteps } from './steps/consumers.ts';
 import { layersStep } from './steps/layers.ts';
@@ -8,7 +7,6 @@ import { packageSteps } from './steps/packages.ts';
 import { programSteps } from './steps/programs.ts';
 import { readmeSteps } from './steps/readme.ts';
 import { releaseSteps } from './steps/release.ts';
-import { sizeStep } from './steps/size.ts';
 import { sourceSteps } from './steps/source.ts';
 import { quickConformanceStep, testSteps } from './steps/tests.ts';
 import { versionsStep } from './steps/versions.ts';
@@ -24,8 +22,6 @@ export const steps: readonly Step[] = [
   workflowsStep,
   modelStep,
   ...packageSteps,
-  apiStep,
-  sizeStep,
   ...consumerSteps,
   ...applicationSteps,
   ...readmeSteps,

@@ -1,3 +1,6 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { commandStep } from '../command-step.ts';
 import { packedPackages } from '../packed.ts';
 import { problemOfContents, staleLists } from '../packed-contents.ts';
@@ -24,6 +27,30 @@ export const packageSteps: readonly Step[] = [
         'attw',
         [tarball, '--no-definitely-typed', '--format', 'ascii'],
       ]),
+  ),
+  commandStep(
+    {
+      name: 'api',
+      about: 'etc/api/*.api.md agree with the packages; `npm run update` renews them',
+      kind: 'static',
+    },
+    () => {
+      const folder = mkdtempSync(join(tmpdir(), 'api-'));
+      const difference = ['diff', '--no-index', '--no-color', 'etc/api', folder];
+      return [
+        ['the interfaces', 'node', ['scripts/checks/api-reports.ts', folder]],
+        ['etc/api, and if a difference is meant: npm run update', 'git', difference],
+      ];
+    },
+  ),
+  commandStep(
+    {
+      name: 'size',
+      about: 'the main entries stay within their budgets (.size-limit.mjs), minified and gzipped',
+      kind: 'static',
+      shows: /^ +(Size|@locks|core|redis)/,
+    },
+    () => [['size-limit', 'size-limit', []]],
   ),
   {
     name: 'packed',
