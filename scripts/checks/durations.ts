@@ -1,3 +1,4 @@
+// Own code: turbo keeps no times of tasks from which the rest could be estimated.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';

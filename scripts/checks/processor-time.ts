@@ -1,3 +1,4 @@
+// Own code: turbo and vitest measure wall time only.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { readFileSync } from 'node:fs';
 

@@ -1,3 +1,4 @@
+// Own code: neither turbo nor vitest says how many steps there are in all, and how long the rest takes.
 import { secondsOf } from './durations.ts';
 import type { Step, StepReport } from './step.ts';
 

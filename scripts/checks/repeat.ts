@@ -1,3 +1,4 @@
+// Own code: vitest repeats a failed test at once, beside the same neighbours: docs/adr/0009-failures-repeated-alone.md.
 /** A test file in the report of vitest's JSON reporter. */
 export interface TestFile {
   readonly name: string;

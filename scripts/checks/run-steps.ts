@@ -1,3 +1,4 @@
+// Own code: turbo orders by what depends on what. It knows no step that must run alone, and none that takes only idle processor time.
 import { inBackground, problemOf } from './command.ts';
 import { longestFirst } from './durations.ts';
 import { measured } from './processor-time.ts';

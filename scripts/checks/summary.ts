@@ -1,3 +1,4 @@
+// Own code: turbo tells a failure where it happens, without the command that repeats it, and a run that is stopped says nothing of the rest.
 import type { StepFailure, StepReport } from './step.ts';
 
 /** What a signal left undone. */

@@ -1,3 +1,4 @@
+// Own code: a run of vitest for each step, since one run of all `projects` would have no lanes, times and servers of each.
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

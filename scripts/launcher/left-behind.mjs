@@ -1,3 +1,4 @@
+// Own code: turbo ends what it has started, not what that left in another session.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,3 +1,4 @@
+// Own code: turbo and pnpm are what it brings.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

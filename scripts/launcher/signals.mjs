@@ -1,3 +1,4 @@
+// Own code: npm passes no SIGTERM on, and ends by SIGKILL without a word to its script.
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 

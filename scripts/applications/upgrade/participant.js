@@ -53,10 +53,10 @@ const calls = {
   },
 };
 
-process.on('message', async ({ id, call, what }) => {
+process.on('message', async ({ id, method, args }) => {
   try {
-    process.send({ id, value: (await calls[call](what)) ?? null });
+    process.send({ id, value: method === 'ready' ? true : await calls[method](...args) });
   } catch (error) {
-    process.send({ id, error: error.stack });
+    process.send({ id, error: { message: error.stack } });
   }
 });

@@ -7,7 +7,6 @@ import { asUnderNode, oneCopy, runtimesIn, twoCopies } from '../runtimes.ts';
 import type { Step } from '../step.ts';
 
 const MAIN = 'two-copies/main.js';
-const NESTJS = { one: [5, 10, 15], mostOfOne: 1, mostOfTwo: 2, audit: 11, entries: 6, reports: 1 };
 
 /** What a library's transaction does with a lock and a fenced write: scripts/applications/orms/main.js. */
 const IN_TRANSACTION = {
@@ -65,8 +64,7 @@ export const applicationSteps: readonly Step[] = [
           ...['build', 'vite', '--ssr', `../${MAIN}`, '--outDir=out'],
         ),
         prints('the output of Vite', oneCopy, 'vite/out/main.js'),
-        run('NestJS, experimentalDecorators', compilerPath('typescript-5.9'), '-p', 'nestjs'),
-        prints('NestJS', NESTJS, 'nestjs/dist/main.js'),
+        ...nestjsIn(cwd),
         ...(await nodesOfUsers()).flatMap(({ version, executable }): CheckCommand[] => [
           [`import and require on Node ${version}`, executable, [MAIN], { cwd, expected: oneCopy }],
           [
@@ -111,7 +109,7 @@ export const applicationSteps: readonly Step[] = [
     {
       name: 'applications:old-clients',
       about:
-        'the oldest supported version of every client, of their types, and of vitest; the suite on ioredis 5',
+        'the oldest supported version of every client, of their types, of NestJS and of vitest; the suite on ioredis 5',
       kind: 'timed',
       needs: ['redis', 'postgres', 'mysql', 'etcd', 'zookeeper'],
     },
@@ -137,6 +135,7 @@ export const applicationSteps: readonly Step[] = [
           { cwd: join(cwd, 'old-clients') },
         ],
         ['types', 'node', [compilerPath('typescript-5.9'), ...strict, 'old-clients/use.ts'], { cwd }],
+        ...nestjsIn(cwd),
       ];
     },
   ),
@@ -197,3 +196,11 @@ export const applicationSteps: readonly Step[] = [
     },
   ),
 ];
+
+function nestjsIn(cwd: string): readonly CheckCommand[] {
+  const expected = { one: [5, 10, 15], mostOfOne: 1, mostOfTwo: 2, audit: 11, entries: 6, reports: 1 };
+  return [
+    ['NestJS, experimentalDecorators', 'node', [compilerPath('typescript-5.9'), '-p', 'nestjs'], { cwd }],
+    ['NestJS', 'node', ['nestjs/dist/main.js'], { cwd, expected }],
+  ];
+}

@@ -10,7 +10,6 @@ import { publishedPackages } from '../../checks/workspace.ts';
 import type { ServerName } from '../../launcher/servers.mjs';
 import { billOfMaterials } from './bill-of-materials.ts';
 import { type FreshProject, freshProject, managers } from './fresh-projects.ts';
-import { newUserPath } from './new-user.ts';
 import { problemOfPrograms, startersOf } from './programs.ts';
 import { type Registry, startRegistry } from './registry.ts';
 import {
@@ -46,8 +45,6 @@ export async function rehearse(options: RehearsalOptions): Promise<StepResult> {
     const { before, version } = await release(steps, registry, folder, options);
     const projects = await install(steps, registry, version, folder, quick);
     await steps.tryTo('contents', () => contents(started, version));
-    if (!quick && !missing.has('redis'))
-      await steps.tryTo('a new user', () => newUserPath(started, join(folder, 'new-user')));
     const withNpm = projects.find(({ manager }) => manager === 'npm');
     if (withNpm) {
       const file = sbom ?? join(folder, 'sbom.json');

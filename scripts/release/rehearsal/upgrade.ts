@@ -1,8 +1,35 @@
 import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Participant, type Version } from './participant.ts';
+import { CallableProcess } from '../../../packages/core/src/conformance/process/callable-process.ts';
+
+/** A project with the packages of one version. */
+interface Version {
+  readonly folder: string;
+  readonly version: string;
+}
+
+/** What a participant does something to. */
+interface Target {
+  readonly name: string;
+  readonly mode?: 'read' | 'write' | 'permit';
+}
+
+/** The calls of scripts/applications/upgrade/participant.js, a process that has the packages of one version. */
+interface Calls {
+  modes(): Promise<readonly string[]>;
+  /** The fencing token, `'no token'`, or `'refused'`. */
+  tryAcquire(what: Target): Promise<string>;
+  acquire(what: Target): Promise<string>;
+  release(what: Target): Promise<void>;
+  isValid(what: Target): Promise<boolean>;
+  count(what: Target & { readonly file: string; readonly times: number }): Promise<void>;
+  end(): Promise<void>;
+}
+type Participant = CallableProcess<Calls>;
 
 /** The names of scripts/applications/runtimes/stores.js, with the server that each needs. */
 export const upgradeStores = {
@@ -19,6 +46,7 @@ export const upgradeStores = {
 /** Longer than the ttl of the participants: a lease that lives so long was renewed. */
 const PAST_THE_TTL_MS = 3_000;
 const COUNTS = 15;
+const ANSWERS_WITHIN_MS = 60_000;
 
 /**
  * Processes of both versions on one store, as in a rolling deployment: each version in turn holds while the other one comes.
@@ -32,10 +60,15 @@ export async function besideEachOther(
 ): Promise<void> {
   const all: Participant[] = [];
   const start = async (version: Version) => {
-    const one = new Participant(version, store, env);
+    const child = fork(join(version.folder, 'upgrade/participant.js'), [store], {
+      cwd: version.folder,
+      env: { ...process.env, ...env },
+      execArgv: [],
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    const one: Participant = new CallableProcess(child, ANSWERS_WITHIN_MS);
     all.push(one);
-    // It answers once the store is open.
-    await one.call('modes');
+    await one.ready();
     return one;
   };
   try {
@@ -51,30 +84,34 @@ export async function besideEachOther(
     ]);
     await killed(await start(before), young, `${store}-old-killed`);
     await killed(await start(after), old, `${store}-new-killed`);
-    await Promise.all([old.end(), young.end()]);
+    await Promise.all([endOf(old), endOf(young)]);
   } finally {
     await Promise.all(all.map((one) => one.kill()));
   }
 }
 
+/** A process ends by itself once its locks are closed. */
+async function endOf({ child, call }: Participant): Promise<void> {
+  const ended = once(child, 'exit');
+  await call.end();
+  await ended;
+}
+
 /** A hold of the one is kept and seen by the other, who waits, is handed the lock, and hands it back. */
 async function handOffs(holder: Participant, other: Participant, name: string): Promise<void> {
   const what = { name };
-  const tokens = [await holder.call('acquire', what)];
-  assert.equal(await other.call('tryAcquire', what), 'refused', `${name}: held by ${holder.version}`);
-  const next = other.call('acquire', what);
+  const tokens = [await holder.call.acquire(what)];
+  assert.equal(await other.call.tryAcquire(what), 'refused', `${name}: held by the other`);
+  const next = unlessForgotten(other.call.acquire(what));
   await sleep(PAST_THE_TTL_MS);
-  assert.ok(
-    await holder.call<boolean>('isValid', what),
-    `${name}: the lease of ${holder.version} was renewed`,
-  );
-  assert.equal(await stateOf(next), 'waits', `${name}: ${other.version} still waits`);
-  await holder.call('release', what);
+  assert.ok(await holder.call.isValid(what), `${name}: the lease was renewed`);
+  assert.equal(await stateOf(next), 'waits', `${name}: the other still waits`);
+  await holder.call.release(what);
   tokens.push(await next);
-  const third = holder.call('acquire', what);
-  await other.call('release', what);
+  const third = unlessForgotten(holder.call.acquire(what));
+  await other.call.release(what);
   tokens.push(await third);
-  await holder.call('release', what);
+  await holder.call.release(what);
   if (tokens[0] === 'no token') return;
   const numbers = tokens.map((token) => BigInt(token));
   assert.ok(
@@ -85,41 +122,47 @@ async function handOffs(holder: Participant, other: Participant, name: string): 
 
 /** Readers of both versions hold together and keep a writer out; a semaphore of two counts the permits of both. */
 async function modes(first: Participant, second: Participant, name: string): Promise<void> {
-  const has = await first.call<string[]>('modes');
+  const has = await first.call.modes();
   if (has.includes('shared')) {
-    const read = { name: `${name}-rw`, mode: 'read' };
-    const write = { ...read, mode: 'write' };
-    assert.notEqual(await first.call('tryAcquire', read), 'refused');
-    assert.notEqual(await second.call('tryAcquire', read), 'refused', `${name}: a second reader`);
-    assert.equal(await second.call('tryAcquire', write), 'refused', `${name}: a writer beside readers`);
-    await Promise.all([first.call('release', read), second.call('release', read)]);
-    assert.notEqual(await second.call('tryAcquire', write), 'refused', `${name}: a writer after readers`);
-    assert.equal(await first.call('tryAcquire', read), 'refused', `${name}: a reader beside a writer`);
-    await second.call('release', write);
+    const read: Target = { name: `${name}-rw`, mode: 'read' };
+    const write: Target = { ...read, mode: 'write' };
+    assert.notEqual(await first.call.tryAcquire(read), 'refused');
+    assert.notEqual(await second.call.tryAcquire(read), 'refused', `${name}: a second reader`);
+    assert.equal(await second.call.tryAcquire(write), 'refused', `${name}: a writer beside readers`);
+    await Promise.all([first.call.release(read), second.call.release(read)]);
+    assert.notEqual(await second.call.tryAcquire(write), 'refused', `${name}: a writer after readers`);
+    assert.equal(await first.call.tryAcquire(read), 'refused', `${name}: a reader beside a writer`);
+    await second.call.release(write);
   }
   if (has.includes('permit')) {
-    const permit = { name: `${name}-permits`, mode: 'permit' };
-    assert.notEqual(await first.call('tryAcquire', permit), 'refused');
-    assert.notEqual(await second.call('tryAcquire', permit), 'refused', `${name}: the second of two permits`);
-    assert.equal(await first.call('tryAcquire', permit), 'refused', `${name}: a third of two permits`);
-    await Promise.all([first.call('release', permit), second.call('release', permit)]);
+    const permit: Target = { name: `${name}-permits`, mode: 'permit' };
+    assert.notEqual(await first.call.tryAcquire(permit), 'refused');
+    assert.notEqual(await second.call.tryAcquire(permit), 'refused', `${name}: the second of two permits`);
+    assert.equal(await first.call.tryAcquire(permit), 'refused', `${name}: a third of two permits`);
+    await Promise.all([first.call.release(permit), second.call.release(permit)]);
   }
 }
 
 async function counter(one: Participant, other: Participant, name: string, file: string): Promise<void> {
   writeFileSync(file, '0');
   const work = { name, file, times: COUNTS };
-  await Promise.all([one.call('count', work), other.call('count', work)]);
+  await Promise.all([one.call.count(work), other.call.count(work)]);
   assert.equal(readFileSync(file, 'utf8'), `${2 * COUNTS}`, `${name}: no count was lost`);
 }
 
 /** The leases of a killed process end by themselves for the other version too. */
 async function killed(holder: Participant, other: Participant, name: string): Promise<void> {
-  await holder.call('acquire', { name });
-  const next = other.call('acquire', { name });
+  await holder.call.acquire({ name });
+  const next = unlessForgotten(other.call.acquire({ name }));
   await holder.kill();
   await next;
-  await other.call('release', { name });
+  await other.call.release({ name });
+}
+
+/** An answer that a check, which failed meanwhile, does not wait for. */
+function unlessForgotten<T>(answer: Promise<T>): Promise<T> {
+  answer.catch(() => undefined);
+  return answer;
 }
 
 async function stateOf(promise: Promise<unknown>): Promise<'waits' | 'done'> {
