@@ -47,7 +47,8 @@ export function commandStep(
     if (!repeats || failed.length === 0 || result.output.includes('SafetyViolation')) return result;
     const again = async () => {
       const repeated = await runAll(missing, (name) => failed.includes(name), 1);
-      return { ...repeated, passed: result.passed + repeated.passed, onlyAlone: failed };
+      const all = { ...repeated, passed: result.passed + repeated.passed };
+      return repeated.failed > 0 ? all : { ...all, onlyAlone: failed };
     };
     return { ...result, again };
   };
