@@ -30,6 +30,7 @@ async function makeFolder(name: string): Promise<string> {
     await must('tar', ['-xzf', tarball, '--strip-components=1', '-C', target]);
   }
   cpSync(source, folder, { recursive: true });
+  cpSync(join(root, 'scripts/consumer/harness.mjs'), join(folder, 'harness.mjs'));
   return folder;
 }
 

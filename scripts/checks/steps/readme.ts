@@ -1,10 +1,9 @@
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root } from '../../launcher/root.mjs';
-import { runCommand } from '../command.ts';
+import { type CheckCommand, commandStep } from '../command-step.ts';
 import { consumerFolder } from '../consumer-folder.ts';
-import type { Step, StepResult } from '../step.ts';
-import { resultOf } from '../step.ts';
+import type { Step } from '../step.ts';
 
 const readmes = ['README.md', 'packages/*/README.md'];
 const documents = ['docs/*.md', 'docs/backends/*.md', 'docs/guides/*.md', 'site/home.md'];
@@ -27,62 +26,54 @@ const compilerOptions = {
  * `experimentalDecorators`; those with NestJS as the latter only, since NestJS knows no others.
  */
 export const readmeSteps: readonly Step[] = [
-  {
-    name: 'readme',
-    about: 'the code blocks of the READMEs compile',
-    kind: 'static',
-    run: () => checkBlocks('readme', blocksOf(readmes)),
-  },
-  {
-    name: 'readme:documents',
-    about: 'the code blocks of the documents, and the examples of the docstrings, compile',
-    kind: 'static',
-    run: () => checkBlocks('documents', [...blocksOf(documents), ...examples()]),
-  },
+  commandStep({ name: 'readme', about: 'the code blocks of the READMEs compile', kind: 'static' }, () =>
+    compileBlocks(
+      'readme',
+      globSync(readmes, { cwd: root }).flatMap((file) => codeBlocks(file)),
+    ),
+  ),
+  commandStep(
+    {
+      name: 'readme:documents',
+      about: 'the code blocks of the documents, and the examples of the docstrings, compile',
+      kind: 'static',
+    },
+    () =>
+      compileBlocks('documents', [
+        ...globSync(documents, { cwd: root }).flatMap((file) => codeBlocks(file)),
+        ...globSync(sources, { cwd: root }).flatMap((file) => exampleBlocks(file)),
+      ]),
+  ),
 ];
 
-function blocksOf(globs: readonly string[]): CodeBlock[] {
-  return globSync(globs, { cwd: root }).flatMap((document) => codeBlocks(document));
-}
-
-function examples(): CodeBlock[] {
-  return globSync(sources, { cwd: root }).flatMap((source) => exampleBlocks(source));
-}
-
-async function checkBlocks(name: string, blocks: readonly CodeBlock[]): Promise<StepResult> {
-  if (blocks.length === 0) return resultOf([{ name, problem: 'no block was found' }]);
-  const folder = join(await consumerFolder(), name);
+/** The compiler names the document and the line of what is wrong, by the name of the block's file. */
+async function compileBlocks(name: string, blocks: readonly CodeBlock[]): Promise<readonly CheckCommand[]> {
+  const cwd = join(await consumerFolder(), name);
   for (const { file, code } of blocks) {
-    mkdirSync(dirname(join(folder, file)), { recursive: true });
-    writeFileSync(join(folder, file), code);
+    mkdirSync(dirname(join(cwd, file)), { recursive: true });
+    writeFileSync(join(cwd, file), code);
   }
   const decorated = blocks.filter(({ code }) => /^ *@[A-Z]/m.test(code));
   const ofStandard = blocks.filter((block) => !decorated.includes(block) || !/'@nestjs\//.test(block.code));
-  return resultOf([
-    ...(await compile(folder, 'tsconfig.json', ofStandard, {})),
-    ...(await compile(folder, 'tsconfig.legacy.json', decorated, { experimentalDecorators: true })),
-  ]);
+  return [
+    compilation(cwd, 'standard', ofStandard, {}),
+    ...(decorated.length > 0
+      ? [compilation(cwd, 'legacy', decorated, { experimentalDecorators: true })]
+      : []),
+  ];
 }
 
-async function compile(
-  folder: string,
-  config: string,
+function compilation(
+  cwd: string,
+  decorators: string,
   blocks: readonly CodeBlock[],
   more: Readonly<Record<string, boolean>>,
-): Promise<{ name: string; problem: string | undefined }[]> {
+): CheckCommand {
+  const config = `tsconfig.${decorators}.json`;
   const files = blocks.map((block) => block.file);
-  writeFileSync(
-    join(folder, config),
-    JSON.stringify({ compilerOptions: { ...compilerOptions, ...more }, files }),
-  );
-  const { ok, output } = await runCommand('tsc', ['-p', config], { cwd: folder });
-  const checks = blocks.map(({ file }) => {
-    const said = output.split('\n').filter((line) => line.startsWith(`${file}(`));
-    const name = [file, ...Object.keys(more)].join(', ');
-    return { name, problem: said.length > 0 ? said.join('\n') : undefined };
-  });
-  const explained = ok || checks.some((check) => check.problem);
-  return explained ? checks : [...checks, { name: `tsc -p ${config}`, problem: output }];
+  const content = { compilerOptions: { ...compilerOptions, ...more }, files };
+  writeFileSync(join(cwd, config), JSON.stringify(content));
+  return [`${blocks.length} blocks, ${decorators} decorators`, 'tsc', ['-p', config], { cwd }];
 }
 
 interface CodeBlock {
@@ -92,7 +83,8 @@ interface CodeBlock {
 }
 
 /** The blocks as files of their own; every line has the line number that it has in the document. */
-export function codeBlocks(document: string, text = readFileSync(join(root, document), 'utf8')): CodeBlock[] {
+function codeBlocks(document: string): CodeBlock[] {
+  const text = readFileSync(join(root, document), 'utf8');
   const blocks: CodeBlock[] = [];
   const pattern =
     /(?:<!-- setup:(?<setup>(?:(?!-->)[^])*)-->\s*)?^```ts(?:\{[\d,]+\})?$\n(?<code>[^]*?)^```$/gm;
@@ -110,7 +102,8 @@ export function codeBlocks(document: string, text = readFileSync(join(root, docu
 }
 
 /** The examples of the docstrings of a source file, each as a file; every line has the line number that it has there. */
-export function exampleBlocks(source: string, text = readFileSync(join(root, source), 'utf8')): CodeBlock[] {
+function exampleBlocks(source: string): CodeBlock[] {
+  const text = readFileSync(join(root, source), 'utf8');
   const blocks: CodeBlock[] = [];
   const lines = text.split('\n');
   const setup: string[] = [];

@@ -49,7 +49,7 @@ export async function freshProject(
     writeFileSync(join(folder, '.yarnrc.yml'), JSON.stringify(yarnrc));
     writeFileSync(join(folder, 'yarn.lock'), '');
   }
-  const [command, ...args] = commands[manager];
+  const [command = '', ...args] = commands[manager];
   // npm runs on the host's Node, as it does for a user.
   const path = manager === 'npm' ? { PATH: hostPath() } : {};
   await must(command, args, { cwd: folder, env: { ...env, ...path } });
@@ -58,31 +58,19 @@ export async function freshProject(
   return { manager, folder, nodeArguments };
 }
 
-const yarn = join(toolsFolder, 'node_modules/@yarnpkg/cli-dist/bin/yarn.js');
+const yarn = [process.execPath, join(toolsFolder, 'node_modules/@yarnpkg/cli-dist/bin/yarn.js'), 'install'];
 
-const commands: Readonly<Record<Manager, readonly [string, ...string[]]>> = {
-  npm: [
-    'npm',
-    'install',
-    '--no-audit',
-    '--no-fund',
-    '--prefer-offline',
-    '--loglevel=error',
-    `--cache=${join(caches, 'npm')}`,
-  ],
-  pnpm: [
-    'pnpm',
-    'install',
-    '--prefer-offline',
-    '--reporter=append-only',
-    `--store-dir=${join(caches, 'pnpm')}`,
-  ],
-  yarn: [process.execPath, yarn, 'install'],
-  'yarn-pnp': [process.execPath, yarn, 'install'],
+const commands: Readonly<Record<Manager, readonly string[]>> = {
+  npm: ['npm', 'install', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'],
+  pnpm: ['pnpm', 'install', '--prefer-offline', '--reporter=append-only'],
+  yarn,
+  'yarn-pnp': yarn,
 };
 
-/** pnpm waits a while before it takes a new version: ours is seconds old. */
 const settings = {
+  npm_config_cache: join(caches, 'npm'),
+  pnpm_config_store_dir: join(caches, 'pnpm'),
+  // pnpm waits a while before it takes a new version: ours is seconds old.
   pnpm_config_minimum_release_age: '0',
   npm_config_minimum_release_age: '0',
   // An application has a lockfile only after its first installation, also in CI.
