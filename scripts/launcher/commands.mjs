@@ -63,7 +63,7 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|telemetry|cluster|all [--json FILE]
   conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
   locks        the command \`locks\` of packages/cli: locks run NAME -- COMMAND…
-  simulate     core in virtual time, with faults: simulate [--backend rules|quorum|redis|mysql] [--schedules N] [--seed S] [--replay SEED [--html FILE]] [--mutants] [--json FILE]
+  simulate     core in virtual time, with faults: simulate [--backend rules|quorum|redis|mysql] [--schedules N] [--seed S] [--replay SEED] [--plant FILE] [--json FILE]
   lab          workloads on real servers while these are broken: lab BACKEND… [--minutes M] [--seed S] [--nemesis a,b] [--json FILE]
   model        the model of the Redis protocol, searched exhaustively with Spin: model [--full] [--write]
   site         the website, from the documents and the packages' types, into site/dist: site [--base /PATH/] [--serve PORT]

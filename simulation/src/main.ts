@@ -1,35 +1,24 @@
 // `simulate [options]`: runs schedules in virtual time, and shows those that break a promise.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { renderMutants } from './mutants/render-mutants.ts';
-import { runMutants } from './mutants/run-mutants.ts';
-import { pictureOf } from './picture/picture.ts';
 import { LockCode } from './process/lock-code.ts';
 import type { SourceChange } from './process/source-change.ts';
 import { explain, type FoundViolation, runSchedules, type SimulationReport } from './run-schedules.ts';
-import { type RunResult, Simulation } from './simulation.ts';
+import { Simulation } from './simulation.ts';
 import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
 import { BACKEND_KINDS, type BackendKind } from './workload/plan.ts';
 
 const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--plant FILE]
-       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--html FILE] [--plant FILE]
-       simulate --mutants [--only TEXT] [--schedules N] [--seed S] [--json FILE] [--write]
+       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--plant FILE]
   --backend    what the simulated processes lock with (default: rules)
   --schedules  how many runs, each with the next seed (default: 1000)
   --seconds    begin no run after this time
   --seed       of the first run, from 0 to 4294967295 (default: drawn, and printed)
   --replay     one run, event by event; one that breaks a promise is made smaller first
-  --html       write that run to a file, as a picture with a lane for each process
   --json       write the report to a file
   --plant      change a source first: a file with { "file": below packages/, "from": text, "to": text }
-  --mutants    plant errors, one at a time, and tell after how many schedules each is found
-  --only       those of them with this in their file, their name or what they say
-  --write      put the tables into docs/generated/simulation-mutants.md
-exit code: 0 no promise was broken, 1 one was (with --mutants: also where too many errors were not found), 2 wrong usage`;
-
-/** The part of the planted errors that is found at least. */
-const LEAST_FOUND = 0.95;
+exit code: 0 no promise was broken, 1 one was, 2 wrong usage`;
 
 class WrongUsage extends Error {}
 
@@ -47,19 +36,15 @@ try {
 type Arguments = ReturnType<typeof readArguments>;
 
 async function main(given: Arguments): Promise<number> {
-  const { backend: kind = 'rules', replay, html, write, only } = given;
+  const { backend: kind = 'rules', replay } = given;
   if (given.help) {
     console.log(USAGE);
     return 0;
   }
   const backend = BACKEND_KINDS.find((one) => one === kind);
   if (backend === undefined) throw new WrongUsage(`--backend must be one of ${BACKEND_KINDS.join(', ')}`);
-  if (html !== undefined && replay === undefined) throw new WrongUsage('--html needs --replay SEED');
-  if (!given.mutants && (write || only !== undefined))
-    throw new WrongUsage('--only and --write need --mutants');
   const changes = given.plant === undefined ? [] : [readChange(given.plant)];
-  if (given.mutants) return plantMutants(given);
-  if (replay !== undefined) return replayed(backend, wholeNumber('--replay', replay, 0), changes, html);
+  if (replay !== undefined) return replayed(backend, wholeNumber('--replay', replay, 0), changes);
   return simulated(backend, given, changes);
 }
 
@@ -75,7 +60,7 @@ async function simulated(
     backend,
     seed: first,
     schedules: many,
-    planted: { changes },
+    planted: changes,
     ...limit,
   });
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
@@ -103,44 +88,16 @@ async function replayed(
   backend: BackendKind,
   seed: number,
   changes: readonly SourceChange[],
-  html: string | undefined,
 ): Promise<number> {
-  const code = await LockCode.load(backend, { changes });
+  const code = await LockCode.load(backend, changes);
   const explained = await explain(code, backend, seed);
-  const result = explained?.result ?? (await new Simulation(code, drawPlan(backend, seed), true).run());
-  if (html !== undefined) writePicture(html, `${backend}, seed ${seed}`, result);
   if (explained === undefined) {
+    const result = await new Simulation(code, drawPlan(backend, seed), true).run();
     console.log(`${timelineOf(result).join('\n')}\n${backend}: seed ${seed} breaks no promise`);
     return 0;
   }
-  show(backend, explained.violation);
+  show(backend, explained);
   return 1;
-}
-
-function writePicture(file: string, title: string, { timeline, drawing }: RunResult): void {
-  if (drawing !== undefined) writeFileSync(file, pictureOf(title, timeline, drawing));
-}
-
-async function plantMutants({ seed, schedules, only, json, write }: Arguments): Promise<number> {
-  const options = {
-    seed: wholeNumber('--seed', seed ?? '1', 0),
-    schedules: wholeNumber('--schedules', schedules ?? '4000', 1),
-    ...(only !== undefined && { only }),
-  };
-  const report = await runMutants(options, ({ name, says, foundAfter, clause, unseen }) => {
-    const outcome =
-      foundAfter === undefined ? `NOT FOUND${unseen ? ` (${unseen})` : ''}` : `${clause} after ${foundAfter}`;
-    console.log(`${name}: ${says}: ${outcome}`);
-  });
-  if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
-  if (write) renderMutants(report);
-  const { found, visible } = report;
-  console.log(
-    `${found} of ${visible} that can be seen were found, ${report.mutants.length - visible} cannot be seen`,
-  );
-  for (const { backend, seed: failing, clause, message } of report.unprovoked)
-    console.log(`without any error: ${backend}, seed ${failing}: ${clause}, ${message}`);
-  return found >= LEAST_FOUND * visible && report.unprovoked.length === 0 ? 0 : 1;
 }
 
 function show(backend: BackendKind, { seed, clause, message, timeline }: FoundViolation): void {
@@ -158,11 +115,7 @@ function readArguments() {
         seed: { type: 'string' },
         json: { type: 'string' },
         replay: { type: 'string' },
-        html: { type: 'string' },
         plant: { type: 'string' },
-        mutants: { type: 'boolean' },
-        only: { type: 'string' },
-        write: { type: 'boolean' },
         help: { type: 'boolean' },
       },
     }).values;

@@ -1,7 +1,8 @@
-import { LockCode, type PlantedErrors } from './process/lock-code.ts';
+import { LockCode } from './process/lock-code.ts';
+import type { SourceChange } from './process/source-change.ts';
 import type { LateWrites } from './checks/fenced-resource.ts';
 import { shrink } from './shrink.ts';
-import { type RunResult, Simulation } from './simulation.ts';
+import { Simulation } from './simulation.ts';
 import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
 import type { BackendKind } from './workload/plan.ts';
@@ -50,7 +51,7 @@ export interface ScheduleOptions {
   readonly seconds?: number;
   /** The run ends after so many violations. @defaultValue 3 */
   readonly mostViolations?: number;
-  readonly planted?: PlantedErrors;
+  readonly planted?: readonly SourceChange[];
 }
 
 /** Runs schedules, one after the other, each from its own seed. */
@@ -68,8 +69,8 @@ export async function runSchedules(options: ScheduleOptions): Promise<Simulation
   while (done < schedules && elapsed() < seconds && violations.length < mostViolations) {
     const result = await new Simulation(code, drawPlan(backend, seed + done)).run();
     if (result.violations.length > 0) {
-      const explained = await explain(code, backend, seed + done);
-      if (explained !== undefined) violations.push(explained.violation);
+      const violation = await explain(code, backend, seed + done);
+      if (violation !== undefined) violations.push(violation);
     }
     for (const { clause, message } of result.expected) {
       const first = expected.get(clause) ?? { clause, count: 0, seed: seed + done, message };
@@ -85,24 +86,17 @@ export async function runSchedules(options: ScheduleOptions): Promise<Simulation
   return { ...figures, expected: [...expected.values()], lateWrites, violations };
 }
 
-/** A run that broke a promise, made smaller. */
-export interface Explained {
-  readonly violation: FoundViolation;
-  /** With its timeline. */
-  readonly result: RunResult;
-}
-
 /** The violation of a seed, if it has one, with the smallest run that fails for the same reason. */
 export async function explain(
   code: LockCode,
   backend: BackendKind,
   seed: number,
-): Promise<Explained | undefined> {
+): Promise<FoundViolation | undefined> {
   const plan = drawPlan(backend, seed);
   const [found] = (await new Simulation(code, plan).run()).violations;
   if (found === undefined) return undefined;
   const smallest = await shrink(code, plan, found.clause);
   const result = await new Simulation(code, smallest, true).run();
   const [{ clause, message } = found] = result.violations;
-  return { violation: { seed, clause, message, timeline: timelineOf(result) }, result };
+  return { seed, clause, message, timeline: timelineOf(result) };
 }

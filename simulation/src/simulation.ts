@@ -5,7 +5,6 @@ import { HolderChecks } from './checks/holder-checks.ts';
 import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
 import { Link, type NetworkOptions } from './network/link.ts';
 import type { LoadedLocks, LockCode } from './process/lock-code.ts';
-import type { Drawing } from './picture/drawing.ts';
 import { SimulatedProcess } from './process/simulated-process.ts';
 import { BEAT_MS } from './store/rules-backend.ts';
 import { makeStores } from './store/make-stores.ts';
@@ -36,8 +35,6 @@ export interface RunResult {
   readonly lateWrites: LateWrites;
   /** Empty unless it was asked for. */
   readonly timeline: readonly TimelineEntry[];
-  /** `undefined` unless it was asked for. */
-  readonly drawing: Drawing | undefined;
 }
 
 /** How late a timer fires at most, in milliseconds: less than the margin of a lease, 2 ms. */
@@ -128,9 +125,9 @@ export class Simulation {
     process.off('unhandledRejection', unhandled);
     this.#code.runIsOver();
     if (world.violations.length === 0) this.#checkEnd();
-    const { steps, faults, violations, expected, timeline = [], drawing } = world;
+    const { steps, faults, violations, expected, timeline = [] } = world;
     const { lateWrites } = this.#checks;
-    return { steps, faults, violations, expected, lateWrites, timeline, drawing };
+    return { steps, faults, violations, expected, lateWrites, timeline };
   }
 
   #start(code: LockCode, plan: ProcessPlan, index: number): RunningProcess {
@@ -185,18 +182,12 @@ export class Simulation {
   }
 
   #locksOver(loaded: LoadedLocks, backends: readonly LockBackend[]): LockManager {
-    const { mutant } = loaded;
     const { cohort } = this.#plan;
-    const store = this.#asOne(loaded, backends);
-    const one = cohort === undefined ? store : loaded.cohortBackend(store, cohort);
-    const backend = mutant?.backend?.(one) ?? one;
-    const locks = loaded.createLocks(mutant?.calls?.(backend) ?? backend) as LockManager;
-    return mutant?.locks?.(locks) ?? locks;
-  }
-
-  #asOne(loaded: LoadedLocks, backends: readonly LockBackend[]): LockBackend {
     const [first] = backends;
-    return backends.length === 1 && first !== undefined ? first : loaded.quorumBackend(backends);
+    const store = backends.length === 1 && first !== undefined ? first : loaded.quorumBackend(backends);
+    return loaded.createLocks(
+      cohort === undefined ? store : loaded.cohortBackend(store, cohort),
+    ) as LockManager;
   }
 
   async #runClient(

@@ -6,141 +6,326 @@ export interface PlantedError {
   readonly what: string;
   readonly backend: BackendKind;
   readonly change: SourceChange;
+  /** The first schedule; default: 1. Of what is rare, the one that finds it. */
+  readonly seed: number;
 }
 
-const RULES = 'core/src/rules/lock-rules.ts';
-const MODES = 'core/src/backend/modes.ts';
-const LEASE = 'core/src/tenure/lease-state.ts';
-const MONITOR = 'core/src/tenure/lease-monitor.ts';
-const LOOP = 'core/src/acquire/acquire-loop.ts';
-const SCRIPTS = 'redis-protocol/src/generated/scripts.ts';
-const QUORUM = 'core/src/quorum/quorum-backend.ts';
+/** What stands in the file, no more of it than tells it apart; what takes its place; what goes wrong. */
+type Change = readonly [from: string, to: string, what: string, seed?: number];
+
+function errorsIn(backend: BackendKind, file: string, ...changes: readonly Change[]): PlantedError[] {
+  return changes.map(([from, to, what, seed = 1]) => ({ backend, what, seed, change: { file, from, to } }));
+}
+
+const inScript = (script: string, ...changes: readonly Change[]): PlantedError[] =>
+  errorsIn('redis', `redis-protocol/src/scripts/${script}.lua`, ...changes);
+
+/** One for each thing that a script of Redis does for a promise. */
+const inScripts = [
+  ...inScript(
+    'fragments/attempt',
+    [
+      'if r.held and string.sub(',
+      'if false and string.sub(',
+      'a repeated attempt does not find its own hold',
+    ],
+    [
+      'next_token(r.token, r.horizon or 0)',
+      'parse_token(redis.call("GET", r.token))',
+      'a token is given again',
+    ],
+    ["r.label, 'PX', ttl)", "r.label, 'PX', math.floor(ttl / 2))", 'a lease is kept for half of its ttl'],
+  ),
+  ...inScript('fragments/enqueue', [
+    "'ZADD', queue, 'LT',",
+    "'ZADD', queue,",
+    'a repeated attempt goes to the end of the queue',
+  ]),
+  ...inScript(
+    'fragments/hand-off',
+    ['local fit = fits(weight, of, m)', 'local fit = true', 'a waiter gets what does not fit'],
+    ['local alive = process == own or', 'local alive = true or', 'a lock is handed to dead processes'],
+    ["redis.pcall('PUBLISH', channel, text)", '', 'a hand-off is not told'],
+  ),
+  ...inScript(
+    'fragments/shares',
+    ['if m.first <= now_ms then', 'if false then', 'shares that have ended count on'],
+    ['m.used = m.used - weight', '', 'permits that are given back stay taken'],
+  ),
+  ...inScript('fragments/token', [
+    "horizon * 1000 > now and '%.0f;%.0f' or '%.0f'",
+    "'%.0f'",
+    'nobody writes that somebody waits in the slot',
+  ]),
+  ...inScript(
+    'acquire',
+    [
+      'if not before or (#before == #token and before < token) then return',
+      'if true then return',
+      'the fast path overtakes the queue',
+    ],
+    ['used + weight <= limit + 0', 'used + weight <= limit + 1', 'the fast path gives one permit too many'],
+    [
+      'served, holds, left = {}, read_state(r)',
+      'read_state(r)\nserved = {}',
+      'a repeated steal steals again',
+      1_040,
+    ],
+  ),
+  ...inScript(
+    'abandon',
+    ["redis.call('ZREM', KEYS[3], unpack(ARGV, 3))", '0', 'an abandoned waiter stays in the queue'],
+    ["if released then redis.call('DEL', KEYS[1]) end", '', 'an abandoned hold stays'],
+  ),
+  ...inScript('check', [
+    'hand_off(lock, token, queue, notify, m, true) or {}',
+    '{}',
+    'a check does not serve a free lock',
+  ]),
+  ...inScript('downgrade', [
+    "math.max(1, redis.call('PTTL', KEYS[1]))",
+    '3600000',
+    'a downgrade gives an hour',
+  ]),
+  ...inScript('force-release', [
+    'ipairs(hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[1], m) or {})',
+    'ipairs({})',
+    'a forced release serves nobody',
+  ]),
+  ...inScript('many', ['elseif not free_for(r) then', 'elseif false then', 'a set takes what others hold']),
+  ...inScript(
+    'release',
+    ["if found ~= ARGV[1] .. '|+' then return 0 end", '', 'a release ends the hold of another'],
+    [
+      'return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or share',
+      'return share',
+      'a release serves nobody',
+    ],
+  ),
+  ...inScript('renew', ['start == own and', '', 'a renewal renews the hold of another']),
+  ...inScript('renew-shares', [
+    'extend(m, now_ms + ttl, ttl)',
+    '',
+    'the ends of renewed shares are not noted',
+  ]),
+  ...inScript('resize', [
+    'hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}',
+    '{}',
+    'a resize lets nobody in',
+  ]),
+];
+
+const PROTOCOL = 'redis-protocol/src';
+
+/** What the clients of Redis must count, repeat and forget. */
+const inProtocol = [
+  ...errorsIn(
+    'redis',
+    `${PROTOCOL}/backend.ts`,
+    [
+      'countedFrom: sentAt,\n          validForMs,',
+      'countedFrom: call.now(),\n          validForMs,',
+      'a grant counts from its reply',
+    ],
+    ['if (isOver(call)) throw error;', '', 'an attempt is repeated after its abandon', 877],
+    [
+      'leases[index]?.mayBeShared !== (grant as RedisGrant).mayBeShared',
+      'false',
+      'a renewal from before a downgrade ends the lease',
+      30_441,
+    ],
+    [
+      'if (isRedisGrant(grant)) grant.mayBeShared = true;',
+      '',
+      'a lease that was downgraded is renewed as a lock',
+    ],
+  ),
+  ...errorsIn('redis', `${PROTOCOL}/native-release.ts`, [
+    "isValkey ? ['DELIFEQ', key, value] : ['DELEX', key, 'IFEQ', value]",
+    "['DEL', key]",
+    'a release deletes the lock whoever holds it',
+  ]),
+  ...errorsIn(
+    'redis',
+    `${PROTOCOL}/local-waiters.ts`,
+    ['if (token <= waiter.lastToken) return;', '', 'a message about an earlier hold is taken for a grant'],
+    [
+      'waiter.confirmedAt, waiter.request.ttlMs',
+      'waiter.call.now(), waiter.request.ttlMs',
+      'a hand-off counts from its message',
+    ],
+    ['this.heartbeat.beat(waiters);', '', 'waiters are never checked'],
+  ),
+];
+
+const CORE = 'core/src';
+
+/** One for each check of the simulation, and what keeps the promises around the rules. */
+const inCore = [
+  ...errorsIn('rules', `${CORE}/tenure/lease-state.ts`, [
+    '(validForMs * 0.01 + 2)',
+    '(-validForMs * 0.2)',
+    'a lease is believed longer than the store keeps it',
+  ]),
+  ...errorsIn(
+    'rules',
+    `${CORE}/tenure/lease-monitor.ts`,
+    [
+      'if (now >= lease.deadline) lease.loseByTime();',
+      'void lease;',
+      'the end of a lease by time is not reported',
+    ],
+    ['if (due.length > 0) void this.#renew(due, now);', '', 'no lease is renewed'],
+  ),
+  ...errorsIn('rules', `${CORE}/tenure/timer.ts`, [
+    'if (this.#handle === undefined) return;',
+    'return;',
+    'a timer does not look at a wall clock that was set forward',
+    757,
+  ]),
+  ...errorsIn(
+    'rules',
+    `${CORE}/rules/lock-rules.ts`,
+    ['++this.token', 'this.token', 'a token is used again'],
+    [
+      'if (until > now) continue;',
+      'if (until > now + 40) continue;',
+      'the store ends a lease before its ttl',
+    ],
+    [
+      'const ended = this.#end(id);',
+      'const [ended] = this.forceRelease(undefined);',
+      'a release ends the lock of another, too',
+    ],
+    [
+      'for (let { next } = this; next',
+      'for (let next = undefined as never; next',
+      'who waits behind a holder is not served',
+    ],
+    ['if (this.#queue.remove(id)) this.changed = true;', '', 'an abandoned waiter stays in the queue'],
+    [
+      'return this.#queue.length === 0 && this.fits(mode);',
+      'return this.fits(mode);',
+      'a newcomer overtakes the queue',
+    ],
+  ),
+  ...errorsIn(
+    'rules',
+    `${CORE}/backend/modes.ts`,
+    [
+      "return this.#kind === undefined || this.#kind === 'shared';",
+      'return true;',
+      'a reader enters beside a writer',
+    ],
+    [
+      'this.#weight + mode.weight <= mode.limit',
+      'this.#weight + mode.weight <= mode.limit + 1',
+      'one permit too many is given out',
+    ],
+  ),
+  ...errorsIn(
+    'rules',
+    `${CORE}/acquire/acquire-loop.ts`,
+    ['if (this.#sent)', 'if (false)', 'an abandon is not sent'],
+    [
+      'if (this.#enqueue && this.#core.isRetryable(error)) return;',
+      '',
+      'a failure that passes is not repeated',
+    ],
+  ),
+  ...errorsIn('rules', `${CORE}/manager-core.ts`, [
+    "lease.lose('closed');\n      this.abandon(lease.grant.request);",
+    "lease.lose('closed');",
+    'what is held stays in the store when the locks close',
+  ]),
+  ...errorsIn('rules', `${CORE}/compose/lock-set.ts`, [
+    'Math.max(1, startedAt',
+    'Math.max(0, startedAt',
+    'a set of locks whose time is over makes one more attempt, of any length',
+  ]),
+  ...errorsIn('rules', `${CORE}/scope/scope.ts`, [
+    'if (this.activeChild !== undefined) return undefined;',
+    '',
+    'children of one scope enter beside each other',
+  ]),
+];
+
+const QUORUM = `${CORE}/quorum`;
+
+const inQuorum = [
+  ...errorsIn('quorum', `${QUORUM}/quorum-options.ts`, [
+    'Math.floor(nodes.length / 2) + 1',
+    'Math.floor(nodes.length / 2)',
+    'half of the stores is a majority',
+  ]),
+  ...errorsIn(
+    'quorum',
+    `${QUORUM}/quorum-backend.ts`,
+    ['const cleanUp = nodes.map(', 'const cleanUp = [].map(', 'what a minority granted is not returned'],
+    [
+      'if (validities.length >= majority) {',
+      'if (validities.length > 0) {',
+      'a renewal by one store is enough',
+    ],
+  ),
+  ...errorsIn('quorum', `${CORE}/acquire/acquire-loop.ts`, [
+    'if (this.#failures > 0) this.#core.abandon(this.#request);\n      this.#renewId();',
+    '',
+    'an attempt is repeated with the id of one that was abandoned',
+  ]),
+];
+
+const inCohorts = [
+  ...errorsIn('rules', 'cohort/src/cohort-tokens.ts', [
+    '(storeToken << TURN_BITS) | BigInt(turn)',
+    'storeToken + BigInt(turn)',
+    'a turn has the token of a later lease',
+  ]),
+  ...errorsIn(
+    'rules',
+    'cohort/src/process-queue.ts',
+    ['now - lease.grantedAt < withinMs &&', '', 'a lease is passed on for as long as it lasts'],
+    ['this.#leader?.wait.end();', '', 'the next leader does not ask the store'],
+  ),
+];
+
+/** How processes decide on a row that others write too. */
+const inMysql = [
+  ...errorsIn('mysql', 'mysql/src/row-decision.ts', [
+    'Math.max(row.token, now) + passed',
+    'row.token',
+    'a token goes on from the row, whatever has been lost',
+  ]),
+  ...errorsIn(
+    'mysql',
+    'mysql/src/row-writer.ts',
+    [', context, passed)', ', context)', 'a token goes on from what was known before a failover', 103_541],
+    ['decision.serve();', '', 'a step does not serve the queue first'],
+  ),
+  ...errorsIn(
+    'mysql',
+    'mysql/src/row-writers.ts',
+    ['if (!fresh && (', 'if (false && (', 'an answer is given from memory'],
+    ['for (const deliver of deliveries) deliver?.();', '', 'a hand-off inside the process is not delivered'],
+  ),
+  ...errorsIn('mysql', 'mysql/src/mysql-backend.ts', [
+    '!taken.isAbandoned && this.#closing === undefined',
+    'true',
+    'a set that was given up is taken',
+    3_648,
+  ]),
+  ...errorsIn('mysql', 'mysql/src/renewals.ts', [
+    'if (rows === writes.length) {',
+    'if (rows > 0 || writes.length > 0) {',
+    'a renewal that wrote nothing is confirmed',
+  ]),
+];
 
 export const plantedErrors: readonly PlantedError[] = [
-  {
-    what: 'a lease is believed longer than the store keeps it',
-    backend: 'rules',
-    change: { file: LEASE, from: '- (validForMs * 0.01 + 2);', to: '+ validForMs * 0.2;' },
-  },
-  {
-    what: 'the end of a lease by time is not reported',
-    backend: 'rules',
-    change: { file: MONITOR, from: 'if (now >= lease.deadline) lease.loseByTime();', to: 'void lease;' },
-  },
-  {
-    what: 'no lease is renewed',
-    backend: 'rules',
-    change: { file: MONITOR, from: 'if (due.length > 0) void this.#renew(due, now);', to: '' },
-  },
-  {
-    what: 'an abandon is not sent',
-    backend: 'rules',
-    change: { file: LOOP, from: 'if (this.#sent) this.#core.abandonWhenAdmitted(this.#request);', to: '' },
-  },
-  {
-    what: 'a set of locks whose time is over makes one more attempt, of any length',
-    backend: 'rules',
-    change: {
-      file: 'core/src/compose/lock-set.ts',
-      from: 'Math.max(1, startedAt',
-      to: 'Math.max(0, startedAt',
-    },
-  },
-  {
-    what: 'a token is used again',
-    backend: 'rules',
-    change: { file: RULES, from: '++this.token', to: 'this.token' },
-  },
-  {
-    what: 'the store ends a lease before its ttl',
-    backend: 'rules',
-    change: { file: RULES, from: 'if (until > now) continue;', to: 'if (until > now + 40) continue;' },
-  },
-  {
-    what: 'a release ends the lock of another, too',
-    backend: 'rules',
-    change: {
-      file: RULES,
-      from: 'const ended = this.#end(id);',
-      to: 'const [ended] = this.forceRelease(undefined);',
-    },
-  },
-  {
-    what: 'a hand-off is lost: the holder ends, and the waiter behind it stays where it is',
-    backend: 'rules',
-    change: {
-      file: RULES,
-      from: 'for (let { next } = this; next !== undefined;',
-      to: 'for (let next = undefined as never; next !== undefined;',
-    },
-  },
-  {
-    what: 'an abandoned waiter stays in the queue',
-    backend: 'rules',
-    change: { file: RULES, from: 'if (this.#queue.remove(id)) this.changed = true;', to: '' },
-  },
-  {
-    what: 'a newcomer overtakes the queue',
-    backend: 'rules',
-    change: {
-      file: RULES,
-      from: 'return this.#queue.length === 0 && this.fits(mode);',
-      to: 'return this.fits(mode);',
-    },
-  },
-  {
-    what: 'a reader enters beside a writer',
-    backend: 'rules',
-    change: {
-      file: MODES,
-      from: "return this.#kind === undefined || this.#kind === 'shared';",
-      to: 'return true;',
-    },
-  },
-  {
-    what: 'one permit too many is given out',
-    backend: 'rules',
-    change: {
-      file: MODES,
-      from: 'this.#weight + mode.weight <= mode.limit',
-      to: 'this.#weight + mode.weight <= mode.limit + 1',
-    },
-  },
-  {
-    what: 'half of the stores is a majority',
-    backend: 'quorum',
-    change: {
-      file: 'core/src/quorum/quorum-options.ts',
-      from: 'Math.floor(nodes.length / 2) + 1',
-      to: 'Math.floor(nodes.length / 2)',
-    },
-  },
-  {
-    what: 'a quorum does not return what it was granted by a minority',
-    backend: 'quorum',
-    change: { file: QUORUM, from: 'const cleanUp = nodes.map(', to: 'const cleanUp = [].map(' },
-  },
-  {
-    what: 'a script of Redis hands off to a waiter that does not fit',
-    backend: 'redis',
-    change: {
-      file: SCRIPTS,
-      from: "if alive and(not fit or mode==\\'!\\' and process~=own)then break end",
-      to: '',
-    },
-  },
-  {
-    what: 'a script of Redis gives a token a second time',
-    backend: 'redis',
-    change: {
-      file: SCRIPTS,
-      from: 'next_token(r.token,r.horizon or 0)',
-      to: 'parse_token(redis.call("GET",r.token))',
-    },
-  },
-  {
-    what: 'a script of Redis keeps a lease for half of its ttl',
-    backend: 'redis',
-    change: { file: SCRIPTS, from: "\\'PX\\',ttl)", to: "\\'PX\\',math.floor(ttl/2))" },
-  },
+  ...inScripts,
+  ...inProtocol,
+  ...inCore,
+  ...inQuorum,
+  ...inCohorts,
+  ...inMysql,
 ];

@@ -85,11 +85,11 @@ test('a violation is shrunk to a run that fails for the same reason, and is shor
     seed: 1,
     schedules: 500,
     mostViolations: 1,
-    planted: { changes: [change] },
+    planted: [change],
   });
   const [violation] = report.violations;
   expect(violation?.clause).toBe('§7.1');
-  const code = await LockCode.load('rules', { changes: [change] });
+  const code = await LockCode.load('rules', [change]);
   const whole = await new Simulation(code, drawPlan('rules', violation?.seed ?? 0), true).run();
   expect(violation?.timeline.length).toBeLessThan(whole.timeline.length);
   expect(violation?.timeline.at(-1)).toContain('§7.1 violated');

@@ -43,7 +43,7 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   mysql: ['connections-in-use', 'long-queue'],
   postgres: ['advisory-load', 'lease-load'],
   'redis-node': ['topologies'],
-  simulation: ['simulation', 'planted-errors', 'mysql/differential'],
+  simulation: ['simulation', 'planted-errors'],
   site: ['reference'],
 };
 

@@ -120,8 +120,6 @@ export class HolderChecks {
       write,
     });
     resource.progressAt = this.#world.now;
-    const what = `${by.label} holds ${name}, ${mode.kind}, token ${fencingToken}`;
-    this.#world.drawing?.begin(lease, 'hold', by.process.name, what, this.#world.now);
   }
 
   /** The user has asked to turn the hold into a share. */
@@ -150,7 +148,6 @@ export class HolderChecks {
     resource.progressAt = this.#world.now;
     for (const holding of resource.holdings) {
       if (holding.lease !== lease) continue;
-      this.#world.drawing?.end(lease, this.#world.now);
       resource.holdings.delete(holding);
       // As a holder writes that does not look at its lease any more.
       holding.write();
@@ -171,9 +168,7 @@ export class HolderChecks {
   crashed(process: SimulatedProcess): void {
     for (const { holdings, waiting } of this.#resources.values()) {
       for (const holding of holdings) {
-        if (holding.by.process !== process) continue;
-        holdings.delete(holding);
-        this.#world.drawing?.end(holding.lease, this.#world.now);
+        if (holding.by.process === process) holdings.delete(holding);
       }
       for (const participant of waiting) if (participant.process === process) waiting.delete(participant);
     }

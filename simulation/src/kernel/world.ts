@@ -1,4 +1,3 @@
-import { Drawing } from '../picture/drawing.ts';
 import { EventQueue, type ScheduledEvent } from './event-queue.ts';
 import { SeededRandom } from './seeded-random.ts';
 
@@ -32,8 +31,6 @@ export class World {
   /** What the documents of a store that lost data allow. */
   readonly expected: Violation[] = [];
   readonly timeline: TimelineEntry[] | undefined;
-  /** What a picture of the run shows, if a timeline is kept. */
-  readonly drawing: Drawing | undefined;
   readonly #queue = new EventQueue();
   #now = 0;
   #steps = 0;
@@ -43,7 +40,6 @@ export class World {
   constructor(seed: number, keepsTimeline: boolean) {
     this.random = new SeededRandom(seed);
     this.timeline = keepsTimeline ? [] : undefined;
-    this.drawing = keepsTimeline ? new Drawing() : undefined;
   }
 
   /** True time, in milliseconds since the start. */

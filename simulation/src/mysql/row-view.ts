@@ -1,7 +1,6 @@
-import { Buffer } from 'node:buffer';
 import type { LockMode } from '@locks/core';
 import type { HoldRecord, WaiterRecord } from '@locks/core/rules';
-import type { SqlRow } from './simulated-mysql.ts';
+import type { LockRecordRow } from './record-command.ts';
 
 /** What a row of the table of locks says, read by what docs/backends/mysql.md says of it alone. Times are microseconds. */
 export interface RowView {
@@ -18,14 +17,13 @@ interface StateJson {
 
 const NOTHING: RowView = { holds: [], waiters: [] };
 
-export function viewOfRow(row: SqlRow | undefined): RowView {
-  const state = row?.['state'];
-  if (typeof state !== 'string' || state === '') return NOTHING;
-  const at = Number(row?.['at']);
-  const { holds, waiters } = JSON.parse(Buffer.from(state, 'latin1').toString('utf8')) as StateJson;
+export function viewOfRow(row: LockRecordRow | undefined): RowView {
+  if (row === undefined || row.state === '') return NOTHING;
+  const { at } = row;
+  const { holds, waiters } = JSON.parse(row.state) as StateJson;
   return {
     holds: holds.map((hold): HoldRecord => {
-      const { id, label, span, token = Number(row?.['token']) } = hold;
+      const { id, label, span, token = row.token } = hold;
       const mode = modeOf(String(hold['mode']));
       const until = Number(hold['until'] ?? at + Number(span));
       const own = { id, mode, label: label as string | undefined, since: undefined };

@@ -1,12 +1,11 @@
 import { Buffer } from 'node:buffer';
-import type { SqlValue } from './sql-expressions.ts';
-import type { SqlResult } from './simulated-mysql.ts';
+import type { RecordAnswer, RecordCommand } from './record-command.ts';
 
 /** The network between one client and its server, as a simulation decides it. */
 export interface SimulatedMysqlNetwork {
-  /** Carries a statement and its answer: late, never, or only in one direction. */
-  request(what: () => string, execute: () => SqlResult): Promise<SqlResult>;
-  execute(sql: string): SqlResult;
+  /** Carries a command and its answer: late, never, or only in one direction. */
+  request(what: () => string, execute: () => RecordAnswer): Promise<RecordAnswer>;
+  execute(command: RecordCommand): RecordAnswer;
   /** Draws a number from 0 to 1. */
   random(): number;
 }
@@ -15,7 +14,7 @@ type Callback<T> = (error: Error | null, result?: T) => void;
 
 /** What mysql2 puts into an answer to a write: no transaction is open. */
 const AUTOCOMMIT = 2;
-const NO_ROWS: SqlResult = { rows: [] };
+const NO_ROWS: RecordAnswer = { rows: [] };
 
 /** The callback pool of mysql2, as far as `@locks/mysql` uses it. */
 export class SimulatedMysqlPool {
@@ -83,10 +82,11 @@ export class SimulatedMysqlConnection {
 
   async #send(sql: string, done: Callback<unknown>): Promise<void> {
     const { request, execute } = this.#network;
+    const command = commandOf(sql);
     const result = await settled(
       request(
-        () => inWords(sql),
-        () => execute(sql),
+        () => inWords(command),
+        () => execute(command),
       ),
     );
     if (!(result instanceof Error)) return done(null, answerOf(result));
@@ -109,16 +109,19 @@ function settled<T>(promise: Promise<T>): Promise<T | Error> {
   return promise.catch((error: Error) => error);
 }
 
-function answerOf(result: SqlResult): unknown {
-  if ('rows' in result) return result.rows.map((cells) => cells.map(cellOf));
-  return { affectedRows: result.affected, insertId: result.insertId, serverStatus: AUTOCOMMIT };
+function answerOf(answer: RecordAnswer): unknown {
+  if ('rows' in answer) return answer.rows.map((cells) => cells.map((cell) => Buffer.from(String(cell))));
+  return { affectedRows: answer.affected, insertId: answer.value, serverStatus: AUTOCOMMIT };
 }
 
-function cellOf(value: SqlValue): Buffer | null {
-  return value === null ? null : Buffer.from(String(value), 'latin1');
+/** `RecordStatements` writes every statement but this one, which ends what a statement that failed has left open. */
+function commandOf(sql: string): RecordCommand {
+  return sql === 'COMMIT' ? { kind: 'nothing' } : (JSON.parse(sql) as RecordCommand);
 }
 
-/** A statement for a timeline. */
-function inWords(sql: string): string {
-  return /^(SELECT (?=0|value)|UPDATE \S+|DELETE FROM \S+|INSERT INTO \S+|\w+)/.exec(sql)?.[0].trim() ?? sql;
+/** A command for a timeline. */
+function inWords(command: RecordCommand): string {
+  if ('records' in command) return `${command.kind} ${command.records.map(({ name }) => name)}`;
+  if ('writes' in command) return `write ${command.writes.map(({ name }) => name)}`;
+  return 'names' in command ? `read ${command.names}` : command.kind;
 }

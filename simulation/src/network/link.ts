@@ -165,11 +165,9 @@ export class Link {
           reject(new ConnectionLost('no answer'));
         });
       };
-      const sentAt = world.now;
       let hasSecond = false;
       const sends = (arrival: number, isLast: boolean, isResent: boolean, answering = connection): void => {
         world.schedule(arrival, () => {
-          this.#draw(this.#process.name, this.#store.name, sentAt, arrival);
           if (world.now < this.#requestsBlockedUntil) {
             if (isLast) getsNoAnswer('partition');
             return;
@@ -195,7 +193,6 @@ export class Link {
           if (world.now < this.#repliesBlockedUntil) return getsNoAnswer('partition');
           if (random.chance(lostReplies)) return getsNoAnswer('lost reply');
           const replyAt = this.#replyTime(answering);
-          this.#draw(this.#store.name, this.#process.name, world.now, replyAt);
           settle(replyAt, outcome);
         });
       };
@@ -222,12 +219,7 @@ export class Link {
       return;
     }
     const arrival = this.#replyTime(this.#connections.messages);
-    this.#draw(this.#store.name, this.#process.name, world.now, arrival);
     this.#process.deliver(arrival, receive);
-  }
-
-  #draw(from: string, to: string, sentAt: number, at: number): void {
-    this.#world.drawing?.messages.push({ from, to, sentAt, at });
   }
 
   /** From here on the client uses new connections. What is under way on those of before may arrive later, or never. */

@@ -29,28 +29,10 @@ export interface LoadedLocks {
   readonly freshVersion?: () => number;
   /** The scripts of Redis, by the names of their files in camel case. */
   readonly scripts?: Readonly<Record<string, { readonly sha1: string; readonly source: string }>>;
-  /** The mutants of the suite, where one of them is planted. */
-  readonly mutants?: readonly SuiteMutant[];
-  /** What breaks core or its backend on purpose. */
-  mutant?: SuiteMutant;
-}
-
-/** What the simulation uses of a `Mutant` of `contract-tests/src/mutants`. */
-export interface SuiteMutant {
-  readonly name: string;
-  readonly backend?: (backend: core.LockBackend) => core.LockBackend;
-  readonly calls?: (backend: core.LockBackend) => core.LockBackend;
-  readonly locks?: (locks: core.LockManager) => core.LockManager;
-}
-
-/** The errors that are planted in the code. */
-export interface PlantedErrors {
-  readonly changes?: readonly SourceChange[];
-  /** The name of a mutant of the suite. */
-  readonly mutant?: string;
 }
 
 const packages = join(import.meta.dirname, '../../../packages');
+const RECORD_STATEMENTS = join(import.meta.dirname, '../mysql/record-statements.ts');
 const CORE = `export { createLocks } from '@locks/core'; export { LockRules } from '@locks/core/rules';
   export { cohortBackend } from '@locks/cohort';
   export { freshAcquisitionId } from '${packages}/core/src/acquire/acquisition-id.ts';`;
@@ -100,30 +82,27 @@ export class LockCode {
   #server: LoadedLocks | undefined;
   readonly #idle: Evaluated[] = [];
   #used: Evaluated[] = [];
-  /** The mutant of the suite that is planted; it may keep what it saw in one run. */
-  readonly #mutant: string | undefined;
 
   /** The names of the scripts of Redis; set by the first run. */
   scriptNames: ReadonlyMap<string, string> | undefined;
   /** What runs the scripts of a simulated Redis. */
   readonly lua: LuaScripts | undefined;
 
-  private constructor(text: string, lua: LuaScripts | undefined, mutant: string | undefined) {
+  private constructor(text: string, lua: LuaScripts | undefined) {
     this.lua = lua;
-    this.#mutant = mutant;
     this.#evaluate = compileFunction(text, PARAMETERS, { filename: 'simulated-process.cjs' }) as (
       ...values: unknown[]
     ) => void;
   }
 
-  /** @param planted - none: the sources as they are */
-  static async load(backend: BackendKind, { changes = [], mutant }: PlantedErrors = {}): Promise<LockCode> {
-    const entry = ENTRIES[backend] + (mutant === undefined ? '' : MUTANTS);
+  /** @param changes - errors that are planted; none: the sources as they are */
+  static async load(backend: BackendKind, changes: readonly SourceChange[] = []): Promise<LockCode> {
+    const entry = ENTRIES[backend];
     const unchanged = changes.length === 0 ? bundles.get(entry) : undefined;
     const text = unchanged ?? (await bundle(entry, changes));
     if (changes.length === 0) bundles.set(entry, text);
     const lua = backend === 'redis' ? await LuaScripts.load() : undefined;
-    return new LockCode(text, lua, mutant);
+    return new LockCode(text, lua);
   }
 
   /** The code as a store has loaded it, once for all runs: it has no state and reads no time. */
@@ -135,7 +114,7 @@ export class LockCode {
   loadInto(process: SimulatedProcess): LoadedLocks {
     const evaluated = this.#idle.pop() ?? this.#load(process);
     evaluated.process = process;
-    if (this.#mutant === undefined) this.#used.push(evaluated);
+    this.#used.push(evaluated);
     return evaluated.loaded;
   }
 
@@ -160,8 +139,6 @@ export class LockCode {
     const values: Readonly<Record<string, unknown>> = { ...globals, module, require, globalThis: shared };
     this.#evaluate(...PARAMETERS.map((name) => values[name]));
     const loaded = module.exports as LoadedLocks;
-    const mutant = loaded.mutants?.find(({ name }) => name === this.#mutant);
-    if (mutant !== undefined) loaded.mutant = mutant;
     return (evaluated = { process, loaded, shared });
   }
 }
@@ -188,8 +165,6 @@ function forget(evaluated: Evaluated): void {
     else for (const name of Object.keys(kept as object)) delete (kept as Record<string, unknown>)[name];
   }
 }
-
-const MUTANTS = ` export { mutants } from '${packages}/../contract-tests/src/mutants/index.ts';`;
 
 /** Bundles without changes, by what they export. */
 const bundles = new Map<string, string>();
@@ -220,6 +195,10 @@ function sources(changes: readonly SourceChange[]): Plugin {
         const [, name = '', ...entry] = path.split('/');
         return { path: join(packages, name, 'src', ...entry, 'index.ts') };
       });
+      // In place of its SQL, `@locks/mysql` sends commands to a store of records.
+      bundle.onResolve({ filter: /\/mysql-statements\.ts$/ }, ({ importer }) =>
+        importer === RECORD_STATEMENTS ? undefined : { path: RECORD_STATEMENTS },
+      );
       for (const file of new Set(changes.map(loadedFile))) {
         const path = join(packages, file);
         bundle.onLoad({ filter: new RegExp(`${file.replaceAll(/[.]/g, '\\$&')}$`) }, async () => ({

@@ -105,7 +105,6 @@ export class SimulatedProcess {
     this.#standsStill = true;
     this.#resumes = true;
     this.world.note(this.name, () => 'stands still');
-    this.world.drawing?.begin(this, 'pause', this.name, 'stands still', this.world.now);
     this.world.schedule(this.#pausedUntil, () => this.#resume());
   }
 
@@ -114,7 +113,6 @@ export class SimulatedProcess {
     this.#crashed = true;
     this.#held = [];
     this.world.note(this.name, () => 'crashes');
-    this.world.drawing?.begin(this, 'pause', this.name, 'crashed', this.world.now);
   }
 
   /** Something of the outside reaches the process at this true time. */
@@ -175,7 +173,6 @@ export class SimulatedProcess {
     if (this.#crashed) return;
     if (world.now < this.#pausedUntil) return void world.schedule(this.#pausedUntil, () => this.#resume());
     world.note(this.name, () => 'goes on');
-    world.drawing?.end(this, world.now);
     this.#standsStill = false;
     // Node's event loop may come back in either phase: due timers first, or what the sockets have.
     const first = this.random.chance(0.5) ? 'timer' : 'message';

@@ -1,56 +1,43 @@
-import { Buffer } from 'node:buffer';
 import type { LockBackend, LockMode } from '@locks/core';
 import type { MysqlBackendOptions } from '@locks/mysql';
 import { QueueCheck } from '../checks/queue-check.ts';
-import { RowCheck, type RowWriteSeen, type SeenRow } from '../checks/row-check.ts';
 import type { World } from '../kernel/world.ts';
+import type { RecordAnswer, RecordCommand } from '../mysql/record-command.ts';
 import { type RowView, viewOfRow } from '../mysql/row-view.ts';
-import { SimulatedMysql, type SqlResult, type SqlRow } from '../mysql/simulated-mysql.ts';
 import { SimulatedMysqlPool } from '../mysql/simulated-mysql-pool.ts';
-import { SqlError } from '../mysql/sql-error.ts';
+import { ServerError, SimulatedRecords } from '../mysql/simulated-records.ts';
 import type { Link } from '../network/link.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
 import type { OperationKind, Plan, StoreFaultPlan } from '../workload/plan.ts';
 import type { SimulatedStore } from './simulated-store.ts';
 
-const LOCKS = 'locks_locks';
-const CLIENTS = 'locks_clients';
-/**
- * A client that was silent for so long counts as dead, and a head that left a free lock for so long is passed over, in microseconds
- * (docs/backends/mysql.md).
- */
+/** A client that was silent for so long counts as dead, in microseconds (docs/backends/mysql.md). */
 const ALIVE_MICROS = 3_000_000;
 /** Two transactions collided, and the server undid this one. */
 const DEADLOCK = 1213;
 const READ_ONLY = 1290;
 const COLLIDING_PART = 0.5;
+const WRITES: readonly RecordCommand['kind'][] = ['take', 'take all', 'write', 'beat', 'leave'];
 
 const OPERATOR_KINDS: readonly OperationKind[] = ['steal', 'force-release', 'resize'];
-
-type WriteSeen = Pick<RowWriteSeen, 'after' | 'writer'>;
 
 /** A client, once it has told who it is. */
 interface SeenClient {
   id: string | undefined;
 }
 
-/** A simulated MySQL, which runs the real SQL, and the network to it. */
+/** A simulated MySQL, which keeps records in place of tables, and the network to it. */
 export class NetworkedMysql implements SimulatedStore {
   readonly name = 'mysql';
   readonly #world: World;
   readonly #plan: Plan;
   readonly #drift: number;
-  readonly #server: SimulatedMysql;
+  readonly #server: SimulatedRecords;
   readonly #pools: (readonly [Link, SimulatedMysqlPool])[] = [];
   readonly #checks = new Map<string, QueueCheck>();
-  readonly #rowChecks: ReadonlyMap<string, RowCheck>;
   /** Whether somebody takes locks away. */
   readonly #hasOperator: boolean;
-  /** When each client was heard of last. */
-  readonly #seen = new Map<string, number>();
-  /** Clients that were silent for so long that they counted as dead, or of which the server has forgotten when it heard of them. */
-  readonly #doubtful = new Set<string>();
   #awayUntil = 0;
   #collidesUntil = 0;
   #readOnlyUntil = 0;
@@ -59,19 +46,11 @@ export class NetworkedMysql implements SimulatedStore {
     this.#world = world;
     this.#plan = plan;
     this.#drift = drift;
-    this.#server = new SimulatedMysql(() => this.#micros());
+    this.#server = new SimulatedRecords(() => this.#micros());
     const operations = plan.processes.flatMap(({ clients }) =>
       clients.flatMap((client) => client.operations),
     );
     this.#hasOperator = operations.some(({ kind }) => OPERATOR_KINDS.includes(kind));
-    const lives = (client: string): boolean =>
-      !this.#doubtful.has(client) && this.#micros() - (this.#seen.get(client) ?? 0) < ALIVE_MICROS;
-    this.#rowChecks = new Map(
-      plan.resources.map(({ name }) => [
-        name,
-        new RowCheck(world, name, this.#hasOperator, lives, ALIVE_MICROS),
-      ]),
-    );
   }
 
   get isAway(): boolean {
@@ -90,10 +69,9 @@ export class NetworkedMysql implements SimulatedStore {
       case 'failover': {
         const hasLost = this.#server.loseSince(this.#micros(this.#world.now - this.#plan.replicaLagMs));
         for (const [name, check] of this.#checks) {
-          const { holds, waiters } = viewOfRow(this.#server.row(LOCKS, name));
+          const { holds, waiters } = viewOfRow(this.#server.record(name));
           check.wentBackTo(holds, waiters);
         }
-        for (const client of this.#seen.keys()) this.#doubtful.add(client);
         this.#connectionsEnd(fault.downMs);
         return hasLost;
       }
@@ -114,7 +92,7 @@ export class NetworkedMysql implements SimulatedStore {
     const pool = new SimulatedMysqlPool(
       {
         request: async (what, execute) => (await link.request(what, Infinity, execute)).value,
-        execute: (sql) => this.#execute(sql, client),
+        execute: (command) => this.#execute(command, client),
         random: () => process.random.next(),
       },
       connectionLimit,
@@ -133,7 +111,7 @@ export class NetworkedMysql implements SimulatedStore {
   }
 
   modeHeld(resource: string, acquisitionId: string): LockMode['kind'] | undefined {
-    const { holds } = viewOfRow(this.#server.row(LOCKS, resource));
+    const { holds } = viewOfRow(this.#server.record(resource));
     return holds.find(({ id, until = 0 }) => id === acquisitionId && this.#micros() < until)?.mode.kind;
   }
 
@@ -141,67 +119,44 @@ export class NetworkedMysql implements SimulatedStore {
   leftovers(isMeant: (label: string) => boolean = () => true): string[] {
     const now = this.#micros();
     const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
-    const clients = this.#server.rows(CLIENTS);
-    const alive = new Set(
-      clients.flatMap(({ client = null, seen_at: seenAt = 0 }) =>
-        Number(seenAt) > now - ALIVE_MICROS ? [client] : [],
-      ),
-    );
     return this.#plan.resources.flatMap(({ name }) => {
-      const { holds, waiters } = viewOfRow(this.#server.row(LOCKS, name));
+      const { holds, waiters } = viewOfRow(this.#server.record(name));
       return [
         ...holds
           .filter((hold) => named(hold) && now < (hold.until ?? 0))
           .map(({ label }) => `the hold of ${name} by ${label}`),
         ...waiters
-          .filter((waiter) => named(waiter) && alive.has(waiter.client))
+          .filter((waiter) => named(waiter) && this.#server.isAlive(waiter.client, ALIVE_MICROS))
           .map(({ label }) => `the wait for ${name} of ${label}`),
       ];
     });
   }
 
-  #execute(sql: string, client: SeenClient): SqlResult {
-    const isWrite = !sql.startsWith('SELECT') && sql !== 'COMMIT';
-    if (isWrite && this.#world.now < this.#readOnlyUntil)
-      throw new SqlError(READ_ONLY, 'The MySQL server is running with the --read-only option');
-    if (isWrite && this.#world.now < this.#collidesUntil && this.#world.random.chance(COLLIDING_PART))
-      throw new SqlError(DEADLOCK, 'Deadlock found when trying to get lock; try restarting transaction');
-    if (!isWrite) return this.#server.execute(sql);
-    const before = this.#plan.resources.map(({ name }) => this.#server.row(LOCKS, name));
-    const result = this.#server.execute(sql);
-    this.#hearOf(client, sql);
+  #execute(command: RecordCommand, client: SeenClient): RecordAnswer {
+    if (!WRITES.includes(command.kind)) return this.#server.execute(command);
+    if (this.#world.now < this.#readOnlyUntil)
+      throw new ServerError(READ_ONLY, 'The MySQL server is running with the --read-only option');
+    if (this.#world.now < this.#collidesUntil && this.#world.random.chance(COLLIDING_PART))
+      throw new ServerError(DEADLOCK, 'Deadlock found when trying to get lock; try restarting transaction');
+    const before = this.#plan.resources.map(({ name }) => this.#server.record(name));
+    const answer = this.#server.execute(command);
+    // Each client names itself in its heartbeat, and when it leaves.
+    if ('client' in command) client.id = command.client;
     for (const [index, { name }] of this.#plan.resources.entries()) {
-      const row = this.#server.row(LOCKS, name);
-      // A statement that finds a row taken leaves it as it is.
-      if (row?.['version'] === before[index]?.['version']) continue;
-      const isTake = sql.startsWith('INSERT');
-      const seen = { before: seenIn(before[index]), after: seenIn(row), isTake, writer: client.id };
-      this.#rowChecks.get(name)?.written({ ...seen, now: this.#micros() });
-      this.#checkWrite(name, seen);
+      const record = this.#server.record(name);
+      if (record?.version !== before[index]?.version) this.#checkWrite(name, viewOfRow(record), client.id);
     }
-    return result;
+    return answer;
   }
 
-  /** Each client names itself in its heartbeat, and when it leaves. */
-  #hearOf(client: SeenClient, sql: string): void {
-    const [, hex] = /^(?:INSERT INTO|DELETE FROM) `locks_clients` .*?X'([0-9a-f]+)'/i.exec(sql) ?? [];
-    if (hex === undefined) return;
-    const id = Buffer.from(hex, 'hex').toString('utf8');
-    client.id = id;
-    if (sql.startsWith('DELETE')) this.#doubtful.add(id);
-    const now = this.#micros();
-    if (now - (this.#seen.get(id) ?? now) >= ALIVE_MICROS) this.#doubtful.add(id);
-    this.#seen.set(id, now);
-  }
-
-  #checkWrite(name: string, { after, writer }: WriteSeen): void {
-    this.#world.note(this.name, () => `${name} ${inWords(after)}`);
+  #checkWrite(name: string, view: RowView, writer: string | undefined): void {
+    this.#world.note(this.name, () => `${name} ${inWords(view)}`);
     const now = this.#micros();
     const check = this.#checks.get(name) ?? this.#newCheck(name);
     this.#checks.set(name, check);
     const lives = ({ until = Infinity }: { readonly until: number | undefined }): boolean => now < until;
     // One write may carry several steps, such as a grant and a steal from whoever was granted.
-    check.stepTaken(after.holds.filter(lives), after.waiters, [], (client) => client === writer);
+    check.stepTaken(view.holds.filter(lives), view.waiters, [], (client) => client === writer);
   }
 
   #newCheck(name: string): QueueCheck {
@@ -216,11 +171,6 @@ export class NetworkedMysql implements SimulatedStore {
     this.goAway(downMs);
     for (const [link] of this.#pools) link.reset();
   }
-}
-
-function seenIn(row: SqlRow | undefined): SeenRow {
-  const [waiting, freeAt] = [Number(row?.['waiting'] ?? 0), Number(row?.['free_at'] ?? 0)];
-  return { ...viewOfRow(row), saysWaiting: waiting > 0, freeAt };
 }
 
 function inWords({ holds, waiters }: RowView): string {

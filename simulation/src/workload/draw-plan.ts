@@ -52,7 +52,6 @@ export function drawPlan(backend: BackendKind, seed: number): Plan {
   return {
     backend,
     seed,
-    theme: theme?.name,
     resources,
     processes,
     storeDrifts: Array.from({ length: stores }, () => drift(random)),

@@ -9,8 +9,6 @@ export interface Plan {
   readonly backend: BackendKind;
   /** For what is drawn while the run goes on: latencies, which message is lost, ids. */
   readonly seed: number;
-  /** What the run was made for, if it was made for anything. */
-  readonly theme: string | undefined;
   readonly resources: readonly ResourcePlan[];
   readonly processes: readonly ProcessPlan[];
   readonly network: NetworkOptions;

@@ -5,7 +5,6 @@ import type { BackendKind, FaultPlan, Plan, StoreFaultPlan } from './plan.ts';
 
 /** What a run is made of where it has a theme; the rest is drawn as in every run. */
 export interface Theme {
-  readonly name: string;
   readonly backends: readonly BackendKind[];
   /** How often it is drawn, beside the others. @defaultValue 1 */
   readonly weight?: number;
@@ -42,7 +41,6 @@ const BY_HAND = { isTidy: false, operatorKinds: [], manual: 0.8, forgotten: 0, l
 const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   // Messages come late, and none is lost: what is answered late must be undone, or counted, and nothing is left in the end.
   (random) => ({
-    name: 'slow messages',
     backends: EVERY_BACKEND,
     emphasis: { ...KEPT, ttlsMs: random.pick([[60, 150], [3_000]]) },
     network: { ...SOUND, slow: random.pick([0.1, 0.3, 0.5]), slowMs: random.pick([20, 200]) },
@@ -51,7 +49,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // A store of a quorum is slower than the others, again and again: what it grants late is given back.
   (random) => ({
-    name: 'late grants',
     backends: ['quorum'],
     emphasis: {
       ...KEPT,
@@ -72,7 +69,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // Or it is kept with the rest, and renewed, while another store has heard of no renewal for too long.
   (random) => ({
-    name: 'slow stores',
     weight: 2,
     backends: ['quorum'],
     emphasis: { ...KEPT, together: 0, exclusive: 0.3, clients: [1, 3], holdMs: 500, ttlsMs: [60] },
@@ -82,7 +78,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // Requests are carried out, and their senders never learn it.
   (random) => ({
-    name: 'lost replies',
     backends: EVERY_BACKEND,
     emphasis: { ...KEPT, together: random.pick([0.12, 0.5]), aborts: 0.3, ttlsMs: [3_000] },
     network: { ...SOUND, ordered: true, lostReplies: 0.3 },
@@ -90,7 +85,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // An abort meets a request that is under way.
   (random) => ({
-    name: 'aborts at once',
     backends: EVERY_BACKEND,
     emphasis: {
       ...KEPT,
@@ -106,7 +100,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // A request that the client sent again comes after what followed its answer.
   (random) => ({
-    name: 'late copies',
     backends: EVERY_BACKEND,
     emphasis: {
       ...BY_HAND,
@@ -123,7 +116,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   // Renewals of one lease, for different times, are under way together. A shorter one that comes after its call has ended, behind
   // later ones, shortens the lease at the store (docs/spec.md §1.7): here none is so late.
   (random) => ({
-    name: 'renewals at once',
     backends: EVERY_BACKEND,
     emphasis: {
       ...BY_HAND,
@@ -137,14 +129,12 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // A client is silent for long, and its lease lasts.
   (random) => ({
-    name: 'long leases',
     backends: EVERY_BACKEND,
     emphasis: { ...BY_HAND, operatorKinds: random.chance(0.3) ? ['steal'] : [], ttlsMs: [3_000] },
     plan: { looksAtLeases: random.chance(0.5) },
   }),
   // Processes stand still for longer than a lease, and then come its end and the grant of another at the same moment.
   (random) => ({
-    name: 'stalls',
     backends: EVERY_BACKEND,
     emphasis: {
       isTidy: false,
@@ -164,7 +154,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // Short holds, one after the other, over a slow line: a message may come before the answer to what it follows from.
   () => ({
-    name: 'rush',
     backends: EVERY_BACKEND,
     emphasis: {
       ...KEPT,
@@ -182,7 +171,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // A waiter learns of its hand-off by a check, and the message about it comes much later.
   () => ({
-    name: 'late messages',
     backends: ['redis'],
     emphasis: { isTidy: false, operatorKinds: [], forgotten: 0.5, permits: 0, holdMs: 30, ttlsMs: [60, 150] },
     network: { ...SOUND, slow: 0.4, slowMs: 200 },
@@ -191,7 +179,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // The waiters of one process take turns with its leases.
   (random) => ({
-    name: 'cohorts',
     backends: ['rules', 'redis'],
     emphasis: {
       isTidy: false,
@@ -213,7 +200,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // A process stands still while one of them has its turn, and the lease lasts.
   (random) => ({
-    name: 'turns and stalls',
     backends: ['rules'],
     emphasis: {
       ...KEPT,
@@ -235,7 +221,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // Those who wait for their turn give up, also in the moment in which they get it.
   (random) => ({
-    name: 'turns given up',
     weight: 2,
     backends: ['rules', 'redis'],
     emphasis: {
@@ -258,7 +243,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // A lease whose turn became a share is none for the next one.
   () => ({
-    name: 'turns and shares',
     backends: ['rules', 'redis'],
     emphasis: {
       ...KEPT,
@@ -279,7 +263,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // Holders turn into readers, and the answers are lost, or renewals from before come later.
   (random) => ({
-    name: 'downgrades',
     weight: 2,
     backends: ['redis'],
     emphasis: {
@@ -305,7 +288,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // Those from whom a lock was stolen renew it.
   () => ({
-    name: 'steals',
     backends: EVERY_BACKEND,
     emphasis: {
       isTidy: false,
@@ -323,7 +305,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // What was asked of the one connection to MySQL is given up before it is sent.
   (random) => ({
-    name: 'one connection',
     weight: 2,
     backends: ['mysql'],
     emphasis: {
@@ -343,7 +324,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // Sets are taken in one statement while others of the process ask for one of their locks, and are renewed.
   (random) => ({
-    name: 'sets beside others',
     weight: 2,
     backends: ['mysql'],
     emphasis: {
@@ -362,7 +342,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // Redis refuses commands on several keys, while leases are released and renewed.
   (random) => ({
-    name: 'slot moves',
     backends: ['redis'],
     emphasis: { isTidy: false, exclusive: random.pick([0.9, 0.25]), longHolds: 0.6, ttlsMs: [400, 1_000] },
     network: SOUND,
@@ -371,7 +350,6 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   }),
   // Shares that ended without a release are still there when a holder turns its hold into a share.
   () => ({
-    name: 'shares of before',
     backends: ['redis', 'rules'],
     emphasis: {
       isTidy: false,
