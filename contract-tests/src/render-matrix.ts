@@ -1,13 +1,14 @@
 /**
  * Renders docs/compatibility.md (a summary) and docs/generated/compatibility-cases.md (every case) from the reports of the conformance suite,
  * and from the kept results on other versions of servers; with `--check` it compares. Where reports are missing only the second part of each
- * page is rendered: the pages would lose their columns.
+ * page is rendered: the pages would lose their columns. docs/generated/clauses.md needs no reports.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ConformanceReport, conformanceCases, type Outcome } from '@locks/core/conformance';
 import { fixtureNames, harnessNames } from './harness-names.ts';
+import { renderClauses } from './render-clauses.ts';
 import { reportDirectory } from './report-directory.ts';
 import { keptResults, type KeptOutcome, type ServerResult, titleOf } from './server-results.ts';
 
@@ -66,6 +67,15 @@ for (const { file, first, second } of pages) {
     console.error(`${file} is not what the reports say: run \`node contract-tests/src/render-matrix.ts\`.`);
     process.exitCode = 1;
   }
+}
+
+const clausesPage = fileURLToPath(new URL('../../docs/generated/clauses.md', import.meta.url));
+if (!isCheck) writeFileSync(clausesPage, renderClauses());
+else if (readFileSync(clausesPage, 'utf8') !== renderClauses()) {
+  console.error(
+    'docs/generated/clauses.md is not what the proofs say: run `node contract-tests/src/render-matrix.ts`.',
+  );
+  process.exitCode = 1;
 }
 
 /** Fixtures are left out. */
