@@ -1,14 +1,13 @@
 export type { Proxy } from '@locks/core/conformance/proxy';
 export { type ServerConditions, underConditions } from './conditions/conditions.ts';
 export { canSeparateNetworks, ProcessNetwork } from './conditions/process-network.ts';
-export { makeServerClock, type ServerClock } from './conditions/server-clock.ts';
-export { makeSmallDisk, type SmallDisk } from './conditions/small-disk.ts';
 export { EtcdCluster } from './etcd/etcd-cluster.ts';
 export { EtcdServer, type EtcdStatus } from './etcd/etcd-server.ts';
 export { type EtcdClusterOptions, type EtcdOptions, startEtcd, startEtcdCluster } from './etcd/start-etcd.ts';
 export { fetchVersion } from '../fetch-version.mjs';
 export { canFindServer, findServer } from './find-server.mjs';
 export { freePort, isFree } from './free-port.ts';
+export { makeDirectory } from './managed-server.ts';
 export { type MariadbOptions, MariadbServer, startMariadb } from './mysql/mariadb-server.ts';
 export { call, granted, handOffOverCutChannel, Participant, request } from './participant.ts';
 export { type PostgresOptions, PostgresServer, startPostgres } from './postgres/postgres-server.ts';

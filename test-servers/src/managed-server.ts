@@ -172,7 +172,8 @@ export async function locationFor({
   };
 }
 
-async function makeDirectory(label: string, disk: string | undefined): Promise<string> {
+/** A directory that is deleted with this process, or one on a disk of the servers. */
+export async function makeDirectory(label: string, disk?: string): Promise<string> {
   if (disk !== undefined) return await mkdtemp(path.join(disk, `${label}-`));
   return await (await guardian()).makeDirectory(label);
 }

@@ -1,58 +1,12 @@
 import { once } from 'node:events';
-import { existsSync, statfsSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import {
-  canSeparateNetworks,
-  makeServerClock,
-  makeSmallDisk,
-  ProcessNetwork,
-  startMariadb,
-  startPostgres,
-  startRedis,
-  underConditions,
-  waitUntil,
-} from '../src/index.ts';
+import { canSeparateNetworks, ProcessNetwork, startMariadb, startPostgres, waitUntil } from '../src/index.ts';
 
-const clock = await makeServerClock();
-const disk = await makeSmallDisk(8);
 const hasNetworks = await canSeparateNetworks();
-
-async function secondsOf(redis: { command(...args: ['TIME']): Promise<unknown> }): Promise<number> {
-  const [seconds] = (await redis.command('TIME')) as [string];
-  return Number(seconds);
-}
-
-it.skipIf(clock === undefined)(
-  'sets the wall clock of a server forward and back, also after a restart',
-  async () => {
-    await using redis = await underConditions(clock?.conditions ?? {}, () => startRedis());
-    await using other = await startRedis();
-    expect(Math.abs((await secondsOf(redis)) - Date.now() / 1_000)).toBeLessThan(10);
-    clock?.moveBy(3_600_000);
-    expect((await secondsOf(redis)) - Date.now() / 1_000).toBeGreaterThan(3_590);
-    await redis.restart();
-    expect((await secondsOf(redis)) - Date.now() / 1_000).toBeGreaterThan(3_590);
-    expect(Math.abs((await secondsOf(other)) - Date.now() / 1_000)).toBeLessThan(10);
-    clock?.moveBy(-7_200_000);
-    expect((await secondsOf(redis)) - Date.now() / 1_000).toBeLessThan(-3_590);
-  },
-);
-
-it.skipIf(disk === undefined)('fills the disk of a server, and gives the space back', async () => {
-  if (disk === undefined) return;
-  await using small = disk;
-  const start = () => startRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
-  await using redis = await underConditions(small.conditions, start);
-  const free = () => statfsSync(redis.dir).bavail;
-  expect(await redis.command('SET', 'a', 1)).toBe('OK');
-  small.fill();
-  expect(free()).toBe(0);
-  await small.free();
-  expect(free()).toBeGreaterThan(0);
-});
 
 /** Sends a number every 20 ms, and prints what comes back. */
 const CLIENT = `const socket = require('node:net').connect(+process.argv[2], process.argv[1]);

@@ -120,6 +120,56 @@ export function single(
   };
 }
 
+/** Servers that are started together, and what workers get of their addresses. */
+interface Group {
+  readonly servers: readonly Address[];
+  address(at: readonly Address[], natMap: NatMap): unknown;
+  /** Where one of them stands before the others. */
+  readonly server?: LabServer;
+  readonly election?: LabElection;
+}
+
+/** Several servers, which every worker reaches through proxies of its own. */
+function several<S extends AsyncDisposable>(
+  path: string,
+  start: () => Promise<S>,
+  groupOf: (started: S, owner: AsyncDisposableStack) => Group | Promise<Group>,
+): Pick<LabBackend, 'module' | 'deploy'> {
+  return {
+    module: labModule(path),
+    async deploy() {
+      await using stack = new AsyncDisposableStack();
+      const { servers, address, ...group } = await groupOf(stack.use(await start()), stack);
+      const owned = stack.move();
+      return {
+        ...group,
+        async connect(host) {
+          const { proxies, at, natMap } = await proxiesOf(owned, servers, host);
+          return { address: address(at, natMap), proxies };
+        },
+        [Symbol.asyncDispose]: () => owned.disposeAsync(),
+      };
+    },
+  };
+}
+
+/** Servers one of which leads at a time. */
+function electionOf<S extends LabServer>(
+  members: readonly S[],
+  leader: () => Promise<S>,
+  more: Partial<LabElection> = {},
+): LabElection {
+  return {
+    leader,
+    async follower() {
+      const leading = await leader();
+      return found(members.find((member) => member !== leading));
+    },
+    untilReplaced: (old) => waitUntil(async () => (await leader()) !== old, { what: 'another leader' }),
+    ...more,
+  };
+}
+
 /** A proxy before each of some servers, with their addresses, and the map from those that the servers announce. */
 async function proxiesOf(
   owner: AsyncDisposableStack,
@@ -149,6 +199,9 @@ function startup(parameters: string): Buffer {
 const postgresSettings = ({ fewConnections }: DeploymentWish): object =>
   fewConnections ? { max_connections: FEW_CONNECTIONS } : {};
 
+const leases = (ttlMs: number) => ({ modes: ALL_MODES, hasTokens: true, ttlMs, options: { ttlMs } });
+const zookeeperSession = { modes: TWO_MODES, hasTokens: true, ttlMs: 2_000, options: {} } as const;
+
 const redisLab = { modes: ALL_MODES, hasTokens: true, ttlMs: TTL_MS } as const;
 const redisOptions = { ttlMs: TTL_MS, backend: { checkIntervalMs: 200 } };
 
@@ -172,10 +225,7 @@ export function redisSettings({ fewConnections, onDisk }: DeploymentWish): objec
 
 export const labBackends: Readonly<Record<string, LabBackend>> = {
   sqlite: {
-    modes: ALL_MODES,
-    hasTokens: true,
-    ttlMs: TTL_MS,
-    options: { ttlMs: TTL_MS },
+    ...leases(TTL_MS),
     module: new URL('sqlite-lab.ts', import.meta.url).href,
     async deploy() {
       const folder = await mkdtemp(join(tmpdir(), 'locks-lab-'));
@@ -200,70 +250,50 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
   'redis-ioredis-sentinel': {
     ...redisLab,
     canSetClock: true,
-    module: labModule('redis-faults/lab.ts'),
     options: { ...redisOptions, library: 'redis-ioredis' },
-    async deploy() {
-      const owned = new AsyncDisposableStack();
-      const deployment = owned.use(await startSentinel());
+    ...several('redis-faults/lab.ts', startSentinel, (deployment) => {
       const { name, sentinels, nodes } = deployment;
       return {
-        async connect(host) {
-          const { proxies, at, natMap } = await proxiesOf(owned, [...sentinels, ...nodes], host);
-          const address: RedisAddress = {
-            ...{ kind: 'sentinel', name, natMap },
-            sentinels: at.slice(0, sentinels.length),
-          };
-          return { address, proxies };
-        },
-        election: {
-          leader: () => deployment.master(),
-          async follower() {
-            const master = await deployment.master();
-            return found(nodes.find((node) => node !== master));
-          },
+        servers: [...sentinels, ...nodes],
+        address: (at, natMap): RedisAddress => ({
+          ...{ kind: 'sentinel', name, natMap },
+          sentinels: at.slice(0, sentinels.length),
+        }),
+        election: electionOf(nodes, () => deployment.master(), {
           untilReplaced: (old) => deployment.waitForNewMaster(old.port),
           untilReady: () => deployment.waitUntilReady(),
-        },
-        [Symbol.asyncDispose]: () => owned.disposeAsync(),
+        }),
       };
-    },
+    }),
   },
+
   'redis-ioredis-cluster': {
     ...redisLab,
     canSetClock: true,
     // A set of locks on several nodes is taken member by member.
-    module: labModule('redis-faults/lab.ts'),
     options: { ...redisOptions, library: 'redis-ioredis' },
-    async deploy() {
-      const owned = new AsyncDisposableStack();
-      const cluster = owned.use(await startCluster());
+    ...several('redis-faults/lab.ts', startCluster, (cluster) => {
       const slot = cluster.slotOf('{lock:lock-set}');
+      const leader = () => cluster.slotOwner(slot);
       return {
-        async connect(host) {
-          const { proxies, at, natMap } = await proxiesOf(owned, cluster.nodes, host);
-          const address: RedisAddress = { kind: 'cluster', roots: at, natMap };
-          return { address, proxies };
-        },
-        election: {
-          leader: () => cluster.slotOwner(slot),
+        servers: cluster.nodes,
+        address: (roots, natMap): RedisAddress => ({ kind: 'cluster', roots, natMap }),
+        election: electionOf(cluster.nodes, leader, {
           async follower() {
             const views = await cluster.topology();
-            const master = await cluster.slotOwner(slot);
+            const master = await leader();
             const { id } = found(views.find(({ server }) => server === master));
             return found(views.find(({ masterId }) => masterId === id)).server;
           },
           untilReplaced: (old) => cluster.waitForNewOwner(slot, old.port),
           untilReady: () => cluster.waitUntilReady(),
-        },
-        [Symbol.asyncDispose]: () => owned.disposeAsync(),
+        }),
       };
-    },
+    }),
   },
+
   'postgres-lease': {
-    modes: ALL_MODES,
-    hasTokens: true,
-    ttlMs: TTL_MS,
-    options: { ttlMs: TTL_MS },
+    ...leases(TTL_MS),
     canLoseData: true,
     canSetClock: true,
     diskMb: 160,
@@ -271,29 +301,20 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
     ...single('postgres-faults/lease-lab.ts', postgresSettings),
   },
   'postgres-lease-pgbouncer': {
-    modes: ALL_MODES,
-    hasTokens: true,
-    ttlMs: TTL_MS,
-    options: { ttlMs: TTL_MS },
-    module: labModule('postgres-faults/lease-lab.ts'),
-    async deploy() {
-      const owned = new AsyncDisposableStack();
-      const postgres = owned.use(await startPostgres());
-      const pooler = owned.use(await startPgbouncer(postgres));
+    ...leases(TTL_MS),
+    ...several('postgres-faults/lease-lab.ts', startPostgres, async (postgres, owner) => {
+      const pooler = owner.use(await startPgbouncer(postgres));
       return {
         server: pooler,
-        async connect(host) {
-          const { proxies, at } = await proxiesOf(owned, [pooler, postgres], host);
-          const [through, past] = at;
-          const listen = {
-            connectionString: `postgres://postgres@${past?.host}:${past?.port}/postgres`,
-          };
-          return { address: { ...through, listen }, proxies };
-        },
-        [Symbol.asyncDispose]: () => owned.disposeAsync(),
+        servers: [pooler, postgres],
+        address: ([through, past]) => ({
+          ...through,
+          listen: { connectionString: `postgres://postgres@${past?.host}:${past?.port}/postgres` },
+        }),
       };
-    },
+    }),
   },
+
   'postgres-advisory': {
     modes: TWO_MODES,
     hasTokens: false,
@@ -306,10 +327,7 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
     ...single('postgres-faults/advisory-lab.ts', postgresSettings),
   },
   mysql: {
-    modes: ALL_MODES,
-    hasTokens: true,
-    ttlMs: TTL_MS,
-    options: { ttlMs: TTL_MS },
+    ...leases(TTL_MS),
     canLoseData: true,
     canSetClock: true,
     diskMb: 256,
@@ -320,10 +338,7 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
     })),
   },
   zookeeper: {
-    modes: TWO_MODES,
-    hasTokens: true,
-    ttlMs: 2_000,
-    options: {},
+    ...zookeeperSession,
     canLoseData: true,
     canSetClock: true,
     diskMb: 64,
@@ -333,65 +348,30 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
     })),
   },
   'zookeeper-ensemble': {
-    modes: TWO_MODES,
-    hasTokens: true,
-    ttlMs: 2_000,
-    options: {},
+    ...zookeeperSession,
     canSetClock: true,
-    module: labModule('zookeeper-faults/lab.ts'),
-    async deploy() {
-      const owned = new AsyncDisposableStack();
-      const ensemble = owned.use(await startZookeeperEnsemble());
-      return {
-        async connect(host) {
-          const { proxies, at } = await proxiesOf(owned, ensemble.members, host);
-          return { address: { address: at.map(({ host, port }) => `${host}:${port}`).join(',') }, proxies };
-        },
-        election: {
-          leader: () => ensemble.leader(),
-          follower: () => ensemble.follower(),
-          untilReplaced: async (old) =>
-            await waitUntil(async () => (await ensemble.leader()) !== old, { what: 'another leader' }),
-        },
-        [Symbol.asyncDispose]: () => owned.disposeAsync(),
-      };
-    },
+    ...several('zookeeper-faults/lab.ts', startZookeeperEnsemble, (ensemble) => ({
+      servers: ensemble.members,
+      address: (at) => ({ address: at.map(({ host, port }) => `${host}:${port}`).join(',') }),
+      election: electionOf(ensemble.members, () => ensemble.leader(), {
+        follower: () => ensemble.follower(),
+      }),
+    })),
   },
+
   etcd: {
-    modes: ALL_MODES,
-    hasTokens: true,
-    ttlMs: 2_000,
-    options: { ttlMs: 2_000 },
+    ...leases(2_000),
     canLoseData: true,
     diskMb: 160,
     ...single('etcd-faults/lab.ts'),
   },
   'etcd-cluster': {
-    modes: ALL_MODES,
-    hasTokens: true,
-    ttlMs: 2_000,
-    options: { ttlMs: 2_000 },
-    module: labModule('etcd-faults/lab.ts'),
-    async deploy() {
-      const owned = new AsyncDisposableStack();
-      const cluster = owned.use(await startEtcdCluster());
-      return {
-        async connect(host) {
-          const { proxies, at } = await proxiesOf(owned, cluster.members, host);
-          return { address: at.map(({ host, port }) => `http://${host}:${port}`), proxies };
-        },
-        election: {
-          leader: () => cluster.leader(),
-          async follower() {
-            const leader = await cluster.leader();
-            return found(cluster.members.find((member) => member !== leader));
-          },
-          untilReplaced: (old) =>
-            waitUntil(async () => (await cluster.leader()) !== old, { what: 'another leader' }),
-        },
-        [Symbol.asyncDispose]: () => owned.disposeAsync(),
-      };
-    },
+    ...leases(2_000),
+    ...several('etcd-faults/lab.ts', startEtcdCluster, (cluster) => ({
+      servers: cluster.members,
+      address: (at) => at.map(({ host, port }) => `http://${host}:${port}`),
+      election: electionOf(cluster.members, () => cluster.leader()),
+    })),
   },
 };
 

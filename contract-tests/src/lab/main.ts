@@ -1,7 +1,8 @@
 /**
  * `npm run lab -- BACKEND… [--minutes M] [--seed S] [--nemesis a,b] [--workload a,b] [--json FILE]
  * [--histories FOLDER]`: workloads on real servers while these are broken, judged by `@locks/history`. `--json` writes one report for one
- * backend, and a list for several; `--histories` keeps what was judged. Exit code 1 on a violation.
+ * backend, and a list for several; `--histories` keeps what was judged. Exit code 1 on a violation, and where a workload acquired nothing:
+ * such a nemesis is in no report.
  */
 import { writeFileSync } from 'node:fs';
 import { canSeparateNetworks } from '@locks/test-servers';
@@ -9,9 +10,10 @@ import { parseLabArguments } from './lab-arguments.ts';
 import { type LabReport, type LabResult, tableOf } from './lab-report.ts';
 import { NEMESES } from './nemeses.ts';
 import { SeededRandom } from './random.ts';
-import { runLab } from './run-lab.ts';
+import { NothingAcquired, runLab } from './run-lab.ts';
 
 const MOST_SENTENCES = 5;
+let provedNothing = false;
 
 const asked = parseLabArguments(process.argv.slice(2));
 if (typeof asked === 'string') {
@@ -26,7 +28,7 @@ if (typeof asked === 'string') {
     writeFileSync(asked.json, `${JSON.stringify(written, undefined, 2)}\n`);
   }
   const isBroken = reports.some(({ results }) => results.some(({ violations }) => violations > 0));
-  process.exitCode = isBroken ? 1 : 0;
+  process.exitCode = isBroken || provedNothing ? 1 : 0;
 }
 
 async function runBackend(
@@ -47,6 +49,10 @@ async function runBackend(
         if (sentences <= MOST_SENTENCES) console.log(`  ${backend}, ${nemesis}: ${sentence}`);
       },
       onMissing: (missing) => console.log(`${backend}, ${nemesis}: not run; ${missing}`),
+    }).catch((error: unknown) => {
+      if (!(error instanceof NothingAcquired)) throw error;
+      provedNothing = true;
+      console.error(error.message);
     });
     if (found === undefined) continue;
     results.push(...found);

@@ -1,7 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ProcessNetwork, Proxy, ServerClock, SmallDisk } from '@locks/test-servers';
+import type { ProcessNetwork, Proxy } from '@locks/test-servers';
 import type { Direction } from '@locks/core/conformance/proxy';
+import type { ServerClock } from './conditions/server-clock.ts';
+import type { SmallDisk } from './conditions/small-disk.ts';
 import { FEW_CONNECTIONS, type LabBackend, type LabDeployment } from './deployments.ts';
 import type { SeededRandom } from './random.ts';
 import type { WorkerProcess } from './worker/worker-process.ts';

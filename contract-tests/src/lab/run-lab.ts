@@ -5,15 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { machineNow } from '@locks/core/conformance/process';
 import { checkHistory, HistoryRecorder, readHistory } from '@locks/history';
-import {
-  canSeparateNetworks,
-  makeServerClock,
-  makeSmallDisk,
-  ProcessNetwork,
-  type ServerClock,
-  type SmallDisk,
-  underConditions,
-} from '@locks/test-servers';
+import { canSeparateNetworks, ProcessNetwork, underConditions } from '@locks/test-servers';
+import { makeServerClock, type ServerClock } from './conditions/server-clock.ts';
+import { makeSmallDisk, type SmallDisk } from './conditions/small-disk.ts';
 import { type LabBackend, labBackends, type LabDeployment } from './deployments.ts';
 import { SetKeeper } from './kept-set.ts';
 import type { LabResult } from './lab-report.ts';
@@ -62,6 +56,8 @@ function missingFor({ needs }: Nemesis, made: ServerClock | SmallDisk | undefine
 /**
  * All workloads of a backend for some seconds under one nemesis; `undefined` where the nemesis does not apply, or needs what is not
  * on this machine.
+ *
+ * @throws NothingAcquired where a workload acquired nothing: that it broke nothing shows nothing
  */
 export async function runLab(run: LabRun): Promise<LabResult[] | undefined> {
   const backend = labBackends[run.backend] ?? peers[run.backend];
@@ -130,10 +126,16 @@ interface JudgedRun {
 
 function judge(run: LabRun, { backend, folder, sets, workload, strikes, ghosts }: JudgedRun): LabResult {
   const files = globSync(historyFile('.', workload, '*'), { cwd: folder }).map((file) => join(folder, file));
-  const verdict = checkHistory(
-    readHistory(...files.sort()),
-    ...(backend.hasTokens ? (['fenced'] as const) : []),
-  );
+  let grants = 0;
+  const events = readHistory(...files.sort());
+  const counted = (function* () {
+    for (const event of events) {
+      if (event.type === 'ok' && event.operation === 'acquire') grants += 1;
+      yield event;
+    }
+  })();
+  const verdict = checkHistory(counted, ...(backend.hasTokens ? (['fenced'] as const) : []));
+  if (grants === 0) throw new NothingAcquired(run, workload);
   for (const { sentence } of verdict.violations) run.onViolation?.(sentence);
   const isSet = workload === 'lock-set';
   return {
@@ -147,6 +149,13 @@ function judge(run: LabRun, { backend, folder, sets, workload, strikes, ghosts }
     lostWithoutFence: isSet ? sets.lost('plain') : null,
     lostWithFence: isSet && backend.hasTokens ? sets.lost('fenced') : null,
   };
+}
+
+/** Calls that all fail violate nothing: a run of such calls is no result. */
+export class NothingAcquired extends Error {
+  constructor({ backend, nemesis }: Pick<LabRun, 'backend' | 'nemesis'>, workload: Workload) {
+    super(`${backend}, ${nemesis}: ${workload} acquired nothing, so nothing was tested`);
+  }
 }
 
 /** The workers of a run. */

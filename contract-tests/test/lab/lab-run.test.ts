@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../src/lab/random.ts';
-import { runLab } from '../../src/lab/run-lab.ts';
+import { type LabBackend, labBackends } from '../../src/lab/deployments.ts';
+import { NothingAcquired, runLab } from '../../src/lab/run-lab.ts';
 import { WORKLOADS } from '../../src/lab/workloads.ts';
 
 describe('the lab', { timeout: 120_000 }, () => {
@@ -82,6 +83,19 @@ describe('the lab', { timeout: 120_000 }, () => {
       return expect(missing).toEqual(['clocks of servers are set with Linux and gcc']);
     expect(results.some(({ violations }) => violations > 0)).toBe(true);
     for (const { lostWithFence } of results) expect(lostWithFence ?? 0).toBe(0);
+  });
+
+  it('refuses a run that acquired nothing: every call fails, and none of them violates anything', async () => {
+    const backends = labBackends as Record<string, LabBackend>;
+    backends['no-folder'] = {
+      ...(backends['sqlite'] as LabBackend),
+      deploy: async () => ({
+        connect: async () => ({ address: { path: '/nowhere/locks.db' }, proxies: [] }),
+        [Symbol.asyncDispose]: async () => {},
+      }),
+    };
+    const run = runLab({ backend: 'no-folder', nemesis: 'none', seconds: 1, random: new SeededRandom(1) });
+    await expect(run).rejects.toBeInstanceOf(NothingAcquired);
   });
 
   it('says where a nemesis does not apply', async () => {

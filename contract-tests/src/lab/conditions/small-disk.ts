@@ -3,8 +3,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { chmod, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { guardian } from '../guardian.ts';
-import type { ServerConditions } from './conditions.ts';
+import { makeDirectory, type ServerConditions } from '@locks/test-servers';
 
 const run = promisify(execFile);
 
@@ -50,7 +49,7 @@ export class SmallDisk implements AsyncDisposable {
 /** Needs Linux and root; `undefined` without. */
 export async function makeSmallDisk(megabytes: number): Promise<SmallDisk | undefined> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return undefined;
-  const directory = await (await guardian()).makeDirectory('disk');
+  const directory = await makeDirectory('disk');
   try {
     await run('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', directory]);
   } catch {

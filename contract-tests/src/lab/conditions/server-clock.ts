@@ -4,8 +4,7 @@ import { chmod } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { guardian } from '../guardian.ts';
-import type { ServerConditions } from './conditions.ts';
+import { makeDirectory, type ServerConditions } from '@locks/test-servers';
 
 const SOURCE = fileURLToPath(new URL('./shifted-clock.c', import.meta.url));
 const NS_PER_MS = 1e6;
@@ -42,7 +41,7 @@ export class ServerClock implements Disposable {
 /** Needs Linux and `gcc`; `undefined` where they are not there. */
 export async function makeServerClock(): Promise<ServerClock | undefined> {
   if (process.platform !== 'linux') return undefined;
-  const directory = await (await guardian()).makeDirectory('clock');
+  const directory = await makeDirectory('clock');
   // Servers that run as another user read both files.
   await chmod(directory, 0o755);
   const library = path.join(directory, 'shifted-clock.so');
