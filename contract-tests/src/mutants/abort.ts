@@ -1,103 +1,90 @@
 import type { AcquireOptions } from '@locks/core';
-import { overLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 
 export const abortMutants: readonly Mutant[] = [
   {
     name: 'abort-by-race',
     says: 'an abort only rejects: the acquire goes on in the background',
-    host: 'memory',
     expected: [
       'abort/at-every-point',
       'abort/while-waiting',
       'abort/at-the-hand-off',
       'reentrancy/turn-that-came-too-late',
     ],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        acquire: async (options: AcquireOptions = {}) => {
-          const { signal, ...rest } = options;
-          signal?.throwIfAborted();
-          const acquiring = lock.acquire(rest);
-          if (signal === undefined) return acquiring;
-          let stop: () => void = () => {};
-          const aborted = new Promise<never>((_, reject) => {
-            stop = () => reject(signal.reason);
-            signal.addEventListener('abort', stop);
-          });
-          return Promise.race([acquiring, aborted]).finally(() => signal.removeEventListener('abort', stop));
-        },
-      })),
+    lock: (lock) => ({
+      acquire: async (options: AcquireOptions = {}) => {
+        const { signal, ...rest } = options;
+        signal?.throwIfAborted();
+        const acquiring = lock.acquire(rest);
+        if (signal === undefined) return acquiring;
+        let stop: () => void = () => {};
+        const aborted = new Promise<never>((_, reject) => {
+          stop = () => reject(signal.reason);
+          signal.addEventListener('abort', stop);
+        });
+        return Promise.race([acquiring, aborted]).finally(() => signal.removeEventListener('abort', stop));
+      },
+    }),
   },
   {
     name: 'abort-has-an-error-of-its-own',
     says: 'an abort rejects with another error than the reason of the signal',
-    host: 'memory',
     expected: [
       'abort/before-the-call',
       'abort/at-every-point',
       'abort/while-waiting',
       'reentrancy/local-wait-has-limits',
     ],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        acquire: (options) =>
-          lock.acquire(options).catch((error: unknown) => {
-            throw options?.signal?.aborted ? new Error('aborted', { cause: error }) : error;
-          }),
-      })),
+    lock: (lock) => ({
+      acquire: (options) =>
+        lock.acquire(options).catch((error: unknown) => {
+          throw options?.signal?.aborted ? new Error('aborted', { cause: error }) : error;
+        }),
+    }),
   },
   {
     name: 'aborted-is-not-checked',
     says: 'a signal that aborted before the call is ignored',
-    host: 'memory',
     expected: ['abort/before-the-call'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        acquire: ({ signal, ...rest } = {}) => lock.acquire(signal?.aborted ? rest : { ...rest, signal }),
-      })),
+    lock: (lock) => ({
+      acquire: ({ signal, ...rest } = {}) => lock.acquire(signal?.aborted ? rest : { ...rest, signal }),
+    }),
   },
   {
     name: 'abort-releases-the-lease',
     says: 'an abort after the grant releases the lease',
-    host: 'memory',
     expected: ['abort/after-the-grant'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        async acquire(options) {
-          const lease = await lock.acquire(options);
-          options?.signal?.addEventListener('abort', () => void lease.release().catch(() => {}), {
-            once: true,
-          });
-          return lease;
-        },
-      })),
+    lock: (lock) => ({
+      async acquire(options) {
+        const lease = await lock.acquire(options);
+        options?.signal?.addEventListener('abort', () => void lease.release().catch(() => {}), {
+          once: true,
+        });
+        return lease;
+      },
+    }),
   },
   {
     name: 'leaks-listeners',
     says: 'every acquire leaves a listener on the signal',
-    host: 'memory',
     expected: ['abort/listens-only-while-it-waits'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        acquire: (options) => {
-          options?.signal?.addEventListener?.('abort', () => {});
-          return lock.acquire(options);
-        },
-      })),
+    lock: (lock) => ({
+      acquire: (options) => {
+        options?.signal?.addEventListener?.('abort', () => {});
+        return lock.acquire(options);
+      },
+    }),
   },
   {
     name: 'abort-comes-too-late',
     says: 'an abort in the last microtasks before the grant is known changes nothing',
-    host: 'memory',
     expected: ['abort/before-it-settles'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        async acquire(options) {
-          const lease = await lock.acquire(options);
-          await Promise.resolve();
-          return lease;
-        },
-      })),
+    lock: (lock) => ({
+      async acquire(options) {
+        const lease = await lock.acquire(options);
+        await Promise.resolve();
+        return lease;
+      },
+    }),
   },
 ];

@@ -1,65 +1,55 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { delegate, delegateLocks } from './delegate.ts';
-import type { Mutant } from './mutant.ts';
-import { onCalls } from './on-calls.ts';
+import { type Mutant } from './mutant.ts';
 
 export const closeMutants: readonly Mutant[] = [
   {
     name: 'close-takes-its-time',
     says: 'close resolves at once, and closes some seconds later',
-    host: 'memory',
     expected: [
       'close/refuses-new-calls',
       'close/ends-waits',
       'close/releases-and-reports',
       'close/lets-the-process-end',
     ],
-    locks: (locks) =>
-      delegateLocks(locks, {
-        async close() {
-          setTimeout(() => void locks.close().catch(() => {}), 3_000);
-        },
-      }),
+    locks: (locks) => ({
+      async close() {
+        setTimeout(() => void locks.close().catch(() => {}), 3_000);
+      },
+    }),
   },
   {
     name: 'does-not-drain',
     says: 'close with drainMs releases all leases at once',
-    host: 'memory',
     expected: ['close/drains', 'close/drain-ends'],
-    locks: (locks) => delegateLocks(locks, { close: () => locks.close() }),
+    locks: (locks) => ({ close: () => locks.close() }),
   },
   {
     name: 'drains-for-ever',
     says: 'close with drainMs waits for the release of all leases without a limit',
-    host: 'memory',
     expected: ['close/drain-ends'],
-    locks: (locks) =>
-      delegateLocks(locks, {
-        close: (options) =>
-          locks.close(options?.drainMs === undefined ? options : { drainMs: Number.POSITIVE_INFINITY }),
-      }),
+    locks: (locks) => ({
+      close: (options) =>
+        locks.close(options?.drainMs === undefined ? options : { drainMs: Number.POSITIVE_INFINITY }),
+    }),
   },
   {
     name: 'drains-with-open-doors',
     says: 'close with drainMs takes new acquires, and lets waiters wait, until its time is over',
-    host: 'memory',
     expected: ['close/drains'],
-    locks: (locks) =>
-      delegateLocks(locks, {
-        async close(options) {
-          await delay(options?.drainMs ?? 0, undefined, { ref: false });
-          await locks.close();
-        },
-      }),
+    locks: (locks) => ({
+      async close(options) {
+        await delay(options?.drainMs ?? 0, undefined, { ref: false });
+        await locks.close();
+      },
+    }),
   },
   {
     name: 'drains-without-renewals',
     says: 'no lease is renewed while close waits for its release',
-    host: 'memory',
     expected: ['close/drains'],
-    calls: onCalls((backend) => {
+    calls: (backend) => {
       let draining = false;
-      return delegate(backend, {
+      return {
         attempt: (...args) => backend.attempt(...args),
         renew: (items, call) => (draining ? new Promise(() => {}) : backend.renew(items, call)),
         abandon(...args) {
@@ -67,44 +57,37 @@ export const closeMutants: readonly Mutant[] = [
           draining = true;
           return backend.abandon(...args);
         },
-      });
-    }),
+      };
+    },
   },
   {
     name: 'closes-the-backend-twice',
     says: 'the backend is closed twice',
-    host: 'memory',
     expected: ['close/twice-is-once'],
-    calls: onCalls((backend) =>
-      delegate(backend, {
-        async close() {
-          await backend.close();
-          await backend.close();
-        },
-      }),
-    ),
+    calls: (backend) => ({
+      async close() {
+        await backend.close();
+        await backend.close();
+      },
+    }),
   },
   {
     name: 'close-outruns-abandons',
     says: 'close does not wait for the answers to abandons',
-    host: 'memory',
     expected: ['close/settles-what-is-under-way'],
-    calls: onCalls((backend) =>
-      delegate(backend, {
-        async abandon(...args) {
-          void backend.abandon(...args).catch(() => {});
-        },
-      }),
-    ),
+    calls: (backend) => ({
+      async abandon(...args) {
+        void backend.abandon(...args).catch(() => {});
+      },
+    }),
   },
   {
     name: 'close-keeps-what-is-held',
     says: 'close does not release the leases',
-    host: 'memory',
     expected: ['close/releases-and-reports', 'renewal/unconfirmed-is-abandoned'],
-    calls: onCalls((backend) => {
+    calls: (backend) => {
       const granted = new Set<string>();
-      return delegate(backend, {
+      return {
         async attempt(...args) {
           const attempt = await backend.attempt(...args);
           if (attempt.status === 'granted') granted.add(args[0].acquisitionId);
@@ -112,7 +95,50 @@ export const closeMutants: readonly Mutant[] = [
         },
         abandon: (request, call) =>
           granted.has(request.acquisitionId) ? Promise.resolve() : backend.abandon(request, call),
-      });
-    }),
+      };
+    },
+  },
+  {
+    name: 'goes-on-after-close',
+    says: 'a closed backend still takes calls',
+    expected: ['close/backend-refuses-calls', 'close/manager-on-closed-backend'],
+    backend: () => ({ close: async () => {} }),
+  },
+  {
+    name: 'fails-after-close',
+    says: 'a closed backend fails as if its store were unreachable',
+    expected: ['close/backend-refuses-calls', 'close/manager-on-closed-backend'],
+    backend: (backend) => {
+      let isClosed = false;
+      const gone = new Error('the connection is closed');
+      return {
+        attempt: (...args) => (isClosed ? Promise.reject(gone) : backend.attempt(...args)),
+        inspect: (...args) => (isClosed ? Promise.reject(gone) : backend.inspect(...args)),
+        isRetryable: (error) => error === gone || backend.isRetryable(error),
+        close() {
+          isClosed = true;
+          return backend.close();
+        },
+      };
+    },
+  },
+  {
+    name: 'calls-after-close',
+    says: 'a grant that arrives after the backend was closed is abandoned there',
+    expected: ['close/no-call-after'],
+    calls: (backend) => {
+      let isClosed = false;
+      return {
+        async attempt(request, enqueue, call) {
+          const attempt = await backend.attempt(request, enqueue, call);
+          if (isClosed && attempt.status === 'granted') await backend.abandon(request, call);
+          return attempt;
+        },
+        close() {
+          isClosed = true;
+          return backend.close();
+        },
+      };
+    },
   },
 ];

@@ -1,5 +1,4 @@
 import type { AcquireRequest, Call, LockBackend } from '@locks/core';
-import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onRenewals } from './on-grants.ts';
 
@@ -10,81 +9,61 @@ export const expiryReportedEndMutants: readonly Mutant[] = [
   {
     name: 'one-ttl-renews-all',
     says: 'all leases of a renewal get the ttl of the first',
-    host: 'memory',
     expected,
     backend: (backend) => onRenewals(backend, ({ ttlMs }, [first]) => first?.ttlMs ?? ttlMs),
   },
   {
-    name: 'renews-whole-seconds',
-    says: 'a renewal by more than a second is rounded down to whole seconds',
-    host: 'memory',
-    expected,
-    backend: (backend) => onRenewals(backend, ({ ttlMs }) => wholeSeconds(ttlMs)),
-  },
-  {
     name: 'a-steal-keeps-the-end',
     says: 'a stolen hold keeps the end of the former hold',
-    host: 'memory',
     expected,
-    backend: (backend) =>
-      delegate(backend, {
-        async attempt(request, enqueue, call) {
-          const [former] = request.steal === true ? await holders(backend, request, call) : [];
-          const attempt = await backend.attempt(request, enqueue, call);
-          if (attempt.status === 'granted' && former?.acquisitionId !== request.acquisitionId)
-            await endAfter(backend, request, former?.expiresInMs, call);
-          return attempt;
-        },
-      }),
+    backend: (backend) => ({
+      async attempt(request, enqueue, call) {
+        const [former] = request.steal === true ? await holders(backend, request, call) : [];
+        const attempt = await backend.attempt(request, enqueue, call);
+        if (attempt.status === 'granted' && former?.acquisitionId !== request.acquisitionId)
+          await endAfter(backend, request, former?.expiresInMs, call);
+        return attempt;
+      },
+    }),
   },
   {
     name: 'a-hidden-end',
     says: 'a hold from a hand-off ends after a moment unless it is renewed, and the store does not report it',
-    host: 'memory',
     expected,
-    backend: (backend) =>
-      delegate(backend, {
-        async awaitTurn(request, call) {
-          const grant = await backend.awaitTurn?.(request, call);
-          if (grant !== undefined) await endAfter(backend, request, 50, call);
-          return grant;
-        },
-      }),
+    backend: (backend) => ({
+      async awaitTurn(request, call) {
+        const grant = await backend.awaitTurn?.(request, call);
+        if (grant !== undefined) await endAfter(backend, request, 50, call);
+        return grant;
+      },
+    }),
   },
   {
     name: 'one-ttl-for-one-step',
     says: 'all holds of one attemptMany have the shortest ttl',
-    host: 'memory',
     expected,
-    backend: (backend) =>
-      delegate(backend, {
-        async attemptMany(requests, call) {
-          const grants = await backend.attemptMany?.(requests, call);
-          const shortest = Math.min(...requests.map(({ ttlMs }) => ttlMs));
-          for (const { request } of grants ?? []) await endAfter(backend, request, shortest, call);
-          return grants;
-        },
-      }),
+    backend: (backend) => ({
+      async attemptMany(requests, call) {
+        const grants = await backend.attemptMany?.(requests, call);
+        const shortest = Math.min(...requests.map(({ ttlMs }) => ttlMs));
+        for (const { request } of grants ?? []) await endAfter(backend, request, shortest, call);
+        return grants;
+      },
+    }),
   },
   {
     name: 'downgraded-for-a-moment',
     says: 'a downgraded hold ends after a moment unless it is renewed',
-    host: 'memory',
     expected,
-    backend: downgradedFor(50),
-  },
-  {
-    name: 'downgraded-for-an-hour',
-    says: 'the store keeps a downgraded hold for an hour unless it is renewed',
-    host: 'memory',
-    expected,
-    backend: downgradedFor(3_600_000),
+    backend: (backend) => ({
+      async downgrade(grant, call) {
+        const standing = (await backend.downgrade?.(grant, call)) ?? { status: 'held' };
+        if (standing.status === 'held') await endAfter(backend, grant.request, 50, call);
+        return standing;
+      },
+    }),
   },
 ];
-
-function wholeSeconds(ms: number): number {
-  return ms < 1_000 ? ms : Math.floor(ms / 1_000) * 1_000;
-}
 
 async function holders(backend: LockBackend, { resource }: AcquireRequest, call: Call) {
   return (await backend.inspect(resource, call)).holders;
@@ -105,15 +84,4 @@ async function endAfter(
   if (hold?.fencingToken === undefined) return;
   const grant = { request, fencingToken: hold.fencingToken, countedFrom: 0 };
   await backend.renew([{ grant, ttlMs }], call);
-}
-
-function downgradedFor(ttlMs: number): (backend: LockBackend) => LockBackend {
-  return (backend) =>
-    delegate(backend, {
-      async downgrade(grant, call) {
-        const standing = (await backend.downgrade?.(grant, call)) ?? { status: 'held' };
-        if (standing.status === 'held') await endAfter(backend, grant.request, ttlMs, call);
-        return standing;
-      },
-    });
 }

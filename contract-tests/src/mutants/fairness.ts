@@ -1,6 +1,6 @@
-import type { AcquireRequest, Attempt, Call, Grant, LockBackend } from '@locks/core';
+import { type AcquireRequest, type Attempt, type Call, type Grant, type LockBackend } from '@locks/core';
 import { delegate } from './delegate.ts';
-import type { Mutant } from './mutant.ts';
+import { type Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 
 /** The waiters of a resource, the last one first, over all backends of the process. */
@@ -133,13 +133,13 @@ export const fairnessMutants: readonly Mutant[] = [
   {
     name: 'last-come-first-served',
     says: 'waiters are a stack, and a newcomer takes a free lock',
-    host: 'memory',
     expected: [
       'fairness/first-come-first-served',
       'fairness/newcomers-do-not-overtake',
       'fairness/turns-are-shared',
       'fairness/as-the-model-says',
       'waiting/waiters-are-shown-in-order',
+      'permits/first-come-first-served',
     ],
     backend: lastComeFirstServed,
   },
@@ -164,15 +164,31 @@ export const fairnessMutants: readonly Mutant[] = [
   {
     name: 'tries-until-the-end',
     says: 'a try shortly before the end of a hold waits for it, and is served before the queue',
-    host: 'memory',
     expected: ['fairness/a-try-does-not-overtake-at-an-end'],
     backend: triesUntilTheEnd,
   },
   {
     name: 'tries-what-is-freed',
     says: 'a resource that an abandon or an operator freed goes to the next try, ahead of waiters',
-    host: 'memory',
     expected: ['fairness/a-try-does-not-overtake-at-an-end'],
     backend: triesWhatIsFreed,
   },
+  {
+    name: 'attempts-overtake',
+    says: 'attempts of one turn of the event loop reach the store in another order',
+    expected: ['fairness/order-of-calls'],
+    backend: attemptsOvertake,
+  },
 ];
+
+/** Every second attempt takes another, slower way to the store. */
+function attemptsOvertake(backend: LockBackend): LockBackend {
+  let attempts = 0;
+  return delegate(backend, {
+    async attempt(request, enqueue, call) {
+      attempts += 1;
+      if (attempts % 2 === 0) await pause(2);
+      return await backend.attempt(request, enqueue, call);
+    },
+  });
+}

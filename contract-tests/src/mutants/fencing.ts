@@ -1,20 +1,16 @@
-import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
-import { delegateLease, overLeases } from './delegate.ts';
 import { onGrants } from './on-grants.ts';
 
 export const fencingMutants: readonly Mutant[] = [
   {
     name: 'fencing-is-not-declared',
     says: 'the backend gives tokens and declares none',
-    host: 'memory',
     expected: ['fencing/as-declared'],
-    backend: (backend) => delegate(backend, { capabilities: { ...backend.capabilities, fencing: 'none' } }),
+    backend: (backend) => ({ capabilities: { ...backend.capabilities, fencing: 'none' } }),
   },
   {
     name: 'one-token-for-all',
     says: 'every grant has the same token',
-    host: 'memory',
     expected: [
       'fencing/rises-over-holders',
       'fencing/rises-over-clients',
@@ -23,6 +19,8 @@ export const fencingMutants: readonly Mutant[] = [
       'fencing/rises-after-force-release',
       'fencing/belongs-to-the-lease',
       'exclusion/many-clients-never-overlap',
+      'shared/tokens-rise-over-both-modes',
+      'permits/tokens-rise',
     ],
     backend: (backend) => onGrants(backend, (grant) => ({ ...grant, fencingToken: 1n })),
   },
@@ -43,24 +41,21 @@ export const fencingMutants: readonly Mutant[] = [
   {
     name: 'hand-off-keeps-the-token',
     says: "who gets the resource from its holder gets the holder's token too",
-    host: 'memory',
     expected: ['fencing/rises-on-hand-off'],
-    backend: (backend) =>
-      delegate(backend, {
-        async awaitTurn(request, call) {
-          const grant = await backend.awaitTurn?.(request, call);
-          return grant && { ...grant, fencingToken: 1n };
-        },
-      }),
+    backend: (backend) => ({
+      async awaitTurn(request, call) {
+        const grant = await backend.awaitTurn?.(request, call);
+        return grant && { ...grant, fencingToken: 1n };
+      },
+    }),
   },
   {
     name: 'renewal-mints-a-token',
     says: 'the store has a new token after every renewal',
-    host: 'memory',
     expected: ['fencing/renewal-keeps-it'],
     backend(backend) {
       const renewals = new Map<string, bigint>();
-      return delegate(backend, {
+      return {
         renew(items, call) {
           for (const { grant } of items) {
             const { acquisitionId } = grant.request;
@@ -76,23 +71,21 @@ export const fencingMutants: readonly Mutant[] = [
           }));
           return { ...state, holders };
         },
-      });
+      };
     },
   },
   {
     name: 'lease-reads-the-latest-token',
     says: 'a lease gives the present token of its resource',
-    host: 'memory',
     expected: ['fencing/belongs-to-the-lease', 'ownership/stale-lease-learns-nothing'],
-    locks: (locks) =>
-      overLeases(locks, (lease) => {
-        if (lease.fencingToken !== undefined) latest.set(lease.name, lease.fencingToken);
-        return delegateLease(lease, {
-          get fencingToken() {
-            return latest.get(lease.name);
-          },
-        });
-      }),
+    lease: (lease) => {
+      if (lease.fencingToken !== undefined) latest.set(lease.name, lease.fencingToken);
+      return {
+        get fencingToken() {
+          return latest.get(lease.name);
+        },
+      };
+    },
   },
 ];
 

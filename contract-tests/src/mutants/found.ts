@@ -1,7 +1,7 @@
 import type { LockBackend, Standing } from '@locks/core';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
-import { onCalls, pause } from './on-calls.ts';
+import { pause } from './on-calls.ts';
 import { onGrants } from './on-grants.ts';
 
 /** How late what arrives late is. */
@@ -12,11 +12,10 @@ export const foundMutants: readonly Mutant[] = [
   {
     name: 'late-renewal-shortens',
     says: 'a renewal that is sent again arrives after a later one, and sets the end that it asked for',
-    host: 'memory',
     expected: ['renewal/renew-pushes-the-end', 'expiry/holder-ends-before-the-store'],
     backend(backend) {
       const former = new Map<string, number>();
-      return delegate(backend, {
+      return {
         async renew(items, call) {
           const standings = await backend.renew(items, call);
           const again = items.map(({ grant, ttlMs }) => {
@@ -28,33 +27,29 @@ export const foundMutants: readonly Mutant[] = [
           await backend.renew(again, call);
           return standings;
         },
-      });
+      };
     },
   },
   {
     name: 'hand-off-counts-from-its-message',
     says: 'a lease from a hand-off counts from the arrival of its message',
-    host: 'memory',
     expected: ['expiry/slow-reply-costs-validity'],
-    calls: onCalls((backend) =>
-      delegate(backend, {
-        async awaitTurn(request, call) {
-          const grant = await backend.awaitTurn?.(request, call);
-          return grant && { ...grant, countedFrom: call.now() };
-        },
-      }),
-    ),
+    calls: (backend) => ({
+      async awaitTurn(request, call) {
+        const grant = await backend.awaitTurn?.(request, call);
+        return grant && { ...grant, countedFrom: call.now() };
+      },
+    }),
   },
   {
     name: 'downgraded-is-not-renewed',
     says: 'renewals of a downgraded hold are answered with held, and extend nothing',
-    host: 'memory',
     expected: ['expiry/store-keeps-what-it-reported'],
     backend(backend) {
       const downgraded = new Set<string>();
       const { downgrade } = backend;
       if (downgrade === undefined) return backend;
-      return delegate(backend, {
+      return {
         async downgrade(grant, call) {
           downgraded.add(grant.request.acquisitionId);
           return await downgrade.call(backend, grant, call);
@@ -64,68 +59,59 @@ export const foundMutants: readonly Mutant[] = [
             if (downgraded.has(item.grant.request.acquisitionId)) return { status: 'held' };
             return (await backend.renew([item], call))[0] as Standing;
           }),
-      });
+      };
     },
   },
   {
     name: 'one-loss-is-the-loss-of-all',
     says: 'a renewal of several leases of which one is lost is answered with the loss of all',
-    host: 'memory',
     expected: ['renewal/answers-in-order'],
-    backend: (backend) =>
-      delegate(backend, {
-        async renew(items, call) {
-          const standings = await backend.renew(items, call);
-          const lost = standings.find(({ status }) => status === 'lost');
-          return lost === undefined ? standings : standings.map(() => lost);
-        },
-      }),
+    backend: (backend) => ({
+      async renew(items, call) {
+        const standings = await backend.renew(items, call);
+        const lost = standings.find(({ status }) => status === 'lost');
+        return lost === undefined ? standings : standings.map(() => lost);
+      },
+    }),
   },
   {
     name: 'tokens-begin-again',
     says: 'the tokens of a resource begin again when it was free',
-    host: 'memory',
     expected: ['fencing/rises-over-holders', 'fencing/rises-over-clients', 'fencing/renewal-keeps-it'],
     backend: tokensBeginAgain,
   },
   {
     name: 'abandon-arrives-late',
     says: 'an abandon is answered before the store has it, and arrives a tenth of a second later',
-    host: 'memory',
     expected: ['idempotence/abandon-frees-once', 'waiting/silent-store-is-bounded'],
-    backend: (backend) =>
-      delegate(backend, {
-        async abandon(request, call) {
-          void pause(LATE_MS).then(() => backend.abandon(request, call).catch(() => undefined));
-        },
-      }),
+    backend: (backend) => ({
+      async abandon(request, call) {
+        void pause(LATE_MS).then(() => backend.abandon(request, call).catch(() => undefined));
+      },
+    }),
   },
   {
     name: 'release-arrives-late',
     says: 'a release is answered before the store has it, and arrives a tenth of a second later',
-    host: 'memory',
     expected: ['exclusion/many-clients-never-overlap', 'ownership/list-shows-the-live'],
-    backend: (backend) =>
-      delegate(backend, {
-        async release(grant, call) {
-          void pause(LATE_MS).then(() => backend.release(grant, call).catch(() => undefined));
-          return 'released';
-        },
-      }),
+    backend: (backend) => ({
+      async release(grant, call) {
+        void pause(LATE_MS).then(() => backend.release(grant, call).catch(() => undefined));
+        return 'released';
+      },
+    }),
   },
   {
     name: 'abandoned-in-part',
     says: 'an abandon ends the hold of its acquisition, and leaves its place in the queue',
-    host: 'memory',
     expected: ['waiting/timeout-leaves-nothing'],
-    backend: (backend) =>
-      delegate(backend, {
-        async abandon(request, call) {
-          const { holders } = await backend.inspect(request.resource, call);
-          if (holders.some(({ acquisitionId }) => acquisitionId === request.acquisitionId))
-            await backend.abandon(request, call);
-        },
-      }),
+    backend: (backend) => ({
+      async abandon(request, call) {
+        const { holders } = await backend.inspect(request.resource, call);
+        if (holders.some(({ acquisitionId }) => acquisitionId === request.acquisitionId))
+          await backend.abandon(request, call);
+      },
+    }),
   },
 ];
 

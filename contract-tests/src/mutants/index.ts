@@ -1,25 +1,22 @@
 import { allMutants } from './all.ts';
 import { permitsMutants } from './permits.ts';
 import { permitsLimitsMutants } from './permits-limits.ts';
-import { sharedLateMutants } from './shared-late.ts';
 import { sharedMutants } from './shared.ts';
 import { stealMutants } from './steal.ts';
 import { abortMutants } from './abort.ts';
 import { closeMutants } from './close.ts';
-import { closeAgainMutants } from './close-again.ts';
-import { closeCallMutants } from './close-calls.ts';
 import { cohortMutants } from './cohort.ts';
 import { exclusionMutants } from './exclusion.ts';
 import { expiryMutants } from './expiry.ts';
 import { expiryReportedEndMutants } from './expiry-reported-end.ts';
 import { fairnessMutants } from './fairness.ts';
-import { fairnessCallMutants } from './fairness-calls.ts';
 import { faultMutants } from './faults.ts';
 import { fencingMutants } from './fencing.ts';
 import { idempotenceMutants } from './idempotence.ts';
 import { lossMutants } from './loss.ts';
 import { foundMutants } from './found.ts';
-import type { Mutant } from './mutant.ts';
+import type { PlantedMutant } from './mutant.ts';
+import { planted } from './plant.ts';
 import { namesMutants } from './names.ts';
 import { operatorMutants } from './operator.ts';
 import { ownershipMutants } from './ownership.ts';
@@ -27,13 +24,11 @@ import { raceMutants } from './races.ts';
 import { reentrancyMutants } from './reentrancy.ts';
 import { renewalMutants } from './renewal.ts';
 import { sessionMutants } from './session.ts';
-import { unseenEndMutants } from './unseen-ends.ts';
 import { waitingMutants } from './waiting.ts';
-import { waitingManyMutants } from './waiting-many.ts';
 import { wireMutants } from './wire.ts';
 
 /** Every mutant, in the order of the groups that they break. */
-export const mutants: readonly Mutant[] = [
+export const mutants: readonly PlantedMutant[] = [
   ...exclusionMutants,
   ...ownershipMutants,
   ...operatorMutants,
@@ -44,13 +39,10 @@ export const mutants: readonly Mutant[] = [
   ...lossMutants,
   ...fencingMutants,
   ...waitingMutants,
-  ...waitingManyMutants,
   ...fairnessMutants,
-  ...fairnessCallMutants,
   ...cohortMutants,
   ...reentrancyMutants,
   ...sharedMutants,
-  ...sharedLateMutants,
   ...permitsMutants,
   ...permitsLimitsMutants,
   ...allMutants,
@@ -59,11 +51,8 @@ export const mutants: readonly Mutant[] = [
   ...sessionMutants,
   ...namesMutants,
   ...idempotenceMutants,
-  ...unseenEndMutants,
   ...closeMutants,
-  ...closeCallMutants,
-  ...closeAgainMutants,
   ...faultMutants,
   ...wireMutants,
   ...foundMutants,
-];
+].map(planted);

@@ -1,12 +1,11 @@
 import type { Lease } from '@locks/core';
-import { delegateLease, overLeases } from './delegate.ts';
+import { delegateLease } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 
 export const lossMutants: readonly Mutant[] = [
   {
     name: 'loss-is-silent',
     says: 'the signal of a lease never aborts',
-    host: 'memory',
     expected: [
       'loss/force-release-is-reported',
       'loss/eviction-is-reported',
@@ -16,93 +15,82 @@ export const lossMutants: readonly Mutant[] = [
       'renewal/unknown-moves-nothing',
       'renewal/shorter-ttl-counts-from-sending',
     ],
-    locks: (locks) =>
-      overLeases(locks, (lease) => {
-        const { signal } = new AbortController();
-        return delegateLease(lease, {
-          get signal() {
-            return signal;
-          },
-        });
-      }),
+    lease: () => {
+      const { signal } = new AbortController();
+      return {
+        get signal() {
+          return signal;
+        },
+      };
+    },
   },
   {
     name: 'release-aborts-the-signal',
     says: 'the signal aborts when the lease is released',
-    host: 'memory',
     expected: [
       'loss/release-is-no-loss',
       'renewal/released-lease-is-not-renewed',
       'idempotence/lost-reply-of-release',
       'idempotence/resent-release-is-no-loss',
     ],
-    locks: (locks) =>
-      overLeases(locks, (lease) => {
-        const released = new AbortController();
-        const either = AbortSignal.any([lease.signal, released.signal]);
-        return delegateLease(lease, {
-          get signal() {
-            return either;
-          },
-          async release() {
-            released.abort(new Error('released'));
-            await lease.release();
-          },
-        });
-      }),
+    lease: (lease) => {
+      const released = new AbortController();
+      const either = AbortSignal.any([lease.signal, released.signal]);
+      return {
+        get signal() {
+          return either;
+        },
+        async release() {
+          released.abort(new Error('released'));
+          await lease.release();
+        },
+      };
+    },
   },
   {
     name: 'reads-no-wall-clock',
     says: 'the properties of a lease depend on the monotonic clock alone',
-    host: 'memory',
     expected: ['loss/wall-clock-is-moved'],
-    locks: (locks) => overLeases(locks, (lease) => readsOff(lease, performance)),
+    lease: (lease) => readsOff(lease, performance),
   },
   {
     name: 'goes-by-the-wall-clock',
     says: 'the properties of a lease depend on the wall clock alone',
-    host: 'memory',
     expected: ['loss/wall-clock-is-moved'],
-    locks: (locks) => overLeases(locks, (lease) => readsOff(lease, Date)),
+    lease: (lease) => readsOff(lease, Date),
   },
   {
     name: 'reads-wait-for-a-timer',
     says: 'the properties of a lease show a loss only after a timer ran',
-    host: 'memory',
     expected: ['loss/blocked-loop-reads-the-loss'],
-    locks: (locks) => overLeases(locks, (lease) => readsByTimer(lease)),
+    lease: (lease) => readsByTimer(lease),
   },
   {
     name: 'signal-waits-for-a-timer',
     says: 'the signal aborts in the timer phase after the loss',
-    host: 'memory',
     expected: ['loss/blocked-loop-reports-before-the-next-holds'],
-    locks: (locks) =>
-      overLeases(locks, (lease) => {
-        const delayed = new AbortController();
-        const abort = (): void => void setTimeout(() => delayed.abort(lease.signal.reason), 0);
-        lease.signal.addEventListener('abort', abort, { once: true });
-        return delegateLease(lease, {
-          get signal() {
-            return delayed.signal;
-          },
-        });
-      }),
+    lease: (lease) => {
+      const delayed = new AbortController();
+      const abort = (): void => void setTimeout(() => delayed.abort(lease.signal.reason), 0);
+      lease.signal.addEventListener('abort', abort, { once: true });
+      return {
+        get signal() {
+          return delayed.signal;
+        },
+      };
+    },
   },
   {
     name: 'validity-is-never-counted-down',
     says: 'a lease counts its whole ttl until the store reports otherwise',
     host: 'sqlite',
     expected: ['loss/frozen-process-learns-the-loss', 'loss/blocked-loop-reads-the-loss'],
-    locks: (locks) =>
-      overLeases(locks, (lease) =>
-        delegateLease(lease, {
-          get validForMs() {
-            return 1_000;
-          },
-          assertValid: () => {},
-        }),
-      ),
+    lease: () => ({
+      get validForMs() {
+        return 1_000;
+      },
+      assertValid: () => {},
+    }),
   },
 ];
 

@@ -11,11 +11,11 @@ import sessionMemory from '../harnesses/session-memory.ts';
 import sessionSqlite from '../harnesses/session-sqlite.ts';
 import sqlite from '../harnesses/sqlite.ts';
 import { mutants } from './index.ts';
-import type { Mutant } from './mutant.ts';
+import type { Host } from './mutant.ts';
 
 export const MUTANT_VARIABLE = 'LOCKS_MUTANT';
 
-export const hosts: Readonly<Record<Mutant['host'], Harness>> = {
+export const hosts: Readonly<Record<Host, Harness>> = {
   memory,
   'cohort-memory': cohortMemory,
   'memory-tcp': memoryTcp,
@@ -26,7 +26,7 @@ export const hosts: Readonly<Record<Mutant['host'], Harness>> = {
 
 const named = process.env[MUTANT_VARIABLE] ?? 'memory';
 const mutant = mutants.find(({ name }) => name === named);
-const host = hosts[mutant?.host ?? (named as Mutant['host'])];
+const host = hosts[mutant?.host ?? (named as Host)];
 
 const wire = host.faults?.wire;
 
@@ -45,10 +45,10 @@ export default defineHarness({
 });
 
 function mutated(backend: LockBackend): LockBackend {
-  return mutant?.backend?.(backend) ?? backend;
+  return mutant?.backend(backend) ?? backend;
 }
 
 function mutatedCreateLocks(backend: LockBackend, options?: LockOptions): LockManager {
-  const locks: LockManager = createLocks(mutant?.calls?.(backend) ?? backend, options);
-  return mutant?.locks?.(locks) ?? locks;
+  const locks: LockManager = createLocks(mutant?.calls(backend) ?? backend, options);
+  return mutant?.locks(locks) ?? locks;
 }

@@ -1,4 +1,3 @@
-import { delegateLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onNames } from './on-grants.ts';
 
@@ -28,7 +27,6 @@ export const namesMutants: readonly Mutant[] = [
     ([name, [says, narrow]]): Mutant => ({
       name,
       says: `${says} in a name`,
-      host: 'memory',
       expected: ['names/never-collide'],
       backend: (backend) => onNames(backend, narrow),
     }),
@@ -36,7 +34,6 @@ export const namesMutants: readonly Mutant[] = [
   {
     name: 'nul-names-are-private',
     says: 'a name with a NUL is another one for every client',
-    host: 'memory',
     expected: ['names/exclude-as-written'],
     backend(backend) {
       clients += 1;
@@ -47,11 +44,9 @@ export const namesMutants: readonly Mutant[] = [
   {
     name: 'bad-names-are-corrected',
     says: 'a lone surrogate in a name is replaced',
-    host: 'memory',
     expected: ['names/bad-ones-are-refused'],
-    locks: (locks) =>
-      delegateLocks(locks, {
-        lock: (name, options) => locks.lock(typeof name === 'string' ? name.toWellFormed() : name, options),
-      }),
+    locks: (locks) => ({
+      lock: (name, options) => locks.lock(typeof name === 'string' ? name.toWellFormed() : name, options),
+    }),
   },
 ];

@@ -1,101 +1,87 @@
-import { isLockError, type Lease } from '@locks/core';
-import { delegate, delegateLease, overLeases, overLocks } from './delegate.ts';
+import {
+  type Call,
+  isLockError,
+  type Lease,
+  type LockBackend,
+  type RenewItem,
+  type Standing,
+} from '@locks/core';
+import { delegateLease } from './delegate.ts';
+import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 
 export const ownershipMutants: readonly Mutant[] = [
   {
     name: 'release-ignores-the-owner',
     says: 'a release frees the resource whoever holds it',
-    host: 'memory',
     expected: [
       'ownership/stale-holder-cannot-release',
       'ownership/stranger-cannot-release-or-renew',
       'ownership/second-release-frees-nobody',
       'idempotence/abandon-frees-once',
     ],
-    backend: (backend) =>
-      delegate(backend, {
-        async release({ request }, call) {
-          const ended = await backend.forceRelease?.(request.resource, undefined, call);
-          return ended?.length === 0 ? 'not-held' : 'released';
-        },
-      }),
+    backend: (backend) => ({
+      async release({ request }, call) {
+        const ended = await backend.forceRelease?.(request.resource, undefined, call);
+        return ended?.length === 0 ? 'not-held' : 'released';
+      },
+    }),
   },
   {
     name: 'renewal-ignores-the-owner',
     says: 'a renewal extends any lease of the resource',
-    host: 'memory',
     expected: ['ownership/stale-holder-cannot-renew', 'ownership/stranger-cannot-release-or-renew'],
-    backend: (backend) =>
-      delegate(backend, {
-        renew: (items, call) =>
-          Promise.all(
-            items.map(async ({ grant, ttlMs }) => {
-              const [holder] = (await backend.inspect(grant.request.resource, call)).holders;
-              const acquisitionId = holder?.acquisitionId ?? grant.request.acquisitionId;
-              const fencingToken = holder?.fencingToken ?? (grant.fencingToken as bigint);
-              const other = { ...grant, fencingToken, request: { ...grant.request, acquisitionId } };
-              const [standing] = await backend.renew([{ grant: other, ttlMs }], call);
-              return standing ?? { status: 'unknown', error: new Error('no answer') };
-            }),
-          ),
-      }),
+    backend: (backend) => ({ renew: (items, call) => renewWhoeverHolds(backend, items, call) }),
   },
   {
     name: 'loss-names-the-successor',
     says: 'the answer to a lost renewal has the acquisition id of the successor',
-    host: 'memory',
     expected: ['ownership/stale-holder-cannot-renew'],
-    backend: (backend) =>
-      delegate(backend, {
-        async renew(items, call) {
-          const standings = await backend.renew(items, call);
-          const states = await Promise.all(
-            items.map(({ grant }) => backend.inspect(grant.request.resource, call)),
-          );
-          return standings.map((standing, index) => ({ ...standing, holders: states[index]?.holders }));
-        },
-      }),
+    backend: (backend) => ({
+      async renew(items, call) {
+        const standings = await backend.renew(items, call);
+        const states = await Promise.all(
+          items.map(({ grant }) => backend.inspect(grant.request.resource, call)),
+        );
+        return standings.map((standing, index) => ({ ...standing, holders: states[index]?.holders }));
+      },
+    }),
   },
   {
     name: 'abandon-ignores-the-owner',
     says: 'an abandon frees the resource whoever holds it',
-    host: 'memory',
     expected: [
       'ownership/stranger-cannot-abandon',
       'idempotence/abandon-of-the-unknown',
       'idempotence/abandon-frees-once',
       'idempotence/late-abandon-of-the-expired',
+      'exclusion/amid-random-faults',
     ],
-    backend: (backend) =>
-      delegate(backend, {
-        async abandon(request, call) {
-          await backend.abandon(request, call);
-          await backend.forceRelease?.(request.resource, undefined, call);
-        },
-      }),
+    backend: (backend) => ({
+      async abandon(request, call) {
+        await backend.abandon(request, call);
+        await backend.forceRelease?.(request.resource, undefined, call);
+      },
+    }),
   },
   {
     name: 'second-release-frees-again',
     says: 'a second release of a lease ends the hold of its successor',
-    host: 'memory',
     expected: ['ownership/second-release-is-a-no-op'],
-    locks: (locks) =>
-      overLeases(locks, (lease) => {
-        let released = false;
-        return delegateLease(lease, {
-          async release() {
-            if (released) await locks.forceRelease(lease.name);
-            released = true;
-            await lease.release();
-          },
-        });
-      }),
+    lease: (lease, locks) => {
+      let released = false;
+      return {
+        async release() {
+          if (released) await locks.forceRelease(lease.name);
+          released = true;
+          await lease.release();
+        },
+      };
+    },
   },
   {
     name: 'release-hides-the-loss',
     says: 'the release of a lost lease resolves',
-    host: 'memory',
     expected: [
       'ownership/release-after-loss-reports',
       'ownership/stale-lease-learns-nothing',
@@ -103,69 +89,86 @@ export const ownershipMutants: readonly Mutant[] = [
       'loss/force-release-is-reported',
       'loss/eviction-is-reported',
     ],
-    locks: (locks) =>
-      overLeases(locks, (lease) => delegateLease(lease, { release: () => ignoringLoss(lease.release()) })),
+    lease: (lease) => ({ release: () => ignoringLoss(lease.release()) }),
   },
   {
     name: 'released-lease-looks-valid',
     says: 'a lease reads the same after its release',
-    host: 'memory',
     expected: ['ownership/released-lease-is-not-valid', 'renewal/released-lease-is-not-renewed'],
-    locks: (locks) => overLeases(locks, looksValidForEver),
+    lease: looksValidForEver,
   },
   {
     name: 'run-hides-the-loss',
     says: 'run gives the value of the work though the lease was lost',
-    host: 'memory',
     expected: ['ownership/run-reports-the-loss'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        run: <T>(work: (lease: Lease) => T | Promise<T>) =>
-          lock.run(work).catch((error: unknown) => {
-            if (isLockError(error, 'LOCK_LOST') && 'result' in error) return error.result as T;
-            throw error;
-          }),
-      })),
+    lock: (lock) => ({
+      run: <T>(work: (lease: Lease) => T | Promise<T>) =>
+        lock.run(work).catch((error: unknown) => {
+          if (isLockError(error, 'LOCK_LOST') && 'result' in error) return error.result as T;
+          throw error;
+        }),
+    }),
   },
   {
     name: 'run-releases-in-a-finally',
     says: 'the error of the release hides the error of the work',
-    host: 'memory',
     expected: ['ownership/work-error-wins-over-loss', 'ownership/run-reports-the-loss'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        async run(work, options) {
-          const lease = await lock.acquire(options);
-          try {
-            return await work(lease);
-          } finally {
-            await lease.release();
-          }
-        },
-      })),
+    lock: (lock) => ({
+      async run(work, options) {
+        const lease = await lock.acquire(options);
+        try {
+          return await work(lease);
+        } finally {
+          await lease.release();
+        }
+      },
+    }),
   },
   {
     name: 'run-keeps-what-failed',
     says: 'run releases only when the work succeeds',
-    host: 'memory',
     expected: ['ownership/run-releases-whatever-happens'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        async run(work, options) {
-          const lease = await lock.acquire(options);
-          const value = await work(lease);
-          await lease.release();
-          return value;
-        },
-      })),
+    lock: (lock) => ({
+      async run(work, options) {
+        const lease = await lock.acquire(options);
+        const value = await work(lease);
+        await lease.release();
+        return value;
+      },
+    }),
   },
   {
     name: 'disposal-throws',
     says: 'disposal of a lost lease throws, over the error of the block',
-    host: 'memory',
     expected: ['ownership/disposal-hides-nothing'],
-    locks: (locks) =>
-      overLeases(locks, (lease) => delegateLease(lease, { [Symbol.asyncDispose]: () => lease.release() })),
+    lease: (lease) => ({ [Symbol.asyncDispose]: () => lease.release() }),
+  },
+  {
+    name: 'renewal-ignores-the-owner-unseen',
+    says: 'a renewal of a lost hold is answered with lost, and extends the hold of the successor; inspect shows no ends',
+    expected: ['ownership/stale-holder-cannot-renew', 'ownership/stranger-cannot-release-or-renew'],
+    backend: (backend) => {
+      return withoutEnds(
+        delegate(backend, {
+          async renew(items, call) {
+            const standings = await backend.renew(items, call);
+            await renewWhoeverHolds(backend, items, call);
+            return standings;
+          },
+        }),
+      );
+    },
+  },
+  {
+    name: 'release-is-never-sure',
+    says: 'a release of an ended hold is answered with unknown, though it was sent once',
+    expected: ['ownership/stale-holder-cannot-release', 'ownership/stranger-cannot-release-or-renew'],
+    backend: (backend) => ({
+      async release(grant, call) {
+        const answer = await backend.release(grant, call);
+        return answer === 'not-held' ? 'unknown' : answer;
+      },
+    }),
   },
 ];
 
@@ -183,5 +186,35 @@ function looksValidForEver(lease: Lease): Lease {
       return 1_000;
     },
     assertValid: () => {},
+  });
+}
+
+async function renewWhoeverHolds(
+  backend: LockBackend,
+  items: readonly RenewItem[],
+  call: Call,
+): Promise<Standing[]> {
+  const renew = async ({ grant, ttlMs }: RenewItem): Promise<Standing> => {
+    const [holder] = (await backend.inspect(grant.request.resource, call)).holders;
+    const acquisitionId = holder?.acquisitionId ?? grant.request.acquisitionId;
+    const fencingToken = holder?.fencingToken ?? (grant.fencingToken as bigint);
+    const other = { ...grant, fencingToken, request: { ...grant.request, acquisitionId } };
+    const [standing] = await backend.renew([{ grant: other, ttlMs }], call);
+    return standing ?? { status: 'unknown', error: new Error('no answer') };
+  };
+  return await Promise.all(items.map(renew));
+}
+
+/** A backend as of a store that cannot show when a hold ends. */
+function withoutEnds(backend: LockBackend): LockBackend {
+  return delegate(backend, {
+    async inspect(resource, call) {
+      const state = await backend.inspect(resource, call);
+      const holders = state.holders.map((holder) => {
+        const { expiresInMs: _, ...rest } = holder;
+        return rest;
+      });
+      return { ...state, holders };
+    },
   });
 }

@@ -8,7 +8,6 @@ export const permitsMutants: readonly Mutant[] = [
   {
     name: 'one-permit-more',
     says: 'there is one permit more than the limit says',
-    host: 'memory',
     expected: [
       'permits/no-more-than-there-are',
       'permits/never-too-many-inside',
@@ -19,7 +18,6 @@ export const permitsMutants: readonly Mutant[] = [
   {
     name: 'every-weight-is-one',
     says: 'a request takes one permit, of any weight',
-    host: 'memory',
     expected: [
       'permits/weights-add-up',
       'permits/never-too-many-inside',
@@ -30,43 +28,38 @@ export const permitsMutants: readonly Mutant[] = [
   {
     name: 'weight-is-not-returned',
     says: 'a release returns one permit, of any weight',
-    host: 'memory',
     expected: ['permits/weights-add-up'],
-    backend: (backend) =>
-      delegate(backend, {
-        async release(grant, call) {
-          const released = await backend.release(grant, call);
-          const { request } = grant;
-          if (request.mode.kind !== 'permit' || request.mode.weight === 1) return released;
-          const mode = { ...request.mode, weight: request.mode.weight - 1 };
-          await backend.attempt(
-            { ...request, mode, acquisitionId: `${request.acquisitionId}-kept` },
-            false,
-            call,
-          );
-          return released;
-        },
-      }),
+    backend: (backend) => ({
+      async release(grant, call) {
+        const released = await backend.release(grant, call);
+        const { request } = grant;
+        if (request.mode.kind !== 'permit' || request.mode.weight === 1) return released;
+        const mode = { ...request.mode, weight: request.mode.weight - 1 };
+        await backend.attempt(
+          { ...request, mode, acquisitionId: `${request.acquisitionId}-kept` },
+          false,
+          call,
+        );
+        return released;
+      },
+    }),
   },
   {
     name: 'every-limit-is-welcome',
     says: 'a request with another limit is served with the present limit',
-    host: 'memory',
     expected: ['permits/another-limit-is-a-conflict', 'permits/more-permits-let-waiters-in'],
-    backend: (backend) =>
-      delegate(backend, {
-        async attempt(request, enqueue, call) {
-          const attempt = await backend.attempt(request, enqueue, call);
-          if (attempt.status !== 'conflict' || attempt.with.kind !== 'permit') return attempt;
-          const mode = permitted(request.mode, () => ({ limit: (attempt.with as { limit: number }).limit }));
-          return backend.attempt({ ...request, mode }, enqueue, call);
-        },
-      }),
+    backend: (backend) => ({
+      async attempt(request, enqueue, call) {
+        const attempt = await backend.attempt(request, enqueue, call);
+        if (attempt.status !== 'conflict' || attempt.with.kind !== 'permit') return attempt;
+        const mode = permitted(request.mode, () => ({ limit: (attempt.with as { limit: number }).limit }));
+        return backend.attempt({ ...request, mode }, enqueue, call);
+      },
+    }),
   },
   {
     name: 'semaphores-are-apart',
     says: 'a semaphore and a lock of one name are independent',
-    host: 'memory',
     expected: ['permits/beside-a-lock-is-a-conflict'],
     backend: (backend) =>
       onRequests(backend, (request) =>
@@ -76,57 +69,39 @@ export const permitsMutants: readonly Mutant[] = [
   {
     name: 'permits-end-by-the-clients-clock',
     says: 'a client removes the holds that have ended by its own clock',
-    host: 'memory',
     expected: ['permits/clients-clocks-do-not-count'],
     backend: endsByClientsClocks,
   },
   {
     name: 'light-ones-overtake',
     says: 'a newcomer that fits is served ahead of waiters',
-    host: 'memory',
     expected: ['permits/a-heavy-one-is-not-overtaken'],
     backend: storeWith({ admits: (rules, mode, admits) => admits(mode) || rules.fits(mode) }),
   },
   {
-    name: 'permits-to-the-last-who-came',
-    says: 'the last waiter for permits is served first',
-    host: 'memory',
-    expected: ['permits/first-come-first-served'],
-    backend: storeWith({
-      next: (rules, next) => {
-        const last = rules.waiters.at(-1);
-        return last?.mode.kind === 'permit' && rules.fits(last.mode) ? last : next();
-      },
-    }),
-  },
-  {
     name: 'resize-is-forgotten',
     says: 'resize is answered and not done',
-    host: 'memory',
     expected: ['permits/more-permits-let-waiters-in', 'permits/fewer-permits-end-no-hold'],
-    backend: (backend) => delegate(backend, { resize: async () => ({ status: 'set' }) }),
+    backend: () => ({ resize: async () => ({ status: 'set' }) }),
   },
   {
     name: 'resize-ends-holds',
     says: 'a lower limit ends the holds above it',
-    host: 'memory',
     expected: ['permits/fewer-permits-end-no-hold'],
-    backend: (backend) =>
-      delegate(backend, {
-        async resize(resource, limit, call) {
-          const answer = (await backend.resize?.(resource, limit, call)) ?? { status: 'set' };
-          const { holders } = await backend.inspect(resource, call);
-          for (const { acquisitionId } of holders.slice(limit)) {
-            await backend.forceRelease?.(resource, acquisitionId, call);
-          }
-          return answer;
-        },
-      }),
+    backend: (backend) => ({
+      async resize(resource, limit, call) {
+        const answer = (await backend.resize?.(resource, limit, call)) ?? { status: 'set' };
+        const { holders } = await backend.inspect(resource, call);
+        for (const { acquisitionId } of holders.slice(limit)) {
+          await backend.forceRelease?.(resource, acquisitionId, call);
+        }
+        return answer;
+      },
+    }),
   },
   {
     name: 're-entry-takes-permits',
     says: 'an acquire within its own lease takes more permits',
-    host: 'memory',
     expected: ['permits/re-entered-as-they-are'],
     locks: (locks) =>
       overSemaphores(locks, (slots) => ({
@@ -139,12 +114,10 @@ export const permitsMutants: readonly Mutant[] = [
   {
     name: 'odd-numbers-are-rounded',
     says: 'a limit or a weight that is no whole number above 0 is corrected to one',
-    host: 'memory',
     expected: ['permits/bad-numbers-are-refused'],
-    locks: (locks) =>
-      delegateLocks(locks, {
-        semaphore: (name, permits, options) => locks.semaphore(name, rounded(permits), options),
-      }),
+    locks: (locks) => ({
+      semaphore: (name, permits, options) => locks.semaphore(name, rounded(permits), options),
+    }),
   },
 ];
 

@@ -1,6 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { AcquireRequest, Call, LockBackend, RenewItem, Standing } from '@locks/core';
-import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 
@@ -9,50 +8,43 @@ export const raceMutants: readonly Mutant[] = [
   {
     name: 'release-checks-then-frees',
     says: 'a release checks whether its acquisition holds, and frees the resource a moment later, also from a successor',
-    host: 'memory',
     expected: ['ownership/races-of-one-grant'],
-    backend: (backend) =>
-      delegate(backend, {
-        async release({ request }, call) {
-          if (!(await holds(backend, request, call))) return 'not-held';
-          await turn();
-          await backend.forceRelease?.(request.resource, undefined, call);
-          return 'released';
-        },
-      }),
+    backend: (backend) => ({
+      async release({ request }, call) {
+        if (!(await holds(backend, request, call))) return 'not-held';
+        await turn();
+        await backend.forceRelease?.(request.resource, undefined, call);
+        return 'released';
+      },
+    }),
   },
   {
     name: 'abandon-checks-then-frees',
     says: 'an abandon checks whether its acquisition holds, and frees the resource a moment later, also from a successor',
-    host: 'memory',
     expected: ['ownership/races-of-one-grant'],
-    backend: (backend) =>
-      delegate(backend, {
-        async abandon(request, call) {
-          if (!(await holds(backend, request, call))) return backend.abandon(request, call);
-          await turn();
-          await backend.forceRelease?.(request.resource, undefined, call);
-        },
-      }),
+    backend: (backend) => ({
+      async abandon(request, call) {
+        if (!(await holds(backend, request, call))) return backend.abandon(request, call);
+        await turn();
+        await backend.forceRelease?.(request.resource, undefined, call);
+      },
+    }),
   },
   {
     name: 'renewal-checks-then-takes',
     says: 'a renewal checks whether its acquisition holds, and a moment later takes the resource again where the hold has ended',
-    host: 'memory',
     expected: ['ownership/races-of-one-grant'],
-    backend: (backend) =>
-      delegate(backend, {
-        renew: (items, call) => Promise.all(items.map((item) => renewByTaking(backend, item, call))),
-      }),
+    backend: (backend) => ({
+      renew: (items, call) => Promise.all(items.map((item) => renewByTaking(backend, item, call))),
+    }),
   },
   {
     name: 'takes-what-looks-over',
     says: 'an attempt that finds an expired hold takes the resource a moment later, also from a successor',
-    host: 'memory',
     expected: ['exclusion/one-wins-after-an-end'],
     backend: (backend) => {
       const { abandon, release } = backend;
-      return delegate(backend, {
+      return {
         async attempt(request, enqueue, call) {
           const { resource } = request;
           const { holders, waiters } = await backend.inspect(resource, call);
@@ -72,29 +64,27 @@ export const raceMutants: readonly Mutant[] = [
           forget(grant.request);
           return release.call(backend, grant, call);
         },
-      });
+      };
     },
   },
   {
     name: 'each-waiter-takes-what-ran-out',
     says: 'a waiter takes the resource when the hold before it has expired, also where another was granted meanwhile',
-    host: 'memory',
     expected: ['exclusion/one-wins-after-an-end'],
-    backend: (backend) =>
-      delegate(backend, {
-        async awaitTurn(request, call) {
-          const turnCame = backend.awaitTurn?.(request, call) ?? Promise.resolve(undefined);
-          const waiting = watched(turnCame);
-          const [before] = (await backend.inspect(request.resource, call)).holders;
-          const ranOut = pause((before?.expiresInMs ?? 0) + 3).then(async () => {
-            const [now] = (await backend.inspect(request.resource, call)).holders;
-            if (waiting.settled || now?.acquisitionId === before?.acquisitionId) return turnCame;
-            const attempt = await backend.attempt({ ...request, steal: true }, false, call);
-            return attempt.status === 'granted' ? attempt.grant : turnCame;
-          });
-          return Promise.race([turnCame, ranOut]);
-        },
-      }),
+    backend: (backend) => ({
+      async awaitTurn(request, call) {
+        const turnCame = backend.awaitTurn?.(request, call) ?? Promise.resolve(undefined);
+        const waiting = watched(turnCame);
+        const [before] = (await backend.inspect(request.resource, call)).holders;
+        const ranOut = pause((before?.expiresInMs ?? 0) + 3).then(async () => {
+          const [now] = (await backend.inspect(request.resource, call)).holders;
+          if (waiting.settled || now?.acquisitionId === before?.acquisitionId) return turnCame;
+          const attempt = await backend.attempt({ ...request, steal: true }, false, call);
+          return attempt.status === 'granted' ? attempt.grant : turnCame;
+        });
+        return Promise.race([turnCame, ranOut]);
+      },
+    }),
   },
 ];
 

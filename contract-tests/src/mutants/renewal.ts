@@ -1,8 +1,8 @@
 import { channel, subscribe } from 'node:diagnostics_channel';
 import type { Grant, LockBackend, Standing } from '@locks/core';
-import { delegate, delegateLease, overLeases, overLocks } from './delegate.ts';
+import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
-import { onCalls, pause } from './on-calls.ts';
+import { pause } from './on-calls.ts';
 
 const unanswered: Standing = { status: 'unknown', error: new Error('the mutant did not ask') };
 
@@ -17,40 +17,35 @@ export const renewalMutants: readonly Mutant[] = [
   {
     name: 'renewal-is-a-lie',
     says: 'the store answers held and extends nothing',
-    host: 'memory',
     expected: [
       'exclusion/holds-through-renewals',
       'renewal/keeps-a-lease-alive',
       'renewal/renew-pushes-the-end',
     ],
-    backend: (backend) =>
-      delegate(backend, { renew: async (items) => items.map(() => ({ status: 'held' })) }),
+    backend: () => ({ renew: async (items) => items.map(() => ({ status: 'held' })) }),
   },
   {
     name: 'renews-whoever-has-the-id',
     says: 'a renewal confirms a later grant of the same acquisition',
-    host: 'memory',
     expected: ['renewal/confirms-its-own-grant'],
-    backend: (backend) =>
-      delegate(backend, {
-        async renew(items, call) {
-          const grants = items.map(async ({ grant, ttlMs }) => {
-            const { resource, acquisitionId } = grant.request;
-            const { holders } = await backend.inspect(resource, call);
-            const hold = holders.find((holder) => holder.acquisitionId === acquisitionId);
-            return {
-              grant: { ...grant, ...(hold?.fencingToken && { fencingToken: hold.fencingToken }) },
-              ttlMs,
-            };
-          });
-          return backend.renew(await Promise.all(grants), call);
-        },
-      }),
+    backend: (backend) => ({
+      async renew(items, call) {
+        const grants = items.map(async ({ grant, ttlMs }) => {
+          const { resource, acquisitionId } = grant.request;
+          const { holders } = await backend.inspect(resource, call);
+          const hold = holders.find((holder) => holder.acquisitionId === acquisitionId);
+          return {
+            grant: { ...grant, ...(hold?.fencingToken && { fencingToken: hold.fencingToken }) },
+            ttlMs,
+          };
+        });
+        return backend.renew(await Promise.all(grants), call);
+      },
+    }),
   },
   {
     name: 'renews-nothing',
     says: 'core sends no renewals',
-    host: 'memory',
     expected: [
       'exclusion/holds-through-renewals',
       'renewal/keeps-a-lease-alive',
@@ -59,71 +54,59 @@ export const renewalMutants: readonly Mutant[] = [
       'renewal/failure-is-tried-again',
       'renewal/lost-answer-ends-at-once',
     ],
-    calls: onCalls((backend) => delegate(backend, { renew: async (items) => items.map(() => unanswered) })),
+    calls: () => ({ renew: async (items) => items.map(() => unanswered) }),
   },
   {
     name: 'manual-is-automatic',
     says: 'a lease with renewal manual is renewed automatically',
-    host: 'memory',
     expected: ['renewal/manual-is-left-alone', 'expiry/reported-before-the-next-holds'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({ acquire: (options) => lock.acquire({ ...options, renewal: 'auto' }) })),
+    lock: (lock) => ({ acquire: (options) => lock.acquire({ ...options, renewal: 'auto' }) }),
   },
   {
     name: 'renew-ignores-its-ttl',
     says: 'lease.renew(ttlMs) renews by the former ttl',
-    host: 'memory',
     expected: [
       'renewal/renew-pushes-the-end',
       'renewal/new-ttl-stays',
       'renewal/shorter-ttl-counts-from-sending',
     ],
-    locks: (locks) => overLeases(locks, (lease) => delegateLease(lease, { renew: () => lease.renew() })),
+    lease: (lease) => ({ renew: () => lease.renew() }),
   },
   {
     name: 'new-ttl-is-forgotten',
     says: 'automatic renewals go back to the first ttl',
-    host: 'memory',
     expected: ['renewal/new-ttl-stays'],
-    calls: onCalls((backend) =>
-      delegate(backend, {
-        renew(items, call) {
-          // The calls of lease.renew() have a signal; those of the automatic renewal have none.
-          const asked = 'signal' in call;
-          return backend.renew(
-            asked ? items : items.map(({ grant }) => ({ grant, ttlMs: grant.request.ttlMs })),
-            call,
-          );
-        },
-      }),
-    ),
+    calls: (backend) => ({
+      renew(items, call) {
+        // The calls of lease.renew() have a signal; those of the automatic renewal have none.
+        const asked = 'signal' in call;
+        return backend.renew(
+          asked ? items : items.map(({ grant }) => ({ grant, ttlMs: grant.request.ttlMs })),
+          call,
+        );
+      },
+    }),
   },
   {
     name: 'one-call-per-lease',
     says: 'every lease is renewed by a call of its own',
-    host: 'memory',
     expected: ['renewal/one-call-for-many'],
-    calls: onCalls((backend) =>
-      delegate(backend, {
-        renew: async (items, call) =>
-          (await Promise.all(items.map((item) => backend.renew([item], call)))).flat(),
-      }),
-    ),
+    calls: (backend) => ({
+      renew: async (items, call) =>
+        (await Promise.all(items.map((item) => backend.renew([item], call)))).flat(),
+    }),
   },
   {
     name: 'max-hold-is-ignored',
     says: 'a lease is renewed for ever',
-    host: 'memory',
     expected: ['renewal/ends-at-max-hold', 'renewal/slow-hold-is-reported-once'],
-    locks: (locks) =>
-      overLocks(locks, (lock) => ({
-        acquire: (options) => lock.acquire({ ...options, maxHoldMs: undefined }),
-      })),
+    lock: (lock) => ({
+      acquire: (options) => lock.acquire({ ...options, maxHoldMs: undefined }),
+    }),
   },
   {
     name: 'slow-hold-is-reported-twice',
     says: 'a slow hold is reported again',
-    host: 'memory',
     expected: ['renewal/slow-hold-is-reported-once'],
     locks(locks) {
       tellSlowHoldsTwice();
@@ -133,90 +116,75 @@ export const renewalMutants: readonly Mutant[] = [
   {
     name: 'renews-what-was-released',
     says: 'a renewal is sent after the release',
-    host: 'memory',
     expected: ['renewal/released-lease-is-not-renewed'],
-    calls: onCalls((backend) =>
-      delegate(backend, {
-        async release(grant, call) {
-          const answer = await backend.release(grant, call);
-          renewLater(backend, grant);
-          return answer;
-        },
-      }),
-    ),
+    calls: (backend) => ({
+      async release(grant, call) {
+        const answer = await backend.release(grant, call);
+        renewLater(backend, grant);
+        return answer;
+      },
+    }),
   },
   {
     name: 'renewal-recreates',
     says: 'a renewal takes the resource if nobody has it',
-    host: 'memory',
     expected: ['renewal/recreates-nothing', 'loss/force-release-is-reported', 'loss/eviction-is-reported'],
-    backend: (backend) =>
-      delegate(backend, {
-        async renew(items, call) {
-          const standings = await backend.renew(items, call);
-          return Promise.all(
-            standings.map(async (standing, index): Promise<Standing> => {
-              const item = items[index];
-              if (standing.status !== 'lost' || item === undefined) return standing;
-              const attempt = await backend.attempt(
-                { ...item.grant.request, ttlMs: item.ttlMs },
-                false,
-                call,
-              );
-              return attempt.status === 'granted' ? { status: 'held' } : standing;
-            }),
-          );
-        },
-      }),
+    backend: (backend) => ({
+      async renew(items, call) {
+        const standings = await backend.renew(items, call);
+        return Promise.all(
+          standings.map(async (standing, index): Promise<Standing> => {
+            const item = items[index];
+            if (standing.status !== 'lost' || item === undefined) return standing;
+            const attempt = await backend.attempt({ ...item.grant.request, ttlMs: item.ttlMs }, false, call);
+            return attempt.status === 'granted' ? { status: 'held' } : standing;
+          }),
+        );
+      },
+    }),
   },
   {
     name: 'answers-out-of-order',
     says: 'the answers to a renewal come in another order',
-    host: 'memory',
     expected: ['renewal/answers-in-order'],
-    backend: (backend) =>
-      delegate(backend, { renew: async (items, call) => (await backend.renew(items, call)).toReversed() }),
+    backend: (backend) => ({ renew: async (items, call) => (await backend.renew(items, call)).toReversed() }),
   },
   {
     name: 'unknown-is-taken-for-held',
     says: 'a renewal without a clear answer counts as a success',
-    host: 'memory',
-    expected: ['renewal/unknown-moves-nothing', 'renewal/unanswered-renew-leaves-the-lease'],
-    calls: onCalls((backend) =>
-      delegate(backend, {
-        async renew(items, call) {
-          const standings = await backend.renew(items, call).catch(() => items.map(() => unanswered));
-          return standings.map((standing) => (standing.status === 'unknown' ? { status: 'held' } : standing));
-        },
-      }),
-    ),
+    expected: [
+      'renewal/unknown-moves-nothing',
+      'renewal/unanswered-renew-leaves-the-lease',
+      'faults/failing-renewals',
+      'faults/store-away-while-held',
+    ],
+    calls: (backend) => ({
+      async renew(items, call) {
+        const standings = await backend.renew(items, call).catch(() => items.map(() => unanswered));
+        return standings.map((standing) => (standing.status === 'unknown' ? { status: 'held' } : standing));
+      },
+    }),
   },
   {
     name: 'unknown-is-taken-for-lost',
     says: 'a renewal without a clear answer counts as a loss',
-    host: 'memory',
     expected: [
       'renewal/unknown-moves-nothing',
       'renewal/failure-is-tried-again',
       'renewal/unanswered-renew-leaves-the-lease',
     ],
-    calls: onCalls((backend) =>
-      delegate(backend, {
-        renew: (items, call) =>
-          backend
-            .renew(items, call)
-            .catch(() => items.map(() => ({ status: 'lost', reason: 'unconfirmed' }))),
-      }),
-    ),
+    calls: (backend) => ({
+      renew: (items, call) =>
+        backend.renew(items, call).catch(() => items.map(() => ({ status: 'lost', reason: 'unconfirmed' }))),
+    }),
   },
   {
     name: 'renewal-is-tried-once',
     says: 'no renewal is sent after a failed one',
-    host: 'memory',
     expected: ['renewal/failure-is-tried-again'],
-    calls: onCalls((backend) => {
+    calls: (backend) => {
       let failed = false;
-      return delegate(backend, {
+      return {
         async renew(items, call) {
           if (failed) return items.map(() => unanswered);
           try {
@@ -226,49 +194,46 @@ export const renewalMutants: readonly Mutant[] = [
             throw error;
           }
         },
-      });
-    }),
+      };
+    },
   },
   {
     name: 'lost-is-taken-for-unknown',
     says: 'a lease that the store reports as lost stays valid to its deadline',
-    host: 'memory',
     expected: [
       'renewal/lost-answer-ends-at-once',
       'loss/force-release-is-reported',
       'loss/eviction-is-reported',
+      'reentrancy/loss-on-every-level',
+      'reentrancy/within-is-checked',
     ],
-    calls: onCalls((backend) =>
+    calls: (backend) =>
       onStandings(backend, (standing) => (standing.status === 'lost' ? unanswered : standing)),
-    ),
   },
   {
     name: 'renewal-works-once',
     says: 'of two renewals of one lease in one call the second is answered with a loss',
-    host: 'memory',
     expected: ['idempotence/renewal-sent-twice'],
-    backend: (backend) =>
-      delegate(backend, {
-        async renew(items, call) {
-          const standings = await backend.renew(items, call);
-          const seen = new Set<string>();
-          return standings.map((standing, index) => {
-            const id = items[index]?.grant.request.acquisitionId ?? '';
-            if (seen.has(id)) return { status: 'lost', reason: 'taken-over' };
-            seen.add(id);
-            return standing;
-          });
-        },
-      }),
+    backend: (backend) => ({
+      async renew(items, call) {
+        const standings = await backend.renew(items, call);
+        const seen = new Set<string>();
+        return standings.map((standing, index) => {
+          const id = items[index]?.grant.request.acquisitionId ?? '';
+          if (seen.has(id)) return { status: 'lost', reason: 'taken-over' };
+          seen.add(id);
+          return standing;
+        });
+      },
+    }),
   },
   {
     name: 'puts-nothing-right',
     says: 'no renewal is sent to the store after a longer one',
-    host: 'memory',
     expected: ['renewal/longer-one-overtakes-a-shorter'],
-    calls: onCalls((backend) => {
+    calls: (backend) => {
       const longer = new Set<string>();
-      return delegate(backend, {
+      return {
         renew: (items, call) => {
           const [item] = items;
           if (item === undefined) return backend.renew(items, call);
@@ -277,8 +242,8 @@ export const renewalMutants: readonly Mutant[] = [
           if (item.ttlMs > ttlMs) longer.add(acquisitionId);
           return backend.renew(items, call);
         },
-      });
-    }),
+      };
+    },
   },
 ];
 

@@ -2,14 +2,14 @@
 import { fileURLToPath } from 'node:url';
 import { conformanceCases } from '@locks/core/conformance';
 import { mutants } from './index.ts';
-import type { Mutant } from './mutant.ts';
+import type { Host, PlantedMutant as Mutant } from './mutant.ts';
 import { Judge } from './judge.ts';
 import type { CaseVerdict } from './mutant-process.ts';
 
 export interface MutantResult {
   readonly name: string;
   readonly says: string;
-  readonly host: Mutant['host'];
+  readonly host: Host;
   readonly expected: readonly string[];
   /** The cases that failed with every seed. */
   readonly killedBy: readonly string[];
@@ -38,7 +38,7 @@ const MUTANTS_AT_ONCE = 12;
 /** Cases at once: a host without a mutation must pass in time, as in the suite; a mutant may fail other cases too. */
 const CASES_AT_ONCE = { mutant: 14, host: 8 };
 /** Longer than any case takes on a correct backend; a case that hangs with a mutant fails then. */
-const LIMIT_MS: Readonly<Record<Mutant['host'], number>> = {
+const LIMIT_MS: Readonly<Record<Host, number>> = {
   memory: 4_000,
   'cohort-memory': 4_000,
   'memory-tcp': 9_000,
@@ -61,7 +61,7 @@ export async function runMutants({
   chosen = mutants,
   allCases = false,
 }: MutantsOptions = {}): Promise<MutantsReport> {
-  const baselines = new Map<Mutant['host'], Baseline>();
+  const baselines = new Map<Host, Baseline>();
   for (const host of new Set(chosen.map((mutant) => mutant.host))) {
     baselines.set(
       host,
@@ -100,11 +100,7 @@ interface Judgement {
 }
 
 /** Runs the host without a mutation on the cases that judge its mutants: it must pass them. */
-async function baselineOf(
-  host: Mutant['host'],
-  hosted: readonly Mutant[],
-  allCases: boolean,
-): Promise<Baseline> {
+async function baselineOf(host: Host, hosted: readonly Mutant[], allCases: boolean): Promise<Baseline> {
   const expected = new Set(hosted.flatMap((mutant) => mutant.expected));
   const cases = conformanceCases
     .map(({ id }) => id)
@@ -185,7 +181,7 @@ function isOfOtherKinds(id: string): boolean {
   return OTHER_KINDS.some((group) => id.startsWith(`${group}/`));
 }
 
-function isGeneral(id: string, host: Mutant['host']): boolean {
+function isGeneral(id: string, host: Host): boolean {
   return host === 'memory' || (host === 'session-memory' && id.startsWith('session/'));
 }
 

@@ -29,17 +29,6 @@ export const sessionMutants: readonly Mutant[] = [
       onGrants(backend, (grant) => ({ ...grant, session: { validUntil: () => performance.now() + 300 } })),
   },
   {
-    name: 'session-of-the-frozen-lives',
-    says: 'a process that stood still for longer than its session learns nothing',
-    host: 'session-sqlite',
-    expected: ['session/frozen-holder-learns-the-loss'],
-    backend: (backend) =>
-      onGrants(backend, (grant) => {
-        const { lost: _, ...silent } = grant;
-        return { ...silent, session: { validUntil: () => performance.now() + 300 } };
-      }),
-  },
-  {
     name: 'session-outlives-its-process',
     says: 'the store keeps the holds of a killed client for a minute',
     host: 'session-sqlite',
@@ -77,7 +66,6 @@ export const sessionMutants: readonly Mutant[] = [
   {
     name: 'lease-with-a-session',
     says: 'tenure is declared as a lease, and grants have a session',
-    host: 'memory',
     expected: [
       'session/end-loses-all-its-leases',
       'session/end-frees-its-resources',

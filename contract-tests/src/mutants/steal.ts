@@ -7,33 +7,28 @@ export const stealMutants: readonly Mutant[] = [
   {
     name: 'a-steal-waits',
     says: 'steal has no effect',
-    host: 'memory',
     expected: ['steal/takes-it-at-once', 'steal/the-queue-stays-behind', 'steal/ends-every-share'],
-    backend: (backend) =>
-      delegate(backend, {
-        attempt(request, enqueue, call) {
-          const { steal: _, ...plain } = request;
-          return backend.attempt(plain, enqueue, call);
-        },
-      }),
+    backend: (backend) => ({
+      attempt(request, enqueue, call) {
+        const { steal: _, ...plain } = request;
+        return backend.attempt(plain, enqueue, call);
+      },
+    }),
   },
   {
     name: 'former-holders-learn-nothing',
     says: 'a renewal of a former holder is answered as if it still held',
-    host: 'memory',
     expected: ['steal/takes-it-at-once', 'steal/repeated-it-is-one-steal'],
-    backend: (backend) =>
-      delegate(backend, {
-        renew: async (items, call) =>
-          (await backend.renew(items, call)).map((standing) =>
-            standing.status === 'lost' && standing.reason === 'taken-over' ? { status: 'held' } : standing,
-          ),
-      }),
+    backend: (backend) => ({
+      renew: async (items, call) =>
+        (await backend.renew(items, call)).map((standing) =>
+          standing.status === 'lost' && standing.reason === 'taken-over' ? { status: 'held' } : standing,
+        ),
+    }),
   },
   {
     name: 'a-steal-ends-the-queue',
     says: 'a steal removes the queue',
-    host: 'memory',
     expected: ['steal/the-queue-stays-behind'],
     backend: (backend) =>
       beforeTheft(backend, async (resource, call) => {
@@ -46,39 +41,34 @@ export const stealMutants: readonly Mutant[] = [
   {
     name: 'a-steal-sets-the-limit',
     says: 'a steal of a permit gives those who wait its own limit',
-    host: 'memory',
     expected: ['steal/contradicts-no-waiter'],
-    backend: (backend) =>
-      delegate(backend, {
-        async attempt(request, enqueue, call) {
-          const { mode, resource, steal } = request;
-          if (steal === true && mode.kind === 'permit') await backend.resize?.(resource, mode.limit, call);
-          return backend.attempt(request, enqueue, call);
-        },
-      }),
+    backend: (backend) => ({
+      async attempt(request, enqueue, call) {
+        const { mode, resource, steal } = request;
+        if (steal === true && mode.kind === 'permit') await backend.resize?.(resource, mode.limit, call);
+        return backend.attempt(request, enqueue, call);
+      },
+    }),
   },
   {
     name: 'a-stolen-turn-is-lost',
     says: 'a waiter whose hand-off is stolen before it hears of it goes to the end of the queue',
-    host: 'memory',
     expected: ['steal/stolen-before-it-was-reported'],
-    backend: (backend) =>
-      delegate(backend, {
-        async awaitTurn(request, call) {
-          const grant = await backend.awaitTurn?.(request, call);
-          if (grant === undefined) return undefined;
-          await new Promise((resolve) => setTimeout(resolve, TOLD_LATE_MS));
-          const { holders } = await backend.inspect(request.resource, call);
-          return holders.some(({ acquisitionId }) => acquisitionId === request.acquisitionId)
-            ? grant
-            : undefined;
-        },
-      }),
+    backend: (backend) => ({
+      async awaitTurn(request, call) {
+        const grant = await backend.awaitTurn?.(request, call);
+        if (grant === undefined) return undefined;
+        await new Promise((resolve) => setTimeout(resolve, TOLD_LATE_MS));
+        const { holders } = await backend.inspect(request.resource, call);
+        return holders.some(({ acquisitionId }) => acquisitionId === request.acquisitionId)
+          ? grant
+          : undefined;
+      },
+    }),
   },
   {
     name: 'a-steal-keeps-the-token',
     says: 'a stolen hold has the token of the former hold',
-    host: 'memory',
     expected: ['steal/the-token-rises'],
     backend: (backend) =>
       onGrants(backend, (grant, request) => {
@@ -91,26 +81,23 @@ export const stealMutants: readonly Mutant[] = [
   {
     name: 'a-steal-ends-one-hold',
     says: 'a steal ends one of the holds, and enters beside the others',
-    host: 'memory',
     expected: ['steal/ends-every-share'],
-    backend: (backend) =>
-      delegate(backend, {
-        async attempt(request, enqueue, call) {
-          const { holders } = await backend.inspect(request.resource, call);
-          const attempt = await backend.attempt(request, enqueue, call);
-          if (request.steal === true && holders.length > 1) spared.set(request.resource, holders.slice(1));
-          return attempt;
-        },
-        async inspect(resource, call) {
-          const state = await backend.inspect(resource, call);
-          return { ...state, holders: [...state.holders, ...(spared.get(resource) ?? [])] };
-        },
-      }),
+    backend: (backend) => ({
+      async attempt(request, enqueue, call) {
+        const { holders } = await backend.inspect(request.resource, call);
+        const attempt = await backend.attempt(request, enqueue, call);
+        if (request.steal === true && holders.length > 1) spared.set(request.resource, holders.slice(1));
+        return attempt;
+      },
+      async inspect(resource, call) {
+        const state = await backend.inspect(resource, call);
+        return { ...state, holders: [...state.holders, ...(spared.get(resource) ?? [])] };
+      },
+    }),
   },
   {
     name: 'a-steal-is-never-done',
     says: 'a repeated steal steals its own hold',
-    host: 'memory',
     expected: ['steal/repeated-it-is-one-steal'],
     backend: (backend) =>
       beforeTheft(backend, async (resource, call) => {

@@ -1,6 +1,5 @@
 import type { AcquireRequest, Grant } from '@locks/core';
 import { TcpBackend } from '../fixtures/tcp-backend.ts';
-import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 import { onGrants } from './on-grants.ts';
@@ -14,15 +13,14 @@ export const wireMutants: readonly Mutant[] = [
     says: 'an adapter waits half a second for the answer to its write, and then counts it as done',
     host: 'memory-tcp',
     expected: ['faults/silent-wire-grants-nothing'],
-    backend: (backend) =>
-      delegate(backend, {
-        async attempt(request, enqueue, call) {
-          const countedFrom = call.now();
-          const grant: Grant = { request, countedFrom, fencingToken: BigInt(Date.now()) };
-          const granted = pause(ANSWER_MS).then(() => ({ status: 'granted', grant }) as const);
-          return await Promise.race([backend.attempt(request, enqueue, call), granted]);
-        },
-      }),
+    backend: (backend) => ({
+      async attempt(request, enqueue, call) {
+        const countedFrom = call.now();
+        const grant: Grant = { request, countedFrom, fencingToken: BigInt(Date.now()) };
+        const granted = pause(ANSWER_MS).then(() => ({ status: 'granted', grant }) as const);
+        return await Promise.race([backend.attempt(request, enqueue, call), granted]);
+      },
+    }),
   },
   {
     name: 'adapter-counts-from-the-reply',
@@ -48,7 +46,7 @@ export const wireMutants: readonly Mutant[] = [
           ? { status: 'granted', grant: { ...attempt.grant, request } }
           : attempt;
       };
-      return delegate(backend, {
+      return {
         attempt: (request, enqueue, call) =>
           send(request, enqueue, call).catch(() => {
             again.set(request.acquisitionId, `${request.acquisitionId.slice(0, 50)}-again`);
@@ -64,7 +62,7 @@ export const wireMutants: readonly Mutant[] = [
             })),
             call,
           ),
-      });
+      };
     },
   },
   {
@@ -72,18 +70,17 @@ export const wireMutants: readonly Mutant[] = [
     says: 'an adapter reads the last token, and numbers its grant one above it',
     host: 'memory-tcp',
     expected: ['fencing/rises-past-a-slow-client'],
-    backend: (backend) =>
-      delegate(backend, {
-        async attempt(request, enqueue, call) {
-          const { resource } = request;
-          await backend.inspect(resource, call);
-          const fencingToken = (lastTokens.get(resource) ?? 0n) + 1n;
-          const attempt = await backend.attempt(request, enqueue, call);
-          if (attempt.status !== 'granted') return attempt;
-          lastTokens.set(resource, fencingToken);
-          return { status: 'granted', grant: { ...attempt.grant, fencingToken } };
-        },
-      }),
+    backend: (backend) => ({
+      async attempt(request, enqueue, call) {
+        const { resource } = request;
+        await backend.inspect(resource, call);
+        const fencingToken = (lastTokens.get(resource) ?? 0n) + 1n;
+        const attempt = await backend.attempt(request, enqueue, call);
+        if (attempt.status !== 'granted') return attempt;
+        lastTokens.set(resource, fencingToken);
+        return { status: 'granted', grant: { ...attempt.grant, fencingToken } };
+      },
+    }),
   },
   {
     name: 'replies-belong-to-the-oldest-request',
