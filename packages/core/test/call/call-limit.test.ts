@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import type { Attempt, InspectOptions, ResourceState } from '../../src/backend/types.ts';
-import { listenTo, locksOn, rejectionOf, settled } from '../fixture.ts';
+import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
 import { answerLater, contended, grant, granted, noAnswer, scriptedBackend } from '../scripted-backend.ts';
 
 const MANY = 1_000;
 
 test('waiters of one name that end together share one query of its holder, without the queue', async () => {
+  useFakeClock();
   let underWay = 0;
   let most = 0;
   const asked: (InspectOptions | undefined)[] = [];
@@ -17,7 +18,7 @@ test('waiters of one name that end together share one query of its holder, witho
       async inspect(resource, _call, options): Promise<ResourceState> {
         asked.push(options);
         most = Math.max(most, ++underWay);
-        await delay(20);
+        await new Promise((resolve) => setTimeout(resolve, 20));
         underWay -= 1;
         const holder = { acquisitionId: 'x', mode: { kind: 'exclusive' }, label: 'the holder' } as const;
         return { resource, holders: [holder], waiters: [] };
@@ -25,9 +26,11 @@ test('waiters of one name that end together share one query of its holder, witho
     }),
   );
   const lock = locks.lock('a');
-  const ends = await Promise.allSettled(
+  const ending = Promise.allSettled(
     Array.from({ length: MANY }, (_, index) => lock.acquire({ waitMs: 300 + index / 10 })),
   );
+  await pass(1_000);
+  const ends = await ending;
   const messages = ends.map((end) => (end.status === 'rejected' ? String(end.reason) : 'granted'));
   expect(messages.filter((message) => !message.includes('the holder'))).toEqual([]);
   expect(most).toBe(1);
