@@ -1,5 +1,5 @@
 /**
- * Thousands of leases of one process that are released in one turn of the event loop: run by `many-releases.test.ts`, in a
+ * Thousands of leases of one process that are released in one iteration of the event loop: run by `many-releases.test.ts`, in a
  * process of its own, which reaches the store without the proxies of the suite. Prints JSON.
  *
  * Arguments: the name of a harness, whose store was set up already; the number of names; the number of readers.

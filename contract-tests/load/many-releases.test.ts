@@ -23,7 +23,7 @@ const stores: readonly (readonly [string, number])[] = [
 ];
 
 test.each(stores)(
-  '%s: %i names, and 10 000 readers of one, are all released in one turn of the event loop',
+  '%s: %i names, and 10 000 readers of one, are all released in one iteration of the event loop',
   { timeout: 300_000 },
   async (name, names) => {
     const { default: harness } = (await import(`../src/harnesses/${name}.ts`)) as { default: Harness };

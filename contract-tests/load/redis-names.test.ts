@@ -25,7 +25,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 async function heapBytes(): Promise<number> {
-  // Twice, with a turn of the event loop between: what finalizers free is collected by the second.
+  // Twice, with a iteration of the event loop between: what finalizers free is collected by the second.
   collectGarbage();
   await new Promise((resolve) => setTimeout(resolve, 50));
   collectGarbage();

@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '../..');
 
 /** Tests of a clause that name none: under faults on real servers, where the lab judges histories too, and of one package alone. */
 const OTHER_TESTS: Readonly<Record<string, readonly string[]>> = {
-  '§1.8': ['packages/core/test/tenure/lease-monitor', 'packages/core/test/backend/time-limit'],
+  '§1.8': ['packages/core/test/lifetime/lease-monitor', 'packages/core/test/backend/time-limit'],
   '§2.2': [
     'contract-tests/etcd-faults/etcd-server',
     'contract-tests/redis-faults/redis-network',

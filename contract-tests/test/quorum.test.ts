@@ -309,9 +309,9 @@ test('a lease and its renewal are as long as the second longest of three', async
   const end = grant.countedFrom + (grant.validForMs ?? TTL_MS);
   // Two nodes may have answered before the third: then the shorter of their times counts.
   expect(end - startedAt).toBeLessThan(1_100);
-  const [standing] = await quorum.renew([{ grant, ttlMs: TTL_MS }], call);
-  expect(standing).toMatchObject({ status: 'held' });
-  expect(standing?.status === 'held' && (standing.validForMs ?? TTL_MS)).toBeLessThan(500);
+  const [renewalStatus] = await quorum.renew([{ grant, ttlMs: TTL_MS }], call);
+  expect(renewalStatus).toMatchObject({ status: 'held' });
+  expect(renewalStatus?.status === 'held' && (renewalStatus.validForMs ?? TTL_MS)).toBeLessThan(500);
 });
 
 test('a release that a majority did not answer is no answer, and can be repeated', async () => {

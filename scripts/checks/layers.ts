@@ -50,10 +50,10 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['lease/**'],
     ['manager-core.ts'],
     ['call/**', 'waiting/**'],
-    ['options.ts', 'scope/**', 'tenure/**'],
+    ['options.ts', 'scope/**', 'lifetime/**'],
     ['rules/**'],
-    ['backend/**', '{errors,events,names,lease,readable-state}.ts', 'tenure/standing.ts'],
-    ['{process-wide,async-context,follow-signal}.ts', 'tenure/clock.ts', 'acquire/acquisition-id.ts'],
+    ['backend/**', '{errors,events,names,lease,readable-state}.ts', 'lifetime/renewal-status.ts'],
+    ['{process-wide,async-context,follow-signal}.ts', 'lifetime/clock.ts', 'acquire/acquisition-id.ts'],
   ],
   etcd: [
     ['index.ts'],

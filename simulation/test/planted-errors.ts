@@ -162,14 +162,14 @@ const CORE = 'core/src';
 
 /** One for each check of the simulation, and what keeps the promises around the rules. */
 const inCore = [
-  ...errorsIn('rules', `${CORE}/tenure/lease-state.ts`, [
+  ...errorsIn('rules', `${CORE}/lifetime/lease-state.ts`, [
     '(validForMs * 0.01 + 2)',
     '(-validForMs * 0.2)',
     'a lease is believed longer than the store keeps it',
   ]),
   ...errorsIn(
     'rules',
-    `${CORE}/tenure/lease-monitor.ts`,
+    `${CORE}/lifetime/lease-monitor.ts`,
     [
       'if (now >= lease.deadline) lease.loseByTime();',
       'void lease;',
@@ -177,7 +177,7 @@ const inCore = [
     ],
     ['if (due.length > 0) void this.#renew(due, now);', '', 'no lease is renewed'],
   ),
-  ...errorsIn('rules', `${CORE}/tenure/timer.ts`, [
+  ...errorsIn('rules', `${CORE}/lifetime/timer.ts`, [
     'if (this.#handle === undefined) return;',
     'return;',
     'a timer does not look at a wall clock that was set forward',

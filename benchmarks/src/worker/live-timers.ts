@@ -24,7 +24,7 @@ export async function countLiveTimers(work: () => Promise<void>): Promise<number
     let least = Number.POSITIVE_INFINITY;
     for (let count = 0; count < COUNTS; count += 1) {
       await delay(BETWEEN_COUNTS_MS);
-      // The end of a timer is seen in the next turn of the event loop.
+      // The end of a timer is seen in the next iteration of the event loop.
       await new Promise((resolve) => setImmediate(resolve));
       least = Math.min(least, live.size);
     }

@@ -57,12 +57,12 @@ function passesOn(
       return backend.abandon(request, call);
     },
     async renew(items, call) {
-      const standings = await backend.renew(items, call);
+      const renewalStatuses = await backend.renew(items, call);
       for (const [index, { grant }] of items.entries()) {
         const held = holds.get(grant.request.acquisitionId);
-        if (held !== undefined && standings[index]?.status === 'lost') held.isLost = true;
+        if (held !== undefined && renewalStatuses[index]?.status === 'lost') held.isLost = true;
       }
-      return standings;
+      return renewalStatuses;
     },
     async release(grant, call) {
       const { acquisitionId, resource } = grant.request;

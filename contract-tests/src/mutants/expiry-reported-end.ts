@@ -57,9 +57,9 @@ export const expiryReportedEndMutants: readonly Mutant[] = [
     expected,
     backend: (backend) => ({
       async downgrade(grant, call) {
-        const standing = (await backend.downgrade?.(grant, call)) ?? { status: 'held' };
-        if (standing.status === 'held') await endAfter(backend, grant.request, 50, call);
-        return standing;
+        const renewalStatus = (await backend.downgrade?.(grant, call)) ?? { status: 'held' };
+        if (renewalStatus.status === 'held') await endAfter(backend, grant.request, 50, call);
+        return renewalStatus;
       },
     }),
   },

@@ -138,8 +138,8 @@ function withShortHandOffs(backend: LockBackend): LockBackend {
       return grant && { ...grant, validForMs: 1_000 };
     },
     renew: async (...args) =>
-      (await backend.renew(...args)).map((standing) =>
-        standing.status === 'held' ? { ...standing, validForMs: 1_000 } : standing,
+      (await backend.renew(...args)).map((renewalStatus) =>
+        renewalStatus.status === 'held' ? { ...renewalStatus, validForMs: 1_000 } : renewalStatus,
       ),
   });
 }

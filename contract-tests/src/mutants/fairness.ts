@@ -175,7 +175,7 @@ export const fairnessMutants: readonly Mutant[] = [
   },
   {
     name: 'attempts-overtake',
-    says: 'attempts of one turn of the event loop reach the store in another order',
+    says: 'attempts of one iteration of the event loop reach the store in another order',
     expected: ['fairness/order-of-calls'],
     backend: attemptsOvertake,
   },

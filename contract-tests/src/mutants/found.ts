@@ -1,4 +1,4 @@
-import type { LockBackend, Standing } from '@locks/core';
+import type { LockBackend, RenewalStatus } from '@locks/core';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
@@ -17,7 +17,7 @@ export const foundMutants: readonly Mutant[] = [
       const former = new Map<string, number>();
       return {
         async renew(items, call) {
-          const standings = await backend.renew(items, call);
+          const renewalStatuses = await backend.renew(items, call);
           const again = items.map(({ grant, ttlMs }) => {
             const { acquisitionId, ttlMs: first } = grant.request;
             const earlier = former.get(acquisitionId) ?? first;
@@ -25,7 +25,7 @@ export const foundMutants: readonly Mutant[] = [
             return { grant, ttlMs: earlier };
           });
           await backend.renew(again, call);
-          return standings;
+          return renewalStatuses;
         },
       };
     },
@@ -57,7 +57,7 @@ export const foundMutants: readonly Mutant[] = [
         renew: (items, call) =>
           eachAlone(items, async (item) => {
             if (downgraded.has(item.grant.request.acquisitionId)) return { status: 'held' };
-            return (await backend.renew([item], call))[0] as Standing;
+            return (await backend.renew([item], call))[0] as RenewalStatus;
           }),
       };
     },
@@ -68,9 +68,9 @@ export const foundMutants: readonly Mutant[] = [
     expected: ['renewal/answers-in-order'],
     backend: (backend) => ({
       async renew(items, call) {
-        const standings = await backend.renew(items, call);
-        const lost = standings.find(({ status }) => status === 'lost');
-        return lost === undefined ? standings : standings.map(() => lost);
+        const renewalStatuses = await backend.renew(items, call);
+        const lost = renewalStatuses.find(({ status }) => status === 'lost');
+        return lost === undefined ? renewalStatuses : renewalStatuses.map(() => lost);
       },
     }),
   },

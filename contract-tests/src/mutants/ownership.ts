@@ -4,7 +4,7 @@ import {
   type Lease,
   type LockBackend,
   type RenewItem,
-  type Standing,
+  type RenewalStatus,
 } from '@locks/core';
 import { delegateLease } from './delegate.ts';
 import { delegate } from './delegate.ts';
@@ -39,11 +39,14 @@ export const ownershipMutants: readonly Mutant[] = [
     expected: ['ownership/stale-holder-cannot-renew'],
     backend: (backend) => ({
       async renew(items, call) {
-        const standings = await backend.renew(items, call);
+        const renewalStatuses = await backend.renew(items, call);
         const states = await Promise.all(
           items.map(({ grant }) => backend.inspect(grant.request.resource, call)),
         );
-        return standings.map((standing, index) => ({ ...standing, holders: states[index]?.holders }));
+        return renewalStatuses.map((renewalStatus, index) => ({
+          ...renewalStatus,
+          holders: states[index]?.holders,
+        }));
       },
     }),
   },
@@ -151,9 +154,9 @@ export const ownershipMutants: readonly Mutant[] = [
       return withoutEnds(
         delegate(backend, {
           async renew(items, call) {
-            const standings = await backend.renew(items, call);
+            const renewalStatuses = await backend.renew(items, call);
             await renewWhoeverHolds(backend, items, call);
-            return standings;
+            return renewalStatuses;
           },
         }),
       );
@@ -193,14 +196,14 @@ async function renewWhoeverHolds(
   backend: LockBackend,
   items: readonly RenewItem[],
   call: Call,
-): Promise<Standing[]> {
-  const renew = async ({ grant, ttlMs }: RenewItem): Promise<Standing> => {
+): Promise<RenewalStatus[]> {
+  const renew = async ({ grant, ttlMs }: RenewItem): Promise<RenewalStatus> => {
     const [holder] = (await backend.inspect(grant.request.resource, call)).holders;
     const acquisitionId = holder?.acquisitionId ?? grant.request.acquisitionId;
     const fencingToken = holder?.fencingToken ?? (grant.fencingToken as bigint);
     const other = { ...grant, fencingToken, request: { ...grant.request, acquisitionId } };
-    const [standing] = await backend.renew([{ grant: other, ttlMs }], call);
-    return standing ?? { status: 'unknown', error: new Error('no answer') };
+    const [renewalStatus] = await backend.renew([{ grant: other, ttlMs }], call);
+    return renewalStatus ?? { status: 'unknown', error: new Error('no answer') };
   };
   return await Promise.all(items.map(renew));
 }

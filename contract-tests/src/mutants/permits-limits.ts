@@ -79,10 +79,10 @@ export const permitsLimitsMutants: readonly Mutant[] = [
   },
 ];
 
-/** The token of the first grant of this turn of the event loop. */
+/** The token of the first grant of this iteration of the event loop. */
 let tokenOfStep: bigint | undefined;
 
-/** Gives all grants of one turn of the event loop, to all clients of the process, the token of the first. */
+/** Gives all grants of one iteration of the event loop, to all clients of the process, the token of the first. */
 function withTokenOfStep(grant: Grant): Grant {
   if (tokenOfStep === undefined) {
     tokenOfStep = grant.fencingToken;

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { AcquireRequest, Call, LockBackend, RenewItem, Standing } from '@locks/core';
+import type { AcquireRequest, Call, LockBackend, RenewItem, RenewalStatus } from '@locks/core';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 
@@ -109,12 +109,13 @@ async function holds(backend: LockBackend, request: AcquireRequest, call: Call):
   return holders.some(({ acquisitionId }) => acquisitionId === request.acquisitionId);
 }
 
-async function renewByTaking(backend: LockBackend, item: RenewItem, call: Call): Promise<Standing> {
+async function renewByTaking(backend: LockBackend, item: RenewItem, call: Call): Promise<RenewalStatus> {
   const { request } = item.grant;
   const held = await holds(backend, request, call);
   await turn();
-  const [standing] = await backend.renew([item], call);
-  if (!held || standing?.status === 'held') return standing ?? { status: 'unknown', error: undefined };
+  const [renewalStatus] = await backend.renew([item], call);
+  if (!held || renewalStatus?.status === 'held')
+    return renewalStatus ?? { status: 'unknown', error: undefined };
   await backend.attempt({ ...request, steal: true }, false, call);
   return { status: 'held' };
 }

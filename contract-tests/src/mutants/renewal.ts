@@ -1,13 +1,16 @@
 import { channel, subscribe } from 'node:diagnostics_channel';
-import type { Grant, LockBackend, Standing } from '@locks/core';
+import type { Grant, LockBackend, RenewalStatus } from '@locks/core';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 
-const unanswered: Standing = { status: 'unknown', error: new Error('the mutant did not ask') };
+const unanswered: RenewalStatus = { status: 'unknown', error: new Error('the mutant did not ask') };
 
 /** Changes the answers to renewals that core gets. */
-function onStandings(backend: LockBackend, change: (standing: Standing) => Standing): LockBackend {
+function onRenewalStatuses(
+  backend: LockBackend,
+  change: (renewalStatus: RenewalStatus) => RenewalStatus,
+): LockBackend {
   return delegate(backend, {
     renew: async (items, call) => (await backend.renew(items, call)).map(change),
   });
@@ -131,13 +134,13 @@ export const renewalMutants: readonly Mutant[] = [
     expected: ['renewal/recreates-nothing', 'loss/force-release-is-reported', 'loss/eviction-is-reported'],
     backend: (backend) => ({
       async renew(items, call) {
-        const standings = await backend.renew(items, call);
+        const renewalStatuses = await backend.renew(items, call);
         return Promise.all(
-          standings.map(async (standing, index): Promise<Standing> => {
+          renewalStatuses.map(async (renewalStatus, index): Promise<RenewalStatus> => {
             const item = items[index];
-            if (standing.status !== 'lost' || item === undefined) return standing;
+            if (renewalStatus.status !== 'lost' || item === undefined) return renewalStatus;
             const attempt = await backend.attempt({ ...item.grant.request, ttlMs: item.ttlMs }, false, call);
-            return attempt.status === 'granted' ? { status: 'held' } : standing;
+            return attempt.status === 'granted' ? { status: 'held' } : renewalStatus;
           }),
         );
       },
@@ -160,8 +163,10 @@ export const renewalMutants: readonly Mutant[] = [
     ],
     calls: (backend) => ({
       async renew(items, call) {
-        const standings = await backend.renew(items, call).catch(() => items.map(() => unanswered));
-        return standings.map((standing) => (standing.status === 'unknown' ? { status: 'held' } : standing));
+        const renewalStatuses = await backend.renew(items, call).catch(() => items.map(() => unanswered));
+        return renewalStatuses.map((renewalStatus) =>
+          renewalStatus.status === 'unknown' ? { status: 'held' } : renewalStatus,
+        );
       },
     }),
   },
@@ -208,7 +213,9 @@ export const renewalMutants: readonly Mutant[] = [
       'reentrancy/within-is-checked',
     ],
     calls: (backend) =>
-      onStandings(backend, (standing) => (standing.status === 'lost' ? unanswered : standing)),
+      onRenewalStatuses(backend, (renewalStatus) =>
+        renewalStatus.status === 'lost' ? unanswered : renewalStatus,
+      ),
   },
   {
     name: 'renewal-works-once',
@@ -216,13 +223,13 @@ export const renewalMutants: readonly Mutant[] = [
     expected: ['idempotence/renewal-sent-twice'],
     backend: (backend) => ({
       async renew(items, call) {
-        const standings = await backend.renew(items, call);
+        const renewalStatuses = await backend.renew(items, call);
         const seen = new Set<string>();
-        return standings.map((standing, index) => {
+        return renewalStatuses.map((renewalStatus, index) => {
           const id = items[index]?.grant.request.acquisitionId ?? '';
           if (seen.has(id)) return { status: 'lost', reason: 'taken-over' };
           seen.add(id);
-          return standing;
+          return renewalStatus;
         });
       },
     }),

@@ -78,11 +78,11 @@ export const sharedMutants: readonly Mutant[] = [
     backend: storeWith({
       store: {
         renew(store, args, renew) {
-          const standing = renew(...args);
+          const renewalStatus = renew(...args);
           const holders = store.holders(args[0].request.resource);
           const latest = Math.max(...holders.map(({ until = 0 }) => until));
           for (const hold of holders) hold.until = latest;
-          return standing;
+          return renewalStatus;
         },
       },
     }),
@@ -146,8 +146,8 @@ export const sharedMutants: readonly Mutant[] = [
     expected: ['shared/downgrade-of-a-lost-lease'],
     backend: (backend) => ({
       async downgrade(grant, call) {
-        const standing = await backend.downgrade?.(grant, call);
-        if (standing?.status !== 'lost') return standing ?? { status: 'held' };
+        const renewalStatus = await backend.downgrade?.(grant, call);
+        if (renewalStatus?.status !== 'lost') return renewalStatus ?? { status: 'held' };
         await backend.attempt({ ...grant.request, mode: SHARED }, false, call);
         return { status: 'held' };
       },
@@ -273,14 +273,16 @@ function forgetsTheGrantBefore(backend: LockBackend): LockBackend {
     request.mode.kind === 'exclusive' && downgraded.has(request.acquisitionId);
   return delegate(backend, {
     async downgrade(grant, call) {
-      const standing = await backend.downgrade?.(grant, call);
+      const renewalStatus = await backend.downgrade?.(grant, call);
       downgraded.add(grant.request.acquisitionId);
-      return standing ?? { status: 'held' };
+      return renewalStatus ?? { status: 'held' };
     },
     renew: async (items, call) =>
-      (await backend.renew(items, call)).map((standing, index) => {
+      (await backend.renew(items, call)).map((renewalStatus, index) => {
         const item = items[index];
-        return item !== undefined && isOld(item.grant) ? { status: 'lost', reason: 'taken-over' } : standing;
+        return item !== undefined && isOld(item.grant)
+          ? { status: 'lost', reason: 'taken-over' }
+          : renewalStatus;
       }),
     release: async (grant, call) => (isOld(grant) ? 'not-held' : backend.release(grant, call)),
   });

@@ -21,8 +21,10 @@ export const stealMutants: readonly Mutant[] = [
     expected: ['steal/takes-it-at-once', 'steal/repeated-it-is-one-steal'],
     backend: (backend) => ({
       renew: async (items, call) =>
-        (await backend.renew(items, call)).map((standing) =>
-          standing.status === 'lost' && standing.reason === 'taken-over' ? { status: 'held' } : standing,
+        (await backend.renew(items, call)).map((renewalStatus) =>
+          renewalStatus.status === 'lost' && renewalStatus.reason === 'taken-over'
+            ? { status: 'held' }
+            : renewalStatus,
         ),
     }),
   },

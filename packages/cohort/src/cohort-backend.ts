@@ -10,8 +10,8 @@ import {
   refuseAfterClose,
   type RenewItem,
   type ResourceState,
-  type Standing,
-  standingOf,
+  type RenewalStatus,
+  renewalStatusOf,
 } from '@locks/core/backend';
 import { capabilitiesOf, type CohortCapabilities } from './cohort-capabilities.ts';
 import { type Turn, turnIn } from './cohort-lease.ts';
@@ -137,11 +137,11 @@ class PassingBackend implements CohortBackend {
     if (known !== undefined) await this.#inner.abandon(known, call);
   }
 
-  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
     const sentAt = call.now();
     // A turn that is over renews nothing: its lease may serve another acquisition.
-    const standings = items.map(({ grant }) => (isOver(turnIn(grant.request)) ? OVER : undefined));
-    const sent = items.filter((_, index) => standings[index] === undefined);
+    const renewalStatuses = items.map(({ grant }) => (isOver(turnIn(grant.request)) ? OVER : undefined));
+    const sent = items.filter((_, index) => renewalStatuses[index] === undefined);
     const atTheStore = sent.map(({ grant, ttlMs }) => {
       const lease = turnIn(grant.request)?.lease;
       // The waiters of its process want the ttl that the lease had (docs/spec.md §18.4).
@@ -152,14 +152,14 @@ class PassingBackend implements CohortBackend {
     const answer = atTheStore.length === 0 ? [] : await this.#inner.renew(atTheStore, call);
     for (const [index, { grant, ttlMs }] of sent.entries()) {
       const lease = turnIn(grant.request)?.lease;
-      const standing = standingOf(answer, index);
-      if (standing.status === 'held') lease?.renewed(sentAt, standing.validForMs ?? ttlMs);
-      if (standing.status !== 'lost' || lease === undefined) continue;
+      const renewalStatus = renewalStatusOf(answer, index);
+      if (renewalStatus.status === 'held') lease?.renewed(sentAt, renewalStatus.validForMs ?? ttlMs);
+      if (renewalStatus.status !== 'lost' || lease === undefined) continue;
       // The lease ended at the store: nobody else gets a turn with it (docs/spec.md §18.6).
       this.#queues.get(grant.request.resource)?.close(lease);
     }
     let next = 0;
-    return standings.map((standing) => standing ?? standingOf(answer, next++));
+    return renewalStatuses.map((renewalStatus) => renewalStatus ?? renewalStatusOf(answer, next++));
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
@@ -287,11 +287,11 @@ class PassingBackend implements CohortBackend {
   }
 
   /** Downgrades a lease, which serves no other acquisition from then on: readers may enter beside it at once. */
-  async #downgrade(grant: Grant, call: Call): Promise<Standing> {
+  async #downgrade(grant: Grant, call: Call): Promise<RenewalStatus> {
     const lease = turnIn(grant.request)?.lease;
     this.#queues.get(grant.request.resource)?.close(lease);
-    const standing = await this.#inner.downgrade?.(lease?.grant ?? atStore(grant) ?? grant, call);
-    return standingOf([standing], 0);
+    const renewalStatus = await this.#inner.downgrade?.(lease?.grant ?? atStore(grant) ?? grant, call);
+    return renewalStatusOf([renewalStatus], 0);
   }
 
   async *#list(prefix: string, call: Call): AsyncGenerator<ResourceState> {

@@ -8,7 +8,7 @@ import type {
   Grant,
   LockBackend,
   RenewItem,
-  Standing,
+  RenewalStatus,
 } from '@locks/core/backend';
 import { cohortBackend, type CohortOptions } from '../src/index.ts';
 
@@ -29,7 +29,7 @@ function grant(request: AcquireRequest, call: Call): Grant {
   return { request, fencingToken: tokens, countedFrom: call.now() };
 }
 
-function held(items: readonly RenewItem[]): readonly Standing[] {
+function held(items: readonly RenewItem[]): readonly RenewalStatus[] {
   return items.map(() => ({ status: 'held' }));
 }
 
@@ -37,7 +37,7 @@ interface QueueStore extends LockBackend {
   /** The ids that hold and wait, in order. */
   readonly queue: string[];
   readonly calls: string[];
-  standing: Standing | undefined;
+  renewalStatus: RenewalStatus | undefined;
 }
 
 /** A store with one resource and a queue, which counts what it is asked. */
@@ -66,7 +66,7 @@ function queueStore(): QueueStore {
     },
     queue,
     calls,
-    standing: undefined,
+    renewalStatus: undefined,
     attempt(request, enqueue, at): Promise<Attempt> {
       calls.push(`attempt ${request.acquisitionId}`);
       const id = request.acquisitionId;
@@ -93,7 +93,8 @@ function queueStore(): QueueStore {
       calls.push(`release ${request.acquisitionId}`);
       return Promise.resolve(leave(request.acquisitionId) ? 'released' : 'not-held');
     },
-    renew: (items) => Promise.resolve(store.standing === undefined ? held(items) : [store.standing]),
+    renew: (items) =>
+      Promise.resolve(store.renewalStatus === undefined ? held(items) : [store.renewalStatus]),
     downgrade: () => Promise.resolve({ status: 'held' }),
     inspect: (resource) => Promise.resolve({ resource, holders: [], waiters: [] }),
     forceRelease: () => Promise.resolve([]),
@@ -267,8 +268,8 @@ test('a turn that is over neither releases nor renews nor abandons that of anoth
   store.calls.length = 0;
   expect(await backend.release(first.grant as Grant, call)).toBe('not-held');
   await backend.abandon(request, call);
-  const [standing] = await backend.renew([{ grant: first.grant as Grant, ttlMs: 30_000 }], call);
-  expect(standing?.status).toBe('lost');
+  const [renewalStatus] = await backend.renew([{ grant: first.grant as Grant, ttlMs: 30_000 }], call);
+  expect(renewalStatus?.status).toBe('lost');
   expect(store.calls).toEqual([]);
   expect(await backend.release(second.grant as Grant, call)).toBe('released');
 });
@@ -286,7 +287,7 @@ test.each(['a steal', 'a forced release', 'a loss', 'a downgrade', 'another ttl'
     if (end === 'a steal') await backend.attempt(thief, false, call);
     if (end === 'a forced release') await backend.forceRelease?.('a', undefined, call);
     if (end === 'a downgrade') await backend.downgrade?.(given, call);
-    if (end === 'a loss') store.standing = { status: 'lost', reason: 'expired' };
+    if (end === 'a loss') store.renewalStatus = { status: 'lost', reason: 'expired' };
     if (end === 'a loss' || end === 'another ttl')
       await backend.renew([{ grant: given, ttlMs: end === 'a loss' ? 30_000 : 1_000 }], call);
     await settle();

@@ -29,7 +29,7 @@ import {
   resolveOptions,
 } from './options.ts';
 import { runOutside } from './async-context.ts';
-import type { Clock } from './tenure/clock.ts';
+import type { Clock } from './lifetime/clock.ts';
 
 /** Options of {@link LockManager.close}. */
 export interface CloseOptions {

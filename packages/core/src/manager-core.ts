@@ -17,9 +17,9 @@ import {
 } from './errors.ts';
 import { identityOf, publish, releasedChannel } from './events.ts';
 import { readableState } from './readable-state.ts';
-import { CombinedClock, type Clock } from './tenure/clock.ts';
-import { identity, LeaseMonitor } from './tenure/lease-monitor.ts';
-import type { LeaseOwner, LeaseState } from './tenure/lease-state.ts';
+import { CombinedClock, type Clock } from './lifetime/clock.ts';
+import { identity, LeaseMonitor } from './lifetime/lease-monitor.ts';
+import type { LeaseOwner, LeaseState } from './lifetime/lease-state.ts';
 import { HolderQueries } from './waiting/holder-query.ts';
 import { LocalQueues } from './waiting/local-queues.ts';
 import { ProcessKeepAlive } from './waiting/process-keep-alive.ts';

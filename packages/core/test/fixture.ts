@@ -6,7 +6,7 @@ import { isLockError, type LockErrorCode } from '../src/errors.ts';
 import type { LockEvents } from '../src/events.ts';
 import type { LockOptions } from '../src/options.ts';
 import { processWide } from '../src/process-wide.ts';
-import type { LeaseMonitor } from '../src/tenure/lease-monitor.ts';
+import type { LeaseMonitor } from '../src/lifetime/lease-monitor.ts';
 
 /** Timers, wall and monotonic clock all stand still until the test moves them. */
 export function useFakeClock(): void {

@@ -6,7 +6,7 @@ import type {
   Grant,
   LockBackend,
   RenewItem,
-  Standing,
+  RenewalStatus,
 } from '../src/backend/types.ts';
 
 /** One call that core made: what it was, for which ids, and when on core's clock. */
@@ -47,7 +47,7 @@ export function granted(request: AcquireRequest, call: Call, more: Partial<Grant
 
 export const contended: Attempt = { status: 'contended' };
 
-export function held(items: readonly RenewItem[]): readonly Standing[] {
+export function held(items: readonly RenewItem[]): readonly RenewalStatus[] {
   return items.map(() => ({ status: 'held' }));
 }
 

@@ -11,7 +11,7 @@ import type {
   LockBackend,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '@locks/core/backend';
 import { refuseAfterClose } from '@locks/core/backend';
 import type { Acquisition } from './acquisition.ts';
@@ -131,7 +131,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     await this.#parts.waiters.abandon(request, call);
   }
 
-  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
     this.#parts.watches.probe();
     return await this.#parts.renewer.renew(items, call);
   }
@@ -148,7 +148,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     return succeeded ? 'released' : 'not-held';
   }
 
-  async downgrade({ request }: Grant, call: Call): Promise<Standing> {
+  async downgrade({ request }: Grant, call: Call): Promise<RenewalStatus> {
     const key = this.#keyOf(request);
     // A hold that changed is read again: it was renewed, or downgraded by an earlier sending of this write whose answer was
     // lost.

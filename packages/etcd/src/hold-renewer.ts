@@ -5,7 +5,7 @@ import {
   type LossReason,
   NoAnswerError,
   type RenewItem,
-  type Standing,
+  type RenewalStatus,
 } from '@locks/core/backend';
 import type { IKeyValue } from 'etcd3';
 import type { Acquisition, EtcdHold } from './acquisition.ts';
@@ -50,15 +50,15 @@ export class HoldRenewer {
     this.#keys = keys;
   }
 
-  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
-    const chunks: Promise<Standing[]>[] = [];
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
+    const chunks: Promise<RenewalStatus[]>[] = [];
     for (let start = 0; start < items.length; start += CHUNK) {
       chunks.push(this.#renewChunk(items.slice(start, start + CHUNK), call));
     }
     return (await Promise.all(chunks)).flat();
   }
 
-  async #renewChunk(items: readonly RenewItem[], call: Call): Promise<Standing[]> {
+  async #renewChunk(items: readonly RenewItem[], call: Call): Promise<RenewalStatus[]> {
     const known = items.map(({ grant }) => this.#acquisitions.get(grant.request.acquisitionId));
     // The keep-alives and the reads are sent at once: together their answers prove as much as one after the other.
     const renewals = items.map(({ ttlMs }, index) => {
@@ -72,19 +72,19 @@ export class HoldRenewer {
     return await Promise.all(
       items.map(async (item, index) => {
         const [kv] = keysAt(response, index);
-        return await this.#standing(item, known[index], kv, renewals[index], termOf(response), call);
+        return await this.#renewalStatus(item, known[index], kv, renewals[index], termOf(response), call);
       }),
     );
   }
 
-  async #standing(
+  async #renewalStatus(
     { grant, ttlMs }: RenewItem,
     acquisition: Acquisition | undefined,
     kv: IKeyValue | undefined,
     asked: PendingRenewal | undefined,
     raftTerm: number,
     call: Call,
-  ): Promise<Standing> {
+  ): Promise<RenewalStatus> {
     const hold = acquisition?.hold;
     // A later grant of the same acquisition lives on, and this one ended (docs/spec.md §1.5).
     if (kv !== undefined && ![hold?.token, decodeEntry(kv).token].includes(grant.fencingToken))
@@ -94,16 +94,16 @@ export class HoldRenewer {
     }
     // Another client was granted the lock: the key names its lease.
     if (acquisition === undefined || hold === undefined)
-      return (await this.#judge(undefined, this.#ask(leaseAt(kv)), raftTerm)) as Standing;
+      return (await this.#judge(undefined, this.#ask(leaseAt(kv)), raftTerm)) as RenewalStatus;
     if (hold.movedTo?.id === kv.lease) this.#moved(acquisition, hold, hold.movedTo);
     const { lease } = hold;
-    const standing =
+    const renewalStatus =
       lease.id === kv.lease && isFor(lease, ttlMs)
         ? await this.#judge(hold, asked?.lease === lease ? asked : this.#ask(lease), raftTerm)
         : await this.#move(acquisition, hold, decodeEntry(kv), ttlMs, call);
-    if (standing === undefined) return await this.#again({ grant, ttlMs }, acquisition, lease, call);
+    if (renewalStatus === undefined) return await this.#again({ grant, ttlMs }, acquisition, lease, call);
     // The lease ended after the key was read, and the key ended with it.
-    return standing.status === 'lost' ? await this.#lost(grant, acquisition, call) : standing;
+    return renewalStatus.status === 'lost' ? await this.#lost(grant, acquisition, call) : renewalStatus;
   }
 
   /** Repeats a renewal that found the hold changed by a concurrent renewal with another ttl. */
@@ -112,7 +112,7 @@ export class HoldRenewer {
     acquisition: Acquisition,
     before: EtcdLease,
     call: Call,
-  ): Promise<Standing> {
+  ): Promise<RenewalStatus> {
     const { key, hold } = acquisition;
     for (let tries = 0; tries < TRIES; tries += 1) {
       // A random pause, so that concurrent renewals do not collide again and again.
@@ -127,11 +127,11 @@ export class HoldRenewer {
       const { lease } = hold;
       // The store may run concurrent renewals in any order: the lease that another one moved the key to is as good.
       const stands = lease.id === kv.lease && (isFor(lease, ttlMs) || lease !== before);
-      const standing = stands
+      const renewalStatus = stands
         ? await this.#judge(hold, this.#ask(lease), termOf(response))
         : await this.#move(acquisition, hold, decodeEntry(kv), ttlMs, call);
-      if (standing?.status === 'lost') return await this.#lost(grant, acquisition, call);
-      if (standing !== undefined) return standing;
+      if (renewalStatus?.status === 'lost') return await this.#lost(grant, acquisition, call);
+      if (renewalStatus !== undefined) return renewalStatus;
     }
     const error = new ChangedMeanwhileError('the hold changed each time it was to be renewed');
     return { status: 'unknown', error };
@@ -142,7 +142,7 @@ export class HoldRenewer {
     hold: EtcdHold | undefined,
     { lease, answer }: PendingRenewal,
     raftTerm: number,
-  ): Promise<Standing | undefined> {
+  ): Promise<RenewalStatus | undefined> {
     const renewed = await answer;
     if (renewed instanceof Error) return { status: 'unknown', error: renewed };
     // The answer for a lease that the key has left says nothing about the hold.
@@ -166,7 +166,7 @@ export class HoldRenewer {
     own: EtcdEntry,
     ttlMs: number,
     call: Call,
-  ): Promise<Standing | undefined> {
+  ): Promise<RenewalStatus | undefined> {
     const { key } = acquisition;
     const { lease: from } = hold;
     const lease = await this.#leases.grant(ttlMs, call);
@@ -210,7 +210,7 @@ export class HoldRenewer {
     return { lease, answer: orError(this.#leases.renew(lease)) };
   }
 
-  async #lost({ lost }: Grant, acquisition: Acquisition | undefined, call: Call): Promise<Standing> {
+  async #lost({ lost }: Grant, acquisition: Acquisition | undefined, call: Call): Promise<RenewalStatus> {
     if (acquisition === undefined) {
       // The watch of the hold may have found the reason already.
       const reported = lost?.aborted ? (lost.reason as LossReason) : 'force-released';

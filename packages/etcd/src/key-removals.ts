@@ -23,7 +23,7 @@ interface Removal {
   readonly reject: (error: unknown) => void;
 }
 
-/** Deletes keys, all those of one turn of the event loop together: thousands of waits or holds may end at once. */
+/** Deletes keys, all those of one iteration of the event loop together: thousands of waits or holds may end at once. */
 export class KeyRemovals {
   readonly #port: EtcdPort;
   /** The removals that are not sent yet, by key and condition. */

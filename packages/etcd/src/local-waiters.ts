@@ -171,7 +171,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     return acquisition?.position !== undefined && !acquisition.ended;
   }
 
-  /** Schedules a check. All waiters of one turn of the event loop share it, and checks do not overlap. */
+  /** Schedules a check. All waiters of one iteration of the event loop share it, and checks do not overlap. */
   #checkSoon(acquisition: Acquisition): void {
     this.#toCheck.add(acquisition);
     if (!this.#checking) this.#checkScheduled ??= setImmediate(() => void this.#checkScheduledWaiters());

@@ -105,13 +105,13 @@ describe('the etcd backend', () => {
     const grants = await Promise.all(Array.from({ length: 250 }, () => take(backend, request(freshName()))));
     await backend.release(grants[7] as never, call);
     counted.take();
-    const standings = await backend.renew(
+    const renewalStatuses = await backend.renew(
       grants.map((grant) => ({ grant, ttlMs: 20_000 })),
       call,
     );
     expect(counted.take()).toEqual({ txn: 3 });
-    expect(standings.filter(({ status }) => status === 'held')).toHaveLength(249);
-    expect(standings[7]).toMatchObject({ status: 'lost' });
+    expect(renewalStatuses.filter(({ status }) => status === 'held')).toHaveLength(249);
+    expect(renewalStatuses[7]).toMatchObject({ status: 'lost' });
     await Promise.all(grants.map((grant) => backend.release(grant, call)));
   });
 

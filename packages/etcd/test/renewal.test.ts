@@ -96,8 +96,8 @@ describe('a renewal with another ttl', () => {
     const grant = await take(backend, wanted);
     const before = await etcd.client().leaseClient.leaseLeases();
     const ttls = [30_000, 20_000, 5_000, 40_000, 5_000, 60_000];
-    const standings = await Promise.all(ttls.map((ttlMs) => backend.renew([{ grant, ttlMs }], call)));
-    expect(standings.flat().map(({ status }) => status)).toEqual(ttls.map(() => 'held'));
+    const renewalStatuses = await Promise.all(ttls.map((ttlMs) => backend.renew([{ grant, ttlMs }], call)));
+    expect(renewalStatuses.flat().map(({ status }) => status)).toEqual(ttls.map(() => 'held'));
     const { leaseClient } = etcd.client();
     const { grantedTTL } = await leaseClient.leaseTimeToLive({
       ID: (await leaseOf(wanted.resource)) as string,
@@ -130,8 +130,8 @@ describe('a renewal with another ttl', () => {
     await written.promise;
     const second = await backend.renew([{ grant, ttlMs: 60_000 }], call);
     answer.resolve();
-    const standings = [second, await first].flat();
-    expect(standings).toEqual([
+    const renewalStatuses = [second, await first].flat();
+    expect(renewalStatuses).toEqual([
       { status: 'held', validForMs: 60_000 },
       { status: 'held', validForMs: 60_000 },
     ]);

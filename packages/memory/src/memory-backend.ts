@@ -9,7 +9,7 @@ import type {
   LockBackend,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '@locks/core';
 import { mustBe, refuseAfterClose, TurnWait } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
@@ -86,7 +86,7 @@ class InProcessBackend implements MemoryBackend {
     return Promise.resolve(this.#store.abandon(resource, acquisitionId));
   }
 
-  renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
+  renew(items: readonly RenewItem[]): Promise<readonly RenewalStatus[]> {
     return Promise.resolve(items.map(({ grant, ttlMs }) => this.#store.renew(grant, ttlMs)));
   }
 
@@ -113,7 +113,7 @@ class InProcessBackend implements MemoryBackend {
     return Promise.resolve(ended.map((hold) => toHolder(hold, now)));
   }
 
-  downgrade(grant: Grant): Promise<Standing> {
+  downgrade(grant: Grant): Promise<RenewalStatus> {
     return Promise.resolve(this.#store.downgrade(grant));
   }
 

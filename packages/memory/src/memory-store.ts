@@ -1,4 +1,4 @@
-import type { AcquireRequest, Grant, LockMode, Standing } from '@locks/core';
+import type { AcquireRequest, Grant, LockMode, RenewalStatus } from '@locks/core';
 import { MAX_TIMEOUT_MS } from '@locks/core/backend';
 import {
   type Attempted,
@@ -97,12 +97,12 @@ export class MemoryStore {
   }
 
   /** Lets a hold last `ttlMs` milliseconds from now, if it is still there. */
-  renew({ request: { resource, acquisitionId }, fencingToken }: Grant, ttlMs: number): Standing {
+  renew({ request: { resource, acquisitionId }, fencingToken }: Grant, ttlMs: number): RenewalStatus {
     return this.#step(resource, (rules) => rules.renew(acquisitionId, Number(fencingToken), ttlMs));
   }
 
   /** Turns an exclusive hold into a shared one. */
-  downgrade({ request: { resource, acquisitionId }, fencingToken }: Grant): Standing {
+  downgrade({ request: { resource, acquisitionId }, fencingToken }: Grant): RenewalStatus {
     return this.#step(resource, (rules) => rules.downgrade(acquisitionId, Number(fencingToken)));
   }
 

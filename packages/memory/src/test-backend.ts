@@ -7,7 +7,7 @@ import type {
   LossReason,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '@locks/core';
 import { mustBe, refuseAfterClose, TurnWait } from '@locks/core/backend';
 import { type MemoryBackend, memoryBackend, type MemoryCapabilities } from './memory-backend.ts';
@@ -161,11 +161,11 @@ class FaultyBackend implements MemoryTestBackend {
     return this.#backend.abandon(request, call);
   }
 
-  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
     return Promise.all(
-      items.map(async (item): Promise<Standing> => {
+      items.map(async (item): Promise<RenewalStatus> => {
         if (this.#isAway(item.grant.request.resource)) return { status: 'unknown', error: new StoreAway() };
-        return (await this.#backend.renew([item], call))[0] as Standing;
+        return (await this.#backend.renew([item], call))[0] as RenewalStatus;
       }),
     );
   }
@@ -176,9 +176,9 @@ class FaultyBackend implements MemoryTestBackend {
     return this.#backend.release(grant, call);
   }
 
-  async downgrade(...args: Parameters<NonNullable<LockBackend['downgrade']>>): Promise<Standing> {
+  async downgrade(...args: Parameters<NonNullable<LockBackend['downgrade']>>): Promise<RenewalStatus> {
     this.#assertThere(args[0].request.resource);
-    return (await this.#backend.downgrade?.(...args)) as Standing;
+    return (await this.#backend.downgrade?.(...args)) as RenewalStatus;
   }
 
   async resize(...args: Parameters<NonNullable<LockBackend['resize']>>) {

@@ -10,7 +10,7 @@ import type {
   LockBackend,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '@locks/core/backend';
 import { PRIORITIES, refuseAfterClose, withTimeLimit } from '@locks/core/backend';
 import { Connections } from './connections.ts';
@@ -210,7 +210,7 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
     await given.finally(() => writer?.abandoned.delete(acquisitionId));
   }
 
-  renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+  renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
     return this.#renewals.renew(items, call);
   }
 
@@ -228,8 +228,8 @@ class MysqlBackend implements LockBackend<MysqlCapabilities> {
     );
   }
 
-  downgrade({ request, fencingToken }: Grant, call: Call): Promise<Standing> {
-    return this.#writers.submit<Standing>(request.resource, call, (decision) => {
+  downgrade({ request, fencingToken }: Grant, call: Call): Promise<RenewalStatus> {
+    return this.#writers.submit<RenewalStatus>(request.resource, call, (decision) => {
       decision.needsFresh = true;
       return decision.downgrade(request.acquisitionId, Number(fencingToken));
     });

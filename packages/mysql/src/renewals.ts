@@ -1,4 +1,4 @@
-import type { Call, RenewItem, Standing } from '@locks/core/backend';
+import type { Call, RenewItem, RenewalStatus } from '@locks/core/backend';
 import { NO_ROW } from './lock-row.ts';
 import { isBroken, MysqlNoAnswerError } from './mysql-error.ts';
 import { freshVersion } from './mysql-statements.ts';
@@ -18,7 +18,7 @@ interface RowRenewal {
   readonly indexes: readonly number[];
   mustRead: boolean;
   /** The write that may have succeeded. */
-  sent: { readonly version: number; readonly standings: readonly Standing[] } | undefined;
+  sent: { readonly version: number; readonly renewalStatuses: readonly RenewalStatus[] } | undefined;
 }
 
 /** Renews many leases in one statement. Each row is compared and swapped by itself; changed rows are read and tried again. */
@@ -31,8 +31,8 @@ export class Renewals {
     this.#writers = writers;
   }
 
-  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
-    const standings: (Standing | undefined)[] = items.map(() => undefined);
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
+    const renewalStatuses: (RenewalStatus | undefined)[] = items.map(() => undefined);
     const byResource = new Map<string, number[]>();
     items.forEach(({ grant }, index) => {
       const { resource } = grant.request;
@@ -51,7 +51,12 @@ export class Renewals {
     try {
       for (let start = 0; start < together.length; start += MAX_ROWS) {
         left.push(
-          ...(await this.#renewRowRenewals(together.slice(start, start + MAX_ROWS), items, standings, call)),
+          ...(await this.#renewRowRenewals(
+            together.slice(start, start + MAX_ROWS),
+            items,
+            renewalStatuses,
+            call,
+          )),
         );
       }
     } catch (error) {
@@ -62,23 +67,23 @@ export class Renewals {
       for (const { writer } of together) this.#writers.unlock(writer);
     }
     await Promise.all(
-      [...alone, ...left].map((indexes) => this.#renewAlone(indexes, items, standings, call)),
+      [...alone, ...left].map((indexes) => this.#renewAlone(indexes, items, renewalStatuses, call)),
     );
-    return standings as Standing[];
+    return renewalStatuses as RenewalStatus[];
   }
 
   /** Returns the indexes of the renewals whose rows other clients kept changing. */
   async #renewRowRenewals(
     groups: readonly RowRenewal[],
     items: readonly RenewItem[],
-    standings: (Standing | undefined)[],
+    renewalStatuses: (RenewalStatus | undefined)[],
     call: Call,
   ): Promise<readonly number[][]> {
     let open = [...groups];
     let broke = false;
     for (let pass = 1; pass <= MAX_PASSES && open.length > 0; pass += 1) {
       try {
-        open = await this.#pass(open, items, standings, call);
+        open = await this.#pass(open, items, renewalStatuses, call);
       } catch (error) {
         // The connection was closed while idle in the pool, or broke now: the statement is repeated once, on another
         // connection.
@@ -93,14 +98,15 @@ export class Renewals {
   async #pass(
     open: readonly RowRenewal[],
     items: readonly RenewItem[],
-    standings: (Standing | undefined)[],
+    renewalStatuses: (RenewalStatus | undefined)[],
     call: Call,
   ): Promise<RowRenewal[]> {
-    const finish = ({ writer, indexes }: RowRenewal, decided: readonly Standing[]): void => {
+    const finish = ({ writer, indexes }: RowRenewal, decided: readonly RenewalStatus[]): void => {
       indexes.forEach((index, position) => {
-        const standing = decided[position] as Standing;
-        standings[index] = standing;
-        if (standing.status === 'lost') writer.own.delete(itemAt(items, index).grant.request.acquisitionId);
+        const renewalStatus = decided[position] as RenewalStatus;
+        renewalStatuses[index] = renewalStatus;
+        if (renewalStatus.status === 'lost')
+          writer.own.delete(itemAt(items, index).grant.request.acquisitionId);
       });
     };
     const unread = open.filter(({ mustRead }) => mustRead);
@@ -110,14 +116,14 @@ export class Renewals {
       group: RowRenewal;
       decision: RowDecision;
       version: number;
-      decided: readonly Standing[];
+      decided: readonly RenewalStatus[];
       written: (at: number) => void;
     }[] = [];
     let bytes = 0;
     for (const group of open) {
       const { writer, sent } = group;
       if (sent !== undefined && writer.known?.version === sent.version) {
-        finish(group, sent.standings);
+        finish(group, sent.renewalStatuses);
         continue;
       }
       const decision = writer.decide(this.#writers.context);
@@ -145,7 +151,7 @@ export class Renewals {
       }
     }
     if (writes.length > 0) {
-      for (const { group, version, decided } of writes) group.sent = { version, standings: decided };
+      for (const { group, version, decided } of writes) group.sent = { version, renewalStatuses: decided };
       const sql = this.#store.statements.writeAll(
         writes.map(({ group, decision, version }) => ({ name: group.writer.resource, decision, version })),
       );
@@ -174,14 +180,14 @@ export class Renewals {
   async #renewAlone(
     indexes: readonly number[],
     items: readonly RenewItem[],
-    standings: (Standing | undefined)[],
+    renewalStatuses: (RenewalStatus | undefined)[],
     call: Call,
   ): Promise<void> {
     await Promise.all(
       indexes.map(async (index) => {
         const { grant, ttlMs } = itemAt(items, index);
         const { resource, acquisitionId } = grant.request;
-        standings[index] = await this.#writers.submit(
+        renewalStatuses[index] = await this.#writers.submit(
           resource,
           call,
           (decision) => decision.renew(acquisitionId, Number(grant.fencingToken), micros(ttlMs)),

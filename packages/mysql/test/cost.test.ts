@@ -60,11 +60,11 @@ describe('the number of statements', () => {
     const grants = await Promise.all(wanted.map((each) => take(backend, each)));
     for (let round = 0; round < 2; round += 1) {
       const before = await statementsSoFar();
-      const standings = await backend.renew(
+      const renewalStatuses = await backend.renew(
         grants.map((grant) => ({ grant, ttlMs: 20_000 })),
         call,
       );
-      expect(standings.every(({ status }) => status === 'held')).toBe(true);
+      expect(renewalStatuses.every(({ status }) => status === 'held')).toBe(true);
       expect((await statementsSoFar()) - before).toBe(1);
     }
     const { holders } = await backend.inspect('lock 7', call);

@@ -12,7 +12,7 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 
 const MANY = 5_000;
 
-/** Acquires that many names in one turn of the event loop. */
+/** Acquires that many names in one iteration of the event loop. */
 function acquireMany(locks: LockManager, options: { signal?: AbortSignal; waitMs?: number } = {}) {
   return Array.from({ length: MANY }, (_, at) =>
     locks.lock(`many ${at}`).acquire({ waitMs: 60_000, ttlMs: 60_000, ...options }),

@@ -120,13 +120,13 @@ describe('what the server sees', () => {
     );
     await backend.forceRelease?.('lock 7', undefined, call);
     await fixture.server.query('SELECT pg_stat_statements_reset()');
-    const standings = await backend.renew(
+    const renewalStatuses = await backend.renew(
       grants.map((grant) => ({ grant, ttlMs: 9_000 })),
       call,
     );
     expect(await calls('')).toBe(1);
-    expect(standings.filter(({ status }) => status === 'held')).toHaveLength(99);
-    expect(standings[7]).toEqual({ status: 'lost', reason: 'force-released' });
+    expect(renewalStatuses.filter(({ status }) => status === 'held')).toHaveLength(99);
+    expect(renewalStatuses[7]).toEqual({ status: 'lost', reason: 'force-released' });
     const { holders } = await backend.inspect('lock 8', call);
     expect(holders[0]?.expiresInMs).toBeGreaterThan(5_000);
   });

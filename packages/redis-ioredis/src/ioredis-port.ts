@@ -96,7 +96,7 @@ export class IoredisPort implements RedisPort {
   }
 
   // The client makes a system call for each command, which is most of the cost when many locks are taken at once. So
-  // commands of one turn of the event loop are written together, at its end at the latest, unless the client is idle.
+  // commands of one iteration of the event loop are written together, at its end at the latest, unless the client is idle.
   #cork(): void {
     if (this.#corked !== undefined) {
       this.#together += 1;

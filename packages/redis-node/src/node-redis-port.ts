@@ -26,7 +26,7 @@ const ERROR_EVENTS = {
 const READY_EVENTS = { standalone: 'ready', sentinel: 'ready', cluster: 'node-ready' } as const;
 
 /**
- * The number of commands of one turn of the event loop that are written together. The client would write all of a turn at once:
+ * The number of commands of one iteration of the event loop that are written together. The client would write all of a turn at once:
  * with 64 locks at a time client and server then work in turns, and each waits for the other.
  */
 const COMMANDS_TOGETHER = 16;

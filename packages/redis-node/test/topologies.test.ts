@@ -44,11 +44,11 @@ describe.each([
   it('locks, renews, lists and hands off on every node', async () => {
     const names = Array.from({ length: 30 }, fresh);
     const grants = await Promise.all(names.map((name) => a.take(name)));
-    const standings = await a.backend.renew(
+    const renewalStatuses = await a.backend.renew(
       grants.map((grant) => ({ grant, ttlMs: 30_000 })),
       call,
     );
-    expect(standings).toEqual(names.map(() => ({ status: 'held' })));
+    expect(renewalStatuses).toEqual(names.map(() => ({ status: 'held' })));
     const listed = [];
     for await (const { resource } of a.backend.list?.('resource-', call) ?? []) listed.push(resource);
     expect(listed.sort()).toEqual([...names].sort());
@@ -86,8 +86,8 @@ describe.each([
     const { turn } = await b.queue(request(name));
     const seen: string[] = [];
     const renewed = async () => {
-      const [standing] = await a.backend.renew([{ grant, ttlMs: 30_000 }], call);
-      seen.push(String(standing?.status));
+      const [renewalStatus] = await a.backend.renew([{ grant, ttlMs: 30_000 }], call);
+      seen.push(String(renewalStatus?.status));
     };
     await cluster.migrateSlot(slot, to, {
       beforeKeys: renewed,

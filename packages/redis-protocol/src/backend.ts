@@ -11,7 +11,7 @@ import {
   refuseAfterClose,
   type RenewItem,
   type ResourceState,
-  type Standing,
+  type RenewalStatus,
 } from '@locks/core/backend';
 import { warnOfEviction } from './eviction.ts';
 import { type Script, scripts } from './generated/scripts.ts';
@@ -206,20 +206,20 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     }
   }
 
-  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
     const leases = items.map(({ grant, ttlMs }) => {
       const { mayBeShared } = grant as RedisGrant;
       return { keys: this.#keysOf(grant), grant, mayBeShared, ttlMs };
     });
-    const standings = await renewAll(this.#port, leases, call);
+    const renewalStatuses = await renewAll(this.#port, leases, call);
     for (const [index, { grant, ttlMs }] of items.entries()) {
-      const { status } = standings[index] as Standing;
+      const { status } = renewalStatuses[index] as RenewalStatus;
       if (status === 'held') this.#waiters.extend(grant.request.acquisitionId, ttlMs);
       // The request came after a downgrade that was sent later, and asked for the exclusive form.
       else if (status === 'lost' && leases[index]?.mayBeShared !== (grant as RedisGrant).mayBeShared)
-        standings[index] = { status: 'unknown', error: new Error('downgraded') };
+        renewalStatuses[index] = { status: 'unknown', error: new Error('downgraded') };
     }
-    return standings;
+    return renewalStatuses;
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
@@ -230,7 +230,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     // The waiter is forgotten only now: before, a late message of its hand-off would abandon it, and a repeated release would
     // not find it.
     this.#waiters.forget(grant.request);
-    // The hand-off precedes the end of the release: waiters of this process get the lock in the same turn of the event loop.
+    // The hand-off precedes the end of the release: waiters of this process get the lock in the same iteration of the event loop.
     if (reply.handOffs.length > 0) this.#handOff(reply.handOffs, keys, call, sentAt);
     // After a lost connection clients repeat unanswered commands: the first sending of this one may have released.
     if (reply.status === 'not-held' && this.#port.reconnects !== reconnects) return 'unknown';
@@ -280,12 +280,12 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     return grants;
   }
 
-  async downgrade(grant: Grant, call: Call): Promise<Standing> {
+  async downgrade(grant: Grant, call: Call): Promise<RenewalStatus> {
     const keys = this.#keysOf(grant);
     // Renewals and the release handle both forms from now on, also without an answer.
     if (isRedisGrant(grant)) grant.mayBeShared = true;
     const args = [grant.request.acquisitionId, this.#waiters.subscription.replyAddress];
-    return (await this.#run(scripts.downgrade, keys, allOf(keys), args, decodeDowngrade, call)).standing;
+    return (await this.#run(scripts.downgrade, keys, allOf(keys), args, decodeDowngrade, call)).renewalStatus;
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {

@@ -3,7 +3,7 @@ const AFTER_MS = 2;
 
 /**
  * Timers for the moments at which a hold that waiters of this process wait for can end by itself: a holder that was killed
- * or is frozen releases nothing, so a check is needed. Holds that end in one turn of the event loop are reported together.
+ * or is frozen releases nothing, so a check is needed. Holds that end in one iteration of the event loop are reported together.
  */
 export class HoldEndTimers {
   readonly #ended: (resources: ReadonlySet<string>) => void;

@@ -297,7 +297,7 @@ export class RedisLocalWaiters {
     this.#sweepTimer = undefined;
   }
 
-  /** Moves waiters to the channel that they need now; those of one turn of the event loop together. */
+  /** Moves waiters to the channel that they need now; those of one iteration of the event loop together. */
   #moveSoon(): void {
     this.#moveTimer ??= setImmediate(() => {
       this.#moveTimer = undefined;

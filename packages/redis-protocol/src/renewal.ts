@@ -1,9 +1,9 @@
-import { type Call, type Grant, type Standing, withTimeLimit } from '@locks/core/backend';
+import { type Call, type Grant, type RenewalStatus, withTimeLimit } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import { shareWeight } from './mode.ts';
 import type { RedisPort } from './port.ts';
-import { decodeStanding } from './replies.ts';
+import { decodeRenewalStatus } from './replies.ts';
 import { isSplitSlot } from './retryable.ts';
 import { runScript } from './run-script.ts';
 import { beginningOf } from './value.ts';
@@ -33,54 +33,54 @@ export async function renewAll(
   port: RedisPort,
   leases: readonly RenewableLease[],
   call: Call,
-): Promise<Standing[]> {
-  const standings: Standing[] = new Array(leases.length);
+): Promise<RenewalStatus[]> {
+  const renewalStatuses: RenewalStatus[] = new Array(leases.length);
   const chunks = chunksOf(port, leases);
   let next = 0;
   const work = async (): Promise<void> => {
     for (let chunk = chunks[next++]; chunk !== undefined; chunk = chunks[next++]) {
-      await renewChunk(port, leases, chunk, standings);
+      await renewChunk(port, leases, chunk, renewalStatuses);
     }
   };
   const workers = Array.from({ length: port.cluster ? CLUSTER_COMMANDS_AT_ONCE : COMMANDS_AT_ONCE }, work);
   await withTimeLimit(Promise.all(workers), call.deadline - call.now(), () => undefined);
-  for (let index = 0; index < standings.length; index++) {
-    standings[index] ??= {
+  for (let index = 0; index < renewalStatuses.length; index++) {
+    renewalStatuses[index] ??= {
       status: 'unknown',
       error: new Error('no answer from Redis before the deadline of the renewal'),
     };
   }
   // The result is a copy: an answer that comes after the deadline must not change it.
-  return standings.slice();
+  return renewalStatuses.slice();
 }
 
 async function renewChunk(
   port: RedisPort,
   leases: readonly RenewableLease[],
   chunk: LeaseChunk,
-  standings: Standing[],
+  renewalStatuses: RenewalStatus[],
 ): Promise<void> {
   const { areShares, indexes } = chunk;
   try {
     const replies = await runOnChunk(port, leases, chunk);
-    for (const [at, index] of indexes.entries()) standings[index] = decodeStanding(replies[at]);
+    for (const [at, index] of indexes.entries()) renewalStatuses[index] = decodeRenewalStatus(replies[at]);
   } catch (error) {
     const index = indexes[0] as number;
     if (!isSplitSlot(error)) {
-      for (const index of indexes) standings[index] = { status: 'unknown', error };
+      for (const index of indexes) renewalStatuses[index] = { status: 'unknown', error };
     } else if (indexes.length > 1) {
       // The slot is being migrated: one command for each lease works if all keys of a lease are on one node.
       const parts = indexes.map((index) => ({ areShares, indexes: [index] }));
-      await Promise.all(parts.map((part) => renewChunk(port, leases, part, standings)));
+      await Promise.all(parts.map((part) => renewChunk(port, leases, part, renewalStatuses)));
     } else {
       const lease = leases[index] as RenewableLease;
-      standings[index] = areShares ? await renewByParts(port, lease) : { status: 'unknown', error };
+      renewalStatuses[index] = areShares ? await renewByParts(port, lease) : { status: 'unknown', error };
     }
   }
 }
 
 /** Renews a share one key at a time. The lock key comes first: a share lasts no longer than the mark there. */
-async function renewByParts(port: RedisPort, { keys, grant, ttlMs }: RenewableLease): Promise<Standing> {
+async function renewByParts(port: RedisPort, { keys, grant, ttlMs }: RenewableLease): Promise<RenewalStatus> {
   const { acquisitionId, mode } = grant.request;
   const ttl = String(ttlMs);
   const { lock } = keys;
@@ -89,12 +89,12 @@ async function renewByParts(port: RedisPort, { keys, grant, ttlMs }: RenewableLe
     if (mode.kind === 'exclusive') {
       // The downgrade may have failed. The exclusive form is tried before the mark: a share never becomes exclusive again.
       const [reply] = (await runScript(port, scripts.renew, [lock], [beginningOf(grant), ttl])) as unknown[];
-      const standing = decodeStanding(reply);
-      if (standing.status !== 'lost' || standing.reason !== 'taken-over') return standing;
+      const renewalStatus = decodeRenewalStatus(reply);
+      if (renewalStatus.status !== 'lost' || renewalStatus.reason !== 'taken-over') return renewalStatus;
     }
-    const standing = decodeStanding(await runScript(port, scripts.renewPart, [lock], [ttl]));
-    if (standing.status !== 'held') return standing;
-    return decodeStanding(
+    const renewalStatus = decodeRenewalStatus(await runScript(port, scripts.renewPart, [lock], [ttl]));
+    if (renewalStatus.status !== 'held') return renewalStatus;
+    return decodeRenewalStatus(
       await runScript(port, scripts.renewPart, [holders], [ttl, acquisitionId, String(grant.fencingToken)]),
     );
   } catch (error) {

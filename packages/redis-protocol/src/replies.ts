@@ -1,4 +1,4 @@
-import type { Holder, LockMode, ResourceState, Standing, Waiter } from '@locks/core/backend';
+import type { Holder, LockMode, ResourceState, RenewalStatus, Waiter } from '@locks/core/backend';
 import { modeOfLimit } from './mode.ts';
 import { parseMark, parseMember, parseShare, parseValue } from './value.ts';
 
@@ -96,10 +96,10 @@ export function decodeRelease(reply: unknown): ReleaseReply {
   return Number(reply) === 0 ? NOT_HELD : RELEASED;
 }
 
-export function decodeDowngrade(reply: unknown): WithHandOffs & { readonly standing: Standing } {
-  if (!Array.isArray(reply)) return { standing: decodeStanding(reply), handOffs: NO_HAND_OFFS };
+export function decodeDowngrade(reply: unknown): WithHandOffs & { readonly renewalStatus: RenewalStatus } {
+  if (!Array.isArray(reply)) return { renewalStatus: decodeRenewalStatus(reply), handOffs: NO_HAND_OFFS };
   return {
-    standing: { status: 'held', validForMs: leftOf(reply[0]) },
+    renewalStatus: { status: 'held', validForMs: leftOf(reply[0]) },
     handOffs: handOffsFrom(reply, 1),
   };
 }
@@ -116,12 +116,12 @@ export function decodeForceRelease(reply: unknown): WithHandOffs & { readonly en
   return { ended: holdersOf(reply), handOffs: handOffsFrom(reply, 4) };
 }
 
-const HELD: Standing = { status: 'held' };
-const ABSENT: Standing = { status: 'lost', reason: 'force-released' };
-const TAKEN_OVER: Standing = { status: 'lost', reason: 'taken-over' };
+const HELD: RenewalStatus = { status: 'held' };
+const ABSENT: RenewalStatus = { status: 'lost', reason: 'force-released' };
+const TAKEN_OVER: RenewalStatus = { status: 'lost', reason: 'taken-over' };
 
 /** The reply of `renew`, `renew-shares` and `renew-part` for one lease. */
-export function decodeStanding(reply: unknown): Standing {
+export function decodeRenewalStatus(reply: unknown): RenewalStatus {
   const number = Number(reply);
   if (number === 0) return ABSENT;
   if (number === 2) return TAKEN_OVER;

@@ -151,8 +151,8 @@ describe('readers', () => {
     const name = fresh();
     const held = await a.take(name, 20_000);
     const { turn } = await b.queue(wanted(name, shared));
-    const standing = await a.backend.downgrade?.(held, call);
-    expect(standing).toMatchObject({ status: 'held' });
+    const renewalStatus = await a.backend.downgrade?.(held, call);
+    expect(renewalStatus).toMatchObject({ status: 'held' });
     const reader = (await turn) as Grant;
     const { holders } = await a.backend.inspect(name, call);
     const own = holders.find(({ acquisitionId }) => acquisitionId === held.request.acquisitionId);

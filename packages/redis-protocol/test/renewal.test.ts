@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
-/** Measures the CPU time of turns of the event loop, which a busy machine leaves as it is. Returns the longest, in ms. */
+/** Measures the CPU time of iterations of the event loop, which a busy machine leaves as it is. Returns the longest, in ms. */
 function watchTurns(): () => number {
   let busiestMs = 0;
   let used = process.threadCpuUsage();
@@ -52,9 +52,9 @@ describe('renewal', () => {
     }
     proxy.resetCounts();
     const busiest = watchTurns();
-    const standings = await a.backend.renew(items, call);
+    const renewalStatuses = await a.backend.renew(items, call);
     const busiestMs = busiest();
-    expect(standings.every(({ status }) => status === 'held')).toBe(true);
+    expect(renewalStatuses.every(({ status }) => status === 'held')).toBe(true);
     expect(proxy.countRequests()).toBeLessThanOrEqual(100);
     // The proxy works in this process too: a generous bound against one long block.
     expect(busiestMs).toBeLessThan(50);
@@ -65,8 +65,8 @@ describe('renewal', () => {
     await using a = participant(proxy);
     const grant = await a.take(fresh());
     proxy.stall();
-    const [standing] = await a.backend.renew([{ grant, ttlMs: 30_000 }], callFor(100));
-    expect(standing?.status).toBe('unknown');
+    const [renewalStatus] = await a.backend.renew([{ grant, ttlMs: 30_000 }], callFor(100));
+    expect(renewalStatus?.status).toBe('unknown');
     await proxy.heal();
   });
 
@@ -74,8 +74,8 @@ describe('renewal', () => {
     await using a = participant(redis, {}, { commandTimeout: 200 });
     const grant = await a.take(fresh());
     await redis.command('CLIENT', 'PAUSE', 600, 'ALL');
-    const [standing] = await a.backend.renew([{ grant, ttlMs: 30_000 }], call);
-    expect(standing?.status).toBe('unknown');
+    const [renewalStatus] = await a.backend.renew([{ grant, ttlMs: 30_000 }], call);
+    expect(renewalStatus?.status).toBe('unknown');
   });
 });
 

@@ -10,7 +10,7 @@ import type {
   LockBackend,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '@locks/core/backend';
 import { refuseAfterClose } from '@locks/core/backend';
 import { nameBytes } from './columns.ts';
@@ -108,8 +108,8 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     this.#waiters.left(request);
   }
 
-  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
-    const chunks: Promise<Standing[]>[] = [];
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
+    const chunks: Promise<RenewalStatus[]>[] = [];
     // Renewals that are submitted together share a transaction for as long as that does not delay the event loop.
     for (let start = 0; start < items.length; start += RENEW_CHUNK) {
       const chunk = items.slice(start, start + RENEW_CHUNK);
@@ -126,7 +126,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     return this.#freeing(grant.request.resource, call, (steps) => steps.holds.release(grant));
   }
 
-  downgrade(grant: Grant, call: Call): Promise<Standing> {
+  downgrade(grant: Grant, call: Call): Promise<RenewalStatus> {
     return this.#freeing(grant.request.resource, call, (steps) => steps.holds.downgrade(grant));
   }
 

@@ -5,7 +5,7 @@ import {
   type Grant,
   type Holder,
   type LockMode,
-  type Standing,
+  type RenewalStatus,
 } from '@locks/core/backend';
 import { modeColumns, nameBytes, type SqliteRow, toHolder, toMicros, toMode, tokenOf } from './columns.ts';
 import { SqliteFileError } from './file-error.ts';
@@ -110,7 +110,7 @@ export class SqliteHolds {
     return { request, fencingToken: tokenOf(minted), countedFrom };
   }
 
-  renew(grant: Grant, ttlMs: number): Standing {
+  renew(grant: Grant, ttlMs: number): RenewalStatus {
     const { resource, acquisitionId } = grant.request;
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
@@ -119,7 +119,7 @@ export class SqliteHolds {
     return renewed.changes === 1 ? { status: 'held' } : this.#loss(grant, bytes, now);
   }
 
-  downgrade(grant: Grant): Standing {
+  downgrade(grant: Grant): RenewalStatus {
     const { resource, acquisitionId } = grant.request;
     const bytes = nameBytes(resource);
     const now = this.#file.clock.nowMicros();
@@ -127,7 +127,7 @@ export class SqliteHolds {
     return changed.changes === 1 ? { status: 'held' } : this.#loss(grant, bytes, now);
   }
 
-  #loss({ request }: Grant, resource: Uint8Array, now: number): Standing {
+  #loss({ request }: Grant, resource: Uint8Array, now: number): RenewalStatus {
     const found = this.#file.statements.whatBecame.get(resource, request.acquisitionId, now);
     const end = found?.own_end;
     if (typeof end === 'number') return { status: 'lost', reason: end < 0 ? 'taken-over' : 'expired' };

@@ -17,7 +17,7 @@ interface Operation {
   readonly fail: (error: unknown) => void;
 }
 
-/** The longest duration of a transaction; the rest of the operations waits for the next turn of the event loop. */
+/** The longest duration of a transaction; the rest of the operations waits for the next iteration of the event loop. */
 const SLICE_MS = 4;
 const SWEEP_EVERY = 256;
 

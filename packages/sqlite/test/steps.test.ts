@@ -59,12 +59,12 @@ test('a renewal never recreates what is absent, and says so for each of many lea
   const { backend } = open();
   const grants = await Promise.all(Array.from({ length: 600 }, (_, n) => take(backend, request(`n${n}`))));
   await backend.release(grants[7] as never, call);
-  const standings = await backend.renew(
+  const renewalStatuses = await backend.renew(
     grants.map((grant) => ({ grant, ttlMs: 60_000 })),
     call,
   );
-  expect(standings.filter(({ status }) => status === 'held')).toHaveLength(599);
-  expect(standings[7]).toEqual({ status: 'lost', reason: 'force-released' });
+  expect(renewalStatuses.filter(({ status }) => status === 'held')).toHaveLength(599);
+  expect(renewalStatuses[7]).toEqual({ status: 'lost', reason: 'force-released' });
   expect((await backend.inspect('n7', call)).holders).toEqual([]);
   expect((await backend.inspect('n8', call)).holders[0]?.expiresInMs).toBeGreaterThan(50_000);
 });

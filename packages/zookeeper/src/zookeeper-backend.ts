@@ -9,7 +9,7 @@ import type {
   LossReason,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '@locks/core';
 import { refuseAfterClose, TurnWait } from '@locks/core/backend';
 import { capabilities, type ZooKeeperCapabilities } from './capabilities.ts';
@@ -121,8 +121,8 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     else await contender.leave();
   }
 
-  renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
-    return Promise.all(items.map(({ grant }) => this.#standing(grant)));
+  renew(items: readonly RenewItem[]): Promise<readonly RenewalStatus[]> {
+    return Promise.all(items.map(({ grant }) => this.#renewalStatus(grant)));
   }
 
   async release({ request }: Grant): Promise<'released' | 'not-held' | 'unknown'> {
@@ -132,7 +132,7 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     return contender.wasLeftBefore ? 'unknown' : 'not-held';
   }
 
-  async downgrade(grant: Grant): Promise<Standing> {
+  async downgrade(grant: Grant): Promise<RenewalStatus> {
     const contender = this.#contenderOf(grant.request);
     return (await contender?.downgrade()) ? { status: 'held' } : lossOf(grant);
   }
@@ -236,8 +236,8 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     );
   }
 
-  /** The standing of a hold, known without a request: the session is probed, and the node is watched. */
-  async #standing(grant: Grant): Promise<Standing> {
+  /** The status of a hold, known without a request: the session is probed, and the node is watched. */
+  async #renewalStatus(grant: Grant): Promise<RenewalStatus> {
     const contender = this.#contenderOf(grant.request);
     if (contender === undefined) return lossOf(grant);
     try {
@@ -257,7 +257,7 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   }
 }
 
-function lossOf({ lost, session }: Grant): Standing {
+function lossOf({ lost, session }: Grant): RenewalStatus {
   const expired = session !== undefined && session.validUntil() === Number.NEGATIVE_INFINITY;
   const reported = lost?.reason as LossReason | undefined;
   return { status: 'lost', reason: reported ?? (expired ? 'session-lost' : 'force-released') };

@@ -127,7 +127,7 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
   }
 
   /**
-   * Lists the queue under `parent` once for all who ask in one turn of the event loop, after what they sent in that turn: a
+   * Lists the queue under `parent` once for all who ask in one iteration of the event loop, after what they sent in that turn: a
    * thousand acquisitions that come together would list a thousand names each.
    */
   queueOfTurn(parent: string): Promise<QueueOfTurn> {

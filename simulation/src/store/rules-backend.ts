@@ -8,7 +8,7 @@ import type {
   LockBackend,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '@locks/core';
 import { refuseAfterClose, TurnWait } from '@locks/core/backend';
 import type { Attempted, HoldRecord } from '@locks/core/rules';
@@ -125,7 +125,7 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
     );
   }
 
-  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
     const { value } = await this.#ask(
       () =>
         `renew ${items.map(({ grant, ttlMs }) => `${describe(grant.request)} for ${ttlMs} ms`).join(', ')}`,
@@ -149,7 +149,7 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
     return resent ? 'unknown' : 'not-held';
   }
 
-  async downgrade({ request, fencingToken }: Grant, call: Call): Promise<Standing> {
+  async downgrade({ request, fencingToken }: Grant, call: Call): Promise<RenewalStatus> {
     const { value } = await this.#ask(
       () => `downgrade ${describe(request)}`,
       call,

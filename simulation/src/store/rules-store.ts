@@ -1,4 +1,4 @@
-import type { AcquireRequest, LockMode, Standing } from '@locks/core';
+import type { AcquireRequest, LockMode, RenewalStatus } from '@locks/core';
 import type {
   Attempted,
   HoldRecord,
@@ -95,11 +95,11 @@ export class RulesStore implements StoreNode {
     );
   }
 
-  renew(client: string, resource: string, id: string, token: number, ttlMs: number): Standing {
+  renew(client: string, resource: string, id: string, token: number, ttlMs: number): RenewalStatus {
     return this.#step(client, resource, (rules) => rules.renew(id, token, ttlMs));
   }
 
-  downgrade(client: string, resource: string, id: string, token: number): Standing {
+  downgrade(client: string, resource: string, id: string, token: number): RenewalStatus {
     return this.#step(client, resource, (rules) => rules.downgrade(id, token));
   }
 

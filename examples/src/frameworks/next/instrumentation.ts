@@ -10,6 +10,6 @@ async function end(): Promise<void> {
   // What holds a lock, requests included, has 20 s to end.
   await locks.close({ drainMs: 20_000 });
   await redis.quit();
-  // The answers of those requests are written in the next turns of the event loop.
+  // The answers of those requests are written in the next iterations of the event loop.
   setTimeout(() => process.exit(0), 1_000);
 }

@@ -7,8 +7,8 @@ import { describe } from '../errors.ts';
 import { acquiredChannel, contendedChannel, identityOf, type LockEvent, publish } from '../events.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { attemptLimitMs, type ResolvedOptions } from '../options.ts';
-import { endOf, type LeaseState, type Validity } from '../tenure/lease-state.ts';
-import { standingOf } from '../tenure/standing.ts';
+import { endOf, type LeaseState, type Validity } from '../lifetime/lease-state.ts';
+import { renewalStatusOf } from '../lifetime/renewal-status.ts';
 import { HOLDER_QUERY_MS, type HolderQuery } from '../waiting/holder-query.ts';
 import type { LocalTicket } from '../waiting/local-queues.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
@@ -222,9 +222,9 @@ export class AcquireLoop {
     const renewal = { now: () => clock.now(), deadline: countedFrom + ttlMs };
     const answer = await this.#call.answerOf(() => backend.renew([{ grant, ttlMs }], renewal));
     if (this.#call.interruption !== undefined) throw this.#abandonAndMakeError();
-    const standing = standingOf(answer, 0);
-    if (standing.status !== 'held') return undefined;
-    return this.#accept(grant, { countedFrom, validForMs: standing.validForMs ?? ttlMs });
+    const renewalStatus = renewalStatusOf(answer, 0);
+    if (renewalStatus.status !== 'held') return undefined;
+    return this.#accept(grant, { countedFrom, validForMs: renewalStatus.validForMs ?? ttlMs });
   }
 
   /** Waits for the turn among the waiters of this process, where the store keeps no queue; then calls `wait`. */

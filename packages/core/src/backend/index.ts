@@ -25,6 +25,6 @@ export { answerWithin, MAX_TIMEOUT_MS, NoAnswerError, withTimeLimit } from './ti
 export { TurnWait } from './turn-wait.ts';
 export { checkBackend } from './validate.ts';
 export { freshAcquisitionId } from '../acquire/acquisition-id.ts';
-export { CombinedClock } from '../tenure/clock.ts';
-export { standingOf } from '../tenure/standing.ts';
+export { CombinedClock } from '../lifetime/clock.ts';
+export { renewalStatusOf } from '../lifetime/renewal-status.ts';
 export { invalidArgument, mustBe } from '../errors.ts';

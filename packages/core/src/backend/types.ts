@@ -1,6 +1,6 @@
-import type { Clock } from '../tenure/clock.ts';
+import type { Clock } from '../lifetime/clock.ts';
 
-export type { Clock } from '../tenure/clock.ts';
+export type { Clock } from '../lifetime/clock.ts';
 
 /**
  * The contract between `@locks/core` and a store. Users never see these types: they hold core's `Lock` and `Lease`.
@@ -174,7 +174,7 @@ export interface Conflict {
 }
 
 /** The store's answer for one lease at a renewal. An exception in a renewal means *unknown* for all its items. */
-export type Standing =
+export type RenewalStatus =
   | {
       readonly status: 'held';
       /** How long the hold lasts at the store, in milliseconds; default: the ttl that was asked for. */
@@ -302,7 +302,7 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
    * lease and never touches another's. Core sends many leases at once, counts their new ends from
    * before the call, and may renew a lease again before an earlier renewal of it was answered.
    */
-  renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]>;
+  renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]>;
 
   /**
    * Releases the resource if this very acquisition holds it, and only then. `unknown`: it is not held now, and an earlier
@@ -315,7 +315,7 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
    * `shared` waiters at the head of the queue (both modes declared). Idempotent: a hold that is shared already is `held`.
    * Afterwards `renew`, `release` and `abandon` accept the former grant as well as one of mode `shared`.
    */
-  downgrade?(grant: Grant, call: Call): Promise<Standing>;
+  downgrade?(grant: Grant, call: Call): Promise<RenewalStatus>;
 
   /**
    * Sets the limit of a resource's permits, and serves waiters that fit now; a resource without holders and waiters stays

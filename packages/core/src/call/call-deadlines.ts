@@ -1,5 +1,5 @@
-import type { Clock } from '../tenure/clock.ts';
-import { Timer } from '../tenure/timer.ts';
+import type { Clock } from '../lifetime/clock.ts';
+import { Timer } from '../lifetime/timer.ts';
 
 /** Phases of closing a manager: first it refuses new acquires, then everything. */
 export const DRAINING = 1;

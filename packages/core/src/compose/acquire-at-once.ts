@@ -12,7 +12,7 @@ import type { Lease } from '../lease.ts';
 import { LeaseHandle } from '../lease/lease-handle.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { ACQUIRE_TABLE, attemptLimitMs, type ResolvedOptions, resolveOptions } from '../options.ts';
-import { identity } from '../tenure/lease-monitor.ts';
+import { identity } from '../lifetime/lease-monitor.ts';
 import type { AllOptions, SetMember } from './multi-lock.ts';
 
 /** `one-by-one`: this step does not apply, or failed, and the members must be acquired one after the other. */

@@ -6,7 +6,7 @@ import { releaseIfAborted } from '../lease/lease-handle.ts';
 import type { Lock } from '../lock.ts';
 import { ACQUIRE_TABLE, ALL_TABLE, ELSEWHERE, resolveOptions } from '../options.ts';
 import { workAndRelease } from '../run.ts';
-import { CombinedClock } from '../tenure/clock.ts';
+import { CombinedClock } from '../lifetime/clock.ts';
 import { acquireAtOnce } from './acquire-at-once.ts';
 import { LeaseSet } from './lease-set.ts';
 import { type AllOptions, membersOf, type MultiLease, type MultiLock, type SetMember } from './multi-lock.ts';

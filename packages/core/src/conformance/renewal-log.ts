@@ -1,12 +1,12 @@
-import type { Call, LockBackend, RenewItem, Standing } from '../backend/types.ts';
+import type { Call, LockBackend, RenewItem, RenewalStatus } from '../backend/types.ts';
 import { delegate } from './delegate.ts';
 
 /** Answers a renewal in place of the store; `send` forwards it to the store. */
 export type AnswerRenewal = (
   items: readonly RenewItem[],
-  send: () => Promise<readonly Standing[]>,
+  send: () => Promise<readonly RenewalStatus[]>,
   index: number,
-) => Promise<readonly Standing[]>;
+) => Promise<readonly RenewalStatus[]>;
 
 export interface SentRenewal {
   readonly sentAt: number;

@@ -1,7 +1,7 @@
-import { askStanding } from './ask-standing.ts';
+import { askRenewalStatus } from './ask-renewal-status.ts';
 import { quote } from '../errors.ts';
 import type { ManagerCore } from '../manager-core.ts';
-import type { LeaseState } from '../tenure/lease-state.ts';
+import type { LeaseState } from '../lifetime/lease-state.ts';
 
 const DOWNGRADE_MS = 1_000;
 
@@ -28,7 +28,7 @@ export async function downgrade(core: ManagerCore, lease: LeaseState): Promise<v
   // Exclusive re-entries are refused from here on.
   lease.mayBeShared = true;
   const limitMs = Math.min(lease.deadline - core.now(), DOWNGRADE_MS);
-  const held = await askStanding(core, lease, 'downgrade', limitMs, async (call) => [
+  const held = await askRenewalStatus(core, lease, 'downgrade', limitMs, async (call) => [
     await send.call(backend, lease.grant, call),
   ]);
   if (held !== undefined)

@@ -8,8 +8,8 @@ import type { ManagerCore } from '../manager-core.ts';
 import { MAX_TTL_MS } from '../options.ts';
 import { withPlainToken } from '../readable-state.ts';
 import { Scope } from '../scope/scope.ts';
-import { identity } from '../tenure/lease-monitor.ts';
-import type { LeaseState } from '../tenure/lease-state.ts';
+import { identity } from '../lifetime/lease-monitor.ts';
+import type { LeaseState } from '../lifetime/lease-state.ts';
 import { downgrade } from './downgrade.ts';
 import { renewNow } from './renew-now.ts';
 

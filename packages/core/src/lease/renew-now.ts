@@ -1,7 +1,7 @@
-import { askStanding } from './ask-standing.ts';
+import { askRenewalStatus } from './ask-renewal-status.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { checkTtl } from '../options.ts';
-import type { LeaseState } from '../tenure/lease-state.ts';
+import type { LeaseState } from '../lifetime/lease-state.ts';
 
 /**
  * Renews a lease at its holder's request.
@@ -21,7 +21,7 @@ export async function renewNow(
   const limitMs = lease.deadline - sentAt;
   core.monitor.reschedule(lease);
   // The call stays in flight after its caller got `LOCK_BACKEND` for want of an answer.
-  const held = await askStanding(core, lease, 'renew', limitMs, async (call) => {
+  const held = await askRenewalStatus(core, lease, 'renew', limitMs, async (call) => {
     try {
       return await backend.renew([{ grant: lease.grant, ttlMs: ttl }], call);
     } finally {

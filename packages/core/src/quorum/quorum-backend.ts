@@ -9,11 +9,11 @@ import type {
   LossReason,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '../backend/types.ts';
 import { refuseAfterClose } from '../backend/refuse-after-close.ts';
 import { NoAnswerError } from '../backend/time-limit.ts';
-import { standingOf } from '../tenure/standing.ts';
+import { renewalStatusOf } from '../lifetime/renewal-status.ts';
 import {
   type QuorumGrants,
   endOf,
@@ -158,8 +158,8 @@ class NodesBackend implements QuorumBackend {
     );
   }
 
-  renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
-    return this.#poll<NodeStandings, readonly Standing[]>(
+  renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
+    return this.#poll<NodeRenewalStatuses, readonly RenewalStatus[]>(
       call,
       async (node, nodeCall, index) => {
         const there = items.map(({ grant, ttlMs }) => ({
@@ -170,11 +170,17 @@ class NodesBackend implements QuorumBackend {
         const known = there.flatMap(({ grant, ttlMs }) => (grant === undefined ? [] : [{ grant, ttlMs }]));
         const answer = known.length === 0 ? [] : await node.renew(known, nodeCall);
         let next = 0;
-        return there.map(({ grant, other }) => (grant === undefined ? other : standingOf(answer, next++)));
+        return there.map(({ grant, other }) =>
+          grant === undefined ? other : renewalStatusOf(answer, next++),
+        );
       },
       (votes) => {
-        const standings = items.map(({ ttlMs }, item) => this.#standing('renew', votes, item, ttlMs));
-        return standings.every((standing) => standing !== undefined) ? standings : undefined;
+        const renewalStatuses = items.map(({ ttlMs }, item) =>
+          this.#renewalStatus('renew', votes, item, ttlMs),
+        );
+        return renewalStatuses.every((renewalStatus) => renewalStatus !== undefined)
+          ? renewalStatuses
+          : undefined;
       },
     );
   }
@@ -256,15 +262,15 @@ class NodesBackend implements QuorumBackend {
     if (failed !== undefined) throw failed.reason;
   }
 
-  #downgrade(grant: Grant, call: Call): Promise<Standing> {
-    return this.#poll<NodeStandings, Standing>(
+  #downgrade(grant: Grant, call: Call): Promise<RenewalStatus> {
+    return this.#poll<NodeRenewalStatuses, RenewalStatus>(
       call,
       async (node, nodeCall, index) => {
         const own = grantAt(grant, index);
         if (own === undefined) return [withoutGrant(grant, index)];
-        return [standingOf([await node.downgrade?.(own, nodeCall)], 0)];
+        return [renewalStatusOf([await node.downgrade?.(own, nodeCall)], 0)];
       },
-      (votes) => this.#standing('downgrade', votes, 0, 0),
+      (votes) => this.#renewalStatus('downgrade', votes, 0, 0),
     );
   }
 
@@ -282,17 +288,22 @@ class NodesBackend implements QuorumBackend {
     return [...byId.values()].map((holder) => summary([holder], 1));
   }
 
-  /** The standing of one item, by the nodes' answers; `undefined` while more answers are needed. */
-  #standing(doing: string, votes: Votes<NodeStandings>, item: number, ttlMs: number): Standing | undefined {
+  /** The status of one item, by the nodes' answers; `undefined` while more answers are needed. */
+  #renewalStatus(
+    doing: string,
+    votes: Votes<NodeRenewalStatuses>,
+    item: number,
+    ttlMs: number,
+  ): RenewalStatus | undefined {
     const { majority, nodes } = this.#quorum;
     const validities: number[] = [];
     const reasons: (LossReason | undefined)[] = [];
     for (const answer of votes.answers) {
       if (answer === undefined) continue;
-      const standing = answer[item];
-      if (standing?.status === 'held') validities.push(standing.validForMs ?? ttlMs);
+      const renewalStatus = answer[item];
+      if (renewalStatus?.status === 'held') validities.push(renewalStatus.validForMs ?? ttlMs);
       // A node that never granted the lease does not hold it either.
-      else if (standing?.status !== 'unknown') reasons.push(standing?.reason);
+      else if (renewalStatus?.status !== 'unknown') reasons.push(renewalStatus?.reason);
     }
     if (validities.length >= majority) {
       validities.sort((a, b) => b - a);
@@ -365,7 +376,7 @@ class NodesBackend implements QuorumBackend {
   }
 }
 
-type NodeStandings = readonly (Standing | undefined)[];
+type NodeRenewalStatuses = readonly (RenewalStatus | undefined)[];
 
 function grantsIn({ answers }: Votes<Attempt>): (Grant | undefined)[] {
   return answers.map((answer) => (answer?.status === 'granted' ? answer.grant : undefined));

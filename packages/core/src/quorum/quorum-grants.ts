@@ -1,6 +1,6 @@
 import { grantFault } from '../acquire/validate-grant.ts';
 import { NoAnswerError } from '../backend/time-limit.ts';
-import type { AcquireRequest, Attempt, Call, Grant, LockBackend, Standing } from '../backend/types.ts';
+import type { AcquireRequest, Attempt, Call, Grant, LockBackend, RenewalStatus } from '../backend/types.ts';
 
 /** The grants of one attempt. */
 export interface QuorumGrants {
@@ -56,10 +56,10 @@ export function grantAt(grant: Grant, index: number): Grant | undefined {
 }
 
 /**
- * The standing of a lease at a node that is not known to have granted it: unknown while the node may still answer the attempt,
+ * The status of a lease at a node that is not known to have granted it: unknown while the node may still answer the attempt,
  * otherwise `undefined`, since the node does not hold the lease.
  */
-export function withoutGrant(grant: Grant, index: number): Standing | undefined {
+export function withoutGrant(grant: Grant, index: number): RenewalStatus | undefined {
   const mayHold = (grant as Partial<QuorumGrant>).nodeGrants?.unanswered.has(index);
   return mayHold ? { status: 'unknown', error: new NoAnswerError('the attempt is under way') } : undefined;
 }

@@ -1,5 +1,5 @@
 import { areInConflict, Capacity } from '../backend/modes.ts';
-import type { AcquireRequest, LockMode, Standing } from '../backend/types.ts';
+import type { AcquireRequest, LockMode, RenewalStatus } from '../backend/types.ts';
 import type { HoldRecord, LockRecord, WaiterRecord } from './lock-record.ts';
 import { WaitQueue } from './wait-queue.ts';
 
@@ -213,7 +213,7 @@ export class LockRules {
   }
 
   /** Lets the hold last `ttl` from the commit on, and never recreates what is absent (docs/spec.md §1.5). */
-  renew(id: string, token: number, ttl: number): Standing {
+  renew(id: string, token: number, ttl: number): RenewalStatus {
     const hold = this.#holds.get(id);
     // A hold with another token is another grant: the grant that is renewed has ended.
     if (hold === undefined || hold.token !== token) return this.#lost(id, token);
@@ -222,7 +222,7 @@ export class LockRules {
   }
 
   /** Turns an exclusive hold into a shared one, and serves the readers who wait (docs/spec.md §15.4). */
-  downgrade(id: string, token: number): Standing {
+  downgrade(id: string, token: number): RenewalStatus {
     const hold = this.#holds.get(id);
     if (hold === undefined) return this.#lost(id, token);
     if (hold.mode.kind === 'exclusive') {
@@ -343,7 +343,7 @@ export class LockRules {
     return waiter;
   }
 
-  #lost(id: string, token: number): Standing {
+  #lost(id: string, token: number): RenewalStatus {
     const isTakenOver = this.holds.some(
       ({ mode, stolen, token: other }) => mode.kind === 'exclusive' || (stolen && other > token),
     );

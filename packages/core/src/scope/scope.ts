@@ -1,5 +1,5 @@
 import { processWide } from '../process-wide.ts';
-import type { LeaseState } from '../tenure/lease-state.ts';
+import type { LeaseState } from '../lifetime/lease-state.ts';
 
 /** The code that enters, known by the scopes around it as far as core can see them. */
 export interface Caller {

@@ -5,7 +5,7 @@ import type { CallDeadlines } from '../call/call-deadlines.ts';
 import type { CallLimit } from '../call/call-limit.ts';
 import { Failure } from '../call/failure.ts';
 import { readableState } from '../readable-state.ts';
-import type { LeaseMonitor } from '../tenure/lease-monitor.ts';
+import type { LeaseMonitor } from '../lifetime/lease-monitor.ts';
 
 /** Time limit of a holder query, and how long its answer is reused, in milliseconds: holders are needed for a message only. */
 export const HOLDER_QUERY_MS = 100;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Grant, LockBackend, Standing } from '../../src/backend/types.ts';
+import type { Grant, LockBackend, RenewalStatus } from '../../src/backend/types.ts';
 import { locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
 import {
   answerLater,
@@ -39,7 +39,7 @@ test('a hand-off with less than two thirds of its ttl left is renewed before it 
 test('a renewed hand-off counts from when the renewal was sent, and for as long as the store says', async () => {
   useFakeClock();
   const { answer, give } = answerLater<void>();
-  const renewed: readonly Standing[] = [{ status: 'held', validForMs: 20_000 }];
+  const renewed: readonly RenewalStatus[] = [{ status: 'held', validForMs: 20_000 }];
   const backend = handingOver({
     awaitTurn: (request, call) =>
       Promise.resolve(grant(request, call, { validForMs: 2_000, countedFrom: call.now() - 300 })),
@@ -115,7 +115,7 @@ test('a caller that gives up while the hand-off is renewed leaves nothing', asyn
 
 test('a caller whose time is over while the hand-off is renewed has waited in vain: the store has not failed', async () => {
   useFakeClock();
-  const unknown: readonly Standing[] = [
+  const unknown: readonly RenewalStatus[] = [
     { status: 'unknown', error: new Error('no answer before the deadline') },
   ];
   const backend = handingOver({

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { CallContext } from '../../src/call/call-context.ts';
 import { CallDeadlines } from '../../src/call/call-deadlines.ts';
-import { CombinedClock } from '../../src/tenure/clock.ts';
+import { CombinedClock } from '../../src/lifetime/clock.ts';
 import { useFakeClock } from '../fixture.ts';
 
 test('calls that end later than an earlier one need no timer of their own', () => {

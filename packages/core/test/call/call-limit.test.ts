@@ -104,7 +104,7 @@ test('a caller that gives up before its attempt was sent sends nothing, and no o
   expect(backend.of('attempt')).toHaveLength(257);
 });
 
-test('of callers that give up together a part is rejected in each turn of the event loop', async () => {
+test('of callers that give up together a part is rejected in each iteration of the event loop', async () => {
   const backend = scriptedBackend({
     attempt: () => Promise.resolve(contended),
     awaitTurn: () => noAnswer<undefined>(),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AcquireRequest, Attempt, LockBackend, Standing } from '../../src/backend/types.ts';
+import type { AcquireRequest, Attempt, LockBackend, RenewalStatus } from '../../src/backend/types.ts';
 import { locksOn, pass, useFakeClock } from '../fixture.ts';
 import {
   answerLater,
@@ -21,11 +21,11 @@ function withModes(script: Partial<LockBackend> = {}) {
   });
 }
 
-test.each<[Standing, string]>([
+test.each<[RenewalStatus, string]>([
   [{ status: 'lost', reason: 'taken-over' }, 'LOCK_LOST'],
   [{ status: 'unknown', error: new Error('down') }, 'LOCK_BACKEND'],
-])('a downgrade answered %o rejects, and the mode stays', async (standing, code) => {
-  const backend = withModes({ downgrade: () => Promise.resolve(standing) });
+])('a downgrade answered %o rejects, and the mode stays', async (renewalStatus, code) => {
+  const backend = withModes({ downgrade: () => Promise.resolve(renewalStatus) });
   const lease = await locksOn(backend).readWriteLock('a').write.acquire();
   await expect(lease.downgrade()).rejects.toMatchObject({ code });
   expect(lease.mode).toEqual({ kind: 'exclusive' });
@@ -33,7 +33,7 @@ test.each<[Standing, string]>([
 
 test('a downgrade without an answer gives up, and can be repeated', async () => {
   useFakeClock();
-  let answer: () => Promise<Standing> = noAnswer;
+  let answer: () => Promise<RenewalStatus> = noAnswer;
   const lease = await locksOn(withModes({ downgrade: () => answer() }))
     .readWriteLock('a')
     .write.acquire();
@@ -81,7 +81,7 @@ test('steal is refused where the backend cannot, and with within', async () => {
 });
 
 test('a re-entry while a downgrade is under way does not count on being alone', async () => {
-  const downgraded = answerLater<Standing>();
+  const downgraded = answerLater<RenewalStatus>();
   const locks = locksOn(withModes({ downgrade: () => downgraded.answer }));
   const { read, write } = locks.readWriteLock('a');
   const lease = await write.acquire();
@@ -100,16 +100,16 @@ test('after a downgrade without an answer no re-entry is admitted that counts on
   await expect(write.acquire({ within: lease })).rejects.toMatchObject({ code: 'LOCK_REENTRANT' });
 });
 
-test.each<Standing>([{ status: 'held' }, { status: 'lost', reason: 'force-released' }])(
+test.each<RenewalStatus>([{ status: 'held' }, { status: 'lost', reason: 'force-released' }])(
   'a downgrade answered %o after a release says that it is not held',
-  async (standing) => {
-    const downgraded = answerLater<Standing>();
+  async (renewalStatus) => {
+    const downgraded = answerLater<RenewalStatus>();
     const lease = await locksOn(withModes({ downgrade: () => downgraded.answer }))
       .readWriteLock('a')
       .write.acquire();
     const downgrading = lease.downgrade();
     const released = lease.release();
-    downgraded.give(standing);
+    downgraded.give(renewalStatus);
     await expect(downgrading).rejects.toMatchObject({ code: 'LOCK_NOT_HELD' });
     await released;
     expect(lease.signal.aborted).toBe(false);

@@ -1,6 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { AcquireRequest, Attempt, Call, Grant, LockBackend, Standing } from '../../src/backend/types.ts';
+import type {
+  AcquireRequest,
+  Attempt,
+  Call,
+  Grant,
+  LockBackend,
+  RenewalStatus,
+} from '../../src/backend/types.ts';
 import { quorumBackend, type QuorumOptions } from '../../src/quorum/index.ts';
 import { locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
 import { answerLater, capabilities, grant, noAnswer, scriptedBackend } from '../scripted-backend.ts';
@@ -158,31 +165,31 @@ test.each<[string, Partial<Grant>]>([
 test.each(['renew', 'downgrade'] as const)(
   '%s: a node that may still grant is not counted as one that does not hold',
   async (how) => {
-    const lost: Standing = { status: 'lost', reason: 'taken-over' };
+    const lost: RenewalStatus = { status: 'lost', reason: 'taken-over' };
     const losing = nodeWith({ renew: () => Promise.resolve([lost]), downgrade: () => Promise.resolve(lost) });
     const { node: slow, carryOut } = slowToAttempt();
     const quorum = quorumOf([losing, ...held(undefined), slow]);
     const lease = await won(quorum);
-    const standing = async () =>
+    const renewalStatus = async () =>
       how === 'downgrade'
         ? quorum.downgrade?.(lease, call)
         : (await quorum.renew([{ grant: lease, ttlMs: 30_000 }], call))[0];
-    expect(await standing()).toMatchObject({ status: 'unknown' });
+    expect(await renewalStatus()).toMatchObject({ status: 'unknown' });
     carryOut();
     await settled();
-    expect(await standing()).toMatchObject({ status: 'held' });
+    expect(await renewalStatus()).toMatchObject({ status: 'held' });
   },
 );
 
 test('a node that did not answer the attempt in time counts as one that does not hold', async () => {
-  const lost: Standing = { status: 'lost', reason: 'taken-over' };
+  const lost: RenewalStatus = { status: 'lost', reason: 'taken-over' };
   const losing = nodeWith({ renew: () => Promise.resolve([lost]) });
   const { node: slow } = slowToAttempt();
   const quorum = quorumOf([losing, ...held(undefined), slow], { nodeTimeoutMs: 20 });
   const lease = await won(quorum);
   await vi.waitFor(async () => {
-    const [standing] = await quorum.renew([{ grant: lease, ttlMs: 30_000 }], call);
-    expect(standing).toEqual(lost);
+    const [renewalStatus] = await quorum.renew([{ grant: lease, ttlMs: 30_000 }], call);
+    expect(renewalStatus).toEqual(lost);
   });
 });
 
@@ -190,9 +197,9 @@ test('nodes that answer a renewal with nothing leave it unknown', async () => {
   const dumb = () => nodeWith({ renew: () => Promise.resolve([]) });
   const quorum = quorumOf([dumb(), dumb(), nodeWith()]);
   const lease = await won(quorum);
-  const standings = await quorum.renew([{ grant: lease, ttlMs: 30_000 }], call);
-  expect(standings[0]?.status).toBe('unknown');
-  const silent = () => nodeWith({ downgrade: () => Promise.resolve(undefined as unknown as Standing) });
+  const renewalStatuses = await quorum.renew([{ grant: lease, ttlMs: 30_000 }], call);
+  expect(renewalStatuses[0]?.status).toBe('unknown');
+  const silent = () => nodeWith({ downgrade: () => Promise.resolve(undefined as unknown as RenewalStatus) });
   const other = quorumOf([silent(), silent(), nodeWith()]);
   expect((await other.downgrade?.(await won(other), call))?.status).toBe('unknown');
 });

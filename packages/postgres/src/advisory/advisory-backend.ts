@@ -8,7 +8,7 @@ import type {
   LockBackend,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '@locks/core/backend';
 import { refuseAfterClose } from '@locks/core/backend';
 import { openPool } from '../pool/database-source.ts';
@@ -150,20 +150,20 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     return ended.length > 0 ? 'released' : 'not-held';
   }
 
-  async renew(items: readonly RenewItem[]): Promise<readonly Standing[]> {
+  async renew(items: readonly RenewItem[]): Promise<readonly RenewalStatus[]> {
     const acquisitions = items.map(({ grant: { request } }) =>
       this.#byName.get(request.resource)?.acquisitions.get(request.acquisitionId),
     );
     const sessions = new Set(acquisitions.flatMap((acquisition) => acquisition?.group.session ?? []));
     // An answer proves that the session lives, and with it all locks that it holds. A session that ended reported its losses.
     await Promise.all([...sessions].map((session) => session.confirm().catch(() => undefined)));
-    return acquisitions.map((acquisition): Standing => {
+    return acquisitions.map((acquisition): RenewalStatus => {
       const held = acquisition?.grant !== undefined && acquisition.group.session?.alive === true;
       return held ? { status: 'held' } : { status: 'lost', reason: 'session-lost' };
     });
   }
 
-  downgrade({ request }: Grant): Promise<Standing> {
+  downgrade({ request }: Grant): Promise<RenewalStatus> {
     return this.#with(request.resource, (queue) => queue.downgrade(request.acquisitionId));
   }
 

@@ -52,7 +52,7 @@ export class LockSteps {
    * Tries a lock. Returns its token, or `null` without tokens; `undefined`: another session holds it or waits for it. After an
    * error the lock may be held all the same, and the caller has to release it.
    *
-   * @param together - whether more steps come in this turn of the event loop, which shall go into the same statement
+   * @param together - whether more steps come in this iteration of the event loop, which shall go into the same statement
    */
   async try(key: string, mode: ServerMode, together = false): Promise<string | null | undefined> {
     const [taken, token = null] = await this.#do(`try-${mode}`, key, together);

@@ -33,7 +33,7 @@ export class ParkedPoll {
     this.#timer = undefined;
     this.#pauseMs = Math.min(this.#pauseMs * 1.25, LONGEST_MS);
     let parked = false;
-    // The tries are made in one turn of the event loop, so that all go into one statement. They are not awaited: a slow queue
+    // The tries are made in one iteration of the event loop, so that all go into one statement. They are not awaited: a slow queue
     // delays no other.
     for (const queue of this.#queues()) {
       if (!queue.isParked) continue;

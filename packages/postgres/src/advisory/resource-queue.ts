@@ -3,7 +3,7 @@ import {
   type Attempt,
   type Call,
   type Grant,
-  type Standing,
+  type RenewalStatus,
   TurnWait,
 } from '@locks/core/backend';
 import type { AdvisorySession } from './advisory-session.ts';
@@ -82,7 +82,7 @@ export class ResourceQueue {
     return this.#mutex.run(() => this.#leave(acquisitionId));
   }
 
-  downgrade(acquisitionId: string): Promise<Standing> {
+  downgrade(acquisitionId: string): Promise<RenewalStatus> {
     return this.#mutex.run(async () => {
       const acquisition = this.acquisitions.get(acquisitionId);
       if (acquisition?.grant === undefined) return { status: 'lost', reason: 'session-lost' };

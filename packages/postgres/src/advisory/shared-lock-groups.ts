@@ -138,7 +138,7 @@ export class SharedLockGroups {
   /**
    * Tries the lock for a group that has no session to wait on.
    *
-   * @param together - whether more groups are tried in this turn of the event loop
+   * @param together - whether more groups are tried in this iteration of the event loop
    */
   async tryParked(group: SharedLockGroup, together = false): Promise<void> {
     await this.enqueue(group);

@@ -11,7 +11,7 @@ import type {
   Priority,
   RenewItem,
   ResourceState,
-  Standing,
+  RenewalStatus,
 } from '@locks/core/backend';
 import { PRIORITIES, refuseAfterClose } from '@locks/core/backend';
 import { guardPool, openPool } from '../pool/database-source.ts';
@@ -25,7 +25,7 @@ import { PostgresLocalWaiters } from './local-waiters.ts';
 import { acquireColumns, toMode } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
 import { type CheckedPostgresLeaseOptions, checkOptions, type PostgresLeaseOptions } from './options.ts';
-import { parseAttempt, parseHandOffs, parseServed, toGrant, toHolder, toStanding } from './replies.ts';
+import { parseAttempt, parseHandOffs, parseServed, toGrant, toHolder, toRenewalStatus } from './replies.ts';
 import { ReleaseBatches } from './release-batches.ts';
 import { ensureSchema } from './schema.ts';
 
@@ -132,7 +132,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     this.#waiters.abandoned(request.acquisitionId);
   }
 
-  async renew(items: readonly RenewItem[], call: Call): Promise<readonly Standing[]> {
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
     const requests = items.map(({ grant }) => grant.request);
     const values = [
       requests.map(({ resource }) => nameBytes(resource)),
@@ -141,19 +141,19 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
       items.map(({ ttlMs }) => ttlMs),
     ];
     const { rows } = await this.#run(this.#sql.renew, values, call);
-    return (rows[0]?.[0] ?? '').split('').map(toStanding);
+    return (rows[0]?.[0] ?? '').split('').map(toRenewalStatus);
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
     return (await this.#releases.release(grant, call)) ? 'released' : 'not-held';
   }
 
-  async downgrade({ request, fencingToken }: Grant, call: Call): Promise<Standing> {
+  async downgrade({ request, fencingToken }: Grant, call: Call): Promise<RenewalStatus> {
     const { resource, acquisitionId } = request;
     const values = [nameBytes(resource), acquisitionId, String(fencingToken), this.#waiters.client];
     const first = await this.#serving(this.#sql.downgrade, values, call);
     const [letter = '', ms] = first.split(' ');
-    return letter === 'h' ? { status: 'held', validForMs: Number(ms) } : toStanding(letter);
+    return letter === 'h' ? { status: 'held', validForMs: Number(ms) } : toRenewalStatus(letter);
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {

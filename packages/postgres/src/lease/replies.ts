@@ -5,7 +5,7 @@ import type {
   LockMode,
   LossReason,
   ResourceState,
-  Standing,
+  RenewalStatus,
   Waiter,
 } from '@locks/core/backend';
 import type { TextRow } from '../pool/text-query.ts';
@@ -105,7 +105,7 @@ export function parseCheck(reply: string): CheckReply {
 
 const LOSSES: Readonly<Record<string, LossReason>> = { e: 'expired', t: 'taken-over', f: 'force-released' };
 
-export function toStanding(letter: string): Standing {
+export function toRenewalStatus(letter: string): RenewalStatus {
   return letter === 'h' ? { status: 'held' } : { status: 'lost', reason: LOSSES[letter] ?? 'force-released' };
 }
 

@@ -120,7 +120,7 @@ export const abortCases: readonly ConformanceCase[] = [
       const controller = new AbortController();
       const reason = new Error('enough');
       const { locks } = await context.client({
-        // The abort comes in the turn of the event loop in which the grant is on its way to the caller.
+        // The abort comes in the iteration of the event loop in which the grant is on its way to the caller.
         wrap: (backend) =>
           delegate(backend, {
             async attempt(...args) {

@@ -63,8 +63,8 @@ async function assertNobodyFollows(context: CaseContext, end: End): Promise<void
   if (end === 'a steal') assert.equal((await other.attempt(thief, false, openCall)).status, 'granted');
   else assert.ok(await wait(other, next), 'the next in the queue was not granted');
   if (end !== 'its ttl') {
-    const [standing] = await cohort.renew([{ grant, ttlMs: leaseMs }], openCall);
-    assert.equal(standing?.status, 'lost');
+    const [renewalStatus] = await cohort.renew([{ grant, ttlMs: leaseMs }], openCall);
+    assert.equal(renewalStatus?.status, 'lost');
   }
   // The second waiter has heard of it, and waits again.
   await context.sleep(slackMs / 2);

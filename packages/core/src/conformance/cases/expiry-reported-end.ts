@@ -242,16 +242,16 @@ async function renewed(
   excluded: LockMode,
 ): Promise<readonly ReportedHold[] | undefined> {
   const from = performance.now();
-  const standings = await backend.renew(items, openCall);
+  const renewalStatuses = await backend.renew(items, openCall);
   const answeredAt = performance.now();
   const reported = items.flatMap(({ grant: { request }, ttlMs }, index) => {
-    const standing = standings[index];
-    if (standing?.status !== 'held') return [];
-    return [{ resource: request.resource, from, validForMs: standing.validForMs ?? ttlMs, excluded }];
+    const renewalStatus = renewalStatuses[index];
+    if (renewalStatus?.status !== 'held') return [];
+    return [{ resource: request.resource, from, validForMs: renewalStatus.validForMs ?? ttlMs, excluded }];
   });
   if (reported.length === items.length) return reported;
   for (const [index, { grant }] of items.entries()) {
-    const isLost = standings[index]?.status === 'lost' && answeredAt < safeEndOf(reportedBy(grant));
+    const isLost = renewalStatuses[index]?.status === 'lost' && answeredAt < safeEndOf(reportedBy(grant));
     assert.ok(!isLost, 'a renewal before the end was answered with a loss');
   }
   return undefined;
@@ -268,11 +268,11 @@ function downgraded(renew: 'nothing' | 'before' | 'after'): WayToHold {
     const items = [{ grant, ttlMs: ttls.middle }];
     let reported: readonly ReportedHold[] | undefined = [reportedBy(grant)];
     if (renew === 'before') reported = await renewed(holder, items, EXCLUSIVE);
-    const standing = await holder.downgrade?.(grant, openCall);
+    const renewalStatus = await holder.downgrade?.(grant, openCall);
     if (reported === undefined) return undefined;
-    if (standing?.status !== 'held') {
+    if (renewalStatus?.status !== 'held') {
       const isLost =
-        standing?.status === 'lost' && reported.every((one) => performance.now() < safeEndOf(one));
+        renewalStatus?.status === 'lost' && reported.every((one) => performance.now() < safeEndOf(one));
       assert.ok(!isLost, 'a downgrade before the end was answered with a loss');
       return undefined;
     }

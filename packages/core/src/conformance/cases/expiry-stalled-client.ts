@@ -6,7 +6,7 @@ import { EXCLUSIVE, openCall, requestOf } from '../raw.ts';
 import { SafetyViolation } from '../safety-violation.ts';
 import type { CaseContext } from '../case-context.ts';
 
-/** How many turns of the event loop after the call the process stands still: in one of them the reply is on its way. */
+/** How many iterations of the event loop after the call the process stands still: in one of them the reply is on its way. */
 const TURNS = 8;
 
 /** How a client counts a reply that arrived while its process stood still, however fast the store is. */

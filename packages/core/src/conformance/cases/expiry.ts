@@ -171,9 +171,9 @@ export const expiryCases: readonly ConformanceCase[] = [
               return attempt;
             },
             async renew(...args) {
-              const standings = await backend.renew(...args);
+              const renewalStatuses = await backend.renew(...args);
               await context.sleep(delayMs);
-              return standings;
+              return renewalStatuses;
             },
             ...(backend.awaitTurn && {
               async awaitTurn(...args) {

@@ -290,12 +290,12 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       const backend = await context.backend();
       const held = await grab(backend, name, 60_000);
       const item = { grant: held, ttlMs: 60_000 };
-      const standings = [
+      const renewalStatuses = [
         ...(await backend.renew([item, item], openCall)),
         ...(await backend.renew([item], openCall)),
       ];
       assert.deepEqual(
-        standings.map(({ status }) => status),
+        renewalStatuses.map(({ status }) => status),
         ['held', 'held', 'held'],
       );
       const attempt = await backend.attempt(exclusiveRequest(name, 60_000), false, openCall);

@@ -9,7 +9,7 @@ import type { Client, CaseContext } from '../case-context.ts';
 import { watch } from '../waiter.ts';
 
 const HOLD_MS = 60_000;
-/** The turns of the event loop between the two calls of a pair: some second calls meet the first one on its way. */
+/** The iterations of the event loop between the two calls of a pair: some second calls meet the first one on its way. */
 const TURNS = [0, 1, 2, 3, 4, 5, 6];
 
 /** The call that is sent together with a release of the same grant. */
@@ -70,7 +70,7 @@ export const ownershipRaceCases: readonly ConformanceCase[] = [
   },
 ];
 
-/** The second call comes some turns of the event loop after the first; neither waits for the other's answer. */
+/** The second call comes some iterations of the event loop after the first; neither waits for the other's answer. */
 async function together(first: Call, second: Call, turns: number): Promise<void> {
   const delayed = async (): Promise<unknown> => {
     for (let count = 0; count < turns; count += 1) await turn();

@@ -75,8 +75,8 @@ export const ownershipCases: readonly ConformanceCase[] = [
         request: exclusiveRequest(grant.request.resource, 60_000),
       });
       await assertNotHeld(() => backend.release(forged(held), openCall));
-      const [standing] = await backend.renew([{ grant: forged(held), ttlMs: 3_600_000 }], openCall);
-      assert.equal(standing?.status, 'lost');
+      const [renewalStatus] = await backend.renew([{ grant: forged(held), ttlMs: 3_600_000 }], openCall);
+      assert.equal(renewalStatus?.status, 'lost');
       const { holders } = await backend.inspect(name, openCall);
       assert.equal(holders[0]?.acquisitionId, held.request.acquisitionId);
       // Where the store does not show the end, a second client shows it below. A session's hold has no end of its own.
@@ -128,9 +128,11 @@ async function learnsItsLoss(context: CaseContext): Promise<void> {
   const backend = await context.backend();
   const stale = await grab(backend, name, context.timing.ttlMs);
   const successor = await (await context.client()).locks.lock(name).acquire({ ttlMs: 60_000 });
-  const [standing] = await backend.renew([{ grant: stale, ttlMs: 3_600_000 }], openCall);
-  assert.equal(standing?.status, 'lost');
-  const reported = JSON.stringify(standing, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
+  const [renewalStatus] = await backend.renew([{ grant: stale, ttlMs: 3_600_000 }], openCall);
+  assert.equal(renewalStatus?.status, 'lost');
+  const reported = JSON.stringify(renewalStatus, (_, value) =>
+    typeof value === 'bigint' ? `${value}` : value,
+  );
   assert.ok(!reported.includes(successor.acquisitionId), `the answer names the successor: ${reported}`);
   const { holders } = await backend.inspect(name, openCall);
   assert.equal(holders[0]?.acquisitionId, successor.acquisitionId);

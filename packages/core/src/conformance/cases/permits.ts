@@ -165,8 +165,8 @@ export const permitsCases: readonly ConformanceCase[] = [
       const two = await slots.acquire({ weight: 2, waitMs: 20 * slackMs });
       const bound = ttlMs + idleGapMs + 2 * slackMs;
       assert.ok(elapsed() < bound, `it took ${Math.round(elapsed())} ms, more than ${bound}`);
-      const [standing] = await backend.renew([{ grant: dead, ttlMs }], openCall);
-      assert.equal(standing?.status, 'lost', 'an expired permit was renewed');
+      const [renewalStatus] = await backend.renew([{ grant: dead, ttlMs }], openCall);
+      assert.equal(renewalStatus?.status, 'lost', 'an expired permit was renewed');
       await living.renew();
       await Promise.all([living.release(), two.release()]);
     },

@@ -52,12 +52,12 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
         'the other hold expired',
         async () => (await holdersOf(backend, expired)).length === 0,
       );
-      const standings = await backend.renew(
+      const renewalStatuses = await backend.renew(
         grants.map((grant) => ({ grant, ttlMs: 60_000 })),
         openCall,
       );
       assert.deepEqual(
-        standings.map(({ status }) => status),
+        renewalStatuses.map(({ status }) => status),
         ['lost', 'lost'],
       );
       const { locks } = await context.client();
@@ -109,10 +109,10 @@ export const renewalAnswerCases: readonly ConformanceCase[] = [
         if (index % 3 === 1) await backend.release(grant, openCall);
         items.push({ grant, ttlMs: 60_000 + 1_000 * index });
       }
-      const standings = await backend.renew(items, openCall);
+      const renewalStatuses = await backend.renew(items, openCall);
       const expected = items.map((_, index) => (index % 3 === 1 ? 'lost' : 'held'));
       assert.deepEqual(
-        standings.map(({ status }) => status),
+        renewalStatuses.map(({ status }) => status),
         expected,
       );
       assert.deepEqual(await backend.renew([], openCall), []);

@@ -88,9 +88,9 @@ export const sharedDowngradeCases: readonly ConformanceCase[] = [
         (await backend.downgrade?.(before, openCall))?.status;
       assert.equal(await downgrade(), 'held');
       assert.equal(await downgrade(), 'held');
-      const [standing] = await backend.renew([{ grant: before, ttlMs: 30_000 }], openCall);
+      const [renewalStatus] = await backend.renew([{ grant: before, ttlMs: 30_000 }], openCall);
       assert.equal(
-        standing?.status,
+        renewalStatus?.status,
         'held',
         'a renewal with the grant from before the downgrade was answered with lost',
       );

@@ -116,8 +116,8 @@ export const sharedCases: readonly ConformanceCase[] = [
       // The other readers still hold: every share has an end of its own.
       await living.renew();
       await newcomer.renew();
-      const [standing] = await backend.renew([{ grant: dead, ttlMs }], openCall);
-      assert.equal(standing?.status, 'lost', 'an expired share was renewed');
+      const [renewalStatus] = await backend.renew([{ grant: dead, ttlMs }], openCall);
+      assert.equal(renewalStatus?.status, 'lost', 'an expired share was renewed');
       await Promise.all([living.release(), newcomer.release()]);
       assert.equal((await holdersOf(backend, name)).length, 0);
     },
@@ -171,8 +171,8 @@ export const sharedCases: readonly ConformanceCase[] = [
       const { locks } = await context.client();
       const writer = await locks.lock(name).acquire({ waitMs: 20 * slackMs });
       assert.equal(await backend.release(stale, openCall), 'not-held');
-      const [standing] = await backend.renew([{ grant: stale, ttlMs }], openCall);
-      assert.equal(standing?.status, 'lost');
+      const [renewalStatus] = await backend.renew([{ grant: stale, ttlMs }], openCall);
+      assert.equal(renewalStatus?.status, 'lost');
       await backend.abandon(stale.request, openCall);
       assert.deepEqual(await holdersOf(backend, name), [writer.acquisitionId]);
       await writer.renew();

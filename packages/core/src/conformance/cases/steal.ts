@@ -178,8 +178,8 @@ export const stealCases: readonly ConformanceCase[] = [
       if (first.status !== 'granted' || again.status !== 'granted')
         assert.fail('an attempt that steals was not granted');
       assert.equal(again.grant.fencingToken, first.grant.fencingToken);
-      const [standing] = await backend.renew([{ grant: former, ttlMs: 30_000 }], openCall);
-      assert.deepEqual(standing, { status: 'lost', reason: 'taken-over' });
+      const [renewalStatus] = await backend.renew([{ grant: former, ttlMs: 30_000 }], openCall);
+      assert.deepEqual(renewalStatus, { status: 'lost', reason: 'taken-over' });
       assert.equal(await backend.release(former, openCall), 'not-held');
       assert.equal(await backend.release(again.grant, openCall), 'released');
       assert.deepEqual(await holdersOf(backend, name), []);

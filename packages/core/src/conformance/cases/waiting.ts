@@ -67,7 +67,7 @@ export const waitingCases: readonly ConformanceCase[] = [
           ) {
             late.push(enteredAt - previous.leftAt);
           }
-          // Every second critical section lasts a turn of the event loop, in which other clients begin to wait.
+          // Every second critical section lasts a iteration of the event loop, in which other clients begin to wait.
           if (begun % 2 === 0) await new Promise(setImmediate);
           const token = lease.fencingToken?.toString();
           sections.push({ who: `waiter ${who}`, enteredAt, leftAt: machineNow(), token });

@@ -29,7 +29,7 @@ export interface ContendOptions extends RemoteOptions {
   readonly rounds: number;
   /** The kinds of the rounds, repeated in this order. @defaultValue exclusive locks */
   readonly kinds?: readonly RemoteKind[];
-  /** How long each critical section lasts, in milliseconds; 0 is one turn of the event loop. */
+  /** How long each critical section lasts, in milliseconds; 0 is one iteration of the event loop. */
   readonly holdMs?: number;
 }
 

@@ -1,11 +1,11 @@
-import type { Grant, LockBackend, Standing } from '../backend/types.ts';
+import type { Grant, LockBackend, RenewalStatus } from '../backend/types.ts';
 import { identityOf, type LockEvent, publish } from '../events.ts';
 import { followSignal } from '../follow-signal.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { processWide } from '../process-wide.ts';
 import type { Clock } from './clock.ts';
 import { isLossReason, type LeaseOwner, LeaseState, type SentRenewal, type Validity } from './lease-state.ts';
-import { standingOf } from './standing.ts';
+import { renewalStatusOf } from './renewal-status.ts';
 import { Timer } from './timer.ts';
 
 /** The monitors of this process that have leases, of all managers and of all copies of core. */
@@ -112,30 +112,30 @@ export class LeaseMonitor {
       answer = leases.map(() => ({ status: 'unknown', error }));
     }
     leases.forEach((lease, index) => {
-      this.#apply(standingOf(answer, index), lease, renewals[index] as SentRenewal);
+      this.#apply(renewalStatusOf(answer, index), lease, renewals[index] as SentRenewal);
     });
   }
 
-  #apply(standing: Standing, lease: LeaseState, renewal: SentRenewal): void {
+  #apply(renewalStatus: RenewalStatus, lease: LeaseState, renewal: SentRenewal): void {
     if (lease.released) return;
-    switch (standing.status) {
+    switch (renewalStatus.status) {
       case 'held':
-        lease.renewed(renewal, standing.validForMs);
+        lease.renewed(renewal, renewalStatus.validForMs);
         this.reschedule(lease);
         return;
       case 'lost':
-        lease.lose(standing.reason);
+        lease.lose(renewalStatus.reason);
         return;
       case 'unknown':
         renewal.unclear = true;
         publish('locks:renewal-failed', {
           ...identity(lease),
           remainingMs: lease.deadline - this.#clock.now(),
-          error: standing.error,
+          error: renewalStatus.error,
         });
         return;
       default:
-        return standing satisfies never;
+        return renewalStatus satisfies never;
     }
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RenewItem, Standing } from '../../src/backend/types.ts';
+import type { RenewItem, RenewalStatus } from '../../src/backend/types.ts';
 import { listenTo, locksOn, pass, useFakeClock } from '../fixture.ts';
 import { held, noAnswer, scriptedBackend } from '../scripted-backend.ts';
 
@@ -126,7 +126,7 @@ test('a renewal that the store holds for less than the ttl is repeated in time',
 
 test('each lease gets its own answer of a batch', async () => {
   useFakeClock();
-  const answers: Record<string, Standing> = {
+  const answers: Record<string, RenewalStatus> = {
     good: { status: 'held' },
     gone: { status: 'lost', reason: 'force-released' },
     silent: unknown,

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { CombinedClock } from '../../src/tenure/clock.ts';
+import { CombinedClock } from '../../src/lifetime/clock.ts';
 import { locksOn, pass, useFakeClock } from '../fixture.ts';
 import { scriptedBackend } from '../scripted-backend.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import type { Standing } from '../../src/backend/types.ts';
+import type { RenewalStatus } from '../../src/backend/types.ts';
 import type { Lease } from '../../src/lease.ts';
 import { listenTo, locksOn, pass, settled, stall, useFakeClock } from '../fixture.ts';
 import { answerLater, granted, held, noAnswer, scriptedBackend } from '../scripted-backend.ts';
@@ -75,25 +75,28 @@ test('nothing is renewed after the release', async () => {
   expect(backend.of('renew')).toEqual([]);
 });
 
-test.each<Standing>([
+test.each<RenewalStatus>([
   { status: 'lost', reason: 'force-released' },
   { status: 'unknown', error: new Error('cut') },
   { status: 'held' },
-])('the answer $status to a renewal that was under way at the release changes nothing', async (standing) => {
-  useFakeClock();
-  const [lost, failed] = [listenTo('locks:lost'), listenTo('locks:renewal-failed')];
-  const { answer, give } = answerLater<readonly Standing[]>();
-  const backend = scriptedBackend({ renew: () => answer });
-  const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
-  const { signal } = lease;
-  await pass(10_000);
-  await lease.release();
-  give([standing]);
-  await pass(60_000);
-  expect(signal.aborted).toBe(false);
-  expect([...lost, ...failed]).toEqual([]);
-  expect(backend.of('renew')).toHaveLength(1);
-});
+])(
+  'the answer $status to a renewal that was under way at the release changes nothing',
+  async (renewalStatus) => {
+    useFakeClock();
+    const [lost, failed] = [listenTo('locks:lost'), listenTo('locks:renewal-failed')];
+    const { answer, give } = answerLater<readonly RenewalStatus[]>();
+    const backend = scriptedBackend({ renew: () => answer });
+    const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
+    const { signal } = lease;
+    await pass(10_000);
+    await lease.release();
+    give([renewalStatus]);
+    await pass(60_000);
+    expect(signal.aborted).toBe(false);
+    expect([...lost, ...failed]).toEqual([]);
+    expect(backend.of('renew')).toHaveLength(1);
+  },
+);
 
 test('a lease that another one’s loss releases in the same round is not renewed', async () => {
   useFakeClock();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Grant, LossReason } from '../../src/backend/types.ts';
-import { endOf, LeaseState, isLossReason } from '../../src/tenure/lease-state.ts';
+import { endOf, LeaseState, isLossReason } from '../../src/lifetime/lease-state.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const request = { resource: 'a', acquisitionId: 'id', mode: { kind: 'exclusive' }, ttlMs: 10_000 } as const;

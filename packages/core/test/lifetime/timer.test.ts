@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest';
 import { currentCaller, runInside } from '../../src/scope/context.ts';
 import { Scope } from '../../src/scope/scope.ts';
-import { CombinedClock } from '../../src/tenure/clock.ts';
-import type { LeaseState } from '../../src/tenure/lease-state.ts';
-import { Timer } from '../../src/tenure/timer.ts';
+import { CombinedClock } from '../../src/lifetime/clock.ts';
+import type { LeaseState } from '../../src/lifetime/lease-state.ts';
+import { Timer } from '../../src/lifetime/timer.ts';
 import { useFakeClock } from '../fixture.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
