@@ -29,11 +29,11 @@ export async function startersOf(quick: boolean): Promise<readonly Starter[]> {
 }
 
 /** Runs the programs of a project: those that use Redis, where its address is in the environment. */
-export async function problemOfPrograms(
+export async function runPrograms(
   { folder, nodeArguments }: FreshProject,
   { name, command: [executable = '', ...args] }: Starter,
   env: NodeJS.ProcessEnv,
-): Promise<string | undefined> {
+): Promise<void> {
   const isNode = name.startsWith('Node');
   const first = [['first.mjs'], PRINTED] as const;
   // `use` imports SQLite's package, which Bun has no module for. Bun and Deno wait, renew and re-enter on two backends besides.
@@ -46,7 +46,6 @@ export async function problemOfPrograms(
     const options = { cwd: folder, env, expected };
     const given = [...before, ...program];
     const { problem } = await checkOf([program.join(' '), executable, given, options]);
-    if (problem !== undefined) return `${program.join(' ')}: ${problem}`;
+    if (problem !== undefined) throw new Error(`${program.join(' ')}: ${problem}`);
   }
-  return undefined;
 }

@@ -10,7 +10,7 @@ import { publishedPackages } from '../../checks/workspace.ts';
 import type { ServerName } from '../../launcher/servers.mjs';
 import { billOfMaterials } from './bill-of-materials.ts';
 import { type FreshProject, freshProject, managers } from './fresh-projects.ts';
-import { problemOfPrograms, startersOf } from './programs.ts';
+import { runPrograms, startersOf } from './programs.ts';
 import { type Registry, startRegistry } from './registry.ts';
 import {
   checkPacked,
@@ -170,14 +170,13 @@ async function run(
   projects: readonly FreshProject[],
   { quick, missing }: RehearsalOptions,
 ): Promise<void> {
-  const starters = await steps.tryTo('runtimes', () => startersOf(quick));
+  const starters = (await steps.tryTo('runtimes', () => startersOf(quick))) ?? [];
   await withServers(missing.has('redis') ? [] : ['redis'], async (env) => {
     for (const project of projects)
-      for (const starter of project.manager === 'npm' ? (starters ?? []) : (starters ?? []).slice(0, 1))
-        await steps.tryTo(`run: ${project.manager}, ${starter.name}`, async () => {
-          const problem = await problemOfPrograms(project, starter, env);
-          if (problem !== undefined) throw new Error(problem);
-        });
+      for (const starter of project.manager === 'npm' ? starters : starters.slice(0, 1))
+        await steps.tryTo(`run: ${project.manager}, ${starter.name}`, () =>
+          runPrograms(project, starter, env),
+        );
   });
 }
 
