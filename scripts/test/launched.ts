@@ -1,7 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The Node of the host: the launcher must run on it. */
 export const hostNode = process.env['LOCKS_HOST_NODE'] ?? process.execPath;
@@ -26,20 +25,6 @@ export function launch(command: string, args: readonly string[], env: NodeJS.Pro
 /** Ctrl-C of a terminal: the whole group of the job gets it. */
 export function pressCtrlC({ pid }: ChildProcess): void {
   if (pid !== undefined) process.kill(-pid, 'SIGINT');
-}
-
-export async function waitUntil<T>(
-  what: string,
-  condition: () => T | undefined,
-  limitMs = 30_000,
-): Promise<T> {
-  const until = performance.now() + limitMs;
-  while (performance.now() < until) {
-    const seen = condition();
-    if (seen !== undefined) return seen;
-    await sleep(20);
-  }
-  throw new Error(`${what} did not happen in ${limitMs} ms`);
 }
 
 /** The content of a JSON file once it is there and whole. */

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { hostNode, isRunning, launch, pressCtrlC, readWhenThere, waitUntil } from './launched.ts';
+import { waitUntil } from '../../test-servers/src/wait-until.ts';
+import { hostNode, isRunning, launch, pressCtrlC, readWhenThere } from './launched.ts';
 
 interface Started {
   readonly pids: readonly number[];
@@ -16,7 +17,7 @@ function start(mode: 'stay' | 'leave') {
   const notes = mkdtempSync(join(tmpdir(), 'notes-'));
   const { child, ended } = launch(hostNode, [launcher, notes, mode]);
   const started = () => readWhenThere<Started>(join(notes, 'started.json'));
-  return { child, ended, started: () => waitUntil('the start of the task', started) };
+  return { child, ended, started: () => waitUntil(started, { what: 'the start of the task' }) };
 }
 
 describe.concurrent('a task that is run by the launcher', () => {
@@ -42,8 +43,8 @@ describe.concurrent('a task that is run by the launcher', () => {
     const { pids, folder } = await started();
     child.kill('SIGKILL');
     await ended;
-    await waitUntil('the end of all processes', () => !pids.some(isRunning) || undefined);
-    await waitUntil('the removal of the folder', () => !existsSync(folder) || undefined);
+    await waitUntil(() => !pids.some(isRunning), { what: 'the end of all processes' });
+    await waitUntil(() => !existsSync(folder), { what: 'the removal of the folder' });
   });
 
   it('leaves no process after npm and not its shell was killed', async () => {
@@ -53,10 +54,10 @@ describe.concurrent('a task that is run by the launcher', () => {
     const npm = `require('node:child_process').spawn('sh', ['-c', ${JSON.stringify(inShell)}], { stdio: 'inherit' })`;
     const { child } = launch(hostNode, ['-e', npm], { npm_lifecycle_event: 'demo' });
     const started = () => readWhenThere<Started>(join(notes, 'started.json'));
-    const { pids, folder } = await waitUntil('the start of the task', started);
+    const { pids, folder } = await waitUntil(started, { what: 'the start of the task' });
     child.kill('SIGKILL');
-    await waitUntil('the end of all processes', () => !pids.some(isRunning) || undefined);
-    await waitUntil('the removal of the folder', () => !existsSync(folder) || undefined);
+    await waitUntil(() => !pids.some(isRunning), { what: 'the end of all processes' });
+    await waitUntil(() => !existsSync(folder), { what: 'the removal of the folder' });
   });
 
   it('fails when it ends well but leaves a process behind, which is ended', async () => {

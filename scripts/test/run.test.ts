@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { root } from '../launcher/root.mjs';
-import { hostNode, launch, pressCtrlC, waitUntil } from './launched.ts';
+import { waitUntil } from '../../test-servers/src/wait-until.ts';
+import { hostNode, launch, pressCtrlC } from './launched.ts';
 
 const entry = join(root, 'scripts/run.mjs');
 
@@ -61,7 +62,7 @@ describe('scripts/run.mjs', () => {
     const { child, ended } = launch(hostNode, [entry, 'test', 'words', 'unit:core']);
     let said = '';
     child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
-    await waitUntil('the start of the tests', () => /now .*unit:core/.exec(said) ?? undefined);
+    await waitUntil(() => /now .*unit:core/.test(said), { what: 'the start of the tests' });
     pressCtrlC(child);
     const { exitCode, stdout } = await ended;
     expect(exitCode).toBe(130);

@@ -36,7 +36,7 @@ export interface RehearsalOptions {
 export async function rehearse(options: RehearsalOptions): Promise<StepResult> {
   const { quick, missing, sbom } = options;
   const folder = mkdtempSync(join(tmpdir(), 'rehearsal-'));
-  const steps = new RehearsalSteps();
+  const steps = new RehearsalSteps(!quick);
   const treeBefore = await workingTree();
   let registry: Registry | undefined;
   try {
@@ -69,6 +69,11 @@ export async function rehearse(options: RehearsalOptions): Promise<StepResult> {
 class RehearsalSteps {
   readonly #checks: { readonly name: string; readonly problem?: string }[] = [];
   readonly #notes: string[] = [];
+  readonly #tells: boolean;
+
+  constructor(tells: boolean) {
+    this.#tells = tells;
+  }
 
   get hasFailed(): boolean {
     return this.#checks.some(({ problem }) => problem !== undefined);
@@ -80,8 +85,11 @@ class RehearsalSteps {
     try {
       const result = await work();
       const seconds = ((performance.now() - start) / 1_000).toFixed(1).padStart(6);
+      const line = `${name.padEnd(30)} ${seconds} s  ${typeof result === 'string' ? result : ''}`;
       this.#checks.push({ name });
-      this.#notes.push(`${name.padEnd(30)} ${seconds} s  ${typeof result === 'string' ? result : ''}`);
+      this.#notes.push(line);
+      // All of a rehearsal takes minutes.
+      if (this.#tells) console.log(`        ${line}`);
       return result;
     } catch (error) {
       this.#checks.push({ name, problem: error instanceof Error ? error.message : String(error) });
