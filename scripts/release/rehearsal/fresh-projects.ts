@@ -37,7 +37,8 @@ export async function freshProject(
   const available = publishedPackages.filter((one) =>
     existsSync(registry.tarball(one.manifest.name, version)),
   );
-  const manifest = consumerManifest(() => version, available);
+  // Of the two clients of ZooKeeper none is required.
+  const manifest = consumerManifest(() => version, available, { 'node-zookeeper-client': '^1.1.3' });
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
   writeFileSync(join(folder, '.npmrc'), `@locks:registry=${registry.url}\n`);
   // pnpm asks of its user which dependencies may run a script when they are installed; none of ours needs to.
