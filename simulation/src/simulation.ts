@@ -6,7 +6,6 @@ import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
 import { Link, type NetworkOptions } from './network/link.ts';
 import type { LoadedLocks, LockCode } from './process/lock-code.ts';
 import { SimulatedProcess } from './process/simulated-process.ts';
-import { BEAT_MS } from './store/rules-backend.ts';
 import { makeStores } from './store/make-stores.ts';
 import type { SimulatedStore } from './store/simulated-store.ts';
 import {
@@ -23,6 +22,7 @@ import {
 } from './workload/plan.ts';
 import type { OperationContext } from './workload/operation-context.ts';
 import { RunningOperation } from './workload/run-operation.ts';
+import { TimeLimits } from './workload/time-limits.ts';
 
 /** What came of one run. */
 export interface RunResult {
@@ -39,10 +39,6 @@ export interface RunResult {
 
 /** How late a timer fires at most, in milliseconds: less than the margin of a lease, 2 ms. */
 const TIMER_LATENESS_MS = 0.4;
-/** After the last fault, somebody who waits gets on within this and the longest hold, in milliseconds. */
-const PROGRESS_MS = 8_000;
-/** A free resource is entered by whoever waits within this and the times of messages, in milliseconds. */
-const IDLE_MS = 100;
 /** After this a store serves no waiter of a client that is closed, in milliseconds. */
 const SERVED_WITHIN_MS = 4_000;
 /** A closing manager gives its releases and abandons this long, in milliseconds. */
@@ -81,9 +77,7 @@ export class Simulation {
   /** No lease ends by its time: nothing stays in a store when all processes have ended. */
   readonly #leavesNothing: boolean;
   readonly #isPrompt: boolean;
-  readonly #shortestTtlMs: number;
-  readonly #longestTtlMs: number;
-  readonly #longestHoldMs: number;
+  readonly #limits: TimeLimits;
   #checkedAt = 0;
   #endedAt: number | undefined;
 
@@ -96,12 +90,7 @@ export class Simulation {
     this.#cohortChecks = plan.cohort && new CohortChecks(world, plan.cohort);
     this.#leavesNothing = isUndoable(plan) && !hasEndsByTime(plan);
     this.#isPrompt = isPrompt(plan);
-    const operations = plan.processes.flatMap(({ clients }) =>
-      clients.flatMap((client) => client.operations),
-    );
-    this.#shortestTtlMs = Math.min(...operations.map(({ ttlMs }) => ttlMs));
-    this.#longestTtlMs = Math.max(100, ...operations.map(({ ttlMs }) => 2 * ttlMs));
-    this.#longestHoldMs = Math.max(0, ...operations.map(({ holdMs }) => holdMs));
+    this.#limits = new TimeLimits(plan);
     this.#stores = makeStores(world, code, plan);
     this.#processes = plan.processes.map((process, index) => this.#start(code, process, index));
   }
@@ -168,7 +157,7 @@ export class Simulation {
       releasesBeforeMs: this.#plan.backend === 'mysql' ? 200 : 0,
       // A step of MySQL is several statements where others write the same row.
       latencyMs: this.#plan.network.latencyMs * (this.#plan.backend === 'mysql' ? 5 : 1),
-      longestDelayMs: 2 * this.#plan.network.slowMs + this.#longestTtlMs + PROGRESS_MS,
+      longestDelayMs: this.#limits.delay,
       released: (label, name, id) => this.#released(label, name, id),
       isClosing: () => running.isClosing,
       isClosed: () => running.isClosed,
@@ -241,19 +230,14 @@ export class Simulation {
     // The first turn of a cohort may have asked for less than the waiter who asked the store.
     const lasts = mayOutlast || this.#plan.cohort !== undefined;
     // What waits for nobody is served in its turn, unless its client counts as dead by then, and lasts its ttl.
-    const ghostMs = (leavesGhosts ? SERVED_WITHIN_MS : 0) + (leavesGhosts || lasts ? this.#longestTtlMs : 0);
+    const ghostMs =
+      (leavesGhosts ? SERVED_WITHIN_MS : 0) + (leavesGhosts || lasts ? this.#limits.longestTtl : 0);
     // A lease that ends by its time ends in the store some milliseconds later.
-    this.#world.schedule(this.#world.now + this.#cleanAfterMs + this.#uncountedMs + ghostMs, () => {
+    this.#world.schedule(this.#world.now + this.#limits.clean + this.#limits.uncounted + ghostMs, () => {
       for (const store of this.#stores)
         for (const left of store.leftovers((label) => label.startsWith(`${name}.`)))
           this.#world.violated('§12.2', `${left} is left, and ${name} has closed its locks`);
     });
-  }
-
-  /** A hand-off of Redis counts from the last request that found the waiter, while two thirds of its ttl are left. */
-  get #uncountedMs(): number {
-    if (this.#plan.backend !== 'redis' || !hasEndsByTime(this.#plan)) return 0;
-    return this.#longestTtlMs / 3;
   }
 
   /** Whoever has released holds nothing in the store (docs/spec.md §3.2), unless a request that was sent again comes after it. */
@@ -274,10 +258,10 @@ export class Simulation {
     if (!isUndoable(this.#plan) || this.#plan.cohort !== undefined) return;
     const { latencyMs } = this.#plan.network;
     // Of one connection to MySQL a lease of some round trips leaves little to others.
-    if (this.#plan.backend === 'mysql' && this.#shortestTtlMs < 40 * latencyMs) return;
+    if (this.#plan.backend === 'mysql' && this.#limits.shortestTtl < 40 * latencyMs) return;
     // Processes that write the same row of MySQL make each other try again.
     const latencies = this.#plan.backend === 'mysql' ? 100 : 20;
-    const withinMs = 10 + latencies * latencyMs + this.#lateMs + this.#uncountedMs;
+    const withinMs = 10 + latencies * latencyMs + this.#limits.late + this.#limits.uncounted;
     world.schedule(world.now + withinMs, () => {
       if (running.leavesGhosts) return;
       for (const store of this.#stores)
@@ -325,7 +309,9 @@ export class Simulation {
       this.#world.note(store.name, () => `FAULT ${kind} ${JSON.stringify(rest)}`);
       // Until the last lease of before ends, and a reply that was slow on its way.
       if (store.suffer?.(fault))
-        this.#world.dataWasLost(this.#world.now + this.#longestTtlMs + 2 * this.#plan.network.slowMs + 100);
+        this.#world.dataWasLost(
+          this.#world.now + this.#limits.longestTtl + 2 * this.#plan.network.slowMs + 100,
+        );
     }
   }
 
@@ -337,7 +323,7 @@ export class Simulation {
       ),
     );
     if (!isExtended || !what.startsWith('renew')) return;
-    this.#world.dataWasLost(this.#world.now + this.#longestTtlMs);
+    this.#world.dataWasLost(this.#world.now + this.#limits.longestTtl);
   }
 
   #heal(): void {
@@ -347,23 +333,21 @@ export class Simulation {
 
   /** All processes have ended, and what they left in the stores has had its time to end. */
   #isOver(): boolean {
-    const isEnded = this.#processes.every(({ process, isClosed }) => process.isCrashed || isClosed);
-    if (!isEnded) return false;
+    if (!this.#processes.every(({ process, isClosed }) => process.isCrashed || isClosed)) return false;
     this.#endedAt ??= this.#world.now;
-    if (this.#world.now >= this.#endedAt + this.#leftoverMs) return true;
+    if (this.#world.now >= this.#endedAt + this.#limits.leftover) return true;
     if (this.#stores.every((store) => store.isEmpty())) return true;
-    const leavesGhosts = this.#processes.some((running) => running.leavesGhosts);
     if (
       this.#leavesNothing &&
-      !leavesGhosts &&
-      this.#world.now > this.#endedAt + this.#cleanAfterMs + this.#lateMs
+      !this.#leavesGhosts &&
+      this.#world.now > this.#endedAt + this.#limits.clean + this.#limits.late
     ) {
       this.#reportLeftovers('is left, and every request came to its store');
       return true;
     }
     // The events may be over before the leases are.
     if (this.#world.now === this.#endedAt)
-      for (const ms of [this.#cleanAfterMs + this.#lateMs + 1, this.#leftoverMs])
+      for (const ms of [this.#limits.clean + this.#limits.late + 1, this.#limits.leftover])
         this.#world.schedule(this.#endedAt + ms, () => {});
     return false;
   }
@@ -373,32 +357,13 @@ export class Simulation {
     return this.#processes.some((running) => running.leavesGhosts);
   }
 
-  /** Without a fault: a lease that was not renewed ends for its holder some milliseconds before it does in the store. */
-  get #cleanAfterMs(): number {
-    return 10 + 4 * this.#plan.network.latencyMs + 0.03 * this.#longestTtlMs;
-  }
-
-  /** An attempt, its reply, the abandon and what goes before it on the same connection may each be slow. */
-  get #lateMs(): number {
-    const { slow, slowMs } = this.#plan.network;
-    return slow > 0 ? 8 * slowMs : 0;
-  }
-
-  /** What an ended process may leave behind: a ttl, behind a message that was on its way for long. */
-  get #leftoverMs(): number {
-    return this.#plan.faultsEndAt + 2 * this.#plan.network.slowMs + this.#longestTtlMs + PROGRESS_MS;
-  }
-
   #check(): void {
     const { now } = this.#world;
     if (this.#plan.looksAtLeases && this.#plan.cohort === undefined) this.#checks.checkStore(this.#isHeld);
-    if (this.#isPrompt && !this.#leavesGhosts) this.#checks.checkIdle(this.#idleMs);
+    if (this.#isPrompt && !this.#leavesGhosts) this.#checks.checkIdle(this.#limits.idle);
     if (now - this.#checkedAt < 1_000 || now < this.#plan.faultsEndAt) return;
     this.#checkedAt = now;
-    this.#checks.checkProgress(
-      this.#plan.faultsEndAt,
-      this.#longestHoldMs + this.#longestTtlMs + PROGRESS_MS,
-    );
+    this.#checks.checkProgress(this.#plan.faultsEndAt, this.#limits.progress);
   }
 
   /** By a majority of the stores. */
@@ -410,18 +375,6 @@ export class Simulation {
     ).length;
     return missing <= (this.#stores.length - 1) / 2;
   };
-
-  /** Without a lease that ends by its time the next waiter enters within this, in milliseconds. */
-  get #idleMs(): number {
-    const { network, checkIntervalMs, backend, cohort } = this.#plan;
-    // Those who count on a lease that is passed on wait for it so long, and then at the store.
-    const promptMs = 30 * network.latencyMs + IDLE_MS + (cohort?.withinMs ?? 0);
-    // MySQL cannot call: each process asks it.
-    if (backend === 'mysql') return promptMs + 2.5 * checkIntervalMs;
-    if (network.lostPushes === 0) return promptMs;
-    // A lost message is made good by the next check of its process, and perhaps by that of the next waiter.
-    return promptMs + 3 * (backend === 'redis' ? checkIntervalMs : BEAT_MS);
-  }
 
   #checkEnd(): void {
     if (this.#endedAt === undefined) {

@@ -5,9 +5,7 @@ import { SortedSet } from './sorted-set.ts';
 export type SimulatedValue =
   | { readonly type: 'string'; text: string }
   | { readonly type: 'hash'; readonly fields: Map<string, string> }
-  | { readonly type: 'zset'; readonly members: SortedSet }
-  | { readonly type: 'set'; readonly members: Set<string> }
-  | { readonly type: 'list'; readonly items: string[] };
+  | { readonly type: 'zset'; readonly members: SortedSet };
 
 export type SimulatedType = SimulatedValue['type'];
 
@@ -99,10 +97,6 @@ function copyValue(value: SimulatedValue): SimulatedValue {
       return { type: 'hash', fields: new Map(value.fields) };
     case 'zset':
       return { type: 'zset', members: value.members.copy() };
-    case 'set':
-      return { type: 'set', members: new Set(value.members) };
-    case 'list':
-      return { type: 'list', items: [...value.items] };
     default:
       return value satisfies never;
   }

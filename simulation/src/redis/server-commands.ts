@@ -1,9 +1,8 @@
 import type { CommandTable } from './command.ts';
-import { SimulatedRedisError, StatusReply } from './reply.ts';
+import { SimulatedRedisError } from './reply.ts';
 
 /** Commands that concern the server and its channels. */
 export const serverCommands: CommandTable = {
-  PING: { least: 0, most: 0, run: () => new StatusReply('PONG') },
   TIME: {
     least: 0,
     most: 0,

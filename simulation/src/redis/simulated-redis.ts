@@ -22,8 +22,6 @@ export interface SimulatedRedisOptions {
   readonly lua: LuaScripts;
   /** The server's clock: microseconds since 1970, an integer. */
   micros(): number;
-  /** The policy that `INFO` reports. @defaultValue `noeviction` */
-  readonly evictionPolicy?: string;
   /** The command of this version that deletes a key with a given value. @defaultValue none, as in Redis 7 */
   readonly deletesBy?: DeletingCommand | undefined;
 }
@@ -170,9 +168,7 @@ export class SimulatedRedis {
       case 'SCRIPT':
         return this.#script(args);
       case 'INFO':
-        return this.#info();
-      case 'WAIT':
-        return this.#wait(args);
+        return '# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n';
       default: {
         const reply = this.#run(this.#context(), command);
         this.#finishStep();
@@ -240,18 +236,6 @@ export class SimulatedRedis {
       default:
         throw new SimulatedRedisError(`ERR unknown subcommand '${what}'. Try SCRIPT HELP.`);
     }
-  }
-
-  #info(): string {
-    const { evictionPolicy = 'noeviction' } = this.#options;
-    const limit = evictionPolicy === 'noeviction' ? 0 : 1;
-    return `# Memory\r\nmaxmemory:${limit}\r\nmaxmemory_policy:${evictionPolicy}\r\n`;
-  }
-
-  /** How many replicas have everything: as when the time limit of `WAIT` is over. */
-  #wait(args: readonly string[]): number {
-    for (const arg of args) readInteger(arg);
-    return [...this.#replicas.values()].filter((pending) => pending.length === 0).length;
   }
 
   #context(): CommandContext {

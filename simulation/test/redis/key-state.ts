@@ -31,10 +31,6 @@ function partsOf(value: SimulatedValue): readonly string[] {
       return [...value.fields].flat();
     case 'zset':
       return value.members.ordered().flatMap(({ member, score }) => [member, formatDouble(score)]);
-    case 'set':
-      return [...value.members].sort();
-    case 'list':
-      return value.items;
     default:
       return value satisfies never;
   }
@@ -60,10 +56,6 @@ function writeOf(type: string, key: string, value: readonly string[]): string[] 
       for (let at = 0; at < value.length; at += 2) pairs.push(value[at + 1] as string, value[at] as string);
       return ['ZADD', key, ...pairs];
     }
-    case 'set':
-      return ['SADD', key, ...value];
-    case 'list':
-      return ['RPUSH', key, ...value];
     default:
       throw new TypeError(`no command writes a ${type}`);
   }

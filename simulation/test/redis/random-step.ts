@@ -190,11 +190,11 @@ export class RandomSteps {
       case 5:
         return random.pick([
           ['HSET', lock, 'field', 'value'],
-          ['RPUSH', queue, 'item'],
-          ['SADD', holders, 'member'],
+          ['HSET', queue, 'field', 'value'],
+          ['ZADD', holders, '1', 'member'],
           ['SET', holders, 'text'],
           ['HSET', token, 'field', 'value'],
-          ['RPUSH', 'value', 'item'],
+          ['HSET', 'value', 'field', 'value'],
         ]);
       case 6:
         return [

@@ -25,7 +25,7 @@ const SET_CLOCK =
 /** Reads every key: its name, type, ttl and value. */
 const DUMP = `
 local found = {}
-local read = { string = { 'GET' }, hash = { 'HGETALL' }, zset = { 'ZRANGE', 0, -1, 'WITHSCORES' }, set = { 'SMEMBERS' }, list = { 'LRANGE', 0, -1 } }
+local read = { string = { 'GET' }, hash = { 'HGETALL' }, zset = { 'ZRANGE', 0, -1, 'WITHSCORES' } }
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind = redis.call('TYPE', key).ok
   local command = read[kind]
@@ -186,7 +186,6 @@ function readDump(found: readonly RespValue[][]): readonly KeyState[] {
       value: (value as RespValue[]).map(String),
       left: Number(left),
     }))
-    .map((state) => (state.type === 'set' ? { ...state, value: state.value.toSorted() } : state))
     .filter(({ key }) => key !== CLOCK)
     .sort((a, b) => (a.key < b.key ? -1 : 1));
 }

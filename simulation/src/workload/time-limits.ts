@@ -1,0 +1,55 @@
+import { BEAT_MS } from '../store/rules-backend.ts';
+import { hasEndsByTime, type Plan } from './plan.ts';
+
+/** After the last fault, somebody who waits gets on within this and the longest hold, in milliseconds. */
+const PROGRESS_MS = 8_000;
+/** A free resource is entered by whoever waits within this and the times of messages, in milliseconds. */
+const IDLE_MS = 100;
+
+/** How long something may take in a run, in milliseconds. */
+export class TimeLimits {
+  /** Of the leases of the run. */
+  readonly shortestTtl: number;
+  readonly longestTtl: number;
+  /** Without a fault: a lease that was not renewed ends for its holder some milliseconds before it does in the store. */
+  readonly clean: number;
+  /** An attempt, its reply, the abandon and what goes before it on the same connection may each be slow. */
+  readonly late: number;
+  /** A hand-off of Redis counts from the last request that found the waiter, while two thirds of its ttl are left. */
+  readonly uncounted: number;
+  /** What an ended process may leave behind: a ttl, behind a message that was on its way for long. */
+  readonly leftover: number;
+  /** How long a message may be on its way. */
+  readonly delay: number;
+  /** Between two moments at which somebody gets on, while others wait. */
+  readonly progress: number;
+  /** Without a lease that ends by its time the next waiter enters within this. */
+  readonly idle: number;
+
+  constructor(plan: Plan) {
+    const { backend, network, faultsEndAt } = plan;
+    const { latencyMs, slow, slowMs } = network;
+    const operations = plan.processes.flatMap(({ clients }) =>
+      clients.flatMap((client) => client.operations),
+    );
+    this.shortestTtl = Math.min(...operations.map(({ ttlMs }) => ttlMs));
+    this.longestTtl = Math.max(100, ...operations.map(({ ttlMs }) => 2 * ttlMs));
+    this.clean = 10 + 4 * latencyMs + 0.03 * this.longestTtl;
+    this.late = slow > 0 ? 8 * slowMs : 0;
+    this.uncounted = backend === 'redis' && hasEndsByTime(plan) ? this.longestTtl / 3 : 0;
+    this.delay = 2 * slowMs + this.longestTtl + PROGRESS_MS;
+    this.leftover = faultsEndAt + this.delay;
+    this.progress = Math.max(0, ...operations.map(({ holdMs }) => holdMs)) + this.longestTtl + PROGRESS_MS;
+    this.idle = idleOf(plan);
+  }
+}
+
+function idleOf({ network, checkIntervalMs, backend, cohort }: Plan): number {
+  // Those who count on a lease that is passed on wait for it so long, and then at the store.
+  const promptMs = 30 * network.latencyMs + IDLE_MS + (cohort?.withinMs ?? 0);
+  // MySQL cannot call: each process asks it.
+  if (backend === 'mysql') return promptMs + 2.5 * checkIntervalMs;
+  if (network.lostPushes === 0) return promptMs;
+  // A lost message is made good by the next check of its process, and perhaps by that of the next waiter.
+  return promptMs + 3 * (backend === 'redis' ? checkIntervalMs : BEAT_MS);
+}
