@@ -55,8 +55,10 @@ export abstract class ManagedServer implements AsyncDisposable {
   protected abstract program(): Omit<ServerCommand, 'directory'> | Promise<Omit<ServerCommand, 'directory'>>;
   /** Whether this very process serves clients; the server that answers on the port may be another one. */
   protected abstract isReady(): Promise<boolean>;
-  /** Writes what the first start needs. */
+  /** Writes what a start without data needs. */
   protected async prepare(): Promise<void> {}
+  /** Its data, by their paths in its directory. */
+  protected readonly data: readonly string[] = [];
 
   /** Of the process that runs now, or ran last. */
   get pid(): number {
@@ -69,14 +71,10 @@ export abstract class ManagedServer implements AsyncDisposable {
 
   /** To be called once. Resolves when the server serves clients; one that does not start leaves nothing behind. */
   async start(): Promise<this> {
-    try {
+    return await readyAfter(this, async () => {
       await this.prepare();
       await this.#launch(0);
-      return this;
-    } catch (error) {
-      await this.stop();
-      throw error;
-    }
+    });
   }
 
   /** SIGSTOP: connections stay open, nothing is answered. */
@@ -93,10 +91,24 @@ export abstract class ManagedServer implements AsyncDisposable {
     await this.#process?.kill();
   }
 
-  /** Kills the server if it still runs and starts it again on the same port, with its data. */
-  async restart(): Promise<void> {
+  /**
+   * Kills the server if it still runs and starts it again on the same port.
+   *
+   * @param options - `keepData`: default true; `false` starts it without its data
+   */
+  async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
     await this.kill();
+    if (!keepData) {
+      await this.deleteData();
+      await this.prepare();
+    }
     await this.#launch(PORT_WITHIN_MS);
+  }
+
+  protected async deleteData(): Promise<void> {
+    await Promise.all(
+      this.data.map((name) => rm(path.join(this.dir, name), { recursive: true, force: true })),
+    );
   }
 
   /** What the server printed last. */
@@ -176,6 +188,37 @@ export async function locationFor({
 export async function makeDirectory(label: string, disk?: string): Promise<string> {
   if (disk !== undefined) return await mkdtemp(path.join(disk, `${label}-`));
   return await (await guardian()).makeDirectory(label);
+}
+
+/** Servers that belong together. */
+export class ServerGroup<S extends ManagedServer = ManagedServer> implements AsyncDisposable {
+  readonly members: readonly S[];
+
+  constructor(members: readonly S[]) {
+    this.members = members;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.members.map((member) => member.stop()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+/** Resolves with servers when `work` is done; where it fails, they are stopped. */
+export async function readyAfter<S extends { stop(): Promise<void> }>(
+  servers: S,
+  work: () => Promise<unknown>,
+): Promise<S> {
+  try {
+    await work();
+    return servers;
+  } catch (error) {
+    await servers.stop();
+    throw error;
+  }
 }
 
 /** The servers that are being started; when one of them fails, the others are stopped. */

@@ -1,14 +1,9 @@
+import { ServerGroup } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import type { EtcdServer } from './etcd-server.ts';
 
 /** Members of one etcd. A new leader is elected when the leader is killed or paused. */
-export class EtcdCluster implements AsyncDisposable {
-  readonly members: readonly EtcdServer[];
-
-  constructor(members: readonly EtcdServer[]) {
-    this.members = members;
-  }
-
+export class EtcdCluster extends ServerGroup<EtcdServer> {
   /** For clients: every member. */
   get hosts(): string[] {
     return this.members.map(({ url }) => url);
@@ -22,14 +17,6 @@ export class EtcdCluster implements AsyncDisposable {
   /** Another leader than `old`, known to all who answer. */
   async waitForNewLeader(old: EtcdServer): Promise<EtcdServer> {
     return await this.#leader((server) => server !== old, `a leader other than ${old.name}`);
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all(this.members.map((member) => member.stop()));
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
   }
 
   async #leader(wanted: (server: EtcdServer) => boolean, what: string): Promise<EtcdServer> {

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { findServer } from '../find-server.mjs';
 import { ManagedServer, type ServerLocation } from '../managed-server.ts';
@@ -25,9 +24,13 @@ export interface EtcdStatus {
   readonly raftTerm: string;
 }
 
-/** A private member of etcd on loopback. Its data survive `kill` and `restart`. */
+/**
+ * A private member of etcd on loopback. It is ready when it answers, which a member of a cluster does once that has a quorum; only a single
+ * server can start without its data.
+ */
 export class EtcdServer extends ManagedServer {
   protected readonly title = 'etcd';
+  protected override readonly data = ['data'];
   readonly name: string;
   readonly #member: EtcdMember;
   readonly #plan: EtcdClusterPlan;
@@ -41,18 +44,6 @@ export class EtcdServer extends ManagedServer {
 
   get url(): string {
     return `http://${this.host}:${this.port}`;
-  }
-
-  /**
-   * Kills the member if it still runs and starts it again on the same ports. Resolves when it answers, which a member of a
-   * cluster does once that has a quorum.
-   *
-   * @param options - `keepData`: default true; `false` starts a single server empty
-   */
-  override async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
-    await this.kill();
-    if (!keepData) await rm(this.#data, { recursive: true, force: true });
-    await super.restart();
   }
 
   /** Asks this member, and no other. */
@@ -78,16 +69,12 @@ export class EtcdServer extends ManagedServer {
     return ((await response.json()) as { health?: string }).health === 'true';
   }
 
-  get #data(): string {
-    return path.join(this.dir, 'data');
-  }
-
   protected override program() {
     const { members, electionTimeoutMs, args } = this.#plan;
     const peer = `http://${this.host}:${this.#member.peerPort}`;
     const options: Readonly<Record<string, string>> = {
       name: this.name,
-      'data-dir': this.#data,
+      'data-dir': path.join(this.dir, 'data'),
       'listen-client-urls': this.url,
       'advertise-client-urls': this.url,
       'listen-peer-urls': peer,

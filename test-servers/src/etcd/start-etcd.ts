@@ -1,5 +1,5 @@
 import { freePort } from '../free-port.ts';
-import { locationFor, startTogether, withAnotherPort } from '../managed-server.ts';
+import { locationFor, readyAfter, startTogether, withAnotherPort } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import { EtcdCluster } from './etcd-cluster.ts';
 import { type EtcdMember, EtcdServer } from './etcd-server.ts';
@@ -32,15 +32,10 @@ async function startOn(options: EtcdClusterOptions): Promise<EtcdCluster> {
   const members = await Promise.all(Array.from({ length: count }, (_, index) => newMember(`m${index}`)));
   const servers = members.map((member) => new EtcdServer(member, { members, electionTimeoutMs, args }));
   await startTogether(servers.map((server) => server.start()));
-  const cluster = new EtcdCluster(servers);
-  try {
-    const serving = async () => (await Promise.all(servers.map((server) => server.healthy()))).every(Boolean);
-    await waitUntil(serving, { what: `${count} member(s) of etcd to serve`, timeoutMs: 15_000 });
-    return cluster;
-  } catch (error) {
-    await cluster.stop();
-    throw error;
-  }
+  const serving = async () => (await Promise.all(servers.map((server) => server.healthy()))).every(Boolean);
+  return await readyAfter(new EtcdCluster(servers), () =>
+    waitUntil(serving, { what: `${count} member(s) of etcd to serve`, timeoutMs: 15_000 }),
+  );
 }
 
 async function newMember(name: string): Promise<EtcdMember> {

@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { findServer, lookForServer } from '../find-server.mjs';
-import { guardian } from '../guardian.ts';
-import { ManagedServer, type ServerLocation, startServer } from '../managed-server.ts';
+import { makeDirectory, ManagedServer, type ServerLocation, startServer } from '../managed-server.ts';
 import { giveAway, unprivileged } from '../unprivileged.ts';
 
 export interface MariadbOptions {
@@ -28,6 +27,7 @@ export async function startMariadb({ args = [], port }: MariadbOptions = {}): Pr
  */
 export class MariadbServer extends ManagedServer {
   protected readonly title = 'MariaDB';
+  protected override readonly data = ['data'];
   readonly #args: readonly string[];
 
   constructor(location: ServerLocation, args: readonly string[]) {
@@ -41,20 +41,6 @@ export class MariadbServer extends ManagedServer {
 
   urlOf(user: 'app' | 'admin'): string {
     return `mysql://${user}@${this.host}:${this.port}/locks`;
-  }
-
-  /**
-   * Kills the server if it still runs and starts it again on the same port.
-   *
-   * @param options - `keepData`: default true; `false` starts it with a fresh data directory
-   */
-  override async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
-    await this.kill();
-    if (!keepData) {
-      await rm(path.join(this.dir, 'data'), { recursive: true, force: true });
-      await this.prepare();
-    }
-    await super.restart();
   }
 
   protected override async prepare(): Promise<void> {
@@ -147,7 +133,7 @@ async function copyTemplate(dir: string): Promise<void> {
 }
 
 async function makeTemplate(): Promise<string> {
-  const dir = await (await guardian()).makeDirectory('mariadb-template');
+  const dir = await makeDirectory('mariadb-template');
   await giveAway(dir);
   const data = path.join(dir, 'data');
   const { command, args } = isMysql() ? mysqlTemplate(data) : mariadbTemplate(dir, data);

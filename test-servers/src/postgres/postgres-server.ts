@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { findServer } from '../find-server.mjs';
@@ -25,6 +24,7 @@ export async function startPostgres({ settings = {}, port }: PostgresOptions = {
 /** A private PostgreSQL on loopback. Everybody is let in without a password; the superuser is `postgres`. */
 export class PostgresServer extends ManagedServer {
   protected readonly title = 'PostgreSQL';
+  protected override readonly data = ['data'];
   readonly #settings: Readonly<Record<string, string | number>>;
   /** Processes of a paused server; the guardian kills each of them if this process ends meanwhile. */
   #frozen: number[] = [];
@@ -90,25 +90,15 @@ export class PostgresServer extends ManagedServer {
     this.#releaseFrozen();
   }
 
-  /**
-   * Kills the server if it still runs and starts it again on the same port.
-   *
-   * @param options - `keepData`: default true; `false` starts it with a fresh data directory
-   */
-  override async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
-    await this.kill();
-    if (!keepData) {
-      await removeSharedMemory(this.dir);
-      await rm(this.#data, { recursive: true, force: true });
-      await this.prepare();
-    }
-    await super.restart();
-  }
-
   override async stop(): Promise<void> {
     await this.kill();
     await removeSharedMemory(this.dir);
     await super.stop();
+  }
+
+  protected override async deleteData(): Promise<void> {
+    await removeSharedMemory(this.dir);
+    await super.deleteData();
   }
 
   get #data(): string {

@@ -1,4 +1,5 @@
 import type { Address } from '@locks/core/conformance/proxy';
+import { ServerGroup } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import { type MigrationHooks, moveSlot } from './migrate-slot.ts';
 import type { RedisServer } from './redis-server.ts';
@@ -16,14 +17,17 @@ export interface ClusterNodeView {
   readonly failed: boolean;
 }
 
-export class RedisCluster implements AsyncDisposable {
-  /** First the initial masters, then their replicas. `topology` reports the present roles. */
-  readonly nodes: readonly RedisServer[];
+export class RedisCluster extends ServerGroup<RedisServer> {
   readonly replicasPerMaster: number;
 
   constructor(nodes: readonly RedisServer[], replicasPerMaster: number) {
-    this.nodes = nodes;
+    super(nodes);
     this.replicasPerMaster = replicasPerMaster;
+  }
+
+  /** First the initial masters, then their replicas. `topology` reports the present roles. */
+  get nodes(): readonly RedisServer[] {
+    return this.members;
   }
 
   /** The list of nodes from which a client starts. */
@@ -103,14 +107,6 @@ export class RedisCluster implements AsyncDisposable {
     const ready = async () =>
       (await Promise.all(this.nodes.map((node) => this.#isReady(node)))).every(Boolean);
     await waitUntil(ready, { what: 'the cluster to be ready', timeoutMs, everyMs: 25 });
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all(this.nodes.map((node) => node.stop()));
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
   }
 
   async #isReady(node: RedisServer): Promise<boolean> {

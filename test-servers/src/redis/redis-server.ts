@@ -1,6 +1,4 @@
 import { execFile } from 'node:child_process';
-import { rm } from 'node:fs/promises';
-import path from 'node:path';
 import { promisify } from 'node:util';
 import { findServer } from '../find-server.mjs';
 import { type LocationOptions, ManagedServer, type ServerLocation, startServer } from '../managed-server.ts';
@@ -23,6 +21,7 @@ export async function launchRedis(launch: RedisLaunch): Promise<RedisServer> {
 /** A private server on loopback. */
 export class RedisServer extends ManagedServer {
   protected readonly title = 'redis-server';
+  protected override readonly data = ['dump.rdb', 'appendonlydir', 'appendonly.aof'];
   readonly #launch: RedisLaunch;
 
   constructor(location: ServerLocation, launch: RedisLaunch) {
@@ -47,9 +46,7 @@ export class RedisServer extends ManagedServer {
       this.resume();
       await this.command('SAVE');
     }
-    await this.kill();
-    if (!keepData) await this.#deleteData();
-    await super.restart();
+    await super.restart({ keepData });
   }
 
   /**
@@ -78,11 +75,6 @@ export class RedisServer extends ManagedServer {
     );
     const { process_id: pid = this.pid, loading } = parseInfo(reply);
     return Number(pid) === this.pid && loading !== '1';
-  }
-
-  async #deleteData(): Promise<void> {
-    const data = ['dump.rdb', 'appendonlydir', 'appendonly.aof'];
-    await Promise.all(data.map((name) => rm(path.join(this.dir, name), { recursive: true, force: true })));
   }
 }
 

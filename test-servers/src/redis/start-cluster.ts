@@ -1,4 +1,4 @@
-import { startTogether } from '../managed-server.ts';
+import { readyAfter, startTogether } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import { RedisCluster } from './redis-cluster.ts';
 import { launchRedis, type RedisServer } from './redis-server.ts';
@@ -24,7 +24,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
   const count = masterCount * (1 + replicasPerMaster);
   const nodes = await startTogether(Array.from({ length: count }, () => launchNode(nodeTimeoutMs, args)));
   const cluster = new RedisCluster(nodes, replicasPerMaster);
-  try {
+  return await readyAfter(cluster, async () => {
     const masters = nodes.slice(0, masterCount);
     await Promise.all(masters.map((master, index) => assignSlots(master, index, masterCount)));
     await introduce(nodes);
@@ -35,11 +35,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
       }),
     );
     await cluster.waitUntilReady();
-    return cluster;
-  } catch (error) {
-    await cluster.stop();
-    throw error;
-  }
+  });
 }
 
 async function launchNode(nodeTimeoutMs: number, args: readonly string[]): Promise<RedisServer> {

@@ -1,5 +1,5 @@
 import type { Address } from '@locks/core/conformance/proxy';
-import { type ServerLocation, startTogether } from '../managed-server.ts';
+import { readyAfter, type ServerLocation, startTogether } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import { launchRedis, type RedisServer, redisMajor } from './redis-server.ts';
 
@@ -75,21 +75,15 @@ export async function startReplicated({
 } = {}): Promise<ReplicatedRedis> {
   const secret = password === undefined ? {} : { password };
   const master = await startRedis({ args, ...secret });
-  const servers = [master];
+  const replicas: RedisServer[] = [];
   const stop = async () => {
-    await Promise.all(servers.map((server) => server.stop()));
+    await Promise.all([master, ...replicas].map((server) => server.stop()));
   };
-  try {
-    const replicas = await startTogether(
-      Array.from({ length: count }, () => startRedis({ args, replicaOf: master, ...secret })),
-    );
-    servers.push(...replicas);
+  return await readyAfter({ master, replicas, stop, [Symbol.asyncDispose]: stop }, async () => {
+    const starting = Array.from({ length: count }, () => startRedis({ args, replicaOf: master, ...secret }));
+    replicas.push(...(await startTogether(starting)));
     await waitUntilLinked(master, replicas);
-    return { master, replicas, stop, [Symbol.asyncDispose]: stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  });
 }
 
 /** Resolves when every replica is in sync and the master counts it. */

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Address } from '@locks/core/conformance/proxy';
-import { startTogether } from '../managed-server.ts';
+import { readyAfter, startTogether } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
 import { launchRedis, type RedisServer } from './redis-server.ts';
 import type { RespValue } from './resp.ts';
@@ -102,17 +102,13 @@ export async function startSentinel(options: SentinelOptions = {}): Promise<Sent
   const data = await startReplicated({ replicas, args });
   const sentinels: RedisServer[] = [];
   const deployment = new SentinelDeployment([data.master, ...data.replicas], sentinels, downAfterMs);
-  try {
+  return await readyAfter(deployment, async () => {
     const quorum = Math.floor(count / 2) + 1;
     const monitored = { name: deployment.name, master: data.master, quorum, downAfterMs };
     const starting = Array.from({ length: count }, () => launchSentinel(monitored));
     sentinels.push(...(await startTogether(starting)));
     await deployment.waitUntilReady();
-    return deployment;
-  } catch (error) {
-    await deployment.stop();
-    throw error;
-  }
+  });
 }
 
 interface Monitored {

@@ -1,5 +1,5 @@
 import { freePort } from '../free-port.ts';
-import { locationFor, startTogether, withAnotherPort } from '../managed-server.ts';
+import { locationFor, readyAfter, ServerGroup, startTogether, withAnotherPort } from '../managed-server.ts';
 import type { Proxy } from '@locks/core/conformance/proxy';
 import { startProxy } from '../proxy/start-proxy.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -20,13 +20,12 @@ export interface ZooKeeperEnsembleOptions {
 }
 
 /** Servers that elect a leader among them. */
-export class ZooKeeperEnsemble implements AsyncDisposable {
-  readonly members: readonly ZooKeeperServer[];
+export class ZooKeeperEnsemble extends ServerGroup<ZooKeeperServer> {
   /** By the id of the member that connects. */
   readonly #links: ReadonlyMap<number, readonly Proxy[]>;
 
   constructor(members: readonly ZooKeeperServer[], links: ReadonlyMap<number, readonly Proxy[]>) {
-    this.members = members;
+    super(members);
     this.#links = links;
   }
 
@@ -37,16 +36,12 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
 
   /** The leader; waits for the election of one. */
   async leader(): Promise<ZooKeeperServer> {
-    return await waitUntil(() => this.#find('leader'), { what: 'a leader', timeoutMs: 20_000, everyMs: 20 });
+    return await this.#find('leader');
   }
 
   /** One of the followers; waits until there is one. */
   async follower(): Promise<ZooKeeperServer> {
-    return await waitUntil(() => this.#find('follower'), {
-      what: 'a follower',
-      timeoutMs: 20_000,
-      everyMs: 20,
-    });
+    return await this.#find('follower');
   }
 
   /**
@@ -62,19 +57,18 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
     };
   }
 
-  async stop(): Promise<void> {
-    await Promise.all(this.members.map((member) => member.stop()));
+  override async stop(): Promise<void> {
+    await super.stop();
     await Promise.all([...this.#links.values()].flat().map((link) => link.stop()));
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-  }
-
-  async #find(mode: 'leader' | 'follower'): Promise<ZooKeeperServer | undefined> {
-    const running = this.members.filter((member) => member.running);
-    const modes = await Promise.all(running.map((member) => member.mode()));
-    return running[modes.indexOf(mode)];
+  async #find(mode: 'leader' | 'follower'): Promise<ZooKeeperServer> {
+    const found = async () => {
+      const running = this.members.filter((member) => member.running);
+      const modes = await Promise.all(running.map((member) => member.mode()));
+      return running[modes.indexOf(mode)];
+    };
+    return await waitUntil(found, { what: `a ${mode}`, timeoutMs: 20_000, everyMs: 20 });
   }
 }
 
@@ -114,12 +108,7 @@ async function startOn({
     if (partitionable) links.set(id, own);
     members.push(new ZooKeeperServer(location, { id, config }));
   }
-  const ensemble = new ZooKeeperEnsemble(members, links);
-  try {
-    await startTogether(members.map((member) => member.start()));
-    return ensemble;
-  } catch (error) {
-    await ensemble.stop();
-    throw error;
-  }
+  return await readyAfter(new ZooKeeperEnsemble(members, links), () =>
+    startTogether(members.map((member) => member.start())),
+  );
 }

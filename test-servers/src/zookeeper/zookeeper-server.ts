@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { findServer, searchPath } from '../find-server.mjs';
 import { ManagedServer, type ServerLocation, startServer } from '../managed-server.ts';
@@ -51,6 +51,7 @@ export async function startZookeeper({ config = [] }: ZooKeeperOptions = {}): Pr
 /** A private server on loopback, alone or a member of an ensemble. */
 export class ZooKeeperServer extends ManagedServer {
   protected readonly title = 'ZooKeeper';
+  protected override readonly data = ['version-2'];
   /** The id in an ensemble: 1, 2, 3. */
   readonly id: number;
   readonly #member: EnsembleMember | undefined;
@@ -84,17 +85,6 @@ export class ZooKeeperServer extends ManagedServer {
 
   get #file(): string {
     return path.join(this.dir, 'zoo.cfg');
-  }
-
-  /**
-   * Kills the server if it still runs and starts it again on the same port.
-   *
-   * @param options - `keepData`: default true; `false` starts a single server empty
-   */
-  override async restart({ keepData = true }: { keepData?: boolean } = {}): Promise<void> {
-    await this.kill();
-    if (!keepData) await rm(path.join(this.dir, 'version-2'), { recursive: true, force: true });
-    await super.restart();
   }
 
   protected override async prepare(): Promise<void> {
