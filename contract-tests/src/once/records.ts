@@ -57,7 +57,7 @@ export const recordOf: Readonly<Record<RecordStore, () => Promise<OnceRecord>>> 
   },
 
   async mysql() {
-    const uri = process.env['LOCKS_CONFORMANCE_MYSQL'] ?? '';
+    const uri = JSON.parse(process.env['LOCKS_CONFORMANCE_MYSQL'] ?? '') as string;
     const db = createPool({ uri, connectionLimit: 2, supportBigNumbers: true, bigNumberStrings: true });
     await db.query(TABLE);
     return {

@@ -1,68 +1,55 @@
-import { defineHarness, type Harness } from '@locks/core/conformance';
+import type { Address } from '@locks/core/conformance/proxy';
+import type { Harness } from '@locks/core/conformance';
 import { clientOptions, etcdBackend } from '@locks/etcd';
-import type { EtcdCluster, Proxy } from '@locks/test-servers';
 import { Etcd3 } from 'etcd3';
-import { cutProxies } from '../connections/cut-proxies.ts';
 import { serverIn } from '../connections/server-url.ts';
+import { servedHarness } from '../connections/served-harness.ts';
 import { SharedClients } from '../connections/shared-clients.ts';
 
-const VARIABLE = 'LOCKS_CONFORMANCE_ETCD';
 /** The queue entries of a process outlive it by their lease, and the server checks for ended leases twice a second. */
 const IDLE_GAP_MS = 3_500;
-const WAITER_TTL_MS = 2_000;
+const options = { waiterTtlMs: 2_000 };
 
-interface Deployment {
-  readonly cluster: EtcdCluster;
-  readonly proxies: readonly Proxy[];
-}
-
-/** A server, or a cluster of three: this process speaks through proxies, child processes directly. */
+/** A server, or a cluster of three. */
 export function etcdHarness(module: string, topology: 'standalone' | 'cluster'): Harness {
-  let deployment: Deployment | undefined;
-  const clients = new SharedClients(
-    () => new Etcd3(clientOptions({ hosts: hostsOf(deployment?.proxies ?? []) })),
-    (client) => client.close(),
-  );
-  const direct = (): string[] => JSON.parse(process.env[VARIABLE] ?? '[]') as string[];
-  const harness = defineHarness({
+  let clients: SharedClients<Etcd3>;
+  return servedHarness<string[]>({
     module,
     name: topology === 'standalone' ? 'etcd' : 'etcd-cluster',
     topology,
-    createBackend() {
-      // A child process has one backend, which ends with its client.
-      if (deployment === undefined) return etcdBackend({ hosts: direct() }, { waiterTtlMs: WAITER_TTL_MS });
-      return etcdBackend(clients.next(), { waiterTtlMs: WAITER_TTL_MS });
-    },
-    async setup() {
-      // The import is here because child processes load no more than they need.
+    variable: 'LOCKS_CONFORMANCE_ETCD',
+    async start() {
       const { startEtcdCluster, startProxy } = await import('@locks/test-servers');
       const cluster = await startEtcdCluster({ members: topology === 'cluster' ? 3 : 1 });
       const proxies = await Promise.all(
         cluster.members.map((member) => startProxy(member, { protocol: 'raw' })),
       );
-      deployment = { cluster, proxies };
-      Object.assign(harness, {
-        server: `etcd ${(await cluster.leader().then((leader) => leader.status())).version}`,
-      });
       return {
-        env: { [VARIABLE]: JSON.stringify(cluster.hosts) },
-        teardown: async () => {
-          deployment = undefined;
-          await clients.end();
+        ...{ direct: cluster.hosts, proxied: hostsOf(proxies), proxies },
+        async stop() {
           await Promise.all(proxies.map((proxy) => proxy.stop()));
           await cluster.stop();
         },
       };
     },
-    faults: {
-      async cut() {
-        clients.cutOff();
-        return cutProxies(deployment?.proxies ?? []);
-      },
+    async prepare({ direct, proxied }) {
+      clients = new SharedClients(
+        () => new Etcd3(clientOptions({ hosts: proxied as string[] })),
+        (client) => client.close(),
+      );
+      const admin = new Etcd3({ hosts: direct });
+      const { version } = await admin.maintenance.status();
+      admin.close();
+      return `etcd ${version}`;
+    },
+    createBackend: (hosts, served) =>
+      served === undefined ? etcdBackend({ hosts }, options) : etcdBackend(clients.next(), options),
+    cutOff: () => clients.cutOff(),
+    end: () => clients.end(),
+    faults: (direct) => ({
       wire: {
         servers: () => direct().map(serverIn),
-        createBackend: (addresses) =>
-          etcdBackend({ hosts: hostsOf(addresses) }, { waiterTtlMs: WAITER_TTL_MS }),
+        createBackend: (addresses) => etcdBackend({ hosts: hostsOf(addresses) }, options),
       },
       async evict(resource) {
         const admin = new Etcd3({ hosts: direct() });
@@ -74,15 +61,14 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
           admin.close();
         }
       },
-    },
+    }),
     // The long ttl of the suite is the ttl and three times the slack: whole seconds, as all ttls of etcd are.
     timing: { ttlMs: 1_000, slackMs: 2_000 / 3, idleGapMs: IDLE_GAP_MS },
   });
-  return harness;
 }
 
-function hostsOf(proxies: readonly { host: string; port: number }[]): string[] {
-  return proxies.map(({ host, port }) => `http://${host}:${port}`);
+function hostsOf(addresses: readonly Address[]): string[] {
+  return addresses.map(({ host, port }) => `http://${host}:${port}`);
 }
 
 /** The keys of a resource (docs/backends/etcd.md). */

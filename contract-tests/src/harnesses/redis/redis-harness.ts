@@ -1,63 +1,47 @@
-import { defineHarness, type Harness } from '@locks/core/conformance';
+import type { Harness } from '@locks/core/conformance';
 import { lockKey, versionOf, withAdmin } from '../../administration/redis.ts';
+import { servedHarness } from '../connections/served-harness.ts';
+import { closedWith, SharedClients } from '../connections/shared-clients.ts';
 import type { RedisAddress } from './address.ts';
 import type { Deployment, Topology } from './deployment.ts';
-import { cutProxies } from '../connections/cut-proxies.ts';
-import { closedWith, SharedClients } from '../connections/shared-clients.ts';
 import { type Library, type OpenClient, openClient } from './open-client.ts';
 import { redisWire } from './wire.ts';
 
-const VARIABLE = 'LOCKS_CONFORMANCE_REDIS';
 /** The idle gap by the defaults of the backend: for so long a process that sends nothing counts as alive. */
 const IDLE_GAP_MS = 3_000;
 /** A first wait opens a connection; a client of Sentinel or a cluster asks several servers before. */
 const SLACK_MS: Record<Topology, number> = { standalone: 500, sentinel: 800, cluster: 800 };
 
-/** One client library on one topology: this process speaks through proxies, child processes directly. */
+/** One client library on one topology. */
 export function redisHarness(module: string, library: Library, topology: Topology): Harness {
-  let deployment: Deployment | undefined;
-  const direct = (): RedisAddress => JSON.parse(process.env[VARIABLE] ?? 'null') as RedisAddress;
-  const clients = new SharedClients(
-    (): Promise<OpenClient> => openClient(library, deployment?.proxied ?? direct()),
-    async (client) => (await client).end(),
-  );
-  const harness = defineHarness({
+  let clients: SharedClients<Promise<OpenClient>>;
+  return servedHarness<RedisAddress, Deployment>({
     module,
     name: topology === 'standalone' ? library : `${library}-${topology}`,
     topology,
-    async createBackend() {
-      const backend = (await clients.next()).backend();
-      return deployment === undefined ? closedWith(backend, () => clients.end()) : backend;
-    },
-    async setup() {
-      // The import is here because child processes, which start no servers, load no more than they need.
-      const { deploy } = await import('./deployment.ts');
-      const started = await deploy(topology);
-      deployment = started;
+    variable: 'LOCKS_CONFORMANCE_REDIS',
+    start: async () => (await import('./deployment.ts')).deploy(topology),
+    async prepare({ direct, proxied }) {
+      clients = sharedClients(library, proxied);
       await Promise.all(clients.openAll());
-      Object.assign(harness, { server: await versionOf(started.direct) });
-      return {
-        env: { [VARIABLE]: JSON.stringify(started.direct) },
-        teardown: async () => {
-          deployment = undefined;
-          await clients.end();
-          await started.stop();
-        },
-      };
+      return await versionOf(direct);
     },
-    faults: {
-      async cut() {
-        clients.cutOff();
-        return cutProxies(deployment?.proxies ?? []);
-      },
+    async createBackend(address, served) {
+      if (served !== undefined) return (await clients.next()).backend();
+      const client = await openClient(library, address);
+      return closedWith(client.backend(), async () => client.end());
+    },
+    cutOff: () => clients.cutOff(),
+    end: () => clients.end(),
+    faults: (direct, served) => ({
       // Replaces the proxy of the harness: a standalone server has a direct address, the others have the map of their proxies.
       wire: redisWire(library, () =>
-        topology === 'standalone' ? direct() : (deployment?.proxied as RedisAddress),
+        topology === 'standalone' ? direct() : (served()?.proxied as RedisAddress),
       ),
       async evict(resource) {
         await withAdmin(direct(), (admin) => admin.del(lockKey(resource)));
       },
-    },
+    }),
     waivers: {
       'steal/stolen-before-it-was-reported': {
         reason: 'a waiter that is stolen from before it heard of its turn may stand behind the next one',
@@ -66,5 +50,11 @@ export function redisHarness(module: string, library: Library, topology: Topolog
     },
     timing: { idleGapMs: IDLE_GAP_MS, slackMs: SLACK_MS[topology] },
   });
-  return harness;
+}
+
+function sharedClients(library: Library, address: RedisAddress): SharedClients<Promise<OpenClient>> {
+  return new SharedClients(
+    () => openClient(library, address),
+    async (client) => (await client).end(),
+  );
 }

@@ -1,10 +1,10 @@
 import { openSync } from 'node:fs';
 import type { LockBackend } from '@locks/core';
-import { defineHarness, type Harness } from '@locks/core/conformance';
+import type { Harness } from '@locks/core/conformance';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
-import { cutProxies } from '../connections/cut-proxies.ts';
 import { serverIn } from '../connections/server-url.ts';
+import { servedHarness } from '../connections/served-harness.ts';
 import { closedWith } from '../connections/shared-clients.ts';
 import {
   childrenOf,
@@ -18,7 +18,6 @@ import { nativeLibrary } from './native-library.ts';
 
 export type ZookeeperLibrary = 'node-zookeeper-client' | 'zookeeper';
 
-const VARIABLE = 'LOCKS_CONFORMANCE_ZOOKEEPER';
 /**
  * The session timeout: the time that the death of a holder costs. A busy machine may stand still for two thirds of it. A
  * connection may take a third: the native library forgets some (docs/backends/zookeeper.md), and then tries again.
@@ -34,51 +33,40 @@ const NATIVE_WIRE = {
 /** Sessions end in steps of the server's tick. */
 const TICK_MS = 400;
 
-/** One client library on one topology: this process speaks through proxies, child processes directly. */
+/** One client library on one topology. */
 export function zookeeperHarness(module: string, library: ZookeeperLibrary, topology: Topology): Harness {
-  let deployment: Deployment | undefined;
-  const direct = (): string => process.env[VARIABLE] as string;
   // A wrapper of a case passes on this very object.
   const victims = new WeakMap<object, Victim>();
-  const name = library === 'zookeeper' ? 'zookeeper-native' : 'zookeeper';
-  const harness = defineHarness({
+  const isNative = library === 'zookeeper';
+  const name = isNative ? 'zookeeper-native' : 'zookeeper';
+  return servedHarness<string, Deployment>({
     module,
     name: topology === 'standalone' ? name : `${name}-${topology}`,
     topology,
-    async createBackend() {
+    variable: 'LOCKS_CONFORMANCE_ZOOKEEPER',
+    async start() {
+      if (isNative) await nativeLibrary();
+      return (await import('./deployment.ts')).deploy(topology);
+    },
+    prepare: async ({ direct }) => `ZooKeeper ${await versionOf(direct)}`,
+    async createBackend(address, served) {
       // The native client blocks while it closes: a proxy in its own process could not answer it.
-      const servers = library === 'zookeeper' ? direct() : (deployment?.proxied ?? direct());
+      const servers = isNative ? (served?.direct ?? address) : address;
       const options = { servers, sessionTimeoutMs: SESSION_MS };
       let backend: LockBackend;
       const prepare = (client: Parameters<typeof sessionOf>[0]): void => {
         victims.set(backend.capabilities, sessionOf(client));
       };
-      if (library === 'zookeeper') {
+      if (isNative) {
         backend = nativeBackend({ ...options, library: await nativeLibrary(), prepare });
         return closedWith(backend, takeNumber);
       }
       backend = zookeeperBackend({ ...options, prepare });
       return backend;
     },
-    async setup() {
-      if (library === 'zookeeper') await nativeLibrary();
-      // The import is here because child processes load no more than they need.
-      const { deploy } = await import('./deployment.ts');
-      const started = await deploy(topology);
-      deployment = started;
-      Object.assign(harness, { server: `ZooKeeper ${await versionOf(started.direct)}` });
-      return {
-        env: { [VARIABLE]: started.direct },
-        teardown: async () => {
-          deployment = undefined;
-          await started.stop();
-        },
-      };
-    },
-    faults: {
-      cut: async () => cutProxies(deployment?.proxies ?? []),
+    faults: (direct) => ({
       // The native client reaches the servers directly, for the reason above.
-      ...(library !== 'zookeeper' && {
+      ...(!isNative && {
         wire: {
           servers: () =>
             direct()
@@ -91,16 +79,14 @@ export function zookeeperHarness(module: string, library: ZookeeperLibrary, topo
             }),
         },
       }),
-      async evict(resource) {
-        await evict(direct(), resource);
-      },
+      evict: (resource) => evict(direct(), resource),
       async endSession(backend: LockBackend) {
         const victim = victims.get(backend.capabilities);
         if (victim === undefined) throw new Error('This backend has no session yet.');
         await endSession(direct(), victim);
       },
-    },
-    ...(library === 'zookeeper' && {
+    }),
+    ...(isNative && {
       waivers: {
         'expiry/late-replies-cost-validity': NATIVE_WIRE,
         'faults/silent-wire-grants-nothing': NATIVE_WIRE,
@@ -113,7 +99,6 @@ export function zookeeperHarness(module: string, library: ZookeeperLibrary, topo
     }),
     timing: { slackMs: SLACK_MS[library], idleGapMs: SESSION_MS + TICK_MS },
   });
-  return harness;
 }
 
 /** As the first server says it; a server of the user's may not answer this question. */
