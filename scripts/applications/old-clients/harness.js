@@ -1,11 +1,13 @@
 import { defineHarness, delegate } from '@locks/core/conformance';
 import { redisBackend } from '@locks/redis-ioredis';
-import { Redis } from 'ioredis';
 import process from 'node:process';
+
+const library = process.env.LOCKS_IOREDIS ?? 'ioredis';
+const { Redis } = await import(library);
 
 export const harness = defineHarness({
   module: import.meta.url,
-  name: 'redis-ioredis on ioredis 5',
+  name: `redis-ioredis on ${library}`,
   createBackend: () => backendOn(process.env.REDIS_URL),
   faults: {
     wire: {

@@ -27,6 +27,7 @@ const stores = {
 
   ioredis: () => throughIoredis('ioredis'),
   'ioredis-5': () => throughIoredis('ioredis-5'),
+  iovalkey: () => throughIoredis('iovalkey'),
 
   async 'node-redis'() {
     const { redisBackend } = await import('@locks/redis-node');

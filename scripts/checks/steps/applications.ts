@@ -109,13 +109,22 @@ export const applicationSteps: readonly Step[] = [
     {
       name: 'applications:old-clients',
       about:
-        'the oldest supported version of every client, of their types, of NestJS and of vitest; the suite on ioredis 5',
+        'the oldest supported version of every client, of their types, of NestJS and of vitest; the suite on ioredis 5 and on iovalkey',
       kind: 'timed',
       needs: ['redis', 'postgres', 'mysql', 'etcd', 'zookeeper'],
     },
     async () => {
       const cwd = await applicationFolder('old-clients');
-      const stores = ['ioredis', 'node-redis', 'postgres', 'postgres-advisory', 'mysql', 'etcd', 'zookeeper'];
+      const stores = [
+        'ioredis',
+        'iovalkey',
+        'node-redis',
+        'postgres',
+        'postgres-advisory',
+        'mysql',
+        'etcd',
+        'zookeeper',
+      ];
       const strict = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--types', 'node'];
       return [
         ...stores.map(
@@ -126,7 +135,10 @@ export const applicationSteps: readonly Step[] = [
             { cwd, expected: asUnderNode },
           ],
         ),
-        ['the suite on ioredis 5', 'node', ['--test', 'old-clients/suite.test.js'], { cwd }],
+        ...['ioredis', 'iovalkey'].map((library): CheckCommand => {
+          const env = { LOCKS_IOREDIS: library };
+          return [`the suite on ${library}`, 'node', ['--test', 'old-clients/suite.test.js'], { cwd, env }];
+        }),
         // A few cases suffice: they test the binding to vitest.
         [
           'the suite through vitest 3',
