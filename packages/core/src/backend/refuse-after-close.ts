@@ -1,7 +1,7 @@
 import { LockError } from '../errors.ts';
 import type { LockBackend } from './types.ts';
 
-/** The methods that reach the store, except `list`. `isRetryable` and `connectionError` stay allowed. */
+/** The methods that reach the store. `isRetryable` stays allowed, and `close` is a no-op then (docs/spec.md §12.3). */
 const CALLS = [
   'attempt',
   'attemptMany',
@@ -22,23 +22,31 @@ export function closedError(backend: string): LockError {
 }
 
 /**
- * Lets `close()` replace the methods of `backend` by ones that reject with `LOCK_CLOSED`, and do nothing when it is called again
- * (docs/spec.md §12.3, §12.6). Until then every method is the backend's own. Calls in flight are not touched. Call it where a backend
- * is made: at the end of its constructor, or around an object literal.
+ * Makes the calls on `backend` reject with `LOCK_CLOSED` from its `close()` on, and closes it only once. Calls in flight are
+ * not touched. Call it where a backend is made: at the end of its constructor, or around an object literal.
  *
  * @returns the same object
  */
 export function refuseAfterClose<B extends LockBackend>(backend: B): B {
-  const { close } = backend;
-  backend.close = () => {
-    const closing = close.call(backend);
-    const refuse = (): Promise<never> => Promise.reject(closedError(backend.name));
-    const methods: LockBackend = backend;
-    for (const name of CALLS) if (methods[name] !== undefined) methods[name] = refuse;
-    if (methods.list !== undefined)
-      methods.list = () => ({ [Symbol.asyncIterator]: () => ({ next: refuse }) });
-    methods.close = () => closing;
-    return closing;
+  let closing: Promise<void> | undefined;
+  const error = (): LockError => closedError(backend.name);
+  const define = (name: keyof LockBackend, value: unknown): void => {
+    Object.defineProperty(backend, name, { value, configurable: true, writable: true });
   };
+  for (const name of CALLS) {
+    const method = backend[name] as ((...args: unknown[]) => Promise<unknown>) | undefined;
+    if (method === undefined) continue;
+    define(name, (...args: unknown[]) =>
+      closing === undefined ? method.apply(backend, args) : Promise.reject(error()),
+    );
+  }
+  const { list, close } = backend;
+  if (list !== undefined) {
+    const refused = { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error()) }) };
+    define('list', (...args: Parameters<typeof list>) =>
+      closing === undefined ? list.apply(backend, args) : refused,
+    );
+  }
+  define('close', () => (closing ??= close.call(backend)));
   return backend;
 }

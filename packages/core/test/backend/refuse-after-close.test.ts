@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { refuseAfterClose } from '../../src/backend/refuse-after-close.ts';
+import type { LockBackend } from '../../src/backend/types.ts';
 import { capabilities, scriptedBackend } from '../scripted-backend.ts';
 import { locksOn } from '../fixture.ts';
 
@@ -8,7 +9,7 @@ const closed = { code: 'LOCK_CLOSED', backend: 'scripted' };
 test('a call on a closed backend says which one is closed, and does not reach it', async () => {
   const backend = scriptedBackend();
   await refuseAfterClose(backend).close();
-  const acquiring = locksOn(backend).lock('a').tryAcquire();
+  const acquiring = locksOn(backend).lock('a').acquire();
   await expect(acquiring).rejects.toMatchObject({
     ...closed,
     message: 'The backend scripted is closed: make a new one.',
@@ -16,14 +17,21 @@ test('a call on a closed backend says which one is closed, and does not reach it
   expect(backend.sent).toEqual([]);
 });
 
-test('until its close a backend has its own methods', async () => {
-  const backend = scriptedBackend();
-  const { attempt } = backend;
-  refuseAfterClose(backend);
-  expect(backend.attempt).toBe(attempt);
-  expect(backend.ping).toBeUndefined();
+test('a method of a backend that was taken from it before its close is refused after it', async () => {
+  let pings = 0;
+  const backend = refuseAfterClose(
+    scriptedBackend({
+      async ping() {
+        pings += 1;
+      },
+    }),
+  );
+  const ping = backend.ping?.bind(backend) as NonNullable<LockBackend['ping']>;
+  const call = { now: () => 0, deadline: 1 };
+  await ping(call);
   await backend.close();
-  expect(backend.ping).toBeUndefined();
+  await expect(ping(call)).rejects.toMatchObject(closed);
+  expect(pings).toBe(1);
 });
 
 test('the list of a closed backend is refused when it is read', async () => {
