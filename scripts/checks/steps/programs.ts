@@ -66,6 +66,23 @@ export const programSteps: readonly Step[] = [
   ),
   simulation('simulation:long', '10 000 schedules, and fresh ones for 15 s, whose seeds it prints', LONG),
   commandStep(
+    {
+      name: 'rules:mutants',
+      about:
+        'the tests of core notice 76 of 100 mutants that StrykerJS makes of its rules and its leases, or more',
+      kind: 'alone',
+      shows: /^All files/,
+    },
+    () => [
+      [
+        'packages/core/stryker.config.json',
+        'node',
+        ['node_modules/@stryker-mutator/core/bin/stryker.js', 'run'],
+        { cwd: join(root, 'packages/core') },
+      ],
+    ],
+  ),
+  commandStep(
     { name: 'demo', about: 'processes sell one stock, without and with a lock', kind: 'timed' },
     () => [['npm run demo', 'node', ['examples/src/demo/main.ts']]],
   ),
