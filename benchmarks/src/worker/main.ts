@@ -5,13 +5,12 @@ import type { Session } from '../contenders/contender.ts';
 import { contend } from './contend.ts';
 import { coreCost } from './core-cost.ts';
 import { loop } from './loop.ts';
-import { Growth, ManyLocks } from './many-locks.ts';
+import { ManyLocks } from './many-locks.ts';
 import type { WorkerMethods } from './methods.ts';
 import { measurePings } from './ping.ts';
 
 let session: Session | undefined;
 let many: ManyLocks | undefined;
-let growth: Growth | undefined;
 
 const methods: WorkerMethods = {
   async open(store, contender, url) {
@@ -23,9 +22,7 @@ const methods: WorkerMethods = {
   async openLocks(store, contender, url, ttlMs) {
     const { openLocks } = await contenderNamed(store, contender);
     if (openLocks === undefined) throw new Error(`${contender} is not ours.`);
-    const { locks } = await openLocks(url, ttlMs);
-    many = new ManyLocks(locks);
-    growth = new Growth(locks);
+    many = new ManyLocks((await openLocks(url, ttlMs)).locks);
   },
   holdAll: (names) => opened(many).holdAll(names),
   watch: (ms) => opened(many).watch(ms),
@@ -36,9 +33,9 @@ const methods: WorkerMethods = {
   letGo: () => opened(many).letGo(),
   churn: (count, lanes) => opened(many).churn(count, lanes),
   coreCost,
-  holdMore: (count, lanes) => opened(growth).holdMore(count, lanes),
-  join: (name, waiters) => opened(growth).join(name, waiters),
-  serve: () => opened(growth).serve(),
+  holdMore: (count, lanes) => opened(many).holdMore(count, lanes),
+  join: (name, waiters) => opened(many).join(name, waiters),
+  serve: () => opened(many).serve(),
 };
 
 function opened<T>(resource: T | undefined): T {

@@ -12,12 +12,14 @@ const QUEUE_UP_MS = 30_000;
 /** Milliseconds between two samples of the event loop. */
 const LOOK_MS = 1;
 
-/** Many leases or many waiters of one lock manager. */
+/** Many leases or many waiters of one lock manager, and how these become more and more. */
 export class ManyLocks {
   readonly #locks: LockManager;
   readonly #leases: BaseLease[] = [];
   readonly #leaving = new AbortController();
   readonly #waits: Promise<void>[] = [];
+  #holder: BaseLease | undefined;
+  #joined: Promise<unknown> = Promise.resolve();
 
   constructor(locks: LockManager) {
     this.#locks = locks;
@@ -48,11 +50,7 @@ export class ManyLocks {
   }
 
   async queueUp(names: readonly string[]): Promise<void> {
-    let queued = 0;
-    const count = (): void => {
-      queued += 1;
-    };
-    subscribe('locks:contended', count);
+    const queued = untilContended(names.length);
     const options = { waitMs: Number.POSITIVE_INFINITY, signal: this.#leaving.signal };
     for (const name of names) {
       const wait = this.#locks.lock(name).acquire(options);
@@ -65,15 +63,9 @@ export class ManyLocks {
         ),
       );
     }
-    const deadline = performance.now() + QUEUE_UP_MS;
-    while (queued < names.length) {
-      if (performance.now() > deadline)
-        throw new Error(
-          `only ${queued} of ${names.length} waiters were queued after ${QUEUE_UP_MS / 1000} s`,
-        );
-      await delay(5);
-    }
-    unsubscribe('locks:contended', count);
+    const late = delay(QUEUE_UP_MS, 'late', { ref: false });
+    if ((await Promise.race([queued, late])) === 'late')
+      throw new Error(`not all of ${names.length} waiters were queued after ${QUEUE_UP_MS / 1000} s`);
   }
 
   async enterAll(names: readonly string[]): Promise<number[]> {
@@ -121,18 +113,6 @@ export class ManyLocks {
     await inLanes(numbered('name', count), take, lanes);
     return { before, after: heapInUse() };
   }
-}
-
-/** One lock manager whose leases and waiters become more and more. */
-export class Growth {
-  readonly #locks: LockManager;
-  readonly #leases: BaseLease[] = [];
-  #holder: BaseLease | undefined;
-  #joined: Promise<unknown> = Promise.resolve();
-
-  constructor(locks: LockManager) {
-    this.#locks = locks;
-  }
 
   async holdMore(count: number, lanes: number): Promise<Grown> {
     const held = this.#leases.length;
@@ -156,16 +136,9 @@ export class Growth {
     };
     this.#holder = await lock.acquire({ waitMs: QUEUE_UP_MS });
     return await grown(async () => {
-      const { promise: allQueue, resolve } = Promise.withResolvers<undefined>();
-      let queued = 0;
-      const count = (): void => {
-        queued += 1;
-        if (queued === waiters) resolve(undefined);
-      };
-      subscribe('locks:contended', count);
+      const queued = untilContended(waiters);
       this.#joined = Promise.all(Array.from({ length: waiters }, enter));
-      await Promise.race([allQueue, this.#joined]);
-      unsubscribe('locks:contended', count);
+      await Promise.race([queued, this.#joined]);
     });
   }
 
@@ -175,6 +148,20 @@ export class Growth {
     await this.#joined;
     return performance.now() - from;
   }
+}
+
+/** Resolves when so many acquisitions have found their lock contended from now on. */
+async function untilContended(waiters: number): Promise<void> {
+  if (waiters === 0) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let queued = 0;
+  const count = (): void => {
+    queued += 1;
+    if (queued === waiters) resolve();
+  };
+  subscribe('locks:contended', count);
+  await promise;
+  unsubscribe('locks:contended', count);
 }
 
 async function grown(grow: () => Promise<unknown>): Promise<Grown> {
