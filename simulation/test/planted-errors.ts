@@ -25,16 +25,16 @@ const inScripts = [
   ...inScript(
     'fragments/attempt',
     [
-      'if r.held and string.sub(',
+      'if request.held and string.sub(',
       'if false and string.sub(',
       'a repeated attempt does not find its own hold',
     ],
     [
-      'next_token(r.token, r.horizon or 0)',
-      'parse_token(redis.call("GET", r.token))',
+      'next_token(request.token, request.horizon or 0)',
+      'parse_token(redis.call("GET", request.token))',
       'a token is given again',
     ],
-    ["r.label, 'PX', ttl)", "r.label, 'PX', math.floor(ttl / 2))", 'a lease is kept for half of its ttl'],
+    ["request.label, 'PX', ttl)", "request.label, 'PX', math.floor(ttl / 2))", 'a lease is kept for half of its ttl'],
   ),
   ...inScript('fragments/enqueue', [
     "'ZADD', queue, 'LT',",
@@ -43,14 +43,14 @@ const inScripts = [
   ]),
   ...inScript(
     'fragments/hand-off',
-    ['local fit = fits(weight, of, m)', 'local fit = true', 'a waiter gets what does not fit'],
-    ['local alive = process == own or', 'local alive = true or', 'a lock is handed to dead processes'],
+    ['local is_fit = fits(weight, limit, mark)', 'local is_fit = true', 'a waiter gets what does not fit'],
+    ['local alive = process == own_process or', 'local alive = true or', 'a lock is handed to dead processes'],
     ["redis.pcall('PUBLISH', channel, text)", '', 'a hand-off is not told'],
   ),
   ...inScript(
     'fragments/shares',
-    ['if m.first <= now_ms then', 'if false then', 'shares that have ended count on'],
-    ['m.used = m.used - weight', '', 'permits that are given back stay taken'],
+    ['if mark.first <= now_ms then', 'if false then', 'shares that have ended count on'],
+    ['mark.used = mark.used - weight', '', 'permits that are given back stay taken'],
   ),
   ...inScript('fragments/token', [
     "horizon * 1000 > now and '%.0f;%.0f' or '%.0f'",
@@ -66,8 +66,8 @@ const inScripts = [
     ],
     ['used + weight <= limit + 0', 'used + weight <= limit + 1', 'the fast path gives one permit too many'],
     [
-      'served, holds, left = {}, read_state(r)',
-      'read_state(r)\nserved = {}',
+      'served, own_token, left = {}, read_state(request)',
+      'read_state(request)\nserved = {}',
       'a repeated steal steals again',
       1_040,
     ],
@@ -78,7 +78,7 @@ const inScripts = [
     ["if released then redis.call('DEL', KEYS[1]) end", '', 'an abandoned hold stays'],
   ),
   ...inScript('check', [
-    'hand_off(lock, token, queue, notify, m, true) or {}',
+    'hand_off(lock, token, queue, reply_address, mark, true) or {}',
     '{}',
     'a check does not serve a free lock',
   ]),
@@ -88,28 +88,28 @@ const inScripts = [
     'a downgrade gives an hour',
   ]),
   ...inScript('force-release', [
-    'ipairs(hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[1], m) or {})',
+    'ipairs(hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[1], mark) or {})',
     'ipairs({})',
     'a forced release serves nobody',
   ]),
-  ...inScript('many', ['elseif not free_for(r) then', 'elseif false then', 'a set takes what others hold']),
+  ...inScript('many', ['elseif not free_for(request) then', 'elseif false then', 'a set takes what others hold']),
   ...inScript(
     'release',
     ["if found ~= ARGV[1] .. '|+' then return 0 end", '', 'a release ends the hold of another'],
     [
-      'return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or share',
+      'return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark) or share',
       'return share',
       'a release serves nobody',
     ],
   ),
   ...inScript('renew', ['start == own and', '', 'a renewal renews the hold of another']),
   ...inScript('renew-shares', [
-    'extend(m, now_ms + ttl, ttl)',
+    'extend(mark, now_ms + ttl, ttl)',
     '',
     'the ends of renewed shares are not noted',
   ]),
   ...inScript('resize', [
-    'hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}',
+    'hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark) or {}',
     '{}',
     'a resize lets nobody in',
   ]),

@@ -1,12 +1,17 @@
 import type { AcquireRequest, LockMode } from '@locks/core/backend';
 
-/** The weight of a mode, as members of the queue and scripts write it: empty for exclusive, 0 for a reader. */
+// How scripts encode the modes that are no permit's.
+const EXCLUSIVE_WEIGHT = '';
+const READER_WEIGHT = '0';
+const READER_LIMIT = 0;
+
+/** The weight of a mode, as members of the queue and scripts write it. */
 export function weightArgument(mode: LockMode): string {
   switch (mode.kind) {
     case 'exclusive':
-      return '';
+      return EXCLUSIVE_WEIGHT;
     case 'shared':
-      return '0';
+      return READER_WEIGHT;
     case 'permit':
       return String(mode.weight);
     default:
@@ -14,15 +19,15 @@ export function weightArgument(mode: LockMode): string {
   }
 }
 
-/** The limit of a mode, as scripts take it: 0 for a lock. */
+/** The limit of a mode, as scripts take it: that of readers for an exclusive lock too. */
 export function limitArgument(mode: LockMode): string {
-  return mode.kind === 'permit' ? String(mode.limit) : '0';
+  return String(mode.kind === 'permit' ? mode.limit : READER_LIMIT);
 }
 
-/** The mode for the limit in a script's reply: below 0 exclusive, 0 shared, else permits. */
+/** The mode for the limit in a script's reply, which is below that of readers for exclusive. */
 export function modeOfLimit(limit: number, weight = 1): LockMode {
-  if (limit < 0) return { kind: 'exclusive' };
-  return limit === 0 ? { kind: 'shared' } : { kind: 'permit', limit, weight };
+  if (limit < READER_LIMIT) return { kind: 'exclusive' };
+  return limit === READER_LIMIT ? { kind: 'shared' } : { kind: 'permit', limit, weight };
 }
 
 interface Held {
@@ -35,6 +40,6 @@ interface Held {
  * downgrade was sent.
  */
 export function shareWeight({ request: { mode }, mayBeShared }: Held): string | undefined {
-  if (mode.kind === 'exclusive') return mayBeShared ? '0' : undefined;
+  if (mode.kind === 'exclusive') return mayBeShared ? READER_WEIGHT : undefined;
   return weightArgument(mode);
 }

@@ -120,11 +120,14 @@ const HELD: RenewalStatus = { status: 'held' };
 const ABSENT: RenewalStatus = { status: 'lost', reason: 'force-released' };
 const TAKEN_OVER: RenewalStatus = { status: 'lost', reason: 'taken-over' };
 
+const NOBODY_HOLDS = 0;
+const ANOTHER_HOLDS = 2;
+
 /** The reply of `renew`, `renew-shares` and `renew-part` for one lease. */
 export function decodeRenewalStatus(reply: unknown): RenewalStatus {
   const number = Number(reply);
-  if (number === 0) return ABSENT;
-  if (number === 2) return TAKEN_OVER;
+  if (number === NOBODY_HOLDS) return ABSENT;
+  if (number === ANOTHER_HOLDS) return TAKEN_OVER;
   return number > 0 ? HELD : { status: 'unknown', error: new Error(String(reply)) };
 }
 

@@ -2,8 +2,8 @@
 -- that have ended, serves a queue whose lock is free (expired, deleted, released by a stranger) or has capacity left, and
 -- reports grants whose message was lost.
 -- KEYS  for each resource: lock, token of the slot, queue
--- ARGV  1 `<aliveMs>|<former>|<notify>` · then for each resource: n, and n times: member, position; for permits: position:limit
---       former: the notify that these waiters have in the queue so far, if it is another one
+-- ARGV  1 `<aliveMs>|<former>|<reply address>` · then for each resource: n, and n times: member, position; for permits: position:limit
+--       former: the reply address that these waiters have in the queue so far, if it is another one
 -- Reply for each resource: a string: the error of its keys
 --       {last, left}                     all wait; a later grant has a token above `last`. left: ms until a hold can
 --                                        end by itself, negative if none does
@@ -13,64 +13,64 @@
 @include shares
 @include hand-off
 @include enqueue
-local alive_ms, former, notify = string.match(ARGV[1], '^(%d+)|([^|]*)|(.*)$')
+local alive_ms, former, reply_address = string.match(ARGV[1], '^(%d+)|([^|]*)|(.*)$')
 alive_ms = alive_ms + 0
-local mode = string.sub(notify, 1, 1)
--- What these waiters may have in the queue in place of `notify`.
+local mode = string.sub(reply_address, 1, 1)
+-- What these waiters may have in the queue in place of `reply_address`.
 local others = { former ~= '' and former or nil }
-if mode == '=' or mode == '^' then
-  local silent = '!' .. string.match(notify, '^.([^{]*)')
+if mode == to_channel or mode == to_shard then
+  local silent = to_nobody .. string.match(reply_address, '^.([^{]*)')
   -- The calling process expects messages on its channel, but nobody listens there: its connection is dead, and it does not
   -- know yet. Every hand-off would pass its waiters over, so until it listens again they wait silently and are served by
   -- its checks.
-  if not listens(mode, string.sub(notify, 2)) then notify, silent = silent, notify end
+  if not listens(mode, string.sub(reply_address, 2)) then reply_address, silent = silent, reply_address end
   others[#others + 1] = silent
 end
 local function check(lock, token, queue, from, to)
   -- The first write: Redis allows a removal, here of nothing, when memory is full, and then the writes after it.
   redis.call('ZREM', queue, '')
   local holders = string.sub(queue, 1, -2) .. 'h'
-  local held, m = shares(lock, holders, redis.call('GET', lock))
+  local held, mark = remove_ended(lock, holders, redis.call('GET', lock))
   local holder = held and string.match(held, '^([%w_-]+)|[+-]|%d+|')
   local last, horizon = parse_token(redis.pcall('GET', token))
   local reply = { last, -1 }
-  local function report(id, minted, left)
-    for _, value in ipairs({ id, tonumber(minted), left }) do reply[#reply + 1] = value end
+  local function report(id, held_token, left)
+    for _, value in ipairs({ id, tonumber(held_token), left }) do reply[#reply + 1] = value end
   end
-  local waiting, moved, times, asked = {}, {}, {}, nil
+  local waiting, moved, times, asked_limit = {}, {}, {}, nil
   for i = from, to, 2 do
     local member = ARGV[i]
-    local start, id, px, label = string.match(member, '^(([^|]*)|(%d+)[^|]*|)[^|]*(.*)$')
-    local position, of = string.match(ARGV[i + 1], '^(%d+):?(%d*)$')
+    local start, id, ttl, label = string.match(member, '^(([^|]*)|(%d+)[^|]*|)[^|]*(.*)$')
+    local position, limit = string.match(ARGV[i + 1], '^(%d+):?(%d*)$')
     for _, other in ipairs(others) do moved[#moved + 1] = start .. other .. label end
-    local ends, minted
-    if m then ends, minted = find_share(holders, id) end
+    local ends, held_token
+    if mark then ends, held_token = find_share(holders, id) end
     if ends then
-      report(id, minted, ends - now_ms)
+      report(id, held_token, ends - now_ms)
     elseif holder == id then
       report(id, string.match(held, '^[^|]*|[+-]|(%d+)|'), redis.call('PTTL', lock))
     else
       -- At its old position: a queue that was lost (restart, failover, a waiter passed over) forms again in order.
       waiting[#waiting + 1] = position
-      waiting[#waiting + 1] = start .. notify .. label
-      times[id] = px + 0
-      if of ~= '' then asked = of end
+      waiting[#waiting + 1] = start .. reply_address .. label
+      times[id] = ttl + 0
+      if limit ~= '' then asked_limit = limit end
     end
   end
   if moved[1] then redis.call('ZREM', queue, unpack(moved)) end
   if waiting[1] then
     -- NX: `resize` may have changed the limit in the queue. Readers, whose limit is 0, may have come since the waiters of
     -- permits were passed over; then these wait for their end, with the limit that they asked for.
-    if asked then redis.call('ZADD', queue, 'NX', -(m and m.limit > 0 and m.limit or asked), '#') end
-    keep_alive(queue, notify, alive_ms, false, unpack(waiting))
+    if asked_limit then redis.call('ZADD', queue, 'NX', -(mark and mark.limit ~= reader_limit and mark.limit or asked_limit), '#') end
+    keep_alive(queue, reply_address, alive_ms, false, unpack(waiting))
     redis.call('SET', token, format_token(last, math.max(horizon, now_ms + alive_ms + slack_ms)))
-    if held and not m then
-      mark(lock, held)
+    if held and not mark then
+      note_waiters(lock, held)
     else
-      local handed = hand_off(lock, token, queue, notify, m, true) or {}
+      local handed = hand_off(lock, token, queue, reply_address, mark, true) or {}
       for i = 1, #handed, 2 do report(handed[i], handed[i + 1], times[handed[i]] or 0) end
     end
-    reply[2] = ends_in(lock, m)
+    reply[2] = ends_in(lock, mark)
   end
   return reply
 end

@@ -1,7 +1,7 @@
 -- Turns an exclusive hold into a share of a reader with the same end and token, and serves the readers at the head of
 -- the queue. Idempotent.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders
--- ARGV  1 acquisition id · 2 notify of the caller
+-- ARGV  1 acquisition id · 2 reply address of the caller
 -- Reply 0 nobody holds · 2 another id holds · {ms left, id, token, …}: shared; these waiters of the caller hold it too
 @include clock
 @include token
@@ -18,10 +18,10 @@ clear(KEYS[4])
 local left = math.max(1, redis.call('PTTL', KEYS[1]))
 -- This write changes nothing; after it, Redis lets the other writes pass though its memory is full.
 redis.call('PEXPIRE', KEYS[1], left)
-local m = { limit = 0, used = 0 }
-add_share(KEYS[4], m, id, left, token, 0, label)
-write_mark(KEYS[1], KEYS[4], m, flag)
+local mark = { limit = reader_limit, used = 0 }
+add_share(KEYS[4], mark, id, left, token, reader_weight, label)
+write_mark(KEYS[1], KEYS[4], mark, flag)
 -- `unpack` would fail beyond some thousand values.
-local reply = flag == '+' and hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], m) or {}
+local reply = flag == '+' and hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark) or {}
 table.insert(reply, 1, left)
 return reply

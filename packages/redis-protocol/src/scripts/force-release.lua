@@ -1,6 +1,6 @@
 -- Ends holds, ours or a stranger's, and serves the next waiters.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders
--- ARGV  1 notify of the caller · 2 only if this one holds it: an acquisition id, or the whole value of a stranger's key
+-- ARGV  1 reply address of the caller · 2 only if this one holds it: an acquisition id, or the whole value of a stranger's key
 -- Reply 0 nothing ended · {value, pttl, server ms, {id, share, …}, id, token, …}: the holds that ended, with the shares
 --       among them, then the waiters of the caller that hold the lock now
 local held = redis.call('GET', KEYS[1])
@@ -11,7 +11,7 @@ if not held then return 0 end
 @include hand-off
 local left = redis.call('PTTL', KEYS[1])
 local ended = {}
-local m
+local mark
 if parse_mark(held) then
   local all = redis.call('HGETALL', KEYS[4])
   for i = 1, #all, 2 do
@@ -23,7 +23,7 @@ if parse_mark(held) then
   if not ended[1] then return 0 end
   if ARGV[2] then
     local _
-    _, m = shares(KEYS[1], KEYS[4], held, ARGV[2], true)
+    _, mark = remove_ended(KEYS[1], KEYS[4], held, ARGV[2], true)
   else
     redis.call('DEL', KEYS[1], KEYS[4])
   end
@@ -32,5 +32,5 @@ else
   redis.call('DEL', KEYS[1])
 end
 local reply = { held, left, now_ms, ended }
-for i, value in ipairs(hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[1], m) or {}) do reply[4 + i] = value end
+for i, value in ipairs(hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[1], mark) or {}) do reply[4 + i] = value end
 return reply

@@ -6,7 +6,7 @@
 @include clock
 local now_ms = math.floor(now / 1000)
 local held = redis.call('GET', KEYS[1])
-local shares = held and string.byte(held) == 42 and redis.call('HGETALL', KEYS[3]) or {}
+local shares = held and string.sub(held, 1, 1) == '*' and redis.call('HGETALL', KEYS[3]) or {}
 local reply = { held, redis.call('PTTL', KEYS[1]), now_ms, shares, redis.call('ZSCORE', KEYS[2], '#') }
 if ARGV[1] then return reply end
 local alive = {}
@@ -16,8 +16,8 @@ end
 local waiting = redis.call('ZRANGEBYSCORE', KEYS[2], '0', '+inf', 'WITHSCORES')
 for i = 1, #waiting, 2 do
   -- A member that a stranger wrote has no channel.
-  local notify = string.match(waiting[i], '^[^|]*|[^|]*|([^|]*)|')
-  if notify and alive['@' .. notify] then
+  local reply_address = string.match(waiting[i], '^[^|]*|[^|]*|([^|]*)|')
+  if reply_address and alive['@' .. reply_address] then
     reply[#reply + 1] = waiting[i]
     reply[#reply + 1] = waiting[i + 1]
   end

@@ -10,21 +10,24 @@
 local all = {}
 for i = 1, #KEYS, 4 do
   local id, ttl, label, limit, weight = unpack(ARGV, #all * 5 + 1, #all * 5 + 5)
-  local r = { lock = KEYS[i], token = KEYS[i + 1], queue = KEYS[i + 2], id = id, label = label, asked = limit + 0, weight = weight, ttl = ttl }
-  local _, holds, left = serve_and_read(r, '')
-  if holds then
-    r.reply = { holds, left }
-  elseif not free_for(r) then
+  local request = {
+    lock = KEYS[i], token = KEYS[i + 1], queue = KEYS[i + 2],
+    id = id, label = label, limit = limit + 0, weight = weight, ttl = ttl,
+  }
+  local _, own_token, left = serve_and_read(request, '')
+  if own_token then
+    request.reply = { own_token, left }
+  elseif not free_for(request) then
     return 0
   end
-  all[#all + 1] = r
+  all[#all + 1] = request
 end
 local reply = {}
-for _, r in ipairs(all) do
-  if not r.reply then
-    r.reply = { tonumber(take(r, r.ttl)), r.ttl + 0 }
+for _, request in ipairs(all) do
+  if not request.reply then
+    request.reply = { tonumber(take(request, request.ttl)), request.ttl + 0 }
   end
-  reply[#reply + 1] = r.reply[1]
-  reply[#reply + 1] = r.reply[2]
+  reply[#reply + 1] = request.reply[1]
+  reply[#reply + 1] = request.reply[2]
 end
 return reply

@@ -10,10 +10,10 @@ if ARGV[2] then
 else
   local held = redis.call('GET', KEYS[1])
   if not held then return 0 end
-  local m = parse_mark(held)
-  if not m then return 2 end
-  extend(m, now_ms + ARGV[1], ARGV[1])
-  local mark = string.match(held, '^%*%d+|%d+|[+-]|') .. m.first .. '|' .. m.last
-  redis.call('SET', KEYS[1], mark, 'PX', m.last - now_ms)
+  local mark = parse_mark(held)
+  if not mark then return 2 end
+  extend(mark, now_ms + ARGV[1], ARGV[1])
+  local value = string.match(held, '^%*%d+|%d+|[+-]|') .. mark.first .. '|' .. mark.last
+  redis.call('SET', KEYS[1], value, 'PX', mark.last - now_ms)
 end
 return 1

@@ -7,16 +7,16 @@
 local function renew(lock, holders, id, token, ttl)
   local held = redis.call('GET', lock)
   if not held then return 0 end
-  local own, of = string.match(held, '^([%w_-]+)|[+-]|(%d+)|')
-  if own == id and of == token then
+  local holder, held_token = string.match(held, '^([%w_-]+)|[+-]|(%d+)|')
+  if holder == id and held_token == token then
     redis.call('PEXPIRE', lock, ttl)
     return 1
   end
-  local m = parse_mark(held)
-  if not m or not renew_share(holders, id, token, ttl) then return 2 end
-  local first, last = m.first, m.last
-  extend(m, now_ms + ttl, ttl)
-  if m.first ~= first or m.last ~= last then write_mark(lock, holders, m, m.flag) end
+  local mark = parse_mark(held)
+  if not mark or not renew_share(holders, id, token, ttl) then return 2 end
+  local first, last = mark.first, mark.last
+  extend(mark, now_ms + ttl, ttl)
+  if mark.first ~= first or mark.last ~= last then write_mark(lock, holders, mark, mark.flag) end
   return 1
 end
 local replies = {}

@@ -1,54 +1,56 @@
--- The steps of one attempt; needs clock, token, shares and hand-off. `r` is the request and the state of its resource:
--- lock, token, queue, id, label, and the mode as `asked`, the limit (0: a lock), and `weight`, '' for exclusive.
+-- The steps of one attempt; needs clock, token, shares and hand-off. `request` has the state of its resource too:
+-- lock, token, queue, id, label, and the mode as `limit` (0: a lock) and `weight`.
 -- `read_state` returns the token and the ms left if this id holds already.
-local function read_state(r)
-  local own = r.id .. '|'
-  r.holders = string.sub(r.queue, 1, -2) .. 'h'
+local function read_state(request)
+  local own = request.id .. '|'
+  request.holders = string.sub(request.queue, 1, -2) .. 'h'
   -- GET fails on a lock key of another type, which is never overwritten.
-  r.held, r.mark, r.ended = shares(r.lock, r.holders, redis.call('GET', r.lock))
-  if r.held and string.sub(r.held, 1, #own) == own then
-    return tonumber(string.match(r.held, '^[^|]*|[+-]|(%d+)|')), redis.call('PTTL', r.lock)
+  request.held, request.mark, request.ended = remove_ended(request.lock, request.holders, redis.call('GET', request.lock))
+  if request.held and string.sub(request.held, 1, #own) == own then
+    return tonumber(string.match(request.held, '^[^|]*|[+-]|(%d+)|')), redis.call('PTTL', request.lock)
   end
-  if r.mark then
-    local ends, token = find_share(r.holders, r.id)
+  if request.mark then
+    local ends, token = find_share(request.holders, request.id)
     if ends then return tonumber(token), ends - now_ms end
   end
-  r.queued = nil
+  request.queued = nil
 end
 -- Whether anybody waits: asked once, and only where it matters.
-local function queued(r)
-  if r.queued == nil then
-    if not r.horizon then
+local function queued(request)
+  if request.queued == nil then
+    if not request.horizon then
       local _
-      _, r.horizon = parse_token(redis.pcall('GET', r.token))
+      _, request.horizon = parse_token(redis.pcall('GET', request.token))
     end
-    r.queued = (r.mark or r.horizon * 1000 > now) and redis.call('EXISTS', r.queue) == 1
+    request.queued = (request.mark or request.horizon * 1000 > now) and redis.call('EXISTS', request.queue) == 1
   end
-  return r.queued
+  return request.queued
 end
 -- Serves the waiters that fit, since they come before this attempt, and reads the state again. Returns the hand-offs to
 -- waiters of the calling process, then what `read_state` returns.
-local function serve_and_read(r, notify)
-  local token, left = read_state(r)
-  if token or (r.held and not r.ended) or not queued(r) then return {}, token, left end
-  local served = hand_off(r.lock, r.token, r.queue, notify, r.mark) or {}
-  return served, read_state(r)
+local function serve_and_read(request, reply_address)
+  local token, left = read_state(request)
+  if token or (request.held and not request.ended) or not queued(request) then return {}, token, left end
+  local served = hand_off(request.lock, request.token, request.queue, reply_address, request.mark) or {}
+  return served, read_state(request)
 end
-local function free_for(r)
-  return (not r.held or r.mark and r.mark.limit == r.asked and fits(r.weight, r.asked, r.mark)) and not queued(r)
+local function free_for(request)
+  local mark = request.mark
+  local is_fit = not request.held or mark and mark.limit == request.limit and fits(request.weight, request.limit, mark)
+  return is_fit and not queued(request)
 end
-local function take(r, ttl)
-  local token = string.format('%.0f', next_token(r.token, r.horizon or 0))
-  if r.weight == '' then
-    local flag = queued(r) and '+' or '-'
-    redis.call('SET', r.lock, r.id .. '|' .. flag .. '|' .. token .. '|' .. r.label, 'PX', ttl)
+local function take(request, ttl)
+  local token = string.format('%.0f', next_token(request.token, request.horizon or 0))
+  if request.weight == exclusive_weight then
+    local flag = queued(request) and '+' or '-'
+    redis.call('SET', request.lock, request.id .. '|' .. flag .. '|' .. token .. '|' .. request.label, 'PX', ttl)
   else
-    if not r.mark then
-      clear(r.holders)
-      r.mark = { limit = r.asked, used = 0 }
+    if not request.mark then
+      clear(request.holders)
+      request.mark = { limit = request.limit, used = 0 }
     end
-    add_share(r.holders, r.mark, r.id, ttl, token, r.weight, r.label)
-    write_mark(r.lock, r.holders, r.mark, queued(r) and '+' or '-')
+    add_share(request.holders, request.mark, request.id, ttl, token, request.weight, request.label)
+    write_mark(request.lock, request.holders, request.mark, queued(request) and '+' or '-')
   end
   return token
 end

@@ -1,18 +1,20 @@
+-- The first character of a reply address: publish to the channel, to the sharded channel, or not at all.
+local to_channel, to_shard, to_nobody = '=', '^', '!'
 -- Whether the process of a waiter may still hear of a hand-off. Without a listener at a sharded channel (`^`) the process is
 -- gone, unless the slot of the channel is at another node: only then the second command fails.
 local function listens(mode, channel)
-  if mode == '=' then return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 end
-  if mode ~= '^' or redis.pcall('PUBSUB', 'SHARDNUMSUB', channel)[2] ~= 0 then return true end
+  if mode == to_channel then return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 end
+  if mode ~= to_shard or redis.pcall('PUBSUB', 'SHARDNUMSUB', channel)[2] ~= 0 then return true end
   return type(redis.pcall('SPUBLISH', channel, '')) == 'table'
 end
--- Hands off a lock that is free, or held by shares (their mark `m`): to the first live waiter, and to the waiters behind
+-- Hands off a lock that is free, or held by shares (their `mark`): to the first live waiter, and to the waiters behind
 -- it as long as they fit, all in this step; needs clock, token and shares.
--- Returns `{id, token, …}`: the new holders of the calling process (the channel of `notify` up to its hash tag), which need no
+-- Returns `{id, token, …}`: the new holders of the calling process (the channel of `reply_address` up to its hash tag), which need no
 -- message; or `false` when nobody got the lock. `listen`: ask also whether the process of a waiter that does not fit still listens.
-local function hand_off(lock, token, queue, notify, m, listen)
+local function hand_off(lock, token, queue, reply_address, mark, listen)
   local holders = string.sub(queue, 1, -2) .. 'h'
-  local own = string.match(notify, '^.([^{]*)')
-  local last, horizon, several
+  local own_process = string.match(reply_address, '^.([^{]*)')
+  local last_token, horizon, minted_several
   local handed = false
   local head
   while true do
@@ -21,57 +23,57 @@ local function hand_off(lock, token, queue, notify, m, listen)
       redis.call('DEL', queue)
       break
     end
-    local id, px, weight, mode, channel, process, label =
+    local id, ttl, weight, mode, channel, process, label =
       string.match(head[1], '^([^|]*)|(%d+):?(%d*)|(.)(([^|{]*)[^|]*)|(.*)$')
-    local alive = process == own or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now
-    local of = m and m.limit or 0
-    if weight ~= '' and weight ~= '0' and not m then of = -(redis.call('ZSCORE', queue, '#') or -weight) end
-    local fit = fits(weight, of, m)
+    local alive = process == own_process or -(redis.call('ZSCORE', queue, '@' .. mode .. channel) or 0) * 1000 >= now
+    local limit = mark and mark.limit or reader_limit
+    if weight ~= exclusive_weight and weight ~= reader_weight and not mark then limit = -(redis.call('ZSCORE', queue, '#') or -weight) end
+    local is_fit = fits(weight, limit, mark)
     -- Nobody listens to the channel: the process is gone, or its subscription is cut and its next check puts the waiter
     -- back. The script asks before it publishes: a message would also reach listeners at a replica.
-    if alive and process ~= own and (fit or listen) then alive = listens(mode, channel) end
+    if alive and process ~= own_process and (is_fit or listen) then alive = listens(mode, channel) end
     -- A live waiter that does not fit holds back all behind it. One that hears no message is handed nothing by others: its
     -- own next check takes what is free, and if it dies before that, nobody waits for its ttl.
-    if alive and (not fit or mode == '!' and process ~= own) then break end
+    if alive and (not is_fit or mode == to_nobody and process ~= own_process) then break end
     -- The first write: Redis allows a removal when memory is full, and then the writes after it.
     if head[2] then redis.call('ZREM', queue, head[1]) else redis.call('DEL', queue) end
     if alive then
-      several = last
-      if several then
-        last = last + 1
+      minted_several = last_token
+      if minted_several then
+        last_token = last_token + 1
       else
-        last, horizon = next_token(token, now_ms + queue_ms)
+        last_token, horizon = next_token(token, now_ms + queue_ms)
       end
-      local minted = string.format('%.0f', last)
-      local share = weight ~= ''
-      if not share then
+      local new_token = string.format('%.0f', last_token)
+      local is_share = weight ~= exclusive_weight
+      if not is_share then
         local flag = head[2] and '+' or '-'
-        redis.call('SET', lock, id .. '|' .. flag .. '|' .. minted .. '|' .. label, 'PX', px)
+        redis.call('SET', lock, id .. '|' .. flag .. '|' .. new_token .. '|' .. label, 'PX', ttl)
       else
-        if not m then
+        if not mark then
           clear(holders)
-          m = { limit = of, used = 0 }
+          mark = { limit = limit, used = 0 }
         end
-        add_share(holders, m, id, px, minted, weight, label)
+        add_share(holders, mark, id, ttl, new_token, weight, label)
       end
       handed = handed or {}
-      if process == own then
+      if process == own_process then
         handed[#handed + 1] = id
-        handed[#handed + 1] = last
+        handed[#handed + 1] = last_token
       else
         -- pcall: a user without the right to publish must not leave the hand-off half done.
-        local text = 'granted ' .. id .. ' ' .. minted .. ' ' .. lock
-        local told = mode == '^' and redis.pcall('SPUBLISH', channel, text)
+        local text = 'granted ' .. id .. ' ' .. new_token .. ' ' .. lock
+        local told = mode == to_shard and redis.pcall('SPUBLISH', channel, text)
         -- A sharded channel of another node, or no right to it: its process listens to the plain channel of that name too.
         if type(told) ~= 'number' then redis.pcall('PUBLISH', channel, text) end
       end
-      if not share or m.limit > 0 and m.used >= m.limit then
+      if not is_share or mark.limit ~= reader_limit and mark.used >= mark.limit then
         table.remove(head, 1)
         break
       end
     end
   end
-  if several then redis.call('SET', token, format_token(last, horizon)) end
-  if m then write_mark(lock, holders, m, head[1] and '+' or '-') end
+  if minted_several then redis.call('SET', token, format_token(last_token, horizon)) end
+  if mark then write_mark(lock, holders, mark, head[1] and '+' or '-') end
   return handed
 end
