@@ -123,7 +123,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
           validForMs,
           keys,
           nobodyWaited: reply.leftMs === undefined,
-          mayBeShared: false,
         };
         // An earlier sending may have joined the queue and got a hand-off, whose message may arrive late.
         const mayBeOlder = reply.leftMs !== undefined || (enqueue && this.#port.reconnects !== reconnects);
@@ -266,7 +265,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         validForMs: leftMs,
         keys: keys[at] as ResourceKeys,
         nobodyWaited: true,
-        mayBeShared: false,
       }),
     );
     const replicas = this.#replicas;

@@ -9,7 +9,7 @@ import { decodeMessage, decodeRelease, type RedisAttemptReply, type RedisHandOff
 import { runScript } from './run-script.ts';
 import { Subscription } from './subscription.ts';
 import { formatMember } from './value.ts';
-import { RedisWaiterHeartbeat } from './waiter-heartbeat.ts';
+import { type CheckEvents, RedisWaiterHeartbeat } from './waiter-heartbeat.ts';
 import type { RedisWaiter } from './waiter.ts';
 
 /** An enqueue that is in flight or that failed: it may have run, and is repeated or abandoned. */
@@ -36,7 +36,7 @@ export interface EnqueueParams {
  *
  * `forget` ends each of them.
  */
-export class RedisLocalWaiters {
+export class RedisLocalWaiters implements CheckEvents {
   readonly subscription: Subscription;
   readonly heartbeat: RedisWaiterHeartbeat;
   readonly #port: RedisPort;
@@ -82,20 +82,9 @@ export class RedisLocalWaiters {
             .all()
             .filter(({ keys }) => this.subscription.replyAddressOf(keys.slot) === replyAddress),
         ),
-      changed: () => this.#moveSoon(),
+      changed: () => this.moveSoon(),
     });
-    this.heartbeat = new RedisWaiterHeartbeat(port, options, this.subscription, {
-      isWaiting: (waiter) => this.#isWaiting(waiter),
-      holds: (...hold) => this.#grant(...hold),
-      handedOff: (handOff, lock, agoMs) => this.handOff([handOff], lock, agoMs),
-      checked: (resource, refreshedAt, endsInMs) => {
-        // Its last waiter may have left meanwhile: nothing is kept of it then.
-        if (refreshedAt !== undefined && this.#waiters.countOf(resource) > 0)
-          this.#queueRefreshedAt.set(resource, refreshedAt);
-        this.#mayEnd(resource, endsInMs);
-      },
-      outdated: () => this.#moveSoon(),
-    });
+    this.heartbeat = new RedisWaiterHeartbeat(port, options, this.subscription, this);
   }
 
   /**
@@ -142,7 +131,7 @@ export class RedisLocalWaiters {
     if (enqueue?.messageToken !== undefined) this.#onTurn(waiter, enqueue.messageToken);
     this.subscription.open(slot);
     // The channel was opened while the enqueue was under way, or the slot has moved.
-    if (replyAddress !== this.subscription.replyAddressOf(slot)) this.#moveSoon();
+    if (replyAddress !== this.subscription.replyAddressOf(slot)) this.moveSoon();
     this.#mayEnd(resource, endsInMs);
   }
 
@@ -188,11 +177,15 @@ export class RedisLocalWaiters {
 
   /**
    * Grants a lock that a request of this process handed off to its waiters: their leases are counted from its sending, on the
-   * clock of each. `agoMs` returns the time since the sending; without it that is unknown, as with a message.
+   * clock of each. `agoMs` returns the time since the sending; without it that is unknown, as with a message. A lock for an
+   * unknown id is released.
    */
   handOff(handOffs: readonly RedisHandOff[], lock: string, agoMs?: () => number): void {
     for (const { id, token } of handOffs) {
-      const waiter = this.#waiterFor(id, token, lock);
+      const enqueue = this.#enqueues.get(id);
+      const waiter = this.#waiters.get(id);
+      if (enqueue !== undefined) enqueue.messageToken = token;
+      else if (waiter === undefined && !this.#holdUntil.has(id)) this.#abandonUnknown(id, lock);
       if (waiter === undefined) continue;
       if (agoMs === undefined) {
         this.#onTurn(waiter, token);
@@ -200,7 +193,7 @@ export class RedisLocalWaiters {
       }
       // The clock is read before the age: time that passes between the two makes the lease shorter, not longer.
       const now = waiter.call.now();
-      this.#grant(waiter, token, now - agoMs(), waiter.request.ttlMs);
+      this.grant(waiter, token, now - agoMs(), waiter.request.ttlMs);
     }
   }
 
@@ -219,29 +212,18 @@ export class RedisLocalWaiters {
     this.handOff([message], message.lock);
   }
 
-  /** Finds the waiter that was handed a lock; a lock for an unknown id is released. */
-  #waiterFor(id: string, token: number, lock: string): RedisWaiter | undefined {
-    const enqueue = this.#enqueues.get(id);
-    if (enqueue !== undefined) enqueue.messageToken = token;
-    const waiter = this.#waiters.get(id);
-    if (enqueue === undefined && waiter === undefined && !this.#holdUntil.has(id))
-      this.#abandonUnknown(id, lock);
-    return waiter;
-  }
-
-  /** Whether a waiter has neither been handed the lock nor left. */
-  #isWaiting(waiter: RedisWaiter): boolean {
+  isWaiting(waiter: RedisWaiter): boolean {
     return waiter.grant === undefined && this.#waiters.get(waiter.request.acquisitionId) === waiter;
   }
 
   #onTurn(waiter: RedisWaiter, token: number): void {
     if (token <= waiter.lastToken) return;
     // A message alone proves nothing about time: the lease is counted from the last request that found the acquisition waiting.
-    this.#grant(waiter, token, waiter.confirmedAt, waiter.request.ttlMs);
+    this.grant(waiter, token, waiter.confirmedAt, waiter.request.ttlMs);
   }
 
-  #grant(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
-    if (!this.#isWaiting(waiter)) return;
+  grant(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void {
+    if (!this.isWaiting(waiter)) return;
     const { request, keys } = waiter;
     if (waiter.isMoving || waiter.replyAddress !== this.subscription.replyAddressOf(keys.slot))
       this.#leaveQueue(waiter);
@@ -251,8 +233,6 @@ export class RedisLocalWaiters {
       countedFrom,
       validForMs,
       keys,
-      nobodyWaited: false,
-      mayBeShared: false,
     };
     this.#hold(request.acquisitionId, validForMs);
     this.#waiters.grant(waiter, grant);
@@ -298,7 +278,7 @@ export class RedisLocalWaiters {
   }
 
   /** Moves waiters to the channel that they need now; those of one iteration of the event loop together. */
-  #moveSoon(): void {
+  moveSoon(): void {
     this.#moveTimer ??= setImmediate(() => {
       this.#moveTimer = undefined;
       const waiters = this.#waiters.all();
@@ -314,6 +294,13 @@ export class RedisLocalWaiters {
     const waiters = this.#waiters.all();
     for (const { keys } of waiters) this.subscription.open(keys.slot);
     this.heartbeat.beat(waiters);
+  }
+
+  checked(resource: string, refreshedAt: number | undefined, endsInMs: number): void {
+    // The last waiter of the resource may have left meanwhile: nothing is kept of it then.
+    if (refreshedAt !== undefined && this.#waiters.countOf(resource) > 0)
+      this.#queueRefreshedAt.set(resource, refreshedAt);
+    this.#mayEnd(resource, endsInMs);
   }
 
   /** Records that a hold of the resource can end by itself in `inMs` milliseconds; negative: none does. */

@@ -19,7 +19,7 @@ interface RenewableLease {
   readonly keys: ResourceKeys;
   readonly grant: Grant;
   readonly ttlMs: number;
-  readonly mayBeShared: boolean;
+  readonly mayBeShared: boolean | undefined;
 }
 
 /** Leases of one command, by their index: all exclusive, or all of them perhaps shares; in a cluster all of one slot. */

@@ -19,13 +19,13 @@ interface Batch {
 }
 
 /** What a check asks before it is repeated, and the events that its reply tells. */
-interface CheckEvents {
+export interface CheckEvents {
   /** Whether a waiter has neither been handed the lock nor left. */
   isWaiting(waiter: RedisWaiter): boolean;
   /** Called for a waiter that holds the lock, for `validForMs` from `countedFrom` on core's clock. */
-  holds(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void;
+  grant(waiter: RedisWaiter, token: number, countedFrom: number, validForMs: number): void;
   /** Called when the check handed the lock to a waiter of this process that it did not name. */
-  handedOff(handOff: RedisHandOff, lock: string, agoMs: () => number): void;
+  handOff(handOffs: readonly RedisHandOff[], lock: string, agoMs: () => number): void;
   /**
    * Called after each check of a resource.
    *
@@ -34,7 +34,7 @@ interface CheckEvents {
    */
   checked(resource: string, refreshedAt: number | undefined, endsInMs: number): void;
   /** Called when waiters need another channel than the one that the check moved them to. */
-  outdated(): void;
+  moveSoon(): void;
 }
 
 /** Keeps the waiters of a process alive in Redis, and checks how they stand: see `check.lua`. */
@@ -149,7 +149,7 @@ export class RedisWaiterHeartbeat {
     if (former !== '') for (const waiter of waiters) waiter.isMoving = true;
     const sentAt = new Map(waiters.map((waiter) => [waiter, waiter.call.now()]));
     // A repetition comes after the release or the abandon of a waiter that it names, and would let it wait again.
-    const mayRepeat = (): boolean => waiters.every(this.#events.isWaiting);
+    const mayRepeat = (): boolean => waiters.every((waiter) => this.#events.isWaiting(waiter));
     let replies: unknown[];
     try {
       replies = (await runScript(this.#port, scripts.check, keys, args, mayRepeat)) as unknown[];
@@ -163,7 +163,7 @@ export class RedisWaiterHeartbeat {
     }
     for (const waiter of waiters) Object.assign(waiter, { replyAddress, checkError: undefined });
     // A channel was opened or lost meanwhile, or the client learned from the reply that the slot has moved.
-    if (replyAddress !== this.#subscription.replyAddressOf(slot)) this.#events.outdated();
+    if (replyAddress !== this.#subscription.replyAddressOf(slot)) this.#events.moveSoon();
     for (const [at, together] of batch.resources.entries()) {
       const reply = decodeCheck(replies[at]);
       if (reply === undefined) for (const { wait } of together) wait.end();
@@ -182,7 +182,7 @@ export class RedisWaiterHeartbeat {
       const { acquisitionId } = waiter.request;
       const hold = held.get(acquisitionId);
       const from = sentAt.get(waiter) as number;
-      if (hold !== undefined) this.#events.holds(waiter, hold.token, from, hold.leftMs);
+      if (hold !== undefined) this.#events.grant(waiter, hold.token, from, hold.leftMs);
       else {
         waiter.confirmedAt = Math.max(waiter.confirmedAt, from);
         waiter.lastToken = Math.max(waiter.lastToken, lastToken);
@@ -194,7 +194,7 @@ export class RedisWaiterHeartbeat {
     const { call, keys, request } = first;
     const from = sentAt.get(first) as number;
     for (const [id, { token }] of others) {
-      this.#events.handedOff({ id, token }, keys.lock, () => call.now() - from);
+      this.#events.handOff([{ id, token }], keys.lock, () => call.now() - from);
     }
     this.#events.checked(request.resource, refreshedAt, endsInMs);
   }
