@@ -285,6 +285,8 @@ describe('a waiter', () => {
       what: 'the check',
       everyMs: 2,
     });
+    // Its reply is here before the late message.
+    await b.client.ping();
     await proxy.heal();
     const healed = performance.now();
     await waitUntil(() => performance.now() - healed > 300, { what: 'the late message' });
