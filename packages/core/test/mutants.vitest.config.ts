@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     isolate: false,
-    include: ['test/{rules,tenure}/**/*.test.ts', 'test/backend/modes.test.ts'],
+    include: ['test/{rules,lifetime}/**/*.test.ts', 'test/backend/modes.test.ts'],
     testTimeout: 60_000,
   },
 });
