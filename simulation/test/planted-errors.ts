@@ -34,7 +34,11 @@ const inScripts = [
       'parse_token(redis.call("GET", request.token))',
       'a token is given again',
     ],
-    ["request.label, 'PX', ttl)", "request.label, 'PX', math.floor(ttl / 2))", 'a lease is kept for half of its ttl'],
+    [
+      "request.label, 'PX', ttl)",
+      "request.label, 'PX', math.floor(ttl / 2))",
+      'a lease is kept for half of its ttl',
+    ],
   ),
   ...inScript('fragments/enqueue', [
     "'ZADD', queue, 'LT',",
@@ -44,7 +48,11 @@ const inScripts = [
   ...inScript(
     'fragments/hand-off',
     ['local is_fit = fits(weight, limit, mark)', 'local is_fit = true', 'a waiter gets what does not fit'],
-    ['local alive = process == own_process or', 'local alive = true or', 'a lock is handed to dead processes'],
+    [
+      'local alive = process == own_process or',
+      'local alive = true or',
+      'a lock is handed to dead processes',
+    ],
     ["redis.pcall('PUBLISH', channel, text)", '', 'a hand-off is not told'],
   ),
   ...inScript(
@@ -92,7 +100,11 @@ const inScripts = [
     'ipairs({})',
     'a forced release serves nobody',
   ]),
-  ...inScript('many', ['elseif not free_for(request) then', 'elseif false then', 'a set takes what others hold']),
+  ...inScript('many', [
+    'elseif not free_for(request) then',
+    'elseif false then',
+    'a set takes what others hold',
+  ]),
   ...inScript(
     'release',
     ["if found ~= ARGV[1] .. '|+' then return 0 end", '', 'a release ends the hold of another'],
