@@ -1,9 +1,9 @@
 // What an application carries of a package: the main entry bundled, minified and gzipped. Why there are budgets: docs/adr/0006-size-budgets.md.
 // `ignore`: modules that the user has anyway.
 const budgets = [
-  { name: 'core', limit: '18.6 kB', ignore: [] },
-  { name: 'redis-ioredis', limit: '20.4 kB', ignore: ['@locks/core', 'ioredis'] },
-  { name: 'redis-node', limit: '20.4 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
+  { name: 'core', limit: '18.8 kB', ignore: [] },
+  { name: 'redis-ioredis', limit: '20.5 kB', ignore: ['@locks/core', 'ioredis'] },
+  { name: 'redis-node', limit: '20.5 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
 ];
 
 export default budgets.map((budget) => ({
