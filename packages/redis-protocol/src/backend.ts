@@ -37,6 +37,7 @@ import { ReplicationError, Replicas } from './replicas.ts';
 import { isRetryableRedisError, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
 import { inspect, list } from './states.ts';
+import { CHECKS_ALIVE } from './waiter-heartbeat.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -157,7 +158,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     let enqueue = '';
     if (enqueueParams !== undefined) {
       const refreshed = enqueueParams.isQueueRefreshed ? '+' : '';
-      enqueue = `${refreshed}${this.#waiters.heartbeat.aliveMs}|${enqueueParams.replyAddress}`;
+      const aliveMs = CHECKS_ALIVE * this.#waiters.heartbeat.intervalMs;
+      enqueue = `${refreshed}${aliveMs}|${enqueueParams.replyAddress}`;
     }
     const { sha1 } = scripts.acquire;
     const isPlain = mode.kind === 'exclusive' && steal === undefined;

@@ -12,6 +12,9 @@ const WAITERS_PER_COMMAND = 200;
 /** The most commands of one check. A command serves one slot of a cluster: waiters of more slots are checked in turns. */
 const COMMANDS_PER_BEAT = 64;
 
+/** A process that sends nothing counts as alive for as long as so many checks. */
+export const CHECKS_ALIVE = 3;
+
 interface Batch {
   readonly replyAddress: string;
   readonly resources: RedisWaiter[][];
@@ -78,11 +81,6 @@ export class RedisWaiterHeartbeat {
     void this.#checkAll(this.#batchesOf(waiters));
   }
 
-  /** The time for which a process that sends nothing counts as alive: three checks. */
-  get aliveMs(): number {
-    return 3 * this.intervalMs;
-  }
-
   #checkAll(batches: readonly Batch[]): Promise<unknown> {
     return Promise.allSettled(batches.map((batch) => this.#check(batch)));
   }
@@ -136,7 +134,7 @@ export class RedisWaiterHeartbeat {
     const { slot } = (waiters[0] as RedisWaiter).keys;
     const replyAddress = this.#subscription.replyAddressOf(slot);
     const former = batch.replyAddress === replyAddress ? '' : batch.replyAddress;
-    const args: string[] = [`${this.aliveMs}|${former}|${replyAddress}`];
+    const args: string[] = [`${CHECKS_ALIVE * this.intervalMs}|${former}|${replyAddress}`];
     for (const together of batch.resources) {
       const { lock, token, queue } = (together[0] as RedisWaiter).keys;
       keys.push(lock, token, queue);
