@@ -37,7 +37,10 @@ local function hand_off(lock, token, queue, reply_address, mark, listen)
     if alive and (not is_fit or mode == to_nobody and process ~= own_process) then break end
     -- The first write: Redis allows a removal when memory is full, and then the writes after it.
     if head[2] then redis.call('ZREM', queue, head[1]) else redis.call('DEL', queue) end
-    if alive then
+    -- An entry of a share that holds, put there by a check that the network repeated late, is dropped: a second grant would replace
+    -- the token of the first, whose holder would be told of a loss.
+    local holds = mark and (find_share(holders, id) or 0) > now_ms
+    if alive and not holds then
       minted_several = last_token
       if minted_several then
         last_token = last_token + 1
