@@ -4,7 +4,8 @@ import type { RedisBackendOptions } from '@locks/redis-ioredis';
 import { type RedisOptions, type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
 import { FaultLab } from '../src/fault-lab/fault-lab.ts';
 import type { RedisAddress } from '../src/harnesses/redis/address.ts';
-import { type Library, type OpenClient, openClient } from '../src/harnesses/redis/open-client.ts';
+import { type Library, openClient } from '../src/harnesses/redis/open-client.ts';
+import type { OpenedClient } from '../src/harnesses/redis/opened-client.ts';
 
 export interface LabOptions extends LockOptions {
   readonly backend?: RedisBackendOptions;
@@ -16,7 +17,7 @@ export default class Lab extends FaultLab<LabOptions> {
   readonly module = import.meta.url;
   protected override readonly protocol = 'redis';
   readonly #library: Library;
-  #client: OpenClient | undefined;
+  #client: OpenedClient | undefined;
 
   constructor(library: Library = 'redis-ioredis') {
     super();

@@ -1,4 +1,5 @@
-import type { AcquireRequest, Call, LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core';
+import type { AcquireRequest, Call } from '@locks/core/backend';
 import type { Mutant } from './mutant.ts';
 import { onRenewals } from './on-grants.ts';
 

@@ -1,4 +1,5 @@
-import type { LockBackend, RenewalStatus } from '@locks/core';
+import type { LockBackend } from '@locks/core';
+import type { RenewalStatus } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';

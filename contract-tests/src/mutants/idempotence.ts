@@ -1,4 +1,5 @@
-import type { AcquireRequest, Grant, LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core';
+import type { AcquireRequest, Grant } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';

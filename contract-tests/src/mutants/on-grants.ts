@@ -1,4 +1,5 @@
-import type { AcquireRequest, Call, Grant, LockBackend, RenewItem } from '@locks/core';
+import type { LockBackend } from '@locks/core';
+import type { AcquireRequest, Call, Grant, RenewItem } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 
 type ChangeGrant = (grant: Grant, request: AcquireRequest, call: Call) => Grant;

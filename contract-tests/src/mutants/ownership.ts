@@ -1,11 +1,5 @@
-import {
-  type Call,
-  isLockError,
-  type Lease,
-  type LockBackend,
-  type RenewItem,
-  type RenewalStatus,
-} from '@locks/core';
+import { isLockError, type Lease, type LockBackend } from '@locks/core';
+import type { Call, RenewItem, RenewalStatus } from '@locks/core/backend';
 import { delegateLease } from './delegate.ts';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';

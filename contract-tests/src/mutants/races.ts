@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { AcquireRequest, Call, LockBackend, RenewItem, RenewalStatus } from '@locks/core';
+import type { LockBackend } from '@locks/core';
+import type { AcquireRequest, Call, RenewItem, RenewalStatus } from '@locks/core/backend';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 

@@ -1,11 +1,5 @@
-import {
-  type Grant,
-  isLockError,
-  type LockBackend,
-  type LockMode,
-  type AcquireRequest,
-  type Call,
-} from '@locks/core';
+import { isLockError, type LockBackend, type LockMode } from '@locks/core';
+import type { Grant, AcquireRequest, Call } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import { onModes, storeWith } from './modes.ts';
 import { type Mutant } from './mutant.ts';

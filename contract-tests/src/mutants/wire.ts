@@ -1,4 +1,4 @@
-import type { AcquireRequest, Grant } from '@locks/core';
+import type { AcquireRequest, Grant } from '@locks/core/backend';
 import { TcpBackend } from '../fixtures/tcp-backend.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';

@@ -15,4 +15,13 @@ export type { PermitOptions, Semaphore } from './compose/semaphore.ts';
 export type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lease.ts';
 export type { HoldsNothingYet, Lock } from './lock.ts';
 export type { AcquireOptions, LockOptions } from './options.ts';
-export type * from './backend/types.ts';
+export type {
+  BackendCapabilities,
+  BackendFeature,
+  Holder,
+  LockBackend,
+  LockMode,
+  LossReason,
+  ResourceState,
+  Waiter,
+} from './backend/types.ts';

@@ -1,17 +1,17 @@
-import type {
-  AcquireRequest,
-  Attempt,
-  Call,
-  Conflict,
-  Grant,
-  Holder,
-  InspectOptions,
-  LockBackend,
-  RenewItem,
-  ResourceState,
-  RenewalStatus,
-} from '@locks/core';
-import { mustBe, refuseAfterClose, TurnWait } from '@locks/core/backend';
+import type { Holder, LockBackend, ResourceState } from '@locks/core';
+import {
+  type AcquireRequest,
+  type Attempt,
+  type Call,
+  type Conflict,
+  type Grant,
+  type InspectOptions,
+  mustBe,
+  refuseAfterClose,
+  type RenewalStatus,
+  type RenewItem,
+  TurnWait,
+} from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
 import { MemoryStore } from './memory-store.ts';
 

@@ -1,5 +1,5 @@
-import type { AcquireRequest, Grant, LockMode, RenewalStatus } from '@locks/core';
-import { MAX_TIMEOUT_MS } from '@locks/core/backend';
+import type { LockMode } from '@locks/core';
+import { type AcquireRequest, type Grant, MAX_TIMEOUT_MS, type RenewalStatus } from '@locks/core/backend';
 import {
   type Attempted,
   type HoldRecord,

@@ -1,4 +1,4 @@
-import type { Clock } from '@locks/core';
+import type { Clock } from '@locks/core/backend';
 
 /** The real time, plus the time that a test added to it. */
 export class MovableClock implements Clock {

@@ -1,15 +1,14 @@
-import type {
-  Attempt,
-  Call,
-  Grant,
-  Holder,
-  LockBackend,
-  LossReason,
-  RenewItem,
-  ResourceState,
-  RenewalStatus,
-} from '@locks/core';
-import { mustBe, refuseAfterClose, TurnWait } from '@locks/core/backend';
+import type { Holder, LockBackend, LossReason, ResourceState } from '@locks/core';
+import {
+  type Attempt,
+  type Call,
+  type Grant,
+  mustBe,
+  refuseAfterClose,
+  type RenewalStatus,
+  type RenewItem,
+  TurnWait,
+} from '@locks/core/backend';
 import { type MemoryBackend, memoryBackend, type MemoryCapabilities } from './memory-backend.ts';
 import { MemoryStore } from './memory-store.ts';
 import { MovableClock } from './movable-clock.ts';

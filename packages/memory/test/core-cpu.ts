@@ -1,7 +1,8 @@
 // What core itself costs on an uncontended acquire and release: all of it, less what the bare memory backend takes for
 // the same attempt and release, as CPU time. Run by `node packages/memory/test/core-cpu.ts`, after a build; prints JSON.
 import { performance } from 'node:perf_hooks';
-import { type AcquireRequest, createLocks, type LockManager } from '@locks/core';
+import { createLocks, type LockManager } from '@locks/core';
+import type { AcquireRequest } from '@locks/core/backend';
 import { type MemoryBackend, memoryBackend } from '@locks/memory';
 
 const ROUNDS = Number(process.env['ROUNDS'] ?? 15);

@@ -1,4 +1,4 @@
-import type { AcquireRequest, Attempt, Call, Grant } from '@locks/core';
+import type { AcquireRequest, Attempt, Call, Grant } from '@locks/core/backend';
 import { onTestFinished, vi } from 'vitest';
 
 /** Timers, wall and monotonic clock all stand still until the test moves them. */

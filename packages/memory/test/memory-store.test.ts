@@ -1,4 +1,4 @@
-import type { Grant } from '@locks/core';
+import type { Grant } from '@locks/core/backend';
 import { expect, test, vi } from 'vitest';
 import { MemoryStore } from '../src/memory-store.ts';
 import { request, useFakeClock } from './fixture.ts';

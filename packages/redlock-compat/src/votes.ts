@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Attempt, Call, LockBackend } from '@locks/core';
-import { NoAnswerError } from '@locks/core/backend';
+import type { LockBackend } from '@locks/core';
+import { type Attempt, type Call, NoAnswerError } from '@locks/core/backend';
 import { ResourceLockedError } from './errors.ts';
 import type { ExecutionStats, RedlockClient } from './execution-stats.ts';
 

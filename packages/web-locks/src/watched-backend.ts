@@ -1,4 +1,5 @@
-import type { AcquireRequest, LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core';
+import type { AcquireRequest } from '@locks/core/backend';
 
 /** A listener, by label, to events that core does not report: an acquisition was queued, or is being removed from the store. */
 export interface BackendWatcher {

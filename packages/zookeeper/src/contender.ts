@@ -1,4 +1,5 @@
-import type { AcquireRequest, LossReason } from '@locks/core';
+import type { LossReason } from '@locks/core';
+import type { AcquireRequest } from '@locks/core/backend';
 import { type ChildList, hasCode, type NodeContent } from './client-port.ts';
 import type { ZookeeperQueue } from './zookeeper-queue.ts';
 import { sharedNameOf, parseLockNode, type LockNode, lockNodePrefix } from './node-names.ts';

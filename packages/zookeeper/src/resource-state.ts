@@ -1,4 +1,5 @@
-import type { Holder, InspectOptions, ResourceState, Waiter } from '@locks/core';
+import type { Holder, ResourceState, Waiter } from '@locks/core';
+import type { InspectOptions } from '@locks/core/backend';
 import type { NodeContent } from './client-port.ts';
 import { modeOf, type LockNode } from './node-names.ts';
 import { decodeNodeData } from './lock-node-data.ts';

@@ -1,17 +1,15 @@
-import type {
-  AcquireRequest,
-  Attempt,
-  Call,
-  Grant,
-  Holder,
-  InspectOptions,
-  LockBackend,
-  LossReason,
-  RenewItem,
-  ResourceState,
-  RenewalStatus,
-} from '@locks/core';
-import { refuseAfterClose, TurnWait } from '@locks/core/backend';
+import type { Holder, LockBackend, LossReason, ResourceState } from '@locks/core';
+import {
+  type AcquireRequest,
+  type Attempt,
+  type Call,
+  type Grant,
+  type InspectOptions,
+  refuseAfterClose,
+  type RenewalStatus,
+  type RenewItem,
+  TurnWait,
+} from '@locks/core/backend';
 import { capabilities, type ZooKeeperCapabilities } from './capabilities.ts';
 import { hasCode } from './client-port.ts';
 import type { ZookeeperQueue } from './zookeeper-queue.ts';

@@ -1,5 +1,4 @@
-import type { Call } from '@locks/core';
-import { withTimeLimit } from '@locks/core/backend';
+import { type Call, withTimeLimit } from '@locks/core/backend';
 import { type ClientPort, ZooKeeperError } from './client-port.ts';
 import {
   expired,

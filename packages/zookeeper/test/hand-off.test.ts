@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
-import { createLocks, type Grant } from '@locks/core';
+import { createLocks } from '@locks/core';
+import type { Grant } from '@locks/core/backend';
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { zookeeperBackend } from '../src/index.ts';

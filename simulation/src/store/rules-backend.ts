@@ -1,16 +1,15 @@
-import type {
-  AcquireRequest,
-  Attempt,
-  Call,
-  Conflict,
-  Grant,
-  Holder,
-  LockBackend,
-  RenewItem,
-  ResourceState,
-  RenewalStatus,
-} from '@locks/core';
-import { refuseAfterClose, TurnWait } from '@locks/core/backend';
+import type { Holder, LockBackend, ResourceState } from '@locks/core';
+import {
+  type AcquireRequest,
+  type Attempt,
+  type Call,
+  type Conflict,
+  type Grant,
+  refuseAfterClose,
+  type RenewalStatus,
+  type RenewItem,
+  TurnWait,
+} from '@locks/core/backend';
 import type { Attempted, HoldRecord } from '@locks/core/rules';
 import { type Answer, ConnectionLost, type Link } from '../network/link.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';

@@ -1,4 +1,5 @@
-import type { AcquireRequest, LockMode, RenewalStatus } from '@locks/core';
+import type { LockMode } from '@locks/core';
+import type { AcquireRequest, RenewalStatus } from '@locks/core/backend';
 import type {
   Attempted,
   HoldRecord,

@@ -1,9 +1,9 @@
 import { fencedSet, type IoredisClient, redisBackend } from '@locks/redis-ioredis';
 import { Cluster, Redis } from 'ioredis';
 import type { RedisAddress } from './address.ts';
-import type { OpenClient } from './open-client.ts';
+import type { OpenedClient } from './opened-client.ts';
 
-export function openIoredis(address: RedisAddress): OpenClient {
+export function openIoredis(address: RedisAddress): OpenedClient {
   const client = ioredisClient(address);
   // Each command reports its own failure, so events of the client are ignored.
   client.on('error', () => undefined);

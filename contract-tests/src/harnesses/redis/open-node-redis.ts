@@ -1,9 +1,9 @@
 import { fencedSet, type NodeRedisClient, redisBackend } from '@locks/redis-node';
 import { createClient, createCluster, createSentinel } from 'redis';
 import type { RedisAddress } from './address.ts';
-import type { OpenClient } from './open-client.ts';
+import type { OpenedClient } from './opened-client.ts';
 
-export async function openNodeRedis(address: RedisAddress): Promise<OpenClient> {
+export async function openNodeRedis(address: RedisAddress): Promise<OpenedClient> {
   const client = nodeRedisClient(address);
   client.on('error', () => undefined);
   client.setMaxListeners(0);

@@ -5,7 +5,8 @@ import { lockKey, versionOf, withAdmin } from '../../administration/redis.ts';
 import { servedHarness } from '../connections/served-harness.ts';
 import { closedWith, SharedClients } from '../connections/shared-clients.ts';
 import type { RedisAddress } from './address.ts';
-import { type Library, type OpenClient, openClient } from './open-client.ts';
+import { type Library, openClient } from './open-client.ts';
+import type { OpenedClient } from './opened-client.ts';
 import { serversOf, through } from './wire.ts';
 
 /** The time-out of a node is longer than the default, because many cases share two processors. */
@@ -13,12 +14,12 @@ const NODE_MS = 1_500;
 
 /** A quorum of three independent servers, each with a client of one of these libraries. */
 export function quorumHarness(module: string, name: string, libraries: readonly Library[]): Harness {
-  let clients: SharedClients<Promise<OpenClient[]>>;
-  const open = (addresses: readonly RedisAddress[]): Promise<OpenClient[]> =>
+  let clients: SharedClients<Promise<OpenedClient[]>>;
+  const open = (addresses: readonly RedisAddress[]): Promise<OpenedClient[]> =>
     Promise.all(addresses.map((address, node) => openClient(libraries[node] as Library, address)));
-  const end = async (nodes: Promise<OpenClient[]>): Promise<unknown> =>
+  const end = async (nodes: Promise<OpenedClient[]>): Promise<unknown> =>
     Promise.all((await nodes).map(async (client) => client.end()));
-  const quorumOf = (nodes: readonly OpenClient[]): LockBackend =>
+  const quorumOf = (nodes: readonly OpenedClient[]): LockBackend =>
     quorumBackend(
       nodes.map((client) => client.backend()),
       { nodeTimeoutMs: NODE_MS },

@@ -4,7 +4,8 @@ import { servedHarness } from '../connections/served-harness.ts';
 import { closedWith, SharedClients } from '../connections/shared-clients.ts';
 import type { RedisAddress } from './address.ts';
 import type { Deployment, Topology } from './deployment.ts';
-import { type Library, type OpenClient, openClient } from './open-client.ts';
+import { type Library, openClient } from './open-client.ts';
+import type { OpenedClient } from './opened-client.ts';
 import { redisWire } from './wire.ts';
 
 /** The idle gap by the defaults of the backend: for so long a process that sends nothing counts as alive. */
@@ -14,7 +15,7 @@ const SLACK_MS: Record<Topology, number> = { standalone: 500, sentinel: 800, clu
 
 /** One client library on one topology. */
 export function redisHarness(module: string, library: Library, topology: Topology): Harness {
-  let clients: SharedClients<Promise<OpenClient>>;
+  let clients: SharedClients<Promise<OpenedClient>>;
   return servedHarness<RedisAddress, Deployment>({
     module,
     name: topology === 'standalone' ? library : `${library}-${topology}`,
@@ -52,7 +53,7 @@ export function redisHarness(module: string, library: Library, topology: Topolog
   });
 }
 
-function sharedClients(library: Library, address: RedisAddress): SharedClients<Promise<OpenClient>> {
+function sharedClients(library: Library, address: RedisAddress): SharedClients<Promise<OpenedClient>> {
   return new SharedClients(
     () => openClient(library, address),
     async (client) => (await client).end(),
