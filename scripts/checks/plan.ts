@@ -4,7 +4,7 @@ import { consumerSteps } from './steps/consumers.ts';
 import { layersStep } from './steps/layers.ts';
 import { modelStep } from './steps/model.ts';
 import { packageSteps } from './steps/packages.ts';
-import { programSteps } from './steps/programs.ts';
+import { matrixStep, programSteps } from './steps/programs.ts';
 import { readmeSteps } from './steps/readme.ts';
 import { releaseSteps } from './steps/release.ts';
 import { sourceSteps } from './steps/source.ts';
@@ -28,6 +28,7 @@ export const steps: readonly Step[] = [
   ...releaseSteps,
   ...programSteps,
   ...testSteps,
+  matrixStep,
   quickConformanceStep,
 ];
 

@@ -10,7 +10,10 @@ export type SqlExecutor = (text: string, values: readonly unknown[]) => PromiseL
 /** The transaction of a library: a client of `pg`, a transaction of `postgres` (postgres.js), or a function that runs a statement. */
 export type SqlClient =
   | Pick<pg.ClientBase, 'query'>
-  | { unsafe(text: string, values?: never[]): PromiseLike<unknown> }
+  | {
+      /** Runs a statement, as the transactions of postgres.js do. */
+      unsafe(text: string, values?: never[]): PromiseLike<unknown>;
+    }
   | SqlExecutor;
 
 /** A row, its columns by name. */
