@@ -32,27 +32,6 @@ describe('readers', () => {
     await isGranted(name, 'w');
   });
 
-  it('keep their token, and take no second one, where the queue has them twice', async () => {
-    for (const [holder, waiter, mark] of [
-      ['0:', '0:0', '*0|0'],
-      ['4:4', '4:2', '*4|2'],
-    ] as const) {
-      const name = fresh();
-      const [, , queue] = client.keys(name);
-      await client.take(name, 'w', holder);
-      await client.take(name, 'a', waiter, { replyAddress: '=me' });
-      // As a check puts it back that the network repeated late.
-      const queued = await redis.command('ZRANGEBYSCORE', queue, '0', '+inf', 'WITHSCORES');
-      const [entry = '', position] = queued as string[];
-      await redis.command('ZADD', queue, String(Number(position) + 1), entry.replace('|30000', '|29000'));
-      const handed = await (holder === '0:' ? client.release(name, 'w') : client.releaseShare(name, 'w', 4));
-      expect(handed, waiter).toEqual(['a', expect.any(Number)]);
-      expect(await client.token(name, 'a')).toBe(String((handed as unknown[])[1]));
-      expect(await client.mark(name)).toBe(mark);
-      expect((await client.inspect(name)).waiters).toEqual([]);
-    }
-  });
-
   it("are excluded by a writer and by a stranger's lock, without a conflict", async () => {
     const name = fresh();
     await client.acquire(name, 'w');
