@@ -2,7 +2,7 @@ import { isLockError } from '@locks/core';
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { leaseSchemaSql, postgresLeaseBackend, type PostgresLeaseOptions } from '../src/index.ts';
-import { isRetryablePostgresError } from '../src/pool/retryable.ts';
+import { isRetryablePostgresError } from '../src/driver/retryable.ts';
 
 const url = 'postgres://nobody@127.0.0.1:1/nowhere';
 

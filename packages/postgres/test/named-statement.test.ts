@@ -1,7 +1,8 @@
 import { startPostgres } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { NamedStatement, type Value } from '../src/pool/named-statement.ts';
+import type { TextResult } from '../src/driver/postgres-driver.ts';
+import { NamedStatement, type PlainValue } from '../src/pg/named-statement.ts';
 
 let server: Awaited<ReturnType<typeof startPostgres>>;
 let client: pg.Client;
@@ -16,9 +17,9 @@ afterAll(async () => {
   await server.stop();
 });
 
-function run(name: string, text: string, values: readonly Value[]): Promise<NamedStatement> {
+function run(name: string, text: string, values: readonly PlainValue[]): Promise<TextResult> {
   return new Promise((resolve, reject) => {
-    const done = (error: Error | null, answered?: NamedStatement): void =>
+    const done = (error: Error | null, answered?: TextResult): void =>
       answered === undefined ? reject(error) : resolve(answered);
     client.query(new NamedStatement(name, text, values, done));
   });

@@ -2,7 +2,8 @@ import { ConnectionQueue, PRIORITIES, type Priority } from '@locks/core/backend'
 import { type PostgresServer, startPostgres, startProxy, waitUntil } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { lendingPool } from '../src/pool/postgres-statements.ts';
+import type { PooledConnection } from '../src/driver/postgres-driver.ts';
+import { lendingPool } from '../src/pg/pg-driver.ts';
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -12,16 +13,16 @@ afterAll(() => server.stop());
 
 /** Resolves to the function that returns the connection. */
 function connectionOf(
-  queue: ConnectionQueue<pg.PoolClient>,
+  queue: ConnectionQueue<PooledConnection>,
   priority: Priority = PRIORITIES.acquire,
 ): Promise<(error?: Error) => void> {
   return new Promise((resolve, fail) => {
     queue.add({
       priority,
       fail,
-      serve: (client) => {
+      serve: (connection) => {
         resolve((error) => {
-          client.release(error);
+          connection.release(error);
           queue.returned();
         });
         return true;

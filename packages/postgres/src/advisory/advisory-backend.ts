@@ -11,15 +11,11 @@ import type {
   RenewalStatus,
 } from '@locks/core/backend';
 import { refuseAfterClose } from '@locks/core/backend';
-import { openPool } from '../pool/database-source.ts';
-import { isRetryablePostgresError } from '../pool/retryable.ts';
+import type { OpeningDriver, OwnConnection } from '../driver/postgres-driver.ts';
+import { isRetryablePostgresError } from '../driver/retryable.ts';
 import { advisoryKey } from './advisory-key.ts';
 import { AdvisorySessions } from './advisory-sessions.ts';
-import {
-  type CheckedPostgresAdvisoryOptions,
-  checkOptions,
-  type PostgresAdvisoryOptions,
-} from './options.ts';
+import type { CheckedAdvisorySettings } from './options.ts';
 import { ParkedPoll } from './parked-poll.ts';
 import { PeerQuery } from './peer-query.ts';
 import { ResourceQueue } from './resource-queue.ts';
@@ -45,40 +41,13 @@ export interface PostgresAdvisoryCapabilities<Fencing extends 'durable' | 'none'
   readonly features: readonly ['waiters', 'force-release'];
 }
 
-// setup: import { createLocks } from '@locks/core'; import { postgresAdvisoryBackend } from '@locks/postgres';
-// setup: declare function work(): Promise<void>;
-/**
- * Locks that live as long as a session with PostgreSQL: advisory locks. One connection holds any number of them, and
- * waiters wait in the server's own queue. The first call connects.
- *
- * @example
- * ```ts
- * const locks = createLocks(postgresAdvisoryBackend({ connectionString: 'postgres://app@db/shop' }));
- * await locks.lock('nightly-report').run(work);
- * ```
- *
- * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
- */
-export function postgresAdvisoryBackend(
-  options: PostgresAdvisoryOptions & { readonly fencing: { readonly schema: string } },
-): LockBackend<PostgresAdvisoryCapabilities<'durable'>>;
-export function postgresAdvisoryBackend(
-  options: PostgresAdvisoryOptions & { readonly fencing?: undefined },
-): LockBackend<PostgresAdvisoryCapabilities<'none'>>;
-export function postgresAdvisoryBackend(
-  options: PostgresAdvisoryOptions,
-): LockBackend<PostgresAdvisoryCapabilities>;
-export function postgresAdvisoryBackend(
-  options: PostgresAdvisoryOptions,
-): LockBackend<PostgresAdvisoryCapabilities> {
-  return new AdvisoryBackend(checkOptions(options));
-}
-
-class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
+/** Advisory locks, on any driver with connections beside its pool. */
+export class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name = 'postgres-advisory';
   readonly capabilities: PostgresAdvisoryCapabilities;
-  readonly #options: CheckedPostgresAdvisoryOptions;
+  readonly #driver: OpeningDriver;
+  readonly #sessionTimeoutMs: number;
   readonly #sessions: AdvisorySessions;
   readonly #peers: PeerQuery;
   /** The queues by key: two names with one key are one lock of the server. */
@@ -89,14 +58,15 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
   /** Identifies the grants that this object made by their signals, which stay the same when a grant is copied. */
   readonly #granted = new WeakSet<AbortSignal>();
 
-  constructor(options: CheckedPostgresAdvisoryOptions) {
-    this.#options = options;
+  constructor(driver: OpeningDriver, settings: CheckedAdvisorySettings) {
+    this.#driver = driver;
+    this.#sessionTimeoutMs = settings.sessionTimeoutMs;
     this.capabilities = {
       tenure: 'session',
       reach: 'network',
       modes: ['exclusive', 'shared'],
       order: 'fifo',
-      fencing: options.schema === undefined ? 'none' : 'durable',
+      fencing: settings.fencing === undefined ? 'none' : 'durable',
       ttl: { minMs: 1, stepMs: 1 },
       features: ['waiters', 'force-release'],
     };
@@ -108,8 +78,8 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
         this.#tidy(key);
       },
     });
-    // The pool lends its settings only: a lock that keeps a connection must not take one from the application.
-    this.#sessions = new AdvisorySessions(openPool(options.source).pool, options, this.#peers.channels, {
+    const open = (name: string): OwnConnection => driver.open(name);
+    this.#sessions = new AdvisorySessions(open, settings, this.#peers.channels, {
       lost: (session, isMain) => {
         for (const [key, queue] of this.#queues) {
           queue.sessionLost(session);
@@ -208,13 +178,14 @@ class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities> {
     await this.#sessions.close();
     this.#queues.clear();
     this.#byName.clear();
+    await this.#driver.close();
   }
 
   async #with<T>(resource: string, step: (queue: ResourceQueue) => Promise<T>): Promise<T> {
     let queue = this.#byName.get(resource);
     if (queue === undefined) {
       const key = keyOf(resource);
-      const lock = new ServerLock(key, this.#options.sessionTimeoutMs, this.#sessions.tokens);
+      const lock = new ServerLock(key, this.#sessionTimeoutMs, this.#sessions.tokens);
       queue = this.#queues.get(key) ?? new ResourceQueue(lock, this.#sessions, () => this.#poll.start());
       this.#queues.set(key, queue);
       this.#byName.set(resource, queue);

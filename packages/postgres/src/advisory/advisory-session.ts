@@ -1,11 +1,8 @@
 import { CombinedClock, withTimeLimit } from '@locks/core/backend';
-import type pg from 'pg';
-import { endConnection } from '../pool/dedicated-connection.ts';
-import { NamedStatement, type Value } from '../pool/named-statement.ts';
-import { codeOf } from '../pool/server-error.ts';
-import { queryTexts, type TextRow } from '../pool/text-query.ts';
+import type { OwnConnection, Statement, TextResult, TextRow } from '../driver/postgres-driver.ts';
+import { codeOf } from '../driver/server-error.ts';
 import { LockSteps } from './lock-steps.ts';
-import { SessionEndedError, type SessionStatement, type SessionStatements } from './session-statement.ts';
+import { SessionEndedError, type SessionStatements } from './session-statement.ts';
 import type { TokenSequence } from './token-sequence.ts';
 
 /** The time after its last answer at which a connection stops keeping the process alive. */
@@ -13,8 +10,10 @@ const UNREF_MS = 10;
 /** The time limit of a graceful end, before the connection is cut. */
 const CLOSE_MS = 500;
 
+const NO_RESULT: TextResult = { rows: [], count: 0 };
+
 interface PendingStatement {
-  readonly statement: SessionStatement;
+  readonly statement: Statement;
   /** Whether the statement waits in the server's queue, and so has no time limit. */
   readonly unlimited: boolean;
   resolve(rows: readonly TextRow[]): void;
@@ -24,7 +23,7 @@ interface PendingStatement {
 /** The parts that a session is made of. */
 export interface SessionSettings {
   /** A connection that was set up, and the server process at its other end. */
-  readonly client: pg.Client;
+  readonly connection: OwnConnection;
   readonly pid: number;
   /** The clock of the session, and its time before the first statement that the server answered. */
   readonly clock: CombinedClock;
@@ -32,7 +31,7 @@ export interface SessionSettings {
   readonly timeoutMs: number;
   readonly tokens: TokenSequence | undefined;
   /** Makes the probe, which is sent every third of the timeout. */
-  readonly probe: () => SessionStatement;
+  readonly probe: () => Statement;
   /** Called with the answer to a probe. */
   readonly probed: (rows: readonly TextRow[]) => void;
 }
@@ -44,7 +43,7 @@ export interface SessionSettings {
  */
 export class AdvisorySession implements SessionStatements {
   readonly pid: number;
-  readonly client: pg.Client;
+  readonly connection: OwnConnection;
   readonly steps: LockSteps;
   /** The number of groups that have their lock, or their wait, on this session, and the time since which none has. */
   groups = 0;
@@ -68,14 +67,13 @@ export class AdvisorySession implements SessionStatements {
   #unrefSoon = false;
 
   constructor(settings: SessionSettings) {
-    const { client, pid, timeoutMs, setUpAt, tokens } = settings;
-    this.client = client;
+    const { connection, pid, timeoutMs, setUpAt, tokens } = settings;
+    this.connection = connection;
     this.pid = pid;
     this.steps = new LockSteps(this, tokens);
     this.#settings = settings;
     this.#answeredAt = setUpAt;
-    client.on('error', (error) => this.end(error));
-    client.on('end', () => this.end(new Error('the connection was closed')));
+    connection.onEnd((why) => this.end(why));
     this.#heartbeat = setInterval(() => this.#beat(), timeoutMs / 12);
     this.#heartbeat.unref();
     // A lease does not keep a process alive; a statement does (docs/spec.md §4.5).
@@ -104,12 +102,12 @@ export class AdvisorySession implements SessionStatements {
     this.#listeners.push(listener);
   }
 
-  ask(statement: SessionStatement, unlimited = false): Promise<readonly TextRow[]> {
+  ask(statement: Statement, unlimited = false): Promise<readonly TextRow[]> {
     return new Promise((resolve, reject) => this.put(statement, resolve, reject, unlimited));
   }
 
   put(
-    statement: SessionStatement,
+    statement: Statement,
     resolve: (rows: readonly TextRow[]) => void,
     reject: (error: unknown) => void,
     unlimited = false,
@@ -143,9 +141,7 @@ export class AdvisorySession implements SessionStatements {
     clearInterval(this.#heartbeat);
     const unanswered = [this.#sent, ...this.#waiting.splice(0)];
     this.#sent = undefined;
-    endConnection(this.client);
-    // The socket is destroyed at once: a connection that was cut may never confirm its end.
-    this.client.connection.stream.destroy();
+    this.connection.cut();
     for (const listener of this.#listeners) listener();
     for (const statement of unanswered) statement?.reject(this.#ended);
   }
@@ -156,7 +152,7 @@ export class AdvisorySession implements SessionStatements {
     this.closing = true;
     clearInterval(this.#heartbeat);
     this.#setRef(true);
-    await withTimeLimit(this.client.end().catch(ignore), CLOSE_MS, ignore);
+    await withTimeLimit(this.connection.end(), CLOSE_MS, ignore);
     this.end(new Error('it was closed'));
   }
 
@@ -166,20 +162,12 @@ export class AdvisorySession implements SessionStatements {
     if (pending === undefined) return;
     const sentAt = this.#settings.clock.now();
     this.#setRef(!pending.unlimited);
-    const answered = (error: Error | null | undefined, rows: readonly TextRow[] = []): void => {
+    this.connection.send(pending.statement, (error, { rows } = NO_RESULT) => {
       if (error && isFatal(error)) return this.end(error);
       if (!this.#accepts(pending, sentAt)) return;
       if (error) pending.reject(error);
       else pending.resolve(rows);
-    };
-    const { name, text, values = [] } = pending.statement;
-    if (name === undefined) {
-      queryTexts(this.client, { text, values }, (error, result) => answered(error, result?.rows));
-    } else {
-      this.client.query(
-        new NamedStatement(name, text, values as Value[], (error, done) => answered(error, done?.rows)),
-      );
-    }
+    });
   }
 
   /** Returns whether the answer to a statement counts. If so, the next statement is sent. */
@@ -218,9 +206,7 @@ export class AdvisorySession implements SessionStatements {
   #setRef(isRef: boolean): void {
     if (isRef === this.#isRef) return;
     this.#isRef = isRef;
-    const stream = this.client.connection.stream as Partial<Record<'ref' | 'unref', () => void>>;
-    if (isRef) stream.ref?.call(stream);
-    else stream.unref?.call(stream);
+    this.connection.setRef(isRef);
   }
 
   #expired(): boolean {

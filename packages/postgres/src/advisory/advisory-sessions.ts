@@ -1,11 +1,9 @@
 import { CombinedClock, withTimeLimit } from '@locks/core/backend';
-import type pg from 'pg';
-import { dedicatedConnection, endConnection } from '../pool/dedicated-connection.ts';
-import type { TextRow } from '../pool/text-query.ts';
+import type { OwnConnection, Statement, TextRow } from '../driver/postgres-driver.ts';
 import { AdvisorySession } from './advisory-session.ts';
-import type { CheckedPostgresAdvisoryOptions } from './options.ts';
+import type { CheckedAdvisorySettings } from './options.ts';
 import { setUpSession } from './session-setup.ts';
-import { SessionEndedError, type SessionStatement } from './session-statement.ts';
+import { SessionEndedError } from './session-statement.ts';
 import { TokenSequence } from './token-sequence.ts';
 import { refuseTransactionPooler } from './transaction-pooler.ts';
 
@@ -29,11 +27,11 @@ export interface SessionsListener {
 /** The sessions of one backend: a main one that tries and holds, and others that wait in the server's queue. */
 export class AdvisorySessions {
   readonly tokens: TokenSequence | undefined;
-  readonly #pool: pg.Pool;
-  readonly #options: CheckedPostgresAdvisoryOptions;
+  readonly #open: (name: string) => OwnConnection;
+  readonly #settings: CheckedAdvisorySettings;
   readonly #channels: readonly string[];
   readonly #listener: SessionsListener;
-  readonly #open = new Set<AdvisorySession>();
+  readonly #sessions = new Set<AdvisorySession>();
   #opening = 0;
   #refusedUntil = 0;
   #main: AdvisorySession | undefined;
@@ -44,16 +42,16 @@ export class AdvisorySessions {
   #sweeper: NodeJS.Timeout | undefined;
 
   constructor(
-    pool: pg.Pool,
-    options: CheckedPostgresAdvisoryOptions,
+    open: (name: string) => OwnConnection,
+    settings: CheckedAdvisorySettings,
     channels: readonly string[],
     listener: SessionsListener,
   ) {
-    this.#pool = pool;
-    this.#options = options;
+    this.#open = open;
+    this.#settings = settings;
     this.#channels = channels;
     this.#listener = listener;
-    this.tokens = options.schema === undefined ? undefined : new TokenSequence(options.schema);
+    this.tokens = settings.fencing && new TokenSequence(settings.fencing.schema);
   }
 
   /** The session that tries locks, holds those that were free, and answers the queries of other processes. */
@@ -73,7 +71,7 @@ export class AdvisorySessions {
 
   /** A session without locks, to wait on in the server's queue; `undefined`: all that may be open are in use. */
   async forWait(): Promise<AdvisorySession | undefined> {
-    for (const session of this.#open) {
+    for (const session of this.#sessions) {
       const usable = session !== this.#main && session.alive && !session.closing;
       if (usable && session.groups === 0) {
         this.carry(session);
@@ -81,8 +79,8 @@ export class AdvisorySessions {
       }
     }
     // One connection is reserved for the main session.
-    const limit = this.#options.maxConnections - (this.#main?.alive === true ? 0 : 1);
-    if (this.#open.size + this.#opening >= limit) return undefined;
+    const limit = this.#settings.maxConnections - (this.#main?.alive === true ? 0 : 1);
+    if (this.#sessions.size + this.#opening >= limit) return undefined;
     if (performance.now() < this.#refusedUntil) return undefined;
     try {
       const session = await this.#openSession([]);
@@ -100,43 +98,43 @@ export class AdvisorySessions {
 
   unload(session: AdvisorySession): void {
     session.groups -= 1;
-    if (session.groups > 0 || !this.#open.has(session)) return;
+    if (session.groups > 0 || !this.#sessions.has(session)) return;
     session.idleSince = performance.now();
     if (session !== this.#main) this.#listener.freed();
   }
 
   isMine(pid: number): boolean {
-    return [...this.#open].some((session) => session.pid === pid && session.alive);
+    return [...this.#sessions].some((session) => session.pid === pid && session.alive);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweeper);
     await this.#openingMain?.catch(() => undefined);
-    await Promise.all([...this.#open].map((session) => session.close()));
+    await Promise.all([...this.#sessions].map((session) => session.close()));
   }
 
   async #openSession(channels: readonly string[]): Promise<AdvisorySession> {
     this.#opening += 1;
     try {
-      const client = await this.#connect();
-      return await this.#inTime(client, this.#makeSession(client, channels));
+      const connection = await this.#connect();
+      return await this.#inTime(connection, this.#makeSession(connection, channels));
     } finally {
       this.#opening -= 1;
     }
   }
 
-  async #makeSession(client: pg.Client, channels: readonly string[]): Promise<AdvisorySession> {
-    const timeoutMs = this.#options.sessionTimeoutMs;
+  async #makeSession(connection: OwnConnection, channels: readonly string[]): Promise<AdvisorySession> {
+    const timeoutMs = this.#settings.sessionTimeoutMs;
     const clock = new CombinedClock();
     const setUpAt = clock.now();
-    const { pid, direct } = await setUpSession(client, timeoutMs, channels);
+    const { pid, direct } = await setUpSession(connection, timeoutMs, channels);
     if (!direct && !this.#sessionsAreOurs) await refuseTransactionPooler(() => this.#connect());
     this.#sessionsAreOurs = true;
-    await this.tokens?.prepare(client);
+    await this.tokens?.prepare(connection);
     if (this.#closed) throw new SessionEndedError('the backend was closed');
     const session: AdvisorySession = new AdvisorySession({
-      client,
+      connection,
       pid,
       clock,
       setUpAt,
@@ -149,39 +147,30 @@ export class AdvisorySessions {
     return session;
   }
 
-  async #connect(): Promise<pg.Client> {
-    const client = dedicatedConnection(this.#pool, APPLICATION);
-    client.on('error', () => undefined);
-    // Settings of the application for its own statements are overridden: our waits take longer, and our answers are read as
-    // texts.
-    const { connectionParameters } = client as { connectionParameters?: { query_timeout?: number } };
-    if (connectionParameters !== undefined) connectionParameters.query_timeout = 0;
-    Object.assign(client, { pipeline: false, binary: false });
-    await this.#inTime(client, client.connect());
-    return client;
+  async #connect(): Promise<OwnConnection> {
+    const connection = this.#open(APPLICATION);
+    await this.#inTime(connection, connection.connect());
+    return connection;
   }
 
   /** Gives up on a server that accepts a connection and does not answer: waiters fail while they still wait. */
-  async #inTime<T>(client: pg.Client, work: Promise<T>): Promise<T> {
-    const limitMs = Math.min(OPEN_MS, (this.#options.sessionTimeoutMs * 2) / 3);
+  async #inTime<T>(connection: OwnConnection, work: Promise<T>): Promise<T> {
+    const limitMs = Math.min(OPEN_MS, (this.#settings.sessionTimeoutMs * 2) / 3);
     try {
       return await withTimeLimit(work, limitMs, () => {
         throw new SessionEndedError(`no session could be opened within ${Math.round(limitMs)} ms`);
       });
     } catch (error) {
-      endConnection(client);
-      client.connection.stream.destroy();
+      connection.cut();
       throw error;
     }
   }
 
   #add(session: AdvisorySession): void {
-    this.#open.add(session);
-    session.client.on('notification', ({ channel, payload }) => {
-      this.#listener.notified(channel, payload ?? '');
-    });
+    this.#sessions.add(session);
+    session.connection.onNotification((channel, payload) => this.#listener.notified(channel, payload));
     session.onEnd(() => {
-      this.#open.delete(session);
+      this.#sessions.delete(session);
       const isMain = session === this.#main;
       if (isMain) this.#main = undefined;
       if (session.closing) return;
@@ -194,9 +183,9 @@ export class AdvisorySessions {
   }
 
   /** Asks whether the server process is still ours; the main session also asks which of the waiting sessions still exist. */
-  #probe(session: AdvisorySession): SessionStatement {
+  #probe(session: AdvisorySession): Statement {
     if (session !== this.#main) return { text: 'SELECT pg_catalog.pg_backend_pid()' };
-    const blocked = [...this.#open].filter((other) => other.blocked).map(({ pid }) => pid);
+    const blocked = [...this.#sessions].filter((other) => other.blocked).map(({ pid }) => pid);
     return {
       text: `SELECT pg_catalog.pg_backend_pid(), pg_catalog.array_to_string($1::integer[], ','),
                (SELECT pg_catalog.string_agg(pid::pg_catalog.text, ',') FROM pg_catalog.pg_stat_activity
@@ -212,7 +201,7 @@ export class AdvisorySessions {
     }
     const gone = new Set((asked ?? '').split(',').filter((one) => one !== ''));
     for (const one of (alive ?? '').split(',')) gone.delete(one);
-    for (const other of this.#open) {
+    for (const other of this.#sessions) {
       // The network lost the message of the session's grant, or of its end.
       if (gone.has(String(other.pid))) other.end(new Error('the server ended it'));
     }
@@ -220,14 +209,14 @@ export class AdvisorySessions {
 
   #sweep(): void {
     const now = performance.now();
-    const anyCarries = [...this.#open].some(({ groups }) => groups > 0);
-    for (const session of this.#open) {
+    const anyCarries = [...this.#sessions].some(({ groups }) => groups > 0);
+    for (const session of this.#sessions) {
       const { groups, idleSince } = session;
       if (groups > 0 || now - idleSince < LINGER_MS || (session === this.#main && anyCarries)) continue;
       if (session === this.#main) this.#main = undefined;
       void session.close();
     }
-    if (this.#open.size > 0) return;
+    if (this.#sessions.size > 0) return;
     clearInterval(this.#sweeper);
     this.#sweeper = undefined;
   }

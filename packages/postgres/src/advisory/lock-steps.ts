@@ -1,7 +1,7 @@
-import { codeOf } from '../pool/server-error.ts';
-import type { TextRow } from '../pool/text-query.ts';
+import { codeOf } from '../driver/server-error.ts';
+import type { Statement, TextRow } from '../driver/postgres-driver.ts';
 import { halvesOf, isLock } from './pg-locks.ts';
-import type { SessionStatement, SessionStatements } from './session-statement.ts';
+import type { SessionStatements } from './session-statement.ts';
 import type { TokenSequence } from './token-sequence.ts';
 
 /** The two modes of an advisory lock. */
@@ -19,7 +19,7 @@ const FUNCTIONS = {
 
 type Operation = keyof typeof FUNCTIONS;
 
-type LockTexts = Readonly<Record<Operation, Required<Omit<SessionStatement, 'values'>>>>;
+type LockTexts = Readonly<Record<Operation, Required<Omit<Statement, 'values'>>>>;
 
 interface Step {
   readonly operation: Operation;
@@ -154,7 +154,7 @@ export class LockSteps {
     return shortage;
   }
 
-  #statement(operation: Operation, key: string): SessionStatement {
+  #statement(operation: Operation, key: string): Statement {
     return { ...this.#texts[operation], values: [key] };
   }
 
@@ -170,7 +170,7 @@ export class LockSteps {
     };
   }
 
-  #statementOfMany(steps: readonly Step[]): SessionStatement {
+  #statementOfMany(steps: readonly Step[]): Statement {
     const choices = Object.entries(FUNCTIONS).map(
       ([name, call]) => `WHEN operation OPERATOR(pg_catalog.=) '${name}' THEN ${call}(key)`,
     );

@@ -1,11 +1,8 @@
 import { optional, type OptionTable, readOptions, wholeNumber } from '@locks/core/backend';
-import { type DatabaseSource, SOURCE_TABLE, sourceOf } from '../pool/database-source.ts';
-import { quoteSchema } from '../pool/quote-schema.ts';
+import { quoteSchema } from '../driver/quote-schema.ts';
 
-const CALLER = 'postgresAdvisoryBackend()';
-
-/** The options of `postgresAdvisoryBackend`: the database, and the settings of the backend. */
-export type PostgresAdvisoryOptions = DatabaseSource & {
+/** The settings of the backend on advisory locks, on every driver. */
+export interface PostgresAdvisorySettings {
   /**
    * The silence after which the server ends a session, and with it all its locks: so long a frozen process or a lost machine
    * blocks the others. Its holders lose their leases after two thirds of it. 900 to 600 000 milliseconds.
@@ -27,25 +24,18 @@ export type PostgresAdvisoryOptions = DatabaseSource & {
    * @defaultValue no tokens
    */
   readonly fencing?: { readonly schema: string };
-};
-
-export interface CheckedPostgresAdvisoryOptions {
-  readonly source: DatabaseSource;
-  readonly sessionTimeoutMs: number;
-  readonly maxConnections: number;
-  /** The schema of the sequence, quoted. */
-  readonly schema: string | undefined;
 }
 
-const TABLE = {
-  ...SOURCE_TABLE,
+export interface CheckedAdvisorySettings {
+  readonly sessionTimeoutMs: number;
+  readonly maxConnections: number;
+  /** The schema of the sequence is quoted. */
+  readonly fencing: { readonly schema: string } | undefined;
+}
+
+export const ADVISORY_TABLE = {
   // Below 900 ms a pause of a garbage collector could cost every lock.
   sessionTimeoutMs: optional(wholeNumber(900, 600_000), 15_000),
   maxConnections: optional(wholeNumber(1, 100), 10),
   fencing: optional((value, what) => readOptions(what, value, { schema: quoteSchema })),
-} satisfies OptionTable<PostgresAdvisoryOptions>;
-
-export function checkOptions(options: unknown): CheckedPostgresAdvisoryOptions {
-  const { pool, connectionString, fencing, ...others } = readOptions(CALLER, options, TABLE);
-  return { source: sourceOf(CALLER, { pool, connectionString }), ...others, schema: fencing?.schema };
-}
+} satisfies OptionTable<PostgresAdvisorySettings>;

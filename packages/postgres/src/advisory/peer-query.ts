@@ -6,7 +6,7 @@ import {
   type ResourceState,
   withTimeLimit,
 } from '@locks/core/backend';
-import type { TextRow } from '../pool/text-query.ts';
+import type { TextRow } from '../driver/postgres-driver.ts';
 import type { AdvisorySession } from './advisory-session.ts';
 import type { AdvisorySessions } from './advisory-sessions.ts';
 import { halvesOf, IS_THIS_LOCK } from './pg-locks.ts';

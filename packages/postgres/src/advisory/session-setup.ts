@@ -1,6 +1,7 @@
 import { LockError } from '@locks/core';
-import type pg from 'pg';
-import { codeOf } from '../pool/server-error.ts';
+import { ask } from '../driver/ask.ts';
+import type { Connection } from '../driver/postgres-driver.ts';
+import { codeOf } from '../driver/server-error.ts';
 
 /** The server is a standby: its advisory locks exclude nobody on the primary. */
 export class StandbyError extends Error {}
@@ -19,33 +20,31 @@ interface ServerState {
 
 /** Checks the server of a new connection, and sets the session's timeouts. */
 export async function setUpSession(
-  client: pg.Client,
+  connection: Connection,
   timeoutMs: number,
   listenTo: readonly string[],
 ): Promise<SessionIdentity> {
-  const { pid, standby } = await setTimeouts(client, timeoutMs);
+  const { pid, standby } = await setTimeouts(connection, timeoutMs);
   if (standby) throw new StandbyError('the server is a standby: advisory locks there exclude nobody');
   const rest = [...livenessSettings(timeoutMs), ...listenTo.map((channel) => `LISTEN "${channel}"`)];
   // An unknown setting of the server or its operating system undoes the other settings of the same message, too.
-  const all = await client.query(rest.join(';')).catch(ignoreUnknownSetting);
+  const all = await ask(connection, { text: rest.join(';') }).catch(ignoreUnknownSetting);
   if (all === undefined) {
-    for (const statement of rest) await client.query(statement).catch(ignoreUnknownSetting);
+    for (const text of rest) await ask(connection, { text }).catch(ignoreUnknownSetting);
   }
-  const { processID } = client as { processID?: number };
-  return { pid, direct: processID === pid };
+  return { pid, direct: connection.processId === pid };
 }
 
-async function setTimeouts(client: pg.Client, timeoutMs: number): Promise<ServerState> {
-  const statements = [
-    'SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.pg_is_in_recovery() AS standby',
-    'SET statement_timeout = 0',
-    'SET lock_timeout = 0',
-    `SET idle_session_timeout = ${timeoutMs}`,
+async function setTimeouts(connection: Connection, timeoutMs: number): Promise<ServerState> {
+  const settings = Object.entries({ statement_timeout: 0, lock_timeout: 0, idle_session_timeout: timeoutMs });
+  const columns = [
+    'pg_catalog.pg_backend_pid()',
+    'pg_catalog.pg_is_in_recovery()',
+    ...settings.map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', false)`),
   ];
   try {
-    // A message of several statements gives an array of results.
-    const results = (await client.query(statements.join(';'))) as unknown as pg.QueryResult<ServerState>[];
-    return results[0]?.rows[0] as ServerState;
+    const [[pid, standby] = []] = await ask(connection, { text: `SELECT ${columns.join(', ')}` });
+    return { pid: Number(pid), standby: standby === 't' };
   } catch (error) {
     ignoreUnknownSetting(error);
     throw tooOld();

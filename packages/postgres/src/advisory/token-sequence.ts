@@ -1,5 +1,6 @@
-import type pg from 'pg';
-import { codeOf } from '../pool/server-error.ts';
+import { ask } from '../driver/ask.ts';
+import type { Connection } from '../driver/postgres-driver.ts';
+import { codeOf } from '../driver/server-error.ts';
 import { advisoryKey } from './advisory-key.ts';
 
 /** The durable source of fencing tokens: one sequence for all names. */
@@ -17,20 +18,20 @@ export class TokenSequence {
   }
 
   /** Creates the sequence if it is missing. Several processes may do so at once. Where it exists, no privilege is needed. */
-  async prepare(client: pg.Client): Promise<void> {
+  async prepare(connection: Connection): Promise<void> {
     if (this.#prepared) return;
-    const { rows } = await client.query<{ found: boolean }>(
-      'SELECT pg_catalog.to_regclass($1::pg_catalog.text) IS NOT NULL AS found',
-      [this.#sequence],
-    );
-    if (rows[0]?.found !== true) {
-      const created = client.query(
-        `BEGIN;
+    const [[found] = []] = await ask(connection, {
+      text: 'SELECT pg_catalog.to_regclass($1::pg_catalog.text)',
+      values: [this.#sequence],
+    });
+    if (found === null) {
+      const created = ask(connection, {
+        text: `BEGIN;
          SELECT pg_catalog.pg_advisory_xact_lock('${advisoryKey(`@locks/postgres create ${this.#sequence}`)}'::bigint);
          CREATE SCHEMA IF NOT EXISTS ${this.#schema};
          CREATE SEQUENCE IF NOT EXISTS ${this.#sequence} AS bigint;
          COMMIT`,
-      );
+      });
       await created.catch((error: unknown) => {
         throw this.#explained(error);
       });

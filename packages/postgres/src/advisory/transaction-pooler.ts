@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LockError } from '@locks/core';
-import type pg from 'pg';
-import { endConnection } from '../pool/dedicated-connection.ts';
+import { ask } from '../driver/ask.ts';
+import type { Connection, OwnConnection } from '../driver/postgres-driver.ts';
 import { halvesOf, isLock } from './pg-locks.ts';
 
 /** The time for a reset: a pooler that lends whole sessions needs much less to reset a session after its client left. */
@@ -15,13 +15,13 @@ const QUERY_EVERY_MS = 20;
  *
  * @throws LockError `LOCK_UNSUPPORTED` where it stays
  */
-export async function refuseTransactionPooler(connect: () => Promise<pg.Client>): Promise<void> {
+export async function refuseTransactionPooler(connect: () => Promise<OwnConnection>): Promise<void> {
   const key = String(randomBytes(8).readBigInt64BE());
   const first = await connect();
   try {
-    await first.query('SELECT pg_catalog.pg_try_advisory_lock($1::bigint)', [key]);
+    await ask(first, { text: 'SELECT pg_catalog.pg_try_advisory_lock($1::bigint)', values: [key] });
   } finally {
-    await first.end().catch(() => undefined);
+    await first.end();
   }
   const second = await connect();
   try {
@@ -31,24 +31,25 @@ export async function refuseTransactionPooler(connect: () => Promise<pg.Client>)
       else throw refusal();
     }
   } finally {
-    endConnection(second);
+    void second.end();
   }
 }
 
-async function stays(client: pg.Client, key: string): Promise<boolean> {
-  const { rows } = await client.query<{ mine: boolean }>(
-    `SELECT pg_catalog.bool_or(pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()) AS mine
-     FROM pg_catalog.pg_locks WHERE ${isLock('$1', '$2')} HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0`,
-    [...halvesOf(key)],
-  );
-  if (rows[0] === undefined) return false;
-  if (!rows[0].mine) return true;
+async function stays(connection: Connection, key: string): Promise<boolean> {
+  const [row] = await ask(connection, {
+    text: `SELECT pg_catalog.bool_or(pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid())
+           FROM pg_catalog.pg_locks WHERE ${isLock('$1', '$2')} HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0`,
+    values: [...halvesOf(key)],
+  });
+  if (row === undefined) return false;
+  const [isMine] = row;
+  if (isMine !== 't') return true;
   // The pooler has given us the very session that holds the lock: it is released.
-  await client.query(
-    `SELECT pg_catalog.pg_advisory_unlock($1::bigint) FROM pg_catalog.pg_locks
-     WHERE ${isLock('$2', '$3')} AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()`,
-    [key, ...halvesOf(key)],
-  );
+  await ask(connection, {
+    text: `SELECT pg_catalog.pg_advisory_unlock($1::bigint) FROM pg_catalog.pg_locks
+           WHERE ${isLock('$2', '$3')} AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()`,
+    values: [key, ...halvesOf(key)],
+  });
   throw refusal();
 }
 

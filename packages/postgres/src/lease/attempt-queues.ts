@@ -5,7 +5,7 @@ import {
   type OutgoingStatement,
   rejectLate,
   type StatementResult,
-} from '../pool/postgres-statements.ts';
+} from '../driver/postgres-statements.ts';
 import type { LeaseSql } from './lease-sql.ts';
 import type { PostgresLocalWaiters } from './local-waiters.ts';
 import { acquireColumns } from './modes.ts';

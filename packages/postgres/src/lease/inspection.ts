@@ -1,5 +1,6 @@
 import type { InspectOptions, ResourceState } from '@locks/core/backend';
-import type { StatementResult } from '../pool/postgres-statements.ts';
+import type { Value } from '../driver/postgres-driver.ts';
+import type { StatementResult } from '../driver/postgres-statements.ts';
 import type { LeaseSql } from './lease-sql.ts';
 import { endOfPrefix, nameBytes } from './name-bytes.ts';
 import { toStates } from './replies.ts';
@@ -7,7 +8,7 @@ import { toStates } from './replies.ts';
 /** The number of resources that one statement asks for. */
 const PAGE = 64;
 
-type Ask = (sql: string, values: unknown[]) => Promise<StatementResult>;
+type Ask = (sql: string, values: readonly Value[]) => Promise<StatementResult>;
 
 /** Returns the holders and waiters of a resource. */
 export async function inspectResource(

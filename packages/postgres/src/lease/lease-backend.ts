@@ -14,17 +14,21 @@ import type {
   RenewalStatus,
 } from '@locks/core/backend';
 import { PRIORITIES, refuseAfterClose } from '@locks/core/backend';
-import { guardPool, openPool } from '../pool/database-source.ts';
-import { type MakeStatement, PostgresStatements, type StatementResult } from '../pool/postgres-statements.ts';
-import { isRetryablePostgresError } from '../pool/retryable.ts';
-import { codeOf } from '../pool/server-error.ts';
+import type { PostgresDriver, Value } from '../driver/postgres-driver.ts';
+import {
+  type MakeStatement,
+  PostgresStatements,
+  type StatementResult,
+} from '../driver/postgres-statements.ts';
+import { isRetryablePostgresError } from '../driver/retryable.ts';
+import { codeOf } from '../driver/server-error.ts';
 import { AttemptQueues } from './attempt-queues.ts';
 import { inspectResource, listResources } from './inspection.ts';
 import { leaseSql, type LeaseSql } from './lease-sql.ts';
 import { PostgresLocalWaiters } from './local-waiters.ts';
 import { acquireColumns, toMode } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
-import { type CheckedPostgresLeaseOptions, checkOptions, type PostgresLeaseOptions } from './options.ts';
+import type { CheckedLeaseSettings } from './options.ts';
 import { parseAttempt, parseHandOffs, parseServed, toGrant, toHolder, toRenewalStatus } from './replies.ts';
 import { ReleaseBatches } from './release-batches.ts';
 import { ensureSchema } from './schema.ts';
@@ -46,32 +50,15 @@ export type PostgresLeaseCapabilities = typeof capabilities;
 const SWEEP_MS = 60_000;
 const FIND_SCHEMA_MS = 10_000;
 
-// setup: import { createLocks } from '@locks/core'; import { postgresLeaseBackend } from '@locks/postgres'; import { Pool } from 'pg';
-// setup: const pool = new Pool(); declare function work(): Promise<void>;
-/**
- * Locks as rows of a PostgreSQL database; they expire by its clock. The first call creates the schema.
- *
- * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
- * @example
- * ```ts
- * const locks = createLocks(postgresLeaseBackend({ pool }));
- * await locks.lock('nightly-report').run(work);
- * ```
- */
-export function postgresLeaseBackend(options: PostgresLeaseOptions): LockBackend<PostgresLeaseCapabilities> {
-  return new PostgresLeaseBackend(checkOptions(options));
-}
-
-class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
+/** Leases in a table, on any driver. */
+export class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name = 'postgres-lease';
   readonly capabilities = capabilities;
   readonly #statements: PostgresStatements;
-  readonly #ownsPool: boolean;
-  readonly #unguardPool: () => void;
   readonly #waiters: PostgresLocalWaiters;
   readonly #sql: LeaseSql;
-  readonly #options: CheckedPostgresLeaseOptions;
+  readonly #settings: CheckedLeaseSettings;
   readonly #attempts: AttemptQueues;
   readonly #releases: ReleaseBatches;
   readonly #abandons: ReleaseBatches;
@@ -79,13 +66,11 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   #schemaFound = false;
   #sweepAt = performance.now() + SWEEP_MS;
 
-  constructor(options: CheckedPostgresLeaseOptions) {
-    const { pool, own } = openPool(options.source);
-    this.#options = options;
-    this.#ownsPool = own;
-    this.#statements = new PostgresStatements(pool);
-    this.#sql = leaseSql(options.schema);
-    this.#waiters = new PostgresLocalWaiters(this.#statements, options, (request, call) => {
+  constructor(driver: PostgresDriver, settings: CheckedLeaseSettings) {
+    this.#settings = settings;
+    this.#statements = new PostgresStatements(driver);
+    this.#sql = leaseSql(settings.schema);
+    this.#waiters = new PostgresLocalWaiters(this.#statements, settings, (request, call) => {
       this.#abandons.abandon(request, call).catch(ignore);
     });
     const context = {
@@ -97,7 +82,6 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
     this.#attempts = new AttemptQueues(context);
     this.#releases = new ReleaseBatches('release', context);
     this.#abandons = new ReleaseBatches('abandon', context);
-    this.#unguardPool = guardPool(pool);
     refuseAfterClose(this);
   }
 
@@ -193,8 +177,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
 
   async close(): Promise<void> {
     this.#waiters.close();
-    if (this.#ownsPool && !this.#statements.pool.ending) await this.#statements.pool.end();
-    this.#unguardPool();
+    await this.#statements.driver.close();
   }
 
   /** Whether the plain statements are worth a try: they are prepared, and nobody of this backend waits for the name. */
@@ -209,18 +192,23 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   }
 
   /** Runs a step whose reply may contain hand-offs to waiters of this backend. Returns the reply's first line. */
-  async #serving(sql: string, values: unknown[], call: Call): Promise<string> {
+  async #serving(sql: string, values: readonly Value[], call: Call): Promise<string> {
     const { rows, sentAt } = await this.#run(sql, values, call);
     const { first, handOffs } = parseServed(rows[0]?.[0] ?? '');
     this.#waiters.handOffAll(handOffs, () => call.now() - sentAt);
     return first;
   }
 
-  #asking(call: Call): (sql: string, values: unknown[]) => Promise<StatementResult> {
+  #asking(call: Call): (sql: string, values: readonly Value[]) => Promise<StatementResult> {
     return (sql, values) => this.#run(sql, values, call, PRIORITIES.acquire);
   }
 
-  async #run(sql: string, values: unknown[], call: Call, priority?: Priority): Promise<StatementResult> {
+  async #run(
+    sql: string,
+    values: readonly Value[],
+    call: Call,
+    priority?: Priority,
+  ): Promise<StatementResult> {
     if (!this.#schemaFound) await this.#findSchema();
     return await this.#watched(this.#statements.run(sql, values, call, priority));
   }
@@ -242,7 +230,7 @@ class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
   }
 
   async #findSchema(): Promise<void> {
-    const { schema, migrate } = this.#options;
+    const { schema, migrate } = this.#settings;
     // Concurrent calls share this check of the schema, so it has a deadline of its own.
     const now = (): number => performance.now();
     const call = { now, deadline: now() + FIND_SCHEMA_MS };

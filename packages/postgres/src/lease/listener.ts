@@ -1,14 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type pg from 'pg';
-import {
-  connectionTo,
-  dedicatedConnection,
-  endConnection,
-  unrefConnection,
-} from '../pool/dedicated-connection.ts';
-import type { StatementDeadline, StatementResult } from '../pool/postgres-statements.ts';
-import { queryConnection } from '../pool/query-connection.ts';
-import { isRefusal } from '../pool/server-error.ts';
+import { askWithin } from '../driver/ask.ts';
+import type { OwnConnection, Value } from '../driver/postgres-driver.ts';
+import type { StatementDeadline, StatementResult } from '../driver/postgres-statements.ts';
+import { isRefusal } from '../driver/server-error.ts';
 
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
@@ -30,24 +24,17 @@ export interface ListenerEvents {
  * long as somebody waits. It never keeps the process alive.
  */
 export class Listener {
-  readonly #connect: () => pg.Client;
+  readonly #connect: () => OwnConnection;
   readonly #channel: string;
   readonly #events: ListenerEvents;
-  #client: pg.Client | undefined;
+  #connection: OwnConnection | undefined;
   #key: string | undefined;
   #retryMs = FIRST_RETRY_MS;
   #retry: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(
-    pool: pg.Pool,
-    address: true | { readonly connectionString: string },
-    channel: string,
-    events: ListenerEvents,
-  ) {
-    const name = '@locks/postgres listener';
-    this.#connect = () =>
-      address === true ? dedicatedConnection(pool, name) : connectionTo(address.connectionString, name);
+  constructor(connect: () => OwnConnection, channel: string, events: ListenerEvents) {
+    this.#connect = connect;
     this.#channel = channel;
     this.#events = events;
   }
@@ -62,25 +49,24 @@ export class Listener {
 
   /** Opens the connection, unless it is open, being opened, or waiting for its next try. */
   open(): void {
-    if (this.#client !== undefined || this.#retry !== undefined || this.#closed) return;
-    const client = this.#connect();
-    this.#client = client;
-    client.on('error', () => this.#lost(client));
-    client.on('end', () => this.#lost(client));
-    client.on('notification', ({ payload }) => {
-      if (payload !== undefined && this.#client === client) this.#events.message(payload);
+    if (this.#connection !== undefined || this.#retry !== undefined || this.#closed) return;
+    const connection = this.#connect();
+    this.#connection = connection;
+    connection.onEnd(() => this.#lost(connection));
+    connection.onNotification((_, payload) => {
+      if (this.#connection === connection) this.#events.message(payload);
     });
-    this.#listen(client).catch(() => this.#lost(client));
+    this.#listen(connection).catch(() => this.#lost(connection));
   }
 
   /** Runs a statement on this connection, and closes the connection if there is no answer. */
-  async run(text: string, values: unknown[], call: StatementDeadline): Promise<StatementResult> {
-    const client = this.#client;
-    if (client === undefined || this.#key === undefined) throw new Error('the listener is not connected');
+  async run(text: string, values: readonly Value[], call: StatementDeadline): Promise<StatementResult> {
+    const connection = this.#connection;
+    if (connection === undefined || this.#key === undefined) throw new Error('the listener is not connected');
     try {
-      return await queryConnection(client, text, values, call, ANSWER_MS);
+      return await askWithin(connection, { text, values }, call, ANSWER_MS);
     } catch (error) {
-      if (!isRefusal(error)) this.#lost(client);
+      if (!isRefusal(error)) this.#lost(connection);
       throw error;
     }
   }
@@ -91,33 +77,34 @@ export class Listener {
     this.#drop();
   }
 
-  async #listen(client: pg.Client): Promise<void> {
-    await client.connect();
-    if (this.#client !== client) return endConnection(client);
-    unrefConnection(client);
+  async #listen(connection: OwnConnection): Promise<void> {
+    await connection.connect();
+    if (this.#connection !== connection) return connection.end();
+    connection.setRef(false);
     const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
     // A listener is idle most of the time, so it switches the limit off. PostgreSQL has the setting since version 14.
     const idle = `SELECT pg_catalog.pg_backend_pid(), (SELECT pg_catalog.set_config(name, '0', false)
       FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'idle_session_timeout')`;
-    const { rows, processId } = await queryConnection(client, idle, [], call, ANSWER_MS);
-    if (this.#client !== client) return;
+    const { rows, processId } = await askWithin(connection, { text: idle }, call, ANSWER_MS);
+    if (this.#connection !== connection) return;
     if (Number(rows[0]?.[0]) !== processId) {
       this.#drop();
       this.#closed = true;
       return this.#events.pooled();
     }
-    await queryConnection(client, `LISTEN "${this.#channel}"`, [], call, ANSWER_MS);
+    await askWithin(connection, { text: `LISTEN "${this.#channel}"` }, call, ANSWER_MS);
     // Each session has a key of its own: the server may take long to end a session whose connection was lost.
     const key = String(randomBytes(8).readBigInt64BE());
-    await queryConnection(client, 'SELECT pg_catalog.pg_advisory_lock($1::bigint)', [key], call, ANSWER_MS);
-    if (this.#client !== client) return;
+    const hold = { text: 'SELECT pg_catalog.pg_advisory_lock($1::bigint)', values: [key] };
+    await askWithin(connection, hold, call, ANSWER_MS);
+    if (this.#connection !== connection) return;
     this.#key = key;
     this.#retryMs = FIRST_RETRY_MS;
     this.#events.listening();
   }
 
-  #lost(client: pg.Client): void {
-    if (this.#client !== client) return;
+  #lost(connection: OwnConnection): void {
+    if (this.#connection !== connection) return;
     this.#drop();
     if (this.#closed) return;
     this.#retry = setTimeout(() => {
@@ -130,9 +117,9 @@ export class Listener {
   }
 
   #drop(): void {
-    const client = this.#client;
-    this.#client = undefined;
+    const connection = this.#connection;
+    this.#connection = undefined;
     this.#key = undefined;
-    if (client !== undefined) endConnection(client);
+    void connection?.end();
   }
 }

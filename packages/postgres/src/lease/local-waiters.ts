@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { type AcquireRequest, type Call, type Grant, LocalWaiters } from '@locks/core/backend';
-import type { PostgresStatements } from '../pool/postgres-statements.ts';
+import { canOpen, type OwnConnection } from '../driver/postgres-driver.ts';
+import type { PostgresStatements } from '../driver/postgres-statements.ts';
 import { Listener } from './listener.ts';
-import type { CheckedPostgresLeaseOptions } from './options.ts';
+import type { CheckedLeaseSettings } from './options.ts';
 import type { PostgresWaiter, WaiterRegistry } from './postgres-waiter.ts';
 import { type AttemptReply, type HandOff, parseHandOff } from './replies.ts';
 import { PostgresWaiterHeartbeat } from './waiter-heartbeat.ts';
@@ -12,6 +13,9 @@ import { PostgresWaiterHeartbeat } from './waiter-heartbeat.ts';
  * its enqueue.
  */
 const GIVEN_UP_MS = 15_000;
+
+/** The application name of the listener. */
+const LISTENER = '@locks/postgres listener';
 
 /** All acquisitions of this backend that wait for a lock, and how a hand-off finds its waiter. */
 export class PostgresLocalWaiters implements WaiterRegistry {
@@ -30,12 +34,15 @@ export class PostgresLocalWaiters implements WaiterRegistry {
   /** @param abandon - abandons an acquisition in the background */
   constructor(
     statements: PostgresStatements,
-    { listen, schema }: CheckedPostgresLeaseOptions,
+    { listen, schema }: CheckedLeaseSettings,
     abandon: (request: AcquireRequest, call: Call) => void,
   ) {
     this.#abandon = abandon;
-    if (listen !== false) {
-      this.#listener = new Listener(statements.pool, listen, `locks_${this.client}`, {
+    const { driver } = statements;
+    if (listen !== false && canOpen(driver)) {
+      const address = typeof listen === 'object' ? listen.connectionString : undefined;
+      const connect = (): OwnConnection => driver.open(LISTENER, address);
+      this.#listener = new Listener(connect, `locks_${this.client}`, {
         message: (payload) => this.#onMessage(payload),
         listening: () => this.#heartbeat.tellOfListener(),
         lost: () => this.#heartbeat.tellOfListener(),

@@ -1,10 +1,11 @@
 import type { AcquireRequest, LockMode } from '@locks/core/backend';
+import type { Value } from '../driver/postgres-driver.ts';
 
 /** The numbers of the modes in the tables: see migrations/1/00-tables.sql. */
 const KINDS = { exclusive: 0, shared: 1, permit: 2 } as const;
 
 /** The arguments p_ids to p_labels of the functions that acquire: an array of each column, in the order of the requests. */
-export function acquireColumns(requests: readonly AcquireRequest[]): readonly (readonly unknown[])[] {
+export function acquireColumns(requests: readonly AcquireRequest[]): readonly (readonly Value[])[] {
   return [
     requests.map(({ acquisitionId }) => acquisitionId),
     requests.map(({ mode }) => KINDS[mode.kind]),

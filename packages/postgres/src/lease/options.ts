@@ -1,14 +1,9 @@
 import { oneOf, optional, type OptionTable, readOptions } from '@locks/core/backend';
-import {
-  type DatabaseSource,
-  readConnectionString,
-  SOURCE_TABLE,
-  sourceOf,
-} from '../pool/database-source.ts';
-import { quoteSchema } from '../pool/quote-schema.ts';
+import { readConnectionString } from '../driver/connection-string.ts';
+import { quoteSchema } from '../driver/quote-schema.ts';
 
-/** The options of the backend on a lease table. */
-export type PostgresLeaseOptions = DatabaseSource & {
+/** The settings of the backend on a lease table, on every driver. */
+export interface PostgresLeaseSettings {
   /**
    * The schema of the tables and functions: letters, digits, `_` and `-`. Processes that share locks use the same schema.
    *
@@ -33,39 +28,28 @@ export type PostgresLeaseOptions = DatabaseSource & {
    * @defaultValue true
    */
   readonly migrate?: boolean;
-};
+}
 
-export interface CheckedPostgresLeaseOptions {
-  readonly source: DatabaseSource;
+export interface CheckedLeaseSettings {
   /** The schema, quoted. */
   readonly schema: string;
   readonly listen: boolean | { readonly connectionString: string };
   readonly migrate: boolean;
 }
 
-const CALLER = 'postgresLeaseBackend()';
-
 export const DEFAULT_SCHEMA = 'locks';
 
-/** The options of `migrateLeaseSchema`. */
-export const SCHEMA_TABLE = {
-  ...SOURCE_TABLE,
-  schema: optional(quoteSchema, `"${DEFAULT_SCHEMA}"`),
-};
+/** The options of `migrateLeaseSchema`, beside its source. */
+export const SCHEMA_TABLE = { schema: optional(quoteSchema, `"${DEFAULT_SCHEMA}"`) };
 
 const readFlag = oneOf(true, false);
-const TABLE = {
+export const LEASE_TABLE = {
   ...SCHEMA_TABLE,
-  listen: optional<CheckedPostgresLeaseOptions['listen']>(readListen, true),
+  listen: optional<CheckedLeaseSettings['listen']>(readListen, true),
   migrate: optional(readFlag, true),
-} satisfies OptionTable<PostgresLeaseOptions>;
+} satisfies OptionTable<PostgresLeaseSettings>;
 
-export function checkOptions(options: PostgresLeaseOptions): CheckedPostgresLeaseOptions {
-  const { pool, connectionString, ...others } = readOptions(CALLER, options, TABLE);
-  return { source: sourceOf(CALLER, { pool, connectionString }), ...others };
-}
-
-function readListen(value: unknown, what: string): CheckedPostgresLeaseOptions['listen'] {
+function readListen(value: unknown, what: string): CheckedLeaseSettings['listen'] {
   if (typeof value !== 'object') return readFlag(value, what);
   return readOptions(what, value, { connectionString: readConnectionString });
 }

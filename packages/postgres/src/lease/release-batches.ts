@@ -1,5 +1,5 @@
 import { type AcquireRequest, type Call, type Grant, PRIORITIES } from '@locks/core/backend';
-import { type OutgoingStatement, rejectLate, type StatementResult } from '../pool/postgres-statements.ts';
+import { type OutgoingStatement, rejectLate, type StatementResult } from '../driver/postgres-statements.ts';
 import type { LeaseContext } from './attempt-queues.ts';
 import { nameBytes } from './name-bytes.ts';
 import { parseServed } from './replies.ts';

@@ -8,7 +8,7 @@ import type {
   RenewalStatus,
   Waiter,
 } from '@locks/core/backend';
-import type { TextRow } from '../pool/text-query.ts';
+import type { TextRow } from '../driver/postgres-driver.ts';
 import { toMode } from './modes.ts';
 
 /** A hand-off, as the function `serve` reports it: in a reply, or by NOTIFY. */

@@ -1,11 +1,11 @@
-import { answerWithin, readOptions } from '@locks/core/backend';
-import type pg from 'pg';
-import { type DatabaseSource, openPool, sourceOf } from '../pool/database-source.ts';
-import { quoteSchema } from '../pool/quote-schema.ts';
-import type { PostgresStatements, StatementDeadline } from '../pool/postgres-statements.ts';
-import { codeOf } from '../pool/server-error.ts';
+import { answerWithin } from '@locks/core/backend';
+import { ask } from '../driver/ask.ts';
+import type { Connection, PooledConnection, PostgresDriver } from '../driver/postgres-driver.ts';
+import type { PostgresStatements, StatementDeadline } from '../driver/postgres-statements.ts';
+import { quoteSchema } from '../driver/quote-schema.ts';
+import { codeOf } from '../driver/server-error.ts';
 import { migrations } from './generated/migrations.ts';
-import { DEFAULT_SCHEMA, SCHEMA_TABLE } from './options.ts';
+import { DEFAULT_SCHEMA } from './options.ts';
 
 /** The reason why a schema cannot be used. */
 export type PostgresSchemaErrorCode =
@@ -37,30 +37,6 @@ const UNDEFINED_TABLE = '42P01';
 const UNDEFINED_SCHEMA = '3F000';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-// setup: import { migrateLeaseSchema } from '@locks/postgres';
-/**
- * Creates the schema of `postgresLeaseBackend`, or brings it up to date. Any number of processes may call this at the same
- * time, and again. The role needs `CREATE` on the database, or on the schema if the schema exists.
- *
- * @throws PostgresSchemaError `NEWER_SCHEMA`, `NO_PRIVILEGE`
- * @example
- * ```ts
- * await migrateLeaseSchema({ connectionString: 'postgres://owner@db.example.com/shop', schema: 'locks' });
- * ```
- */
-export async function migrateLeaseSchema(
-  options: DatabaseSource & { readonly schema?: string },
-): Promise<void> {
-  const caller = 'migrateLeaseSchema()';
-  const { schema, ...source } = readOptions(caller, options, SCHEMA_TABLE);
-  const { pool, own } = openPool(sourceOf(caller, source));
-  try {
-    await migrate(pool, schema);
-  } finally {
-    if (own) await pool.end();
-  }
-}
-
 /**
  * The SQL that `migrateLeaseSchema` runs in an empty database, for your own migrations.
  */
@@ -88,7 +64,7 @@ export async function ensureSchema(
         'leaseSchemaSql() as a role with the privilege, or leave out `migrate: false`.',
     );
   }
-  await migrate(statements.pool, schema, MIGRATE_MS);
+  await migrate(statements.driver, schema, MIGRATE_MS);
   await findVersion(statements, schema, call);
 }
 
@@ -110,26 +86,30 @@ async function findVersion(
   }
 }
 
-/** @param limitMs - the time after which the connection is closed */
-async function migrate(pool: pg.Pool, schema: string, limitMs?: number): Promise<void> {
-  const client = await pool.connect();
+/**
+ * Creates the schema, or brings it up to date.
+ *
+ * @param limitMs - the time after which the connection is closed
+ */
+export async function migrate({ pool }: PostgresDriver, schema: string, limitMs?: number): Promise<void> {
+  const connection = await new Promise<PooledConnection>((resolve, reject) => {
+    pool.connect((error, lent) => {
+      if (lent !== undefined) resolve(lent);
+      else reject(error ?? new Error('the pool gave no connection'));
+    });
+  });
   let failure: Error | undefined;
-  const broken = (error: Error): void => {
-    failure = error;
-  };
-  client.on('error', broken);
   try {
-    await answerWithin(migrateOn(client, schema, limitMs), limitMs ?? Number.POSITIVE_INFINITY);
+    await answerWithin(migrateOn(connection, schema, limitMs), limitMs ?? Number.POSITIVE_INFINITY);
   } catch (error) {
     failure = error instanceof Error ? error : new Error(String(error));
     throw codeOf(error) === INSUFFICIENT_PRIVILEGE ? noPrivilege(schema, error) : error;
   } finally {
-    client.removeListener('error', broken);
-    client.release(failure);
+    connection.release(failure);
   }
 }
 
-async function migrateOn(client: pg.PoolClient, schema: string, limitMs: number | undefined): Promise<void> {
+async function migrateOn(connection: Connection, schema: string, limitMs: number | undefined): Promise<void> {
   // The settings are LOCAL, so they end with the transaction, after which a pooler may lend the connection to others.
   const settings = [
     'statement_timeout = 0',
@@ -140,38 +120,36 @@ async function migrateOn(client: pg.PoolClient, schema: string, limitMs: number 
   if (limitMs !== undefined)
     settings.push(`idle_in_transaction_session_timeout = ${limitMs}`, `lock_timeout = ${limitMs}`);
   try {
-    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-    await client.query(settings.map((setting) => `SET LOCAL ${setting}`).join(';'));
-    await client.query(
-      'SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1::pg_catalog.text, 0::bigint))',
-      [migrationLock(schema)],
-    );
-    await client.query(await upgrade(client, schema));
-    await client.query('COMMIT');
+    await ask(connection, { text: 'BEGIN ISOLATION LEVEL READ COMMITTED' });
+    await ask(connection, { text: settings.map((setting) => `SET LOCAL ${setting}`).join(';') });
+    await ask(connection, {
+      text: 'SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1::pg_catalog.text, 0::bigint))',
+      values: [migrationLock(schema)],
+    });
+    await ask(connection, { text: await upgrade(connection, schema) });
+    await ask(connection, { text: 'COMMIT' });
   } catch (error) {
-    await client.query('ROLLBACK').catch(() => undefined);
+    await ask(connection, { text: 'ROLLBACK' }).catch(() => undefined);
     throw error;
   }
 }
 
 /** The SQL from the version that is there to the newest one. */
-async function upgrade(client: pg.PoolClient, schema: string): Promise<string> {
-  // Null means that there is none: other values depend on the parsers that the application has set on its pool.
-  const { rows } = await client.query<Record<'namespace' | 'version', unknown>>(
-    'SELECT pg_catalog.to_regnamespace($1::pg_catalog.text) AS namespace, pg_catalog.to_regclass($2::pg_catalog.text) AS version',
-    [schema, `${schema}.schema_version`],
-  );
-  const { namespace = null, version = null } = rows[0] ?? {};
-  const found = version === null ? 0 : await versionOf(client, schema);
+async function upgrade(connection: Connection, schema: string): Promise<string> {
+  const [[namespace, table] = []] = await ask(connection, {
+    text: 'SELECT pg_catalog.to_regnamespace($1::pg_catalog.text), pg_catalog.to_regclass($2::pg_catalog.text)',
+    values: [schema, `${schema}.schema_version`],
+  });
+  const found = table === null ? 0 : await versionOf(connection, schema);
   refuseNewer(found, schema);
   const missing = migrations.slice(found).map((sql) => inSchema(sql, schema));
   // The statement lacks "IF NOT EXISTS", which needs the privilege to create a schema even if the schema exists.
   return [...(namespace === null ? [`CREATE SCHEMA ${schema};`] : []), ...missing].join('\n') || 'SELECT 1';
 }
 
-async function versionOf(client: pg.PoolClient, schema: string): Promise<number> {
-  const { rows } = await client.query<{ version: number }>(`SELECT version FROM ${schema}.schema_version`);
-  return Number(rows[0]?.version ?? 0);
+async function versionOf(connection: Connection, schema: string): Promise<number> {
+  const [[version] = []] = await ask(connection, { text: `SELECT version FROM ${schema}.schema_version` });
+  return Number(version ?? 0);
 }
 
 function refuseNewer(found: number, schema: string): void {

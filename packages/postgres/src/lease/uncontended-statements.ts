@@ -1,5 +1,5 @@
 import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
-import type { OutgoingStatement, StatementResult } from '../pool/postgres-statements.ts';
+import type { OutgoingStatement, StatementResult } from '../driver/postgres-statements.ts';
 import type { LeaseSql } from './lease-sql.ts';
 import { nameBytes } from './name-bytes.ts';
 

@@ -1,5 +1,6 @@
 import { NoAnswerError } from '@locks/core/backend';
-import type { PostgresStatements, StatementResult } from '../pool/postgres-statements.ts';
+import type { Value } from '../driver/postgres-driver.ts';
+import type { PostgresStatements, StatementResult } from '../driver/postgres-statements.ts';
 import type { Listener } from './listener.ts';
 import type { PostgresWaiter, WaiterRegistry } from './postgres-waiter.ts';
 import { parseCheck } from './replies.ts';
@@ -122,7 +123,7 @@ export class PostgresWaiterHeartbeat {
   }
 
   /** Asks the listener first: it needs no connection of the pool, and the check shows whether the listener still lives. */
-  async #ask(values: readonly unknown[], silent: (error: NoAnswerError) => void): Promise<StatementResult> {
+  async #ask(values: readonly Value[], silent: (error: NoAnswerError) => void): Promise<StatementResult> {
     const call = (): { now: () => number; deadline: number } => ({
       now: () => performance.now(),
       deadline: performance.now() + ANSWER_MS,

@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto';
-import {
-  type Call,
-  type ConnectionPool,
-  ConnectionQueue,
-  NoAnswerError,
-  PRIORITIES,
-  type Priority,
-} from '@locks/core/backend';
-import type pg from 'pg';
-import { NamedStatement, type Value } from './named-statement.ts';
-import { isRefusal, isStrangeStatement } from './server-error.ts';
-import { queryTexts, type TextResult } from './text-query.ts';
+import { type Call, ConnectionQueue, NoAnswerError, PRIORITIES, type Priority } from '@locks/core/backend';
+import type { PooledConnection, PostgresDriver, TextResult, Value } from './postgres-driver.ts';
+import { isStrangeStatement } from './server-error.ts';
 
 /** The silence after which a connection counts as broken, whatever TCP says. */
 const ANSWER_MS = 5_000;
@@ -21,12 +12,12 @@ const GRACE_MS = 100;
 /** The interval at which statements without an answer are checked. */
 const WATCH_MS = 50;
 
-const noResult: TextResult = { rows: [], count: 0 };
+export const noResult: TextResult = { rows: [], count: 0 };
 
 export interface StatementResult extends TextResult {
   /** The time when a connection was free and before the statement was sent, on the caller's clock. */
   readonly sentAt: number;
-  /** The server process that answered, as the connection was told: see {@link processIdOf}. */
+  /** The server process that answered, as the connection was told. */
   readonly processId: number | undefined;
 }
 
@@ -48,7 +39,7 @@ export function rejectLate(reject: (error: Error) => void): void {
 /** A statement that is about to be sent. */
 export interface OutgoingStatement {
   readonly text: string;
-  readonly values: unknown[];
+  readonly values: readonly Value[];
   /** The present time, read just now on the caller's clock. */
   readonly sentAt: number;
   /** The longest wait for the answer, in milliseconds. */
@@ -57,21 +48,6 @@ export interface OutgoingStatement {
 
 /** Makes a statement when a connection is free; `undefined`: nobody wants its result any more. */
 export type MakeStatement = () => OutgoingStatement | undefined;
-
-/** The default of `max` of pg's pool. */
-const DEFAULT_MAX = 10;
-
-/**
- * pg's pool as the queue of connections needs it. The pool's own queue must stay short: pg-pool recurses for every request that
- * returns its connection at once.
- */
-export function lendingPool(pool: pg.Pool): ConnectionPool<pg.PoolClient> {
-  return {
-    limit: pool.options?.max ?? DEFAULT_MAX,
-    connect: (done) => pool.connect(done),
-    release: (client) => client.release(),
-  };
-}
 
 /** A statement that was sent and has no answer yet. */
 interface SentStatement {
@@ -82,23 +58,23 @@ interface SentStatement {
 
 /** Single statements on the connections of a pool. */
 export class PostgresStatements {
-  readonly pool: pg.Pool;
-  readonly #queue: ConnectionQueue<pg.PoolClient>;
+  readonly driver: PostgresDriver;
+  readonly #queue: ConnectionQueue<PooledConnection>;
   /** Whether statements are prepared, once for each connection; `false` if a pooler lends connections by transaction. */
   prepare = false;
   readonly #names = new Map<string, string>();
   readonly #sent = new Set<SentStatement>();
   #watcher: NodeJS.Timeout | undefined;
 
-  constructor(pool: pg.Pool) {
-    this.pool = pool;
-    this.#queue = new ConnectionQueue(lendingPool(pool));
+  constructor(driver: PostgresDriver) {
+    this.driver = driver;
+    this.#queue = new ConnectionQueue(driver.pool);
   }
 
   /** Runs one statement. A connection that gives no answer until the caller's deadline, or for 5 s, is closed. */
   async run(
     text: string,
-    values: unknown[],
+    values: readonly Value[],
     call: StatementDeadline,
     priority: Priority = PRIORITIES.holder,
   ): Promise<StatementResult> {
@@ -116,10 +92,10 @@ export class PostgresStatements {
   /** Runs the statement that `make` gives when a connection is free. Resolves to `undefined` when `make` does. */
   send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> {
     return new Promise((resolve, reject) => {
-      const serve = (client: pg.PoolClient): boolean => {
+      const serve = (connection: PooledConnection): boolean => {
         const statement = make();
         if (statement === undefined) resolve(undefined);
-        else this.#send(client, statement, resolve, reject);
+        else this.#send(connection, statement, resolve, reject);
         return statement !== undefined;
       };
       this.#queue.add({ priority, serve, fail: reject });
@@ -127,19 +103,18 @@ export class PostgresStatements {
   }
 
   #send(
-    client: pg.PoolClient,
+    connection: PooledConnection,
     { text, values, sentAt, leftMs }: OutgoingStatement,
     resolve: (result: StatementResult) => void,
     reject: (error: Error) => void,
   ): void {
     const end = (error: Error | null | undefined, result: TextResult = noResult): void => {
       if (!this.#sent.delete(sent)) return;
-      client.removeListener('error', end);
-      client.release(!error || isRefusal(error) ? undefined : error);
+      connection.release(error);
       this.#queue.returned();
       if (!error) {
         const { rows, count } = result;
-        return resolve({ rows, count, sentAt, processId: processIdOf(client) });
+        return resolve({ rows, count, sentAt, processId: connection.processId });
       }
       if (isStrangeStatement(error)) this.prepare = false;
       reject(error);
@@ -150,12 +125,7 @@ export class PostgresStatements {
     };
     this.#sent.add(sent);
     this.#watch();
-    client.once('error', end);
-    if (!this.prepare) queryTexts(client, { text, values }, end);
-    else if (values.every(isPlain) && 'connection' in client)
-      client.query(new NamedStatement(this.#nameOf(text), text, values, end));
-    // pg itself writes arrays, and its native client has no `connection`.
-    else queryTexts(client, { name: this.#nameOf(text), text, values }, end);
+    connection.send(this.prepare ? { name: this.#nameOf(text), text, values } : { text, values }, end);
   }
 
   /** Watches all statements with one timer, rather than one for each. */
@@ -180,19 +150,7 @@ export class PostgresStatements {
   }
 }
 
-/**
- * The process id that the connection was told when the session began. If a pooler is in between, it is a number of the
- * pooler, and differs from `pg_backend_pid()`.
- */
-export function processIdOf(client: pg.ClientBase): number | undefined {
-  return (client as unknown as { readonly processID?: number }).processID;
-}
-
 /** Runs `then` after the answers that have arrived: in a stalled process timers fire before the sockets are read. */
 export function afterReading(then: () => void): void {
   setImmediate(then);
-}
-
-function isPlain(value: unknown): value is Value {
-  return typeof value !== 'object' || value === null || value instanceof Buffer;
 }

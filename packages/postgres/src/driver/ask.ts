@@ -1,0 +1,38 @@
+import { NoAnswerError } from '@locks/core/backend';
+import type { Connection, Statement, TextResult, TextRow } from './postgres-driver.ts';
+import {
+  afterReading,
+  noResult,
+  type StatementDeadline,
+  type StatementResult,
+} from './postgres-statements.ts';
+
+/** Runs one statement on a connection and resolves to its rows. */
+export async function ask(connection: Connection, statement: Statement): Promise<readonly TextRow[]> {
+  const { rows } = await new Promise<TextResult>((resolve, reject) => {
+    connection.send(statement, (error, result = noResult) => {
+      if (error) reject(error);
+      else resolve(result);
+    });
+  });
+  return rows;
+}
+
+/** Runs one statement on a connection, and waits for the answer until the deadline, or `limitMs` at most. */
+export function askWithin(
+  connection: Connection,
+  statement: Statement,
+  call: StatementDeadline,
+  limitMs: number,
+): Promise<StatementResult> {
+  return new Promise((resolve, reject) => {
+    const sentAt = call.now();
+    const answerMs = Math.max(1, Math.min(call.deadline - sentAt, limitMs));
+    const timer = setTimeout(() => afterReading(() => reject(new NoAnswerError(answerMs))), answerMs);
+    connection.send(statement, (error, result = noResult) => {
+      clearTimeout(timer);
+      if (error) reject(error);
+      else resolve({ ...result, sentAt, processId: connection.processId });
+    });
+  });
+}

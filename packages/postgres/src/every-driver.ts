@@ -1,0 +1,14 @@
+export { advisoryKey } from './advisory/advisory-key.ts';
+export type { PostgresAdvisoryCapabilities } from './advisory/advisory-backend.ts';
+export type { PostgresAdvisorySettings } from './advisory/options.ts';
+export type { PostgresLeaseCapabilities } from './lease/lease-backend.ts';
+export type { PostgresLeaseSettings } from './lease/options.ts';
+export { leaseSchemaSql, PostgresSchemaError, type PostgresSchemaErrorCode } from './lease/schema.ts';
+export { fencedUpdate, type FencedUpdate } from './fenced/fenced-update.ts';
+export {
+  advisoryLockInTransaction,
+  type TransactionLockOptions,
+  type TransactionWaitOptions,
+  tryAdvisoryLockInTransaction,
+} from './transaction/advisory-lock-in-transaction.ts';
+export type { SqlClient, SqlExecutor } from './transaction/sql-client.ts';

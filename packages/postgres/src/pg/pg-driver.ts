@@ -1,0 +1,128 @@
+import type { ConnectionPool } from '@locks/core/backend';
+import pg from 'pg';
+import type {
+  Answered,
+  OwnConnection,
+  PooledConnection,
+  OpeningDriver,
+  Statement,
+} from '../driver/postgres-driver.ts';
+import { isRefusal } from '../driver/server-error.ts';
+import type { DatabaseSource } from './database-source.ts';
+import { PgOwnConnection, processIdOf } from './pg-own-connection.ts';
+import { sendTexts } from './text-query.ts';
+
+/** The default of `max` of pg's pool. */
+const DEFAULT_MAX = 10;
+
+/** The package `pg`: a pool of the application, or one of the driver's own. */
+export class PgDriver implements OpeningDriver {
+  readonly pool: ConnectionPool<PooledConnection>;
+  readonly #pool: pg.Pool;
+  readonly #isOwn: boolean;
+  #unguard: (() => void) | undefined;
+
+  constructor({ pool, connectionString }: DatabaseSource) {
+    this.#isOwn = pool === undefined;
+    // The pool makes its first connection when somebody asks for one.
+    this.#pool =
+      pool ??
+      new pg.Pool({
+        connectionString,
+        keepAlive: true,
+        connectionTimeoutMillis: 5_000,
+        allowExitOnIdle: true,
+      });
+    const { limit, connect, release } = lendingPool(this.#pool);
+    this.pool = {
+      limit,
+      connect: (done) => {
+        this.#unguard ??= guardPool(this.#pool);
+        connect(done);
+      },
+      release,
+    };
+  }
+
+  open(name: string, address?: string): OwnConnection {
+    return address === undefined ? PgOwnConnection.like(this.#pool, name) : PgOwnConnection.to(address, name);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isOwn && !this.#pool.ending) await this.#pool.end();
+    this.#unguard?.();
+  }
+}
+
+/**
+ * pg's pool as the queue of connections needs it. The pool's own queue must stay short: pg-pool recurses for every request that
+ * returns its connection at once.
+ */
+export function lendingPool(pool: pg.Pool): ConnectionPool<PooledConnection> {
+  return {
+    limit: pool.options?.max ?? DEFAULT_MAX,
+    connect: (done) => {
+      pool.connect((error, client) => done(error, client && lentClient(client)));
+    },
+    release: (connection) => connection.release(),
+  };
+}
+
+/** The clients that were lent before: each is wrapped once. */
+const wrapped = new WeakMap<pg.PoolClient, PgPooledConnection>();
+
+function lentClient(client: pg.PoolClient): PooledConnection {
+  let connection = wrapped.get(client);
+  if (connection === undefined) {
+    connection = new PgPooledConnection(client);
+    wrapped.set(client, connection);
+  }
+  client.on('error', ignore);
+  return connection;
+}
+
+class PgPooledConnection implements PooledConnection {
+  readonly #client: pg.PoolClient;
+
+  constructor(client: pg.PoolClient) {
+    this.#client = client;
+  }
+
+  get processId(): number | undefined {
+    return processIdOf(this.#client);
+  }
+
+  send(statement: Statement, done: Answered): void {
+    sendTexts(this.#client, statement, done);
+  }
+
+  release(error?: Error | null): void {
+    this.#client.removeListener('error', ignore);
+    this.#client.release(!error || isRefusal(error) ? undefined : error);
+  }
+}
+
+/** The number of drivers that rely on the error listener of each pool. */
+const guardCounts = new WeakMap<pg.Pool, number>();
+
+/**
+ * Listens for errors of a pool. A pool removes a connection that breaks while it is idle, but without such a listener the
+ * error ends the process. All drivers of a pool share one listener; the result ends the use of it.
+ */
+function guardPool(pool: pg.Pool): () => void {
+  const before = guardCounts.get(pool) ?? 0;
+  if (before === 0) pool.on('error', ignore);
+  guardCounts.set(pool, before + 1);
+  let ended = false;
+  return () => {
+    if (ended) return;
+    ended = true;
+    const left = (guardCounts.get(pool) ?? 1) - 1;
+    guardCounts.set(pool, left);
+    if (left === 0) pool.removeListener('error', ignore);
+  };
+}
+
+function ignore(): void {
+  // Statements in flight fail by themselves, and the next one gets its own error if the server is still away.
+}
