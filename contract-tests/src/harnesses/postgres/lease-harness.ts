@@ -1,9 +1,11 @@
 import type { LockBackend } from '@locks/core';
 import type { Harness } from '@locks/core/conformance';
 import { migrateLeaseSchema, postgresLeaseBackend } from '@locks/postgres';
+import { postgresLeaseBackend as postgresJsLeaseBackend } from '@locks/postgres/postgres-js';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import postgres from 'postgres';
 import { withAdmin } from '../../administration/postgres.ts';
 import { at, serverIn } from '../connections/server-url.ts';
 import { servedHarness } from '../connections/served-harness.ts';
@@ -14,20 +16,47 @@ import type { PostgresAddress, PostgresDeployment } from './deployment.ts';
 const IDLE_GAP_MS = 4_000;
 const CONNECTIONS = 16;
 
-export function postgresLeaseHarness(module: string, { pgbouncer = false } = {}): Harness {
-  let pool: pg.Pool | undefined;
+/** A client of a library, and backends on it. */
+interface LeaseClient {
+  backend(address: PostgresAddress): LockBackend;
+  /** Opens the connections: dozens of first calls at once would delay their cases. */
+  open(): Promise<unknown>;
+  end(): Promise<void>;
+}
+
+type Library = (url: string, connections: number) => LeaseClient;
+
+const onPg: Library = (connectionString, max) => {
+  const pool = new pg.Pool({ connectionString, max, allowExitOnIdle: true });
+  pool.on('error', () => undefined);
+  return {
+    backend: ({ schema, url, direct }) =>
+      postgresLeaseBackend({ pool, schema, ...(url !== direct && { listen: { connectionString: direct } }) }),
+    open: () => Promise.all(Array.from({ length: max }, () => pool.query('SELECT 1'))),
+    end: () => pool.end(),
+  };
+};
+
+/** The backends have connections of their own. */
+export const onPostgresJs: Library = (url, max) => {
+  const sql = postgres(url, { max });
+  return {
+    backend: ({ schema }) => postgresJsLeaseBackend({ sql, schema }),
+    open: async () => undefined,
+    end: () => sql.end(),
+  };
+};
+
+export function postgresLeaseHarness(
+  module: string,
+  { name = 'postgres-lease', library = onPg, pgbouncer = false } = {},
+): Harness {
+  let client: LeaseClient | undefined;
   // All backends of a process share one, as those of an application would.
-  const openPool = (connectionString: string): pg.Pool =>
-    (pool ??= new pg.Pool({ connectionString, max: CONNECTIONS, allowExitOnIdle: true }));
-  const backendOn = (on: pg.Pool, { schema, direct }: PostgresAddress): LockBackend =>
-    postgresLeaseBackend({
-      pool: on,
-      schema,
-      ...(pgbouncer && { listen: { connectionString: direct } }),
-    });
+  const openClient = (url: string): LeaseClient => (client ??= library(url, CONNECTIONS));
   return servedHarness<PostgresAddress, PostgresDeployment>({
     module,
-    name: pgbouncer ? 'postgres-lease-pgbouncer' : 'postgres-lease',
+    name,
     ...(pgbouncer && { topology: 'pgbouncer' }),
     variable: 'LOCKS_CONFORMANCE_POSTGRES',
     start: async () => (await import('./deployment.ts')).deployPostgres({ pgbouncer }),
@@ -36,25 +65,21 @@ export function postgresLeaseHarness(module: string, { pgbouncer = false } = {})
         const { rows } = await admin.query<{ server_version: string }>('SHOW server_version');
         return rows[0]?.server_version.split(' ')[0];
       });
-      // One early call opens the connections: dozens of first calls at once would delay their cases.
       await migrateLeaseSchema({ connectionString, schema });
-      const opened = openPool(proxied.url);
-      await Promise.all(Array.from({ length: CONNECTIONS }, () => opened.query('SELECT 1')));
+      await openClient(proxied.url).open();
       return `PostgreSQL ${version}${pgbouncer ? `, ${await pgbouncerVersion()}` : ''}`;
     },
-    createBackend: (address) => backendOn(openPool(address.url), address),
+    createBackend: (address) => openClient(address.url).backend(address),
     async end() {
-      await pool?.end();
-      pool = undefined;
+      await client?.end();
+      client = undefined;
     },
     faults: (direct) => ({
       wire: {
         servers: () => [serverIn(direct().url)],
         createBackend([proxy]) {
-          const connectionString = at(direct().url, proxy);
-          const own = new pg.Pool({ connectionString, max: 2, allowExitOnIdle: true });
-          own.on('error', () => undefined);
-          return closedWith(backendOn(own, direct()), () => own.end());
+          const own = library(at(direct().url, proxy), 2);
+          return closedWith(own.backend(direct()), () => own.end());
         },
       },
       async evict(resource) {
