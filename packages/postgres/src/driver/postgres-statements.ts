@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto';
 import { type Call, ConnectionQueue, NoAnswerError, PRIORITIES, type Priority } from '@locks/core/backend';
-import type { PooledConnection, PostgresDriver, TextResult, Value } from './postgres-driver.ts';
+import { OwnPool } from './own-pool.ts';
+import {
+  canOpen,
+  type OpeningDriver,
+  type PooledConnection,
+  type PostgresDriver,
+  type TextResult,
+  type Value,
+} from './postgres-driver.ts';
 import { isStrangeStatement } from './server-error.ts';
 
 /** The silence after which a connection counts as broken, whatever TCP says. */
@@ -9,8 +17,14 @@ const ANSWER_MS = 5_000;
 /** The delay of an error after the caller's deadline: the caller's own timer then reports first, and its error says more. */
 const GRACE_MS = 100;
 
-/** The interval at which statements without an answer are checked. */
+/** The interval at which statements without a connection or an answer are checked. */
 const WATCH_MS = 50;
+
+/**
+ * The time after which a renewal or a release no longer waits for the pool, all of whose connections the application may hold
+ * for longer than a ttl.
+ */
+const OVERDUE_MS = 100;
 
 export const noResult: TextResult = { rows: [], count: 0 };
 
@@ -56,7 +70,19 @@ interface SentStatement {
   readonly until: number;
 }
 
-/** Single statements on the connections of a pool. */
+/** A request for a connection whose caller holds a lock. */
+interface UrgentRequest {
+  /** Adds the request to a queue. @returns a function that takes it back */
+  readonly addTo: (queue: ConnectionQueue<PooledConnection>) => () => void;
+  takeBack: () => void;
+  /** The time from which the request no longer waits for the pool, on `performance.now()`. */
+  readonly overdueAt: number;
+}
+
+/**
+ * Single statements on the connections of a pool. Those of holders that get none in time go over a connection outside of the
+ * pool.
+ */
 export class PostgresStatements {
   readonly driver: PostgresDriver;
   readonly #queue: ConnectionQueue<PooledConnection>;
@@ -64,6 +90,12 @@ export class PostgresStatements {
   prepare = false;
   readonly #names = new Map<string, string>();
   readonly #sent = new Set<SentStatement>();
+  /** Those that wait for a connection of the pool, the oldest first. */
+  readonly #urgent = new Set<UrgentRequest>();
+  /** How many statements wait for a connection of the pool, and since when none was served, on `performance.now()`. */
+  #waiting = 0;
+  #unservedSince = 0;
+  #reserve: { readonly pool: OwnPool; readonly queue: ConnectionQueue<PooledConnection> } | undefined;
   #watcher: NodeJS.Timeout | undefined;
 
   constructor(driver: PostgresDriver) {
@@ -92,17 +124,70 @@ export class PostgresStatements {
   /** Runs the statement that `make` gives when a connection is free. Resolves to `undefined` when `make` does. */
   send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> {
     return new Promise((resolve, reject) => {
-      const serve = (connection: PooledConnection): boolean => {
-        const statement = make();
-        if (statement === undefined) resolve(undefined);
-        else this.#send(connection, statement, resolve, reject);
-        return statement !== undefined;
+      const addTo: UrgentRequest['addTo'] = (queue) =>
+        queue.add({
+          priority,
+          serve: (connection) => {
+            this.#urgent.delete(urgent);
+            if (queue === this.#queue) this.#served();
+            const statement = make();
+            if (statement === undefined) resolve(undefined);
+            else this.#send(queue, connection, statement, resolve, reject);
+            return statement !== undefined;
+          },
+          fail: (error) => {
+            const wasUrgent = this.#urgent.delete(urgent);
+            if (queue === this.#queue) this.#served();
+            if (wasUrgent && isPoolTimeout(error)) this.#addToReserve(urgent);
+            else reject(error);
+          },
+        });
+      const urgent: UrgentRequest = {
+        addTo,
+        takeBack: () => undefined,
+        overdueAt: performance.now() + OVERDUE_MS,
       };
-      this.#queue.add({ priority, serve, fail: reject });
+      if (priority === PRIORITIES.holder && canOpen(this.driver)) {
+        this.#urgent.add(urgent);
+        this.#watch();
+      }
+      if (this.#waiting === 0) this.#unservedSince = performance.now();
+      this.#waiting += 1;
+      urgent.takeBack = addTo(this.#queue);
     });
   }
 
+  /** The error that explains a missing answer, while no connection of the pool becomes free. */
+  get shortage(): Error | undefined {
+    const sinceMs = performance.now() - this.#unservedSince;
+    if (this.#waiting === 0 || sinceMs < OVERDUE_MS) return undefined;
+    const { limit } = this.driver.pool;
+    const all = limit === 1 ? 'the only connection of the pool has' : `all ${limit} connections of the pool have`;
+    return new Error(
+      `${all} been in use for ${Math.round(sinceMs)} ms, or none could be made: give the backend a pool of its own, or this one more connections`,
+    );
+  }
+
+  #served(): void {
+    this.#waiting -= 1;
+    this.#unservedSince = performance.now();
+  }
+
+  async close(): Promise<void> {
+    await this.#reserve?.pool.close();
+    await this.driver.close();
+  }
+
+  #addToReserve({ addTo }: UrgentRequest): void {
+    if (this.#reserve === undefined) {
+      const pool = new OwnPool(1, () => (this.driver as OpeningDriver).open('@locks/postgres'));
+      this.#reserve = { pool, queue: new ConnectionQueue(pool) };
+    }
+    addTo(this.#reserve.queue);
+  }
+
   #send(
+    queue: ConnectionQueue<PooledConnection>,
     connection: PooledConnection,
     { text, values, sentAt, leftMs }: OutgoingStatement,
     resolve: (result: StatementResult) => void,
@@ -111,7 +196,7 @@ export class PostgresStatements {
     const end = (error: Error | null | undefined, result: TextResult = noResult): void => {
       if (!this.#sent.delete(sent)) return;
       connection.release(error);
-      this.#queue.returned();
+      queue.returned();
       if (!error) {
         const { rows, count } = result;
         return resolve({ rows, count, sentAt, processId: connection.processId });
@@ -134,7 +219,14 @@ export class PostgresStatements {
       const now = performance.now();
       for (const { end, until } of this.#sent)
         if (until <= now) afterReading(() => end(new NoAnswerError('the connection gave no answer in time')));
-      if (this.#sent.size > 0) return;
+      for (const urgent of this.#urgent) {
+        if (urgent.overdueAt > now) break;
+        this.#urgent.delete(urgent);
+        urgent.takeBack();
+        this.#waiting -= 1;
+        this.#addToReserve(urgent);
+      }
+      if (this.#sent.size + this.#urgent.size > 0) return;
       clearInterval(this.#watcher);
       this.#watcher = undefined;
     }, WATCH_MS).unref();
@@ -153,4 +245,9 @@ export class PostgresStatements {
 /** Runs `then` after the answers that have arrived: in a stalled process timers fire before the sockets are read. */
 export function afterReading(then: () => void): void {
   setImmediate(then);
+}
+
+/** Whether pg's pool gave up to wait for a connection, by its `connectionTimeoutMillis`. */
+function isPoolTimeout({ message }: Error): boolean {
+  return message.startsWith('timeout exceeded when trying to connect');
 }

@@ -72,6 +72,11 @@ export class AttemptQueues {
     });
   }
 
+  isUnsent({ resource, acquisitionId }: AcquireRequest): boolean {
+    const queue = this.#queues.get(resource) ?? [];
+    return queue.some(({ request }) => request.acquisitionId === acquisitionId);
+  }
+
   /** Removes an attempt that was not sent. `true`: the store has never received the acquisition id. */
   withdraw({ resource, acquisitionId }: AcquireRequest): boolean {
     const queue = this.#queues.get(resource);

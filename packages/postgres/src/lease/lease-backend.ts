@@ -171,13 +171,19 @@ export class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabiliti
     return rows.filter(([, role]) => role === 'h').map(toHolder);
   }
 
+  connectionError(request?: AcquireRequest): Error | undefined {
+    // A waiter in the queue of the store needs no connection of the pool.
+    const isUnsent = request === undefined || this.#attempts.isUnsent(request);
+    return isUnsent ? this.#statements.shortage : undefined;
+  }
+
   isRetryable(error: unknown): boolean {
     return isRetryablePostgresError(error);
   }
 
   async close(): Promise<void> {
     this.#waiters.close();
-    await this.#statements.driver.close();
+    await this.#statements.close();
   }
 
   /** Whether the plain statements are worth a try: they are prepared, and nobody of this backend waits for the name. */
