@@ -162,7 +162,8 @@ export class PostgresStatements {
     const sinceMs = performance.now() - this.#unservedSince;
     if (this.#waiting === 0 || sinceMs < OVERDUE_MS) return undefined;
     const { limit } = this.driver.pool;
-    const all = limit === 1 ? 'the only connection of the pool has' : `all ${limit} connections of the pool have`;
+    const all =
+      limit === 1 ? 'the only connection of the pool has' : `all ${limit} connections of the pool have`;
     return new Error(
       `${all} been in use for ${Math.round(sinceMs)} ms, or none could be made: give the backend a pool of its own, or this one more connections`,
     );

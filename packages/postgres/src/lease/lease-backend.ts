@@ -33,28 +33,32 @@ import { parseAttempt, parseHandOffs, parseServed, toGrant, toHolder, toRenewalS
 import { ReleaseBatches } from './release-batches.ts';
 import { ensureSchema } from './schema.ts';
 
-const capabilities = {
+const COMMON = {
   tenure: 'lease',
-  reach: 'network',
   modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 20, stepMs: 1 },
   features: ['list', 'waiters', 'force-release', 'steal', 'many'],
-} as const satisfies BackendCapabilities;
+} as const satisfies Omit<BackendCapabilities, 'reach'>;
 
-/** The type of the capabilities of the backend on a lease table. */
-export type PostgresLeaseCapabilities = typeof capabilities;
+/** The type of the capabilities of the backend on a lease table. `process`: the database is part of the process. */
+export type PostgresLeaseCapabilities<Reach extends 'network' | 'process' = 'network'> = typeof COMMON & {
+  /** All clients of the database share the locks. */
+  readonly reach: Reach;
+};
 
 /** The interval at which a process that uses locks removes expired rows that nobody asks for. */
 const SWEEP_MS = 60_000;
 const FIND_SCHEMA_MS = 10_000;
 
 /** Leases in a table, on any driver. */
-export class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabilities> {
+export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
+  implements LockBackend<PostgresLeaseCapabilities<Reach>>
+{
   readonly spec = 'locks-backend/1';
   readonly name = 'postgres-lease';
-  readonly capabilities = capabilities;
+  readonly capabilities: PostgresLeaseCapabilities<Reach>;
   readonly #statements: PostgresStatements;
   readonly #waiters: PostgresLocalWaiters;
   readonly #sql: LeaseSql;
@@ -66,7 +70,8 @@ export class PostgresLeaseBackend implements LockBackend<PostgresLeaseCapabiliti
   #schemaFound = false;
   #sweepAt = performance.now() + SWEEP_MS;
 
-  constructor(driver: PostgresDriver, settings: CheckedLeaseSettings) {
+  constructor(driver: PostgresDriver, settings: CheckedLeaseSettings, reach: Reach) {
+    this.capabilities = { ...COMMON, reach };
     this.#settings = settings;
     this.#statements = new PostgresStatements(driver);
     this.#sql = leaseSql(settings.schema);

@@ -1,6 +1,6 @@
 import { answerWithin } from '@locks/core/backend';
 import { ask } from '../driver/ask.ts';
-import type { Connection, PooledConnection, PostgresDriver } from '../driver/postgres-driver.ts';
+import { canOpen, type Connection, type PooledConnection, type PostgresDriver } from '../driver/postgres-driver.ts';
 import type { PostgresStatements, StatementDeadline } from '../driver/postgres-statements.ts';
 import { quoteSchema } from '../driver/quote-schema.ts';
 import { codeOf } from '../driver/server-error.ts';
@@ -64,7 +64,9 @@ export async function ensureSchema(
         'leaseSchemaSql() as a role with the privilege, or leave out `migrate: false`.',
     );
   }
-  await migrate(statements.driver, schema, MIGRATE_MS);
+  const { driver } = statements;
+  // The only session of a database in this process has no client that could be gone.
+  await migrate(driver, schema, canOpen(driver) ? MIGRATE_MS : undefined);
   await findVersion(statements, schema, call);
 }
 

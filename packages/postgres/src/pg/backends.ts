@@ -35,7 +35,11 @@ const ADVISORY_OPTIONS = {
 export function postgresLeaseBackend(options: PostgresLeaseOptions): LockBackend<PostgresLeaseCapabilities> {
   const caller = 'postgresLeaseBackend()';
   const { pool, connectionString, ...settings } = readOptions(caller, options, LEASE_OPTIONS);
-  return new PostgresLeaseBackend(new PgDriver(sourceOf(caller, { pool, connectionString })), settings);
+  return new PostgresLeaseBackend(
+    new PgDriver(sourceOf(caller, { pool, connectionString })),
+    settings,
+    'network',
+  );
 }
 
 // setup: import { createLocks } from '@locks/core'; import { postgresAdvisoryBackend } from '@locks/postgres';

@@ -42,7 +42,7 @@ const ADVISORY_OPTIONS = {
  */
 export function postgresLeaseBackend(options: PostgresLeaseOptions): LockBackend<PostgresLeaseCapabilities> {
   const { sql, ...settings } = readOptions('postgresLeaseBackend()', options, LEASE_OPTIONS);
-  return new PostgresLeaseBackend(new PostgresJsDriver(sql), settings);
+  return new PostgresLeaseBackend(new PostgresJsDriver(sql), settings, 'network');
 }
 
 // setup: import { createLocks } from '@locks/core'; import { postgresAdvisoryBackend } from '@locks/postgres/postgres-js'; import postgres from 'postgres';
