@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 
 let memoryStore;
+let database;
 
 /** Each gives a backend, and how to let go of what it was given. */
 const stores = {
@@ -43,6 +44,26 @@ const stores = {
     const pool = new pg.Pool({ connectionString: process.env.POSTGRES_URL });
     await migrateLeaseSchema({ pool });
     return { backend: postgresLeaseBackend({ pool }), end: () => pool.end() };
+  },
+
+  async 'postgres-js'() {
+    const { postgresLeaseBackend } = await import('@locks/postgres/postgres-js');
+    const { default: postgres } = await import('postgres');
+    const sql = postgres(process.env.POSTGRES_URL);
+    return { backend: postgresLeaseBackend({ sql }), end: () => sql.end() };
+  },
+
+  async 'bun-sql'() {
+    const { postgresLeaseBackend } = await import('@locks/postgres/bun-sql');
+    const sql = new globalThis.Bun.SQL(process.env.POSTGRES_URL);
+    return { backend: postgresLeaseBackend({ sql }), end: () => sql.close() };
+  },
+
+  async pglite() {
+    const { postgresLeaseBackend } = await import('@locks/postgres/pglite');
+    const { PGlite } = await import('@electric-sql/pglite');
+    const db = await (database ??= PGlite.create());
+    return { backend: postgresLeaseBackend({ db }), end: () => (db.closed ? undefined : db.close()) };
   },
 
   async 'postgres-advisory'() {

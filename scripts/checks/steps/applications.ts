@@ -81,7 +81,7 @@ export const applicationSteps: readonly Step[] = [
     {
       name: 'applications:runtimes',
       about:
-        'Bun and Deno: memory, SQLite, ioredis, node-redis, PostgreSQL; a client of ioredis 5 beside ioredis 6',
+        'Bun and Deno: memory, SQLite, ioredis, node-redis, PostgreSQL by pg, postgres.js and Bun.SQL; a client of ioredis 5 beside ioredis 6',
       kind: 'alone',
       needs: ['redis', 'postgres'],
       lanes: 2,
@@ -89,10 +89,11 @@ export const applicationSteps: readonly Step[] = [
     async () => {
       const cwd = await applicationFolder('tools');
       const stores = [
-        ...['memory', 'sqlite', 'ioredis', 'ioredis-5', 'node-redis', 'postgres', 'postgres-advisory'],
+        ...['memory', 'sqlite', 'ioredis', 'ioredis-5', 'node-redis'],
+        ...['postgres', 'postgres-advisory', 'postgres-js'],
       ];
       const ofRuntimes = (await runtimesIn(cwd)).map(({ name, command: [program = '', ...args], copies }) => [
-        ...stores.map(
+        ...[...stores, ...(name.startsWith('Bun') ? ['bun-sql'] : [])].map(
           (store): CheckCommand => [
             `${name}: ${store}`,
             program,
@@ -121,6 +122,8 @@ export const applicationSteps: readonly Step[] = [
         'node-redis',
         'postgres',
         'postgres-advisory',
+        'postgres-js',
+        'pglite',
         'mysql',
         'etcd',
         'zookeeper',

@@ -7,10 +7,11 @@ import { codeOf, isStrangeStatement } from './server-error.ts';
  * transactions. Classes 08 (connection), 53 (resources) and 57P (operator).
  */
 const TEMPORARY_STATE = /^(?:08|53|57P|57014$|57000$|40001$|40P01$|55P03$|25006$)/;
+/** Codes of Node.js, and those of postgres.js and Bun for a connection that was lost or could not be made. */
 const TEMPORARY_CODE =
-  /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND)$/;
+  /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|CONNECTION_(?:CLOSED|DESTROYED|ENDED)|CONNECT_TIMEOUT|ERR_POSTGRES_CONNECTION_\w+)$/;
 const TEMPORARY_MESSAGE =
-  /^(?:Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
+  /^(?:the connection was (?:closed|cut)|no connection was made in time|Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
 
 /** Whether the same statement may succeed when it is repeated. An unknown error is not retryable. */
 export function isRetryablePostgresError(error: unknown): boolean {

@@ -1,6 +1,11 @@
 import { answerWithin } from '@locks/core/backend';
 import { ask } from '../driver/ask.ts';
-import { canOpen, type Connection, type PooledConnection, type PostgresDriver } from '../driver/postgres-driver.ts';
+import {
+  canOpen,
+  type Connection,
+  type PooledConnection,
+  type PostgresDriver,
+} from '../driver/postgres-driver.ts';
 import type { PostgresStatements, StatementDeadline } from '../driver/postgres-statements.ts';
 import { quoteSchema } from '../driver/quote-schema.ts';
 import { codeOf } from '../driver/server-error.ts';

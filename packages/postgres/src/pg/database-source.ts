@@ -16,7 +16,12 @@ export type DatabaseSource =
     };
 
 export const SOURCE_TABLE = {
-  pool: optional(matching('a Pool of the package pg (a single Client cannot be shared)', isPool)),
+  pool: optional(
+    matching(
+      'a Pool of the package pg (a single Client cannot be shared; postgres.js: @locks/postgres/postgres-js)',
+      isPool,
+    ),
+  ),
   connectionString: optional(readConnectionString),
 } satisfies OptionTable<DatabaseSource>;
 
