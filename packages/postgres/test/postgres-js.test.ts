@@ -90,7 +90,8 @@ describe('a connection of postgres.js', () => {
   });
 
   it('is not made again after its end', async () => {
-    const connection = await connect(open());
+    const twice = { host: [server.host, server.host], port: [server.port, server.port] };
+    const connection = await connect(open(server.url, twice as never));
     const ended = new Promise<Error>((resolve) => connection.onEnd(resolve));
     const hanging = ask(connection, { text: 'SELECT pg_sleep(60)' });
     const waiting = ask(connection, { text: 'SELECT 1' });
