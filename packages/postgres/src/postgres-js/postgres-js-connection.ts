@@ -61,12 +61,12 @@ export class PostgresJsConnection implements OwnConnection {
       host: [''],
       port: [0],
       socket: async () => {
-        // The instance would connect again, in a new session.
-        if (this.#isConnected || this.#hasEnded) throw new Error('the connection was closed');
         const socket = await sockets.next();
         this.#socket = socket;
-        if (this.#hasEnded) socket.destroy();
-        return socket;
+        if (!this.#hasEnded) return socket;
+        // After its end the instance would connect again, in a new session.
+        socket.destroy();
+        throw new Error('the connection was closed');
       },
     };
     this.#sql = postgres({ ...options, ...own } as unknown as postgres.Options<Record<string, never>>);
