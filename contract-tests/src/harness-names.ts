@@ -27,6 +27,9 @@ export const fixtureNames: readonly string[] = [
 /** Harnesses of a backend that has a plainer one, which `npm test` runs. */
 export const topologyNames: readonly string[] = [
   'etcd-cluster',
+  'pglite',
+  'postgres-js-advisory',
+  'postgres-js-lease',
   'postgres-lease-pgbouncer',
   'quorum-redis',
   'redis-ioredis-cluster',

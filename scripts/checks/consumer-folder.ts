@@ -11,6 +11,10 @@ import { requiredPeers, type WorkspacePackage } from './workspace.ts';
 const documentPackages = {
   '@types/node': '^24.0.0',
   '@types/pg': '^8.15.0',
+  // The drivers of @locks/postgres: an application installs one of them.
+  pg: '^8.23.1',
+  postgres: '^3.4.9',
+  '@electric-sql/pglite': '^0.5.16',
   // For the examples in docs/nestjs.md.
   '@nestjs/testing': '^12.1.1',
   // Of the examples in docs/telemetry.md.

@@ -100,7 +100,11 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{attributes,hand-offs,instruments,record-batch}.ts'],
   ],
   postgres: [
-    ['index.ts'],
+    ['index.ts', '{pg,postgres-js,pglite,bun-sql}/{index,backends}.ts'],
+    ['every-driver.ts', '{pg,postgres-js,pglite,bun-sql}/*-driver.ts'],
+    ['pg/pg-own-connection.ts', 'postgres-js/postgres-js-connection.ts', 'bun-sql/bun-connection.ts'],
+    ['pg/{database-source,text-query}.ts'],
+    ['pg/named-statement.ts'],
     ['{lease/lease-backend,advisory/advisory-backend}.ts', '{fenced,transaction}/*.ts'],
     ['lease/{attempt-queues,release-batches,inspection}.ts', 'advisory/{parked-poll,peer-query}.ts'],
     ['lease/local-waiters.ts', 'advisory/resource-queue.ts'],
@@ -115,7 +119,8 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'lease/{lease-sql,modes,name-bytes,options,replies,generated/migrations}.ts',
       'advisory/{advisory-key,mutex,options,pg-locks,session-statement,token-sequence}.ts',
     ],
-    ['pool/*.ts'],
+    ['driver/{ask,postgres-statements,retryable}.ts'],
+    ['driver/*.ts'],
   ],
   'redis-ioredis': [
     ['index.ts'],

@@ -55,6 +55,16 @@ export const pgPool: Client<import('pg').Pool> = {
   },
 };
 
+/** An instance of the application, with the default of at most 10 connections. */
+export const postgresJs: Client<import('postgres').Sql> = {
+  packages: ['postgres'],
+  async connect(url) {
+    const { default: postgres } = await import('postgres');
+    const client = postgres(url, { onnotice: () => undefined });
+    return { client, ping: () => client`SELECT 1`, close: () => client.end() };
+  },
+};
+
 /** A pool of the application, with mysql2's default of at most 10 connections. */
 export const mysqlPool = (flags: string[] = []): Client<MysqlPool> => ({
   packages: ['mysql2'],
@@ -138,6 +148,14 @@ export const backends = {
     (await import('@locks/postgres')).postgresLeaseBackend({ pool }),
   ),
   // It opens connections of its own, whatever the pool: sessions hold the locks.
+  'postgres.js lease': backend('@locks/postgres', postgresJs, async (sql) =>
+    (await import('@locks/postgres/postgres-js')).postgresLeaseBackend({ sql }),
+  ),
+
+  'postgres.js advisory': backend('@locks/postgres', postgresJs, async (sql) =>
+    (await import('@locks/postgres/postgres-js')).postgresAdvisoryBackend({ sql }),
+  ),
+
   'postgres advisory': backend('@locks/postgres', pgPool, async (pool) =>
     (await import('@locks/postgres')).postgresAdvisoryBackend({ pool }),
   ),

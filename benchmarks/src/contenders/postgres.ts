@@ -4,7 +4,8 @@ import { Verrou } from '@verrou/core';
 import { knexStore } from '@verrou/core/drivers/knex';
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
-import { backends, pgPool } from './clients.ts';
+import type { ReservedSql } from 'postgres';
+import { backends, pgPool, postgresJs } from './clients.ts';
 import { type Client, type Contender, foreign, ours, POLL_MS, TTL_MS } from './contender.ts';
 import { acquireVerrou } from './verrou.ts';
 
@@ -81,6 +82,42 @@ const rawAdvisory = foreign(
     },
 );
 
+/** The same lease by postgres.js, which prepares the statements. */
+const rawLeaseOfPostgresJs = foreign(
+  { store, name: 'raw lease table, postgres.js', kind: 'floor' },
+  postgresJs,
+  async (sql) => {
+    await sql.unsafe(CREATE_TABLE);
+    return async (resource) => {
+      const name = Buffer.from(resource);
+      const owner = randomUUID();
+      while ((await sql.unsafe(TAKE, [name, owner, TTL_MS], { prepare: true })).count === 0)
+        await delay(POLL_MS);
+      return () => sql.unsafe(GIVE_BACK, [name, owner], { prepare: true });
+    };
+  },
+);
+
+/** The same advisory lock by postgres.js: a lock keeps a connection of the instance. */
+const rawAdvisoryOfPostgresJs = foreign(
+  { store, name: 'raw advisory lock, postgres.js', kind: 'floor' },
+  postgresJs,
+  (sql) => {
+    const idle: ReservedSql[] = [];
+    return async (resource) => {
+      const session = idle.pop() ?? (await sql.reserve());
+      const values = [String(createHash('sha256').update(resource).digest().readBigInt64BE())];
+      const ask = (text: string) => session.unsafe(text, values, { prepare: true });
+      const [row] = await ask('SELECT pg_try_advisory_lock($1::int8) AS taken');
+      if (row?.['taken'] !== true) await ask('SELECT pg_advisory_lock($1::int8)');
+      return async () => {
+        await ask('SELECT pg_advisory_unlock($1::int8)');
+        idle.push(session);
+      };
+    };
+  },
+);
+
 const knexClient: Client<Knex> = {
   packages: ['knex', 'pg'],
   async connect(url) {
@@ -105,4 +142,14 @@ export const postgresContenders: readonly Contender[] = [
   verrouKnex,
   rawAdvisory,
   ours({ store, name: '@locks/postgres advisory', floor: rawAdvisory.name }, backends['postgres advisory']),
+  rawLeaseOfPostgresJs,
+  ours(
+    { store, name: '@locks/postgres lease, postgres.js', floor: rawLeaseOfPostgresJs.name },
+    backends['postgres.js lease'],
+  ),
+  rawAdvisoryOfPostgresJs,
+  ours(
+    { store, name: '@locks/postgres advisory, postgres.js', floor: rawAdvisoryOfPostgresJs.name },
+    backends['postgres.js advisory'],
+  ),
 ];

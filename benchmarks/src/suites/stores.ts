@@ -117,8 +117,13 @@ interface Asked {
 
 const askedOf: Readonly<Record<string, Asked>> = {
   postgres: {
-    exactly: { '@locks/postgres lease': 2 },
-    leastRatio: { '@locks/postgres lease': 0.85, '@locks/postgres advisory': 0.9 },
+    exactly: { '@locks/postgres lease': 2, '@locks/postgres lease, postgres.js': 2 },
+    leastRatio: {
+      '@locks/postgres lease': 0.85,
+      '@locks/postgres advisory': 0.9,
+      '@locks/postgres lease, postgres.js': 0.9,
+      '@locks/postgres advisory, postgres.js': 0.9,
+    },
     mostWhileWaiting: 2,
     mostWhileIdle: 1,
   },

@@ -26,6 +26,8 @@ const PEERS: Readonly<Record<string, string>> = {
   vitest: 'Vitest',
   '@nestjs/common': 'NestJS',
   '@nestjs/core': 'NestJS',
+  postgres: 'postgres.js',
+  '@electric-sql/pglite': 'PGlite',
 };
 
 type Check = { readonly name: string; readonly problem: string | undefined };

@@ -46,16 +46,22 @@ export class BunConnection implements OwnConnection {
     });
   }
 
-  send({ text, values = [] }: Statement, done: Answered): void {
+  send({ text, values = [] }: Statement, answered: Answered): void {
     // The client would connect again, in a new session.
-    if (this.#hasEnded) return void process.nextTick(done, new Error('Connection terminated'));
+    if (this.#hasEnded) {
+      process.nextTick(answered, new Error('the connection was closed'));
+      return;
+    }
     const query = values.length === 0 ? this.#sql.unsafe(text) : this.#sql.unsafe(text, values.map(sqlText));
     (query.values() as PromiseLike<BunResult>).then(
       (result) => {
         const { count } = result;
-        done(undefined, count === undefined ? { rows: [], count: 0 } : { rows: result.map(textsOf), count });
+        answered(
+          undefined,
+          count === undefined ? { rows: [], count: 0 } : { rows: result.map(textsOf), count },
+        );
       },
-      (error: unknown) => done(asServerError(error)),
+      (error: unknown) => answered(asServerError(error)),
     );
   }
 
@@ -92,7 +98,7 @@ function textsOf(row: readonly unknown[]): TextRow {
   return row.map((value) => {
     if (value === null) return null;
     if (typeof value === 'boolean') return value ? 't' : 'f';
-    return String(value);
+    return String(value as string | number | bigint);
   });
 }
 

@@ -1,5 +1,5 @@
 import { matching } from '@locks/core/backend';
-import { OwnPool } from '../driver/own-pool.ts';
+import { OwnConnections } from '../driver/own-connections.ts';
 import type { OpeningDriver, OwnConnection } from '../driver/postgres-driver.ts';
 import { BunConnection, type BunSql } from './bun-connection.ts';
 
@@ -8,12 +8,12 @@ const MAX_CONNECTIONS = 4;
 
 /** `Bun.SQL`. The client of the application lends its settings only: the connections are the backend's own. */
 export class BunSqlDriver implements OpeningDriver {
-  readonly pool: OwnPool;
+  readonly pool: OwnConnections;
   readonly #options: object;
 
   constructor({ options }: BunSql) {
     this.#options = options;
-    this.pool = new OwnPool(MAX_CONNECTIONS, () => this.open('@locks/postgres'));
+    this.pool = new OwnConnections(MAX_CONNECTIONS, () => this.open('@locks/postgres'));
   }
 
   open(name: string): OwnConnection {

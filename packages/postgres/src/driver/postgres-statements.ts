@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Call, ConnectionQueue, NoAnswerError, PRIORITIES, type Priority } from '@locks/core/backend';
-import { OwnPool } from './own-pool.ts';
+import { OwnConnections } from './own-connections.ts';
 import {
   canOpen,
   type OpeningDriver,
@@ -95,7 +95,7 @@ export class PostgresStatements {
   /** How many statements wait for a connection of the pool, and since when none was served, on `performance.now()`. */
   #waiting = 0;
   #unservedSince = 0;
-  #reserve: { readonly pool: OwnPool; readonly queue: ConnectionQueue<PooledConnection> } | undefined;
+  #reserve: { readonly pool: OwnConnections; readonly queue: ConnectionQueue<PooledConnection> } | undefined;
   #watcher: NodeJS.Timeout | undefined;
 
   constructor(driver: PostgresDriver) {
@@ -181,7 +181,7 @@ export class PostgresStatements {
 
   #addToReserve({ addTo }: UrgentRequest): void {
     if (this.#reserve === undefined) {
-      const pool = new OwnPool(1, () => (this.driver as OpeningDriver).open('@locks/postgres'));
+      const pool = new OwnConnections(1, () => (this.driver as OpeningDriver).open('@locks/postgres'));
       this.#reserve = { pool, queue: new ConnectionQueue(pool) };
     }
     addTo(this.#reserve.queue);

@@ -21,7 +21,7 @@ export class PgliteDriver implements PostgresDriver {
     this.pool = {
       // The database itself lets one statement go after the other.
       limit: 1,
-      connect: (done) => process.nextTick(done, undefined, new PgliteSession(db)),
+      connect: (lend) => process.nextTick(lend, undefined, new PgliteSession(db)),
       release: (connection) => connection.release(),
     };
   }
@@ -44,10 +44,10 @@ class PgliteSession implements PooledConnection {
     this.#db = db;
   }
 
-  send(statement: Statement, done: Answered): void {
+  send(statement: Statement, answered: Answered): void {
     this.#run(statement).then(
-      ({ rows, affectedRows = rows.length }) => done(undefined, { rows, count: affectedRows }),
-      (error: unknown) => done(error instanceof Error ? error : new Error(String(error))),
+      ({ rows, affectedRows = rows.length }) => answered(undefined, { rows, count: affectedRows }),
+      (error: unknown) => answered(error instanceof Error ? error : new Error(String(error))),
     );
   }
 

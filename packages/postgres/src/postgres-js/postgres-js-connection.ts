@@ -78,7 +78,7 @@ export class PostgresJsConnection implements OwnConnection {
     this.processId = state?.pid;
   }
 
-  send({ name, text, values }: Statement, done: Answered): void {
+  send({ name, text, values }: Statement, answered: Answered): void {
     this.#inFlight += 1;
     const query =
       values === undefined || values.length === 0
@@ -88,11 +88,14 @@ export class PostgresJsConnection implements OwnConnection {
       (result) => {
         this.#inFlight -= 1;
         const { count } = result;
-        done(undefined, count === undefined ? { rows: [], count: 0 } : { rows: result, count: count ?? 0 });
+        answered(
+          undefined,
+          count === undefined ? { rows: [], count: 0 } : { rows: result, count: count ?? 0 },
+        );
       },
       (error: unknown) => {
         this.#inFlight -= 1;
-        done(error instanceof Error ? error : new Error(String(error)));
+        answered(error instanceof Error ? error : new Error(String(error)));
       },
     );
   }

@@ -1,6 +1,6 @@
 import { matching } from '@locks/core/backend';
 import postgres from 'postgres';
-import { OwnPool } from '../driver/own-pool.ts';
+import { OwnConnections } from '../driver/own-connections.ts';
 import type { OpeningDriver, OwnConnection } from '../driver/postgres-driver.ts';
 import { PostgresJsConnection } from './postgres-js-connection.ts';
 
@@ -8,21 +8,21 @@ import { PostgresJsConnection } from './postgres-js-connection.ts';
 const MAX_CONNECTIONS = 4;
 
 /** The pools of the instances of the application, and how many drivers use each. */
-const pools = new WeakMap<postgres.Sql, { readonly pool: OwnPool; users: number }>();
+const pools = new WeakMap<postgres.Sql, { readonly pool: OwnConnections; users: number }>();
 
 /**
  * postgres.js. The instance of the application lends its settings only: the connections are those of its drivers, which share
  * them. So no statement of the application waits behind one of a lock, or the other way round.
  */
 export class PostgresJsDriver implements OpeningDriver {
-  readonly pool: OwnPool;
+  readonly pool: OwnConnections;
   readonly #sql: postgres.Sql;
 
   constructor(sql: postgres.Sql) {
     this.#sql = sql;
     const limit = Math.min(sql.options.max, MAX_CONNECTIONS);
     const shared = pools.get(sql) ?? {
-      pool: new OwnPool(limit, () => this.open('@locks/postgres')),
+      pool: new OwnConnections(limit, () => this.open('@locks/postgres')),
       users: 0,
     };
     pools.set(sql, shared);

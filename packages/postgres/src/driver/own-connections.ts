@@ -8,7 +8,7 @@ const IDLE_MS = 10_000;
 const END_MS = 500;
 
 /** A pool of connections of the backend's own, for single statements. Idle ones do not keep the process alive. */
-export class OwnPool implements ConnectionPool<PooledConnection> {
+export class OwnConnections implements ConnectionPool<PooledConnection> {
   readonly limit: number;
   readonly #open: () => OwnConnection;
   /** The connections that nobody uses, the one that was used last at the end. */
@@ -21,20 +21,20 @@ export class OwnPool implements ConnectionPool<PooledConnection> {
     this.#open = open;
   }
 
-  connect(done: (error: Error | null | undefined, connection: PooledConnection | undefined) => void): void {
+  connect(lend: (error: Error | null | undefined, connection: PooledConnection | undefined) => void): void {
     const idle = this.#idle.pop();
     if (idle !== undefined) {
       idle.connection.setRef(true);
       // Statements of one moment can be sent together: their callers are still adding them.
-      process.nextTick(done, undefined, idle);
+      process.nextTick(lend, undefined, idle);
       return;
     }
     const connection = this.#open();
     connection.connect().then(
-      () => done(undefined, this.#added(connection)),
+      () => lend(undefined, this.#added(connection)),
       (error: unknown) => {
         connection.cut();
-        done(error instanceof Error ? error : new Error(String(error)), undefined);
+        lend(error instanceof Error ? error : new Error(String(error)), undefined);
       },
     );
   }

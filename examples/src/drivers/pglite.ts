@@ -1,0 +1,18 @@
+import type { PGlite } from '@electric-sql/pglite';
+import { createLocks } from '@locks/core';
+import { postgresLeaseBackend } from '@locks/postgres/pglite';
+
+/** Counts up under a lock, as two parts of an application that share one PGlite. */
+export async function countTogether(db: PGlite, times: number): Promise<number> {
+  const parts = [0, 1].map(() => createLocks(postgresLeaseBackend({ db })));
+  let count = 0;
+  const increment = async (): Promise<void> => {
+    const before = count;
+    await db.query('SELECT 1');
+    count = before + 1;
+  };
+  const turns = Array.from({ length: times }, (_, turn) => parts[turn % 2]?.lock('count').run(increment));
+  await Promise.all(turns);
+  await Promise.all(parts.map((locks) => locks.close()));
+  return count;
+}
