@@ -1,7 +1,12 @@
 import { createLocks, type LockManager, type LockOptions } from '@locks/core';
 import { advisoryKey, postgresAdvisoryBackend } from '@locks/postgres';
+import { postgresAdvisoryBackend as byPostgresJs } from '@locks/postgres/postgres-js';
 import { type PostgresServer, startPostgres, waitUntil } from '@locks/test-servers';
+import postgres from 'postgres';
 import { FaultLab } from '../src/fault-lab/fault-lab.ts';
+
+/** Whether the tests run by postgres.js, instead of by pg. */
+const isPostgresJs = process.env['LOCKS_POSTGRES_DRIVER'] === 'postgres-js';
 
 /** A session lives for this long without an answer, and is reported lost after two thirds of it. */
 export const SESSION_MS = 3_000;
@@ -48,12 +53,11 @@ export default class AdvisoryLab extends FaultLab<LabOptions> {
     const { host = '127.0.0.1', port } = at;
     const { name = 'test', maxConnections = 4, sessionTimeoutMs = SESSION_MS, ...lockOptions } = options;
     const connectionString = `postgres://postgres@${host}:${port}/postgres?application_name=${encodeURIComponent(name)}`;
-    return this.use(
-      createLocks(
-        postgresAdvisoryBackend({ connectionString, maxConnections, sessionTimeoutMs }),
-        lockOptions,
-      ),
-    );
+    const settings = { maxConnections, sessionTimeoutMs };
+    const backend = isPostgresJs
+      ? byPostgresJs({ sql: postgres(connectionString), ...settings })
+      : postgresAdvisoryBackend({ connectionString, ...settings });
+    return this.use(createLocks(backend, lockOptions));
   }
 }
 

@@ -1,11 +1,19 @@
 import { createLocks, type LockManager, type LockOptions } from '@locks/core';
-import { postgresLeaseBackend, type PostgresLeaseOptions } from '@locks/postgres';
+import type { LockBackend } from '@locks/core/backend';
+import { postgresLeaseBackend, type PostgresLeaseOptions, type PostgresLeaseSettings } from '@locks/postgres';
+import { postgresLeaseBackend as byPostgresJs } from '@locks/postgres/postgres-js';
 import { type PostgresServer, startPostgres, waitUntil } from '@locks/test-servers';
 import pg from 'pg';
+import postgres from 'postgres';
 import { FaultLab } from '../src/fault-lab/fault-lab.ts';
 
 /** How late this machine may be. */
 export const SLACK_MS = 1_000;
+
+type LeaseSettings = Pick<PostgresLeaseSettings, 'schema' | 'listen'>;
+
+/** Whether the tests run by postgres.js, instead of by pg. */
+export const isPostgresJs = process.env['LOCKS_POSTGRES_DRIVER'] === 'postgres-js';
 
 export interface LabOptions extends LockOptions {
   /** Of the pool. */
@@ -26,19 +34,32 @@ export default class LeaseLab extends FaultLab<LabOptions> {
     options: LabOptions = {},
   ): LockManager {
     const { pool: config, schema, listen = at.listen, ...lockOptions } = options;
+    const settings = { ...(schema !== undefined && { schema }), ...(listen !== undefined && { listen }) };
+    const backend = isPostgresJs
+      ? this.#byPostgresJs(urlOf(at), config, settings)
+      : this.#byPg(urlOf(at), config, settings);
+    return this.use(createLocks(backend, lockOptions));
+  }
+
+  #byPg(connectionString: string, config: pg.PoolConfig | undefined, settings: LeaseSettings): LockBackend {
     const pool = new pg.Pool({
-      connectionString: urlOf(at),
+      connectionString,
       connectionTimeoutMillis: 1_000,
       allowExitOnIdle: true,
       ...config,
     });
     this.defer(() => pool.end());
-    const backend = postgresLeaseBackend({
-      pool,
-      ...(schema !== undefined && { schema }),
-      ...(listen !== undefined && { listen }),
+    return postgresLeaseBackend({ pool, ...settings });
+  }
+
+  #byPostgresJs(url: string, config: pg.PoolConfig = {}, settings: LeaseSettings = {}): LockBackend {
+    const { connectionString = url, max = 10, statement_timeout } = config;
+    const sql = postgres(connectionString, {
+      max,
+      ...(typeof statement_timeout === 'number' && { connection: { statement_timeout } }),
     });
-    return this.use(createLocks(backend, lockOptions));
+    this.defer(() => sql.end());
+    return byPostgresJs({ sql, ...settings });
   }
 }
 

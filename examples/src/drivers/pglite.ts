@@ -4,15 +4,17 @@ import { postgresLeaseBackend } from '@locks/postgres/pglite';
 
 /** Counts up under a lock, as two parts of an application that share one PGlite. */
 export async function countTogether(db: PGlite, times: number): Promise<number> {
-  const parts = [0, 1].map(() => createLocks(postgresLeaseBackend({ db })));
+  const [one, other] = [createLocks(postgresLeaseBackend({ db })), createLocks(postgresLeaseBackend({ db }))];
   let count = 0;
   const increment = async (): Promise<void> => {
     const before = count;
     await db.query('SELECT 1');
     count = before + 1;
   };
-  const turns = Array.from({ length: times }, (_, turn) => parts[turn % 2]?.lock('count').run(increment));
+  const turns = Array.from({ length: times }, (_, turn) =>
+    (turn % 2 ? one : other).lock('count').run(increment),
+  );
   await Promise.all(turns);
-  await Promise.all(parts.map((locks) => locks.close()));
+  await Promise.all([one.close(), other.close()]);
   return count;
 }

@@ -69,6 +69,14 @@ export const testSteps: readonly Step[] = [
         { needs: [server] },
       ),
     ),
+  vitestStep(
+    'contract:faults-postgres-js',
+    'the same where a client is postgres.js',
+    'contract-tests',
+    ['--dir=postgres-faults', '--no-file-parallelism'],
+    { needs: ['postgres'] },
+    { LOCKS_POSTGRES_DRIVER: 'postgres-js' },
+  ),
   ...workspacePackages
     .filter((one) => one.shortName !== 'contract-tests' && one.shortName !== 'examples')
     .filter((one) => hasTests(one) || one.path.startsWith('packages/'))
@@ -171,6 +179,7 @@ function vitestStep(
   folder: string,
   selection: readonly string[] = [],
   more: Partial<Step> = {},
+  environment: NodeJS.ProcessEnv = {},
 ): Step {
   return {
     name,
@@ -180,7 +189,7 @@ function vitestStep(
     async run({ missing, testArguments }) {
       const absent = (more.uses ?? []).filter((server) => missing.has(server));
       const args = [...selection, ...absent.map((server) => `--exclude=**/*${server}*`), ...testArguments];
-      const env = more.uses ? { LOCKS_MISSING_SERVERS: absent.join(',') } : {};
+      const env = { ...environment, ...(more.uses && { LOCKS_MISSING_SERVERS: absent.join(',') }) };
       const result = await runVitest(join(root, folder), args, env);
       return absent.length === 0
         ? result

@@ -11,8 +11,11 @@ interface BunResult extends Array<readonly unknown[]> {
 
 /** A client of Bun, `new Bun.SQL(…)`, as far as the backend uses it. */
 export interface BunSql {
+  /** Its settings, with which the backend opens connections of its own. */
   readonly options: object;
+  /** Makes a statement. */
   unsafe(text: string, values?: unknown[]): { values(): PromiseLike<unknown> };
+  /** Closes a client of the backend; never yours. @throws the error of Bun */
   close(options?: { timeout?: number }): Promise<void>;
 }
 
