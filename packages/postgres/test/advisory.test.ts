@@ -23,6 +23,16 @@ async function untilWaiting(locks: LockManager, name: string, count: number): Pr
   await waitUntil(waiting, { what: `${count} waiters of ${name}` });
 }
 
+/** Resolves when the server has so many requests for a name in its queue. */
+async function untilQueued(name: string, count: number): Promise<void> {
+  const bits = BigInt.asUintN(64, advisoryKey(name));
+  const text = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+    AND classid = ${bits >> 32n} AND objid = ${bits & 0xffff_ffffn}`;
+  await waitUntil(async () => (await server.query(text)).length === count, {
+    what: `${count} requests for ${name} on the server`,
+  });
+}
+
 async function connectionsOf(application: string): Promise<number> {
   return (await server.query(`SELECT 1 FROM pg_stat_activity WHERE application_name = '${application}'`))
     .length;
@@ -224,6 +234,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     const readers = [1, 2].map(() => one.readWriteLock(name).read.acquire());
     await untilWaiting(one, name, 3);
     for (const lease of [...busy, ...ahead]) await (await lease).release();
+    await untilQueued(name, 2);
     const writer = two.readWriteLock(name).write.acquire();
     await untilWaiting(two, name, 4);
     controller.abort();
