@@ -32,6 +32,7 @@ export const topologyNames: readonly string[] = [
   'postgres-js-lease',
   'postgres-lease-pgbouncer',
   'quorum-redis',
+  'redis-glide-cluster',
   'redis-ioredis-cluster',
   'redis-ioredis-sentinel',
   'redis-node-cluster',

@@ -122,6 +122,13 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['driver/{ask,postgres-statements,retryable}.ts'],
     ['driver/*.ts'],
   ],
+  'redis-glide': [
+    ['index.ts'],
+    ['redis-backend.ts', 'fenced-set.ts'],
+    ['glide-port.ts'],
+    ['{check-client,subscriber,slot-table,request-window,migration}.ts'],
+    ['{clients,reply-error}.ts'],
+  ],
   'redis-ioredis': [
     ['index.ts'],
     ['redis-backend.ts', 'fenced-set.ts'],

@@ -3,6 +3,7 @@ import { createLocks, isLockError } from '@locks/core';
 import * as conformance from '@locks/core/conformance';
 import * as nodeTest from '@locks/core/conformance/node-test';
 import { memoryBackend } from '@locks/memory';
+import * as glide from '@locks/redis-glide';
 import * as ioredis from '@locks/redis-ioredis';
 import * as nodeRedis from '@locks/redis-node';
 import * as sqlite from '@locks/sqlite';
@@ -21,7 +22,7 @@ console.log(
     secondWasRefused: second === undefined,
     tokenRose: value,
     timeoutIsTold: isLockError(timeout, 'LOCK_TIMEOUT'),
-    modulesWithoutExports: Object.entries({ conformance, nodeTest, ioredis, nodeRedis, sqlite })
+    modulesWithoutExports: Object.entries({ conformance, nodeTest, ioredis, nodeRedis, glide, sqlite })
       .filter(([, module]) => Object.keys(module).length === 0)
       .map(([name]) => name),
   }),

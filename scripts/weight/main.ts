@@ -26,6 +26,7 @@ const PARTS: readonly (readonly [string, readonly string[]])[] = [
     'redis-protocol',
     'redis-ioredis',
     'redis-node',
+    'redis-glide',
     'postgres',
     'mysql',
     'sqlite',

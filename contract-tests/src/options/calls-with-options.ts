@@ -28,6 +28,7 @@ import {
   postgresLeaseBackend,
   tryAdvisoryLockInTransaction,
 } from '@locks/postgres';
+import * as onGlide from '@locks/redis-glide';
 import * as onIoredis from '@locks/redis-ioredis';
 import * as onNodeRedis from '@locks/redis-node';
 import { createRedisBackend, fencedSetThrough, type RedisPort } from '@locks/redis-protocol';
@@ -35,6 +36,7 @@ import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
 import { webLocks } from '@locks/web-locks';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
+import { GlideClient } from '@valkey/valkey-glide';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { createClient } from 'redis';
@@ -54,6 +56,10 @@ const harness = defineHarness({ module: import.meta.url, createBackend: () => me
 // No call reaches a server, so none needs to run.
 const ioredis = new Redis({ lazyConnect: true });
 const nodeRedis = createClient();
+const glide = await GlideClient.createClient({
+  addresses: [{ host: '127.0.0.1', port: 1 }],
+  lazyConnect: true,
+});
 const noPort = {} as RedisPort;
 const client = new pg.Client();
 const connectionString = 'postgres://nobody@127.0.0.1:1/nowhere';
@@ -164,6 +170,12 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/postgres: tryAdvisoryLockInTransaction(options)': {
     call: (options) => tryAdvisoryLockInTransaction(client, 'a', options),
+  },
+  '@locks/redis-glide: redisBackend(options)': {
+    call: (options) => onGlide.redisBackend(glide, options),
+  },
+  '@locks/redis-glide: fencedSet(options)': {
+    call: (options) => onGlide.fencedSet(glide, 'a', 'b', 1n, options),
   },
   '@locks/redis-ioredis: redisBackend(options)': {
     call: (options) => onIoredis.redisBackend(new Redis({ lazyConnect: true }), options),

@@ -1,7 +1,9 @@
 export { createRedisBackend, type RedisCapabilities } from './backend.ts';
 export { LoginWatch, refusedLogin } from './login-watch.ts';
 export { type RedisBackendOptions } from './options.ts';
+export { slotOf, tagOf } from './slot.ts';
 export type {
+  NodeSender,
   RedisCommand,
   RedisPort,
   ShardSubscriptionEvents,

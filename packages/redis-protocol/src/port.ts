@@ -1,6 +1,9 @@
 /** One command: its name, then its arguments. */
 export type RedisCommand = readonly [string, ...string[]];
 
+/** Sends a command to one node. */
+export type NodeSender = (command: RedisCommand) => Promise<unknown>;
+
 /** A connection that the port opened for this backend alone. */
 export interface SideConnection {
   /** Sends a command on this connection alone. */
@@ -47,7 +50,7 @@ export interface RedisPort {
   /** The last error of the connection, in a cluster of that to the master of `slot`, while the client has none, and knows why. */
   connectionError?(slot?: number): unknown;
   /** One sender for each master, for commands that belong to a node (`SCAN`, `INFO`). */
-  masters(): readonly ((command: RedisCommand) => Promise<unknown>)[];
+  masters(): readonly NodeSender[] | Promise<readonly NodeSender[]>;
   /** Subscribes on a connection that `send` does not use, and again by itself after each reconnect. */
   subscribe(channel: string, events: SubscriptionEvents): Promise<void>;
   /** The address of the master that has a slot of a cluster, as far as the client knows. */

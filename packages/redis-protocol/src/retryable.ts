@@ -6,9 +6,9 @@ const passingReply =
 const passingCode =
   /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|NR_CLOSED)$/;
 const passingName =
-  /^(?:MaxRetriesPerRequestError|ClusterAllFailedError|SocketClosedUnexpectedlyError|SocketTimeoutError|SocketTimeoutDuringMaintenanceError|ConnectionTimeoutError|CommandTimeoutDuringMaintenanceError|ClientOfflineError|DisconnectsClientError|TimeoutError|RootNodesUnavailableError|MaxCommandRedirectionsError)$/;
+  /^(?:MaxRetriesPerRequestError|ClusterAllFailedError|SocketClosedUnexpectedlyError|SocketTimeoutError|SocketTimeoutDuringMaintenanceError|ConnectionTimeoutError|CommandTimeoutDuringMaintenanceError|ClientOfflineError|DisconnectsClientError|TimeoutError|RootNodesUnavailableError|MaxCommandRedirectionsError|ConnectionError|ClosingError|CircuitBreakerError)$/;
 const passingMessage =
-  /^(?:Connection is closed\.|Command timed out|Stream isn't writeable|Socket timeout|Socket closed|Too many Cluster redirections|Failed to refresh slots cache|All sentinels are unreachable|None of the sentinels|Connection timeout|Cluster isn't ready)/;
+  /^(?:Connection is closed\.|Command timed out|Stream isn't writeable|Socket timeout|Socket closed|Too many Cluster redirections|Failed to refresh slots cache|All sentinels are unreachable|None of the sentinels|Connection timeout|Cluster isn't ready|Reached maximum inflight requests|Connection (?:in recovery|dropped|closed)\b|No primary node found)/;
 
 /** Whether the same command may succeed if it is repeated. Unknown errors are not repeated. */
 export function isRetryableRedisError(error: unknown): boolean {

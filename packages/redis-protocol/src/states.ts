@@ -31,7 +31,7 @@ export async function* list(
   const plain = escapeGlob(keyPrefix + (/^[^{}%]*/.exec(prefix)?.[0] ?? ''));
   const seen = new Set<string>();
   // A client of a cluster knows no master before it has connected.
-  if (port.masters().length === 0) await port.send(keyPrefix, ['PING']);
+  if ((await port.masters()).length === 0) await port.send(keyPrefix, ['PING']);
   // One node of a cluster knows only its own keys. It refuses a command on two keys in different slots.
   if (!port.cluster) {
     await port.send(keyPrefix, ['EXISTS', `${keyPrefix}a`, `${keyPrefix}b`]).catch((error: unknown) => {
@@ -44,7 +44,7 @@ export async function* list(
     [`{${plain}*}:q`, ['{', '}:q']],
     [`${plain}*`, ['', '']],
   ] as const) {
-    for (const send of port.masters()) {
+    for (const send of await port.masters()) {
       let cursor = '0';
       do {
         const [next, found] = (await send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', '1000'])) as [

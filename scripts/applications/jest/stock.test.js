@@ -24,6 +24,7 @@ test.each([
   '@locks/once',
   '@locks/opentelemetry',
   '@locks/postgres',
+  '@locks/redis-glide',
   '@locks/redis-ioredis',
   '@locks/redis-node',
   '@locks/redlock-compat',

@@ -42,6 +42,7 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   etcd: ['many-waiters'],
   mysql: ['connections-in-use', 'long-queue'],
   postgres: ['advisory-load', 'lease-load'],
+  'redis-glide': ['cluster'],
   'redis-node': ['topologies'],
   simulation: ['simulation', 'planted-errors'],
   site: ['reference'],

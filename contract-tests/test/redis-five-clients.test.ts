@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import Lab from '../redis-faults/lab.ts';
 import { assertNoOverlap, assertTokensRise, together } from '../redis-faults/load-history.ts';
 import { failure, untilWaiting } from '../src/fault-lab/observe.ts';
-import { libraries, type Library } from '../src/harnesses/redis/open-client.ts';
+import { libraries, type Library, moreLibraries } from '../src/harnesses/redis/open-client.ts';
 
 /** Far less than the pause between checks: a waiter that enters within it got a message. */
 const TOLD_MS = 500;
@@ -17,17 +17,17 @@ beforeAll(async () => {
 
 afterAll(async () => redis.stop());
 
-describe('ioredis and node-redis on one server', { timeout: 30_000 }, () => {
-  const pairs: [Library, Library][] = [
-    ['redis-ioredis', 'redis-node'],
-    ['redis-node', 'redis-ioredis'],
-  ];
+const five: readonly Library[] = [...libraries, ...moreLibraries];
+const pairs = five.flatMap((one) =>
+  five.filter((other) => other !== one).map((other) => [one, other] as const),
+);
 
+describe('clients of five libraries on one server', { timeout: 60_000 }, () => {
   it.each(pairs)(
     '%s excludes %s, which sees the holder, cannot release its lock, and can release it by force',
     async (one, other) => {
       await using lab = new Lab();
-      const name = `exclusion ${one}`;
+      const name = `exclusion ${one} ${other}`;
       const [holder, stranger] = [
         await lab.locks(redis, { library: one }),
         await lab.locks(redis, { library: other }),
@@ -51,7 +51,7 @@ describe('ioredis and node-redis on one server', { timeout: 30_000 }, () => {
 
   it.each(pairs)('%s hands off to %s at once', async (one, other) => {
     await using lab = new Lab();
-    const name = `hand-off ${one}`;
+    const name = `hand-off ${one} ${other}`;
     const [holder, waiter] = [
       await lab.locks(redis, { library: one }),
       await lab.locks(redis, { library: other }),
@@ -67,35 +67,32 @@ describe('ioredis and node-redis on one server', { timeout: 30_000 }, () => {
     await next.release();
   });
 
-  it('both share one queue: twelve waiters of four clients are served in the order in which they came', async () => {
+  it('share one queue: thirty waiters of ten clients are served in the order in which they came', async () => {
     await using lab = new Lab();
     const name = 'one queue';
     const clients: LockManager[] = [];
-    for (const library of [...libraries, ...libraries])
-      clients.push(await lab.locks(redis, { library: library }));
+    for (const library of [...five, ...five]) clients.push(await lab.locks(redis, { library }));
     const lease = await (clients[0] as LockManager).lock(name).acquire();
     const served: number[] = [];
     const waits: Promise<void>[] = [];
-    for (let position = 0; position < 12; position += 1) {
+    for (let position = 0; position < 30; position += 1) {
       const locks = clients[(position * 3) % clients.length] as LockManager;
       waits.push(locks.lock(name).run(() => void served.push(position)));
       await untilWaiting(locks, name, position + 1);
     }
-    const { waiters } = await (clients[1] as LockManager).inspect(name);
-    expect(waiters).toHaveLength(12);
+    for (const locks of clients) expect((await locks.inspect(name)).waiters).toHaveLength(30);
     await lease.release();
     await Promise.all(waits);
-    expect(served).toEqual(Array.from({ length: 12 }, (_, position) => position));
+    expect(served).toEqual(Array.from({ length: 30 }, (_, position) => position));
   });
 
-  it('three mixed processes: first come, first served, and never two inside', async () => {
+  it('five processes, each with another library: first come, first served, and never two inside', async () => {
     await using lab = new Lab();
-    const name = 'three processes';
+    const name = 'five processes';
     const here = await lab.locks(redis);
-    const mixed: Library[] = ['redis-ioredis', 'redis-node', 'redis-ioredis'];
-    const workers = await Promise.all(mixed.map((library) => lab.worker(redis, { library })));
+    const workers = await Promise.all(five.map((library) => lab.worker(redis, { library })));
     const lease = await here.lock(name).acquire();
-    const order = [2, 0, 1, 1, 2, 0, 0, 1, 2];
+    const order = [2, 0, 1, 3, 4, 1, 2, 4, 0, 3, 0, 1, 4, 2, 3];
     const entered: { position: number; token: bigint }[] = [];
     const waits: Promise<void>[] = [];
     for (const [position, index] of order.entries()) {
@@ -117,7 +114,7 @@ describe('ioredis and node-redis on one server', { timeout: 30_000 }, () => {
     expect(entered.map(({ position }) => position)).toEqual(order.map((_, position) => position));
     const load = { resources: [`${name} under load`], loops: 4, holdMs: 2, waitMs: 10_000 };
     await Promise.all(workers.map((worker) => worker.call.startLoad(load)));
-    await waitUntil(async () => (await here.inspect(load.resources[0] as string)).waiters.length > 6, {
+    await waitUntil(async () => (await here.inspect(load.resources[0] as string)).waiters.length > 10, {
       what: 'a queue',
     });
     await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -131,7 +128,7 @@ describe('ioredis and node-redis on one server', { timeout: 30_000 }, () => {
     const counts = [...new Set(sections.map(({ who }) => who))].map(
       (one) => sections.filter(({ who }) => who === one).length,
     );
-    expect(counts).toHaveLength(12);
+    expect(counts).toHaveLength(20);
     expect(Math.max(...counts) - Math.min(...counts), String(counts)).toBeLessThanOrEqual(3);
   });
 });

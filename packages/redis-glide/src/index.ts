@@ -1,0 +1,3 @@
+export { redisBackend, type ValkeyGlideClient } from './redis-backend.ts';
+export { fencedSet } from './fenced-set.ts';
+export type { FencedSetOptions, RedisBackendOptions, RedisCapabilities } from '@locks/redis-protocol';
