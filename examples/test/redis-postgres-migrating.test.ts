@@ -8,6 +8,7 @@ import * as advisoryLocks from '../src/migrating/from-advisory-locks.ts';
 import * as asyncMutex from '../src/migrating/from-async-mutex.ts';
 import * as redisSemaphore from '../src/migrating/from-redis-semaphore.ts';
 import * as redlock from '../src/migrating/from-redlock.ts';
+import * as redlockUniversal from '../src/migrating/from-redlock-universal.ts';
 import * as verrou from '../src/migrating/from-verrou.ts';
 import type { RunLocked } from '../src/migrating/run-locked.ts';
 
@@ -30,7 +31,7 @@ afterAll(async () => {
 });
 
 /** Locks under one name one after the other, and passes the work's value and its error on. */
-async function check(run: RunLocked): Promise<void> {
+async function check(run: RunLocked, other = run): Promise<void> {
   let inside = 0;
   const entered: number[] = [];
   const work = async (): Promise<string> => {
@@ -40,7 +41,9 @@ async function check(run: RunLocked): Promise<void> {
     inside -= 1;
     return 'done';
   };
-  const results = await Promise.all(Array.from({ length: 6 }, () => run('a', work)));
+  const results = await Promise.all(
+    Array.from({ length: 6 }, (_, index) => (index % 2 === 0 ? run : other)('a', work)),
+  );
   expect(results).toEqual(Array(6).fill('done'));
   expect(entered).toEqual(Array(6).fill(1));
   await expect(run('a', () => Promise.reject(new Error('of the work')))).rejects.toThrow('of the work');
@@ -50,6 +53,8 @@ async function check(run: RunLocked): Promise<void> {
 it.each([
   ['redlock', 'before', () => redlock.before(redis)],
   ['redlock', 'after', () => redlock.after(redis)],
+  ['redlock-universal', 'before', () => redlockUniversal.before(redis)],
+  ['redlock-universal', 'after', () => redlockUniversal.after(redis)],
   ['redis-semaphore', 'before', () => redisSemaphore.before(redis)],
   ['redis-semaphore', 'after', () => redisSemaphore.after(redis)],
   // The types resolve to the ioredis of this package, which is version 6.
@@ -65,4 +70,8 @@ it.each([
 it('code with advisory locks, after', async () => {
   await using run = advisoryLocks.after(pool);
   await check(run);
+});
+
+it('code with redlock-universal, before and after beside each other', async () => {
+  await check(redlockUniversal.before(redis), redlockUniversal.after(redis));
 });

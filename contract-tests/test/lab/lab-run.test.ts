@@ -22,7 +22,7 @@ describe('the lab', { timeout: 120_000 }, () => {
     },
   );
 
-  it.each(['redlock', 'redis-semaphore', 'verrou'])(
+  it.each(['redlock', 'redlock-universal', 'redis-semaphore', 'verrou'])(
     'runs %s, with the workloads that it can do',
     async (backend) => {
       const random = new SeededRandom(5);

@@ -45,8 +45,11 @@ export function keysOfLock(lock: string): ResourceKeys {
   return { lock, token, queue: `{${lock}}:q`, slot };
 }
 
-/** Reads a prefix. Braces are refused: they would choose the hash slot. */
+/**
+ * Reads a prefix. Braces are refused: they would choose the hash slot. Our keys beside the lock keys all have braces, and a lock
+ * key has none, so without a prefix they cannot meet either.
+ */
 export const readPrefix = text(
-  "1 to 128 characters without braces, '|' and control characters, for example 'lock:'",
-  /^[^{}|\p{Cc}\p{Cs}]{1,128}$/u,
+  "0 to 128 characters without braces, '|' and control characters, for example 'lock:'",
+  /^[^{}|\p{Cc}\p{Cs}]{0,128}$/u,
 );

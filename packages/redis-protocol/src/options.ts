@@ -3,7 +3,14 @@ import { readPrefix } from './keys.ts';
 
 /** The options of the backends on Redis. */
 export interface RedisBackendOptions {
-  /** The prefix of every name in Redis. All clients that share locks use the same one. @defaultValue `'lock:'` */
+  /**
+   * The prefix of every name in Redis, 0 to 128 characters. All clients that share locks use the same one.
+   *
+   * Without a prefix (`''`) a lock key is the bare name, as that of redlock. Then every key of the database may be a lock: a name
+   * that is another string's key is held until that key goes, `forceRelease` and `steal` delete that string, and `list` reads
+   * every string and shows those that are ours or waited for. Use it to share locks with another library, on a database of locks.
+   * @defaultValue `'lock:'`
+   */
   readonly prefix?: string;
   /**
    * The interval at which a process checks its waiters, in one batched request, in milliseconds. A process that sent none for

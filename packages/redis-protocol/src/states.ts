@@ -63,12 +63,22 @@ export async function* list(
         for (let at = 0; at < fresh.length; at += INSPECTIONS_AT_ONCE) {
           const part = fresh.slice(at, at + INSPECTIONS_AT_ONCE);
           const states = await Promise.all(part.map(([lock, name]) => inspectString(port, lock, name)));
-          for (const state of states)
-            if (state && state.holders.length + state.waiters.length > 0) yield state;
+          for (const state of states) if (state && isListed(state, keyPrefix)) yield state;
         }
       } while (cursor !== '0');
     }
   }
+}
+
+/**
+ * Whether a state is that of a lock. Without a prefix, a stranger's value that nobody waits for is more likely the application's own
+ * data, which a list of locks must not show.
+ */
+function isListed({ holders, waiters }: ResourceState, keyPrefix: string): boolean {
+  if (waiters.length > 0) return true;
+  return keyPrefix === ''
+    ? holders.some(({ fencingToken }) => fencingToken !== undefined)
+    : holders.length > 0;
 }
 
 /** The state of a resource; `undefined` if its lock key is of another type, and so no lock. */

@@ -39,7 +39,8 @@ export class Subscription {
   #isWarned = false;
 
   constructor(port: RedisPort, prefix: string, events: ChannelEvents) {
-    this.#channel = `${prefix}ch:${randomUUID().replaceAll('-', '')}`;
+    // Without a prefix, the channel is named as the token keys are.
+    this.#channel = `${prefix || 'locks:'}ch:${randomUUID().replaceAll('-', '')}`;
     this.silent = `!${this.#channel}`;
     this.replyAddress = this.silent;
     this.#port = port;

@@ -1,6 +1,6 @@
 import { startRedis } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { readPrefix, decodeName, encodeName, keysOfLock } from '../src/keys.ts';
+import { decodeName, encodeName, holdersKey, keysOf, keysOfLock, readPrefix } from '../src/keys.ts';
 import { slotOf, tagOf } from '../src/slot.ts';
 
 const nasty = [
@@ -69,16 +69,34 @@ describe('names in keys', () => {
     }
   });
 
+  it('keeps the lock keys of every name apart from all our other keys, also without a prefix', () => {
+    const names = [
+      ...nasty,
+      'locks:token:{1}',
+      '{a}:q',
+      '{a}:h',
+      'locks:token:1',
+      'locks:ch:1',
+      'locks:fence:{1}:a',
+    ];
+    const all = names.map((name) => keysOf('', name));
+    const others = all.flatMap((keys) => [keys.token, keys.queue, holdersKey(keys)]);
+    expect(new Set(all.map(({ lock }) => lock)).size).toBe(names.length);
+    expect(new Set(all.map(({ queue }) => queue)).size).toBe(names.length);
+    expect(all.filter(({ lock }) => others.includes(lock))).toEqual([]);
+  });
+
   it('has a tag for every slot', () => {
     for (let slot = 0; slot < 16384; slot++) expect(slotOf(tagOf(slot))).toBe(slot);
   });
 
   it('refuses a prefix that would choose the slot or break a value', () => {
-    for (const prefix of ['', '{app}:', 'a|b', 'a\n', '\ud800', 'x'.repeat(200)]) {
+    for (const prefix of ['{app}:', 'a|b', 'a\n', '\ud800', 'x'.repeat(200)]) {
       expect(() => readPrefix(prefix, 'prefix')).toThrow(
         expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
       );
     }
     expect(readPrefix('app:lock:', 'prefix')).toBe('app:lock:');
+    expect(readPrefix('', 'prefix')).toBe('');
   });
 });

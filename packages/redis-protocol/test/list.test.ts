@@ -1,4 +1,4 @@
-import { call, granted, type RedisServer, request, startRedis } from '@locks/test-servers';
+import { call, granted, type RedisServer, request, startRedis, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { participant } from './participant.ts';
 
@@ -37,3 +37,17 @@ it.each(['garbage', '', '|', 'a|b|c'])(
     await redis.command('DEL', '{lock:strange}:q');
   },
 );
+
+it('without a prefix lists our locks and what is waited for, and not the data of the application', async () => {
+  await using who = participant(redis, { prefix: '' });
+  await using waiter = participant(redis, { prefix: '' });
+  await who.take('bare:ours');
+  await redis.command('SET', 'bare:session', 'a secret');
+  await redis.command('SET', 'bare:theirs', 'of another library');
+  await waiter.queue(request('bare:theirs'));
+  const listed: string[] = [];
+  for await (const { resource } of who.backend.list?.('bare:', call) ?? []) listed.push(resource);
+  expect(listed.toSorted()).toEqual(['bare:ours', 'bare:theirs']);
+  const channels = async () => (await redis.command('PUBSUB', 'CHANNELS', 'locks:ch:*')) as unknown[];
+  await waitUntil(async () => (await channels()).length === 1, { what: 'the channel of the waiter' });
+});

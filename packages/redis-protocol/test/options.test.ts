@@ -8,7 +8,6 @@ const port = new TestPort(new Redis({ lazyConnect: true }));
 
 describe('bad options', () => {
   it.each([
-    { prefix: '' },
     { prefix: '{x}' },
     { prefix: 'a|b' },
     { checkIntervalMs: 0 },

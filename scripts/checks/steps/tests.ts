@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fixtureNames, harnessNames, topologyNames } from '../../../contract-tests/src/harness-names.ts';
+import { oldLocks } from '../../../contract-tests/src/rollover/old-locks.ts';
 import { root } from '../../launcher/root.mjs';
 import type { ServerName } from '../../launcher/servers.mjs';
 import { serversOf, urlVariables } from '../../launcher/servers.mjs';
@@ -108,6 +109,7 @@ export const testSteps: readonly Step[] = [
     { kind: 'alone', uses: allServers },
   ),
   redisVersionsStep(),
+  rolloverStep(),
   ...['safety', 'others'].map((which) =>
     vitestStep(
       `contract:mutants:${which}`,
@@ -152,6 +154,28 @@ function redisVersionsStep(): Step {
         if (problem !== undefined) return { passed: 0, failed: 0, output: problem, notRun: true };
       }
       return step.run(context);
+    },
+  };
+}
+
+/** Libraries whose language is not installed are told of: their tests cannot run. */
+function rolloverStep(): Step {
+  const step = vitestStep(
+    'contract:rollover',
+    'an application whose processes change one by one from another lock on Redis to ours, ten libraries, three languages',
+    'contract-tests',
+    ['--dir=rollover'],
+    { needs: ['redis'] },
+  );
+  return {
+    ...step,
+    async run(context) {
+      const notes: string[] = [];
+      for (const { name, build } of oldLocks) {
+        const missing = await build?.();
+        if (missing !== undefined) notes.push(`without ${name}: ${missing}`);
+      }
+      return { ...(await step.run(context)), notes };
     },
   };
 }

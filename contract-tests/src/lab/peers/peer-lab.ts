@@ -1,15 +1,6 @@
 import type { Address } from '@locks/core/conformance/proxy';
 import RedisLab from '../../../redis-faults/lab.ts';
-import type { OpenPeer } from './peer-lock.ts';
-
-/** A worker loads the one that it needs. */
-const openers = {
-  redlock: () => import('./redlock.ts'),
-  'redis-semaphore': () => import('./redis-semaphore.ts'),
-  verrou: () => import('./verrou.ts'),
-} as const satisfies Readonly<Record<string, () => Promise<{ readonly open: OpenPeer }>>>;
-
-export type PeerName = keyof typeof openers;
+import { openers, type PeerName } from './openers.ts';
 
 export interface PeerOptions {
   readonly peer: PeerName;

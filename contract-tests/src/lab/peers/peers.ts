@@ -1,5 +1,6 @@
 import { type LabBackend, redisSettings, single, singleRedis } from '../deployments.ts';
-import type { PeerName, PeerOptions } from './peer-lab.ts';
+import type { PeerName } from './openers.ts';
+import type { PeerOptions } from './peer-lab.ts';
 import { buildRedisson, redissonWorker } from './redisson.ts';
 
 const TTL_MS = 1_000;
@@ -15,6 +16,7 @@ const onRedis = {
 /** Other libraries in the lab, on one Redis server: what users would pick instead. */
 export const peers: Readonly<Record<string, LabBackend>> = {
   redlock: peer('redlock'),
+  'redlock-universal': peer('redlock-universal'),
   'redis-semaphore': peer('redis-semaphore'),
   verrou: peer('verrou'),
   redisson: redisson(false),

@@ -14,3 +14,16 @@ declare module 'redlock' {
     ): Promise<Lock>;
   }
 }
+
+// Version 4 has no types of its own.
+declare module 'redlock4' {
+  export interface Lock {
+    /** Milliseconds since 1970. */
+    readonly expiration: number;
+    unlock(): Promise<unknown>;
+  }
+  export default class Redlock {
+    constructor(clients: readonly object[], settings?: { readonly retryCount: number });
+    lock(resource: string, ttlMs: number): Promise<Lock>;
+  }
+}
