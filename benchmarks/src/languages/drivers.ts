@@ -71,6 +71,7 @@ export const languages: readonly Language[] = [
     libraries: [
       library('raw ioredis', 'raw ioredis', false),
       library('@locks/redis-ioredis', 'raw ioredis', true, allKinds),
+      library('redlock-universal', 'raw ioredis', false),
       library('raw node-redis', 'raw node-redis', false),
       library('@locks/redis-node', 'raw node-redis', true, allKinds),
     ],
