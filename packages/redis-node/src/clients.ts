@@ -19,6 +19,8 @@ export interface NodeRedisClient {
  */
 export const COMMAND_OPTIONS = { typeMapping: undefined, timeout: undefined } as const;
 
+type ChannelListener = (message: string, channel: string) => void;
+
 interface Emitter {
   on(event: string | symbol, listener: (...args: unknown[]) => void): unknown;
   off(event: string | symbol, listener: (...args: unknown[]) => void): unknown;
@@ -29,8 +31,8 @@ interface Connectable extends Emitter {
   readonly isReady: boolean;
   readonly _keyPrefix?: unknown;
   connect(): Promise<unknown>;
-  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
-  unsubscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
+  subscribe(channel: string, listener: ChannelListener): Promise<unknown>;
+  unsubscribe(channel: string, listener: ChannelListener): Promise<unknown>;
   /** Returns a promise with Sentinel. */
   destroy(): unknown;
 }
@@ -39,7 +41,8 @@ export interface StandaloneClient extends Connectable {
   sendCommand(command: RedisCommand, options: typeof COMMAND_OPTIONS): Promise<unknown>;
   duplicate(overrides?: object): StandaloneClient;
   unref(): void;
-  sSubscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
+  sSubscribe(channel: string, listener: ChannelListener): Promise<unknown>;
+  sUnsubscribe(channel: string, listener: ChannelListener): Promise<unknown>;
 }
 
 export interface SentinelClient extends Connectable {

@@ -159,7 +159,7 @@ export async function orRefusal(
 
 const retry = (retries: number): number => Math.min(MAX_PAUSE_MS, 50 * 2 ** Math.min(retries, 10));
 
-function persistent(
+export function persistent(
   client: object,
   reconnectStrategy: false | ((retries: number) => number | false),
 ): object {

@@ -1,9 +1,11 @@
 export { createRedisBackend, type RedisCapabilities } from './backend.ts';
-export { LoginWatch, refusedLogin } from './login-watch.ts';
+export { LoginWatch, refusedLogin, undoLate } from './login-watch.ts';
 export { type RedisBackendOptions } from './options.ts';
 export { slotOf, tagOf } from './slot.ts';
 export type {
   NodeSender,
+  ChannelConnection,
+  ChannelEvents,
   RedisCommand,
   RedisPort,
   ShardSubscriptionEvents,
@@ -11,3 +13,6 @@ export type {
   SubscriptionEvents,
 } from './port.ts';
 export { fencedSetThrough, type FencedSetOptions } from './fenced-set.ts';
+export { isRetryableRedisError } from './retryable.ts';
+export { type Script, runScript } from './run-script.ts';
+export { slotOf } from './slot.ts';

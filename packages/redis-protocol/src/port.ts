@@ -28,6 +28,24 @@ export interface ShardSubscriptionEvents {
   lost(): void;
 }
 
+/** The events of a connection for channels. */
+export interface ChannelEvents {
+  /** A message came. */
+  message(channel: string, text: string): void;
+  /** Called once, at the end of the connection, or when a channel of it went to another master. */
+  lost(): void;
+}
+
+/** A connection that listens to channels, which are added and removed. It does not connect again. */
+export interface ChannelConnection {
+  /** Listens to one more channel. */
+  add(channel: string): Promise<void>;
+  /** Listens to a channel no longer. */
+  remove(channel: string): Promise<void>;
+  /** Closes the connection. */
+  close(): void;
+}
+
 /**
  * The part of a Redis client that the protocol needs. Creating a port does no I/O and never changes the user's client; `close`
  * closes what the port itself opened.
@@ -60,6 +78,15 @@ export interface RedisPort {
    * a connection of its own, which ends with the subscription.
    */
   subscribeAt?(master: string, channel: string, events: ShardSubscriptionEvents): Promise<void>;
+  /**
+   * Opens a connection for channels: at the master with this address in a cluster, and with `isSharded` for sharded channels of
+   * its slots. It ends with its client.
+   */
+  openChannels?(
+    master: string | undefined,
+    isSharded: boolean,
+    events: ChannelEvents,
+  ): Promise<ChannelConnection>;
   /** Opens a connection for this backend alone. Rejects for clusters. */
   openSide(): Promise<SideConnection>;
   /** Closes what the port itself opened. */

@@ -2,6 +2,8 @@ import type { RedisCommand, RedisPort } from './port.ts';
 import type { Script } from './generated/scripts.ts';
 import { isUnknownScript, wrongClient } from './retryable.ts';
 
+export type { Script } from './generated/scripts.ts';
+
 /**
  * Repeats a failed `EVALSHA` with the script's source if the server does not know the script (new, restarted, flushed, a
  * new master). Throws any other error; a refusal by an ACL then names the missing rights, and one of a cluster's node the client
@@ -23,7 +25,11 @@ export async function recover(
   }
 }
 
-/** @param mayRepeat - whether the script may still run when the server turns out not to know it; otherwise its error is thrown */
+/**
+ * Runs a script by its hash, and by its source where the server does not know it.
+ *
+ * @param mayRepeat - whether the script may still run when the server turns out not to know it; otherwise its error is thrown
+ */
 export async function runScript(
   port: RedisPort,
   script: Script,

@@ -18,7 +18,7 @@ export async function openNodeRedis(address: RedisAddress): Promise<OpenedClient
   };
 }
 
-function nodeRedisClient(address: RedisAddress) {
+export function nodeRedisClient(address: RedisAddress) {
   switch (address.kind) {
     case 'standalone':
       return createClient({ url: address.url });

@@ -1,0 +1,59 @@
+import { type ChannelConnection, type ChannelEvents, refusedLogin } from '@locks/redis-protocol';
+import type { Redis } from 'ioredis';
+import type { IoredisSubscriber } from './subscriber.ts';
+
+/** Opens a connection that listens to channels which change, until it is closed or lost: it does not connect again. */
+export function openChannels(
+  client: Redis,
+  isSharded: boolean,
+  events: ChannelEvents,
+): IoredisSubscriber & ChannelConnection {
+  const connection = client.duplicate({
+    lazyConnect: true,
+    retryStrategy: () => null,
+    reconnectOnError: null,
+    autoResubscribe: false,
+    maxRetriesPerRequest: null,
+    enableOfflineQueue: true,
+    commandTimeout: undefined,
+    keyPrefix: '',
+  });
+  connection.on(isSharded ? 'smessage' : 'message', events.message);
+  let isReady = false;
+  let isClosed = false;
+  const close = (): void => {
+    isClosed = true;
+    client.off('end', clientEnded);
+    connection.disconnect();
+  };
+  let clientEnded = (): void => undefined;
+  const ready = new Promise<void>((resolve, reject) => {
+    const lost = (error: Error = new Error('the subscriber has ended')): void => {
+      reject(refusedLogin(error) ?? error);
+      if (isClosed) return;
+      close();
+      if (isReady) events.lost();
+    };
+    connection.on('error', lost);
+    connection.on('end', lost);
+    // The connection is closed with its client: alone it would keep the process alive.
+    clientEnded = () => lost();
+    client.on('end', clientEnded);
+    // A sharded channel belongs to another node: this one refused it, or took it away.
+    connection.on('moved', () => lost(new Error('MOVED')));
+    connection.connect().then(() => {
+      isReady = !isClosed;
+      resolve();
+    }, lost);
+  });
+  return {
+    ready,
+    close,
+    async add(channel) {
+      await (isSharded ? connection.ssubscribe(channel) : connection.subscribe(channel));
+    },
+    async remove(channel) {
+      await (isSharded ? connection.sunsubscribe(channel) : connection.unsubscribe(channel));
+    },
+  };
+}

@@ -1,0 +1,15 @@
+import type { RedisPort } from '@locks/redis-protocol';
+import { checkClient } from './check-client.ts';
+import type { NodeRedisClient } from './clients.ts';
+import { NodeRedisPort } from './node-redis-port.ts';
+
+export type { NodeRedisClient } from './clients.ts';
+
+/**
+ * The port of a client of `redis`, for protocols other than that of this package: `@locks/redisson` speaks one.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for what is not a usable client of `redis`
+ */
+export function nodeRedisPort(client: NodeRedisClient): RedisPort {
+  return new NodeRedisPort(checkClient(client));
+}
