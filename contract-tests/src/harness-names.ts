@@ -37,6 +37,7 @@ export const topologyNames: readonly string[] = [
   'redis-ioredis-sentinel',
   'redis-node-cluster',
   'redis-node-sentinel',
+  'redisson-cluster',
   'zookeeper-ensemble',
   'zookeeper-native',
 ];

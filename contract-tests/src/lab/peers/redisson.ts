@@ -11,18 +11,19 @@ const CLASS_PATH = `${BUILT}${path.delimiter}${path.join(BUILT, '*')}`;
 /** A worker lives for seconds: it is to start fast. */
 const FLAGS = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'] as const;
 
-/** The program of a worker, once {@link buildRedisson} has built it. */
+/** The programs of a worker and of a peer, once {@link buildRedisson} has built them. */
 export const redissonWorker = ['java', ...FLAGS, '-cp', CLASS_PATH, 'RedissonWorker'] as const;
+export const redissonPeer = ['java', ...FLAGS, '-cp', CLASS_PATH, 'RedissonPeer'] as const;
 
 let missing: string | undefined | null = null;
 
-/** Builds the worker once. @returns what is missing for that */
+/** Builds worker and peer once. @returns what is missing for that */
 export function buildRedisson(): string | undefined {
   if (missing === null) {
     mkdirSync(BUILT, { recursive: true });
     missing =
       run('mvn', ['-q', '-B', 'dependency:copy-dependencies', `-DoutputDirectory=${BUILT}`]) ??
-      run('javac', ['-cp', CLASS_PATH, '-d', BUILT, 'RedissonWorker.java']);
+      run('javac', ['-cp', CLASS_PATH, '-d', BUILT, 'RedissonWorker.java', 'RedissonPeer.java']);
   }
   return missing;
 }
