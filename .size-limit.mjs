@@ -5,6 +5,7 @@ const budgets = [
   { name: 'redis-glide', limit: '20.5 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '20.5 kB', ignore: ['@locks/core', 'ioredis'] },
   { name: 'redis-node', limit: '20.5 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
+  { name: 'redisson', limit: '6 kB', ignore: ['@locks/core'] },
 ];
 
 export default budgets.map((budget) => ({

@@ -5,6 +5,8 @@ import { mysqlBackend } from '@locks/mysql';
 import { postgresAdvisoryBackend, postgresLeaseBackend } from '@locks/postgres';
 import { redisBackend as onIoredis } from '@locks/redis-ioredis';
 import { redisBackend as onNodeRedis } from '@locks/redis-node';
+import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
+import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { describe, expect, it } from 'vitest';
 import { callsWithOptions, notOptions } from '../src/options/calls-with-options.ts';
@@ -52,6 +54,8 @@ describe('the public functions', () => {
   it.each<[name: string, call: () => unknown]>([
     ['redisBackend of ioredis', () => onIoredis(ADDRESS as never)],
     ['redisBackend of node-redis', () => onNodeRedis(ADDRESS as never)],
+    ['redissonBackend of ioredis', () => redissonOnIoredis(ADDRESS as never)],
+    ['redissonBackend of node-redis', () => redissonOnNodeRedis(ADDRESS as never)],
     ['postgresLeaseBackend', () => postgresLeaseBackend({ pool: ADDRESS as never })],
     ['postgresAdvisoryBackend', () => postgresAdvisoryBackend({ pool: ADDRESS as never })],
     ['mysqlBackend', () => mysqlBackend({ pool: ADDRESS as never })],

@@ -76,7 +76,9 @@ describe.skipIf(missing !== undefined)('Java and Node on one lock', { timeout: 1
           expect(granted.filter(({ process }) => process === name).length, name).toBeGreaterThan(
             SECTIONS / 20,
           );
-        const { operations, violations } = isFenced ? checkHistory(history(), 'fenced') : checkHistory(history());
+        const { operations, violations } = isFenced
+          ? checkHistory(history(), 'fenced')
+          : checkHistory(history());
         expect(violations).toEqual([]);
         expect(operations).toBeGreaterThanOrEqual(SECTIONS);
         const shares = names.map((name) => `${name} ${granted.filter((one) => one.process === name).length}`);

@@ -28,6 +28,7 @@ const GROUPS: readonly Group[] = [
     text: 'By store',
     first: [
       'docs/backends/redis.md',
+      'docs/backends/redisson.md',
       'docs/backends/postgres.md',
       'docs/backends/postgres-advisory.md',
       'docs/backends/mysql.md',

@@ -32,6 +32,9 @@ import * as onGlide from '@locks/redis-glide';
 import * as onIoredis from '@locks/redis-ioredis';
 import * as onNodeRedis from '@locks/redis-node';
 import { createRedisBackend, fencedSetThrough, type RedisPort } from '@locks/redis-protocol';
+import { createRedissonBackend } from '@locks/redisson';
+import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
+import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
 import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
 import { webLocks } from '@locks/web-locks';
 import { zookeeperBackend } from '@locks/zookeeper';
@@ -194,6 +197,15 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/redis-protocol: fencedSetThrough(options)': {
     call: (options) => fencedSetThrough(noPort, 'a', 'b', 1n, options),
+  },
+  '@locks/redisson: createRedissonBackend(options)': {
+    call: (options) => createRedissonBackend(noPort, options),
+  },
+  '@locks/redisson/ioredis: redissonBackend(options)': {
+    call: (options) => redissonOnIoredis(ioredis, options),
+  },
+  '@locks/redisson/redis: redissonBackend(options)': {
+    call: (options) => redissonOnNodeRedis(nodeRedis, options),
   },
   '@locks/sqlite: sqliteBackend(options)': {
     call: (options) => sqliteBackend(options),

@@ -132,13 +132,17 @@ describe.each(libraries)('on %s', (library) => {
     await using a = await open(redis, { checkIntervalMs: 60_000 });
     await using b = await open(redis);
     const name = fresh();
-    const held = await b.take(name);
+    const other = fresh();
+    const [held, otherHeld] = [await b.take(name), await b.take(other)];
+    await hintOfListening(a, other);
     await hintOfListening(a, name);
+    const { turn } = await a.queue(request(other));
     const wanted = request(name);
     expect((await a.backend.attempt(wanted, true, call)).status).toBe('contended');
-    await using listener = await listenTo(redis, `redisson_lock__channel:{${name}}`);
     await b.backend.release(held, call);
-    await waitUntil(() => listener.heard.length > 0, { what: 'a message' });
+    // Messages of one connection come in their order: once it has the second, it has the first.
+    await b.backend.release(otherHeld, call);
+    await turn;
     expect(await a.backend.awaitTurn?.(wanted, call)).toBeUndefined();
   });
 
@@ -184,6 +188,18 @@ describe.each(libraries)('on %s', (library) => {
     expect(await a.backend.release(grant, call)).toBe('not-held');
   });
 
+  it('frees by an abandon what its own id holds, and wakes a waiter', async () => {
+    await using a = await open(redis, { checkIntervalMs: 60_000 });
+    await using b = await open(redis);
+    const name = fresh();
+    const { request: held } = await b.take(name);
+    await hintOfListening(a, name);
+    const { turn } = await a.queue(request(name));
+    await b.backend.abandon(held, call);
+    expect(await turn).toBeUndefined();
+    await a.backend.release(await a.take(name), call);
+  });
+
   /** Attempts as core does until the backend listens to the channel of a contended name: it hints once it does, or may again. */
   async function hintOfListening(a: Awaited<ReturnType<typeof open>>, name: string): Promise<void> {
     do {
@@ -191,6 +207,23 @@ describe.each(libraries)('on %s', (library) => {
       expect(await turn).toBeUndefined();
     } while ((await subscribers(`redisson_lock__channel:{${name}}`)) === 0);
   }
+});
+
+it('says that it does not know whether a release took place where a new master has not even its latch', async () => {
+  await using proxy = await startProxy(redis);
+  await using a = await openers.ioredis(proxy);
+  const name = fresh();
+  await a.backend.release(await a.take(name), call); // The server knows the scripts.
+  await redis.command('FLUSHALL');
+  const grant = await a.take(name);
+  proxy.refuse();
+  proxy.loseReplies(({ command }) => command === 'EVALSHA', { times: 1, thenCut: true });
+  const releasing = a.backend.release(grant, call);
+  const latches = async () => (await redis.command('KEYS', 'redisson_unlock_latch:*')) as string[];
+  await waitUntil(async () => (await latches()).length === 1, { what: 'the release' });
+  await redis.command('DEL', ...(await latches()));
+  await proxy.heal();
+  expect(await releasing).toBe('unknown');
 });
 
 describe('what is refused', () => {
