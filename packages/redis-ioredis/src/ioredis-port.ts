@@ -1,8 +1,6 @@
 import { errorMonitor } from 'node:events';
 import type { Writable } from 'node:stream';
 import {
-  type ChannelConnection,
-  type ChannelEvents,
   LoginWatch,
   type RedisCommand,
   type RedisPort,
@@ -11,7 +9,6 @@ import {
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
 import { type Cluster, Command, type Redis } from 'ioredis';
-import { openChannels } from './channels.ts';
 import { endedError } from './check-client.ts';
 import { endWith, type IoredisSubscriber, openShardSubscriber, openSubscriber } from './subscriber.ts';
 
@@ -151,37 +148,15 @@ export class IoredisPort implements RedisPort {
   }
 
   async subscribeAt(master: string, channel: string, events: ShardSubscriptionEvents): Promise<void> {
-    const node = this.#nodeAt(master);
+    const nodes = isCluster(this.#client) ? this.#client.nodes() : [];
+    const node = nodes.find(({ options: { host, port } }) => `${host}:${port}` === master);
+    if (node === undefined) throw new Error(`no connection to ${master}`);
     const lost = (): void => {
       this.#opened.delete(subscriber.close);
       events.lost();
     };
     const subscriber = openShardSubscriber(node, channel, { message: events.message, lost });
     await this.#ready(subscriber);
-  }
-
-  async openChannels(
-    master: string | undefined,
-    isSharded: boolean,
-    { message, lost }: ChannelEvents,
-  ): Promise<ChannelConnection> {
-    const node = master === undefined ? this.#client : this.#nodeAt(master);
-    const { ready, close, ...channels } = openChannels(node as Redis, isSharded, {
-      message,
-      lost: () => {
-        this.#opened.delete(close);
-        lost();
-      },
-    });
-    await this.#ready({ ready, close });
-    return { ...channels, close };
-  }
-
-  #nodeAt(master: string): Redis {
-    const nodes = isCluster(this.#client) ? this.#client.nodes() : [];
-    const node = nodes.find(({ options: { host, port } }) => `${host}:${port}` === master);
-    if (node === undefined) throw new Error(`no connection to ${master}`);
-    return node;
   }
 
   async #ready(subscriber: IoredisSubscriber): Promise<void> {

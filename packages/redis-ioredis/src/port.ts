@@ -1,7 +1,7 @@
 import type { RedisPort } from '@locks/redis-protocol';
 import type { Cluster, Redis } from 'ioredis';
+import { IoredisChannelPort } from './channel-port.ts';
 import { checkClient, type IoredisClient } from './check-client.ts';
-import { IoredisPort } from './ioredis-port.ts';
 
 export type { IoredisClient } from './check-client.ts';
 
@@ -12,5 +12,5 @@ export type { IoredisClient } from './check-client.ts';
  */
 export function ioredisPort(client: IoredisClient): RedisPort {
   checkClient(client);
-  return new IoredisPort(client as unknown as Redis | Cluster);
+  return new IoredisChannelPort(client as unknown as Redis | Cluster);
 }

@@ -1,8 +1,6 @@
 import { errorMonitor } from 'node:events';
 import { invalidArgument } from '@locks/core/backend';
 import {
-  type ChannelConnection,
-  type ChannelEvents,
   LoginWatch,
   type RedisCommand,
   type RedisPort,
@@ -10,15 +8,7 @@ import {
   type SideConnection,
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
-import { openChannels } from './channels.ts';
-import {
-  type ClusterClient,
-  COMMAND_OPTIONS,
-  endClient,
-  isReady,
-  type RecognisedClient,
-  type StandaloneClient,
-} from './clients.ts';
+import { type ClusterClient, COMMAND_OPTIONS, endClient, isReady, type RecognisedClient } from './clients.ts';
 import { type NodeRedisSubscriber, openShardSubscriber, openSubscriber, orRefusal } from './subscriber.ts';
 
 /** The events that report a lost connection. */
@@ -131,7 +121,10 @@ export class NodeRedisPort implements RedisPort {
   }
 
   async subscribeAt(master: string, channel: string, events: ShardSubscriptionEvents): Promise<void> {
-    const node = await this.#nodeAt(master);
+    const client = this.#recognised.client as ClusterClient;
+    const found = client.masters.find(({ address }) => address === master);
+    if (found === undefined) throw new Error(`no connection to ${master}`);
+    const node = await client.nodeClient(found);
     if (this.#isClosed) return;
     const lost = (): void => {
       this.#opened.delete(subscriber.close);
@@ -139,33 +132,6 @@ export class NodeRedisPort implements RedisPort {
     };
     const subscriber = openShardSubscriber(node, channel, { message: events.message, lost });
     await this.#ready(subscriber);
-  }
-
-  async openChannels(
-    master: string | undefined,
-    isSharded: boolean,
-    { message, lost }: ChannelEvents,
-  ): Promise<ChannelConnection> {
-    const recognised = this.#recognised;
-    const to: RecognisedClient =
-      master === undefined ? recognised : { kind: 'standalone', client: await this.#nodeAt(master) };
-    if (this.#isClosed) throw new Error('the backend was closed');
-    const { ready, close, ...channels } = openChannels(to, isSharded, {
-      message,
-      lost: () => {
-        this.#opened.delete(close);
-        lost();
-      },
-    });
-    await this.#ready({ ready, close });
-    return { ...channels, close };
-  }
-
-  async #nodeAt(master: string): Promise<StandaloneClient> {
-    const client = this.#recognised.client as ClusterClient;
-    const found = client.masters.find(({ address }) => address === master);
-    if (found === undefined) throw new Error(`no connection to ${master}`);
-    return client.nodeClient(found);
   }
 
   async #ready(subscriber: NodeRedisSubscriber): Promise<void> {

@@ -1,7 +1,7 @@
 import type { RedisPort } from '@locks/redis-protocol';
+import { NodeRedisChannelPort } from './channel-port.ts';
 import { checkClient } from './check-client.ts';
 import type { NodeRedisClient } from './clients.ts';
-import { NodeRedisPort } from './node-redis-port.ts';
 
 export type { NodeRedisClient } from './clients.ts';
 
@@ -11,5 +11,5 @@ export type { NodeRedisClient } from './clients.ts';
  * @throws LockError `LOCK_INVALID_ARGUMENT` for what is not a usable client of `redis`
  */
 export function nodeRedisPort(client: NodeRedisClient): RedisPort {
-  return new NodeRedisPort(checkClient(client));
+  return new NodeRedisChannelPort(checkClient(client));
 }

@@ -1,5 +1,5 @@
 export { createRedisBackend, type RedisCapabilities } from './backend.ts';
-export { LoginWatch, refusedLogin, undoLate } from './login-watch.ts';
+export { LoginWatch, refusedLogin } from './login-watch.ts';
 export { type RedisBackendOptions } from './options.ts';
 export { slotOf, tagOf } from './slot.ts';
 export type {
@@ -13,6 +13,3 @@ export type {
   SubscriptionEvents,
 } from './port.ts';
 export { fencedSetThrough, type FencedSetOptions } from './fenced-set.ts';
-export { isRetryableRedisError } from './retryable.ts';
-export { type Script, runScript } from './run-script.ts';
-export { slotOf } from './slot.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type AcquireRequest, invalidArgument } from '@locks/core/backend';
-import { slotOf } from '@locks/redis-protocol';
+import { slotOf } from '@locks/redis-protocol/kit';
 
 /** The keys and the channel of a lock, named as Redisson names them. */
 export interface RedissonKeys {

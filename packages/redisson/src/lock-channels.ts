@@ -1,4 +1,5 @@
-import { type ChannelConnection, refusedLogin, type RedisPort } from '@locks/redis-protocol';
+import type { ChannelConnection, RedisPort } from '@locks/redis-protocol';
+import { refusedLogin } from '@locks/redis-protocol/kit';
 import type { RedissonKeys } from './keys.ts';
 import type { Sharding } from './publish-command.ts';
 

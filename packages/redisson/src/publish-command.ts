@@ -1,4 +1,5 @@
-import { isRetryableRedisError, type RedisPort } from '@locks/redis-protocol';
+import type { RedisPort } from '@locks/redis-protocol';
+import { isRetryableRedisError } from '@locks/redis-protocol/kit';
 import type { CheckedRedissonOptions } from './options.ts';
 
 /**

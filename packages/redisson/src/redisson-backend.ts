@@ -10,7 +10,8 @@ import {
   type RenewItem,
   type ResourceState,
 } from '@locks/core/backend';
-import { isRetryableRedisError, type RedisPort, runScript, undoLate } from '@locks/redis-protocol';
+import type { RedisPort } from '@locks/redis-protocol';
+import { isRetryableRedisError, runScript, undoLate } from '@locks/redis-protocol/kit';
 import { capabilitiesWith, type RedissonCapabilities } from './capabilities.ts';
 import { decodeHolders } from './holders.ts';
 import { fieldOf, freshLatch, keysOf, type RedissonKeys, refuseSplitName } from './keys.ts';

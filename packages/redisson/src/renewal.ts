@@ -1,5 +1,6 @@
 import type { RenewalStatus, RenewItem } from '@locks/core/backend';
-import { type RedisPort, runScript } from '@locks/redis-protocol';
+import type { RedisPort } from '@locks/redis-protocol';
+import { runScript } from '@locks/redis-protocol/kit';
 import { fieldOf, type RedissonKeys } from './keys.ts';
 import * as scripts from './scripts.ts';
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Script } from '@locks/redis-protocol';
+import type { Script } from '@locks/redis-protocol/kit';
 
 function script(source: string): Script {
   return { sha1: createHash('sha1').update(source).digest('hex'), source };

@@ -1,0 +1,55 @@
+import type { ChannelConnection, ChannelEvents } from '@locks/redis-protocol';
+import { openChannels } from './channels.ts';
+import type { ClusterClient, RecognisedClient } from './clients.ts';
+import { NodeRedisPort } from './node-redis-port.ts';
+
+/** The port of a node-redis client, with channels for other protocols. */
+export class NodeRedisChannelPort extends NodeRedisPort {
+  readonly #recognised: RecognisedClient;
+  readonly #opened = new Set<() => void>();
+  #isClosed = false;
+
+  constructor(recognised: RecognisedClient) {
+    super(recognised);
+    this.#recognised = recognised;
+  }
+
+  async openChannels(
+    master: string | undefined,
+    isSharded: boolean,
+    { message, lost }: ChannelEvents,
+  ): Promise<ChannelConnection> {
+    const to = master === undefined ? this.#recognised : await this.#nodeAt(master);
+    if (this.#isClosed) throw new Error('the backend was closed');
+    const { ready, close, ...channels } = openChannels(to, isSharded, {
+      message,
+      lost: () => {
+        this.#opened.delete(close);
+        lost();
+      },
+    });
+    this.#opened.add(close);
+    try {
+      await ready;
+    } catch (error) {
+      this.#opened.delete(close);
+      close();
+      throw error;
+    }
+    return { ...channels, close };
+  }
+
+  async #nodeAt(master: string): Promise<RecognisedClient> {
+    const client = this.#recognised.client as ClusterClient;
+    const found = client.masters.find(({ address }) => address === master);
+    if (found === undefined) throw new Error(`no connection to ${master}`);
+    return { kind: 'standalone', client: await client.nodeClient(found) };
+  }
+
+  override close(): Promise<void> {
+    this.#isClosed = true;
+    for (const close of this.#opened) close();
+    this.#opened.clear();
+    return super.close();
+  }
+}
