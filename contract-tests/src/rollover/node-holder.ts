@@ -34,7 +34,7 @@ async function theirs(name: PeerName): Promise<PeerAcquire> {
 }
 
 async function ours(name: Library): Promise<PeerAcquire> {
-  if (!libraries.includes(name)) throw new TypeError(`${name} is no library of ours`);
+  if (!(libraries as readonly Library[]).includes(name)) throw new TypeError(`${name} is no library of ours`);
   const client = await openClient(name, { kind: 'standalone', url: `redis://${address}` });
   const backend = client.backend({ prefix, checkIntervalMs: Number(checkIntervalMs) });
   const locks = createLocks(backend, { ttlMs });

@@ -1,6 +1,8 @@
 /** A `GlideClient` or `GlideClusterClient` of `@valkey/valkey-glide`. */
 export interface ValkeyGlideClient {
+  /** Sends a command. @throws the error of GLIDE */
   customCommand(...args: never[]): Promise<unknown>;
+  /** Closes the client; the backend closes its own ones only. */
   close(...args: never[]): void;
 }
 

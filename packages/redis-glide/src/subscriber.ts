@@ -4,7 +4,7 @@ import { replyErrorOf } from './reply-error.ts';
 /** Far longer than a subscription takes. GLIDE repeats one that the server refuses for all of this time, and tells its log alone. */
 const SUBSCRIBE_MS = 1000;
 
-export interface ChannelEvents {
+export interface GlideChannelEvents {
   message(text: string): void;
   /** Called when subscriptions changed without being asked to: messages may have been missed. */
   changed(): void;
@@ -15,7 +15,7 @@ export interface ChannelEvents {
  */
 export class GlideSubscriber {
   readonly #from: GlideConnection;
-  readonly #channels = new Map<string, ChannelEvents>();
+  readonly #channels = new Map<string, GlideChannelEvents>();
   #connection: Promise<GlideConnection> | undefined;
   #subscribing = 0;
   #refusal: Error | undefined;
@@ -26,13 +26,13 @@ export class GlideSubscriber {
   }
 
   /** Listens to a channel until closed. Rejects if the user of the client may not. */
-  async subscribe(channel: string, events: ChannelEvents): Promise<void> {
+  async subscribe(channel: string, events: GlideChannelEvents): Promise<void> {
     await this.#checkRight('PUBLISH', channel);
     await this.#listen(channel, events, (connection) => connection.subscribe([channel], SUBSCRIBE_MS));
   }
 
   /** Listens to a sharded channel of a cluster, and to the plain channel of the same name. */
-  async subscribeSharded(channel: string, events: ChannelEvents): Promise<void> {
+  async subscribeSharded(channel: string, events: GlideChannelEvents): Promise<void> {
     await this.#checkRight('SPUBLISH', channel);
     await this.#listen(channel, events, async (connection) => {
       await (connection as GlideClusterConnection).ssubscribe([channel], SUBSCRIBE_MS);
@@ -66,7 +66,7 @@ export class GlideSubscriber {
 
   async #listen(
     channel: string,
-    events: ChannelEvents,
+    events: GlideChannelEvents,
     subscribe: (connection: GlideConnection) => Promise<unknown>,
   ): Promise<void> {
     if (this.#isClosed) throw new Error('the subscriber has ended');

@@ -32,9 +32,10 @@ export class Sharding {
 
   async #ask(): Promise<void> {
     // A client of a cluster knows no master before it has connected.
-    if (this.#port.masters().length === 0) await this.#port.send('', ['PING']);
+    if ((await this.#port.masters()).length === 0) await this.#port.send('', ['PING']);
     try {
-      await this.#port.masters()[0]?.(['PUBSUB', 'SHARDNUMSUB']);
+      const [master] = await this.#port.masters();
+      await master?.(['PUBSUB', 'SHARDNUMSUB']);
       this.#isSharded = true;
     } catch (error) {
       // Without an answer nothing is known.
