@@ -1,4 +1,3 @@
-import type {} from './redlock-module.d.ts';
 import { Redis } from 'ioredis5';
 import Redlock from 'redlock4';
 import { expiring, type OpenPeer } from './peer-lock.ts';
