@@ -4,7 +4,7 @@ import { invalidArgument } from '@locks/core/backend';
 const passingReply =
   /^(?:LOADING|CLUSTERDOWN|TRYAGAIN|READONLY|MASTERDOWN|NOREPLICAS|NOMASTERLINK|BUSY|MOVED|ASK|UNBLOCKED)\b/;
 const passingCode =
-  /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|NR_CLOSED)$/;
+  /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|NR_CLOSED|ERR_REDIS_CONNECTION_\w+)$/;
 const passingName =
   /^(?:MaxRetriesPerRequestError|ClusterAllFailedError|SocketClosedUnexpectedlyError|SocketTimeoutError|SocketTimeoutDuringMaintenanceError|ConnectionTimeoutError|CommandTimeoutDuringMaintenanceError|ClientOfflineError|DisconnectsClientError|TimeoutError|RootNodesUnavailableError|MaxCommandRedirectionsError|ConnectionError|ClosingError|CircuitBreakerError)$/;
 const passingMessage =

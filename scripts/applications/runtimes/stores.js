@@ -38,6 +38,12 @@ const stores = {
     return { backend: redisBackend(client), end: () => client.close() };
   },
 
+  async 'bun-redis'() {
+    const { redisBackend } = await import('@locks/redis-protocol/bun');
+    const client = new globalThis.Bun.RedisClient(process.env.REDIS_URL);
+    return { backend: redisBackend(client), end: () => client.close() };
+  },
+
   async postgres() {
     const { migrateLeaseSchema, postgresLeaseBackend } = await import('@locks/postgres');
     const { default: pg } = await import('pg');

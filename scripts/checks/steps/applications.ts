@@ -26,6 +26,9 @@ const IN_TRANSACTION = {
   wrongKind: 'LOCK_INVALID_ARGUMENT',
 };
 
+/** Clients that Bun has, and no other runtime. */
+const BUILT_INTO_BUN = ['bun-redis', 'bun-sql'];
+
 /** The packed packages in applications that have tools and runtimes of their own. */
 export const applicationSteps: readonly Step[] = [
   commandStep(
@@ -81,7 +84,7 @@ export const applicationSteps: readonly Step[] = [
     {
       name: 'applications:runtimes',
       about:
-        'Bun and Deno: memory, SQLite, ioredis, node-redis, PostgreSQL by pg, postgres.js and Bun.SQL; a client of ioredis 5 beside ioredis 6',
+        'Bun and Deno: memory, SQLite, ioredis, node-redis, PostgreSQL by pg and postgres.js; the suite on the clients of Bun; a client of ioredis 5 beside ioredis 6',
       kind: 'alone',
       needs: ['redis', 'postgres'],
       lanes: 2,
@@ -93,12 +96,20 @@ export const applicationSteps: readonly Step[] = [
         ...['postgres', 'postgres-advisory', 'postgres-js'],
       ];
       const ofRuntimes = (await runtimesIn(cwd)).map(({ name, command: [program = '', ...args], copies }) => [
-        ...[...stores, ...(name.startsWith('Bun') ? ['bun-sql'] : [])].map(
+        ...[...stores, ...(name.startsWith('Bun') ? BUILT_INTO_BUN : [])].map(
           (store): CheckCommand => [
             `${name}: ${store}`,
             program,
             [...args, 'runtimes/main.js', store],
             { cwd, expected: asUnderNode },
+          ],
+        ),
+        ...(name.startsWith('Bun') ? BUILT_INTO_BUN : []).map(
+          (client): CheckCommand => [
+            `${name}: the suite on ${client}`,
+            program,
+            ['runtimes/bun-suite.js', client],
+            { cwd, expected: { failed: [], isMost: true } },
           ],
         ),
         [`${name}: import and require`, program, [...args, MAIN], { cwd, expected: copies }] as const,
