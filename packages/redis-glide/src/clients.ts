@@ -48,6 +48,7 @@ export interface GlideConnection extends ValkeyGlideClient {
 
 export interface GlideClusterConnection extends GlideConnection {
   ssubscribe(channels: readonly string[], timeoutMs: number): Promise<unknown>;
+  sunsubscribe(channels: readonly string[], timeoutMs: number): Promise<unknown>;
 }
 
 export type RecognisedGlideClient =

@@ -135,10 +135,16 @@ class GlideClusterPort extends GlidePort {
   }
 
   async subscribeAt(_master: string, channel: string, events: ShardSubscriptionEvents): Promise<void> {
-    const changed = (): void => {
-      this.#subscriber.forget(channel);
+    const lost = (): void => {
       this.#slots.expire();
       events.lost();
+    };
+    // GLIDE has subscribed again by itself, perhaps at another node.
+    const changed = (): void => {
+      this.#subscriber
+        .isHeard(channel)
+        .then((isHeard) => (isHeard ? events.restored() : lost()))
+        .catch(lost);
     };
     await this.#subscriber.subscribeSharded(channel, { message: events.message, changed });
   }

@@ -26,7 +26,8 @@ export class SlotTable {
 
   /** Whether the table was read, or could not be read lately. */
   get isKnown(): boolean {
-    return this.#ranges.length > 0 || performance.now() - this.#readAt < MAX_AGE_MS;
+    if (this.#ranges.length > 0) return true;
+    return this.#reading === undefined && performance.now() - this.#readAt < MAX_AGE_MS;
   }
 
   /** The master of a slot; `undefined` before the table was read. A table that is old is read again meanwhile. */

@@ -1,8 +1,12 @@
 import { duplicate, type GlideClusterConnection, type GlideConnection, toMasterOf } from './clients.ts';
 import { replyErrorOf } from './reply-error.ts';
 
+/** How often a subscription is tried that gets no answer from a server that answers otherwise. */
+const TRIES = 2;
 /** Far longer than a subscription takes. GLIDE repeats one that the server refuses for all of this time, and tells its log alone. */
 const SUBSCRIBE_MS = 1000;
+
+type PublishCommand = 'PUBLISH' | 'SPUBLISH';
 
 export interface GlideChannelEvents {
   message(text: string): void;
@@ -18,7 +22,7 @@ export class GlideSubscriber {
   readonly #channels = new Map<string, GlideChannelEvents>();
   #connection: Promise<GlideConnection> | undefined;
   #subscribing = 0;
-  #refusal: Error | undefined;
+  readonly #unanswered = { PUBLISH: 0, SPUBLISH: 0 };
   #isClosed = false;
 
   constructor(from: GlideConnection) {
@@ -28,21 +32,49 @@ export class GlideSubscriber {
   /** Listens to a channel until closed. Rejects if the user of the client may not. */
   async subscribe(channel: string, events: GlideChannelEvents): Promise<void> {
     await this.#checkRight('PUBLISH', channel);
-    await this.#listen(channel, events, (connection) => connection.subscribe([channel], SUBSCRIBE_MS));
+    await this.#listen('PUBLISH', channel, events, (connection) =>
+      connection.subscribe([channel], SUBSCRIBE_MS),
+    );
   }
 
   /** Listens to a sharded channel of a cluster, and to the plain channel of the same name. */
   async subscribeSharded(channel: string, events: GlideChannelEvents): Promise<void> {
     await this.#checkRight('SPUBLISH', channel);
-    await this.#listen(channel, events, async (connection) => {
+    await this.#listen('SPUBLISH', channel, events, async (connection) => {
       await (connection as GlideClusterConnection).ssubscribe([channel], SUBSCRIBE_MS);
       await connection.subscribe([channel], SUBSCRIBE_MS);
     });
+    if (await this.isHeard(channel)) return;
+    await this.#unsubscribeSharded(channel);
+    throw new Error('the client listened at another node than the master of the channel');
   }
 
-  /** Forgets a channel whose messages nobody needs; the subscription ends with the connection. */
-  forget(channel: string): void {
+  /**
+   * Whether the master of the channel's slot counts this process as a listener. A client that sends nothing does not notice that the
+   * slot has another master: by the first command it does, but its subscriptions stay where they are.
+   */
+  async isHeard(channel: string): Promise<boolean> {
+    const connection = await this.#connection;
+    if (connection === undefined) return false;
+    await connection.customCommand(['EXISTS', channel], toMasterOf(channel)).catch(() => undefined);
+    try {
+      return (await connection.customCommand(['SPUBLISH', channel, ''], toMasterOf(channel))) !== 0;
+    } catch (error) {
+      // Without the right to publish nothing is known.
+      if (String(replyErrorOf(error)).includes('NOPERM')) return true;
+      throw error;
+    }
+  }
+
+  /** Ends a subscription at a wrong node, so that the next one goes to the right one. */
+  async #unsubscribeSharded(channel: string): Promise<void> {
     this.#channels.delete(channel);
+    this.#subscribing += 1;
+    try {
+      await ((await this.#connection) as GlideClusterConnection).sunsubscribe([channel], SUBSCRIBE_MS);
+    } finally {
+      this.#subscribing -= 1;
+    }
   }
 
   close(): void {
@@ -54,17 +86,20 @@ export class GlideSubscriber {
     );
   }
 
-  /** Publishes to the channel, to which nobody listens yet: the server checks the same right to the channel as for a subscription. */
-  async #checkRight(command: 'PUBLISH' | 'SPUBLISH', channel: string): Promise<void> {
-    if (this.#refusal !== undefined) throw this.#refusal;
+  /** Publishes to the channel, to which nobody listens yet: the server checks the same right to it as for a subscription. */
+  async #checkRight(command: PublishCommand, channel: string): Promise<void> {
+    if (this.#unanswered[command] >= TRIES) throw new Error('NOPERM this user may not subscribe');
     try {
       await this.#from.customCommand([command, channel, ''], toMasterOf(channel));
     } catch (error) {
-      throw replyErrorOf(error);
+      const reply = replyErrorOf(error);
+      // The right to publish is another one.
+      if (!/NOPERM.*\bcommand\b/.test(String(reply))) throw reply;
     }
   }
 
   async #listen(
+    command: PublishCommand,
     channel: string,
     events: GlideChannelEvents,
     subscribe: (connection: GlideConnection) => Promise<unknown>,
@@ -76,9 +111,11 @@ export class GlideSubscriber {
     this.#subscribing += 1;
     try {
       await subscribe(connection);
+      this.#unanswered[command] = 0;
     } catch (error) {
       this.#channels.delete(channel);
-      throw await this.#refused(connection, channel, error);
+      await this.#giveUp(connection, command, channel);
+      throw error;
     } finally {
       this.#subscribing -= 1;
     }
@@ -108,20 +145,19 @@ export class GlideSubscriber {
   }
 
   /**
-   * The reason why a subscription did not succeed. GLIDE would repeat it without a pause, so its connection is ended; and if the
-   * server answered meanwhile, it refused the subscription, and would do so again.
+   * Ends a connection whose subscription did not succeed: GLIDE would repeat it without a pause. If the server answers otherwise, it
+   * probably refuses the subscription.
    */
-  async #refused(connection: GlideConnection, channel: string, error: unknown): Promise<unknown> {
+  async #giveUp(connection: GlideConnection, command: PublishCommand, channel: string): Promise<void> {
     this.#connection = undefined;
     connection.close();
     this.#changed();
     this.#channels.clear();
     try {
       await this.#from.customCommand(['PING'], toMasterOf(channel));
+      this.#unanswered[command] += 1;
     } catch {
-      return error;
+      // The server is away.
     }
-    this.#refusal = new Error('NOPERM this user may not subscribe', { cause: error });
-    return this.#refusal;
   }
 }

@@ -155,7 +155,7 @@ export class IoredisPort implements RedisPort {
       this.#opened.delete(subscriber.close);
       events.lost();
     };
-    const subscriber = openShardSubscriber(node, channel, { message: events.message, lost });
+    const subscriber = openShardSubscriber(node, channel, { ...events, lost });
     await this.#ready(subscriber);
   }
 

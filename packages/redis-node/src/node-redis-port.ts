@@ -130,7 +130,7 @@ export class NodeRedisPort implements RedisPort {
       this.#opened.delete(subscriber.close);
       events.lost();
     };
-    const subscriber = openShardSubscriber(node, channel, { message: events.message, lost });
+    const subscriber = openShardSubscriber(node, channel, { ...events, lost });
     await this.#ready(subscriber);
   }
 

@@ -134,7 +134,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       case 'waiting':
         if (enqueueParams !== undefined) this.#waiters.onQueued(request, call, sentAt, enqueueParams, reply);
         // The server's eviction policy is checked once, at the first contention.
-        if (!this.#isEvictionChecked) void warnOfEviction(this.#port);
+        if (!this.#isEvictionChecked && !this.#port.isPolled) void warnOfEviction(this.#port);
         this.#isEvictionChecked = true;
         return { status: 'contended' };
       case 'conflict':

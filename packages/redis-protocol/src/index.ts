@@ -1,6 +1,7 @@
 export { createRedisBackend, type RedisCapabilities } from './backend.ts';
 export { LoginWatch, refusedLogin } from './login-watch.ts';
 export { type RedisBackendOptions } from './options.ts';
+export { readPrefix } from './keys.ts';
 export { slotOf, tagOf } from './slot.ts';
 export type {
   NodeSender,

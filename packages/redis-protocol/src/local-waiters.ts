@@ -306,7 +306,8 @@ export class RedisLocalWaiters implements CheckEvents {
   /** Records that a hold of the resource can end by itself in `inMs` milliseconds; negative: none does. */
   #mayEnd(resource: string, inMs: number): void {
     // Holds that end later are seen by the regular check.
-    if (inMs >= 0 && inMs < this.heartbeat.intervalMs) this.#holdEnds.expect(resource, inMs);
+    if (!this.#port.isPolled && inMs >= 0 && inMs < this.heartbeat.intervalMs)
+      this.#holdEnds.expect(resource, inMs);
   }
 
   /** Checks resources whose holds may have ended: one waiter of each, the first of this process. */

@@ -17,7 +17,7 @@ export class NativeRelease {
 
   constructor(port: RedisPort) {
     this.#port = port;
-    this.#scriptsAhead = port.cluster ? Infinity : 0;
+    this.#scriptsAhead = port.cluster || port.isPolled ? Infinity : 0;
   }
 
   /** Returns whether the next release may try the command; counts the releases that may not. */

@@ -24,6 +24,8 @@ export interface SubscriptionEvents {
 export interface ShardSubscriptionEvents {
   /** A message came. */
   message(text: string): void;
+  /** Called when the connection was lost and the same channel is listened to again: messages may have been missed. */
+  restored(): void;
   /** Called at the end of the subscription: the connection was lost, or the slot of the channel went to another master. */
   lost(): void;
 }
@@ -55,6 +57,11 @@ export interface RedisPort {
   readonly name: string;
   /** Whether keys are spread over several masters. */
   readonly cluster: boolean;
+  /**
+   * Whether there are no messages, and each request costs money: waiters learn of their turn by their regular check alone, and nothing
+   * is asked that a lock can do without. @defaultValue `false`
+   */
+  readonly isPolled?: boolean;
   /** The client's own key prefix, which `send` does not apply. */
   readonly keyPrefix: string;
   /** A counter that rises whenever the client loses a connection: a command in flight may have been sent twice. */

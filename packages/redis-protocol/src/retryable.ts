@@ -6,7 +6,7 @@ const passingReply =
 const passingCode =
   /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|NR_CLOSED|ERR_REDIS_CONNECTION_\w+)$/;
 const passingName =
-  /^(?:MaxRetriesPerRequestError|ClusterAllFailedError|SocketClosedUnexpectedlyError|SocketTimeoutError|SocketTimeoutDuringMaintenanceError|ConnectionTimeoutError|CommandTimeoutDuringMaintenanceError|ClientOfflineError|DisconnectsClientError|TimeoutError|RootNodesUnavailableError|MaxCommandRedirectionsError|ConnectionError|ClosingError|CircuitBreakerError)$/;
+  /^(?:MaxRetriesPerRequestError|ClusterAllFailedError|SocketClosedUnexpectedlyError|SocketTimeoutError|SocketTimeoutDuringMaintenanceError|ConnectionTimeoutError|CommandTimeoutDuringMaintenanceError|ClientOfflineError|DisconnectsClientError|TimeoutError|RootNodesUnavailableError|MaxCommandRedirectionsError|ConnectionError|ClosingError|CircuitBreakerError|RestRequestError)$/;
 const passingMessage =
   /^(?:Connection is closed\.|Command timed out|Stream isn't writeable|Socket timeout|Socket closed|Too many Cluster redirections|Failed to refresh slots cache|All sentinels are unreachable|None of the sentinels|Connection timeout|Cluster isn't ready|Reached maximum inflight requests|Connection (?:in recovery|dropped|closed)\b|No primary node found)/;
 

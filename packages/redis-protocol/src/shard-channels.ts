@@ -65,6 +65,7 @@ export class ShardChannels {
     const { message, listening, lost, refused, failed } = this.#events;
     const events = {
       message,
+      restored: () => listening(replyAddress),
       lost: () => {
         this.#open.delete(master);
         lost();

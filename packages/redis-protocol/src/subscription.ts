@@ -70,6 +70,7 @@ export class Subscription {
 
   /** Opens the channel for waiters of a slot, unless it is open. */
   open(slot: number): void {
+    if (this.#port.isPolled) return;
     if (this.#isSharded) return this.#shards?.open(slot);
     if (this.#isOpen || this.#opening || performance.now() < this.#retryAt) return;
     this.#opening = true;
