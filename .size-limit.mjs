@@ -6,6 +6,7 @@ const budgets = [
   { name: 'redis-ioredis', limit: '20.9 kB', ignore: ['@locks/core', 'ioredis'] },
   { name: 'redis-node', limit: '20.9 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
   { name: 'redisson', limit: '6 kB', ignore: ['@locks/core'] },
+  { name: 'upstash', limit: '19.6 kB', ignore: ['@locks/core'] },
 ];
 
 export default budgets.map((budget) => ({

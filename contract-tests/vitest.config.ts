@@ -9,6 +9,7 @@ import { writeConformanceTests } from './src/conformance-tests.ts';
  */
 const LONG: readonly string[] = [
   'etcd-cluster',
+  'upstash',
   'redis-ioredis-cluster',
   'zookeeper-ensemble',
   'redis-node-cluster',

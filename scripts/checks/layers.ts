@@ -180,6 +180,13 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{lock-file,machine-clock,load-sqlite}.ts'],
     ['{busy-backoff,columns,file-error,options,sqlite-client}.ts'],
   ],
+  upstash: [
+    ['index.ts'],
+    ['upstash-backend.ts', 'fenced-set.ts'],
+    ['upstash-port.ts'],
+    ['rest-client.ts'],
+    ['connection.ts'],
+  ],
   'web-locks': [
     ['index.ts'],
     ['web-locks.ts', 'lock-manager.ts'],

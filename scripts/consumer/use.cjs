@@ -7,6 +7,7 @@ const ioredis = require('@locks/redis-ioredis');
 const nodeRedis = require('@locks/redis-node');
 const glide = require('@locks/redis-glide');
 const sqlite = require('@locks/sqlite');
+const upstash = require('@locks/upstash');
 
 async function main() {
   const locks = createLocks(memoryBackend());
@@ -23,7 +24,15 @@ async function main() {
       secondWasRefused: second === undefined,
       tokenRose: value,
       timeoutIsTold: isLockError(timeout, 'LOCK_TIMEOUT'),
-      modulesWithoutExports: Object.entries({ conformance, nodeTest, ioredis, nodeRedis, glide, sqlite })
+      modulesWithoutExports: Object.entries({
+        conformance,
+        nodeTest,
+        ioredis,
+        nodeRedis,
+        glide,
+        sqlite,
+        upstash,
+      })
         .filter(([, module]) => Object.keys(module).length === 0)
         .map(([name]) => name),
     }),

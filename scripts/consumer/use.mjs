@@ -7,6 +7,7 @@ import * as glide from '@locks/redis-glide';
 import * as ioredis from '@locks/redis-ioredis';
 import * as nodeRedis from '@locks/redis-node';
 import * as sqlite from '@locks/sqlite';
+import * as upstash from '@locks/upstash';
 
 const locks = createLocks(memoryBackend());
 const lock = locks.lock('sku:42');
@@ -22,7 +23,15 @@ console.log(
     secondWasRefused: second === undefined,
     tokenRose: value,
     timeoutIsTold: isLockError(timeout, 'LOCK_TIMEOUT'),
-    modulesWithoutExports: Object.entries({ conformance, nodeTest, ioredis, nodeRedis, glide, sqlite })
+    modulesWithoutExports: Object.entries({
+      conformance,
+      nodeTest,
+      ioredis,
+      nodeRedis,
+      glide,
+      sqlite,
+      upstash,
+    })
       .filter(([, module]) => Object.keys(module).length === 0)
       .map(([name]) => name),
   }),

@@ -27,6 +27,7 @@ const PARTS: readonly (readonly [string, readonly string[]])[] = [
     'redis-ioredis',
     'redis-node',
     'redis-glide',
+    'upstash',
     'postgres',
     'mysql',
     'sqlite',

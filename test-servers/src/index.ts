@@ -22,6 +22,7 @@ export {
 export type { RedisProxy } from './proxy/redis-proxy.ts';
 export type { LoseOptions, RedisProxyConnection, RedisRequest } from './proxy/redis-proxy-connection.ts';
 export { startProxy } from './proxy/start-proxy.ts';
+export { type RestBridge, startRestBridge } from './redis/rest-bridge.ts';
 export type { MigrationHooks } from './redis/migrate-slot.ts';
 export { type ClusterNodeView, RedisCluster } from './redis/redis-cluster.ts';
 export { RedisServer } from './redis/redis-server.ts';

@@ -36,6 +36,7 @@ import { createRedissonBackend } from '@locks/redisson';
 import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
 import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
 import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
+import { fencedSet as fencedSetOnUpstash, upstashBackend } from '@locks/upstash';
 import { webLocks } from '@locks/web-locks';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
@@ -63,6 +64,7 @@ const glide = await GlideClient.createClient({
   addresses: [{ host: '127.0.0.1', port: 1 }],
   lazyConnect: true,
 });
+const upstash = { url: 'http://127.0.0.1:1', token: 'x' };
 const noPort = {} as RedisPort;
 const client = new pg.Client();
 const connectionString = 'postgres://nobody@127.0.0.1:1/nowhere';
@@ -206,6 +208,17 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/redisson/redis: redissonBackend(options)': {
     call: (options) => redissonOnNodeRedis(nodeRedis, options),
+    },
+  '@locks/upstash: upstashBackend(options)': {
+    call: (options) => upstashBackend(options),
+    valid: upstash,
+  },
+  '@locks/upstash: fencedSet(options)': {
+    call: (options) => fencedSetOnUpstash(upstash, 'a', 'b', 1n, options),
+  },
+  '@locks/upstash: fencedSet(database)': {
+    call: (database) => fencedSetOnUpstash(database, 'a', 'b', 1n),
+    valid: upstash,
   },
   '@locks/sqlite: sqliteBackend(options)': {
     call: (options) => sqliteBackend(options),

@@ -29,6 +29,7 @@ test.each([
   '@locks/redis-node',
   '@locks/redlock-compat',
   '@locks/sqlite',
+  '@locks/upstash',
   '@locks/web-locks',
 ])('%s can be required', (name) => {
   expect(Object.keys(require(name))).not.toHaveLength(0);

@@ -3,8 +3,8 @@ import type { OpenedClient } from './opened-client.ts';
 
 /** The adapters of clients that serve every topology, by the names of their backends. */
 export const libraries = ['redis-ioredis', 'redis-node'] as const;
-/** Clients of one server or of a cluster: GLIDE has none for Sentinel, and the others take the place of ioredis. */
-export const moreLibraries = ['redis-glide', 'iovalkey', 'ioredis5'] as const;
+/** Clients of one server: GLIDE has none for Sentinel, iovalkey takes the place of ioredis, and Upstash is reached by HTTP. */
+export const moreLibraries = ['redis-glide', 'iovalkey', 'upstash'] as const;
 export type Library = (typeof libraries)[number] | (typeof moreLibraries)[number];
 
 /** Loads only the library that is needed: dozens of child processes start with it. */
@@ -17,7 +17,8 @@ export async function openClient(library: Library, address: RedisAddress): Promi
     case 'redis-glide':
       return await (await import('./open-glide.ts')).openGlide(address);
     case 'iovalkey':
-    case 'ioredis5':
-      return await (await import('./open-like-ioredis.ts')).openLikeIoredis(library, address);
+      return (await import('./open-iovalkey.ts')).openIovalkey(address);
+    case 'upstash':
+      return await (await import('./open-upstash.ts')).openUpstash(address);
   }
 }

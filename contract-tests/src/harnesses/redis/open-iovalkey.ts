@@ -1,14 +1,11 @@
 import { fencedSet, redisBackend } from '@locks/redis-ioredis';
+import { Redis } from 'iovalkey';
 import type { RedisAddress } from './address.ts';
 import type { OpenedClient } from './opened-client.ts';
 
-/** A client of another package for one server, which the adapter of ioredis takes as it is. */
-export async function openLikeIoredis(
-  library: 'iovalkey' | 'ioredis5',
-  address: RedisAddress,
-): Promise<OpenedClient> {
-  if (address.kind !== 'standalone') throw new Error(`${library} is opened for one server only`);
-  const { Redis } = library === 'iovalkey' ? await import('iovalkey') : await import('ioredis5');
+/** A client of iovalkey for one server: the adapter of ioredis takes it as it is. */
+export function openIovalkey(address: RedisAddress): OpenedClient {
+  if (address.kind !== 'standalone') throw new Error('iovalkey is opened for one server only');
   const client = new Redis(address.url);
   client.on('error', () => undefined);
   client.setMaxListeners(0);

@@ -1,0 +1,62 @@
+import { invalidArgument, mustBe, type OptionReader } from '@locks/core/backend';
+
+/** The REST address of a database, and its token. */
+export interface UpstashConnection {
+  /** The REST address: `https://….upstash.io`. */
+  readonly url: string;
+  /** The token, which may write. */
+  readonly token: string;
+  /** What sends the requests. @defaultValue the global `fetch` */
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+export interface CheckedConnection {
+  readonly url: string;
+  readonly token: string;
+  readonly fetch: typeof globalThis.fetch;
+}
+
+export const readUrl: OptionReader<string> = (value, what) => {
+  if (typeof value !== 'string' || !URL.canParse(value)) {
+    throw mustBe(what, 'the REST address of the database, as https://….upstash.io', value);
+  }
+  const { protocol } = new URL(value);
+  if (protocol !== 'https:' && protocol !== 'http:') {
+    throw invalidArgument(
+      `${what} is an address of the protocol ${protocol} pass the REST address of the database, which begins with https://`,
+    );
+  }
+  return value.replace(/\/+$/, '');
+};
+
+export const readToken: OptionReader<string> = (value, what) => {
+  // The value is not shown: it may be a token after all.
+  if (typeof value !== 'string' || value.trim() === '') {
+    throw invalidArgument(`${what} must be the REST token of the database, a non-empty string`);
+  }
+  return value;
+};
+
+export const readFetch: OptionReader<typeof globalThis.fetch> = (value, what) => {
+  if (typeof value !== 'function') throw mustBe(what, 'a function like the global fetch', value);
+  return value as typeof globalThis.fetch;
+};
+
+/** Calls the global function as such: Cloudflare refuses it as a method of another object. */
+export const globalFetch: typeof globalThis.fetch = (...args) => globalThis.fetch(...args);
+
+/** Refuses a client in place of the options, with a sentence that says what to pass. */
+export function refuseClients(given: unknown): void {
+  if (given instanceof Promise) throw invalidArgument('the options are a promise: await it first');
+  if (typeof given !== 'object' || given === null) return;
+  const shape = given as {
+    readonly pipeline?: unknown;
+    readonly evalsha?: unknown;
+    readonly customCommand?: unknown;
+  };
+  if ([shape.pipeline, shape.evalsha, shape.customCommand].some((member) => typeof member === 'function')) {
+    throw invalidArgument(
+      'a client was passed: pass { url, token } of the database, for example { url: UPSTASH_REDIS_REST_URL, token: UPSTASH_REDIS_REST_TOKEN }',
+    );
+  }
+}
