@@ -46,7 +46,7 @@ async function open(
   return { theirs, ours, [Symbol.asyncDispose]: end };
 }
 
-describe.each(oldLocks)('$name beside ours', { timeout: 120_000 }, (old) => {
+describe.each(oldLocks)('$name beside ours', { timeout: 30_000 * PROCESSES }, (old) => {
   const why = missing.get(old.name);
   const test = why === undefined ? it : it.skip;
   const absent = why === undefined ? '' : ` (not run: ${why})`;
@@ -177,12 +177,13 @@ function loop(who: string, one: LockProcess, sections: Section[]): { stop(): Pro
   let isStopped = false;
   const work = async (): Promise<void> => {
     while (!isStopped) {
-      if (!(await one.take(NAME, WAIT_MS))) throw new Error(`${who} got no lock within ${WAIT_MS} ms`);
+      if (!(await one.take(NAME, WAIT_MS))) throw new Error(`${who} got no lock: ${one.said}`);
       const enteredAt = performance.now();
       await sleep(2);
       sections.push(section(who, enteredAt, performance.now()));
-      if (!(await one.free())) throw new Error(`${who} had lost its lock`);
-      await sleep(randomInt(60));
+      if (!(await one.free())) throw new Error(`${who} had lost its lock: ${one.said}`);
+      // While ours wait all the time, they hand the lock on among themselves: old ones need moments in which it is free.
+      await sleep(randomInt(15 * PROCESSES));
     }
   };
   const done = work();

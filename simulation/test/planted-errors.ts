@@ -280,6 +280,17 @@ const inQuorum = [
       'a renewal by one store is enough',
     ],
   ),
+  ...errorsIn('quorum', `${QUORUM}/acquire-again.ts`, [
+    'const { steal: _, ...request } = { ...grant.request, ttlMs };',
+    'const request = { ...grant.request, ttlMs, steal: true };',
+    'a renewal takes a store from who holds there',
+  ]),
+  ...errorsIn('quorum', `${QUORUM}/quorum-backend.ts`, [
+    'of nodeGrants.again.keys())',
+    'of [] as number[])',
+    'a lost lease stays where it was acquired again',
+    2392,
+  ]),
   ...errorsIn('quorum', `${CORE}/acquire/acquire-loop.ts`, [
     'if (this.#failures > 0) this.#core.abandon(this.#request);\n      this.#renewId();',
     '',

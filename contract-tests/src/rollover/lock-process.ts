@@ -9,6 +9,8 @@ const START_MS = 30_000;
  * `take NAME WAITMS` by `taken` or `failed …`, `free` by `freed` or `failed …`. It ends with its input.
  */
 export class LockProcess implements AsyncDisposable {
+  /** What it said last. */
+  said = '';
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #lines: Interface;
@@ -65,8 +67,10 @@ export class LockProcess implements AsyncDisposable {
   }
 
   async #answer(): Promise<string> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return 'failed: the process ended';
-    return await new Promise((resolve) => (this.#answered = resolve));
+    const hasEnded = this.#child.exitCode !== null || this.#child.signalCode !== null;
+    const line = new Promise<string>((resolve) => (this.#answered = resolve));
+    this.said = hasEnded ? 'failed: the process ended' : await line;
+    return this.said;
   }
 }
 

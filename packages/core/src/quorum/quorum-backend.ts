@@ -11,15 +11,22 @@ import type {
   ResourceState,
   RenewalStatus,
 } from '../backend/types.ts';
+import { acquireAgain } from './acquire-again.ts';
+import { BackgroundCalls } from './background-calls.ts';
 import { refuseAfterClose } from '../backend/refuse-after-close.ts';
 import { NoAnswerError } from '../backend/time-limit.ts';
 import { renewalStatusOf } from '../lifetime/renewal-status.ts';
 import {
-  type QuorumGrants,
   endOf,
+  endTrials,
   grantAt,
+  grantsOf,
+  noGrants,
   type QuorumGrant,
   quorumGrant,
+  type QuorumGrants,
+  trialsOf,
+  type Trials,
   validated,
   withoutGrant,
 } from './quorum-grants.ts';
@@ -62,15 +69,14 @@ class NodesBackend implements QuorumBackend {
   readonly capabilities: QuorumCapabilities;
   readonly releaseBudgetMs?: number;
   readonly #quorum: Quorum;
-  readonly #cleaning = new Set<Promise<void>>();
-  /** No node is called after `close` (docs/spec.md §12.4). */
-  #closed = false;
+  readonly #background: BackgroundCalls;
   readonly #nodeGrants = new WeakMap<AcquireRequest, QuorumGrants>();
   readonly downgrade?: NonNullable<LockBackend['downgrade']>;
   readonly forceRelease?: NonNullable<LockBackend['forceRelease']>;
 
   constructor(quorum: Quorum) {
     this.#quorum = quorum;
+    this.#background = new BackgroundCalls(quorum.nodeTimeoutMs);
     this.capabilities = capabilitiesOf(quorum);
     // A release needs a majority, so it may take as long as the slowest node (docs/spec.md §2.5).
     const budgets = quorum.nodes.flatMap(({ releaseBudgetMs = [] }) => releaseBudgetMs);
@@ -84,9 +90,8 @@ class NodesBackend implements QuorumBackend {
   async attempt(request: AcquireRequest, _enqueue: boolean, call: Call): Promise<Attempt> {
     const { majority, nodes } = this.#quorum;
     const startedAt = call.now();
-    const unanswered = new Set(nodes.keys());
-    const nodeGrants: QuorumGrants = { grants: nodes.map(() => undefined), unanswered, over: false };
-    const { grants } = nodeGrants;
+    const nodeGrants = noGrants(nodes);
+    const { grants, unanswered } = nodeGrants;
     this.#nodeGrants.set(request, nodeGrants);
     const votes = await this.#poll<Attempt, Votes<Attempt>>(
       call,
@@ -109,7 +114,7 @@ class NodesBackend implements QuorumBackend {
         // The abandon may have overtaken this attempt on its way, also where only an error came back (docs/spec.md §2.2).
         if (nodeGrants.over) {
           if (answer === undefined || answer.status === 'granted')
-            void this.#abandonQuietly(node, request, call);
+            void this.#background.abandon(node, request, call);
         }
         // A grant after the decision is renewed and released with the others.
         else if (answer?.status === 'granted') grants[index] = answer.grant;
@@ -127,7 +132,7 @@ class NodesBackend implements QuorumBackend {
     // background.
     const cleanUp = nodes.map((node, index) =>
       votes.answers[index] === undefined || grants[index]
-        ? this.#abandonQuietly(node, request, call)
+        ? this.#background.abandon(node, request, call)
         : undefined,
     );
     await Promise.all(cleanUp.flatMap((done, index) => (done !== undefined && grants[index] ? [done] : [])));
@@ -158,8 +163,23 @@ class NodesBackend implements QuorumBackend {
     );
   }
 
-  renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
-    return this.#poll<NodeRenewalStatuses, readonly RenewalStatus[]>(
+  async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
+    const trials = items.map(({ grant }) => trialsOf(grant));
+    const asked = items.map(({ grant }) => [...grantsOf(grant)]);
+    let decided: readonly RenewalStatus[] | undefined;
+    let answered: readonly (NodeRenewalStatuses | undefined)[] = [];
+    // Nodes that answer after the decision too: the one that came back may always be the slowest.
+    const heal = (answer: NodeRenewalStatuses | undefined, index: number): void => {
+      for (const [at, item] of items.entries()) {
+        // A lease that has ended is never made again: it may have been released by force.
+        if (answer === undefined || decided?.[at]?.status !== 'held') continue;
+        if ((answer[at]?.status ?? 'lost') !== 'lost') continue;
+        // A late answer says nothing of a grant that it was not asked for.
+        if (grantsOf(item.grant)[index] === asked[at]?.[index])
+          acquireAgain(item, index, this.#quorum.nodes[index] as LockBackend, this.#background, call);
+      }
+    };
+    const statuses = await this.#poll<NodeRenewalStatuses, readonly RenewalStatus[]>(
       call,
       async (node, nodeCall, index) => {
         const there = items.map(({ grant, ttlMs }) => ({
@@ -176,26 +196,46 @@ class NodesBackend implements QuorumBackend {
       },
       (votes) => {
         const renewalStatuses = items.map(({ ttlMs }, item) =>
-          this.#renewalStatus('renew', votes, item, ttlMs),
+          this.#renewalStatus('renew', votes, item, ttlMs, trials[item]),
         );
-        return renewalStatuses.every((renewalStatus) => renewalStatus !== undefined)
-          ? renewalStatuses
-          : undefined;
+        if (renewalStatuses.some((renewalStatus) => renewalStatus === undefined)) return undefined;
+        answered = [...votes.answers];
+        return (decided = renewalStatuses as readonly RenewalStatus[]);
       },
+      (_node, answer, index) => heal(answer, index),
     );
+    for (const [at, { grant }] of items.entries()) {
+      if (statuses[at]?.status === 'held') endTrials(grant, trials[at]);
+      else if (statuses[at]?.status === 'lost') this.#giveUpAgain(grant, call);
+    }
+    for (const [index, answer] of answered.entries()) heal(answer, index);
+    return statuses;
+  }
+
+  /** Abandons a lost lease where it was acquired again: what took it away did not know of these nodes. */
+  #giveUpAgain(grant: Grant, call: Call): void {
+    const { nodeGrants } = grant as Partial<QuorumGrant>;
+    if (nodeGrants === undefined) return;
+    nodeGrants.over = true;
+    for (const index of nodeGrants.again.keys())
+      void this.#background.abandon(this.#quorum.nodes[index] as LockBackend, grant.request, call);
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {
     const { majority, nodeTimeoutMs } = this.#quorum;
     const { nodeGrants } = grant as Partial<QuorumGrant>;
     if (nodeGrants !== undefined) nodeGrants.over = true;
+    const trials = trialsOf(grant);
     // Core sends a release again before its first sending was answered, and an answer to either counts (docs/spec.md §2.5).
     const unhurried: Call = { now: () => call.now(), deadline: call.now() + nodeTimeoutMs };
     return this.#poll<'released' | 'not-held' | 'unknown', 'released' | 'not-held'>(
       unhurried,
       async (node, nodeCall, index) => {
         const own = grantAt(grant, index);
-        if (own !== undefined) return node.release(own, nodeCall);
+        if (own !== undefined) {
+          const answer = await node.release(own, nodeCall);
+          return trials.has(index) ? 'not-held' : answer;
+        }
         // The node may have granted after the majority had.
         await node.abandon(grant.request, nodeCall);
         return 'not-held';
@@ -254,15 +294,14 @@ class NodesBackend implements QuorumBackend {
   }
 
   async close(): Promise<void> {
-    // Abandons in the background need the nodes; none lasts longer than a node's answer may take.
-    while (this.#cleaning.size > 0) await Promise.all(this.#cleaning);
-    this.#closed = true;
+    await this.#background.close();
     const closed = await Promise.allSettled(this.#quorum.nodes.map(async (node) => node.close()));
     const failed = closed.find((one) => one.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
   }
 
   #downgrade(grant: Grant, call: Call): Promise<RenewalStatus> {
+    const trials = trialsOf(grant);
     return this.#poll<NodeRenewalStatuses, RenewalStatus>(
       call,
       async (node, nodeCall, index) => {
@@ -270,7 +309,7 @@ class NodesBackend implements QuorumBackend {
         if (own === undefined) return [withoutGrant(grant, index)];
         return [renewalStatusOf([await node.downgrade?.(own, nodeCall)], 0)];
       },
-      (votes) => this.#renewalStatus('downgrade', votes, 0, 0),
+      (votes) => this.#renewalStatus('downgrade', votes, 0, 0, trials),
     );
   }
 
@@ -288,19 +327,20 @@ class NodesBackend implements QuorumBackend {
     return [...byId.values()].map((holder) => summary([holder], 1));
   }
 
-  /** The status of one item, by the nodes' answers; `undefined` while more answers are needed. */
+  /** The status of one item, by the answers of the nodes that count; `undefined` while more answers are needed. */
   #renewalStatus(
     doing: string,
     votes: Votes<NodeRenewalStatuses>,
     item: number,
     ttlMs: number,
+    trials: Trials = new Map(),
   ): RenewalStatus | undefined {
     const { majority, nodes } = this.#quorum;
     const validities: number[] = [];
     const reasons: (LossReason | undefined)[] = [];
-    for (const answer of votes.answers) {
+    for (const [index, answer] of votes.answers.entries()) {
       if (answer === undefined) continue;
-      const renewalStatus = answer[item];
+      const renewalStatus = trials.has(index) ? undefined : answer[item];
       if (renewalStatus?.status === 'held') validities.push(renewalStatus.validForMs ?? ttlMs);
       // A node that never granted the lease does not hold it either.
       else if (renewalStatus?.status !== 'unknown') reasons.push(renewalStatus?.reason);
@@ -342,23 +382,6 @@ class NodesBackend implements QuorumBackend {
   ): Promise<R> {
     const { nodes, nodeTimeoutMs } = this.#quorum;
     return poll(nodes, Math.max(1, Math.min(nodeTimeoutMs, limitMs)), call, ask, decide, late);
-  }
-
-  /** Abandons a request on one node, whether the caller waits or not. Where the abandon fails, the grant ends by its ttl. */
-  #abandonQuietly(node: LockBackend, request: AcquireRequest, caller: Call): Promise<void> {
-    if (this.#closed) return Promise.resolve();
-    const call = { now: () => caller.now(), deadline: caller.now() + this.#quorum.nodeTimeoutMs };
-    const abandoned = poll<void, true>(
-      [node],
-      this.#quorum.nodeTimeoutMs,
-      call,
-      (one, nodeCall) => one.abandon(request, nodeCall),
-      () => true,
-    )
-      .catch(() => true)
-      .then(() => void this.#cleaning.delete(abandoned));
-    this.#cleaning.add(abandoned);
-    return abandoned;
   }
 
   /** The time at which the first grant of a majority ends: until then a majority holds the lease (docs/spec.md §1.2). */

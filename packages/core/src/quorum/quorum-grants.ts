@@ -2,14 +2,52 @@ import { grantFault } from '../acquire/validate-grant.ts';
 import { NoAnswerError } from '../backend/time-limit.ts';
 import type { AcquireRequest, Attempt, Call, Grant, LockBackend, RenewalStatus } from '../backend/types.ts';
 
+/**
+ * How a node stands that is acquired again: asked, granted, or with an error for an answer. A grant is on trial until a majority without
+ * the node has confirmed the lease by a renewal that was sent after it: only then a majority has held at every moment, and the
+ * node counts (docs/spec.md §4.7).
+ */
+type AcquiredAgain = 'asked' | 'on-trial' | 'counts' | 'failed';
+
 /** The grants of one attempt. */
 export interface QuorumGrants {
   /** The grant of each node; those that come late are added. */
   readonly grants: (Grant | undefined)[];
   /** The nodes whose answers to the attempt may still come: each may have granted. */
   readonly unanswered: Set<number>;
+  /** The nodes that were acquired again after the attempt. */
+  readonly again: Map<number, AcquiredAgain>;
   /** Set once the attempt failed, or its lease was released: later grants of nodes are abandoned. */
   over: boolean;
+}
+
+/** The grants of an attempt that no node has answered. */
+export function noGrants(nodes: readonly LockBackend[]): QuorumGrants {
+  return {
+    grants: nodes.map(() => undefined),
+    unanswered: new Set(nodes.keys()),
+    again: new Map(),
+    over: false,
+  };
+}
+
+/** The nodes of a lease that do not count yet, each with its grant, if it has one. */
+export type Trials = ReadonlyMap<number, Grant | undefined>;
+
+export function trialsOf(grant: Grant): Trials {
+  const trials = new Map<number, Grant | undefined>();
+  const { nodeGrants } = grant as Partial<QuorumGrant>;
+  for (const [index, state] of nodeGrants?.again ?? [])
+    if (state === 'on-trial') trials.set(index, grantsOf(grant)[index]);
+  return trials;
+}
+
+/** Lets nodes count whose trials a renewal has confirmed, unless they were acquired once more meanwhile. */
+export function endTrials(grant: Grant, trials: Trials = new Map()): void {
+  const { nodeGrants } = grant as Partial<QuorumGrant>;
+  if (nodeGrants === undefined) return;
+  for (const [index, onTrial] of trials)
+    if (nodeGrants.grants[index] === onTrial) nodeGrants.again.set(index, 'counts');
 }
 
 /** A grant of the majority. */
@@ -44,9 +82,14 @@ export function endOf(grant: Grant): number {
   return grant.countedFrom + (grant.validForMs ?? grant.request.ttlMs);
 }
 
+/** The grant of each node, by its index. */
+export function grantsOf(grant: Grant): readonly (Grant | undefined)[] {
+  return (grant as Partial<QuorumGrant>).nodeGrants?.grants ?? [];
+}
+
 /** The grant of one node, in the present mode of the lease. */
 export function grantAt(grant: Grant, index: number): Grant | undefined {
-  const own = (grant as Partial<QuorumGrant>).nodeGrants?.grants[index];
+  const own = grantsOf(grant)[index];
   if (own === undefined) return undefined;
   const { acquisitionId, mode } = own.request;
   // An unchanged grant stays the node's own object, to which the node may have added; a grant of another id never does

@@ -1,0 +1,46 @@
+import { createLocks } from '@locks/core';
+import { quorumBackend } from '@locks/core/quorum';
+import { waitUntil } from '@locks/test-servers';
+import { describe, expect, it } from 'vitest';
+import { libraries, openClient } from '../src/harnesses/redis/open-client.ts';
+import Lab from './lab.ts';
+
+const TTL_MS = 2_000;
+
+describe.concurrent.each(libraries)('a quorum of three servers with %s', { timeout: 30_000 }, (library) => {
+  it('acquires again on a server that came back empty, so that another one may restart empty later', async () => {
+    await using lab = new Lab();
+    const servers = await Promise.all([lab.server(), lab.server(), lab.server()]);
+    const quorum = async (ttlMs: number) => {
+      const clients = await Promise.all(
+        servers.map(({ host, port }) =>
+          openClient(library, { kind: 'standalone', url: `redis://${host}:${port}` }),
+        ),
+      );
+      lab.defer(() => Promise.all(clients.map((client) => client.end())));
+      return lab.use(createLocks(quorumBackend(clients.map((client) => client.backend())), { ttlMs }));
+    };
+    const holder = await quorum(TTL_MS);
+    const lease = await holder.lock('a').acquire();
+    const rival = await quorum(TTL_MS);
+    for (const server of servers) {
+      await server.kill();
+      await server.restart();
+      const has = async () => String(await server.command('GET', 'lock:a')).startsWith(lease.acquisitionId);
+      await waitUntil(has, { what: 'the lease on the server' });
+      // It counts once a renewal that was sent later is confirmed; the first may be the one by which it was acquired again.
+      for (let renewal = 0; renewal < 2; renewal += 1) {
+        const before = lease.validForMs;
+        await waitUntil(() => lease.validForMs > before, { what: 'a renewal' });
+      }
+      expect(await rival.lock('a').tryAcquire()).toBeUndefined();
+    }
+    lease.assertValid();
+    await lease.release();
+    for (const server of servers) {
+      const isGone = async () => (await server.command('EXISTS', 'lock:a')) === 0;
+      await waitUntil(isGone, { what: 'the release on a server' });
+    }
+    await (await rival.lock('a').acquire()).release();
+  });
+});
