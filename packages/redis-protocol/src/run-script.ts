@@ -30,6 +30,8 @@ export async function recover(
  *
  * @throws the error of the client or of the server
  * @param mayRepeat - whether the script may still run when the server turns out not to know it; otherwise its error is thrown
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for a node of a cluster that got a client for one server; errors of the client and of
+ * the script as they are
  */
 export async function runScript(
   port: RedisPort,
