@@ -16,6 +16,8 @@ const LONG: readonly string[] = [
   'redis-glide-cluster',
   'redis-ioredis-sentinel',
   'redis-node-sentinel',
+  'redisson-cluster',
+  'redisson-node-sentinel',
   'etcd',
   'zookeeper-native',
   'quorum-redis',

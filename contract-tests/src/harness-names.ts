@@ -38,6 +38,7 @@ export const topologyNames: readonly string[] = [
   'redis-node-cluster',
   'redis-node-sentinel',
   'redisson-cluster',
+  'redisson-node-sentinel',
   'zookeeper-ensemble',
   'zookeeper-native',
 ];

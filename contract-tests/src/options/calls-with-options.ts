@@ -251,6 +251,7 @@ export const notOptions: Readonly<Record<string, string>> = {
   'Harness.createLocks(options)': 'createLocks() of core',
   'OnceRecord.write(entry)': 'an entry of a record',
   'SqliteOnceRecord.write(entry)': 'an entry of a record',
+  '@locks/redis-protocol/kit: runScript(script)': 'a script',
   '@locks/web-locks: leaseOf(lock)': 'a lock',
   '@locks/core/conformance: runCase(testCase)': 'a case of the suite',
   '@locks/core/conformance: writeReport(report)': 'a report of the suite',
