@@ -4,6 +4,9 @@ import type { RedissonKeys } from './keys.ts';
 import { LockChannels } from './lock-channels.ts';
 import type { Sharding } from './publish-command.ts';
 
+/** How long a waiter without an answer is kept. Far longer than an attempt takes: only those that core gave up stay so long. */
+const SILENT_MS = 10_000;
+
 interface RedissonWaiter extends LocalWaiter {
   /** The lock may have been freed since the attempt was sent, and the waiter does not wait yet. */
   mayBeFree: boolean;
@@ -27,7 +30,7 @@ export class RedissonLocalWaiters {
       pollEveryMs: checkIntervalMs,
       // Core gave up on these between their attempt and their wait.
       poll: () => {
-        for (const { request } of this.#waiters.silentFor(checkIntervalMs)) this.#waiters.remove(request);
+        for (const { request } of this.#waiters.silentFor(SILENT_MS)) this.#waiters.remove(request);
       },
       emptied: (resource) => this.#channels.leave(resource),
     });

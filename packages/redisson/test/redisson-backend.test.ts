@@ -1,5 +1,8 @@
+import { ioredisPort } from '@locks/redis-ioredis/port';
+import { nodeRedisPort } from '@locks/redis-node/port';
 import { call, type RedisServer, request, startProxy, waitUntil } from '@locks/test-servers';
 import { Redis } from 'ioredis';
+import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRedissonBackend } from '../src/index.ts';
 import { redissonBackend } from '../src/ioredis.ts';
@@ -175,6 +178,46 @@ describe.each(libraries)('on %s', (library) => {
     expect(clients.filter((line) => / sub=20 /.test(line))).toHaveLength(1);
   });
 
+  it('waits for a message also where an attempt takes longer than the interval of the checks', async () => {
+    await using proxy = await startProxy(redis);
+    await using a = await open(proxy, { checkIntervalMs: 50 });
+    await using b = await open(redis);
+    const name = fresh();
+    const held = await b.take(name);
+    await hintOfListening(a, name);
+    proxy.latency(200);
+    let isOver = false;
+    const { turn } = await a.queue(request(name));
+    void turn.then(() => (isOver = true));
+    // A turn that was over from the beginning would be told by now.
+    await b.backend.ping?.(call);
+    expect(isOver).toBe(false);
+    await b.backend.release(held, call);
+    expect(await turn).toBeUndefined();
+  });
+
+  it('hears a channel that it left and took again at once', async () => {
+    const { port, end } = await openPort(library);
+    const heard: string[] = [];
+    const lost = (): void => void heard.push('lost');
+    const channels = await port.openChannels?.(undefined, false, {
+      message: (_, text) => heard.push(text),
+      lost,
+    });
+    if (channels === undefined) throw new Error('no channels');
+    for (let round = 0; round < 20; round += 1) {
+      await channels.add('left');
+      const left = channels.remove('left');
+      const again = channels.add('left');
+      await Promise.all([left, again]);
+      await redis.command('PUBLISH', 'left', String(round));
+      await waitUntil(() => heard.length > round, { what: `message ${round}` });
+    }
+    expect(heard).toEqual(Array.from({ length: 20 }, (_, round) => String(round)));
+    await port.close();
+    end();
+  });
+
   it('knows a release that the client sent again: the latch tells', async () => {
     await using proxy = await startProxy(redis);
     await using a = await open(proxy);
@@ -274,7 +317,6 @@ it('puts its prefix behind that of the client', async () => {
 });
 
 it('is made of a port too', async () => {
-  const { ioredisPort } = await import('@locks/redis-ioredis/port');
   const client = new Redis({ port: redis.port });
   const backend = createRedissonBackend(ioredisPort(client));
   expect(backend.name).toBe('redisson');
@@ -283,6 +325,16 @@ it('is made of a port too', async () => {
   expect(await client.ping()).toBe('PONG');
   client.disconnect();
 });
+
+async function openPort(library: (typeof libraries)[number]) {
+  if (library === 'ioredis') {
+    const client = new Redis({ port: redis.port });
+    return { port: ioredisPort(client), end: () => client.disconnect() };
+  }
+  const client = createClient({ socket: { port: redis.port, host: redis.host } });
+  await client.connect();
+  return { port: nodeRedisPort(client as never), end: () => client.destroy() };
+}
 
 async function subscribers(channel: string): Promise<number> {
   const reply = (await redis.command('PUBSUB', 'NUMSUB', channel)) as unknown[];
