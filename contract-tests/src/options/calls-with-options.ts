@@ -208,7 +208,7 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/redisson/redis: redissonBackend(options)': {
     call: (options) => redissonOnNodeRedis(nodeRedis, options),
-    },
+  },
   '@locks/upstash: upstashBackend(options)': {
     call: (options) => upstashBackend(options),
     valid: upstash,
