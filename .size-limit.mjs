@@ -2,7 +2,7 @@
 // `ignore`: modules that the user has anyway.
 const budgets = [
   { name: 'core', limit: '18.8 kB', ignore: [] },
-  { name: 'redis-glide', limit: '20.9 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
+  { name: 'redis-glide', limit: '21.2 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '20.9 kB', ignore: ['@locks/core', 'ioredis'] },
   { name: 'redis-node', limit: '20.9 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
   { name: 'redisson', limit: '6 kB', ignore: ['@locks/core'] },

@@ -17,7 +17,7 @@ describe.concurrent.each(libraries)('a quorum of three servers with %s', { timeo
           openClient(library, { kind: 'standalone', url: `redis://${host}:${port}` }),
         ),
       );
-      lab.defer(() => Promise.all(clients.map((client) => client.end())));
+      lab.defer(() => Promise.all(clients.map(async (client) => client.end())));
       return lab.use(createLocks(quorumBackend(clients.map((client) => client.backend())), { ttlMs }));
     };
     const holder = await quorum(TTL_MS);

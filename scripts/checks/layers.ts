@@ -145,12 +145,12 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['clients.ts'],
   ],
   'redis-protocol': [
-    ['{index,kit}.ts'],
+    ['{index,kit,bun/index}.ts'],
     ['backend.ts', 'fenced-set.ts'],
     ['{release,local-waiters,renewal,replicas,states,eviction}.ts'],
     ['{native-release,waiter-heartbeat}.ts'],
     ['{subscription,waiter,grant,replies}.ts'],
-    ['{run-script,retryable,shard-channels,value,mode,keys,options}.ts'],
+    ['{run-script,retryable,shard-channels,value,mode,keys,options}.ts', 'bun/bun-redis-port.ts'],
     ['{slot,port,login-watch,hold-end-timers}.ts'],
   ],
   redisson: [

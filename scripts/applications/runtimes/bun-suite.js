@@ -56,8 +56,8 @@ export default harness;
 
 if (import.meta.main) {
   const only = conformanceCases.map(({ id }) => id).filter((id) => !ELSEWHERE.includes(id));
-  const { results } = await runConformance(harness, { only });
-  const outcomes = Object.groupBy(results, ({ outcome }) => outcome);
+  const { cases } = await runConformance(harness, { only });
+  const outcomes = Object.groupBy(cases, ({ outcome }) => outcome);
   const { failed = [], passed = [] } = outcomes;
   console.log(
     JSON.stringify({
