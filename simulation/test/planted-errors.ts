@@ -286,9 +286,9 @@ const inQuorum = [
     'a renewal takes a store from who holds there',
   ]),
   ...errorsIn('quorum', `${QUORUM}/quorum-backend.ts`, [
-    'of nodeGrants.again.keys())',
-    'of [] as number[])',
-    'a lost lease stays where it was acquired again',
+    'for (const node of this.#quorum.nodes) void',
+    'for (const node of [] as LockBackend[]) void',
+    'a lost lease stays on a minority',
     2392,
   ]),
   ...errorsIn('quorum', `${CORE}/acquire/acquire-loop.ts`, [

@@ -1,8 +1,9 @@
 import { invalidArgument } from '@locks/core/backend';
 
-// Replies that a healthy deployment gives for a short time: start, failover, migration, a long-running script.
+// Replies that a healthy deployment gives for a short time: start, failover, migration, a long-running script, and a script that could
+// not be sent again because the call was over (`recover`).
 const passingReply =
-  /^(?:LOADING|CLUSTERDOWN|TRYAGAIN|READONLY|MASTERDOWN|NOREPLICAS|NOMASTERLINK|BUSY|MOVED|ASK|UNBLOCKED)\b/;
+  /^(?:LOADING|CLUSTERDOWN|TRYAGAIN|READONLY|MASTERDOWN|NOREPLICAS|NOMASTERLINK|BUSY|MOVED|ASK|UNBLOCKED|NOSCRIPT)\b/;
 const passingCode =
   /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|NR_CLOSED|ERR_REDIS_CONNECTION_\w+)$/;
 const passingName =

@@ -43,6 +43,17 @@ describe('faults', () => {
     expect(order).toEqual(['first', 'second']);
   });
 
+  it('a script that it may not send again, since the call is over, is a failure that passes', async () => {
+    await using own = await startRedis();
+    await using a = participant(own);
+    const over = { ...call, deadline: performance.now() - 1 };
+    const error: unknown = await a.backend
+      .attempt(request(fresh()), true, over)
+      .catch((reason: unknown) => reason);
+    expect(String(error)).toMatch(/NOSCRIPT/);
+    expect(a.backend.isRetryable(error)).toBe(true);
+  });
+
   it.each([
     ['a key of another type', ['RPUSH', 'lock:typed', 'x'], /WRONGTYPE/, false],
     ['a full memory', ['CONFIG', 'SET', 'maxmemory', '1'], /OOM/, false],

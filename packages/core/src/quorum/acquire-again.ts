@@ -21,13 +21,14 @@ export function acquireAgain(
   // Who holds there meanwhile keeps it, whatever this lease was acquired by.
   const { steal: _, ...request } = { ...grant.request, ttlMs };
   const settle = (answer: Attempt | undefined): void => {
-    if (answer?.status === 'granted') {
+    nodeGrants.again.delete(index);
+    // The release may have overtaken this attempt on its way (docs/spec.md §2.2).
+    if (nodeGrants.over) {
+      if (answer === undefined || answer.status === 'granted') void background.abandon(node, request, caller);
+    } else if (answer?.status === 'granted') {
       nodeGrants.again.set(index, 'on-trial');
       nodeGrants.grants[index] = answer.grant;
-    } else if (answer === undefined) nodeGrants.again.set(index, 'failed');
-    else nodeGrants.again.delete(index);
-    // The release may have overtaken this attempt on its way (docs/spec.md §2.2).
-    if (nodeGrants.over && nodeGrants.again.has(index)) void background.abandon(node, request, caller);
+    }
   };
   const ask = async (call: Call) => validated(await node.attempt(request, false, call), request, node, call);
   void background.ask(node, caller, ask, settle);

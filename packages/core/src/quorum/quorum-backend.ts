@@ -206,19 +206,17 @@ class NodesBackend implements QuorumBackend {
     );
     for (const [at, { grant }] of items.entries()) {
       if (statuses[at]?.status === 'held') endTrials(grant, trials[at]);
-      else if (statuses[at]?.status === 'lost') this.#giveUpAgain(grant, call);
+      else if (statuses[at]?.status === 'lost') this.#giveUp(grant, call);
     }
     for (const [index, answer] of answered.entries()) heal(answer, index);
     return statuses;
   }
 
-  /** Abandons a lost lease where it was acquired again: what took it away did not know of these nodes. */
-  #giveUpAgain(grant: Grant, call: Call): void {
+  /** Abandons a lost lease on all nodes: a minority may hold it yet, also one that was acquired again meanwhile. */
+  #giveUp(grant: Grant, call: Call): void {
     const { nodeGrants } = grant as Partial<QuorumGrant>;
-    if (nodeGrants === undefined) return;
-    nodeGrants.over = true;
-    for (const index of nodeGrants.again.keys())
-      void this.#background.abandon(this.#quorum.nodes[index] as LockBackend, grant.request, call);
+    if (nodeGrants !== undefined) nodeGrants.over = true;
+    for (const node of this.#quorum.nodes) void this.#background.abandon(node, grant.request, call);
   }
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held'> {

@@ -3,11 +3,11 @@ import { NoAnswerError } from '../backend/time-limit.ts';
 import type { AcquireRequest, Attempt, Call, Grant, LockBackend, RenewalStatus } from '../backend/types.ts';
 
 /**
- * How a node stands that is acquired again: asked, granted, or with an error for an answer. A grant is on trial until a majority without
- * the node has confirmed the lease by a renewal that was sent after it: only then a majority has held at every moment, and the
- * node counts (docs/spec.md §4.7).
+ * How a node stands that is acquired again: asked, or granted and on trial, until a majority without the node has confirmed the lease
+ * by a renewal that was sent after its grant. Only then a majority has held at every moment, and the node counts (docs/spec.md
+ * §4.7).
  */
-type AcquiredAgain = 'asked' | 'on-trial' | 'counts' | 'failed';
+type AcquiredAgain = 'asked' | 'on-trial';
 
 /** The grants of one attempt. */
 export interface QuorumGrants {
@@ -15,7 +15,7 @@ export interface QuorumGrants {
   readonly grants: (Grant | undefined)[];
   /** The nodes whose answers to the attempt may still come: each may have granted. */
   readonly unanswered: Set<number>;
-  /** The nodes that were acquired again after the attempt. */
+  /** The nodes that are acquired again and do not count yet. */
   readonly again: Map<number, AcquiredAgain>;
   /** Set once the attempt failed, or its lease was released: later grants of nodes are abandoned. */
   over: boolean;
@@ -47,7 +47,7 @@ export function endTrials(grant: Grant, trials: Trials = new Map()): void {
   const { nodeGrants } = grant as Partial<QuorumGrant>;
   if (nodeGrants === undefined) return;
   for (const [index, onTrial] of trials)
-    if (nodeGrants.grants[index] === onTrial) nodeGrants.again.set(index, 'counts');
+    if (nodeGrants.grants[index] === onTrial) nodeGrants.again.delete(index);
 }
 
 /** A grant of the majority. */
