@@ -2,8 +2,9 @@
 import { createInterface } from 'node:readline';
 import { createLocks, type Lease } from '@locks/core';
 import { type Library, libraries, openClient } from '../harnesses/redis/open-client.ts';
-import { openers, type PeerName } from '../lab/peers/openers.ts';
+import { openers } from '../lab/peers/openers.ts';
 import type { PeerAcquire } from '../lab/peers/peer-lock.ts';
+import type { PeerName } from '../lab/peers/peer-names.ts';
 
 const [library = '', address = '', ttl = '', prefix, checkIntervalMs] = process.argv.slice(2);
 const [host = '', port = ''] = address.split(':');

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Address } from '@locks/core/conformance/proxy';
 import type { Library } from '../harnesses/redis/open-client.ts';
-import type { PeerName } from '../lab/peers/openers.ts';
+import type { PeerName } from '../lab/peers/peer-names.ts';
 import { missingFor } from './lock-process.ts';
 
 type Command = readonly [string, ...string[]];

@@ -1,7 +1,8 @@
 import type { OpenPeer } from './peer-lock.ts';
+import type { PeerName } from './peer-names.ts';
 
-/** The libraries of Node, one description for the lab and for `rollover`. A process loads the one that it needs. */
-export const openers = {
+/** A process loads the library that it needs. */
+export const openers: Readonly<Record<PeerName, () => Promise<{ readonly open: OpenPeer }>>> = {
   redlock: () => import('./redlock.ts'),
   'redlock-4': () => import('./redlock-4.ts'),
   'redlock-sesamecare': () => import('./redlock-sesamecare.ts'),
@@ -10,6 +11,4 @@ export const openers = {
   'simple-redis-mutex': () => import('./simple-redis-mutex.ts'),
   'set-nx-px': () => import('./set-nx-px.ts'),
   verrou: () => import('./verrou.ts'),
-} as const satisfies Readonly<Record<string, () => Promise<{ readonly open: OpenPeer }>>>;
-
-export type PeerName = keyof typeof openers;
+};

@@ -1,6 +1,7 @@
 import type { Address } from '@locks/core/conformance/proxy';
 import RedisLab from '../../../redis-faults/lab.ts';
-import { openers, type PeerName } from './openers.ts';
+import { openers } from './openers.ts';
+import type { PeerName } from './peer-names.ts';
 
 export interface PeerOptions {
   readonly peer: PeerName;

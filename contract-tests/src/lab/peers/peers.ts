@@ -1,6 +1,6 @@
 import { type LabBackend, redisSettings, single, singleRedis } from '../deployments.ts';
-import type { PeerName } from './openers.ts';
 import type { PeerOptions } from './peer-lab.ts';
+import type { PeerName } from './peer-names.ts';
 import { buildRedisson, redissonWorker } from './redisson.ts';
 
 const TTL_MS = 1_000;
