@@ -147,7 +147,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   'redis-protocol': [
     ['{index,kit,bun/index}.ts'],
     ['backend.ts', 'fenced-set.ts'],
-    ['{release,local-waiters,renewal,replicas,states,eviction}.ts'],
+    ['{release,local-waiters,renewal,replicas,states,eviction,functions}.ts'],
     ['{native-release,waiter-heartbeat}.ts'],
     ['{subscription,waiter,grant,replies}.ts'],
     ['{run-script,retryable,shard-channels,value,mode,keys,options}.ts', 'bun/bun-redis-port.ts'],

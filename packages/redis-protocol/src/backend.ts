@@ -14,6 +14,7 @@ import {
   type RenewalStatus,
 } from '@locks/core/backend';
 import { warnOfEviction } from './eviction.ts';
+import { withFunctions } from './functions.ts';
 import { type Script, scripts } from './generated/scripts.ts';
 import { isRedisGrant, type RedisGrant } from './grant.ts';
 import { holdersKey, keysOf, type ResourceKeys } from './keys.ts';
@@ -66,7 +67,8 @@ export function createRedisBackend(
   port: RedisPort,
   options: RedisBackendOptions = {},
 ): LockBackend<RedisCapabilities> {
-  return new RedisBackend(port, checkOptions(options, port.keyPrefix, port.cluster));
+  const checked = checkOptions(options, port.keyPrefix, port.cluster);
+  return new RedisBackend(checked.functions ? withFunctions(port) : port, checked);
 }
 
 class RedisBackend implements LockBackend<RedisCapabilities> {

@@ -1,4 +1,5 @@
 export { createRedisBackend, type RedisCapabilities } from './backend.ts';
+export { functionLibrary } from './functions.ts';
 export { LoginWatch, refusedLogin } from './login-watch.ts';
 export { type RedisBackendOptions } from './options.ts';
 export { readPrefix } from './keys.ts';

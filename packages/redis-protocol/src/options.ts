@@ -1,4 +1,4 @@
-import { mustBe, optional, type OptionTable, readOptions, wholeNumber } from '@locks/core/backend';
+import { mustBe, oneOf, optional, type OptionTable, readOptions, wholeNumber } from '@locks/core/backend';
 import { readPrefix } from './keys.ts';
 
 /** The options of the backends on Redis. */
@@ -21,6 +21,11 @@ export interface RedisBackendOptions {
   readonly minReplicas?: number;
   /** The longest wait for `minReplicas` replicas, in milliseconds. @defaultValue `1000` */
   readonly replicaTimeoutMs?: number;
+  /**
+   * Whether Redis Functions take the place of scripts, for a user who may not run `EVAL` and `EVALSHA`: Redis 7 or newer. The library
+   * is loaded when it is missing, by a user who may. @defaultValue `false`
+   */
+  readonly functions?: boolean;
 }
 
 export interface CheckedRedisOptions {
@@ -28,6 +33,7 @@ export interface CheckedRedisOptions {
   readonly checkIntervalMs: number;
   readonly minReplicas: number;
   readonly replicaTimeoutMs: number;
+  readonly functions: boolean;
 }
 
 const TABLE = {
@@ -35,6 +41,7 @@ const TABLE = {
   checkIntervalMs: optional(wholeNumber(50, 60_000), 1_000),
   minReplicas: optional(wholeNumber(0, 100), 0),
   replicaTimeoutMs: optional(wholeNumber(1, 60_000), 1_000),
+  functions: optional(oneOf(true, false), false),
 } satisfies OptionTable<RedisBackendOptions>;
 
 /** Reads the options, and puts the key prefix of the client in front of their prefix. */
