@@ -1,8 +1,12 @@
 /** A `GlideClient` or `GlideClusterClient` of `@valkey/valkey-glide`. */
 export interface ValkeyGlideClient {
-  /** Sends a command. @throws the error of GLIDE */
+  /**
+   * Sends any command.
+   *
+   * @throws errors of the client as they are
+   */
   customCommand(...args: never[]): Promise<unknown>;
-  /** Closes the client; the backend closes its own ones only. */
+  /** Ends the client; this package never calls it on a client that it was given. */
   close(...args: never[]): void;
 }
 

@@ -68,7 +68,8 @@ describe('requests', () => {
     await using holder = ioredisParticipant(redis);
     await using a = upstashParticipant(bridge, { checkIntervalMs: 100 });
     const names = Array.from({ length: 10 }, fresh);
-    const grants = await Promise.all(names.map((name) => holder.take(name)));
+    // Holds end one after the other, between two checks: none of these ends is asked for.
+    await Promise.all(names.map((name, at) => holder.take(name, 330 + 70 * at)));
     for (const name of names) for (let i = 0; i < 5; i++) await a.queue(request(name));
     const before = bridge.commands;
     const startedAt = performance.now();
@@ -76,7 +77,6 @@ describe('requests', () => {
     const intervals = (performance.now() - startedAt) / 100;
     expect(bridge.commands - before).toBeGreaterThan(2);
     expect(bridge.commands - before).toBeLessThanOrEqual(Math.ceil(intervals) + 1);
-    for (const grant of grants) await holder.backend.release(grant, call);
   });
 
   it('stop with the last waiter, and hold nothing open', async () => {
