@@ -28,7 +28,6 @@ export async function recover(
 /**
  * Runs a script by its hash, and by its source where the server does not know it.
  *
- * @throws the error of the client or of the server
  * @param mayRepeat - whether the script may still run when the server turns out not to know it; otherwise its error is thrown
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a node of a cluster that got a client for one server; errors of the client and of
  * the script as they are

@@ -2,7 +2,7 @@ import { scripts } from './generated/scripts.ts';
 import type { CheckedRedisOptions } from './options.ts';
 import type { RedisPort } from './port.ts';
 import { decodeCheck, type RedisCheckReply, type RedisHandOff } from './replies.ts';
-import { isRetryableRedisError } from './retryable.ts';
+import { isRetryableRedisError, isUnknownScript } from './retryable.ts';
 import { runScript } from './run-script.ts';
 import type { Subscription } from './subscription.ts';
 import { formatMember } from './value.ts';
@@ -153,7 +153,7 @@ export class RedisWaiterHeartbeat {
       replies = (await runScript(this.#port, scripts.check, keys, args, mayRepeat)) as unknown[];
     } catch (error) {
       // The waits end: the next attempt of each waiter shows the error.
-      if (!isRetryableRedisError(error)) for (const { wait } of waiters) wait.end();
+      if (!isRetryableRedisError(error) || isUnknownScript(error)) for (const { wait } of waiters) wait.end();
       for (const waiter of waiters) waiter.checkError = error;
       return;
     } finally {
