@@ -15,6 +15,8 @@ it('begins with what the project is, then with the doors of the README', () => {
   expect(targets).toEqual([
     'getting-started',
     'backends/redis',
+    'backends/redisson',
+    'backends/upstash',
     'backends/postgres',
     'choosing-a-backend',
     'once-per-slot',
