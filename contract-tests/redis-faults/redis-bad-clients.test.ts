@@ -71,7 +71,6 @@ describe.each([
     ['an unknown option', { checkIntervalMS: 100 }],
     ['a check interval of 0', { checkIntervalMs: 0 }],
     ['a check interval that is no number', { checkIntervalMs: Number.NaN }],
-    ['an empty prefix', { prefix: '' }],
     ['a prefix with a brace', { prefix: 'app{1}:' }],
     ['a fraction of a replica', { minReplicas: 0.5 }],
   ])('%s', async (_name, bad: object) => {
