@@ -24,7 +24,7 @@ export const fixtureNames: readonly string[] = [
   'session-sqlite',
 ];
 
-/** Harnesses of a backend that has a plainer one, which `npm test` runs. */
+/** Harnesses of a store that has a plainer one, which `npm test` runs: other topologies, and other clients. */
 export const topologyNames: readonly string[] = [
   'etcd-cluster',
   'pglite',
@@ -32,13 +32,18 @@ export const topologyNames: readonly string[] = [
   'postgres-js-lease',
   'postgres-lease-pgbouncer',
   'quorum-redis',
+  'redis-glide',
   'redis-glide-cluster',
   'redis-ioredis-cluster',
   'redis-ioredis-sentinel',
   'redis-node-cluster',
   'redis-node-sentinel',
+  'redisson',
   'redisson-cluster',
+  'redisson-fenced',
+  'redisson-node',
   'redisson-node-sentinel',
+  'upstash',
   'zookeeper-ensemble',
   'zookeeper-native',
 ];

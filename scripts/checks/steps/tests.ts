@@ -85,14 +85,14 @@ export const testSteps: readonly Step[] = [
     .flatMap(unitSteps),
   vitestStep(
     'contract:conformance',
-    'the conformance suite on every backend, at its plain topology',
+    'the conformance suite on every store, by its plainest client and topology',
     'contract-tests',
     plainSuites,
     { kind: 'alone', uses: allServers },
   ),
   vitestStep(
     'contract:topologies',
-    'the conformance suite on every other topology',
+    'the conformance suite on every other topology, and by every other client',
     'contract-tests',
     [
       '--dir=test',
