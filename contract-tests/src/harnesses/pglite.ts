@@ -15,10 +15,10 @@ export default defineHarness({
     return { env: {}, teardown: async () => db?.close() };
   },
   createBackend() {
-    if (db !== undefined) return postgresLeaseBackend({ db });
+    if (db !== undefined) return postgresLeaseBackend({ pglite: db });
     // A child process. A PGlite that was written to keeps its process alive for 10 s, unless it is closed.
     const own = new PGlite();
-    return closedWith(postgresLeaseBackend({ db: own }), () => own.close());
+    return closedWith(postgresLeaseBackend({ pglite: own }), () => own.close());
   },
   faults: {
     async evict(resource) {

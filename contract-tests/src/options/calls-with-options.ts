@@ -28,10 +28,14 @@ import {
   postgresLeaseBackend,
   tryAdvisoryLockInTransaction,
 } from '@locks/postgres';
+import * as onBunSql from '@locks/postgres/bun-sql';
+import * as onPglite from '@locks/postgres/pglite';
+import * as onPostgresJs from '@locks/postgres/postgres-js';
 import * as onGlide from '@locks/redis-glide';
 import * as onIoredis from '@locks/redis-ioredis';
 import * as onNodeRedis from '@locks/redis-node';
 import { createRedisBackend, fencedSetThrough, type RedisPort } from '@locks/redis-protocol';
+import { type BunRedisClient, redisBackend as onBunRedis } from '@locks/redis-protocol/bun';
 import { createRedissonBackend } from '@locks/redisson';
 import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
 import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
@@ -43,6 +47,7 @@ import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
 import { GlideClient } from '@valkey/valkey-glide';
 import { Redis } from 'ioredis';
 import pg from 'pg';
+import postgres from 'postgres';
 import { createClient } from 'redis';
 
 /** How to call a public function with options, and options that it takes. */
@@ -68,9 +73,42 @@ const upstash = { url: 'http://127.0.0.1:1', token: 'x' };
 const noPort = {} as RedisPort;
 const client = new pg.Client();
 const connectionString = 'postgres://nobody@127.0.0.1:1/nowhere';
+const sql = postgres(connectionString);
+const pglite = { exec: noCall, query: noCall, transaction: noCall, waitReady: Promise.resolve() } as never;
+const bunSql = Object.assign(() => undefined, {
+  options: { adapter: 'postgres' },
+  unsafe: noCall,
+  close: noCall,
+}) as unknown as onBunSql.BunSql;
+const bunRedis = {
+  duplicate: noCall,
+  send: noCall,
+  subscribe: noCall,
+  bufferedAmount: 0,
+} as unknown as BunRedisClient;
 const work = (): never => {
   throw new Error('the work began');
 };
+
+function noCall(): Promise<never> {
+  return Promise.reject(new Error('nothing is sent'));
+}
+
+/** What each entry of @locks/postgres has, whatever its driver. */
+function onEveryDriver(entry: string): Record<string, CallWithOptions> {
+  return {
+    [`${entry}: fencedUpdate(update)`]: {
+      call: (update) => fencedUpdate(client, update),
+      valid: { table: 'stock', key: { sku: 1 }, set: { quantity: 1 }, token: 1n },
+    },
+    [`${entry}: advisoryLockInTransaction(options)`]: {
+      call: (options) => advisoryLockInTransaction(client, 'a', options),
+    },
+    [`${entry}: tryAdvisoryLockInTransaction(options)`]: {
+      call: (options) => tryAdvisoryLockInTransaction(client, 'a', options),
+    },
+  };
+}
 
 async function onProxy(use: (proxy: Proxy) => void): Promise<void> {
   const proxy = await startProxy({ host: '127.0.0.1', port: 1 });
@@ -166,15 +204,40 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (options) => migrateLeaseSchema(options),
     valid: { connectionString },
   },
-  '@locks/postgres: fencedUpdate(update)': {
-    call: (update) => fencedUpdate(client, update),
-    valid: { table: 'stock', key: { sku: 1 }, set: { quantity: 1 }, token: 1n },
+  ...onEveryDriver('@locks/postgres'),
+  ...onEveryDriver('@locks/postgres/postgres-js'),
+  '@locks/postgres/postgres-js: postgresLeaseBackend(options)': {
+    call: (options) => onPostgresJs.postgresLeaseBackend(options),
+    valid: { sql, listen: { connectionString } },
   },
-  '@locks/postgres: advisoryLockInTransaction(options)': {
-    call: (options) => advisoryLockInTransaction(client, 'a', options),
+  '@locks/postgres/postgres-js: postgresAdvisoryBackend(options)': {
+    call: (options) => onPostgresJs.postgresAdvisoryBackend(options),
+    valid: { sql, fencing: { schema: 'locks' } },
   },
-  '@locks/postgres: tryAdvisoryLockInTransaction(options)': {
-    call: (options) => tryAdvisoryLockInTransaction(client, 'a', options),
+  '@locks/postgres/postgres-js: migrateLeaseSchema(options)': {
+    call: (options) => onPostgresJs.migrateLeaseSchema(options),
+    valid: { sql },
+  },
+  ...onEveryDriver('@locks/postgres/pglite'),
+  '@locks/postgres/pglite: postgresLeaseBackend(options)': {
+    call: (options) => onPglite.postgresLeaseBackend(options),
+    valid: { pglite },
+  },
+  '@locks/postgres/pglite: migrateLeaseSchema(options)': {
+    call: (options) => onPglite.migrateLeaseSchema(options),
+    valid: { pglite },
+  },
+  ...onEveryDriver('@locks/postgres/bun-sql'),
+  '@locks/postgres/bun-sql: postgresLeaseBackend(options)': {
+    call: (options) => onBunSql.postgresLeaseBackend(options),
+    valid: { sql: bunSql },
+  },
+  '@locks/postgres/bun-sql: migrateLeaseSchema(options)': {
+    call: (options) => onBunSql.migrateLeaseSchema(options),
+    valid: { sql: bunSql },
+  },
+  '@locks/redis-protocol/bun: redisBackend(options)': {
+    call: (options) => onBunRedis(bunRedis, options),
   },
   '@locks/redis-glide: redisBackend(options)': {
     call: (options) => onGlide.redisBackend(glide, options),

@@ -69,7 +69,7 @@ const stores = {
     const { postgresLeaseBackend } = await import('@locks/postgres/pglite');
     const { PGlite } = await import('@electric-sql/pglite');
     const db = await (database ??= PGlite.create());
-    return { backend: postgresLeaseBackend({ db }), end: () => (db.closed ? undefined : db.close()) };
+    return { backend: postgresLeaseBackend({ pglite: db }), end: () => (db.closed ? undefined : db.close()) };
   },
 
   async 'postgres-advisory'() {

@@ -9,7 +9,7 @@ import { PgliteDriver, readDatabase } from './pglite-driver.ts';
 /** The database. */
 export interface PgliteSource {
   /** Your PGlite. The backend shares its one session, and never closes it. */
-  readonly db: PGliteInterface;
+  readonly pglite: PGliteInterface;
 }
 
 /** The options of the backend on a lease table in PGlite. */
@@ -18,7 +18,7 @@ export type PgliteLeaseOptions = PgliteSource & Omit<PostgresLeaseSettings, 'lis
 /** The type of the capabilities of the backend on PGlite. */
 export type PgliteLeaseCapabilities = PostgresLeaseCapabilities<'process'>;
 
-const SOURCE_TABLE = { db: readDatabase } satisfies OptionTable<PgliteSource>;
+const SOURCE_TABLE = { pglite: readDatabase } satisfies OptionTable<PgliteSource>;
 const { schema, migrate: mayMigrate } = LEASE_TABLE;
 const LEASE_OPTIONS = {
   ...SOURCE_TABLE,
@@ -36,14 +36,14 @@ const LEASE_OPTIONS = {
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
  * @example
  * ```ts
- * const db = new PGlite();
- * const locks = createLocks(postgresLeaseBackend({ db }));
+ * const pglite = new PGlite();
+ * const locks = createLocks(postgresLeaseBackend({ pglite }));
  * await locks.lock('nightly-report').run(work);
  * ```
  */
 export function postgresLeaseBackend(options: PgliteLeaseOptions): LockBackend<PgliteLeaseCapabilities> {
-  const { db, ...settings } = readOptions('postgresLeaseBackend()', options, LEASE_OPTIONS);
-  return new PostgresLeaseBackend(new PgliteDriver(db), { ...settings, listen: false }, 'process');
+  const { pglite, ...settings } = readOptions('postgresLeaseBackend()', options, LEASE_OPTIONS);
+  return new PostgresLeaseBackend(new PgliteDriver(pglite), { ...settings, listen: false }, 'process');
 }
 
 // setup: import { PGlite } from '@electric-sql/pglite'; import { migrateLeaseSchema } from '@locks/postgres/pglite';
@@ -53,7 +53,7 @@ export function postgresLeaseBackend(options: PgliteLeaseOptions): LockBackend<P
  * @throws PostgresSchemaError `NEWER_SCHEMA`
  * @example
  * ```ts
- * await migrateLeaseSchema({ db: new PGlite(), schema: 'locks' });
+ * await migrateLeaseSchema({ pglite: new PGlite(), schema: 'locks' });
  * ```
  */
 export async function migrateLeaseSchema(
@@ -61,5 +61,5 @@ export async function migrateLeaseSchema(
 ): Promise<void> {
   const table = { ...SOURCE_TABLE, ...SCHEMA_TABLE };
   const read = readOptions('migrateLeaseSchema()', options, table);
-  await migrate(new PgliteDriver(read.db), read.schema);
+  await migrate(new PgliteDriver(read.pglite), read.schema);
 }
