@@ -1,4 +1,4 @@
-import { invalidArgument, mustBe, type OptionReader } from '@locks/core/backend';
+import { invalidArgument, mustBe, optional, type OptionReader, type OptionTable } from '@locks/core/backend';
 
 /** The REST address of a database, and its token. */
 export interface UpstashConnection {
@@ -16,7 +16,7 @@ export interface CheckedConnection {
   readonly fetch: typeof globalThis.fetch;
 }
 
-export const readUrl: OptionReader<string> = (value, what) => {
+const readUrl: OptionReader<string> = (value, what) => {
   if (typeof value !== 'string' || !URL.canParse(value)) {
     throw mustBe(what, 'the REST address of the database, as https://….upstash.io', value);
   }
@@ -29,7 +29,7 @@ export const readUrl: OptionReader<string> = (value, what) => {
   return value.replace(/\/+$/, '');
 };
 
-export const readToken: OptionReader<string> = (value, what) => {
+const readToken: OptionReader<string> = (value, what) => {
   // The value is not shown: it may be a token after all.
   if (typeof value !== 'string' || value.trim() === '') {
     throw invalidArgument(`${what} must be the REST token of the database, a non-empty string`);
@@ -37,13 +37,19 @@ export const readToken: OptionReader<string> = (value, what) => {
   return value;
 };
 
-export const readFetch: OptionReader<typeof globalThis.fetch> = (value, what) => {
+const readFetch: OptionReader<typeof globalThis.fetch> = (value, what) => {
   if (typeof value !== 'function') throw mustBe(what, 'a function like the global fetch', value);
   return value as typeof globalThis.fetch;
 };
 
 /** Calls the global function as such: Cloudflare refuses it as a method of another object. */
-export const globalFetch: typeof globalThis.fetch = (...args) => globalThis.fetch(...args);
+const globalFetch: typeof globalThis.fetch = (...args) => globalThis.fetch(...args);
+
+export const CONNECTION_TABLE = {
+  url: readUrl,
+  token: readToken,
+  fetch: optional(readFetch, globalFetch),
+} satisfies OptionTable<UpstashConnection>;
 
 /** Refuses a client in place of the options, with a sentence that says what to pass. */
 export function refuseClients(given: unknown): void {

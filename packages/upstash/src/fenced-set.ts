@@ -1,20 +1,7 @@
-import { type OptionTable, optional, readOptions } from '@locks/core/backend';
+import { readOptions } from '@locks/core/backend';
 import { type FencedSetOptions, fencedSetThrough } from '@locks/redis-protocol';
-import {
-  globalFetch,
-  readFetch,
-  readToken,
-  readUrl,
-  refuseClients,
-  type UpstashConnection,
-} from './connection.ts';
+import { CONNECTION_TABLE, refuseClients, type UpstashConnection } from './connection.ts';
 import { UpstashPort } from './upstash-port.ts';
-
-const TABLE = {
-  url: readUrl,
-  token: readToken,
-  fetch: optional(readFetch, globalFetch),
-} satisfies OptionTable<UpstashConnection>;
 
 // setup: import { createLocks } from '@locks/core'; import { fencedSet, upstashBackend, type UpstashConnection } from '@locks/upstash';
 // setup: declare const database: UpstashConnection; const locks = createLocks(upstashBackend(database)); declare function render(): Promise<string>;
@@ -41,6 +28,6 @@ export async function fencedSet(
   options?: FencedSetOptions,
 ): Promise<void> {
   refuseClients(database);
-  const port = new UpstashPort(readOptions('fencedSet()', database, TABLE));
+  const port = new UpstashPort(readOptions('fencedSet()', database, CONNECTION_TABLE));
   return fencedSetThrough(port, key, value, token, options);
 }

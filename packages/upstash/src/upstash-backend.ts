@@ -1,13 +1,6 @@
 import { type LockBackend, optional, type OptionTable, readOptions, wholeNumber } from '@locks/core/backend';
 import { createRedisBackend, readPrefix, type RedisCapabilities } from '@locks/redis-protocol';
-import {
-  globalFetch,
-  readFetch,
-  readToken,
-  readUrl,
-  refuseClients,
-  type UpstashConnection,
-} from './connection.ts';
+import { CONNECTION_TABLE, refuseClients, type UpstashConnection } from './connection.ts';
 import { UpstashPort } from './upstash-port.ts';
 
 /** The options of the backend on Upstash. */
@@ -23,9 +16,7 @@ export interface UpstashBackendOptions extends UpstashConnection {
 }
 
 const TABLE = {
-  url: readUrl,
-  token: readToken,
-  fetch: optional(readFetch, globalFetch),
+  ...CONNECTION_TABLE,
   prefix: optional(readPrefix, 'lock:'),
   checkIntervalMs: optional(wholeNumber(50, 60_000), 500),
 } satisfies OptionTable<UpstashBackendOptions>;

@@ -1,5 +1,6 @@
 import { CombinedClock, withTimeLimit } from '@locks/core/backend';
-import type { OwnConnection, Statement, TextResult, TextRow } from '../driver/postgres-driver.ts';
+import type { OwnConnection, Statement, TextRow } from '../driver/postgres-driver.ts';
+import { noResult } from '../driver/postgres-statements.ts';
 import { codeOf } from '../driver/server-error.ts';
 import { LockSteps } from './lock-steps.ts';
 import { SessionEndedError, type SessionStatements } from './session-statement.ts';
@@ -9,8 +10,6 @@ import type { TokenSequence } from './token-sequence.ts';
 const UNREF_MS = 10;
 /** The time limit of a graceful end, before the connection is cut. */
 const CLOSE_MS = 500;
-
-const NO_RESULT: TextResult = { rows: [], count: 0 };
 
 interface PendingStatement {
   readonly statement: Statement;
@@ -162,7 +161,7 @@ export class AdvisorySession implements SessionStatements {
     if (pending === undefined) return;
     const sentAt = this.#settings.clock.now();
     this.#setRef(!pending.unlimited);
-    this.connection.send(pending.statement, (error, { rows } = NO_RESULT) => {
+    this.connection.send(pending.statement, (error, { rows } = noResult) => {
       if (error && isFatal(error)) return this.end(error);
       if (!this.#accepts(pending, sentAt)) return;
       if (error) pending.reject(error);

@@ -2,7 +2,7 @@ import type { LockBackend } from '@locks/core';
 import { type OptionTable, readOptions } from '@locks/core/backend';
 import { PostgresLeaseBackend, type PostgresLeaseCapabilities } from '../lease/lease-backend.ts';
 import { LEASE_TABLE, type PostgresLeaseSettings, SCHEMA_TABLE } from '../lease/options.ts';
-import { migrate } from '../lease/schema.ts';
+import { migrateBy } from '../lease/schema.ts';
 import type { BunSql } from './bun-connection.ts';
 import { BunSqlDriver, readBunSql } from './bun-sql-driver.ts';
 
@@ -58,10 +58,5 @@ export async function migrateLeaseSchema(
 ): Promise<void> {
   const table = { ...SOURCE_TABLE, ...SCHEMA_TABLE };
   const read = readOptions('migrateLeaseSchema()', options, table);
-  const driver = new BunSqlDriver(read.sql);
-  try {
-    await migrate(driver, read.schema);
-  } finally {
-    await driver.close();
-  }
+  await migrateBy(new BunSqlDriver(read.sql), read.schema);
 }

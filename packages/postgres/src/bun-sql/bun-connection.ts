@@ -1,4 +1,7 @@
+import { ask } from '../driver/ask.ts';
 import type { Answered, OwnConnection, Statement, TextRow } from '../driver/postgres-driver.ts';
+import { ConnectionEnd } from '../driver/connection-end.ts';
+import { asError } from '../driver/server-error.ts';
 import { sqlText } from '../driver/sql-text.ts';
 
 /** The most time for a connection to be made, in seconds. */
@@ -24,8 +27,7 @@ export class BunConnection implements OwnConnection {
   /** Bun does not tell it. */
   readonly processId = undefined;
   readonly #sql: BunSql;
-  readonly #listeners: ((why: Error) => void)[] = [];
-  #hasEnded = false;
+  readonly #end = new ConnectionEnd();
 
   constructor(options: object, name: string) {
     const { connection } = options as { readonly connection?: object };
@@ -39,19 +41,17 @@ export class BunConnection implements OwnConnection {
       idleTimeout: 0,
       maxLifetime: 0,
       connectionTimeout: CONNECT_S,
-      onclose: () => this.#end(new Error('the connection was closed')),
+      onclose: () => this.#end.tell('the connection was closed'),
     });
   }
 
   async connect(): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.send({ text: 'SELECT 1' }, (error) => (error ? reject(error) : resolve()));
-    });
+    await ask(this, { text: 'SELECT 1' });
   }
 
   send({ text, values = [] }: Statement, answered: Answered): void {
     // The client would connect again, in a new session.
-    if (this.#hasEnded) {
+    if (this.#end.isOver) {
       process.nextTick(answered, new Error('the connection was closed'));
       return;
     }
@@ -69,7 +69,7 @@ export class BunConnection implements OwnConnection {
   }
 
   onEnd(listener: (why: Error) => void): void {
-    this.#listeners.push(listener);
+    this.#end.add(listener);
   }
 
   onNotification(): void {
@@ -85,14 +85,8 @@ export class BunConnection implements OwnConnection {
   }
 
   cut(): void {
-    this.#end(new Error('the connection was cut'));
+    this.#end.tell('the connection was cut');
     this.#sql.close({ timeout: 0 }).catch(() => undefined);
-  }
-
-  #end(why: Error): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    for (const listener of this.#listeners) listener(why);
   }
 }
 
@@ -107,8 +101,8 @@ function textsOf(row: readonly unknown[]): TextRow {
 
 /** An error with the SQL state as its `code`, as the drivers of Node give it. */
 function asServerError(error: unknown): Error {
-  if (!(error instanceof Error)) return new Error(String(error));
-  const { errno, severity } = error as { errno?: unknown; severity?: unknown };
-  if (typeof errno !== 'string') return error;
-  return Object.assign(new Error(error.message, { cause: error }), { code: errno, severity });
+  const failure = asError(error);
+  const { errno, severity } = failure as { errno?: unknown; severity?: unknown };
+  if (typeof errno !== 'string') return failure;
+  return Object.assign(new Error(failure.message, { cause: failure }), { code: errno, severity });
 }

@@ -1,6 +1,6 @@
 import { type ConnectionPool, withTimeLimit } from '@locks/core/backend';
 import type { Answered, OwnConnection, PooledConnection, Statement } from './postgres-driver.ts';
-import { isRefusal } from './server-error.ts';
+import { asError, isRefusal } from './server-error.ts';
 
 /** The time for which a connection is kept open without use. */
 const IDLE_MS = 10_000;
@@ -34,7 +34,7 @@ export class OwnConnections implements ConnectionPool<PooledConnection> {
       () => lend(undefined, this.#added(connection)),
       (error: unknown) => {
         connection.cut();
-        lend(error instanceof Error ? error : new Error(String(error)), undefined);
+        lend(asError(error), undefined);
       },
     );
   }

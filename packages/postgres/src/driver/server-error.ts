@@ -16,3 +16,8 @@ export function isRefusal(error: unknown): boolean {
 export function isStrangeStatement(error: unknown): boolean {
   return codeOf(error) === '26000' || codeOf(error) === '42P05';
 }
+
+/** What was thrown, as an error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}

@@ -8,7 +8,7 @@ import {
 } from '../driver/postgres-driver.ts';
 import type { PostgresStatements, StatementDeadline } from '../driver/postgres-statements.ts';
 import { quoteSchema } from '../driver/quote-schema.ts';
-import { codeOf } from '../driver/server-error.ts';
+import { asError, codeOf } from '../driver/server-error.ts';
 import { migrations } from './generated/migrations.ts';
 import { DEFAULT_SCHEMA } from './options.ts';
 
@@ -93,12 +93,21 @@ async function findVersion(
   }
 }
 
+/** Migrates by a driver that nobody else uses, and closes it. */
+export async function migrateBy(driver: PostgresDriver, schema: string): Promise<void> {
+  try {
+    await migrate(driver, schema);
+  } finally {
+    await driver.close();
+  }
+}
+
 /**
  * Creates the schema, or brings it up to date.
  *
  * @param limitMs - the time after which the connection is closed
  */
-export async function migrate({ pool }: PostgresDriver, schema: string, limitMs?: number): Promise<void> {
+async function migrate({ pool }: PostgresDriver, schema: string, limitMs?: number): Promise<void> {
   const connection = await new Promise<PooledConnection>((resolve, reject) => {
     pool.connect((error, lent) => {
       if (lent !== undefined) resolve(lent);
@@ -109,7 +118,7 @@ export async function migrate({ pool }: PostgresDriver, schema: string, limitMs?
   try {
     await answerWithin(migrateOn(connection, schema, limitMs), limitMs ?? Number.POSITIVE_INFINITY);
   } catch (error) {
-    failure = error instanceof Error ? error : new Error(String(error));
+    failure = asError(error);
     throw codeOf(error) === INSUFFICIENT_PRIVILEGE ? noPrivilege(schema, error) : error;
   } finally {
     connection.release(failure);

@@ -4,7 +4,7 @@ import { AdvisoryBackend, type PostgresAdvisoryCapabilities } from '../advisory/
 import { ADVISORY_TABLE, type PostgresAdvisorySettings } from '../advisory/options.ts';
 import { PostgresLeaseBackend, type PostgresLeaseCapabilities } from '../lease/lease-backend.ts';
 import { LEASE_TABLE, type PostgresLeaseSettings, SCHEMA_TABLE } from '../lease/options.ts';
-import { migrate } from '../lease/schema.ts';
+import { migrateBy } from '../lease/schema.ts';
 import { type DatabaseSource, SOURCE_TABLE, sourceOf } from './database-source.ts';
 import { PgDriver } from './pg-driver.ts';
 
@@ -90,10 +90,5 @@ export async function migrateLeaseSchema(
 ): Promise<void> {
   const caller = 'migrateLeaseSchema()';
   const { schema, ...source } = readOptions(caller, options, { ...SOURCE_TABLE, ...SCHEMA_TABLE });
-  const driver = new PgDriver(sourceOf(caller, source));
-  try {
-    await migrate(driver, schema);
-  } finally {
-    await driver.close();
-  }
+  await migrateBy(new PgDriver(sourceOf(caller, source)), schema);
 }

@@ -3,7 +3,7 @@ import type { LockBackend } from '@locks/core';
 import { type OptionTable, readOptions } from '@locks/core/backend';
 import { PostgresLeaseBackend, type PostgresLeaseCapabilities } from '../lease/lease-backend.ts';
 import { LEASE_TABLE, type PostgresLeaseSettings, SCHEMA_TABLE } from '../lease/options.ts';
-import { migrate } from '../lease/schema.ts';
+import { migrateBy } from '../lease/schema.ts';
 import { PgliteDriver, readDatabase } from './pglite-driver.ts';
 
 /** The database. */
@@ -61,5 +61,5 @@ export async function migrateLeaseSchema(
 ): Promise<void> {
   const table = { ...SOURCE_TABLE, ...SCHEMA_TABLE };
   const read = readOptions('migrateLeaseSchema()', options, table);
-  await migrate(new PgliteDriver(read.pglite), read.schema);
+  await migrateBy(new PgliteDriver(read.pglite), read.schema);
 }

@@ -7,6 +7,7 @@ import type {
   Statement,
   TextRow,
 } from '../driver/postgres-driver.ts';
+import { asError } from '../driver/server-error.ts';
 import { sqlText } from '../driver/sql-text.ts';
 
 /** Values are sent and read as texts, whatever types the application has set. */
@@ -47,7 +48,7 @@ class PgliteSession implements PooledConnection {
   send(statement: Statement, answered: Answered): void {
     this.#run(statement).then(
       ({ rows, affectedRows = rows.length }) => answered(undefined, { rows, count: affectedRows }),
-      (error: unknown) => answered(error instanceof Error ? error : new Error(String(error))),
+      (error: unknown) => answered(asError(error)),
     );
   }
 

@@ -5,7 +5,7 @@ import { AdvisoryBackend, type PostgresAdvisoryCapabilities } from '../advisory/
 import { ADVISORY_TABLE, type PostgresAdvisorySettings } from '../advisory/options.ts';
 import { PostgresLeaseBackend, type PostgresLeaseCapabilities } from '../lease/lease-backend.ts';
 import { LEASE_TABLE, type PostgresLeaseSettings, SCHEMA_TABLE } from '../lease/options.ts';
-import { migrate } from '../lease/schema.ts';
+import { migrateBy } from '../lease/schema.ts';
 import { PostgresJsDriver, readSql } from './postgres-js-driver.ts';
 
 /** The database: an instance of postgres.js. */
@@ -88,10 +88,5 @@ export function postgresAdvisoryBackend(
 export async function migrateLeaseSchema(options: SqlSource & { readonly schema?: string }): Promise<void> {
   const table = { ...SOURCE_TABLE, ...SCHEMA_TABLE };
   const { sql, schema } = readOptions('migrateLeaseSchema()', options, table);
-  const driver = new PostgresJsDriver(sql);
-  try {
-    await migrate(driver, schema);
-  } finally {
-    await driver.close();
-  }
+  await migrateBy(new PostgresJsDriver(sql), schema);
 }

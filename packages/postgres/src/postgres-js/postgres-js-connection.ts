@@ -1,6 +1,8 @@
 import { connect as connectTo, type Socket } from 'node:net';
 import postgres from 'postgres';
 import type { Answered, OwnConnection, Statement, TextRow } from '../driver/postgres-driver.ts';
+import { ConnectionEnd } from '../driver/connection-end.ts';
+import { asError } from '../driver/server-error.ts';
 import { sqlText } from '../driver/sql-text.ts';
 
 /** The most time for a connection to be made, in seconds. */
@@ -25,12 +27,11 @@ interface RawResult extends Array<TextRow> {
 export class PostgresJsConnection implements OwnConnection {
   processId: number | undefined;
   readonly #sql: postgres.Sql;
-  readonly #listeners: ((why: Error) => void)[] = [];
+  readonly #end = new ConnectionEnd();
   #onNotification: ((channel: string, payload: string) => void) | undefined;
   #socket: Socket | undefined;
   #inFlight = 0;
   #isConnected = false;
-  #hasEnded = false;
 
   constructor(options: ParsedOptions, name: string) {
     const sockets = new Sockets(options);
@@ -56,14 +57,14 @@ export class PostgresJsConnection implements OwnConnection {
       onparameter: undefined,
       onnotice: () => undefined,
       onnotify: (channel: string, payload: string) => this.#onNotification?.(channel, payload),
-      onclose: () => this.#end(new Error('the connection was closed')),
+      onclose: () => this.#end.tell('the connection was closed'),
       // With one host an error of the connection is reported; `sockets` tries all hosts.
       host: [''],
       port: [0],
       socket: async () => {
         const socket = await sockets.next();
         this.#socket = socket;
-        if (!this.#hasEnded) return socket;
+        if (!this.#end.isOver) return socket;
         // After its end the instance would connect again, in a new session.
         socket.destroy();
         throw new Error('the connection was closed');
@@ -95,13 +96,13 @@ export class PostgresJsConnection implements OwnConnection {
       },
       (error: unknown) => {
         this.#inFlight -= 1;
-        answered(error instanceof Error ? error : new Error(String(error)));
+        answered(asError(error));
       },
     );
   }
 
   onEnd(listener: (why: Error) => void): void {
-    this.#listeners.push(listener);
+    this.#end.add(listener);
   }
 
   onNotification(listener: (channel: string, payload: string) => void): void {
@@ -120,14 +121,8 @@ export class PostgresJsConnection implements OwnConnection {
   }
 
   cut(): void {
-    this.#end(new Error('the connection was cut'));
+    this.#end.tell('the connection was cut');
     this.#socket?.destroy();
-  }
-
-  #end(why: Error): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    for (const listener of this.#listeners) listener(why);
   }
 }
 
