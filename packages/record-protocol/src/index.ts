@@ -1,0 +1,11 @@
+export type {
+  RecordClock,
+  RecordPace,
+  RecordsRead,
+  RecordStore,
+  RecordVersion,
+  RecordWrite,
+  RecordWritten,
+  RequestLimit,
+  StoredRecord,
+} from './record-store.ts';

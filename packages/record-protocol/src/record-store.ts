@@ -1,0 +1,129 @@
+/**
+ * The version of a record, as the store gives it: an ETag, a revision, a number. Only the store compares versions. A version
+ * never comes back, also not after the record was deleted and made again.
+ */
+export type RecordVersion = string | number | bigint;
+
+/** A record as the store has it. */
+export interface StoredRecord {
+  readonly value: Uint8Array;
+  readonly version: RecordVersion;
+}
+
+/** A write that takes place if the record has not changed since it was read. */
+export interface RecordWrite {
+  readonly key: string;
+  /** The new value; `undefined` deletes the record. */
+  readonly value: Uint8Array | undefined;
+  /** The version that the record must have; `undefined`: there must be none. */
+  readonly ifVersion: RecordVersion | undefined;
+  /**
+   * Whether nobody holds and nobody waits. A store may delete such a record later, once it has not been written for a day; the
+   * tokens of its name then go on from the clock of a process.
+   */
+  readonly isIdle: boolean;
+}
+
+/** The outcome of a write. A store that does not know the outcome rejects instead. */
+export type RecordWritten =
+  | {
+      readonly status: 'written';
+      /** The version that the record has now. */
+      readonly version: RecordVersion;
+      /** The store's time of the answer or before it, in milliseconds, where the answer tells it. */
+      readonly now?: number;
+    }
+  | {
+      /** The record has another version. Nothing was written by this request; an earlier sending of it may have been. */
+      readonly status: 'conflict';
+      /** The record that is there, where the store's answer has it; `absent` where it says that there is none. */
+      readonly present?: StoredRecord | 'absent';
+      /** As above. */
+      readonly now?: number;
+    };
+
+/** The records that were read, in the order of the keys; `undefined`: there is none. */
+export interface RecordsRead {
+  readonly records: readonly (StoredRecord | undefined)[];
+  /** The store's time of the answer or before it, in milliseconds, where the answer tells it. */
+  readonly now?: number;
+}
+
+/** The limits of one request. The backend stops waiting at the deadline by itself. */
+export interface RequestLimit {
+  /** How long the answer is of use, in milliseconds from now; more than 0. */
+  readonly timeoutMs: number;
+  /** Aborts when the answer is of no use any more. The signal is made when first read. */
+  readonly signal: AbortSignal;
+}
+
+/** How often a store is asked. */
+export interface RecordPace {
+  /**
+   * The shortest pause between two polls of a process, in milliseconds.
+   * @defaultValue 2
+   */
+  readonly minPollMs?: number;
+  /**
+   * The longest pause between two polls of a process that waits, in milliseconds.
+   * @defaultValue 800
+   */
+  readonly maxPollMs?: number;
+  /**
+   * How long a process that waits may be silent before its waiters are passed over, in milliseconds. It writes its heartbeat a
+   * little more often than twice in that time.
+   * @defaultValue 3 000
+   */
+  readonly aliveMs?: number;
+}
+
+/** The clock of a store that tells its time with its answers. */
+export interface RecordClock {
+  /** The step of the times that it tells, in milliseconds. */
+  readonly stepMs: number;
+  /** How far apart the clocks of its servers may be, in milliseconds. */
+  readonly skewMs: number;
+}
+
+/**
+ * A store that compares and swaps single records. A read that follows an answered write sees that write, or a newer one
+ * (`write` finds out where a read was stale, at the cost of one more try).
+ *
+ * A method rejects where it got no answer. A write that rejects may have taken place.
+ */
+export interface RecordStore {
+  /** The name of the backend in messages, a short one: `dynamodb`. */
+  readonly name: string;
+  /** The longest value in bytes: the queue of a lock is one value. */
+  readonly maxValueBytes: number;
+  readonly pace?: RecordPace;
+  /**
+   * Present if the answers have `now`: the holds of dead processes end by it. Without it a hold ends for an observer that has
+   * seen it unchanged for its ttl.
+   */
+  readonly clock?: RecordClock;
+
+  /** Reads records; never from a cache or a replica that may be behind. At most 100 keys. */
+  read(keys: readonly string[], limit: RequestLimit): Promise<RecordsRead>;
+
+  /** Compares and swaps one record, in one atomic step of the store. */
+  write(write: RecordWrite, limit: RequestLimit): Promise<RecordWritten>;
+
+  /**
+   * Calls `changed` soon after the record was written, until the returned function is called. A change may be told twice, too
+   * early, or, rarely, not at all: the record is read after each, and now and then in any case.
+   */
+  watch?(key: string, changed: () => void): () => void;
+
+  /** Gives the records whose keys start with `prefix`, or more than those. */
+  list?(prefix: string, limit: RequestLimit): AsyncIterable<StoredRecord>;
+
+  /** Whether the same request may succeed if repeated. */
+  isRetryable(error: unknown): boolean;
+
+  /** The error of a connection that is down now, where the client knows of it. */
+  connectionError?(): unknown;
+
+  /** Ends what the store itself opened; never a client that it was given. */
+  close(): Promise<void>;
+}
