@@ -20,6 +20,7 @@ export const fixtureNames: readonly string[] = [
   'memory-tcp',
   'memory-write-lock',
   'quorum-memory',
+  'record-http',
   'session-memory',
   'session-sqlite',
 ];

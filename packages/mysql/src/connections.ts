@@ -1,11 +1,6 @@
 import type { Socket } from 'node:net';
-import {
-  type ConnectionPool,
-  ConnectionQueue,
-  PRIORITIES,
-  type Priority,
-  withTimeLimit,
-} from '@locks/core/backend';
+import { type ConnectionPool, ConnectionQueue, withTimeLimit } from '@locks/core/backend';
+import { URGENT, type Urgency } from '@locks/record-protocol/table';
 import type { Pool, PoolConnection } from 'mysql2';
 import { isCollision, MysqlNoAnswerError } from './mysql-error.ts';
 
@@ -24,14 +19,6 @@ export interface MysqlSession {
   write(sql: string): Promise<WriteResult>;
   read(sql: string): Promise<readonly Cells[]>;
 }
-
-/** The urgency of a request for a connection, which may rise while the request waits. */
-export interface Urgency {
-  readonly priority: Priority;
-}
-
-export const URGENT: Urgency = { priority: PRIORITIES.holder };
-export const PATIENT: Urgency = { priority: PRIORITIES.acquire };
 
 /** The limit of mysql2's pool where its `connectionLimit` is not set. */
 const DEFAULT_LIMIT = 10;

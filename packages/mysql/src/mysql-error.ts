@@ -11,19 +11,6 @@ export class MigrationError extends Error {
   readonly code = 'NOT_MIGRATED';
 }
 
-/** The row of a resource has no space for one more waiter. */
-export class QueueFullError extends Error {
-  override readonly name = 'QueueFullError';
-  readonly code = 'QUEUE_FULL';
-
-  constructor(waiting: number, packetBytes: number) {
-    super(
-      `the queue is full: ${waiting} wait, and one more does not fit into the row, which is bounded by the server's ` +
-        `max_allowed_packet of ${packetBytes} bytes`,
-    );
-  }
-}
-
 /**
  * The error codes of a collision of two transactions: the server undid this one, or it timed out on the other. It had no
  * effect.

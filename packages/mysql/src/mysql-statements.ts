@@ -1,8 +1,14 @@
-import { randomFillSync } from 'node:crypto';
 import type { AcquireRequest } from '@locks/core/backend';
+import {
+  decodeState,
+  encodeSole,
+  type LockRow,
+  micros,
+  type RowDecision,
+  type RowTake,
+  type RowWrite,
+} from '@locks/record-protocol/table';
 import type { Cells } from './connections.ts';
-import { decodeState, encodeSole, type LockRow } from './lock-row.ts';
-import { micros, type RowDecision } from './row-decision.ts';
 import { hex, stateSql } from './state-sql.ts';
 import type { Tables } from './tables.ts';
 
@@ -21,7 +27,7 @@ export const CLIENT_ALIVE_MS = 3_000;
 const ALL_ROWS = 'LIMIT 18446744073709551615';
 
 /** The answer to `read`. */
-export interface Snapshot {
+export interface RowsRead {
   /** The server's time. */
   readonly now: number;
   /** The server's `max_allowed_packet`. */
@@ -31,15 +37,9 @@ export interface Snapshot {
   readonly rows: ReadonlyMap<string, LockRow | undefined>;
 }
 
-export interface RowTake {
-  readonly request: AcquireRequest;
-  readonly version: number;
-}
-
-export interface RowWrite {
-  readonly name: string;
-  readonly decision: RowDecision;
-  readonly version: number;
+/** A write of a row, with the encoded state. */
+export interface EncodedWrite extends RowWrite {
+  readonly bytes: Buffer;
 }
 
 /**
@@ -95,19 +95,20 @@ free_at = IF(${free}, VALUES(free_at), free_at)`;
   }
 
   /** Writes one state over the version that it was made from. `LAST_INSERT_ID` carries the time of the write back. */
-  write({ name, decision, version }: RowWrite): string {
+  write(write: EncodedWrite): string {
+    const { decision, version } = write;
     return `UPDATE ${this.tables.locks} SET token = ${decision.token}, waiting = ${decision.waiting},
-free_at = ${freeAt(decision)}, state = ${stateSql(decision.rowBytes, decision.bytes)}, version = ${version}, at = LAST_INSERT_ID(${NOW})
-WHERE ${unchanged({ name, decision, version })}`;
+free_at = ${freeAt(decision)}, state = ${newState(write)}, version = ${version}, at = LAST_INSERT_ID(${NOW})
+WHERE ${unchanged(write)}`;
   }
 
   /** Writes many states: each row is written or not, by itself. */
-  writeAll(writes: readonly RowWrite[]): string {
-    const each = (value: (decision: RowDecision, version: number) => string | number): string =>
-      `CASE version ${writes.map(({ decision, version }) => `WHEN ${decision.version} THEN ${value(decision, version)}`).join(' ')} END`;
-    return `UPDATE ${this.tables.locks} SET token = ${each((decision) => decision.token)}, waiting = ${each((decision) => decision.waiting)},
-free_at = ${each(freeAt)}, state = ${each((decision) => stateSql(decision.rowBytes, decision.bytes))},
-at = LAST_INSERT_ID(${NOW}), version = ${each((_, version) => version)}
+  writeAll(writes: readonly EncodedWrite[]): string {
+    const each = (value: (write: EncodedWrite) => string | number): string =>
+      `CASE version ${writes.map((write) => `WHEN ${write.decision.version} THEN ${value(write)}`).join(' ')} END`;
+    return `UPDATE ${this.tables.locks} SET token = ${each(({ decision }) => decision.token)}, waiting = ${each(({ decision }) => decision.waiting)},
+free_at = ${each(({ decision }) => freeAt(decision))}, state = ${each(newState)},
+at = LAST_INSERT_ID(${NOW}), version = ${each(({ version }) => version)}
 WHERE ${writes.map((write) => `(${unchanged(write)})`).join(' OR ')}`;
   }
 
@@ -130,7 +131,7 @@ UNION ALL (SELECT 2, name, version, token, at, state, 1 FROM ${locks}
 WHERE ${from} AND LEFT(name, ${prefix.length}) = ${hex(prefix)} AND (waiting > 0 OR free_at > ${NOW}) ORDER BY name LIMIT ${limit}) ${ALL_ROWS}`;
   }
 
-  snapshot(all: readonly Cells[], known: readonly number[] = []): Snapshot {
+  snapshot(all: readonly Cells[], known: readonly number[] = []): RowsRead {
     const alive = new Set<string>();
     const rows = new Map<string, LockRow | undefined>();
     const unread = new Set(known);
@@ -142,7 +143,15 @@ WHERE ${from} AND LEFT(name, ${prefix.length}) = ${hex(prefix)} AND (waiting > 0
         packetBytes = Number(version);
       } else if (Number(kind) === 1) alive.add(key.toString());
       else if (unread.has(Number(version))) rows.set(key.toString(), undefined);
-      else rows.set(key.toString(), decodeState(Number(version), Number(token), Number(at), state));
+      else {
+        const row = decodeState({
+          version: Number(version),
+          token: Number(token),
+          at: Number(at),
+          bytes: state,
+        });
+        rows.set(key.toString(), { ...row, source: state });
+      }
     }
     return { now: serverNow, packetBytes, alive, rows };
   }
@@ -195,19 +204,6 @@ WHERE free_at <= ${NOW} - ${micros(idleMs)} AND at <= ${NOW} - ${micros(idleMs)}
 
 type SixCells = readonly [Buffer, Buffer, Buffer, Buffer, Buffer, Buffer];
 
-const randomPool = Buffer.alloc(6 * 128);
-let randomUsed = randomPool.length;
-
-/** A version for a write: 48 random bits, which no other write of the same row will ever have. */
-export function freshVersion(): number {
-  if (randomUsed === randomPool.length) {
-    randomFillSync(randomPool);
-    randomUsed = 0;
-  }
-  randomUsed += 6;
-  return randomPool.readUIntBE(randomUsed - 6, 6) + 1;
-}
-
 function takeCells({ acquisitionId, mode, label, resource, ttlMs }: AcquireRequest) {
   const span = micros(ttlMs);
   return { name: bytes(resource), span, state: hex(encodeSole(acquisitionId, mode, label, span)) };
@@ -218,6 +214,11 @@ function freeAt({ holds }: RowDecision): string {
   const fixed = holds.reduce((latest, { until = 0 }) => Math.max(latest, until), 0);
   const span = holds.reduce((longest, { span = 0 }) => Math.max(longest, span), 0);
   return span === 0 ? String(fixed) : `GREATEST(${fixed}, ${NOW} + ${span})`;
+}
+
+/** The SQL of the state. The content of the row that is written over is known where this process read or wrote it. */
+function newState({ decision, bytes }: EncodedWrite): string {
+  return stateSql(decision.source as Buffer | undefined, bytes);
 }
 
 /** The SQL condition that the row has not changed since the decision, and that the holds that lived then still do. */

@@ -5,12 +5,9 @@ import { createConnection, type RowDataPacket } from 'mysql2/promise';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { Connections } from '../src/connections.ts';
 import { type MysqlBackendOptions, mysqlBackend } from '../src/index.ts';
-import { MysqlLocalWaiters } from '../src/mysql-local-waiters.ts';
 import { MysqlStatements } from '../src/mysql-statements.ts';
-import { MysqlStore } from '../src/mysql-store.ts';
-import { RowWriters } from '../src/row-writers.ts';
+import { MysqlTable } from '../src/mysql-table.ts';
 import { Schema } from '../src/schema.ts';
-import { Sweeper } from '../src/sweeper.ts';
 import { tablesOf } from '../src/tables.ts';
 
 export const call: Call = { now: () => performance.now(), deadline: Infinity };
@@ -56,25 +53,13 @@ export function open(options: Partial<MysqlBackendOptions> & { readonly tablePre
   return backend;
 }
 
-/** The sweeper, which a backend starts only after a while. */
-export function sweeperOf(tablePrefix: string): Sweeper {
-  const store = storeOf(tablePrefix);
-  return new Sweeper(store, new RowWriters(store, 'sweeper'));
-}
-
-/** The waiters of a process, without a backend that serves them. */
-export function waitersOf(tablePrefix: string): MysqlLocalWaiters {
-  const store = storeOf(tablePrefix);
-  const waiters = new MysqlLocalWaiters(store, new RowWriters(store, 'me'), 'me', 800);
-  onTestFinished(() => waiters.close());
-  return waiters;
-}
-
-function storeOf(tablePrefix: string): MysqlStore {
+/** The tables, without a backend: it sweeps them only after a while. */
+export function tableOf(tablePrefix: string): MysqlTable {
   const pool = openPool();
   const connections = new Connections(() => pool, 5_000);
   const statements = new MysqlStatements(tablesOf(tablePrefix, undefined));
-  return new MysqlStore(connections, statements, new Schema(connections, statements, true, 5_000));
+  const schema = new Schema(connections, statements, true, 5_000);
+  return new MysqlTable({ connections, statements, schema }, 800);
 }
 
 let ids = 0;

@@ -1,12 +1,10 @@
 import type { Grant, LockMode } from '@locks/core/backend';
 import { describe, expect, it } from 'vitest';
-import { RowWriter } from '../src/row-writer.ts';
 import {
   acquire,
   call,
   callFor,
   freshPrefix,
-  waitersOf,
   open,
   openPool,
   request,
@@ -72,27 +70,6 @@ describe('what this process knows may be old', () => {
     expect(Math.max(...tookMs)).toBeLessThan(250);
     await backend.release(busy, call);
     await backend.release(await patient, call);
-  });
-
-  it('a grant between the answer to an attempt and the wait is kept for the wait, and counts from before its write', async () => {
-    const waiters = waitersOf(freshPrefix());
-    const writer = new RowWriter('a');
-    const [mode, label] = [{ kind: 'exclusive' } as const, undefined];
-    const times = { since: undefined, until: undefined, span: 1 };
-    let now = 0;
-    const clock = { now: () => now, deadline: Infinity };
-    for (const waits of [false, true]) {
-      const wanted = request('a');
-      waiters.enqueued(wanted, clock);
-      const turn = waits && waiters.awaitTurn(wanted, clock);
-      now = 100;
-      const hold = { id: wanted.acquisitionId, mode, label, token: 7, ...times, stolen: false };
-      const deliver = waiters.prepareHandOff(writer, hold);
-      now = 200;
-      deliver();
-      const grant = await (turn || waiters.awaitTurn(wanted, clock));
-      expect(grant).toEqual({ request: wanted, fencingToken: 7n, countedFrom: 100 });
-    }
   });
 
   it('a release sees the waiters of other processes that came since, and leaves the resource free for them', async () => {

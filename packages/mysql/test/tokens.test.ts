@@ -1,6 +1,6 @@
 import type { Grant, LockBackend } from '@locks/core/backend';
 import { describe, expect, it } from 'vitest';
-import { call, freshPrefix, open, openPool, request, sql, sweeperOf, take, useServer } from './fixture.ts';
+import { call, freshPrefix, open, openPool, request, sql, tableOf, take, useServer } from './fixture.ts';
 
 useServer();
 
@@ -16,7 +16,7 @@ describe('fencing tokens', () => {
     expect(Number(first.fencingToken)).toBeGreaterThan((Date.now() + 90_000_000_000) * 1_000);
     // In the time of those who look at the row, it has been idle since long ago.
     await sql(`UPDATE locks.${tablePrefix}locks SET at = 1`);
-    expect(await sweeperOf(tablePrefix).sweep(0)).toBe(1);
+    expect(await tableOf(tablePrefix).deleteIdle(0)).toBe(1);
     const second = await take(open({ tablePrefix }), request('a'));
     expect(second.fencingToken).toBeGreaterThan(first.fencingToken as bigint);
     const other = await take(open({ tablePrefix }), request('b'));
@@ -82,7 +82,7 @@ describe('the sweep', () => {
       else await dead.close();
     }
     await new Promise((resolve) => setTimeout(resolve, ttlMs + 100));
-    expect(await sweeperOf(tablePrefix).sweep(0)).toBe(4);
+    expect(await tableOf(tablePrefix).deleteIdle(0)).toBe(4);
     const rows = await sql(`SELECT CAST(name AS CHAR) AS name FROM locks.${tablePrefix}locks`);
     expect(rows).toEqual([{ name: 'held' }, { name: 'waited for' }]);
     expect((await backend.inspect('waited for', call)).waiters).toHaveLength(1);

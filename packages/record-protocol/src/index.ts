@@ -9,3 +9,4 @@ export type {
   RequestLimit,
   StoredRecord,
 } from './record-store.ts';
+export { createRecordBackend, prefixOption, type RecordBackendOptions, type RecordCapabilities } from './record-backend.ts';

@@ -7,52 +7,58 @@ import {
 } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
 import { type LockRow, NO_ROW } from './lock-row.ts';
-import { CLIENT_ALIVE_MS } from './mysql-statements.ts';
-import { isOvertaken, type MysqlStore, ownLimit, type TimedSnapshot, type TimeLimit } from './mysql-store.ts';
 import { PollPace } from './poll-pace.ts';
+import { isOvertaken, type RecordTable, type Snapshot } from './record-table.ts';
 import type { RowDecision } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
 import type { RowWriters, WriterHooks } from './row-writers.ts';
+import { ownLimit, type TimeLimit } from './time-limit.ts';
 
 /** A resource that somebody of this process waits for. */
 interface Awaited {
   readonly pace: PollPace;
   /** A head of another process that could enter, and the time at which this process first saw that, on `performance.now()`. */
   idleHead: { readonly id: string; readonly since: number } | undefined;
+  /** The time from which the resource is read along with others, on `performance.now()`. */
+  dueAt: number;
+  /** The time at which the next of its holds ends unless it is renewed, on `performance.now()`. */
+  endAt: number;
+  readonly unwatch: (() => void) | undefined;
 }
 
-const BEAT_EVERY_MS = 1_400;
+/** The part of the time after which a client counts as dead, between two of its heartbeats. */
+const BEATS = 1_400 / 3_000;
 const MIN_POLL_MS = 5;
-/** The most names of one statement, so that the longest names fit into the smallest packet. */
-const NAMES_AT_ONCE = 400;
 /** The interval at which waiters are compared with a row that did not change. */
 const COMPARE_EVERY_MS = 500;
 
 /**
- * The waiters of this process, and the one poller that reads the tables for all of them: quick after a change, slow when nothing
+ * The waiters of this process, and the one poller that reads the table for all of them: quick after a change, slow when nothing
  * happens. A hand-off inside the process needs no poll: the write that releases grants and delivers.
  */
-export class MysqlLocalWaiters implements WriterHooks {
-  readonly #store: MysqlStore;
+export class RecordWaiters implements WriterHooks {
+  readonly #table: RecordTable;
   readonly #writers: RowWriters;
   readonly #client: string;
-  readonly #maxPollMs: number;
-  readonly #waiters = new LocalWaiters({
-    pollEveryMs: BEAT_EVERY_MS,
-    poll: () => this.#beatAndPoll(),
-    emptied: (resource) => this.#awaited.delete(resource),
-  });
+  readonly #beatEveryMs: number;
+  readonly #waiters: LocalWaiters;
   readonly #awaited = new Map<string, Awaited>();
-  /** The time at which the next hold of a resource with waiters here expires, on `performance.now()`. */
-  #nextEndAt = Infinity;
   #beatAt = -Infinity;
   #beating: Promise<void> | undefined;
 
-  constructor(store: MysqlStore, writers: RowWriters, client: string, maxPollMs: number) {
-    this.#store = store;
+  constructor(table: RecordTable, writers: RowWriters, client: string) {
+    this.#table = table;
     this.#writers = writers;
     this.#client = client;
-    this.#maxPollMs = maxPollMs;
+    this.#beatEveryMs = table.pace.aliveMs * BEATS;
+    this.#waiters = new LocalWaiters({
+      pollEveryMs: this.#beatEveryMs,
+      poll: () => this.#beatAndPoll(),
+      emptied: (resource) => {
+        this.#awaited.get(resource)?.unwatch?.();
+        this.#awaited.delete(resource);
+      },
+    });
   }
 
   get hasBeaten(): boolean {
@@ -60,7 +66,7 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   prepareHandOff({ resource, attempting, abandoned }: RowWriter, { id, token }: HoldRecord): () => void {
-    // The lease is counted from before the write is sent: the server starts it at a later moment (docs/spec.md §1.2).
+    // The lease is counted from before the write is sent: the store starts it at a later moment (docs/spec.md §1.2).
     const countedFrom = this.#waiters.get(id)?.call.now();
     return () => {
       const waiter = this.#waiters.get(id);
@@ -73,7 +79,7 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   async beat(limit: TimeLimit): Promise<void> {
-    if (performance.now() - this.#beatAt < BEAT_EVERY_MS) return;
+    if (performance.now() - this.#beatAt < this.#beatEveryMs) return;
     this.#beating ??= this.#beat(limit).finally(() => {
       this.#beating = undefined;
     });
@@ -83,12 +89,12 @@ export class MysqlLocalWaiters implements WriterHooks {
   learned({ resource, known, knownAt }: RowWriter): void {
     const awaited = this.#awaited.get(resource);
     if (awaited === undefined || known === undefined) return;
-    this.#noteEnds(known, knownAt);
+    noteEnds(awaited, known, knownAt);
     if (this.#isHeldHere(resource)) return;
     // The resource that this process released belongs to another process, whose hold may be short: waiters here poll as soon as
     // newcomers do.
     awaited.pace.changed(known, this.#client);
-    this.#waiters.pollWithin(awaited.pace.pauseMs);
+    this.#pollSoon(resource, awaited);
   }
 
   /**
@@ -109,8 +115,10 @@ export class MysqlLocalWaiters implements WriterHooks {
     const turn = this.#waiters.awaitTurn(request, call);
     if (grant !== undefined) return turn;
     // The poll is rescheduled: while nobody waited, only the heartbeat was due.
-    if (!this.#isHeldHere(resource)) this.#awaited.get(resource)?.pace.changed();
-    this.#waiters.pollWithin(this.#pauseOf(resource));
+    const awaited = this.#awaited.get(resource);
+    if (awaited === undefined) return turn;
+    if (!this.#isHeldHere(resource)) awaited.pace.changed();
+    this.#pollSoon(resource, awaited);
     return turn;
   }
 
@@ -128,9 +136,23 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   #register(request: AcquireRequest, call: Call): LocalWaiter {
-    if (!this.#awaited.has(request.resource))
-      this.#awaited.set(request.resource, { pace: new PollPace(), idleHead: undefined });
+    const { resource } = request;
+    if (!this.#awaited.has(resource)) {
+      const unwatch = this.#table.watch?.(resource, () => this.#told(resource));
+      const pace = new PollPace(this.#table.pace.minPollMs);
+      this.#awaited.set(resource, { pace, idleHead: undefined, dueAt: 0, endAt: Infinity, unwatch });
+    }
     return this.#waiters.register(request, call);
+  }
+
+  /** The store tells that the resource has changed. */
+  #told(resource: string): void {
+    const awaited = this.#awaited.get(resource);
+    // What this process writes, it knows.
+    if (awaited === undefined || this.#writers.get(resource)?.busy === true) return;
+    awaited.pace.changed();
+    awaited.dueAt = 0;
+    this.#waiters.pollWithin(0);
   }
 
   /** Whether only this process holds the resource, which then needs few polls: its release here serves the queue. */
@@ -141,10 +163,15 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   /** The time for which a resource needs no poll, in milliseconds. */
-  #pauseOf(resource: string): number {
-    const awaited = this.#awaited.get(resource);
-    if (awaited === undefined || this.#isHeldHere(resource)) return this.#maxPollMs;
-    return Math.min(awaited.pace.pauseMs, this.#maxPollMs);
+  #pauseOf(resource: string, { pace }: Awaited): number {
+    const { maxPollMs } = this.#table.pace;
+    return this.#isHeldHere(resource) ? maxPollMs : Math.min(pace.pauseMs, maxPollMs);
+  }
+
+  #pollSoon(resource: string, awaited: Awaited): void {
+    const pauseMs = this.#pauseOf(resource, awaited);
+    awaited.dueAt = Math.min(awaited.dueAt, performance.now() + pauseMs / 2);
+    this.#waiters.pollWithin(pauseMs);
   }
 
   async #beatAndPoll(): Promise<void> {
@@ -158,28 +185,40 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   #planNext(): void {
-    let soonestMs = this.#maxPollMs;
-    for (const resource of this.#awaited.keys()) soonestMs = Math.min(soonestMs, this.#pauseOf(resource));
+    const now = performance.now();
+    let pauseMs = this.#table.pace.maxPollMs;
+    let nextEndAt = Infinity;
+    for (const [resource, awaited] of this.#awaited) {
+      const ownMs = this.#pauseOf(resource, awaited);
+      // Names whose time comes soon are read along: all names of a quiet process are read in one request.
+      awaited.dueAt = Math.min(awaited.dueAt, now + ownMs / 2, awaited.endAt);
+      pauseMs = Math.min(pauseMs, ownMs);
+      nextEndAt = Math.min(nextEndAt, awaited.endAt);
+    }
     // The pause varies by up to a tenth, so that processes do not poll in step.
-    const pauseMs = soonestMs * (0.9 + Math.random() / 5);
-    const untilEndMs = Math.max(MIN_POLL_MS, this.#nextEndAt - performance.now());
-    this.#waiters.pollWithin(Math.min(pauseMs, untilEndMs));
+    pauseMs *= 0.9 + Math.random() / 5;
+    this.#waiters.pollWithin(Math.min(pauseMs, Math.max(MIN_POLL_MS, nextEndAt - now)));
   }
 
-  /** Reads hundreds of resources that are waited for here in one statement. */
+  /** Reads the resources that are waited for here and due, many in one request. */
   async #poll(): Promise<void> {
-    const all = [...this.#awaited.keys()];
-    this.#nextEndAt = Infinity;
-    for (let start = 0; start < all.length; start += NAMES_AT_ONCE) {
-      const names = all.slice(start, start + NAMES_AT_ONCE);
+    const now = performance.now();
+    const due = [...this.#awaited].flatMap(([resource, awaited]) => {
+      if (awaited.dueAt > now) return [];
+      awaited.dueAt = Infinity;
+      return resource;
+    });
+    const { namesAtOnce } = this.#table;
+    for (let start = 0; start < due.length; start += namesAtOnce) {
+      const names = due.slice(start, start + namesAtOnce);
       const known = names.flatMap((name) => this.#writers.get(name)?.known?.version || []);
-      const snapshot = await this.#store.snapshot(names, known, ownLimit());
+      const snapshot = await this.#table.snapshot(names, known, ownLimit());
       this.#writers.learnAlive(snapshot);
       for (const resource of names) this.#check(resource, snapshot);
     }
   }
 
-  #check(resource: string, snapshot: TimedSnapshot): void {
+  #check(resource: string, snapshot: Snapshot): void {
     const writer = this.#writers.get(resource);
     if (writer === undefined) return this.#waiters.hint(resource);
     // The snapshot is ignored while a write is in flight: it may be from before or after the write.
@@ -193,7 +232,8 @@ export class MysqlLocalWaiters implements WriterHooks {
       writer.learn(writer.known, snapshot.now);
     }
     if (writer.known === undefined) return;
-    this.#noteEnds(writer.known, snapshot.now);
+    const awaited = this.#awaited.get(resource);
+    if (awaited !== undefined) noteEnds(awaited, writer.known, snapshot.now);
     this.#hint(writer, writer.known);
     this.#serve(writer, writer.known);
   }
@@ -228,7 +268,7 @@ export class MysqlLocalWaiters implements WriterHooks {
     const since = head?.id === idleHead?.id ? idleHead?.since : undefined;
     awaited.idleHead = head && { id: head.id, since: since ?? performance.now() };
     // The head's process does not ask for it: the process lives, but polls other resources only.
-    if (head === undefined || since === undefined || performance.now() - since < CLIENT_ALIVE_MS) return;
+    if (head === undefined || since === undefined || performance.now() - since < this.#table.pace.aliveMs) return;
     this.#inBackground(writer.resource, (later) => {
       if (later.next?.id === head.id) later.abandon(head.id);
     });
@@ -261,7 +301,7 @@ export class MysqlLocalWaiters implements WriterHooks {
   }
 
   #giveUpSilent(): void {
-    for (const { request, grant } of this.#waiters.silentFor(CLIENT_ALIVE_MS)) {
+    for (const { request, grant } of this.#waiters.silentFor(this.#table.pace.aliveMs)) {
       const { resource, acquisitionId } = request;
       if (this.#isAttempting(resource, acquisitionId)) continue;
       this.left(request);
@@ -269,19 +309,21 @@ export class MysqlLocalWaiters implements WriterHooks {
     }
   }
 
-  #noteEnds({ holds }: LockRow, serverNow: number): void {
-    for (const { until } of holds) {
-      if (until === undefined) continue;
-      // The server's clock ticks on while its answer is on the way: a poll a little later is not in vain.
-      const endAt = performance.now() + Math.max(0, until - serverNow) / 1_000 + 1;
-      this.#nextEndAt = Math.min(this.#nextEndAt, endAt);
-    }
-  }
-
   async #beat({ now, deadline }: TimeLimit): Promise<void> {
     const startedAt = performance.now();
     // The heartbeat is sent without delay, whatever the urgency of the call that needs it.
-    await this.#store.write(this.#store.statements.beat(this.#client), { now, deadline });
+    await this.#table.beat(this.#client, { now, deadline });
     this.#beatAt = startedAt;
+  }
+}
+
+/** Records when the next hold ends, where the row was so at `tableNow` by the table's clock. */
+function noteEnds(awaited: Awaited, { holds }: LockRow, tableNow: number): void {
+  awaited.endAt = Infinity;
+  for (const { until } of holds) {
+    if (until === undefined) continue;
+    // The table's clock ticks on while its answer is on the way: a poll a little later is not in vain.
+    const endAt = performance.now() + Math.max(0, until - tableNow) / 1_000 + 1;
+    awaited.endAt = Math.min(awaited.endAt, endAt);
   }
 }

@@ -1,7 +1,8 @@
 import { type Call, PRIORITIES, type Priority } from '@locks/core/backend';
-import type { Urgency } from './connections.ts';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { type DecisionContext, RowDecision } from './row-decision.ts';
+import type { RecordTable, RowTaken } from './record-table.ts';
+import type { TimeLimit } from './time-limit.ts';
 
 /** One step of the protocol on one resource, decided together with other steps that come in the same moment. */
 export interface RowStep {
@@ -11,9 +12,9 @@ export interface RowStep {
   readonly priority: Priority;
   /** Whether the step may add a waiter. */
   readonly enqueues: boolean;
-  /** Takes the resource for this acquisition in one statement, if its row is unknown. Resolves with the row after a success. */
+  /** Takes the resource for this acquisition in one request, if its row is unknown. */
   readonly take:
-    | { readonly acquisitionId: string; run(urgency: Urgency): Promise<LockRow | undefined> }
+    | { readonly acquisitionId: string; run(table: RecordTable, limit: TimeLimit): Promise<RowTaken> }
     | undefined;
   /** Takes part in a decision. May be called again, for a newer decision. */
   decide(decision: RowDecision, ambiguous: boolean): void;
@@ -34,7 +35,7 @@ export class RowWriter {
   readonly attempting = new Set<string>();
   /** The row as last read or written here. It may be stale: a write finds out. */
   known: LockRow | undefined;
-  /** The server's time at which the row was as `known` says. */
+  /** The table's time at which the row was as `known` says. */
   knownAt = 0;
   /** Whether a write is in flight. Only one is sent at a time: others of this process would collide with it. */
   busy = false;
@@ -51,9 +52,12 @@ export class RowWriter {
 
   /** Makes a decision that has served the queue. */
   decide(context: DecisionContext, row: LockRow = this.known ?? NO_ROW): RowDecision {
-    // The clock of this process may be faster than the server's.
+    // The clock of this process may be faster than the store's.
     const passed = Math.floor((performance.now() - this.learnedAt) * 900);
-    const decision = new RowDecision(row, this.knownAt, context, passed);
+    const decision =
+      context.now === undefined
+        ? new RowDecision(row, this.knownAt, context, passed)
+        : new RowDecision(row, context.now(), context);
     decision.serve();
     return decision;
   }

@@ -1,16 +1,12 @@
 import type { Call, RenewItem, RenewalStatus } from '@locks/core/backend';
+import { freshVersion } from './fresh-version.ts';
 import { NO_ROW } from './lock-row.ts';
-import { isBroken, MysqlNoAnswerError } from './mysql-error.ts';
-import { freshVersion } from './mysql-statements.ts';
-import type { MysqlStore } from './mysql-store.ts';
-import { micros, type RowDecision } from './row-decision.ts';
+import type { RecordTable, RowWrite, RowWritten } from './record-table.ts';
+import { micros } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
 import type { RowWriters } from './row-writers.ts';
 
-const MAX_ROWS = 200;
 const MAX_PASSES = 3;
-/** The bytes that a row needs in the statement besides its state. */
-const ROW_BYTES = 2_048;
 
 /** The renewals of one resource. */
 interface RowRenewal {
@@ -21,13 +17,13 @@ interface RowRenewal {
   sent: { readonly version: number; readonly renewalStatuses: readonly RenewalStatus[] } | undefined;
 }
 
-/** Renews many leases in one statement. Each row is compared and swapped by itself; changed rows are read and tried again. */
+/** Renews many leases together. Each row is compared and swapped by itself; changed rows are read and tried again. */
 export class Renewals {
-  readonly #store: MysqlStore;
+  readonly #table: RecordTable;
   readonly #writers: RowWriters;
 
-  constructor(store: MysqlStore, writers: RowWriters) {
-    this.#store = store;
+  constructor(table: RecordTable, writers: RowWriters) {
+    this.#table = table;
     this.#writers = writers;
   }
 
@@ -49,10 +45,11 @@ export class Renewals {
     }
     const left: number[][] = [];
     try {
-      for (let start = 0; start < together.length; start += MAX_ROWS) {
+      const { rowsAtOnce } = this.#table;
+      for (let start = 0; start < together.length; start += rowsAtOnce) {
         left.push(
           ...(await this.#renewRowRenewals(
-            together.slice(start, start + MAX_ROWS),
+            together.slice(start, start + rowsAtOnce),
             items,
             renewalStatuses,
             call,
@@ -85,9 +82,8 @@ export class Renewals {
       try {
         open = await this.#pass(open, items, renewalStatuses, call);
       } catch (error) {
-        // The connection was closed while idle in the pool, or broke now: the statement is repeated once, on another
-        // connection.
-        if (broke || !isBroken(error) || error instanceof MysqlNoAnswerError) throw error;
+        // The connection was closed while idle in the pool, or broke now: the write is repeated once, on another connection.
+        if (broke || !this.#table.isBroken(error)) throw error;
         broke = true;
         for (const group of open) group.mustRead = true;
       }
@@ -112,14 +108,11 @@ export class Renewals {
     const unread = open.filter(({ mustRead }) => mustRead);
     if (unread.length > 0) await this.#read(unread, call);
     const again: RowRenewal[] = [];
-    const writes: {
-      group: RowRenewal;
-      decision: RowDecision;
-      version: number;
-      decided: readonly RenewalStatus[];
-      written: (at: number) => void;
-    }[] = [];
-    let bytes = 0;
+    const writes: (RowWrite & {
+      readonly group: RowRenewal;
+      readonly decided: readonly RenewalStatus[];
+      readonly written: (written: RowWritten) => void;
+    })[] = [];
     for (const group of open) {
       const { writer, sent } = group;
       if (sent !== undefined && writer.known?.version === sent.version) {
@@ -137,34 +130,25 @@ export class Renewals {
         group.mustRead = true;
         again.push(group);
       } else if (decision.changed) {
-        bytes += ROW_BYTES + 2 * decision.bytes.length;
-        if (writes.length > 0 && bytes > this.#store.packetBytes) {
-          // Rows beyond the size of one packet go into the next statement.
-          again.push(group);
-          continue;
-        }
         const version = freshVersion();
         const written = this.#writers.prepare(writer, decision, version);
-        writes.push({ group, decision, version, decided, written });
+        writes.push({ name: writer.resource, group, decision, version, decided, written });
       } else {
         finish(group, decided);
       }
     }
-    if (writes.length > 0) {
-      for (const { group, version, decided } of writes) group.sent = { version, renewalStatuses: decided };
-      const sql = this.#store.statements.writeAll(
-        writes.map(({ group, decision, version }) => ({ name: group.writer.resource, decision, version })),
-      );
-      const { rows, value } = await this.#store.write(sql, call);
-      for (const { group, decided, written } of writes) {
-        if (rows === writes.length) {
-          written(value);
-          finish(group, decided);
-        } else {
-          // Some rows were written and some were not: their versions tell which, so they must be read.
-          group.mustRead = true;
-          again.push(group);
-        }
+    if (writes.length === 0) return again;
+    for (const { group, version, decided } of writes) group.sent = { version, renewalStatuses: decided };
+    const outcomes = await this.#table.writeMany(writes, call);
+    for (const [index, { group, decided, written }] of writes.entries()) {
+      const outcome = outcomes[index];
+      if (outcome === undefined) {
+        // The row was perhaps not written. Its version tells, so it must be read.
+        group.mustRead = true;
+        again.push(group);
+      } else {
+        written(outcome);
+        finish(group, decided);
       }
     }
     return again;
@@ -172,7 +156,7 @@ export class Renewals {
 
   async #read(groups: readonly RowRenewal[], call: Call): Promise<void> {
     const names = groups.map(({ writer }) => writer.resource);
-    const snapshot = await this.#store.snapshot(names, [], call);
+    const snapshot = await this.#table.snapshot(names, [], call);
     this.#writers.learnAlive(snapshot);
     for (const { writer } of groups) writer.learn(snapshot.rows.get(writer.resource) ?? NO_ROW, snapshot.now);
   }

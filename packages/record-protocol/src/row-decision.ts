@@ -5,55 +5,52 @@ import {
   type RulesRequest,
   type WaiterRecord,
 } from '@locks/core/rules';
-import { encodeState, type LockRow } from './lock-row.ts';
+import type { LockRow } from './lock-row.ts';
+import type { RecordTable, RowWritten } from './record-table.ts';
 import { RowCapacity } from './row-capacity.ts';
 
 /** The input of a decision besides the row itself. */
 export interface DecisionContext extends RulesContext {
   isAlive(client: string): boolean;
   serves(client: string): boolean;
+  /** See {@link RecordTable.now}. */
+  now?(): number;
   /** The longest state of a resource, in bytes. */
   readonly maxStateBytes: number;
 }
 
 /**
  * The rules of a lock applied to one row. The steps that come together are decided one after another, and the result is
- * written by one statement or not at all: `UPDATE … WHERE version = …`.
+ * written by one compare and swap or not at all.
  */
 export class RowDecision extends LockRules {
   readonly version: number;
   /** Whether a step's answer depends on the time of the state, so that a state that may be stale is not enough. */
   needsFresh = false;
-  /** The server's time by which the state must be written: no hold that was found alive may have ended then. */
+  /** The table's time by which the state must be written: no hold that was found alive may have ended then. */
   readonly aliveUntil: number;
   /** Whether the state has a hold whose end only the row has. */
   readonly standsOnRow: boolean;
-  /** The encoded state, as it stands in the row; `undefined` if that is not known. */
-  readonly rowBytes: Buffer | undefined;
+  /** What the table keeps of the row, to write over it. */
+  readonly source: unknown;
   readonly #maxStateBytes: number;
   #capacity: RowCapacity | undefined;
-  #bytes: Buffer | undefined;
 
   /**
-   * @param now - the server's time when the row was read, or earlier
+   * @param now - the table's time when the row was read, or earlier
    * @param passed - the least time since `now`, in microseconds
    */
   constructor(row: LockRow, now: number, context: DecisionContext, passed = 0) {
-    // Tokens rise at least with the clock: a server that lost its last writes, as in a failover, had given out tokens up to
+    // Tokens rise at least with the clock: a store that lost its last writes, as in a failover, had given out tokens up to
     // that time.
     const token = Math.max(row.token, now) + passed;
     super({ ...row, token }, context);
     this.version = row.version;
-    this.rowBytes = row.bytes;
+    this.source = row.source;
     this.#maxStateBytes = context.maxStateBytes;
     this.expire(now);
     this.aliveUntil = this.nextEnd;
     this.standsOnRow = !this.isWhole;
-  }
-
-  /** The encoded state to be written. No step is decided after this was read. */
-  get bytes(): Buffer {
-    return (this.#bytes ??= encodeState(this));
   }
 
   /** Whether the state can be written: the end of each hold is known, or counts from the write. */
@@ -73,11 +70,10 @@ export class RowDecision extends LockRules {
     return this.#capacity.take(waiter);
   }
 
-  /** The row once it is written, at the server's time `at`. */
-  written(version: number, at: number): LockRow {
-    const { bytes } = this;
+  /** The row once it is written, at the table's time `at`. */
+  written(version: number, { at, source }: Pick<RowWritten, 'at' | 'source'>): LockRow {
     this.commit(at);
-    return { version, token: this.token, holds: this.holds, waiters: this.waiters, bytes };
+    return { version, token: this.token, holds: this.holds, waiters: this.waiters, source };
   }
 }
 

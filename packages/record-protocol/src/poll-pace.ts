@@ -1,8 +1,7 @@
 import type { LockRow } from './lock-row.ts';
 
-/** The shortest pauses between two polls: for the process whose waiter is next, and for one with others ahead. */
-const NEXT_POLL_MS = 2;
-const MIN_POLL_MS = 5;
+/** How much longer the shortest pause is for a process with others ahead of its waiter than for the one whose waiter is next. */
+const BEHIND = 2.5;
 /** The share by which each pause is longer than the one before, for as long as nothing changes. */
 const GROWTH = 0.4;
 /** The longest pause that is added because others are ahead: the estimate behind it may change. */
@@ -13,6 +12,7 @@ const MAX_SKIP_MS = 50;
  * its first waiter leaves out half of the time that their turns took of late.
  */
 export class PollPace {
+  readonly #nextMs: number;
   #changedAt = performance.now();
   /**
    * The number of turns before that of this process's first waiter, including the present one, and the time at which it was
@@ -21,6 +21,11 @@ export class PollPace {
   #ahead = 0;
   #aheadAt = 0;
   #turnMs = 0;
+
+  /** @param nextMs - the shortest pause, for the process whose waiter is next, in milliseconds */
+  constructor(nextMs: number) {
+    this.#nextMs = nextMs;
+  }
 
   /** Records that the resource changed, or may have. */
   changed(row?: LockRow, client?: string): void {
@@ -41,8 +46,8 @@ export class PollPace {
 
   get #leastMs(): number {
     // The next waiter has nobody ahead of it who could take time.
-    if (this.#ahead <= 1) return NEXT_POLL_MS;
+    if (this.#ahead <= 1) return this.#nextMs;
     const skippedMs = ((this.#ahead - 1) * this.#turnMs) / 2;
-    return Math.max(MIN_POLL_MS, Math.min(skippedMs, MAX_SKIP_MS));
+    return Math.max(BEHIND * this.#nextMs, Math.min(skippedMs, MAX_SKIP_MS));
   }
 }

@@ -1,8 +1,8 @@
 import type { LockRecord, WaiterRecord } from '@locks/core/rules';
-import { areAlike } from './lock-row.ts';
+import { areAlike } from './state-json.ts';
 
 /** The most bytes that an entry takes besides its id and label: as a hold, and as the first of a group of waiters. */
-const HOLD_BYTES = 260;
+const HOLD_BYTES = 330;
 const GROUP_BYTES = 140;
 const SEPARATOR_BYTES = 1;
 

@@ -1,12 +1,11 @@
-import { type AcquireRequest, type Call, PRIORITIES, type Priority } from '@locks/core/backend';
+import { type AcquireRequest, type Call, NoAnswerError, PRIORITIES, type Priority } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
-import type { Urgency } from './connections.ts';
+import { freshVersion } from './fresh-version.ts';
 import { type LockRow, NO_ROW } from './lock-row.ts';
-import { isBroken, MysqlNoAnswerError } from './mysql-error.ts';
-import { freshVersion } from './mysql-statements.ts';
-import { isOvertaken, type MysqlStore, type TimedSnapshot, type TimeLimit } from './mysql-store.ts';
+import { isOvertaken, type Living, type RecordTable, type RowTaken, type RowWritten, type Snapshot } from './record-table.ts';
 import type { DecisionContext, RowDecision } from './row-decision.ts';
 import { type RowStep, RowWriter } from './row-writer.ts';
+import type { TimeLimit } from './time-limit.ts';
 
 /** The hooks by which the writers use the waiters of this process. */
 export interface WriterHooks {
@@ -27,15 +26,15 @@ const FORGET_AFTER_MS = 60_000;
 
 /** The rows that this process uses now. Steps on one row run one after another; steps that come together are one write. */
 export class RowWriters {
-  readonly #store: MysqlStore;
+  readonly #table: RecordTable;
   readonly #client: string;
   readonly #writers = new Map<string, RowWriter>();
   #hooks: WriterHooks | undefined;
-  /** The clients that were alive at the server's time `now`. */
-  #lastHeard = { alive: new Set() as ReadonlySet<string>, now: 0, learnedAt: -Infinity };
+  /** The clients that were alive at the table's time `now`. */
+  #lastHeard = { alive: new Set<string>() as Living, now: 0, learnedAt: -Infinity };
 
-  constructor(store: MysqlStore, client: string) {
-    this.#store = store;
+  constructor(table: RecordTable, client: string) {
+    this.#table = table;
     this.#client = client;
   }
 
@@ -43,7 +42,7 @@ export class RowWriters {
     this.#hooks = hooks;
   }
 
-  learnAlive(snapshot: TimedSnapshot): void {
+  learnAlive(snapshot: Snapshot): void {
     const { now, learnedAt } = this.#lastHeard;
     if (isOvertaken(snapshot, now, learnedAt)) return;
     this.#lastHeard = { alive: snapshot.alive, now: snapshot.now, learnedAt: performance.now() };
@@ -51,12 +50,15 @@ export class RowWriters {
 
   get context(): DecisionContext {
     const client = this.#client;
+    const table = this.#table;
     return {
       client,
       isAlive: (other) => other === client || this.#lastHeard.alive.has(other),
-      // MySQL notifies nobody, so only waiters of this process are served: other processes take free capacity when they poll.
+      // Nobody can deliver a grant to another process, so only waiters of this one are served: the others take free capacity when
+      // they poll.
       serves: (other) => other === client,
-      maxStateBytes: this.#store.maxStateBytes,
+      maxStateBytes: table.maxStateBytes,
+      ...(table.now !== undefined && { now: () => (table.now as () => number)() }),
     };
   }
 
@@ -71,11 +73,9 @@ export class RowWriters {
     decide: (decision: RowDecision, step: { readonly sentAt: number; readonly ambiguous: boolean }) => T,
     finish?: (result: T, writer: RowWriter, sentAt: number) => void,
     take?: {
-      readonly acquisitionId: string;
-      run(
-        sentAt: number,
-        urgency: Urgency,
-      ): Promise<{ readonly row: LockRow; readonly result: T } | undefined>;
+      readonly request: AcquireRequest;
+      isWanted(): boolean;
+      granted(token: number, sentAt: number): T;
     },
     enqueues = false,
     priority: Priority = take === undefined ? PRIORITIES.holder : PRIORITIES.acquire,
@@ -89,11 +89,12 @@ export class RowWriters {
         priority,
         enqueues,
         take: take && {
-          acquisitionId: take.acquisitionId,
-          async run(urgency) {
-            const taken = await take.run(step.sentAt, urgency);
-            if (taken !== undefined) result = taken.result;
-            return taken?.row;
+          acquisitionId: take.request.acquisitionId,
+          async run(table, limit) {
+            const { request } = take;
+            const taken = await table.take({ request, version: freshVersion() }, limit, () => take.isWanted());
+            if (taken.status === 'taken') result = take.granted(taken.token, step.sentAt);
+            return taken;
           },
         },
         decide: (decision, ambiguous) => {
@@ -114,10 +115,10 @@ export class RowWriters {
   }
 
   /** Records a resource that was acquired in another way than by `submit`. */
-  adopt({ resource, acquisitionId }: AcquireRequest, row: LockRow): void {
+  adopt({ resource, acquisitionId }: AcquireRequest, row: LockRow, at: number): void {
     const writer = this.#open(resource);
     writer.own.add(acquisitionId);
-    if (!writer.busy) writer.learn(row, 0);
+    if (!writer.busy) writer.learn(row, at);
   }
 
   /** Locks the writer of a resource if it is idle, and returns it: it does nothing until `unlock`. */
@@ -135,10 +136,11 @@ export class RowWriters {
   }
 
   /** Prepares the write of a decision. Returns a function to call when the write succeeded. */
-  prepare(writer: RowWriter, decision: RowDecision, version: number): (at: number) => void {
+  prepare(writer: RowWriter, decision: RowDecision, version: number): (written?: RowWritten) => void {
     const deliveries = decision.handedOff.map((hold) => this.#hooks?.prepareHandOff(writer, hold));
-    return (at) => {
-      writer.learn(decision.written(version, at), at);
+    return (written) => {
+      // Without an answer the writer has read its own write.
+      if (written !== undefined) writer.learn(decision.written(version, written), written.at);
       for (const deliver of deliveries) deliver?.();
     };
   }
@@ -187,32 +189,49 @@ export class RowWriters {
 
   async #round(writer: RowWriter, batch: RowStep[]): Promise<void> {
     let mustRead = false;
+    let isFresh = false;
     let refused = false;
     let broke = false;
     let ambiguous = false;
+    /** The write that may have taken place. */
+    let sent: { readonly version: number; readonly written: () => void } | undefined;
     for (let tries = 1; batch.length > 0; tries += 1) {
       if (tries > 1) await pauseBetween(tries, batch);
       const limit = limitOf(writer, batch);
       try {
         if (writer.known === undefined && !refused) {
-          refused = !(await takeOne(writer, batch));
+          const taken = await this.#takeOne(writer, batch, limit);
+          refused = taken?.status !== 'taken';
+          isFresh = taken?.status === 'conflict' && this.#learnFound(writer, taken.found);
           continue;
         }
-        for (const step of writer.pending.splice(0)) batch.push(step);
-        for (const step of batch) step.sentAt = step.call.now();
-        const fresh = mustRead || writer.known === undefined;
-        if (fresh) {
+        // The steps that came while the row was read, or found changed, wait for the next round: it is not fresh for them.
+        if (!isFresh) for (const step of writer.pending.splice(0)) batch.push(step);
+        const askedAt = batch.map(({ call }) => call.now());
+        if (!isFresh && (mustRead || writer.known === undefined)) {
           // The heartbeat is sent along if a waiter is likely to be added, which needs it first.
           const beaten = batch.some(({ enqueues }) => enqueues) ? this.#hooks?.beat(limit) : undefined;
           await Promise.all([this.#read(writer, limit), beaten]);
+          isFresh = true;
         }
+        const fresh = isFresh;
         mustRead = true;
+        isFresh = false;
+        if (sent !== undefined && writer.known?.version === sent.version) {
+          // The write took place, and its answer was lost.
+          sent.written();
+          for (const step of batch.splice(0)) step.finish();
+          continue;
+        }
+        batch.forEach((step, index) => {
+          step.sentAt = askedAt[index] as number;
+        });
         const decision = writer.decide(this.context);
         for (const step of batch) step.decide(decision, ambiguous);
         // The known row may be stale: only a write proves that it was not.
         if (!fresh && (decision.needsFresh || !decision.changed || !decision.isWhole)) continue;
         if (decision.changed) {
-          if (decision.version === 0) {
+          if (decision.version === 0 && !this.#table.canCreate) {
             // The row was deleted after it had been found taken: the resource is taken in one statement again.
             writer.known = undefined;
             refused = false;
@@ -221,42 +240,58 @@ export class RowWriters {
           if (decision.hasEnqueued) await this.#hooks?.beat(limit);
           const version = freshVersion();
           const written = this.prepare(writer, decision, version);
+          sent = { version, written };
           ambiguous = true;
-          const at = await this.#store.compareAndWrite({ name: writer.resource, decision, version }, limit);
+          const outcome = await this.#table.write({ name: writer.resource, decision, version }, limit);
+          sent = undefined;
           ambiguous = broke;
-          if (at === undefined) continue;
-          written(at);
+          if (outcome.status === 'conflict') {
+            isFresh = this.#learnFound(writer, outcome.found);
+            continue;
+          }
+          written(outcome);
         }
         for (const step of batch.splice(0)) step.finish();
       } catch (error) {
         // The connection was closed while idle in the pool, or broke now. Every step may be repeated.
-        if (broke || !isBroken(error) || error instanceof MysqlNoAnswerError) throw error;
+        if (broke || !this.#table.isBroken(error)) throw error;
         broke = true;
         refused = true;
         mustRead = true;
+        isFresh = false;
       }
     }
   }
 
-  async #read(writer: RowWriter, limit: TimeLimit): Promise<void> {
-    const { snapshot, row } = await this.#store.row(writer.resource, limit);
-    this.learnAlive(snapshot);
-    writer.learn(row ?? NO_ROW, snapshot.now);
+  /**
+   * Takes the resource for one step in one request; resolves with `undefined` if no step may. An abandoned acquisition takes
+   * nothing.
+   */
+  async #takeOne(writer: RowWriter, batch: RowStep[], limit: TimeLimit): Promise<RowTaken | undefined> {
+    const index = batch.findIndex(({ take }) => take && !writer.abandoned.has(take.acquisitionId));
+    const step = batch[index];
+    if (step?.take === undefined) return undefined;
+    step.sentAt = step.call.now();
+    const taken = await step.take.run(this.#table, limit);
+    if (taken.status === 'taken') {
+      batch.splice(index, 1);
+      writer.learn(taken.row, taken.at);
+      step.finish();
+    }
+    return taken;
   }
-}
 
-/** Takes the resource for one step in one statement; resolves to whether it did. An abandoned acquisition takes nothing. */
-async function takeOne(writer: RowWriter, batch: RowStep[]): Promise<boolean> {
-  const index = batch.findIndex(({ take }) => take && !writer.abandoned.has(take.acquisitionId));
-  const step = batch[index];
-  if (step?.take === undefined) return false;
-  step.sentAt = step.call.now();
-  const row = await step.take.run(writer.urgency);
-  if (row === undefined) return false;
-  batch.splice(index, 1);
-  writer.learn(row, 0);
-  step.finish();
-  return true;
+  /** Learns the row that a refused write has found; returns whether there was one. */
+  #learnFound(writer: RowWriter, found: Snapshot | undefined): boolean {
+    if (found === undefined) return false;
+    this.learnAlive(found);
+    writer.learn(found.rows.get(writer.resource) ?? NO_ROW, found.now);
+    return true;
+  }
+
+  async #read(writer: RowWriter, limit: TimeLimit): Promise<void> {
+    this.#learnFound(writer, await this.#table.snapshot([writer.resource], [], limit));
+  }
 }
 
 /** The time limit of a batch: it ends when the last of its calls does. */
@@ -274,7 +309,7 @@ async function pauseBetween(tries: number, batch: readonly RowStep[]): Promise<v
   if (tries <= 4) return;
   const overdue = batch.every(({ call }) => call.now() >= call.deadline);
   if (overdue || tries > MAX_TRIES) {
-    throw new MysqlNoAnswerError(`the row changed under each of ${tries - 1} tries`);
+    throw new NoAnswerError(`the row changed under each of ${tries - 1} tries`);
   }
   const pauseMs = Math.random() * Math.min(2 ** (tries - 4), MAX_PAUSE_MS);
   await new Promise((resolve) => setTimeout(resolve, pauseMs));

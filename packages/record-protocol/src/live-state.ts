@@ -1,13 +1,13 @@
 import type { Holder, ResourceState, Waiter } from '@locks/core/backend';
 import { type HoldRecord, LockRules, type WaiterRecord } from '@locks/core/rules';
 import { type LockRow, NO_ROW } from './lock-row.ts';
-import type { Snapshot } from './mysql-statements.ts';
+import type { Snapshot } from './record-table.ts';
 
 /** The state of a resource as an operator sees it: without holds that have ended, and without waiters that are dead. */
 export function liveState(
   resource: string,
   row: LockRow | undefined,
-  { now, alive }: Snapshot,
+  { now, alive }: Pick<Snapshot, 'now' | 'alive'>,
   client: string,
 ): ResourceState {
   const isAlive = (other: string): boolean => other === client || alive.has(other);

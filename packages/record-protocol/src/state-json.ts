@@ -1,15 +1,9 @@
 import type { LockMode } from '@locks/core/backend';
 import type { HoldRecord, LockRecord, WaiterRecord } from '@locks/core/rules';
+import type { LockRow } from './lock-row.ts';
 
-/** The holds and waiters of a resource, as its row says. Times are microseconds of the server's clock since 1970. */
-export interface LockRow extends LockRecord {
-  /** The version for compare and swap: it changes with every write and never comes back. 0: there is no row. */
-  readonly version: number;
-  /** The encoded state, as it stands in the row; `undefined` if that is not known. */
-  readonly bytes?: Buffer;
-}
-
-interface HoldJson {
+/** A hold as a row has it. Times that count from the write of the row are left out, or relative (`span`). */
+export interface HoldJson {
   readonly id: string;
   readonly mode: string;
   readonly token?: number;
@@ -18,6 +12,10 @@ interface HoldJson {
   readonly span?: number;
   readonly stolen?: true;
   readonly label?: string;
+  /** The id of the write that granted or last renewed the hold, where the table has no clock. */
+  readonly mark?: number;
+  /** The time of the store's clock by which the hold has ended, where the writer knew that clock. */
+  readonly end?: number;
 }
 
 /** Waiters that follow one another and differ in their ids only. */
@@ -30,15 +28,18 @@ interface WaitersJson {
   readonly ids: readonly string[];
 }
 
-export const NO_ROW: LockRow = { version: 0, token: 0, holds: [], waiters: [] };
-
 /**
- * Encodes the state as the row has it. Times that count from the write are left out, or relative (`span`): the server puts
- * the time of the write into the column `at`.
+ * Encodes the state as a row has it; empty where nobody holds and nobody waits.
+ *
+ * @param timesOf - the times of a hold, where the table has no clock from whose reading at the write they count
  */
-export function encodeState({ holds, waiters }: Pick<LockRecord, 'holds' | 'waiters'>): Buffer {
+export function encodeState(
+  { holds, waiters }: Pick<LockRecord, 'holds' | 'waiters'>,
+  timesOf: (hold: HoldRecord) => Partial<HoldJson> = timesFromWrite,
+): Buffer {
   if (holds.length + waiters.length === 0) return Buffer.alloc(0);
-  return Buffer.from(`{"holds":${JSON.stringify(holds.map(holdJson))},"waiters":[${groupsOf(waiters)}]}`);
+  const holdTexts = JSON.stringify(holds.map((hold) => holdJson(hold, timesOf)));
+  return Buffer.from(`{"holds":${holdTexts},"waiters":[${groupsOf(waiters)}]}`);
 }
 
 /** Encodes the state of a resource with one hold. Its token is the one that the row's column gets. */
@@ -47,9 +48,19 @@ export function encodeSole(id: string, mode: LockMode, label: string | undefined
   return Buffer.from(JSON.stringify({ holds: [hold], waiters: [] }));
 }
 
-export function decodeState(version: number, token: number, at: number, bytes: Buffer): LockRow {
-  if (bytes.length === 0) return { version, token, holds: [], waiters: [], bytes };
-  const state = JSON.parse(bytes.toString('utf8')) as { holds: HoldJson[]; waiters: WaitersJson[] };
+/**
+ * Decodes what {@link encodeState} made.
+ *
+ * @param at - the time of the write that made the row
+ * @param untilOf - the end of a hold by the table's clock, where that is known
+ */
+export function decodeState(
+  { version, token, at, bytes }: { version: number; token: number; at: number; bytes: Uint8Array },
+  untilOf: (hold: HoldJson) => number | undefined = ({ until, span = 0 }) => until ?? at + span,
+): LockRow {
+  if (bytes.length === 0) return { version, token, holds: [], waiters: [] };
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
+  const state = JSON.parse(text) as { holds: HoldJson[]; waiters: WaitersJson[] };
   const holds = state.holds.map((json): HoldRecord => {
     const { id, label } = json;
     return {
@@ -58,7 +69,7 @@ export function decodeState(version: number, token: number, at: number, bytes: B
       label,
       token: json.token ?? token,
       since: json.since ?? at,
-      until: json.until ?? at + (json.span ?? 0),
+      until: untilOf(json),
       span: undefined,
       stolen: json.stolen ?? false,
     };
@@ -67,20 +78,17 @@ export function decodeState(version: number, token: number, at: number, bytes: B
     const shared = { mode: modeOf(mode), label, client: by, ttl, since };
     return ids.map((id): WaiterRecord => ({ id, ...shared }));
   });
-  return { version, token, holds, waiters, bytes };
+  return { version, token, holds, waiters };
 }
 
 /** Makes the JSON of a hold; `JSON.stringify` leaves out undefined fields. */
-function holdJson({ id, mode, token, since, until, span, stolen, label }: HoldRecord): HoldJson {
-  return {
-    id,
-    mode: modeText(mode),
-    token,
-    since,
-    ...(span === undefined ? { until } : { span }),
-    stolen: stolen || undefined,
-    label,
-  };
+function holdJson(hold: HoldRecord, timesOf: (hold: HoldRecord) => Partial<HoldJson>): HoldJson {
+  const { id, mode, token, since, stolen, label } = hold;
+  return { id, mode: modeText(mode), token, since, ...timesOf(hold), stolen: stolen || undefined, label };
+}
+
+function timesFromWrite({ until, span }: HoldRecord): Partial<HoldJson> {
+  return span === undefined ? { until } : { span };
 }
 
 /** Makes the texts of the groups, without `JSON.stringify`, since every hand-off in a long queue does it again. */

@@ -1,17 +1,16 @@
 import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
-import { isOverflow } from './mysql-error.ts';
-import { freshVersion } from './mysql-statements.ts';
-import { type MysqlStore, unhurried } from './mysql-store.ts';
+import { freshVersion } from './fresh-version.ts';
+import { type RecordTable, takenGrant } from './record-table.ts';
 import type { RowWriters } from './row-writers.ts';
-import { takenGrant, takenRow } from './taken-row.ts';
+import { unhurried } from './time-limit.ts';
 
 /**
- * Takes all names or none in one statement. A second statement reads the tokens, or whether an earlier call had taken them all.
+ * Takes all names or none in one request. A second one reads the tokens, or whether an earlier call had taken them all.
  *
- * @param isWanted - called when there is a connection: nothing is sent for names that were abandoned while they waited for it
+ * @param isWanted - asked when the request could be sent: nothing is sent for names that were abandoned until then
  */
 export async function takeMany(
-  store: MysqlStore,
+  table: RecordTable,
   writers: RowWriters,
   requests: readonly AcquireRequest[],
   call: Call,
@@ -22,19 +21,9 @@ export async function takeMany(
     .map((request) => ({ request, version: freshVersion() }))
     .sort((a, b) => Buffer.compare(Buffer.from(a.request.resource), Buffer.from(b.request.resource)));
   const countedFrom = call.now();
-  const { statements } = store;
-  const names = requests.map(({ resource }) => resource);
-  const cells = await store.session(unhurried(call), async (session) => {
-    if (!isWanted()) return undefined;
-    try {
-      await session.write(statements.takeAll(takes));
-    } catch (error) {
-      if (!isOverflow(error)) throw error;
-    }
-    return await session.read(statements.read(names));
-  });
-  if (cells === undefined) return undefined;
-  const { rows, now } = statements.snapshot(cells);
+  const found = await table.takeMany?.(takes, unhurried(call), isWanted);
+  if (found === undefined) return undefined;
+  const { rows, now } = found;
   const versions = new Map(takes.map(({ request, version }) => [request, version]));
   const grants: Grant[] = [];
   for (const request of requests) {
@@ -43,7 +32,7 @@ export async function takeMany(
     if (row === undefined || hold === undefined || (hold.until ?? 0) <= now) return undefined;
     const grant = takenGrant(request, hold.token, countedFrom);
     if (row.version === versions.get(request)) {
-      writers.adopt(request, takenRow(request, row.version, hold.token));
+      writers.adopt(request, row, now);
       grants.push(grant);
     } else {
       // An earlier call with this id took the name: the grant has the validity that is left.

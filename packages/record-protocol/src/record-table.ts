@@ -1,0 +1,129 @@
+import type { AcquireRequest, Grant } from '@locks/core/backend';
+import type { LockRow } from './lock-row.ts';
+import type { RowDecision } from './row-decision.ts';
+import type { TimeLimit } from './time-limit.ts';
+
+/** Tells which clients live. */
+export interface Living {
+  has(client: string): boolean;
+}
+
+/** The rows of some resources and the clients that live, as of one moment. */
+export interface Snapshot {
+  /** The time of the table's clock at which the rows were so. */
+  readonly now: number;
+  /** The time at which the snapshot was requested, on `performance.now()`. */
+  readonly askedAt: number;
+  /** The clients that live, as far as the table knows. */
+  readonly alive: Living;
+  /** The rows that exist, by name; `undefined`: the version of the row is among the known ones. */
+  readonly rows: ReadonlyMap<string, LockRow | undefined>;
+}
+
+/** The write of one row over the version that it was decided on. */
+export interface RowWrite {
+  readonly name: string;
+  readonly decision: RowDecision;
+  /** The id of this write. */
+  readonly version: number;
+}
+
+/** The outcome of a write that took place. */
+export interface RowWritten {
+  readonly status: 'written';
+  /** The time of the table's clock from which the leases in the row count. */
+  readonly at: number;
+  readonly source: unknown;
+}
+
+/** The outcome of a write that did not take place, since the row had changed. */
+export interface RowConflict {
+  readonly status: 'conflict';
+  /** The row as it was found then, where the table was told. */
+  readonly found?: Snapshot | undefined;
+}
+
+/** The outcome of a take: the row that it made, and its only hold. */
+export type RowTaken =
+  | { readonly status: 'taken'; readonly row: LockRow; readonly token: number; readonly at: number }
+  | RowConflict;
+
+/** A version of a row is the id of the write that made it. */
+export interface RowTake {
+  readonly request: AcquireRequest;
+  readonly version: number;
+}
+
+/** How often a table is asked, in milliseconds. */
+export interface TablePace {
+  readonly minPollMs: number;
+  readonly maxPollMs: number;
+  /** How long a process that waits may be silent before its waiters are passed over. */
+  readonly aliveMs: number;
+}
+
+/**
+ * The rows of all resources in some store, as the kernel reads and writes them. A method rejects where it got no answer. The
+ * table of a {@link RecordStore} is made by this package; a store that does more in one request, as a database, implements it.
+ */
+export interface RecordTable {
+  /** The name of the backend. */
+  readonly name: string;
+  readonly pace: TablePace;
+  /** How many names are read in one snapshot. */
+  readonly namesAtOnce: number;
+  /** How many rows are written with one call of `writeMany`. */
+  readonly rowsAtOnce: number;
+  /** The longest state of a resource, in bytes as {@link encodeState} makes them. */
+  readonly maxStateBytes: number;
+  /** What bounds the state, for the message of a full queue. */
+  readonly stateBound: string;
+  /** Whether `write` may make a row that does not exist; else only `take` does. */
+  readonly canCreate: boolean;
+  /**
+   * The present time of the table's clock, where that is a clock of this process. Without it a row is decided on as of the time
+   * at which it was read, and `write` makes sure that no hold has ended since.
+   */
+  now?(): number;
+  /** Reads rows. The state of a row whose version is among `known` need not be sent. */
+  snapshot(names: readonly string[], known: readonly number[], limit: TimeLimit): Promise<Snapshot>;
+  /** Takes a resource that is free in one request, nothing read before. Asks `isWanted` when it could be sent. */
+  take(take: RowTake, limit: TimeLimit, isWanted: () => boolean): Promise<RowTaken>;
+  /** Compares and swaps one row. */
+  write(write: RowWrite, limit: TimeLimit): Promise<RowWritten | RowConflict>;
+  /** Compares and swaps each row by itself; `undefined`: perhaps. */
+  writeMany(writes: readonly RowWrite[], limit: TimeLimit): Promise<readonly (RowWritten | undefined)[]>;
+  /** Takes all resources or none (feature `many`). */
+  takeMany?(takes: readonly RowTake[], limit: TimeLimit, isWanted: () => boolean): Promise<Snapshot | undefined>;
+  /** Tells that a client lives. */
+  beat(client: string, limit: TimeLimit): Promise<void>;
+  /** Tells that a client has ended. */
+  leave(client: string, limit: TimeLimit): Promise<void>;
+  /** Gives the rows of names with this prefix, and perhaps others (feature `list`). */
+  list?(prefix: string, limit: TimeLimit): AsyncIterable<Snapshot>;
+  /** The cheapest round trip to the store. */
+  ping(limit: TimeLimit): Promise<void>;
+  /** Deletes rows that are not in use; resolves with whether some are left for later. */
+  sweep?(): Promise<boolean>;
+  /** Calls `changed` soon after a row was written, until the returned function is called. */
+  watch?(name: string, changed: () => void): () => void;
+  /** Whether the same call may succeed if repeated. */
+  isRetryable(error: unknown): boolean;
+  /** Whether a connection broke, so that a request may be repeated at once on another. */
+  isBroken(error: unknown): boolean;
+  connectionError?(): unknown;
+  close(): Promise<void>;
+}
+
+/** The grant of a take, counted from `countedFrom`. */
+export function takenGrant(request: AcquireRequest, token: number, countedFrom: number): Grant {
+  return { request, fencingToken: BigInt(token), countedFrom };
+}
+
+/**
+ * Whether a newer state, of the table's time `at`, was learned while the snapshot was in flight. The snapshot is newer than any
+ * state learned before its request, whatever the table's clock says, which may have been set back.
+ */
+export function isOvertaken({ now, askedAt }: Snapshot, at: number, learnedAt: number): boolean {
+  return learnedAt > askedAt && at > now;
+}

@@ -1,0 +1,264 @@
+import { randomBytes } from 'node:crypto';
+import type {
+  AcquireRequest,
+  Attempt,
+  BackendCapabilities,
+  Call,
+  Conflict,
+  Grant,
+  Holder,
+  LockBackend,
+  RenewItem,
+  ResourceState,
+  RenewalStatus,
+} from '@locks/core/backend';
+import { PRIORITIES, refuseAfterClose, withTimeLimit } from '@locks/core/backend';
+import { liveState, toHolder } from './live-state.ts';
+import { QueueFullError } from './queue-full-error.ts';
+import { type RecordTable, type Snapshot, takenGrant } from './record-table.ts';
+import { RecordWaiters } from './record-waiters.ts';
+import { Renewals } from './renewals.ts';
+import { micros } from './row-decision.ts';
+import { RowWriters } from './row-writers.ts';
+import { Sweeper } from './sweeper.ts';
+import { takeMany } from './take-many.ts';
+import { ownLimit, unhurried } from './time-limit.ts';
+
+const LEAVE_LIMIT_MS = 1_000;
+
+/** Makes a backend out of a table, with the capabilities that the table has. */
+export function createTableBackend<C extends BackendCapabilities>(
+  table: RecordTable,
+  capabilities: C,
+): LockBackend<C> {
+  return new TableBackend(table, capabilities);
+}
+
+/** A request that takes several names at once. */
+interface TakenAtOnce {
+  readonly answered: Promise<void>;
+  /** Set once the names are no longer wanted. */
+  isAbandoned: boolean;
+}
+
+class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
+  readonly spec = 'locks-backend/1';
+  readonly name: string;
+  readonly capabilities: C;
+  readonly attemptMany?: LockBackend['attemptMany'];
+  readonly list?: LockBackend['list'];
+  readonly #client = randomBytes(9).toString('base64url');
+  readonly #table: RecordTable;
+  readonly #writers: RowWriters;
+  readonly #waiters: RecordWaiters;
+  readonly #renewals: Renewals;
+  readonly #sweeper: Sweeper;
+  /** The requests that take several names at once, by acquisition id. */
+  readonly #takenAtOnce = new Map<string, TakenAtOnce>();
+  #closing: Promise<void> | undefined;
+
+  constructor(table: RecordTable, capabilities: C) {
+    this.name = table.name;
+    this.capabilities = capabilities;
+    this.#table = table;
+    this.#writers = new RowWriters(table, this.#client);
+    this.#waiters = new RecordWaiters(table, this.#writers, this.#client);
+    this.#writers.connect(this.#waiters);
+    this.#renewals = new Renewals(table, this.#writers);
+    this.#sweeper = new Sweeper(table, this.#writers);
+    if (table.takeMany !== undefined) this.attemptMany = (requests, call) => this.#attemptMany(requests, call);
+    if (table.list !== undefined) this.list = (prefix, call) => this.#list(prefix, call);
+    refuseAfterClose(this);
+  }
+
+  async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    const { resource, acquisitionId } = request;
+    const isWanted = (): boolean => this.#writers.get(resource)?.abandoned.has(acquisitionId) !== true;
+    const attempted = this.#writers.submit<Attempt | QueueFullError>(
+      resource,
+      call,
+      (decision, { sentAt }) => {
+        if (!isWanted()) return { status: 'contended' };
+        const attempted = decision.attempt(request, micros(request.ttlMs), enqueue);
+        if ('isFull' in attempted) return new QueueFullError(decision.waiting, this.#table.stateBound);
+        if (attempted.status !== 'granted') return attempted;
+        const grant = takenGrant(request, attempted.hold.token, sentAt);
+        if (attempted.left === undefined) return { status: 'granted', grant };
+        return { status: 'granted', grant: { ...grant, validForMs: attempted.left / 1_000 } };
+      },
+      (attempt, writer, sentAt) => {
+        if (attempt instanceof QueueFullError) return;
+        if (attempt.status === 'granted') {
+          writer.own.add(acquisitionId);
+          this.#waiters.left(request);
+          this.#sweeper.wake();
+        } else if (attempt.status === 'contended' && enqueue && isWanted()) {
+          writer.own.add(acquisitionId);
+          this.#waiters.enqueued(request, call, sentAt);
+        }
+      },
+      {
+        request,
+        isWanted,
+        granted: (token, sentAt) => ({ status: 'granted', grant: takenGrant(request, token, sentAt) }),
+      },
+      enqueue,
+    );
+    const writer = this.#writers.get(resource);
+    writer?.attempting.add(acquisitionId);
+    let attempt: Attempt | QueueFullError;
+    try {
+      attempt = await attempted;
+    } catch (error) {
+      // The acquisition may be in the queue now. It stays there until core attempts again (docs/spec.md §2.1), or is silent for
+      // long.
+      if (enqueue && writer?.abandoned.has(acquisitionId) !== true) this.#waiters.enqueued(request, call);
+      throw error;
+    } finally {
+      writer?.attempting.delete(acquisitionId);
+    }
+    if (attempt instanceof QueueFullError) throw attempt;
+    return attempt;
+  }
+
+  async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
+    const isWanted = (): boolean => !taken.isAbandoned && this.#closing === undefined;
+    const taking = takeMany(this.#table, this.#writers, requests, call, isWanted);
+    const taken: TakenAtOnce = { isAbandoned: false, answered: taking.then(ignore, ignore) };
+    for (const { acquisitionId } of requests) this.#takenAtOnce.set(acquisitionId, taken);
+    try {
+      const grants = await taking;
+      if (grants !== undefined) this.#sweeper.wake();
+      return grants;
+    } finally {
+      for (const { acquisitionId } of requests) this.#takenAtOnce.delete(acquisitionId);
+    }
+  }
+
+  awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
+    return this.#waiters.awaitTurn(request, call);
+  }
+
+  async abandon(request: AcquireRequest, call: Call): Promise<void> {
+    // The waiter leaves the local waiters first, whatever becomes of the write: the next poll clears entries that nobody waits
+    // for.
+    this.#waiters.left(request);
+    const { resource, acquisitionId } = request;
+    const taken = this.#takenAtOnce.get(acquisitionId);
+    if (taken !== undefined) {
+      // The statement is not sent any more. If it was sent already, the names that it takes can only be abandoned afterwards.
+      taken.isAbandoned = true;
+      await withTimeLimit(taken.answered, (call.deadline - call.now()) / 2, ignore);
+    }
+    const given = this.#writers.submit(
+      resource,
+      call,
+      (decision) => {
+        // An attempt that got no answer may have been written since the row was read.
+        const isKnown = decision.holdOf(acquisitionId) !== undefined || decision.isQueued(acquisitionId);
+        if (!isKnown) decision.needsFresh = true;
+        decision.abandon(acquisitionId);
+      },
+      (_, writer) => {
+        writer.own.delete(acquisitionId);
+        this.#waiters.left(request);
+      },
+      undefined,
+      false,
+      PRIORITIES.abandon,
+    );
+    const writer = this.#writers.get(resource);
+    writer?.abandoned.add(acquisitionId);
+    await given.finally(() => writer?.abandoned.delete(acquisitionId));
+  }
+
+  renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
+    return this.#renewals.renew(items, call);
+  }
+
+  release({ request }: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
+    const { acquisitionId } = request;
+    return this.#writers.submit<'released' | 'not-held' | 'unknown'>(
+      request.resource,
+      call,
+      (decision, { ambiguous }) => {
+        if (decision.release(acquisitionId) !== undefined) return 'released';
+        decision.needsFresh = true;
+        return ambiguous ? 'unknown' : 'not-held';
+      },
+      (_, writer) => writer.own.delete(acquisitionId),
+    );
+  }
+
+  downgrade({ request, fencingToken }: Grant, call: Call): Promise<RenewalStatus> {
+    return this.#writers.submit<RenewalStatus>(request.resource, call, (decision) => {
+      decision.needsFresh = true;
+      return decision.downgrade(request.acquisitionId, Number(fencingToken));
+    });
+  }
+
+  resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
+    return this.#writers.submit<{ readonly status: 'set' } | Conflict>(resource, call, (decision) => {
+      decision.needsFresh = true;
+      const conflict = decision.resize(limit);
+      return conflict === undefined ? { status: 'set' } : { status: 'conflict', with: conflict };
+    });
+  }
+
+  async inspect(resource: string, call: Call): Promise<ResourceState> {
+    return this.#liveState(resource, await this.#table.snapshot([resource], [], unhurried(call)));
+  }
+
+  async ping(call: Call): Promise<void> {
+    await this.#table.ping(call);
+  }
+
+  async *#list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
+    const pages = this.#table.list?.(prefix, unhurried(call)) ?? [];
+    for await (const page of pages) {
+      for (const resource of page.rows.keys()) {
+        if (!resource.startsWith(prefix)) continue;
+        const state = this.#liveState(resource, page);
+        if (state.holders.length + state.waiters.length > 0) yield state;
+      }
+    }
+  }
+
+  forceRelease(resource: string, expectedId: string | undefined, call: Call): Promise<readonly Holder[]> {
+    return this.#writers.submit(resource, call, (decision) => {
+      decision.needsFresh = true;
+      return decision.forceRelease(expectedId).map((hold) => toHolder(hold, decision.now));
+    });
+  }
+
+  isRetryable(error: unknown): boolean {
+    return this.#table.isRetryable(error);
+  }
+
+  connectionError(): unknown {
+    return this.#table.connectionError?.();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#waiters.close();
+    this.#sweeper.stop();
+    if (this.#waiters.hasBeaten) {
+      // The request is a courtesy: without it other clients notice the end of this one by its silence.
+      await this.#table.leave(this.#client, ownLimit(LEAVE_LIMIT_MS)).catch(() => undefined);
+    }
+    await this.#table.close();
+  }
+
+  #liveState(resource: string, { rows, now, alive }: Snapshot): ResourceState {
+    return liveState(resource, rows.get(resource), { now: this.#table.now?.() ?? now, alive }, this.#client);
+  }
+}
+
+function ignore(): void {
+  // The error is ignored here: the caller of that statement gets it.
+}

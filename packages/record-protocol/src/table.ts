@@ -1,0 +1,17 @@
+export { freshVersion } from './fresh-version.ts';
+export type { LockRow } from './lock-row.ts';
+export {
+  isOvertaken,
+  type RecordTable,
+  type RowConflict,
+  type RowTake,
+  type RowTaken,
+  type RowWrite,
+  type RowWritten,
+  type Snapshot,
+  type TablePace,
+} from './record-table.ts';
+export { micros, type RowDecision } from './row-decision.ts';
+export { decodeState, encodeSole, encodeState } from './state-json.ts';
+export { createTableBackend } from './table-backend.ts';
+export { ownLimit, type TimeLimit, unhurried, URGENT, type Urgency } from './time-limit.ts';
