@@ -129,7 +129,7 @@ export class Renewals {
         // The known row may be stale: only the store itself can say that a lease is lost.
         group.mustRead = true;
         again.push(group);
-      } else if (decision.changed) {
+      } else if (decision.changed || decision.hasEnded) {
         const version = freshVersion();
         const written = this.#writers.prepare(writer, decision, version);
         writes.push({ name: writer.resource, group, decision, version, decided, written });

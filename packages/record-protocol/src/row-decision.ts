@@ -31,6 +31,11 @@ export class RowDecision extends LockRules {
   readonly aliveUntil: number;
   /** Whether the state has a hold whose end only the row has. */
   readonly standsOnRow: boolean;
+  /**
+   * Whether holds have ended that others cannot know to have ended, by the clock of this process: the row is written without them,
+   * for who has just come and has not seen them for their ttl.
+   */
+  readonly hasEnded: boolean;
   /** What the table keeps of the row, to write over it. */
   readonly source: unknown;
   readonly #maxStateBytes: number;
@@ -49,6 +54,7 @@ export class RowDecision extends LockRules {
     this.source = row.source;
     this.#maxStateBytes = context.maxStateBytes;
     this.expire(now);
+    this.hasEnded = context.now !== undefined && this.holds.length < row.holds.length;
     this.aliveUntil = this.nextEnd;
     this.standsOnRow = !this.isWhole;
   }

@@ -230,7 +230,7 @@ export class RowWriters {
         for (const step of batch) step.decide(decision, ambiguous);
         // The known row may be stale: only a write proves that it was not.
         if (!fresh && (decision.needsFresh || !decision.changed || !decision.isWhole)) continue;
-        if (decision.changed) {
+        if (decision.changed || decision.hasEnded) {
           if (decision.version === 0 && !this.#table.canCreate) {
             // The row was deleted after it had been found taken: the resource is taken in one statement again.
             writer.known = undefined;

@@ -324,8 +324,8 @@ export class StoreTable implements RecordTable {
     });
   }
 
-  #requestLimit({ now, deadline }: TimeLimit): RequestLimit & { abort(): void } {
-    const timeoutMs = Math.min(Math.max(deadline - now(), LATE_ANSWER_MS), REQUEST_LIMIT_MS);
+  #requestLimit(limit: TimeLimit): RequestLimit & { abort(): void } {
+    const timeoutMs = Math.min(Math.max(limit.deadline - limit.now(), LATE_ANSWER_MS), REQUEST_LIMIT_MS);
     let controller: AbortController | undefined;
     return {
       timeoutMs,
