@@ -24,7 +24,7 @@ export async function shrink(code: LockCode, plan: Plan, clause: string): Promis
 
 /** Plans with a part less, those with the largest part left out first. */
 function* smallerPlans(plan: Plan): Generator<Plan> {
-  const { processes, faults, storeFaults, network } = plan;
+  const { processes, faults, storeFaults, network, record } = plan;
   const withProcess = (index: number, process: ProcessPlan): Plan => ({
     ...plan,
     processes: processes.with(index, process),
@@ -35,6 +35,8 @@ function* smallerPlans(plan: Plan): Generator<Plan> {
   for (const index of storeFaults.keys()) yield { ...plan, storeFaults: storeFaults.toSpliced(index, 1) };
   for (const kind of ['slow', 'lostRequests', 'lostReplies', 'resent', 'lostPushes'] as const)
     if (network[kind] > 0) yield { ...plan, network: { ...network, [kind]: 0 } };
+  for (const kind of ['stale', 'failed', 'vainPushes', 'retries'] as const)
+    if (record !== undefined && record[kind] > 0) yield { ...plan, record: { ...record, [kind]: 0 } };
   for (const [index, process] of processes.entries()) {
     const { clients } = process;
     const withClient = (at: number, client: ClientPlan): Plan =>

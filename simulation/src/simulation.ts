@@ -19,6 +19,7 @@ import {
   type Plan,
   type ProcessPlan,
   type StoreFaultPlan,
+  triesAgain,
 } from './workload/plan.ts';
 import type { OperationContext } from './workload/operation-context.ts';
 import { RunningOperation } from './workload/run-operation.ts';
@@ -154,9 +155,10 @@ export class Simulation {
       answersAtOnce: isSound(this.#plan) && this.#plan.faults.every(({ kind }) => kind === 'pause'),
       mayGrantLate:
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
-      releasesBeforeMs: this.#plan.backend === 'mysql' ? 200 : 0,
-      // A step of MySQL is several statements where others write the same row.
-      latencyMs: this.#plan.network.latencyMs * (this.#plan.backend === 'mysql' ? 5 : 1),
+      readsStale: (this.#plan.record?.stale ?? 0) > 0,
+      releasesBeforeMs: triesAgain(this.#plan) ? 200 : 0,
+      // A step is several requests where others write the same record.
+      latencyMs: this.#plan.network.latencyMs * (triesAgain(this.#plan) ? 5 : 1),
       longestDelayMs: this.#limits.delay,
       released: (label, name, id) => this.#released(label, name, id),
       isClosing: () => running.isClosing,
@@ -258,9 +260,9 @@ export class Simulation {
     if (!isUndoable(this.#plan) || this.#plan.cohort !== undefined) return;
     const { latencyMs } = this.#plan.network;
     // Of one connection to MySQL a lease of some round trips leaves little to others.
-    if (this.#plan.backend === 'mysql' && this.#limits.shortestTtl < 40 * latencyMs) return;
-    // Processes that write the same row of MySQL make each other try again.
-    const latencies = this.#plan.backend === 'mysql' ? 100 : 20;
+    if (triesAgain(this.#plan) && this.#limits.shortestTtl < 40 * latencyMs) return;
+    // Processes that write the same record make each other try again.
+    const latencies = triesAgain(this.#plan) ? 100 : 20;
     const withinMs = 10 + latencies * latencyMs + this.#limits.late + this.#limits.uncounted;
     world.schedule(world.now + withinMs, () => {
       if (running.leavesGhosts) return;

@@ -314,32 +314,32 @@ const inCohorts = [
 
 /** How processes decide on a row that others write too. */
 const inMysql = [
-  ...errorsIn('mysql', 'mysql/src/row-decision.ts', [
+  ...errorsIn('mysql', 'record-protocol/src/row-decision.ts', [
     'Math.max(row.token, now) + passed',
     'row.token',
     'a token goes on from the row, whatever has been lost',
   ]),
   ...errorsIn(
     'mysql',
-    'mysql/src/row-writer.ts',
+    'record-protocol/src/row-writer.ts',
     [', context, passed)', ', context)', 'a token goes on from what was known before a failover', 103_541],
     ['decision.serve();', '', 'a step does not serve the queue first'],
   ),
   ...errorsIn(
     'mysql',
-    'mysql/src/row-writers.ts',
+    'record-protocol/src/row-writers.ts',
     ['if (!fresh && (', 'if (false && (', 'an answer is given from memory'],
     ['for (const deliver of deliveries) deliver?.();', '', 'a hand-off inside the process is not delivered'],
   ),
-  ...errorsIn('mysql', 'mysql/src/mysql-backend.ts', [
+  ...errorsIn('mysql', 'record-protocol/src/table-backend.ts', [
     '!taken.isAbandoned && this.#closing === undefined',
     'true',
     'a set that was given up is taken',
     3_648,
   ]),
-  ...errorsIn('mysql', 'mysql/src/renewals.ts', [
-    'if (rows === writes.length) {',
-    'if (rows > 0 || writes.length > 0) {',
+  ...errorsIn('mysql', 'mysql/src/mysql-table.ts', [
+    'rows === part.length',
+    'true',
     'a renewal that wrote nothing is confirmed',
   ]),
 ];

@@ -1,11 +1,9 @@
-import { encodeSole } from '../../../packages/mysql/src/lock-row.ts';
+import { encodeSole, micros, type RowTake } from '@locks/record-protocol/table';
 import {
   CLIENT_ALIVE_MS,
+  type EncodedWrite,
   MysqlStatements as Sql,
-  type RowTake,
-  type RowWrite,
 } from '../../../packages/mysql/src/mysql-statements.ts';
-import { micros } from '../../../packages/mysql/src/row-decision.ts';
 import type { RecordCommand, WantedRecord } from './record-command.ts';
 
 export * from '../../../packages/mysql/src/mysql-statements.ts';
@@ -23,21 +21,21 @@ export class MysqlStatements extends Sql {
     return text({ kind: 'take all', records: takes.map(wanted) });
   }
 
-  override write(write: RowWrite): string {
+  override write(write: EncodedWrite): string {
     return this.writeAll([write]);
   }
 
-  override writeAll(writes: readonly RowWrite[]): string {
+  override writeAll(writes: readonly EncodedWrite[]): string {
     return text({
       kind: 'write',
-      writes: writes.map(({ name, decision, version }) => ({
+      writes: writes.map(({ name, decision, version, bytes }) => ({
         name,
         version: decision.version,
         aliveUntil: Number.isFinite(decision.aliveUntil) ? decision.aliveUntil : undefined,
         standsOnRow: decision.standsOnRow,
         freeAt: latest(decision.holds.map(({ until }) => until)),
         span: latest(decision.holds.map(({ span }) => span)),
-        next: { version, token: decision.token, waiting: decision.waiting, state: decision.bytes.toString() },
+        next: { version, token: decision.token, waiting: decision.waiting, state: bytes.toString() },
       })),
     });
   }

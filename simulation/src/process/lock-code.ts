@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { readFile } from 'node:fs/promises';
@@ -7,6 +8,7 @@ import type * as core from '@locks/core';
 import type * as cohort from '@locks/cohort';
 import type * as quorum from '@locks/core/quorum';
 import type * as mysql from '@locks/mysql';
+import type * as record from '@locks/record-protocol';
 import type * as redis from '@locks/redis-protocol';
 import type * as rules from '@locks/core/rules';
 import { build, type Plugin } from 'esbuild';
@@ -22,10 +24,11 @@ export interface LoadedLocks {
   readonly cohortBackend: typeof cohort.cohortBackend;
   readonly quorumBackend: typeof quorum.quorumBackend;
   readonly mysqlBackend: typeof mysql.mysqlBackend;
+  readonly createRecordBackend: typeof record.createRecordBackend;
   readonly createRedisBackend: typeof redis.createRedisBackend;
   readonly LockRules: typeof rules.LockRules;
   readonly freshAcquisitionId: () => string;
-  /** Of the rows of MySQL; it keeps random bytes too. */
+  /** Of records and the rows of MySQL; it keeps random bytes too. */
   readonly freshVersion?: () => number;
   /** The scripts of Redis, by the names of their files in camel case. */
   readonly scripts?: Readonly<Record<string, { readonly sha1: string; readonly source: string }>>;
@@ -42,7 +45,9 @@ const ENTRIES: Readonly<Record<BackendKind, string>> = {
   redis: `${CORE} export { createRedisBackend } from '@locks/redis-protocol';
     export { scripts } from '${packages}/redis-protocol/src/generated/scripts.ts';`,
   mysql: `${CORE} export { mysqlBackend } from '@locks/mysql';
-    export { freshVersion } from '${packages}/mysql/src/mysql-statements.ts';`,
+    export { freshVersion } from '${packages}/record-protocol/src/fresh-version.ts';`,
+  record: `${CORE} export { createRecordBackend } from '@locks/record-protocol';
+    export { freshVersion } from '${packages}/record-protocol/src/fresh-version.ts';`,
   quorum: `${CORE} export { quorumBackend } from '@locks/core/quorum';`,
 };
 const PARAMETERS = [
@@ -193,7 +198,10 @@ function sources(changes: readonly SourceChange[]): Plugin {
     setup(bundle) {
       bundle.onResolve({ filter: /^@locks\// }, ({ path }) => {
         const [, name = '', ...entry] = path.split('/');
-        return { path: join(packages, name, 'src', ...entry, 'index.ts') };
+        const source = join(packages, name, 'src', ...entry);
+        const file =
+          entry.length > 0 && existsSync(`${source}.ts`) ? `${source}.ts` : join(source, 'index.ts');
+        return { path: file };
       });
       // In place of its SQL, `@locks/mysql` sends commands to a store of records.
       bundle.onResolve({ filter: /\/mysql-statements\.ts$/ }, ({ importer }) =>

@@ -4,6 +4,7 @@ import type { LoadedLocks, LockCode } from '../process/lock-code.ts';
 import { SimulatedProcess } from '../process/simulated-process.ts';
 import type { Plan } from '../workload/plan.ts';
 import { NetworkedMysql } from './networked-mysql.ts';
+import { NetworkedRecord } from './networked-record.ts';
 import { NetworkedRedis } from './networked-redis.ts';
 import { NetworkedRules } from './networked-rules.ts';
 import { RulesStore } from './rules-store.ts';
@@ -14,6 +15,9 @@ export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedS
   const { lua } = code;
   if (plan.backend === 'mysql')
     return plan.storeDrifts.map((drift) => new NetworkedMysql(world, plan, drift));
+  const { record } = plan;
+  if (record !== undefined)
+    return plan.storeDrifts.map((drift) => new NetworkedRecord(world, plan, record, drift));
   // The code of a store runs in a process of its own.
   const { LockRules, scripts = {} } = code.serverCode(
     () =>

@@ -1,5 +1,6 @@
 import { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
+import { drawRecordPlan } from './draw-record-plan.ts';
 import { drawEmphasis, type Emphasis } from './emphasis.ts';
 import type {
   BackendKind,
@@ -27,6 +28,7 @@ const FAULT_KINDS: readonly FaultPlan['kind'][] = [
 const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['kind'][]>> = {
   redis: ['restart', 'restart', 'failover', 'slot migration', 'eviction', 'script flush'],
   mysql: ['restart', 'failover', 'collisions', 'read-only'],
+  record: ['restart', 'collisions', 'read-only'],
 };
 
 /** Draws a run from a seed. */
@@ -49,14 +51,18 @@ export function drawPlan(backend: BackendKind, seed: number): Plan {
     })),
   }));
   const faultsEndAt = random.between(200, 2_500);
+  const storeDrifts = Array.from({ length: stores }, () => drift(random));
+  const network = { ...drawNetwork(random, backend, isTidy), ...networkOf(theme, backend) };
+  const faults = isTidy ? [] : drawFaults(random, theme, processes.length, stores, faultsEndAt);
+  const setsClocks = faults.some(({ kind }) => kind === 'wall clock');
   return {
     backend,
     seed,
     resources,
     processes,
-    storeDrifts: Array.from({ length: stores }, () => drift(random)),
-    network: { ...drawNetwork(random, backend, isTidy), ...networkOf(theme, backend) },
-    faults: isTidy ? [] : drawFaults(random, theme, processes.length, stores, faultsEndAt),
+    storeDrifts,
+    network,
+    faults,
     faultsEndAt,
     storeFaults: isTidy ? [] : drawStoreFaults(random, theme, backend, faultsEndAt),
     replicaLagMs: random.pick([0.2, 5, 50, 300]),
@@ -67,6 +73,7 @@ export function drawPlan(backend: BackendKind, seed: number): Plan {
     knownScripts: random.pick([0, 0.5, 1]),
     refines: random.chance(operatorKinds.length > 0 ? REFINED_PART_WITH_OPERATORS : REFINED_PART),
     looksAtLeases: random.chance(LOOKED_AT_PART),
+    record: backend === 'record' ? drawRecordPlan(random, isTidy, setsClocks, theme?.record) : undefined,
     ...theme?.plan,
   };
 }
@@ -86,7 +93,7 @@ function networkOf(theme: Theme | undefined, backend: BackendKind): Partial<Netw
   return backend === 'redis' ? { ...theme.network, ordered: true } : theme.network;
 }
 
-/** In a part of the runs Redis or MySQL itself has faults, in half of those of one kind. */
+/** In a part of the runs the store itself has faults, in half of those of one kind. */
 function drawStoreFaults(
   random: SeededRandom,
   theme: Theme | undefined,

@@ -100,7 +100,7 @@ export class OperationChecks {
 
   /** The user has got a lease: its end is no surprise (docs/spec.md §1.5, §3.1, §4.2). */
   watch(lease: HeldLease, name: string): void {
-    const { checks, process, isClean, isClosing, mayGrantLate } = this.#context;
+    const { checks, process, isClean, isClosing, mayGrantLate, readsStale } = this.#context;
     const { clock, world } = process;
     const validUntil = clock.monotonic() + lease.validForMs;
     lease.signal.addEventListener('abort', () => {
@@ -111,7 +111,7 @@ export class OperationChecks {
       const isEarly = clock.monotonic() < until - EARLY_MS && !isShortening(this.#plan.during);
       if (reason === 'expired' && isEarly && !this.#hasJumped)
         world.violatedUnlessLost('§1.5', `${this.#by.label} lost ${name} before its time`);
-      if (TAKEN_AWAY.includes(reason) && !mayGrantLate)
+      if (TAKEN_AWAY.includes(reason) && !mayGrantLate && !readsStale)
         world.violatedUnlessLost(
           '§3.1',
           `${this.#by.label} lost ${name} (${reason}), and nobody took it away`,

@@ -1,8 +1,9 @@
 import type { NetworkOptions } from '../network/link.ts';
+import type { RecordPlan } from '../record/record-plan.ts';
 
 /** What the simulated processes lock with. */
 export type BackendKind = (typeof BACKEND_KINDS)[number];
-export const BACKEND_KINDS = ['rules', 'quorum', 'redis', 'mysql'] as const;
+export const BACKEND_KINDS = ['rules', 'quorum', 'redis', 'mysql', 'record'] as const;
 
 /** Everything that one run does, as data: the seed draws it, and shrinking leaves parts of it out. */
 export interface Plan {
@@ -17,7 +18,7 @@ export interface Plan {
   readonly faultsEndAt: number;
   /** How much faster than true time the clock of each store runs. */
   readonly storeDrifts: readonly number[];
-  /** What happens to the store itself; only Redis and MySQL have such faults. */
+  /** What happens to the store itself; of the rules and of a quorum there are none. */
   readonly storeFaults: readonly StoreFaultPlan[];
   /** How long a step of a master takes to its replica, in milliseconds. */
   readonly replicaLagMs: number;
@@ -27,6 +28,8 @@ export interface Plan {
   readonly statementTimeoutMs: number;
   /** How often a process checks its waiters at least, in milliseconds. */
   readonly checkIntervalMs: number;
+  /** What a store of records is like; `undefined` of the others. */
+  readonly record: RecordPlan | undefined;
   /** Set where every process uses cohorts (docs/backends/cohort.md). */
   readonly cohort: CohortPlan | undefined;
   /** The part of the scripts that the server of Redis knows from before. */
@@ -146,9 +149,15 @@ export function isSound(plan: Plan): boolean {
 }
 
 /** Whether every request is answered in time, and the store stays as it is. */
-function isAnswering({ network, storeFaults }: Plan): boolean {
+function isAnswering({ network, storeFaults, record }: Plan): boolean {
   const { slow, lostRequests, lostReplies, resent } = network;
-  return storeFaults.length === 0 && slow + lostRequests + lostReplies + resent === 0;
+  const { stale = 0, failed = 0 } = record ?? {};
+  return storeFaults.length === 0 && slow + lostRequests + lostReplies + resent + stale + failed === 0;
+}
+
+/** Whether a process decides on what it has read, and steps of others in between make it try again. */
+export function triesAgain({ backend }: Plan): boolean {
+  return backend === 'mysql' || backend === 'record';
 }
 
 /**
@@ -158,8 +167,8 @@ function isAnswering({ network, storeFaults }: Plan): boolean {
 export function isUndoable(plan: Plan): boolean {
   const { backend, faults, storeFaults, network } = plan;
   const { slow, lostRequests, lostReplies, resent, ordered } = network;
-  // Several requests are one step of MySQL, and of Redis where it does not know the script.
-  if (backend === 'mysql' || (backend === 'redis' && lostReplies > 0)) return isClean(plan);
+  // Several requests are one step of MySQL or of a store of records, and of Redis where it does not know the script.
+  if (triesAgain(plan) || (backend === 'redis' && lostReplies > 0)) return isClean(plan);
   const fails = faults.length + storeFaults.length + lostRequests + resent > 0;
   return !fails && network.lostPushes === 0 && (lostReplies === 0 || (slow === 0 && ordered));
 }

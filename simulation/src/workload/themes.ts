@@ -1,5 +1,6 @@
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
+import type { RecordPlan } from '../record/record-plan.ts';
 import type { Emphasis } from './emphasis.ts';
 import type { BackendKind, FaultPlan, Plan, StoreFaultPlan } from './plan.ts';
 
@@ -16,6 +17,8 @@ export interface Theme {
   /** Empty: there are none. `undefined`: they are drawn as in every run. */
   readonly faultKinds?: readonly FaultPlan['kind'][];
   readonly storeFaultKinds?: readonly StoreFaultPlan['kind'][];
+  /** What a store of records is like. */
+  readonly record?: Partial<RecordPlan>;
   readonly plan?: Partial<
     Pick<
       Plan,
@@ -30,7 +33,7 @@ export interface Theme {
   >;
 }
 
-const EVERY_BACKEND: readonly BackendKind[] = ['rules', 'quorum', 'redis', 'mysql'];
+const EVERY_BACKEND: readonly BackendKind[] = ['rules', 'quorum', 'redis', 'mysql', 'record'];
 const SOUND = { slow: 0, lostRequests: 0, lostReplies: 0, resent: 0, lostPushes: 0 } as const;
 const NO_FAULTS = { faultKinds: [], storeFaultKinds: [] } as const;
 /** Every lease is renewed and released. */
@@ -367,6 +370,83 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
     faultKinds: [],
     storeFaultKinds: [],
     plan: { refines: true },
+  }),
+  // Holders end without a word, and others must see by their own clocks that they did, or by a clock of the store.
+  (random) => {
+    const own = random.fork(1);
+    return {
+      weight: 2,
+      backends: ['record'],
+      emphasis: {
+        ...BY_HAND,
+        clients: [1, 2],
+        operations: 5,
+        longHolds: 0.3,
+        forgotten: 0.4,
+        pauseMs: 60,
+        exclusive: 0.8,
+        ttlsMs: own.pick([[60], [60, 150], [400]]),
+      },
+      network: SOUND,
+      faultKinds: own.pick([[], ['pause'], ['crash']]),
+      storeFaultKinds: [],
+      record: { stale: 0, failed: 0 },
+      plan: { looksAtLeases: true },
+    };
+  },
+  // Nobody knows whether a write took place.
+  (random) => {
+    const own = random.fork(2);
+    return {
+      weight: 2,
+      backends: ['record'],
+      emphasis: {
+        isTidy: false,
+        operatorKinds: own.pick([[], [], ['steal'], ['force-release']]),
+        operations: 5,
+        pauseMs: 30,
+        holdMs: own.pick([20, 300]),
+        aborts: 0.3,
+        ttlsMs: own.pick([[60, 400], [3_000]]),
+      },
+      network: {
+        ...SOUND,
+        ...own.pick<Partial<NetworkOptions>>([
+          { lostReplies: 0.3 },
+          { resent: 0.4, slowMs: 20 },
+          { slow: 0.3, slowMs: 1_500 },
+        ]),
+      },
+      faultKinds: own.pick([[], ['reset'], ['close']]),
+      storeFaultKinds: [],
+      record: { stale: 0, failed: own.pick([0, 0.3]), retries: own.pick([0, 2]) },
+    };
+  },
+  // Reads are stale, and nothing else fails.
+  (random) => {
+    const own = random.fork(3);
+    return {
+      backends: ['record'],
+      emphasis: {
+        isTidy: false,
+        operatorKinds: [],
+        clients: [1, 3],
+        operations: 5,
+        pauseMs: 30,
+        holdMs: own.pick([20, 300]),
+        ttlsMs: own.pick([[60, 150], [1_000]]),
+      },
+      network: SOUND,
+      ...NO_FAULTS,
+      record: { stale: own.pick([0.2, 0.6]), staleMs: own.pick([20, 200, 1_000]), failed: 0 },
+    };
+  },
+  // A name is not used for so long that its record is deleted.
+  () => ({
+    backends: ['record'],
+    emphasis: { isTidy: false, operatorKinds: [], exclusive: 0.9, operations: 4, pauseMs: 25_000 },
+    faultKinds: [],
+    storeFaultKinds: [],
   }),
 ];
 

@@ -1,5 +1,5 @@
 import { BEAT_MS } from '../store/rules-backend.ts';
-import { hasEndsByTime, type Plan } from './plan.ts';
+import { hasEndsByTime, type Plan, triesAgain } from './plan.ts';
 
 /** After the last fault, somebody who waits gets on within this and the longest hold, in milliseconds. */
 const PROGRESS_MS = 8_000;
@@ -44,12 +44,13 @@ export class TimeLimits {
   }
 }
 
-function idleOf({ network, checkIntervalMs, backend, cohort }: Plan): number {
+function idleOf(plan: Plan): number {
+  const { network, checkIntervalMs, backend, cohort, record } = plan;
   // Those who count on a lease that is passed on wait for it so long, and then at the store.
   const promptMs = 30 * network.latencyMs + IDLE_MS + (cohort?.withinMs ?? 0);
-  // MySQL cannot call: each process asks it.
-  if (backend === 'mysql') return promptMs + 2.5 * checkIntervalMs;
+  // MySQL cannot call, nor can some stores of records: each process asks.
+  if (triesAgain(plan) && record?.watches !== true) return promptMs + 2.5 * checkIntervalMs;
   if (network.lostPushes === 0) return promptMs;
   // A lost message is made good by the next check of its process, and perhaps by that of the next waiter.
-  return promptMs + 3 * (backend === 'redis' ? checkIntervalMs : BEAT_MS);
+  return promptMs + 3 * (backend === 'rules' || backend === 'quorum' ? BEAT_MS : checkIntervalMs);
 }

@@ -1,0 +1,172 @@
+import type { LockBackend, LockMode } from '@locks/core';
+import { QueueCheck } from '../checks/queue-check.ts';
+import type { World } from '../kernel/world.ts';
+import type { Link } from '../network/link.ts';
+import type { LoadedLocks } from '../process/lock-code.ts';
+import type { SimulatedProcess } from '../process/simulated-process.ts';
+import type { RecordPlan } from '../record/record-plan.ts';
+import { RecordServer } from '../record/record-server.ts';
+import { type RecordView, viewOfRecord } from '../record/record-view.ts';
+import { SimulatedRecordStore } from '../record/simulated-record-store.ts';
+import type { OperationKind, Plan, StoreFaultPlan } from '../workload/plan.ts';
+import type { SimulatedStore } from './simulated-store.ts';
+
+const LOCKS = 'locks/lock/';
+const CLIENTS = 'locks/client/';
+const OPERATOR_KINDS: readonly OperationKind[] = ['steal', 'force-release', 'resize'];
+/** A hold that ended is there until somebody asks, and counts no more after this part of its ttl, and so many milliseconds. */
+const ENDED_PART = 1.03;
+const ENDED_MS = 10;
+
+/** A simulated store of records, the network to it, and what is checked of each record that is written. */
+export class NetworkedRecord implements SimulatedStore {
+  readonly name = 'record';
+  readonly #world: World;
+  readonly #plan: Plan;
+  readonly #record: RecordPlan;
+  readonly #server: RecordServer;
+  readonly #links: Link[] = [];
+  readonly #checks = new Map<string, QueueCheck>();
+  /** When each client wrote its heartbeat last, and when each hold was granted or renewed last, in true time. */
+  readonly #beats = new Map<string, number>();
+  readonly #renewals = new Map<string, Map<string, { readonly text: string; readonly at: number }>>();
+  readonly #hasOperator: boolean;
+  #awayUntil = 0;
+  /** The client whose request is carried out now. */
+  #writer: string | undefined;
+
+  constructor(world: World, plan: Plan, record: RecordPlan, drift: number) {
+    this.#world = world;
+    this.#plan = plan;
+    this.#record = record;
+    this.#server = new RecordServer(world, {
+      plan: record,
+      drift,
+      faultsEndAt: plan.faultsEndAt,
+      written: (key) => this.#written(key),
+    });
+    const operations = plan.processes.flatMap(({ clients }) =>
+      clients.flatMap((client) => client.operations),
+    );
+    this.#hasOperator = operations.some(({ kind }) => OPERATOR_KINDS.includes(kind));
+  }
+
+  get isAway(): boolean {
+    return this.#world.now < this.#awayUntil;
+  }
+
+  goAway(ms: number): void {
+    this.#awayUntil = this.#world.now + ms;
+  }
+
+  suffer(fault: StoreFaultPlan): boolean {
+    switch (fault.kind) {
+      case 'restart':
+        this.goAway(fault.downMs);
+        for (const link of this.#links) link.reset();
+        return false;
+      case 'collisions':
+        this.#server.refuse(fault.ms);
+        return false;
+      case 'read-only':
+        this.#server.refuseWrites(fault.ms);
+        return false;
+      default:
+        throw new Error(`a simulated store of records has no ${fault.kind}`);
+    }
+  }
+
+  backendIn(process: SimulatedProcess, link: Link, { createRecordBackend }: LoadedLocks): LockBackend {
+    let client: string | undefined;
+    this.#links.push(link);
+    const store = new SimulatedRecordStore({
+      process,
+      link,
+      server: this.#server,
+      plan: this.#record,
+      maxPollMs: this.#plan.checkIntervalMs,
+      carriedOut: (what, key) => {
+        // A client names itself in its heartbeat, which goes before all that it waits for.
+        if (what === 'write' && key.startsWith(CLIENTS)) client = key.slice(CLIENTS.length);
+        this.#writer = client;
+      },
+    });
+    return createRecordBackend(store);
+  }
+
+  isEmpty(): boolean {
+    return this.leftovers().length === 0;
+  }
+
+  modeHeld(resource: string, acquisitionId: string): LockMode['kind'] | undefined {
+    return this.#view(resource).holds.find(({ id }) => id === acquisitionId)?.mode.kind;
+  }
+
+  /** Waiters of clients that are silent, and holds that have ended, count no more: the next write drops them. */
+  leftovers(isMeant: (label: string) => boolean = () => true): string[] {
+    const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
+    return this.#plan.resources.flatMap(({ name }) => {
+      const { holds, waiters } = this.#view(name);
+      return [
+        ...holds
+          .filter((hold) => named(hold) && this.#mayLast(name, hold.id))
+          .map(({ label }) => `the hold of ${name} by ${label}`),
+        ...waiters
+          .filter((waiter) => named(waiter) && this.#isAlive(waiter.client))
+          .map(({ label }) => `the wait for ${name} of ${label}`),
+      ];
+    });
+  }
+
+  #view(resource: string): RecordView {
+    return viewOfRecord(this.#server.present(LOCKS + resource)?.value);
+  }
+
+  #isAlive(client: string): boolean {
+    return this.#world.now < (this.#beats.get(client) ?? Number.NEGATIVE_INFINITY) + this.#record.aliveMs;
+  }
+
+  /** Whether the hold was granted or renewed so lately that nobody may have ended it. */
+  #mayLast(resource: string, id: string): boolean {
+    const renewal = this.#renewals.get(resource)?.get(id);
+    if (renewal === undefined) return false;
+    const { span } = JSON.parse(renewal.text) as { readonly span: number };
+    return this.#world.now < renewal.at + (span / 1_000) * ENDED_PART + ENDED_MS;
+  }
+
+  #written(key: string): void {
+    if (key.startsWith(CLIENTS)) {
+      const isGone = this.#server.present(key) === undefined;
+      this.#beats.set(key.slice(CLIENTS.length), isGone ? Number.NEGATIVE_INFINITY : this.#world.now);
+      return;
+    }
+    const resource = key.slice(LOCKS.length);
+    const view = this.#view(resource);
+    this.#world.note(this.name, () => `${resource} ${inWords(view)}`);
+    this.#noteRenewals(resource, view);
+    const check = this.#checks.get(resource) ?? this.#newCheck(resource);
+    this.#checks.set(resource, check);
+    // Whoever writes takes out what has ended: all that is left counts. One write may carry several steps.
+    check.stepTaken(view.holds, view.waiters, [], (client) => client === this.#writer);
+  }
+
+  #noteRenewals(resource: string, { texts }: RecordView): void {
+    const before = this.#renewals.get(resource);
+    const at = this.#world.now;
+    const renewals = [...texts].map(([id, text]) => {
+      const known = before?.get(id);
+      return [id, known?.text === text ? known : { text, at }] as const;
+    });
+    this.#renewals.set(resource, new Map(renewals));
+  }
+
+  #newCheck(resource: string): QueueCheck {
+    return new QueueCheck(this.#world, resource, { isCombined: true, hasOperator: this.#hasOperator });
+  }
+}
+
+function inWords({ holds, waiters }: RecordView): string {
+  const names = (some: readonly { readonly label: string | undefined }[]): string =>
+    some.map(({ label }) => label).join(', ') || 'nobody';
+  return `is held by ${names(holds)}, waited for by ${names(waiters)}`;
+}
