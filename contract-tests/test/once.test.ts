@@ -3,7 +3,7 @@ import { type CallableProcess, startProcess } from '@locks/core/conformance/proc
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { harnessUrl } from '../src/harness-names.ts';
-import type { MachineCall, MachineCommands, MachineSetup, RecordStore } from '../src/once/commands.ts';
+import type { MachineCall, MachineCommands, MachineSetup, RecordKind } from '../src/once/commands.ts';
 
 type Machine = CallableProcess<MachineCommands>;
 
@@ -19,7 +19,7 @@ const STORES = (
     ['redis-ioredis', 'redis'],
     ['postgres-lease', 'postgres'],
     ['mysql', 'mysql'],
-  ] as const satisfies (readonly [RecordStore, string | undefined])[]
+  ] as const satisfies (readonly [RecordKind, string | undefined])[]
 ).filter(([, server]) => server === undefined || !missing.has(server));
 
 const call = (job: string, options: Partial<MachineCall> = {}): MachineCall => ({

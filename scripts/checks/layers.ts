@@ -79,10 +79,8 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   mysql: [
     ['index.ts'],
     ['mysql-backend.ts'],
-    ['{mysql-local-waiters,renewals,sweeper,take-many,live-state}.ts'],
-    ['{poll-pace,row-writer,row-writers}.ts'],
-    ['{mysql-store,mysql-statements,schema,state-sql,tables}.ts'],
-    ['{row-decision,row-capacity,taken-row,lock-row}.ts'],
+    ['mysql-table.ts'],
+    ['{mysql-statements,schema,state-sql,tables}.ts'],
     ['{connections,own-pool,mysql-error,options}.ts'],
   ],
   nestjs: [
@@ -121,6 +119,19 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ],
     ['driver/{ask,postgres-statements,retryable}.ts'],
     ['driver/*.ts'],
+  ],
+  'record-protocol': [
+    ['{index,table}.ts'],
+    ['record-backend.ts'],
+    ['{table-backend,store-table}.ts'],
+    ['{record-waiters,renewals,sweeper,take-many,live-state}.ts', '{sightings,heartbeats}.ts'],
+    ['row-writers.ts', '{record-value,store-clock}.ts'],
+    ['{row-writer,poll-pace}.ts'],
+    ['{record-table,record-store}.ts'],
+    ['row-decision.ts'],
+    ['row-capacity.ts'],
+    ['state-json.ts'],
+    ['{lock-row,fresh-version,time-limit,queue-full-error}.ts'],
   ],
   'redis-glide': [
     ['index.ts'],

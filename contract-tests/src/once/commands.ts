@@ -3,7 +3,7 @@ import type { OnceOptions, OnceRecord, OnceResult } from '@locks/once';
 /** One machine, as plain data for its process. */
 export interface MachineSetup {
   /** A harness of the conformance suite, by its name. */
-  readonly store: RecordStore;
+  readonly store: RecordKind;
   /** The environment that the harness reads. */
   readonly env: Readonly<Record<string, string>>;
   readonly label: string;
@@ -12,7 +12,7 @@ export interface MachineSetup {
 }
 
 /** The stores for which there is a record. */
-export type RecordStore = 'sqlite' | 'redis-ioredis' | 'postgres-lease' | 'mysql';
+export type RecordKind = 'sqlite' | 'redis-ioredis' | 'postgres-lease' | 'mysql';
 
 export interface MachineCall extends Pick<OnceOptions, 'atMostMs' | 'retry' | 'waitMs'> {
   readonly job: string;

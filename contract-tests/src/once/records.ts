@@ -7,7 +7,7 @@ import { createPool, type ResultSetHeader, type RowDataPacket } from 'mysql2/pro
 import pg from 'pg';
 import type { PostgresAddress } from '../harnesses/postgres/deployment.ts';
 import type { RedisAddress } from '../harnesses/redis/address.ts';
-import type { RecordStore } from './commands.ts';
+import type { RecordKind } from './commands.ts';
 
 interface Row {
   readonly slot: string;
@@ -22,7 +22,7 @@ const TABLE = `CREATE TABLE IF NOT EXISTS once_slots (
   token bigint NOT NULL, label varchar(255) NOT NULL, at bigint NOT NULL)`;
 
 /** One process makes its record before others do: `CREATE TABLE IF NOT EXISTS` of two sessions may collide. */
-export const recordOf: Readonly<Record<RecordStore, () => Promise<OnceRecord>>> = {
+export const recordOf: Readonly<Record<RecordKind, () => Promise<OnceRecord>>> = {
   async 'redis-ioredis'() {
     const { url } = JSON.parse(process.env['LOCKS_CONFORMANCE_REDIS'] ?? '') as RedisAddress & {
       url: string;

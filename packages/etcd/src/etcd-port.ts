@@ -33,7 +33,7 @@ export class SendCount {
  * A call of core's, or a time limit in milliseconds. Core itself stops waiting at its deadline. The request is not
  * cancelled then: a late answer is better than none.
  */
-export type RequestLimit = Call | number;
+export type AnswerLimit = Call | number;
 
 /** The requests that this package sends, each with a time limit. */
 export class EtcdPort {
@@ -47,22 +47,22 @@ export class EtcdPort {
     this.#callTimeoutMs = callTimeoutMs;
   }
 
-  async txn(request: ITxnRequest, limit: RequestLimit, sends?: SendCount): Promise<ITxnResponse> {
+  async txn(request: ITxnRequest, limit: AnswerLimit, sends?: SendCount): Promise<ITxnResponse> {
     return await this.#observed(this.#source.get().kv.txn(request, this.#options(limit, sends)));
   }
 
   /** Runs operations in one transaction, without a condition on all of them. */
-  async run(operations: IRequestOp[], limit: RequestLimit, sends?: SendCount): Promise<ITxnResponse> {
+  async run(operations: IRequestOp[], limit: AnswerLimit, sends?: SendCount): Promise<ITxnResponse> {
     return await this.txn({ compare: [], success: operations, failure: [] }, limit, sends);
   }
 
   /** Makes a linearizable read, which needs a majority of the members. */
-  async ping(limit: RequestLimit): Promise<void> {
+  async ping(limit: AnswerLimit): Promise<void> {
     const request = { key: Buffer.from('locks'), count_only: true };
     await this.#observed(this.#source.get().kv.range(request, this.#options(limit)));
   }
 
-  async leaseGrant(ttlSeconds: number, limit: RequestLimit): Promise<{ id: string; ttlSeconds: number }> {
+  async leaseGrant(ttlSeconds: number, limit: AnswerLimit): Promise<{ id: string; ttlSeconds: number }> {
     const granted = await this.#source
       .get()
       .leaseClient.leaseGrant({ TTL: ttlSeconds }, this.#options(limit));
@@ -70,7 +70,7 @@ export class EtcdPort {
   }
 
   /** Ends a lease; afterwards no request that names it can write. */
-  async leaseRevoke(id: string, limit: RequestLimit): Promise<void> {
+  async leaseRevoke(id: string, limit: AnswerLimit): Promise<void> {
     try {
       await this.#source.get().leaseClient.leaseRevoke({ ID: id }, this.#options(limit));
     } catch (error) {
@@ -81,7 +81,7 @@ export class EtcdPort {
   /** Returns the seconds that a lease has left and the seconds it was granted for; `undefined` if the lease is gone. */
   async leaseTimeToLive(
     id: string,
-    limit: RequestLimit,
+    limit: AnswerLimit,
   ): Promise<{ left: number; granted: number } | undefined> {
     const { TTL, grantedTTL } = await this.#source
       .get()
@@ -116,7 +116,7 @@ export class EtcdPort {
     }
   }
 
-  #options(limit: RequestLimit, sends?: SendCount): CallOptions {
+  #options(limit: AnswerLimit, sends?: SendCount): CallOptions {
     const timeoutMs = typeof limit === 'number' ? limit : this.#callTimeoutMs;
     const limits = {
       // A getter, since the client reads the deadline for each sending: a silent member must not use up the time of the next

@@ -3,7 +3,7 @@ import type { Acquisition } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
 import { entriesAt, revisionOf, succeededAt } from './txn-responses.ts';
 import { createdAt, read, remove, when } from './conditions.ts';
-import { type EtcdPort, type RequestLimit, SendCount } from './etcd-port.ts';
+import { type EtcdPort, type AnswerLimit, SendCount } from './etcd-port.ts';
 import type { LeasePool } from './lease-pool.ts';
 import { KeyRemovals } from './key-removals.ts';
 import type { EtcdWaiterSessions } from './waiter-sessions.ts';
@@ -90,7 +90,7 @@ export class Holdings {
   }
 
   /** Ensures that the acquisition neither holds nor waits, even if one of its requests is still in flight. */
-  async abandon(acquisition: Acquisition, limit: RequestLimit): Promise<void> {
+  async abandon(acquisition: Acquisition, limit: AnswerLimit): Promise<void> {
     const { key, session, doubtful, lease, hold } = acquisition;
     acquisition.ended = true;
     acquisition.holdWatch?.stop();
@@ -145,7 +145,7 @@ export class Holdings {
   }
 
   /** The reason why a hold is gone: another acquisition was granted after it, or not. */
-  async reasonOf(acquisition: Acquisition, limit: RequestLimit): Promise<LossReason> {
+  async reasonOf(acquisition: Acquisition, limit: AnswerLimit): Promise<LossReason> {
     const { hold, range } = acquisition;
     const response = await this.#port.run([read(range)], limit);
     const token = hold?.token ?? 0n;

@@ -1,5 +1,5 @@
 import { createdAt, remove, when } from './conditions.ts';
-import { type EtcdPort, type RequestLimit, SendCount } from './etcd-port.ts';
+import { type EtcdPort, type AnswerLimit, SendCount } from './etcd-port.ts';
 import { revisionOf, succeededAt } from './txn-responses.ts';
 
 /** The most deletes of one transaction: a server accepts 128 operations. */
@@ -16,7 +16,7 @@ export interface Removed {
 interface Removal {
   readonly key: Buffer;
   readonly createRevision: number | undefined;
-  readonly limit: RequestLimit;
+  readonly limit: AnswerLimit;
   readonly sends: SendCount | undefined;
   readonly answer: Promise<Removed>;
   readonly resolve: (removed: Removed) => void;
@@ -39,7 +39,7 @@ export class KeyRemovals {
    * @param createRevision - the key is deleted only if it was created at this revision
    * @param sends - counts the sendings; a removal that joins another unsent removal counts none
    */
-  remove(key: Buffer, limit: RequestLimit, createRevision?: number, sends?: SendCount): Promise<Removed> {
+  remove(key: Buffer, limit: AnswerLimit, createRevision?: number, sends?: SendCount): Promise<Removed> {
     const id = `${key.toString('latin1')} ${createRevision}`;
     const same = this.#pending.get(id);
     if (same !== undefined) return same.answer;

@@ -1,5 +1,5 @@
 import type { Call } from '@locks/core/backend';
-import type { EtcdPort, RequestLimit } from './etcd-port.ts';
+import type { EtcdPort, AnswerLimit } from './etcd-port.ts';
 import type { KeepAliveStream, KeepAliveReply } from './keep-alive-stream.ts';
 
 /** A lease of the server; it serves one lock at a time. */
@@ -103,7 +103,7 @@ export class LeasePool {
   }
 
   /** Ends a lease; afterwards no request that names it can write. */
-  async revoke(lease: EtcdLease, limit: RequestLimit): Promise<void> {
+  async revoke(lease: EtcdLease, limit: AnswerLimit): Promise<void> {
     lease.dropped = true;
     await this.#port.leaseRevoke(lease.id, limit);
   }

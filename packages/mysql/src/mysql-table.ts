@@ -14,7 +14,12 @@ import {
 } from '@locks/record-protocol/table';
 import { type Cells, type Connections, type MysqlSession } from './connections.ts';
 import { isBroken, isMissingTable, isOverflow, isRetryableError } from './mysql-error.ts';
-import { CLIENT_ALIVE_MS, type EncodedWrite, type MysqlStatements, type RowsRead } from './mysql-statements.ts';
+import {
+  CLIENT_ALIVE_MS,
+  type EncodedWrite,
+  type MysqlStatements,
+  type RowsRead,
+} from './mysql-statements.ts';
 import type { OwnPool } from './own-pool.ts';
 import type { Schema } from './schema.ts';
 
@@ -48,11 +53,7 @@ export class MysqlTable implements RecordTable {
   readonly #ownPool: OwnPool | undefined;
   #packetBytes = MIN_PACKET_BYTES;
 
-  constructor(
-    { connections, statements, schema }: MysqlAccess,
-    maxPollMs: number,
-    ownPool?: OwnPool,
-  ) {
+  constructor({ connections, statements, schema }: MysqlAccess, maxPollMs: number, ownPool?: OwnPool) {
     this.#connections = connections;
     this.#statements = statements;
     this.#schema = schema;
@@ -98,7 +99,10 @@ export class MysqlTable implements RecordTable {
   }
 
   /** Writes as many rows with one statement as fit into a packet. */
-  async writeMany(writes: readonly RowWrite[], limit: TimeLimit): Promise<readonly (RowWritten | undefined)[]> {
+  async writeMany(
+    writes: readonly RowWrite[],
+    limit: TimeLimit,
+  ): Promise<readonly (RowWritten | undefined)[]> {
     const outcomes: (RowWritten | undefined)[] = [];
     const rest = writes.map(encodedWrite);
     while (rest.length > 0) {
@@ -149,11 +153,7 @@ export class MysqlTable implements RecordTable {
   async *list(prefix: string, limit: TimeLimit): AsyncGenerator<Snapshot> {
     let after: Buffer | undefined;
     for (;;) {
-      const page = await this.#read(
-        this.#statements.page(Buffer.from(prefix), after, LIST_PAGE),
-        [],
-        limit,
-      );
+      const page = await this.#read(this.#statements.page(Buffer.from(prefix), after, LIST_PAGE), [], limit);
       yield page;
       const last = [...page.rows.keys()].at(-1);
       if (page.rows.size < LIST_PAGE || last === undefined) return;

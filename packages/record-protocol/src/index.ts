@@ -9,4 +9,9 @@ export type {
   RequestLimit,
   StoredRecord,
 } from './record-store.ts';
-export { createRecordBackend, prefixOption, type RecordBackendOptions, type RecordCapabilities } from './record-backend.ts';
+export {
+  createRecordBackend,
+  prefixOption,
+  type RecordBackendOptions,
+  type RecordCapabilities,
+} from './record-backend.ts';

@@ -4,6 +4,8 @@ export class QueueFullError extends Error {
   readonly code = 'QUEUE_FULL';
 
   constructor(waiting: number, bound: string) {
-    super(`the queue is full: ${waiting} wait, and one more does not fit into the record, which is bounded by ${bound}`);
+    super(
+      `the queue is full: ${waiting} wait, and one more does not fit into the record, which is bounded by ${bound}`,
+    );
   }
 }

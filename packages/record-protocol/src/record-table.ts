@@ -94,7 +94,11 @@ export interface RecordTable {
   /** Compares and swaps each row by itself; `undefined`: perhaps. */
   writeMany(writes: readonly RowWrite[], limit: TimeLimit): Promise<readonly (RowWritten | undefined)[]>;
   /** Takes all resources or none (feature `many`). */
-  takeMany?(takes: readonly RowTake[], limit: TimeLimit, isWanted: () => boolean): Promise<Snapshot | undefined>;
+  takeMany?(
+    takes: readonly RowTake[],
+    limit: TimeLimit,
+    isWanted: () => boolean,
+  ): Promise<Snapshot | undefined>;
   /** Tells that a client lives. */
   beat(client: string, limit: TimeLimit): Promise<void>;
   /** Tells that a client has ended. */

@@ -268,7 +268,8 @@ export class RecordWaiters implements WriterHooks {
     const since = head?.id === idleHead?.id ? idleHead?.since : undefined;
     awaited.idleHead = head && { id: head.id, since: since ?? performance.now() };
     // The head's process does not ask for it: the process lives, but polls other resources only.
-    if (head === undefined || since === undefined || performance.now() - since < this.#table.pace.aliveMs) return;
+    if (head === undefined || since === undefined || performance.now() - since < this.#table.pace.aliveMs)
+      return;
     this.#inBackground(writer.resource, (later) => {
       if (later.next?.id === head.id) later.abandon(head.id);
     });

@@ -6,14 +6,13 @@ import {
   type WaiterRecord,
 } from '@locks/core/rules';
 import type { LockRow } from './lock-row.ts';
-import type { RecordTable, RowWritten } from './record-table.ts';
 import { RowCapacity } from './row-capacity.ts';
 
 /** The input of a decision besides the row itself. */
 export interface DecisionContext extends RulesContext {
   isAlive(client: string): boolean;
   serves(client: string): boolean;
-  /** See {@link RecordTable.now}. */
+  /** The present time of the table's clock, where that is a clock of this process. */
   now?(): number;
   /** The longest state of a resource, in bytes. */
   readonly maxStateBytes: number;
@@ -77,7 +76,7 @@ export class RowDecision extends LockRules {
   }
 
   /** The row once it is written, at the table's time `at`. */
-  written(version: number, { at, source }: Pick<RowWritten, 'at' | 'source'>): LockRow {
+  written(version: number, { at, source }: { readonly at: number; readonly source: unknown }): LockRow {
     this.commit(at);
     return { version, token: this.token, holds: this.holds, waiters: this.waiters, source };
   }

@@ -1,8 +1,21 @@
-import { type AcquireRequest, type Call, NoAnswerError, PRIORITIES, type Priority } from '@locks/core/backend';
+import {
+  type AcquireRequest,
+  type Call,
+  NoAnswerError,
+  PRIORITIES,
+  type Priority,
+} from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
 import { freshVersion } from './fresh-version.ts';
 import { type LockRow, NO_ROW } from './lock-row.ts';
-import { isOvertaken, type Living, type RecordTable, type RowTaken, type RowWritten, type Snapshot } from './record-table.ts';
+import {
+  isOvertaken,
+  type Living,
+  type RecordTable,
+  type RowTaken,
+  type RowWritten,
+  type Snapshot,
+} from './record-table.ts';
 import type { DecisionContext, RowDecision } from './row-decision.ts';
 import { type RowStep, RowWriter } from './row-writer.ts';
 import type { TimeLimit } from './time-limit.ts';
@@ -92,7 +105,9 @@ export class RowWriters {
           acquisitionId: take.request.acquisitionId,
           async run(table, limit) {
             const { request } = take;
-            const taken = await table.take({ request, version: freshVersion() }, limit, () => take.isWanted());
+            const taken = await table.take({ request, version: freshVersion() }, limit, () =>
+              take.isWanted(),
+            );
             if (taken.status === 'taken') result = take.granted(taken.token, step.sentAt);
             return taken;
           },

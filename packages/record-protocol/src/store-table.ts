@@ -71,7 +71,8 @@ export class StoreTable implements RecordTable {
     this.#heartbeats = new Heartbeats(aliveMs, this.#clock);
     if (store.list !== undefined) this.list = (names, limit) => this.#list(names, limit);
     if (store.watch !== undefined)
-      this.watch = (name, changed) => (store.watch as NonNullable<RecordStore['watch']>)(this.#key(name), changed);
+      this.watch = (name, changed) =>
+        (store.watch as NonNullable<RecordStore['watch']>)(this.#key(name), changed);
   }
 
   now(): number {
@@ -108,7 +109,13 @@ export class StoreTable implements RecordTable {
     const outcome = await this.#swap(name, decided, version, limit);
     if (outcome.status === 'conflict') return outcome;
     const { at, source } = outcome;
-    const row: LockRow = { version, token, holds: [{ ...hold, since: at, until: at + span }], waiters: [], source };
+    const row: LockRow = {
+      version,
+      token,
+      holds: [{ ...hold, since: at, until: at + span }],
+      waiters: [],
+      source,
+    };
     return { status: 'taken', row, token, at };
   }
 
@@ -116,7 +123,10 @@ export class StoreTable implements RecordTable {
     return this.#swap(name, decision, version, limit);
   }
 
-  async writeMany(writes: readonly RowWrite[], limit: TimeLimit): Promise<readonly (RowWritten | undefined)[]> {
+  async writeMany(
+    writes: readonly RowWrite[],
+    limit: TimeLimit,
+  ): Promise<readonly (RowWritten | undefined)[]> {
     const outcomes: (RowWritten | undefined)[] = [];
     for (let start = 0; start < writes.length; start += WRITES_AT_ONCE) {
       const part = writes.slice(start, start + WRITES_AT_ONCE).map((write) => this.write(write, limit));

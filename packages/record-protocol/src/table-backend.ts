@@ -66,7 +66,8 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
     this.#writers.connect(this.#waiters);
     this.#renewals = new Renewals(table, this.#writers);
     this.#sweeper = new Sweeper(table, this.#writers);
-    if (table.takeMany !== undefined) this.attemptMany = (requests, call) => this.#attemptMany(requests, call);
+    if (table.takeMany !== undefined)
+      this.attemptMany = (requests, call) => this.#attemptMany(requests, call);
     if (table.list !== undefined) this.list = (prefix, call) => this.#list(prefix, call);
     refuseAfterClose(this);
   }
