@@ -12,6 +12,7 @@ export interface RecordCapabilities extends BackendCapabilities {
   readonly modes: readonly ['exclusive', 'shared', 'permit'];
   readonly order: 'fifo';
   readonly fencing: 'durable';
+  readonly expiry: 'clock' | 'observed';
 }
 
 /** The options of a backend on a {@link RecordStore}. */
@@ -39,6 +40,7 @@ export function createRecordBackend(
   const { prefix } = readOptions('createRecordBackend()', options, { prefix: prefixOption });
   return createTableBackend(new StoreTable(store, prefix), {
     tenure: 'lease',
+    expiry: store.clock === undefined ? 'observed' : 'clock',
     reach: 'network',
     modes: ['exclusive', 'shared', 'permit'],
     order: 'fifo',

@@ -24,6 +24,11 @@ export function timeoutError(
       'This process holds it itself. If the waiting code runs inside the holding code, it waits for itself: ' +
         'pass { within: lease }, or make the lock with { reentrant: true } and use run inside run.',
     );
+  } else if (isUnobserved(core, query)) {
+    parts.push(
+      `${core.backend.name} tells no time: a crashed holder ends for who has watched it without a renewal for its whole ttl, ` +
+        'and this process has not. Wait for longer than the ttl of the holders, or choose a clock for the backend if it has one.',
+    );
   } else if (waiting !== undefined && mayHaveCrashed(core, query) && waiting.waitMs < waiting.ttlMs) {
     parts.push(
       'A crashed holder keeps it for up to its ttl, and this wait was shorter: ' +
@@ -36,6 +41,11 @@ export function timeoutError(
 /** Whether a dead holder can be in the way until its ttl is over: a session ends without regard to the ttl. */
 function mayHaveCrashed(core: ManagerCore, query: HolderQuery | undefined): boolean {
   return core.backend.capabilities.tenure === 'lease' && query?.holders?.length !== 0;
+}
+
+/** Whether this process cannot know yet that a holder is dead. */
+function isUnobserved(core: ManagerCore, query: HolderQuery | undefined): boolean {
+  return core.backend.capabilities.expiry === 'observed' && (query?.holders?.length ?? 0) > 0;
 }
 
 function describeHolders(query: HolderQuery | undefined): string {

@@ -72,6 +72,12 @@ export type BackendFeature = 'list' | 'waiters' | 'force-release' | 'steal' | 'm
 export interface BackendCapabilities {
   /** How the lock of a crashed holder ends: `lease`, by its ttl; `session`, with the client's session. */
   readonly tenure: 'lease' | 'session';
+  /**
+   * How the hold of a dead holder ends, for tenure `lease`. `clock`, the default: by a clock that all clients share, most often the
+   * store's. `observed`: for each client once it has seen the hold without a renewal for its ttl. A client that lives or waits for
+   * less never outlives a dead holder; the message of `LOCK_TIMEOUT` says so.
+   */
+  readonly expiry?: 'clock' | 'observed';
   /** The clients that share the store: those of one process, one host, or a network. */
   readonly reach: 'process' | 'host' | 'network';
   /** The kinds of {@link LockMode} that can be acquired. */

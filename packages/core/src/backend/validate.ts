@@ -53,6 +53,11 @@ function faultsOf(backend: Partial<LockBackend>): string[] {
   const capabilities = backend.capabilities as Readonly<Record<string, unknown>> | null | undefined;
   if (typeof capabilities !== 'object' || capabilities === null)
     return [...faults, 'capabilities is missing'];
+  const { expiry = 'clock' } = capabilities;
+  demand(
+    expiry === 'clock' || expiry === 'observed',
+    `capabilities.expiry must be one of clock, observed, not ${describe(expiry)}`,
+  );
   for (const [key, allowed] of Object.entries(CHOICES)) {
     const value = capabilities[key];
     const what = `capabilities.${key} must be one of ${allowed.join(', ')}`;

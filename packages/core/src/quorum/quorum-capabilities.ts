@@ -22,6 +22,7 @@ export function capabilitiesOf({ nodes }: Quorum): QuorumCapabilities {
   );
   return {
     tenure: 'lease',
+    ...(all.some(({ expiry }) => expiry === 'observed') && { expiry: 'observed' }),
     reach: reach ?? 'network',
     modes,
     order: 'none',
