@@ -14,8 +14,11 @@ interface Seen {
   readonly isDead: boolean;
 }
 
-/** The value of a client's record: the time of the store's clock by which it was written, where the client knew that clock. */
+/** The value of a client's record. */
 export interface Heartbeat {
+  /** Another number in each. */
+  readonly beat: number;
+  /** The time of the store's clock by which it is over, where the client knew that clock. */
   readonly end?: number | undefined;
 }
 

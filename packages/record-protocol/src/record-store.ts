@@ -13,7 +13,7 @@ export interface StoredRecord {
 /** A write that takes place if the record has not changed since it was read. */
 export interface RecordWrite {
   readonly key: string;
-  /** The new value; `undefined` deletes the record. */
+  /** The new value, which no earlier write of the record had; `undefined` deletes the record. */
   readonly value: Uint8Array | undefined;
   /** The version that the record must have; `undefined`: there must be none. */
   readonly ifVersion: RecordVersion | undefined;

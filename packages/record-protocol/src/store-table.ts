@@ -1,5 +1,6 @@
 import { NoAnswerError, withTimeLimit } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
+import { freshVersion } from './fresh-version.ts';
 import { type Heartbeat, Heartbeats } from './heartbeats.ts';
 import type { LockRow } from './lock-row.ts';
 import type { RecordStore, RecordVersion, RecordWrite, RequestLimit, StoredRecord } from './record-store.ts';
@@ -143,7 +144,8 @@ export class StoreTable implements RecordTable {
 
   async beat(client: string, limit: TimeLimit): Promise<void> {
     for (let tries = 1; ; tries += 1) {
-      const heartbeat: Heartbeat = { end: this.#clock.endOf(micros(this.pace.aliveMs)) };
+      // A store may give a value that it has already the version that it had: two heartbeats always differ.
+      const heartbeat: Heartbeat = { beat: freshVersion(), end: this.#clock.endOf(micros(this.pace.aliveMs)) };
       const value = Buffer.from(JSON.stringify(heartbeat));
       const write = { key: this.#clientKey(client), value, ifVersion: this.#beat, isIdle: true };
       const written = await this.#write(write, limit);
