@@ -131,7 +131,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['row-decision.ts'],
     ['row-capacity.ts'],
     ['state-json.ts'],
-    ['{lock-row,fresh-version,time-limit,queue-full-error}.ts'],
+    ['{lock-row,fresh-version,moment,time-limit,queue-full-error}.ts'],
   ],
   'redis-glide': [
     ['index.ts'],

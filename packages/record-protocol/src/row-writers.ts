@@ -155,7 +155,7 @@ export class RowWriters {
     const deliveries = decision.handedOff.map((hold) => this.#hooks?.prepareHandOff(writer, hold));
     return (written) => {
       // Without an answer the writer has read its own write.
-      if (written !== undefined) writer.learn(decision.written(version, written), written.at);
+      if (written !== undefined) writer.learn(decision.written(version, written), this.#answeredAt(written.at));
       for (const deliver of deliveries) deliver?.();
     };
   }
@@ -209,7 +209,9 @@ export class RowWriters {
     let broke = false;
     let ambiguous = false;
     /** The write that may have taken place. */
-    let sent: { readonly version: number; readonly written: () => void } | undefined;
+    let sent:
+      | { readonly version: number; readonly written: () => void; readonly steps: readonly RowStep[] }
+      | undefined;
     for (let tries = 1; batch.length > 0; tries += 1) {
       if (tries > 1) await pauseBetween(tries, batch);
       const limit = limitOf(writer, batch);
@@ -233,9 +235,15 @@ export class RowWriters {
         mustRead = true;
         isFresh = false;
         if (sent !== undefined && writer.known?.version === sent.version) {
-          // The write took place, and its answer was lost.
-          sent.written();
-          for (const step of batch.splice(0)) step.finish();
+          // The write took place, and its answer was lost. Steps that have come since were not decided with it.
+          const { steps, written } = sent;
+          sent = undefined;
+          written();
+          for (const step of steps) {
+            batch.splice(batch.indexOf(step), 1);
+            step.finish();
+          }
+          isFresh = true;
           continue;
         }
         batch.forEach((step, index) => {
@@ -255,7 +263,7 @@ export class RowWriters {
           if (decision.hasEnqueued) await this.#hooks?.beat(limit);
           const version = freshVersion();
           const written = this.prepare(writer, decision, version);
-          sent = { version, written };
+          sent = { version, written, steps: [...batch] };
           ambiguous = true;
           const outcome = await this.#table.write({ name: writer.resource, decision, version }, limit);
           sent = undefined;
@@ -290,10 +298,15 @@ export class RowWriters {
     const taken = await step.take.run(this.#table, limit);
     if (taken.status === 'taken') {
       batch.splice(index, 1);
-      writer.learn(taken.row, taken.at);
+      writer.learn(taken.row, this.#answeredAt(taken.at));
       step.finish();
     }
     return taken;
+  }
+
+  /** The table's time at which the answer to a write came: the leases in the row may count from earlier. */
+  #answeredAt(at: number): number {
+    return this.#table.now?.() ?? at;
   }
 
   /** Learns the row that a refused write has found; returns whether there was one. */

@@ -1,7 +1,14 @@
+import { microsSince, type Moment, presentMoment } from './moment.ts';
 import type { RecordClock } from './record-store.ts';
 
 /** How much faster or slower one clock may run than another. */
 const DRIFT = 0.01;
+
+/** A time that the store has told. */
+interface Told {
+  readonly now: number;
+  readonly at: Moment;
+}
 
 /**
  * Bounds of the time that a store tells with its answers, in microseconds, between and after the answers too. The lower bound is
@@ -9,8 +16,8 @@ const DRIFT = 0.01;
  */
 export class StoreClock {
   readonly #options: RecordClock | undefined;
-  #lower: { readonly now: number; readonly at: number } | undefined;
-  #upper: { readonly now: number; readonly at: number } | undefined;
+  #lower: Told | undefined;
+  #upper: Told | undefined;
 
   constructor(options: RecordClock | undefined) {
     this.#options = options;
@@ -25,27 +32,27 @@ export class StoreClock {
    * Learns the time in an answer.
    *
    * @param nowMs - the store's time of the answer, or before it
-   * @param askedAt - when the request was sent, on `performance.now()`
+   * @param askedAt - when the request was sent
    */
-  learn(nowMs: number | undefined, askedAt: number): void {
+  learn(nowMs: number | undefined, askedAt: Moment): void {
     if (this.#options === undefined || nowMs === undefined) return;
-    const at = performance.now();
+    const at = presentMoment();
     const now = nowMs * 1_000;
-    if (now >= (this.lowerAt(at) ?? -Infinity)) this.#lower = { now, at };
+    if (now >= (this.lowerAt(at.monotonic) ?? -Infinity)) this.#lower = { now, at };
     // The answer was made at some time since the request.
     const upper = { now: now + this.#options.stepMs * 1_000, at: askedAt };
-    if (this.#upper === undefined || ahead(upper, at) <= ahead(this.#upper, at)) this.#upper = upper;
+    if (this.#upper === undefined || ahead(upper) <= ahead(this.#upper)) this.#upper = upper;
   }
 
-  /** The earliest time that the store may have at `at`; `undefined`: not known. */
+  /** The earliest time that the store may have at `at`, on `performance.now()`; `undefined`: not known. */
   lowerAt(at: number): number | undefined {
-    return this.#lower && this.#lower.now + (at - this.#lower.at) * 1_000 * (1 - DRIFT);
+    return this.#lower && this.#lower.now + (at - this.#lower.at.monotonic) * 1_000 * (1 - DRIFT);
   }
 
   /** The time by which a hold of `span` microseconds that is written from now on has ended, whichever server is asked. */
   endOf(span: number): number | undefined {
     if (this.#options === undefined || this.#upper === undefined) return undefined;
-    return Math.ceil(ahead(this.#upper, performance.now()) + this.#options.skewMs * 1_000 + span);
+    return Math.ceil(ahead(this.#upper) + this.#options.skewMs * 1_000 + span);
   }
 
   /** How long it takes at most until the store's time has passed `end`, in microseconds, seen at `at`. */
@@ -55,6 +62,7 @@ export class StoreClock {
   }
 }
 
-function ahead({ now, at }: { readonly now: number; readonly at: number }, present: number): number {
-  return now + (present - at) * 1_000 * (1 + DRIFT);
+/** The latest time that the store may have now, also after the machine slept. */
+function ahead({ now, at }: Told): number {
+  return now + microsSince(at) * (1 + DRIFT);
 }

@@ -14,6 +14,7 @@ import type {
   Snapshot,
   TablePace,
 } from './record-table.ts';
+import { presentMoment } from './moment.ts';
 import { decodeRecord, encodeRecord, type HoldTimes, type RecordSource, writeOf } from './record-value.ts';
 import { micros } from './row-decision.ts';
 import { Sightings } from './sightings.ts';
@@ -203,12 +204,13 @@ export class StoreTable implements RecordTable {
     this.#free.delete(name);
     const askedAt = performance.now();
     const now = this.now();
+    this.#sightings.sends(version, presentMoment());
     const written = await this.#write(write, limit);
-    if (written.status === 'written') return this.#written(name, decided, times, version, written.version);
+    if (written.status === 'written') return this.#written(name, decided, times, version, written.version, now);
     const present = await this.#present(write.key, written.present, limit);
     // A client that repeats a request by itself may find that its own write was first.
     if (present !== undefined && writeOf(present) === version)
-      return this.#written(name, decided, times, version, present.version);
+      return this.#written(name, decided, times, version, present.version, now);
     const rows = new Map(present && [[name, this.#rowOf(present, name)]]);
     await this.#lookForSilence([name], limit);
     return { status: 'conflict', found: { now, askedAt, alive: this.#heartbeats, rows } };
@@ -220,9 +222,10 @@ export class StoreTable implements RecordTable {
     times: ReadonlyMap<string, HoldTimes>,
     version: number,
     storeVersion: RecordVersion,
+    at: number,
   ): RowWritten {
-    const at = this.now();
     this.#sightings.see(name, times, at);
+    this.#sightings.answered(version);
     const source: RecordSource = { storeVersion, times };
     if (holds.length + waiters.length === 0) {
       this.#free.set(name, { version, token, holds, waiters, source });
@@ -315,14 +318,14 @@ export class StoreTable implements RecordTable {
   }
 
   async #read(keys: readonly string[], limit: TimeLimit): Promise<readonly (StoredRecord | undefined)[]> {
-    const askedAt = performance.now();
+    const askedAt = presentMoment();
     const { records, now } = await this.#ask(limit, (request) => this.#store.read(keys, request));
     this.#clock.learn(now, askedAt);
     return records;
   }
 
   async #write(write: RecordWrite, limit: TimeLimit) {
-    const askedAt = performance.now();
+    const askedAt = presentMoment();
     const written = await this.#ask(limit, (request) => this.#store.write(write, request));
     this.#clock.learn(written.now, askedAt);
     return written;

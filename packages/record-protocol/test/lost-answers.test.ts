@@ -1,0 +1,64 @@
+import type { AcquireRequest, Call } from '@locks/core/backend';
+import { expect, test } from 'vitest';
+import { createRecordBackend } from '../src/record-backend.ts';
+import { Broken, LocalStore } from './local-store.ts';
+
+const call: Call = { now: () => performance.now(), deadline: Infinity };
+let requested = 0;
+
+function request(
+  resource: string,
+  kind: 'exclusive' | 'shared' = 'exclusive',
+  ttlMs = 5_000,
+): AcquireRequest {
+  requested += 1;
+  return { resource, acquisitionId: `id-${requested}`, mode: { kind }, label: undefined, ttlMs };
+}
+
+/** Something that happens once. */
+class Happening {
+  resolve = (): void => {};
+  readonly promise = new Promise<void>((resolve) => {
+    this.resolve = resolve;
+  });
+}
+
+test('a step that came while the answer to a write was lost is decided for itself', async () => {
+  const store = new LocalStore();
+  const backend = createRecordBackend(store);
+  await backend.attempt(request('a', 'shared'), false, call);
+  const [sent, answer] = [new Happening(), new Happening()];
+  store.around = async (_, execute) => {
+    execute();
+    sent.resolve();
+    await answer.promise;
+    store.around = async (__, later) => later();
+    throw new Broken();
+  };
+  const second = backend.attempt(request('a', 'shared'), false, call);
+  await sent.promise;
+  const writer = backend.attempt(request('a'), false, call);
+  answer.resolve();
+  expect(await second).toMatchObject({ status: 'granted' });
+  expect(await writer).toEqual({ status: 'contended' });
+});
+
+test('a hold whose grant got no answer counts from the sending of that write, however late it is found', async () => {
+  const store = new LocalStore();
+  const backend = createRecordBackend(store);
+  const wanted = request('a', 'exclusive', 1_000);
+  store.around = async (_, execute) => {
+    execute();
+    throw new Broken();
+  };
+  const sentAt = performance.now();
+  await expect(backend.attempt(wanted, false, call)).rejects.toBeInstanceOf(Broken);
+  store.around = async (_, execute) => execute();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const attempt = await backend.attempt(wanted, false, call);
+  if (attempt.status !== 'granted') throw new Error(`it was ${attempt.status}`);
+  const { countedFrom, validForMs = wanted.ttlMs } = attempt.grant;
+  // Others end the hold a ttl after they have seen it, which may be at once.
+  expect(countedFrom + validForMs).toBeLessThanOrEqual(sentAt + wanted.ttlMs + 1);
+  expect(countedFrom + validForMs).toBeGreaterThan(sentAt + wanted.ttlMs - 100);
+});
