@@ -156,7 +156,9 @@ export class StoreTable implements RecordTable {
       }
       // An earlier heartbeat got no answer, or somebody deleted it.
       if (tries === 3) throw new NoAnswerError('the heartbeat changed under each try');
-      this.#beat = await this.#present(write.key, written.present, limit).then((record) => record?.version);
+      const present = await this.#present(write.key, written.present, limit);
+      this.#beat = present?.version;
+      if (present !== undefined && value.equals(present.value)) return;
     }
   }
 
