@@ -47,6 +47,7 @@ export class MysqlTable implements RecordTable {
   readonly rowsAtOnce = 200;
   /** A row is made by `take` alone, which reads the floor of the tokens. */
   readonly canCreate = false;
+  readonly unusedKept = 0;
   readonly #statements: MysqlStatements;
   readonly #connections: Connections;
   readonly #schema: Schema;

@@ -74,6 +74,8 @@ export interface RecordTable {
   readonly namesAtOnce: number;
   /** How many rows are written with one call of `writeMany`. */
   readonly rowsAtOnce: number;
+  /** How many rows of resources that nobody here uses are remembered for a while; 0 where `take` needs nothing of them. */
+  readonly unusedKept: number;
   /** The longest state of a resource, in bytes as {@link encodeState} makes them. */
   readonly maxStateBytes: number;
   /** What bounds the state, for the message of a full queue. */

@@ -23,6 +23,10 @@ export interface RowStep {
   fail(error: unknown): void;
 }
 
+const MAX_GATHERING_MS = 25;
+const LEAST_PATIENCE = 2;
+const MOST_PATIENCE = 16;
+
 /** The knowledge of this process of one row, and the steps that wait to be decided on it. */
 export class RowWriter {
   readonly resource: string;
@@ -42,6 +46,13 @@ export class RowWriter {
   /** The urgency of the most urgent step, including the steps that came while the writer waits for a connection. */
   readonly urgency: { priority: Priority } = { priority: PRIORITIES.acquire };
   learnedAt = performance.now();
+  /** How many writes of this process have followed one another, and how many may. */
+  #streak = 0;
+  #patience = MOST_PATIENCE;
+  /** How long the last write took, in milliseconds. */
+  writeMs = 0;
+  /** Ends the wait of newcomers for steps that go along with them. */
+  endGathering: (() => void) | undefined;
   /** The row with which the waiters of this process were last compared, and the time of that. */
   compared: LockRow | undefined;
   comparedAt = -Infinity;
@@ -67,6 +78,51 @@ export class RowWriter {
     if (priority < this.urgency.priority) this.urgency.priority = priority;
   }
 
+  /**
+   * Whether all steps that are pending are newcomers behind a queue. They are in no hurry, and go along with the next step that
+   * is: writes that follow one another at once would leave the other processes no chance for theirs.
+   */
+  get hasTime(): boolean {
+    if ((this.known?.waiters.length ?? 0) === 0) return false;
+    return this.pending.every(({ enqueues }) => enqueues);
+  }
+
+  /** Records a write that took place, and whether it was on what this process had written before. */
+  wrote(ms: number, isStreak: boolean): void {
+    this.writeMs = ms;
+    this.#streak = isStreak ? this.#streak + 1 : 0;
+  }
+
+  /** Records that another process has written: it wants to, and there may be more of them. */
+  met(): void {
+    this.#patience = Math.max(LEAST_PATIENCE, this.#patience / 2);
+    this.#streak = 0;
+  }
+
+  /**
+   * Now and then leaves a gap in which the write of another process can succeed. Its tries all fail while this process writes as
+   * fast as it can, and nothing tells of them: the gaps come more often where somebody used the last one.
+   */
+  async giveWay(): Promise<void> {
+    if (this.#streak < this.#patience) return;
+    this.#streak = 0;
+    this.#patience = Math.min(MOST_PATIENCE, this.#patience * 2);
+    await sleep(2 * this.writeMs);
+  }
+
+  /** Resolves after a pause as long as a write or three, or when a step comes that is in a hurry. */
+  async gather(): Promise<void> {
+    const pauseMs = Math.min(this.writeMs * (1 + 2 * Math.random()), MAX_GATHERING_MS);
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, pauseMs);
+      this.endGathering = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.endGathering = undefined;
+  }
+
   learn(row: LockRow | undefined, at: number): void {
     this.known = row;
     this.knownAt = at;
@@ -82,4 +138,8 @@ export class RowWriter {
     const known = new Set([...holds, ...waiters].map(({ id }) => id));
     for (const id of this.own) if (!known.has(id)) this.own.delete(id);
   }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -34,7 +34,8 @@ export interface WriterHooks {
 }
 
 const MAX_TRIES = 200;
-const MAX_PAUSE_MS = 16;
+/** The longest pause between two tries, in times of a write. */
+const MOST_WRITES = 4;
 const FORGET_AFTER_MS = 60_000;
 
 /** The rows that this process uses now. Steps on one row run one after another; steps that come together are one write. */
@@ -42,6 +43,8 @@ export class RowWriters {
   readonly #table: RecordTable;
   readonly #client: string;
   readonly #writers = new Map<string, RowWriter>();
+  /** The resources that nobody here holds or waits for, and that are remembered: the next acquire needs no read. */
+  readonly #unused = new Set<string>();
   #hooks: WriterHooks | undefined;
   /** The clients that were alive at the table's time `now`. */
   #lastHeard = { alive: new Set<string>() as Living, now: 0, learnedAt: -Infinity };
@@ -126,6 +129,7 @@ export class RowWriters {
       writer.pending.push(step);
       writer.rise(priority);
       if (!writer.busy) void this.#work(writer);
+      else if (!enqueues) writer.endGathering?.();
     });
   }
 
@@ -155,7 +159,8 @@ export class RowWriters {
     const deliveries = decision.handedOff.map((hold) => this.#hooks?.prepareHandOff(writer, hold));
     return (written) => {
       // Without an answer the writer has read its own write.
-      if (written !== undefined) writer.learn(decision.written(version, written), this.#answeredAt(written.at));
+      if (written !== undefined)
+        writer.learn(decision.written(version, written), this.#answeredAt(written.at));
       for (const deliver of deliveries) deliver?.();
     };
   }
@@ -165,7 +170,9 @@ export class RowWriters {
     const before = performance.now() - FORGET_AFTER_MS;
     for (const { learnedAt, busy, known, resource } of this.#writers.values()) {
       const hasWaiters = known?.waiters.some(({ client }) => client === this.#client) ?? false;
-      if (learnedAt < before && !busy && !hasWaiters) this.#writers.delete(resource);
+      if (learnedAt >= before || busy || hasWaiters) continue;
+      this.#writers.delete(resource);
+      this.#unused.delete(resource);
     }
     return this.#writers.size;
   }
@@ -181,12 +188,24 @@ export class RowWriters {
 
   #closeIfIdle(writer: RowWriter): void {
     writer.prune();
-    if (writer.own.size === 0) this.#writers.delete(writer.resource);
+    const { resource, own } = writer;
+    this.#unused.delete(resource);
+    if (own.size > 0) return;
+    this.#unused.add(resource);
+    if (this.#unused.size <= this.#table.unusedKept) return;
+    const [oldest] = this.#unused as Iterable<string>;
+    if (oldest === undefined) return;
+    this.#unused.delete(oldest);
+    // Somebody may use it again by now.
+    const oldestWriter = this.#writers.get(oldest);
+    if (oldestWriter?.own.size === 0 && !oldestWriter.busy) this.#writers.delete(oldest);
   }
 
   async #work(writer: RowWriter): Promise<void> {
     writer.busy = true;
     while (writer.pending.length > 0) {
+      if (writer.hasTime) await writer.gather();
+      await writer.giveWay();
       const batch = writer.pending.splice(0);
       writer.urgency.priority = PRIORITIES.acquire;
       for (const { priority } of batch) writer.rise(priority);
@@ -213,7 +232,7 @@ export class RowWriters {
       | { readonly version: number; readonly written: () => void; readonly steps: readonly RowStep[] }
       | undefined;
     for (let tries = 1; batch.length > 0; tries += 1) {
-      if (tries > 1) await pauseBetween(tries, batch);
+      if (tries > 1) await pauseBetween(tries, batch, writer);
       const limit = limitOf(writer, batch);
       try {
         if (writer.known === undefined && !refused) {
@@ -265,7 +284,11 @@ export class RowWriters {
           const written = this.prepare(writer, decision, version);
           sent = { version, written, steps: [...batch] };
           ambiguous = true;
+          const sentAt = performance.now();
           const outcome = await this.#table.write({ name: writer.resource, decision, version }, limit);
+          const isWritten = outcome.status === 'written';
+          if (!isWritten) writer.met();
+          writer.wrote(performance.now() - sentAt, isWritten && !fresh);
           sent = undefined;
           ambiguous = broke;
           if (outcome.status === 'conflict') {
@@ -330,15 +353,22 @@ function limitOf({ urgency }: RowWriter, batch: readonly RowStep[]): TimeLimit {
 }
 
 /**
- * Waits between two tries: after a few tries without a pause, a random backoff lets each process that writes to the row have
- * its turn.
+ * Waits between two tries. Newcomers wait from the first conflict on, and the longer the more there are, so that the writes of
+ * holders, and of those whose turn it is, find the row unchanged; those wait after a few tries.
  */
-async function pauseBetween(tries: number, batch: readonly RowStep[]): Promise<void> {
-  if (tries <= 4) return;
+async function pauseBetween(tries: number, batch: readonly RowStep[], { writeMs }: RowWriter): Promise<void> {
   const overdue = batch.every(({ call }) => call.now() >= call.deadline);
-  if (overdue || tries > MAX_TRIES) {
+  if ((tries > 4 && overdue) || tries > MAX_TRIES) {
     throw new NoAnswerError(`the row changed under each of ${tries - 1} tries`);
   }
-  const pauseMs = Math.random() * Math.min(2 ** (tries - 4), MAX_PAUSE_MS);
-  await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  const areNewcomers = batch.every(({ enqueues }) => enqueues);
+  // The try after a refused one knows the row as it is: it is sent at once. A pause before it would make it stale.
+  const doublings = areNewcomers && tries % 2 === 1 ? (tries - 1) / 2 : tries - 4;
+  if (doublings <= 0 || (areNewcomers && tries % 2 === 0)) return;
+  const pauseMs = Math.random() * Math.min(2 ** doublings, MOST_WRITES) * Math.max(writeMs, 1);
+  await sleep(pauseMs);
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -29,8 +29,6 @@ const LIST_PAGE = 64;
 /** A late answer is waited for: a grant that comes too late is noticed, and abandoned. */
 const LATE_ANSWER_MS = 1_000;
 const REQUEST_LIMIT_MS = 10_000;
-/** How many records of free resources are remembered: the next acquire here needs no read. */
-const MAX_FREE = 1_000;
 /** A clock that is wrong by centuries must not use up the tokens, which are whole numbers below 2 ** 53. */
 const LAST_MICROS = 2 ** 52;
 
@@ -44,6 +42,7 @@ export class StoreTable implements RecordTable {
   readonly namesAtOnce = KEYS_AT_ONCE;
   readonly rowsAtOnce = 200;
   readonly canCreate = true;
+  readonly unusedKept = 1_000;
   readonly maxStateBytes: number;
   readonly stateBound: string;
   readonly list?: RecordTable['list'];
@@ -57,7 +56,6 @@ export class StoreTable implements RecordTable {
   readonly #heartbeats: Heartbeats;
   /** The clients of other processes that wait, by the names for which they do, as last read. */
   readonly #waiting = new Map<string, readonly string[]>();
-  readonly #free = new Map<string, LockRow>();
   /** The version of the own heartbeat. */
   #beat: RecordVersion | undefined;
 
@@ -103,11 +101,10 @@ export class StoreTable implements RecordTable {
     if (!isWanted()) return { status: 'conflict' };
     // Without the store's time an end of the hold that all can read cannot be written.
     if (this.#clock.isAwaited) return { status: 'conflict', found: await this.snapshot([name], [], limit) };
-    const free = this.#free.get(name);
-    const token = Math.max(free?.token ?? 0, this.now()) + 1;
+    const token = this.now() + 1;
     const span = micros(request.ttlMs);
     const hold = { id, mode, label, token, since: undefined, until: undefined, span, stolen: false };
-    const decided = { token, holds: [hold], waiters: [], source: free?.source };
+    const decided = { token, holds: [hold], waiters: [] };
     const outcome = await this.#swap(name, decided, version, limit);
     if (outcome.status === 'conflict') return outcome;
     const { at, source } = outcome;
@@ -146,7 +143,10 @@ export class StoreTable implements RecordTable {
   async beat(client: string, limit: TimeLimit): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       // A store may give a value that it has already the version that it had: two heartbeats always differ.
-      const heartbeat: Heartbeat = { beat: freshVersion(), end: this.#clock.endOf(micros(this.pace.aliveMs)) };
+      const heartbeat: Heartbeat = {
+        beat: freshVersion(),
+        end: this.#clock.endOf(micros(this.pace.aliveMs)),
+      };
       const value = Buffer.from(JSON.stringify(heartbeat));
       const write = { key: this.#clientKey(client), value, ifVersion: this.#beat, isIdle: true };
       const written = await this.#write(write, limit);
@@ -203,16 +203,15 @@ export class StoreTable implements RecordTable {
       ifVersion: source?.storeVersion,
       isIdle: decided.holds.length + decided.waiters.length === 0,
     };
-    this.#free.delete(name);
     const askedAt = performance.now();
     const now = this.now();
     this.#sightings.sends(version, presentMoment());
     const written = await this.#write(write, limit);
-    if (written.status === 'written') return this.#written(name, decided, times, version, written.version, now);
+    if (written.status === 'written') return this.#written(name, times, version, written.version, now);
     const present = await this.#present(write.key, written.present, limit);
     // A client that repeats a request by itself may find that its own write was first.
     if (present !== undefined && writeOf(present) === version)
-      return this.#written(name, decided, times, version, present.version, now);
+      return this.#written(name, times, version, present.version, now);
     const rows = new Map(present && [[name, this.#rowOf(present, name)]]);
     await this.#lookForSilence([name], limit);
     return { status: 'conflict', found: { now, askedAt, alive: this.#heartbeats, rows } };
@@ -220,7 +219,6 @@ export class StoreTable implements RecordTable {
 
   #written(
     name: string,
-    { token, holds, waiters }: Pick<LockRow, 'token' | 'holds' | 'waiters'>,
     times: ReadonlyMap<string, HoldTimes>,
     version: number,
     storeVersion: RecordVersion,
@@ -229,11 +227,6 @@ export class StoreTable implements RecordTable {
     this.#sightings.see(name, times, at);
     this.#sightings.answered(version);
     const source: RecordSource = { storeVersion, times };
-    if (holds.length + waiters.length === 0) {
-      this.#free.set(name, { version, token, holds, waiters, source });
-      const [oldest] = this.#free.keys();
-      if (this.#free.size > MAX_FREE) this.#free.delete(oldest as string);
-    }
     return { status: 'written', at, source };
   }
 

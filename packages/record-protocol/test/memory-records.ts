@@ -42,7 +42,9 @@ export class MemoryStore implements RecordStore {
   /** The requests so far, by what they did. */
   readonly counts = { read: 0, written: 0, conflict: 0 };
   /** Called with each write in place of the store. */
-  instead: ((write: RecordWrite, apply: () => RecordWritten) => RecordWritten | Promise<RecordWritten>) | undefined;
+  instead:
+    | ((write: RecordWrite, apply: () => RecordWritten) => RecordWritten | Promise<RecordWritten>)
+    | undefined;
   /** Called before each read is answered. */
   beforeRead: ((keys: readonly string[]) => void) | undefined;
   readonly #records: Records;

@@ -53,7 +53,9 @@ describe('a hold in a store that tells no time', () => {
     const holder = open(new MemoryStore(records));
     const grant = await take(holder, request('a', { ttlMs: 100 }));
     await sleep(120);
-    expect(await holder.renew([{ grant, ttlMs: 100 }], call)).toEqual([{ status: 'lost', reason: 'expired' }]);
+    expect(await holder.renew([{ grant, ttlMs: 100 }], call)).toEqual([
+      { status: 'lost', reason: 'expired' },
+    ]);
     expect(await isContended(open(new MemoryStore(records)), 'a')).toBe(false);
   });
 
@@ -90,9 +92,10 @@ describe('a store that tells its time in steps of a second', () => {
     const records = new Records();
     await take(open(new MemoryStore(records, { clock, now: dateOf() })), request('a', { ttlMs: 100 }));
     // The ttl, twice the step for two readings, and the skew.
-    await until(() => !isContended(open(new MemoryStore(records, { clock, now: dateOf() })), 'a').then(Boolean), 100).catch(
-      () => undefined,
-    );
+    await until(
+      () => !isContended(open(new MemoryStore(records, { clock, now: dateOf() })), 'a').then(Boolean),
+      100,
+    ).catch(() => undefined);
     await sleep(100 + 2_000 + 300);
     expect(await isContended(open(new MemoryStore(records, { clock, now: dateOf() })), 'a')).toBe(false);
   });

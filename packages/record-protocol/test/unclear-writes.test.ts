@@ -2,38 +2,41 @@ import { describe, expect, it } from 'vitest';
 import { acquire, call, callFor, open, request, take, until } from './fixture.ts';
 import { MemoryStore, Records } from './memory-records.ts';
 
-describe.each([true, false])('a write that the client repeats by itself, conflicts with the record: %s', (tells) => {
-  function repeating(records: Records): MemoryStore {
-    const store = new MemoryStore(records, { tells });
-    store.instead = (_, apply) => {
-      apply();
-      return apply();
-    };
-    return store;
-  }
-
-  it('is no loss: the own write was first', async () => {
-    const records = new Records();
-    const backend = open(repeating(records));
-    for (let round = 0; round < 3; round += 1) {
-      const grant = await take(backend, request('a'));
-      expect(await backend.renew([{ grant, ttlMs: 5_000 }], call)).toEqual([{ status: 'held' }]);
-      expect(await backend.release(grant, call)).toBe('released');
+describe.each([true, false])(
+  'a write that the client repeats by itself, conflicts with the record: %s',
+  (tells) => {
+    function repeating(records: Records): MemoryStore {
+      const store = new MemoryStore(records, { tells });
+      store.instead = (_, apply) => {
+        apply();
+        return apply();
+      };
+      return store;
     }
-    expect((await open(new MemoryStore(records)).inspect('a', call)).holders).toEqual([]);
-  });
 
-  it('grants to a waiter once', async () => {
-    const backend = open(repeating(new Records()));
-    const first = await take(backend, request('a'));
-    const second = acquire(backend, request('a'));
-    await until(async () => (await backend.inspect('a', call)).waiters.length === 1);
-    expect(await backend.release(first, call)).toBe('released');
-    const grant = await second;
-    expect(grant.fencingToken).toBeGreaterThan(first.fencingToken ?? 0n);
-    expect(await backend.release(grant, call)).toBe('released');
-  });
-});
+    it('is no loss: the own write was first', async () => {
+      const records = new Records();
+      const backend = open(repeating(records));
+      for (let round = 0; round < 3; round += 1) {
+        const grant = await take(backend, request('a'));
+        expect(await backend.renew([{ grant, ttlMs: 5_000 }], call)).toEqual([{ status: 'held' }]);
+        expect(await backend.release(grant, call)).toBe('released');
+      }
+      expect((await open(new MemoryStore(records)).inspect('a', call)).holders).toEqual([]);
+    });
+
+    it('grants to a waiter once', async () => {
+      const backend = open(repeating(new Records()));
+      const first = await take(backend, request('a'));
+      const second = acquire(backend, request('a'));
+      await until(async () => (await backend.inspect('a', call)).waiters.length === 1);
+      expect(await backend.release(first, call)).toBe('released');
+      const grant = await second;
+      expect(grant.fencingToken).toBeGreaterThan(first.fencingToken ?? 0n);
+      expect(await backend.release(grant, call)).toBe('released');
+    });
+  },
+);
 
 describe('a write whose answer is lost', () => {
   /** A store whose next write takes place, and fails. */

@@ -62,7 +62,9 @@ describe('the waiters of another process', () => {
     const [one, two] = [open(new MemoryStore(records, { pace })), open(new MemoryStore(records, { pace }))];
     const grant = await take(one, request('a'));
     await two.attempt(request('a'), true, call);
-    const other = acquire(two, request('b')).then(() => acquire(two, request('b'), callFor(4_000)).catch(() => undefined));
+    const other = acquire(two, request('b')).then(() =>
+      acquire(two, request('b'), callFor(4_000)).catch(() => undefined),
+    );
     const behind = acquire(one, request('a'));
     await one.release(grant, call);
     await behind;
