@@ -41,6 +41,11 @@ export interface RowConflict {
   readonly status: 'conflict';
   /** The row as it was found then, where the table was told. */
   readonly found?: Snapshot | undefined;
+  /**
+   * What became of an earlier sending of this write, where a client repeats requests by itself and others wrote since then.
+   * @defaultValue there was none
+   */
+  readonly earlier?: 'written' | 'unknown' | undefined;
 }
 
 /** The outcome of a take: the row that it made, and its only hold. */

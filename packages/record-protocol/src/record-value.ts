@@ -16,6 +16,8 @@ export interface HoldTimes {
 export interface RecordSource {
   readonly storeVersion: RecordVersion;
   readonly times: ReadonlyMap<string, HoldTimes>;
+  /** The ids of the last writes of the record, the latest first. */
+  readonly writes: readonly number[];
 }
 
 interface Head {
@@ -25,8 +27,12 @@ interface Head {
   /** The writer's clock at the write, in microseconds near to those since 1970: for operators only. */
   readonly at: number;
   readonly name: string;
+  /** The ids of the writes before this one, the latest first: see {@link earlierSending}. */
+  readonly before: readonly number[];
 }
 
+/** How many writes a record names: its own, and those before. */
+export const WRITES_KEPT = 9;
 const NEW_LINE = 0x0a;
 /** Enough for the id of the write, which comes first. */
 const HEAD_BYTES = 32;
@@ -35,15 +41,18 @@ const HEAD_BYTES = 32;
  * Encodes a row as the value of a record: a line of JSON about the record, and one with its state, unless nobody holds and nobody
  * waits.
  *
+ * @param before - the ids of the writes before, the latest first
  * @param times - the times of every hold
  */
 export function encodeRecord(
-  head: Head,
+  head: Omit<Head, 'before'>,
+  before: readonly number[],
   row: Pick<LockRow, 'holds' | 'waiters'>,
   times: ReadonlyMap<string, HoldTimes>,
 ): Buffer {
   const state = encodeState(row, ({ id }) => times.get(id) ?? {});
-  return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), state]);
+  const whole: Head = { ...head, before: before.slice(0, WRITES_KEPT - 1) };
+  return Buffer.concat([Buffer.from(`${JSON.stringify(whole)}\n`), state]);
 }
 
 /** The id of the write that made the record; 0 for a value of another kind. */
@@ -68,8 +77,28 @@ export function decodeRecord({ value, version: storeVersion }: StoredRecord): {
       return undefined;
     },
   );
-  const source: RecordSource = { storeVersion, times };
+  const source: RecordSource = { storeVersion, times, writes: [head.write, ...head.before] };
   return { name: head.name, row: { ...row, source }, source };
+}
+
+/**
+ * What became of a write that the store has answered with a conflict: a client repeats requests by itself, and others may have written
+ * over the first one. `undefined`: it did not take place.
+ *
+ * @param base - the record that it was to replace
+ * @param found - the record that was found
+ */
+export function earlierSending(
+  write: number,
+  base: RecordSource | undefined,
+  found: RecordSource | undefined,
+): 'written' | 'unknown' | undefined {
+  if (found === undefined) return 'unknown';
+  if (found.writes.includes(write)) return 'written';
+  const [basedOn] = base?.writes ?? [];
+  // All writes since the one on which this one was based are known, or all since the record was made.
+  const areKnown = basedOn === undefined ? found.writes.length < WRITES_KEPT : found.writes.includes(basedOn);
+  return areKnown ? undefined : 'unknown';
 }
 
 function asText(bytes: Uint8Array): string {

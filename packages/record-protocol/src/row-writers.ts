@@ -228,9 +228,7 @@ export class RowWriters {
     let broke = false;
     let ambiguous = false;
     /** The write that may have taken place. */
-    let sent:
-      | { readonly version: number; readonly written: () => void; readonly steps: readonly RowStep[] }
-      | undefined;
+    let sent: SentWrite | undefined;
     for (let tries = 1; batch.length > 0; tries += 1) {
       if (tries > 1) await pauseBetween(tries, batch, writer);
       const limit = limitOf(writer, batch);
@@ -254,14 +252,9 @@ export class RowWriters {
         mustRead = true;
         isFresh = false;
         if (sent !== undefined && writer.known?.version === sent.version) {
-          // The write took place, and its answer was lost. Steps that have come since were not decided with it.
-          const { steps, written } = sent;
+          // The write took place, and its answer was lost.
+          finishSent(sent, batch);
           sent = undefined;
-          written();
-          for (const step of steps) {
-            batch.splice(batch.indexOf(step), 1);
-            step.finish();
-          }
           isFresh = true;
           continue;
         }
@@ -289,12 +282,15 @@ export class RowWriters {
           const isWritten = outcome.status === 'written';
           if (!isWritten) writer.met();
           writer.wrote(performance.now() - sentAt, isWritten && !fresh);
-          sent = undefined;
-          ambiguous = broke;
           if (outcome.status === 'conflict') {
             isFresh = this.#learnFound(writer, outcome.found);
+            if (outcome.earlier === 'written') finishSent(sent, batch);
+            ambiguous = broke || outcome.earlier !== undefined;
+            sent = undefined;
             continue;
           }
+          ambiguous = broke;
+          sent = undefined;
           written(outcome);
         }
         for (const step of batch.splice(0)) step.finish();
@@ -342,6 +338,22 @@ export class RowWriters {
 
   async #read(writer: RowWriter, limit: TimeLimit): Promise<void> {
     this.#learnFound(writer, await this.#table.snapshot([writer.resource], [], limit));
+  }
+}
+
+/** A write whose answer may be lost, and the steps that were decided with it. */
+interface SentWrite {
+  readonly version: number;
+  readonly written: () => void;
+  readonly steps: readonly RowStep[];
+}
+
+/** The write took place. Steps that have come since were not decided with it. */
+function finishSent({ steps, written }: SentWrite, batch: RowStep[]): void {
+  written();
+  for (const step of steps) {
+    batch.splice(batch.indexOf(step), 1);
+    step.finish();
   }
 }
 

@@ -15,14 +15,22 @@ import type {
   TablePace,
 } from './record-table.ts';
 import { presentMoment } from './moment.ts';
-import { decodeRecord, encodeRecord, type HoldTimes, type RecordSource, writeOf } from './record-value.ts';
+import {
+  decodeRecord,
+  earlierSending,
+  encodeRecord,
+  type HoldTimes,
+  type RecordSource,
+  writeOf,
+  WRITES_KEPT,
+} from './record-value.ts';
 import { micros } from './row-decision.ts';
 import { Sightings } from './sightings.ts';
 import { StoreClock } from './store-clock.ts';
 import type { TimeLimit } from './time-limit.ts';
 
 /** The bytes of a record besides its state: its name, each byte of which may take six in JSON, and numbers. */
-const HEAD_BYTES = 3_200;
+const HEAD_BYTES = 3_400;
 const KEYS_AT_ONCE = 100;
 const WRITES_AT_ONCE = 32;
 const LIST_PAGE = 64;
@@ -199,7 +207,7 @@ export class StoreTable implements RecordTable {
     const head = { write: version, token: decided.token, at: this.now(), name };
     const write: RecordWrite = {
       key: this.#key(name),
-      value: encodeRecord(head, decided, times),
+      value: encodeRecord(head, source?.writes ?? [], decided, times),
       ifVersion: source?.storeVersion,
       isIdle: decided.holds.length + decided.waiters.length === 0,
     };
@@ -207,26 +215,31 @@ export class StoreTable implements RecordTable {
     const now = this.now();
     this.#sightings.sends(version, presentMoment());
     const written = await this.#write(write, limit);
-    if (written.status === 'written') return this.#written(name, times, version, written.version, now);
+    const writes = [version, ...(source?.writes ?? [])].slice(0, WRITES_KEPT);
+    const writtenAs = (storeVersion: RecordVersion): RowWritten =>
+      this.#written(name, { storeVersion, times, writes }, now);
+    if (written.status === 'written') return writtenAs(written.version);
     const present = await this.#present(write.key, written.present, limit);
     // A client that repeats a request by itself may find that its own write was first.
-    if (present !== undefined && writeOf(present) === version)
-      return this.#written(name, times, version, present.version, now);
-    const rows = new Map(present && [[name, this.#rowOf(present, name)]]);
+    if (present !== undefined && writeOf(present) === version) return writtenAs(present.version);
+    const row = present && this.#rowOf(present, name);
     await this.#lookForSilence([name], limit);
-    return { status: 'conflict', found: { now, askedAt, alive: this.#heartbeats, rows } };
+    const found = { now, askedAt, alive: this.#heartbeats, rows: new Map(row && [[name, row]]) };
+    return {
+      status: 'conflict',
+      found,
+      earlier: earlierSending(version, source, row?.source as RecordSource),
+    };
   }
 
   #written(
     name: string,
-    times: ReadonlyMap<string, HoldTimes>,
-    version: number,
-    storeVersion: RecordVersion,
+    source: RecordSource,
     at: number,
   ): RowWritten {
-    this.#sightings.see(name, times, at);
+    const version = source.writes[0] as number;
+    this.#sightings.see(name, source.times, at);
     this.#sightings.answered(version);
-    const source: RecordSource = { storeVersion, times };
     return { status: 'written', at, source };
   }
 

@@ -62,3 +62,46 @@ test('a hold whose grant got no answer counts from the sending of that write, ho
   expect(countedFrom + validForMs).toBeLessThanOrEqual(sentAt + wanted.ttlMs + 1);
   expect(countedFrom + validForMs).toBeGreaterThan(sentAt + wanted.ttlMs - 100);
 });
+
+test('a release that the client repeats by itself is one, although others wrote meanwhile, and no loss', async () => {
+  const store = new LocalStore();
+  const [backend, other] = [createRecordBackend(store), createRecordBackend(store)];
+  for (const writesBetween of [0, 1, 3]) {
+    const attempt = await backend.attempt(request('a'), false, call);
+    if (attempt.status !== 'granted') throw new Error(`it was ${attempt.status}`);
+    const stranger = request('a', 'shared');
+    store.around = async (_, execute) => {
+      execute();
+      store.around = async (__, later) => later();
+      for (let writes = 0; writes < writesBetween; writes += 1)
+        await (writes % 2 === 0 ? other.attempt(stranger, false, call) : other.abandon(stranger, call));
+      // The second sending.
+      return execute();
+    };
+    expect(await backend.release(attempt.grant, call)).toBe('released');
+    await other.abandon(stranger, call);
+  }
+});
+
+test('a lock that was taken away is not held, whatever this process remembers', async () => {
+  const store = new LocalStore();
+  const [backend, other] = [createRecordBackend(store), createRecordBackend(store)];
+  const attempt = await backend.attempt(request('a'), false, call);
+  if (attempt.status !== 'granted') throw new Error(`it was ${attempt.status}`);
+  await other.forceRelease?.('a', undefined, call);
+  expect(await backend.release(attempt.grant, call)).toBe('not-held');
+});
+
+test('where too many have written since, nobody can say whether a repeated release was one', async () => {
+  const store = new LocalStore();
+  const [backend, other] = [createRecordBackend(store), createRecordBackend(store)];
+  const attempt = await backend.attempt(request('a'), false, call);
+  if (attempt.status !== 'granted') throw new Error(`it was ${attempt.status}`);
+  await other.forceRelease?.('a', undefined, call);
+  for (let writes = 0; writes < 10; writes += 1) {
+    const stranger = request('a');
+    await other.attempt(stranger, false, call);
+    await other.abandon(stranger, call);
+  }
+  expect(await backend.release(attempt.grant, call)).toBe('unknown');
+});
