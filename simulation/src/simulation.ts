@@ -249,6 +249,8 @@ export class Simulation {
     // The store knows a lease that is passed on by its first holder.
     if (cohort !== undefined) return;
     const mayComeAgain = resent > 0 || !ordered || this.#world.isDataLost || this.#stores.length > 1;
+    // What a release has read may say that nothing is held.
+    if ((this.#plan.record?.stale ?? 0) > 0) return;
     if (mayComeAgain || !this.#stores.some((store) => store.modeHeld(name, id) !== undefined)) return;
     this.#world.violated('§3.2', `${label} has released ${name}, and the store holds it for ${label}`);
   }

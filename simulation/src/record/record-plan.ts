@@ -10,7 +10,8 @@ export interface RecordPlan {
   readonly lists: boolean;
   /** Whether the answer to a write that found another version has the record that is there. */
   readonly conflictsTell: boolean;
-  readonly versions: 'number' | 'string' | 'bigint';
+  /** `'value'`: the version is made of the value, so a write of the same value keeps it. */
+  readonly versions: 'number' | 'string' | 'bigint' | 'value';
   /** The part of the reads that give a record as it was up to `staleMs` before. */
   readonly stale: number;
   readonly staleMs: number;

@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { RecordsRead, RecordWrite, RecordWritten, StoredRecord } from '@locks/record-protocol';
 import type { World } from '../kernel/world.ts';
 import type { RecordPlan } from './record-plan.ts';
-import { VersionedRecords } from './versioned-records.ts';
+import { type MakeVersion, VersionedRecords } from './versioned-records.ts';
 
 /** The server answers with an error: it may have carried the request out. */
 export class ServerFailure extends Error {
@@ -24,10 +25,11 @@ export interface RecordServerOptions {
   readonly written: (key: string) => void;
 }
 
-const VERSIONS = {
-  number: (count: number) => count,
-  string: (count: number) => `"${count}"`,
-  bigint: (count: number) => BigInt(count),
+const VERSIONS: Readonly<Record<RecordPlan['versions'], MakeVersion>> = {
+  number: (count) => count,
+  string: (count) => `"${count}"`,
+  bigint: (count) => BigInt(count),
+  value: (_, value) => createHash('md5').update(value).digest('hex').slice(0, 12),
 };
 const TWICE_PART = 0.2;
 

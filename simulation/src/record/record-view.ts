@@ -5,8 +5,14 @@ import type { HoldRecord, WaiterRecord } from '@locks/core/rules';
 export interface RecordView {
   readonly holds: readonly HoldRecord[];
   readonly waiters: readonly WaiterRecord[];
-  /** What the record says of each hold, by its id: it changes with a renewal. */
-  readonly texts: ReadonlyMap<string, string>;
+  /** The write that granted or renewed each hold last, by the id of the hold. */
+  readonly renewals: ReadonlyMap<string, RecordRenewal>;
+}
+
+export interface RecordRenewal {
+  readonly mark: number;
+  /** In microseconds. */
+  readonly span: number;
 }
 
 interface StateJson {
@@ -20,7 +26,7 @@ interface HeadJson {
   readonly token: number;
 }
 
-const NOTHING: RecordView = { holds: [], waiters: [], texts: new Map() };
+const NOTHING: RecordView = { holds: [], waiters: [], renewals: new Map() };
 
 export function viewOfRecord(value: Uint8Array | undefined): RecordView {
   if (value === undefined || value.length === 0) return NOTHING;
@@ -44,7 +50,7 @@ export function viewOfRecord(value: Uint8Array | undefined): RecordView {
         since: since as number | undefined,
       })),
     ),
-    texts: new Map(holds.map((hold) => [hold.id, JSON.stringify(hold)])),
+    renewals: new Map(holds.map(({ id, mark, span }) => [id, { mark: Number(mark), span: Number(span) }])),
   };
 }
 

@@ -7,20 +7,23 @@ interface PastState {
   readonly record: StoredRecord | undefined;
 }
 
+const NOTHING = new Uint8Array();
 /** States of before this time are of no use to anybody, in milliseconds. */
 const KEPT_MS = 3_000;
+
+export type MakeVersion = (count: number, value: Uint8Array) => RecordVersion;
 
 /** Records that are compared and swapped one by one, outside of all processes. A step is whole. */
 export class VersionedRecords {
   /** The states of each record, the present one last. */
   readonly #states = new Map<string, PastState[]>();
   readonly #now: () => number;
-  readonly #versions: (count: number) => RecordVersion;
-  /** A version never comes back, also not after a loss of data. */
+  readonly #versions: MakeVersion;
+  /** A version that is counted never comes back, also not after a loss of data. */
   #written = 0;
 
   /** @param now - true time, in milliseconds */
-  constructor(now: () => number, versions: (count: number) => RecordVersion) {
+  constructor(now: () => number, versions: MakeVersion) {
     this.#now = now;
     this.#versions = versions;
   }
@@ -44,7 +47,7 @@ export class VersionedRecords {
   write({ key, value, ifVersion }: RecordWrite): { readonly version: RecordVersion } | undefined {
     if (this.read(key)?.version !== ifVersion) return undefined;
     this.#written += 1;
-    const version = this.#versions(this.#written);
+    const version = this.#versions(this.#written, value ?? NOTHING);
     // The writer may use its bytes for something else.
     this.#put(key, value && { value: Uint8Array.from(value), version });
     return { version };

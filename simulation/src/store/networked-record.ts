@@ -6,7 +6,7 @@ import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
 import type { RecordPlan } from '../record/record-plan.ts';
 import { RecordServer } from '../record/record-server.ts';
-import { type RecordView, viewOfRecord } from '../record/record-view.ts';
+import { type RecordRenewal, type RecordView, viewOfRecord } from '../record/record-view.ts';
 import { SimulatedRecordStore } from '../record/simulated-record-store.ts';
 import type { OperationKind, Plan, StoreFaultPlan } from '../workload/plan.ts';
 import type { SimulatedStore } from './simulated-store.ts';
@@ -17,6 +17,11 @@ const OPERATOR_KINDS: readonly OperationKind[] = ['steal', 'force-release', 'res
 /** A hold that ended is there until somebody asks, and counts no more after this part of its ttl, and so many milliseconds. */
 const ENDED_PART = 1.03;
 const ENDED_MS = 10;
+
+/** A grant or a renewal, and the true time at which it was written. */
+interface SeenRenewal extends RecordRenewal {
+  readonly at: number;
+}
 
 /** A simulated store of records, the network to it, and what is checked of each record that is written. */
 export class NetworkedRecord implements SimulatedStore {
@@ -29,7 +34,7 @@ export class NetworkedRecord implements SimulatedStore {
   readonly #checks = new Map<string, QueueCheck>();
   /** When each client wrote its heartbeat last, and when each hold was granted or renewed last, in true time. */
   readonly #beats = new Map<string, number>();
-  readonly #renewals = new Map<string, Map<string, { readonly text: string; readonly at: number }>>();
+  readonly #renewals = new Map<string, Map<string, SeenRenewal>>();
   readonly #hasOperator: boolean;
   #awayUntil = 0;
   /** The client whose request is carried out now. */
@@ -130,8 +135,7 @@ export class NetworkedRecord implements SimulatedStore {
   #mayLast(resource: string, id: string): boolean {
     const renewal = this.#renewals.get(resource)?.get(id);
     if (renewal === undefined) return false;
-    const { span } = JSON.parse(renewal.text) as { readonly span: number };
-    return this.#world.now < renewal.at + (span / 1_000) * ENDED_PART + ENDED_MS;
+    return this.#world.now < renewal.at + (renewal.span / 1_000) * ENDED_PART + ENDED_MS;
   }
 
   #written(key: string): void {
@@ -150,14 +154,14 @@ export class NetworkedRecord implements SimulatedStore {
     check.stepTaken(view.holds, view.waiters, [], (client) => client === this.#writer);
   }
 
-  #noteRenewals(resource: string, { texts }: RecordView): void {
+  #noteRenewals(resource: string, { renewals }: RecordView): void {
     const before = this.#renewals.get(resource);
     const at = this.#world.now;
-    const renewals = [...texts].map(([id, text]) => {
+    const seen = [...renewals].map(([id, renewal]): readonly [string, SeenRenewal] => {
       const known = before?.get(id);
-      return [id, known?.text === text ? known : { text, at }] as const;
+      return [id, known?.mark === renewal.mark ? known : { ...renewal, at }];
     });
-    this.#renewals.set(resource, new Map(renewals));
+    this.#renewals.set(resource, new Map(seen));
   }
 
   #newCheck(resource: string): QueueCheck {

@@ -444,7 +444,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   // A name is not used for so long that its record is deleted.
   () => ({
     backends: ['record'],
-    emphasis: { isTidy: false, operatorKinds: [], exclusive: 0.9, operations: 4, pauseMs: 25_000 },
+    emphasis: { isTidy: false, operatorKinds: [], exclusive: 0.9, operations: 4, pauseMs: 45_000 },
     faultKinds: [],
     storeFaultKinds: [],
   }),
