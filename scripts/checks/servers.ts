@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { root } from '../launcher/root.mjs';
 import type { ServerName } from '../launcher/servers.mjs';
-import { urlVariables } from '../launcher/servers.mjs';
+import { isOptional, urlVariables } from '../launcher/servers.mjs';
 import { runCommand } from './command.ts';
 import type { Step, StepEvents, StepReport } from './step.ts';
 
@@ -14,7 +14,7 @@ export function serverStep(server: ServerName): Pick<Step, 'name' | 'kind'> {
 }
 
 /**
- * Installs servers. One that cannot be installed fails the run, unless the user allows it to be
+ * Installs servers. One that cannot be installed fails the run, unless it needs Java or Python, or the user allows it to be
  * missing (`LOCKS_ALLOW_MISSING=redis`), which CI may not.
  */
 export async function installServers(
@@ -33,7 +33,7 @@ export async function installServers(
       await runCommand(process.execPath, [installer, ...servers]);
     const { ok, output } = await runCommand(process.execPath, [installer, server]);
     const advice = `Install it, or set ${urlVariables[server]} to a running server, or (not in CI) set LOCKS_ALLOW_MISSING=${server} to do without.`;
-    const failed = !ok && !allowed.includes(server);
+    const failed = !ok && !isOptional(server) && !allowed.includes(server);
     const report: StepReport = {
       name,
       seconds: (performance.now() - start) / 1_000,

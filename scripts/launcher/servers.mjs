@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { serverKinds } from '../../test-servers/src/find-server.mjs';
 import { root } from './root.mjs';
 import { runChild } from './run-child.mjs';
 import { StepFailed } from './step-failed.mjs';
@@ -10,9 +11,22 @@ export const urlVariables = /** @type {const} */ ({
   mysql: 'MYSQL_URL',
   zookeeper: 'ZOOKEEPER_URL',
   etcd: 'ETCD_URL',
+  dynamodb: 'DYNAMODB_URL',
+  s3: 'S3_URL',
+  seaweedfs: 'SEAWEEDFS_URL',
 });
 
 /** @typedef {keyof typeof urlVariables} ServerName */
+
+/**
+ * Whether Java or Python are needed to bring a server. A machine that has neither goes without: what needs such a server is
+ * reported as not run.
+ * @param {string} server
+ */
+export function isOptional(server) {
+  const { maven, pypi } = serverKinds[server] ?? {};
+  return maven !== undefined || pypi !== undefined;
+}
 
 /** Packages and benchmarks that are not named after a server. */
 const suites = /** @type {Record<string, ServerName[]>} */ ({
@@ -21,7 +35,7 @@ const suites = /** @type {Record<string, ServerName[]>} */ ({
   'redlock-compat': ['redis'],
   // The simulated servers are compared with real ones.
   simulation: ['redis', 'mysql'],
-  all: /** @type {ServerName[]} */ (Object.keys(urlVariables)),
+  all: /** @type {ServerName[]} */ (Object.keys(urlVariables)).filter((server) => !isOptional(server)),
 });
 
 /**

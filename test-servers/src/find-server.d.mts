@@ -1,8 +1,10 @@
-export interface ServerKind {
+import type { FetchedServer } from './fetched-kinds.mjs';
+
+export interface ServerKind extends FetchedServer {
   readonly binaries: string[];
-  readonly apt: string[];
-  readonly brew: string[];
-  readonly urlVariable: string;
+  readonly apt?: string[];
+  readonly brew?: string[];
+  readonly urlVariable?: string;
 }
 export declare const serverKinds: Record<string, ServerKind>;
 /** The directories to search, best first. `LOCKS_SERVER_PATH`, if set, replaces all of them. */

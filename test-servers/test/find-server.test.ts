@@ -67,6 +67,14 @@ describe('the installer', () => {
     expect(spawnSync(process.execPath, [installer, 'redis']).status).toBe(0);
   });
 
+  it('says what brings a server that comes from Maven or PyPI', () => {
+    const log = vi.fn<(line: string) => void>();
+    const kinds = ['dynamodb', 's3'];
+    const { missing } = ensureServers(kinds, { log, searchPath: [empty] });
+    expect(missing).toContain('dynamodb');
+    expect(log.mock.calls[0]?.[0]).toMatch(/Missing for dynamodb: java.*Maven brings.*JDK.*DYNAMODB_URL/);
+  });
+
   it('refuses a kind that it does not know', () => {
     expect(() => ensureServers(['rediss'])).toThrow(/"rediss".*redis/);
   });

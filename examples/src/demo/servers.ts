@@ -1,4 +1,13 @@
-import { startEtcd, startMariadb, startPostgres, startRedis, startZookeeper } from '@locks/test-servers';
+import {
+  startDynamodb,
+  startEtcd,
+  startMariadb,
+  startMoto,
+  startPostgres,
+  startRedis,
+  startSeaweedfs,
+  startZookeeper,
+} from '@locks/test-servers';
 
 /** A server that one demo uses. */
 export interface DemoServer {
@@ -33,6 +42,17 @@ const kinds = {
     },
   },
   etcd: { variable: 'ETCD_URL', program: 'etcd', start: async () => withUrl(await startEtcd()) },
+  dynamodb: {
+    variable: 'DYNAMODB_URL',
+    program: 'DynamoDB Local',
+    start: async () => withUrl(await startDynamodb()),
+  },
+  s3: { variable: 'S3_URL', program: 'moto', start: async () => withUrl(await startMoto()) },
+  seaweedfs: {
+    variable: 'SEAWEEDFS_URL',
+    program: 'SeaweedFS',
+    start: async () => withUrl(await startSeaweedfs()),
+  },
 } as const satisfies Record<string, Kind>;
 
 export type ServerKind = keyof typeof kinds;

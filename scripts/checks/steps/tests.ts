@@ -4,7 +4,7 @@ import { fixtureNames, harnessNames, topologyNames } from '../../../contract-tes
 import { oldLocks } from '../../../contract-tests/src/rollover/old-locks.ts';
 import { root } from '../../launcher/root.mjs';
 import type { ServerName } from '../../launcher/servers.mjs';
-import { serversOf, urlVariables } from '../../launcher/servers.mjs';
+import { isOptional, serversOf, urlVariables } from '../../launcher/servers.mjs';
 import { problemOf } from '../command.ts';
 import type { Step } from '../step.ts';
 import { runVitest } from '../vitest-run.ts';
@@ -12,6 +12,8 @@ import type { WorkspacePackage } from '../workspace.ts';
 import { hasTests, workspacePackages } from '../workspace.ts';
 
 const allServers = Object.keys(urlVariables) as ServerName[];
+/** Those that the package manager of the system brings. */
+const systemServers = allServers.filter((server) => !isOptional(server));
 
 /** These files keep both cores busy, which would delay cases of the suite beside them. */
 const BESIDE_THE_SUITE = [
@@ -124,7 +126,7 @@ export const testSteps: readonly Step[] = [
     'thousands of waiters, releases, slots and names of one process, which cost its other locks and its memory nothing',
     'contract-tests',
     ['--dir=load', '--no-file-parallelism'],
-    { kind: 'alone', needs: allServers },
+    { kind: 'alone', needs: systemServers },
   ),
   vitestStep('examples', 'every example runs and does what it says', 'examples', [], { uses: allServers }),
 ];
@@ -182,15 +184,18 @@ function rolloverStep(): Step {
 
 /** The tests of a package, and apart from them those of its files that take long. */
 function unitSteps({ path, shortName }: WorkspacePackage): Step[] {
-  const needs = shortName === 'test-servers' ? allServers : serversOf(shortName);
+  const servers =
+    shortName === 'test-servers'
+      ? { needs: systemServers, uses: allServers.filter(isOptional) }
+      : { needs: serversOf(shortName) };
   const long = LONG_FILES[shortName] ?? [];
   const name = `unit:${shortName}`;
   const others = long.map((file) => `--exclude=**/${file}.test.ts`);
   const files = long.map((file) => `${file}.test.ts`);
   const about = `those that take long: ${long.join(', ')}`;
   return [
-    vitestStep(name, `the tests of ${path}`, path, others, { needs }),
-    ...(long.length > 0 ? [vitestStep(`${name}:long`, about, path, files, { needs })] : []),
+    vitestStep(name, `the tests of ${path}`, path, others, servers),
+    ...(long.length > 0 ? [vitestStep(`${name}:long`, about, path, files, servers)] : []),
   ];
 }
 
