@@ -1,3 +1,4 @@
+export { escapeKey, type KeyAlphabet, mayStartWith } from './escape-key.ts';
 export type {
   RecordClock,
   RecordPace,
