@@ -1,4 +1,5 @@
 export { escapeKey, type KeyAlphabet, mayStartWith } from './escape-key.ts';
+export { isNetworkError } from './network-errors.ts';
 export type {
   RecordClock,
   RecordPace,

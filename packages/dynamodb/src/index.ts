@@ -1,0 +1,2 @@
+export { dynamodbBackend } from './dynamodb-backend.ts';
+export type { DynamodbBackendOptions } from './options.ts';
