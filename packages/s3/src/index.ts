@@ -1,1 +1,2 @@
-export {};
+export type { S3BackendOptions } from './options.ts';
+export { s3Backend } from './s3-backend.ts';

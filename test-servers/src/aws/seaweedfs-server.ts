@@ -57,6 +57,7 @@ export class SeaweedfsServer extends ManagedServer {
         `-s3.config=${own('s3.json')}`,
         `-s3.localSocket=${own('s3.sock')}`,
         `-filer.localSocket=${own('filer.sock')}`,
+        '-s3.autoCreateBucket=false',
         '-s3.port.iceberg=0',
         '-s3.port.lance=0',
         '-admin.ui=false',
