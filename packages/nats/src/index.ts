@@ -1,0 +1,2 @@
+// KERNEL
+export type { NatsBackendOptions } from './options.ts';

@@ -1,0 +1,84 @@
+import { headers, type NatsConnection } from '@nats-io/nats-core';
+import { type ErrorAnswer, JetStreamError } from './jetstream-error.ts';
+
+/** A message as `STREAM.MSG.GET` gives it: headers and data in base64. */
+export interface StoredMessage {
+  readonly seq: number;
+  readonly data?: string;
+  readonly hdrs?: string;
+}
+
+/** The configuration of a stream, as far as it matters here. */
+export interface StreamConfig {
+  readonly storage?: string;
+  readonly max_age?: number;
+  readonly max_msg_size?: number;
+  readonly discard?: string;
+  readonly mirror?: object;
+  readonly subjects?: readonly string[];
+  readonly allow_msg_ttl?: boolean;
+  readonly republish?: { readonly src?: string; readonly dest: string };
+}
+
+export interface StreamInfo {
+  readonly config: StreamConfig;
+  readonly state?: { readonly subjects?: Readonly<Record<string, number>> };
+  /** Of the subjects; absent where they are all in this answer. */
+  readonly total?: number;
+}
+
+/**
+ * The longest wait for an answer, in milliseconds. A request that was sent to a server without a leader is answered by nobody, and one
+ * sent again by the next leader.
+ */
+const REQUEST_MS = 2_000;
+
+/**
+ * The few requests of JetStream's wire API that locks need. `@nats-io/jetstream` would serve a part of them only with fixed time
+ * limits, and repeats by itself what the backend repeats anyway.
+ */
+export class JetStream {
+  readonly #connection: NatsConnection;
+
+  constructor(connection: NatsConnection) {
+    this.#connection = connection;
+  }
+
+  async api<T>(call: string, body?: object, timeoutMs = REQUEST_MS): Promise<T> {
+    const payload = body === undefined ? '' : JSON.stringify(body);
+    return await this.#request<T>(`$JS.API.${call}`, payload, { timeout: limited(timeoutMs) });
+  }
+
+  /**
+   * Stores a message if the last one on its subject has the sequence number `last`; 0: if there is none. Gives its own number.
+   */
+  async publish(
+    subject: string,
+    payload: Uint8Array,
+    last: number,
+    more: Readonly<Record<string, string>>,
+    timeoutMs: number,
+  ): Promise<number> {
+    const given = headers();
+    given.set('Nats-Expected-Last-Subject-Sequence', String(last));
+    for (const [name, value] of Object.entries(more)) given.set(name, value);
+    const options = { headers: given, timeout: limited(timeoutMs) };
+    const { seq } = await this.#request<{ seq: number }>(subject, payload, options);
+    return seq;
+  }
+
+  async #request<T>(
+    subject: string,
+    payload: Uint8Array | string,
+    options: { timeout: number; headers?: ReturnType<typeof headers> },
+  ): Promise<T> {
+    const { data } = await this.#connection.request(subject, payload, options);
+    const answer = JSON.parse(new TextDecoder().decode(data)) as T & { readonly error?: ErrorAnswer };
+    if (answer.error !== undefined) throw new JetStreamError(answer.error);
+    return answer;
+  }
+}
+
+function limited(timeoutMs: number): number {
+  return Math.ceil(Math.min(timeoutMs, REQUEST_MS));
+}

@@ -1,0 +1,25 @@
+import de.bwaldvogel.mongo.MongoServer;
+import de.bwaldvogel.mongo.backend.h2.H2Backend;
+import de.bwaldvogel.mongo.bson.Document;
+import de.bwaldvogel.mongo.wire.message.MongoMessage;
+import java.net.InetSocketAddress;
+import org.h2.mvstore.MVStore;
+
+/** mongo-java-server on a port of 127.0.0.1. What it has acknowledged is in its file. */
+public class DurableMongo {
+    public static void main(String[] args) throws Exception {
+        // By itself the store writes once a second.
+        MVStore store = new MVStore.Builder().fileName(args[1]).autoCommitDisabled().open();
+        MongoServer server = new MongoServer(new H2Backend(store) {
+            @Override
+            public Document handleMessage(MongoMessage message) {
+                Document answer = super.handleMessage(message);
+                store.commit();
+                return answer;
+            }
+        });
+        if (args.length > 2) server.enableOplog();
+        server.bind(new InetSocketAddress("127.0.0.1", Integer.parseInt(args[0])));
+        System.out.println("ready " + ProcessHandle.current().pid());
+    }
+}
