@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import path from 'node:path';
 import { findServer } from '../find-server.mjs';
 import { ManagedServer, type ServerLocation } from '../managed-server.ts';
 
@@ -15,6 +14,7 @@ export interface NatsMember {
 export interface NatsPlan {
   readonly members: readonly NatsMember[];
   readonly args: readonly string[];
+  readonly jetStream: boolean;
 }
 
 /** What `/jsz` says, as far as it is of use here. */
@@ -70,7 +70,7 @@ export class NatsServer extends ManagedServer {
   }
 
   protected override program() {
-    const { members, args } = this.#plan;
+    const { members, args, jetStream } = this.#plan;
     const { monitorPort, routePort } = this.#member;
     const route = (port: number) => `nats://${this.host}:${port}`;
     const cluster = [
@@ -81,7 +81,7 @@ export class NatsServer extends ManagedServer {
       command: findServer('nats-server'),
       args: [
         ...['-a', this.host, '-p', String(this.port), '-m', String(monitorPort), '-n', this.name],
-        ...['-js', '-sd', path.join(this.dir)],
+        ...(jetStream ? ['-js', '-sd', this.dir] : []),
         ...(members.length > 1 ? cluster : []),
         ...args,
       ],

@@ -7,6 +7,11 @@ import { type NatsMember, type NatsPlan, NatsServer } from './nats-server.ts';
 export interface NatsOptions {
   /** More arguments of every member, as `['--user', 'app', '--pass', 'secret']`. */
   readonly args?: readonly string[];
+  /**
+   * Whether JetStream is enabled.
+   * @defaultValue true
+   */
+  readonly jetStream?: boolean;
 }
 
 export interface NatsClusterOptions extends NatsOptions {
@@ -25,9 +30,10 @@ export async function startNatsCluster(options: NatsClusterOptions = {}): Promis
   return await withAnotherPort(() => startOn(options));
 }
 
-async function startOn({ members: count = 3, args = [] }: NatsClusterOptions): Promise<NatsCluster> {
+async function startOn(options: NatsClusterOptions): Promise<NatsCluster> {
+  const { members: count = 3, args = [], jetStream = true } = options;
   const members = await Promise.all(Array.from({ length: count }, (_, index) => newMember(index)));
-  const plan: NatsPlan = { members, args };
+  const plan: NatsPlan = { members, args, jetStream };
   const servers = await startTogether(members.map((member) => new NatsServer(member, plan).start()));
   const serving = async () => {
     const leaders = await Promise.all(servers.map((server) => server.metaLeader()));
