@@ -1,0 +1,2 @@
+export { mongodbBackend } from './mongodb-backend.ts';
+export type { MongodbBackendOptions } from './options.ts';
