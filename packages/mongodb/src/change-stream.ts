@@ -57,8 +57,6 @@ export class ChangeTeller {
     try {
       const stream = this.#collection.watch([{ $project: { documentKey: 1 } }]);
       this.#stream = stream;
-      // A change before the stream began is told by none.
-      stream.on('init', () => this.#tellAll());
       stream.on('change', (change: Change) => this.#tell(change));
       stream.on('error', () => this.#fail(stream));
       stream.on('close', () => this.#fail(stream));

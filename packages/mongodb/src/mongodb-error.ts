@@ -2,7 +2,6 @@
 const PASSING_NAMES = new Set([
   'MongoNetworkError',
   'MongoNetworkTimeoutError',
-  'MongoOperationTimeoutError',
   'MongoServerSelectionError',
   'MongoPoolClearedError',
   'PoolClearedOnNetworkError',

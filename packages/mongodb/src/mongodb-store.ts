@@ -23,8 +23,6 @@ interface RecordDocument {
   readonly idleSince?: Date;
 }
 
-/** The longest wait for an answer, in milliseconds. */
-const REQUEST_MS = 5_000;
 /** How long an idle record stays, in seconds: more than the day that it must. */
 const IDLE_SECONDS = 90_000;
 /** A document has 16 MiB at most. */
@@ -130,10 +128,12 @@ export class MongodbStore implements RecordStore {
 
 const READS = { ...AS_STORED, readConcern, readPreference: 'primary' } as const;
 
-/** `timeoutMS` bounds all of it, and the search for a primary too; drivers before 6.11 know `maxTimeMS` alone. */
-function limits({ timeoutMs }: RequestLimit): { readonly timeoutMS: number; readonly maxTimeMS: number } {
-  const most = Math.ceil(Math.min(timeoutMs, REQUEST_MS));
-  return { timeoutMS: most, maxTimeMS: most };
+/** The server stops at the time, and the client at the signal: on its way to a primary or to a connection, or while it waits for the answer. */
+function limits({ timeoutMs, signal }: RequestLimit): {
+  readonly maxTimeMS: number;
+  readonly signal: AbortSignal;
+} {
+  return { maxTimeMS: Math.ceil(timeoutMs), signal };
 }
 
 function recordOf({ version, value }: RecordDocument): StoredRecord {

@@ -24,7 +24,10 @@ export interface CheckedMongodbOptions {
 }
 
 const TABLE = {
-  collection: matching("a collection of the package mongodb, as client.db('app').collection('locks')", isCollection),
+  collection: matching(
+    "a collection of the package mongodb, as client.db('app').collection('locks')",
+    isCollection,
+  ),
   prefix: prefixOption,
 } satisfies OptionTable<MongodbBackendOptions>;
 

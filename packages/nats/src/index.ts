@@ -1,2 +1,2 @@
-// KERNEL
+export { natsBackend } from './nats-backend.ts';
 export type { NatsBackendOptions } from './options.ts';

@@ -7,6 +7,7 @@ import {
   text,
   wholeNumber,
 } from '@locks/core/backend';
+import { prefixOption } from '@locks/record-protocol';
 import type { NatsConnection } from '@nats-io/nats-core';
 
 /** The options of `natsBackend`. */
@@ -32,7 +33,8 @@ export interface NatsBackendOptions {
    */
   readonly replicas?: number;
   /**
-   * What the keys of all records start with: 1 to 256 bytes of Unicode. Locks with different prefixes have nothing in common.
+   * What the keys of all records start with, at most 128 characters. Locks with different prefixes have nothing in common, unless one
+   * prefix begins with another.
    *
    * @defaultValue `'locks/'`
    */
@@ -52,7 +54,7 @@ const TABLE = {
   bucket: optional(text('1 to 64 characters of A-Z a-z 0-9 _ -', /^[-\w]{1,64}$/), 'locks'),
   createBucket: optional(oneOf(true, false), true),
   replicas: optional(wholeNumber(1, 5)),
-  prefix: optional(matching('1 to 256 bytes of well-formed Unicode', isPrefix), 'locks/'),
+  prefix: prefixOption,
 } satisfies OptionTable<NatsBackendOptions>;
 
 export function checkOptions(options: NatsBackendOptions): CheckedNatsOptions {
@@ -63,8 +65,4 @@ export function checkOptions(options: NatsBackendOptions): CheckedNatsOptions {
 function isConnection(value: unknown): value is NatsConnection {
   const { request, subscribe, isClosed } = (value ?? {}) as Partial<NatsConnection>;
   return [request, subscribe, isClosed].every((method) => typeof method === 'function');
-}
-
-function isPrefix(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.isWellFormed() && Buffer.byteLength(value) <= 256;
 }
