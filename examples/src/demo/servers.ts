@@ -2,7 +2,9 @@ import {
   startDynamodb,
   startEtcd,
   startMariadb,
+  startMongodb,
   startMoto,
+  startNats,
   startPostgres,
   startRedis,
   startSeaweedfs,
@@ -52,6 +54,12 @@ const kinds = {
     variable: 'SEAWEEDFS_URL',
     program: 'SeaweedFS',
     start: async () => withUrl(await startSeaweedfs()),
+  },
+  nats: { variable: 'NATS_URL', program: 'NATS', start: async () => withUrl(await startNats()) },
+  mongodb: {
+    variable: 'MONGODB_URL',
+    program: 'mongo-java-server',
+    start: async () => withUrl(await startMongodb()),
   },
 } as const satisfies Record<string, Kind>;
 

@@ -1,13 +1,13 @@
 import type { RequestLimit } from '@locks/record-protocol';
-import { type MongoOptions, type MongoServer, startMongo } from '@locks/test-servers';
+import { type MongodbOptions, type MongodbServer, startMongodb } from '@locks/test-servers';
 import { type Collection, MongoClient, type MongoClientOptions } from 'mongodb';
 import { onTestFinished } from 'vitest';
 import { MongodbStore } from '../src/mongodb-store.ts';
 
 export const limit: RequestLimit = { timeoutMs: 5_000, signal: new AbortController().signal };
 
-export async function startedMongo(options?: MongoOptions): Promise<MongoServer> {
-  const server = await startMongo(options);
+export async function startedMongo(options?: MongodbOptions): Promise<MongodbServer> {
+  const server = await startMongodb(options);
   onTestFinished(() => server.stop());
   return server;
 }

@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { headers, type NatsConnection } from '@nats-io/nats-core';
-import { type ErrorAnswer, JetStreamError } from './jetstream-error.ts';
+import { type ErrorAnswer, hasNoResponders, JetStreamError } from './jetstream-error.ts';
 
 /** A message as `STREAM.MSG.GET` gives it: headers and data in base64. */
 export interface StoredMessage {
@@ -32,6 +33,9 @@ export interface StreamInfo {
  * sent again by the next leader.
  */
 const REQUEST_MS = 2_000;
+/** How often and after how long, in milliseconds, a message is sent again that nobody has received: a bucket that was just made. */
+const TRIES = 4;
+const PAUSE_MS = 100;
 
 /**
  * The few requests of JetStream's wire API that locks need. `@nats-io/jetstream` would serve a part of them only with fixed time
@@ -63,8 +67,14 @@ export class JetStream {
     given.set('Nats-Expected-Last-Subject-Sequence', String(last));
     for (const [name, value] of Object.entries(more)) given.set(name, value);
     const options = { headers: given, timeout: limited(timeoutMs) };
-    const { seq } = await this.#request<{ seq: number }>(subject, payload, options);
-    return seq;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return (await this.#request<{ seq: number }>(subject, payload, options)).seq;
+      } catch (error) {
+        if (tries === TRIES || !hasNoResponders(error)) throw error;
+      }
+      await sleep(PAUSE_MS);
+    }
   }
 
   async #request<T>(

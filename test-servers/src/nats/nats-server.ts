@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { findServer } from '../find-server.mjs';
+import path from 'node:path';
+import { fetchedFolder } from '../fetched-kinds.mjs';
 import { ManagedServer, type ServerLocation } from '../managed-server.ts';
 
 export interface NatsMember {
@@ -78,7 +79,7 @@ export class NatsServer extends ManagedServer {
       ...['--routes', members.map((member) => route(member.routePort)).join(',')],
     ];
     return {
-      command: findServer('nats-server'),
+      command: path.join(fetchedFolder('nats'), 'bin/nats-server'),
       args: [
         ...['-a', this.host, '-p', String(this.port), '-m', String(monitorPort), '-n', this.name],
         ...(jetStream ? ['-js', '-sd', this.dir] : []),

@@ -1,3 +1,4 @@
+import { assertFetched } from '../aws/assert-fetched.ts';
 import { freePort } from '../free-port.ts';
 import { locationFor, readyAfter, startTogether, withAnotherPort } from '../managed-server.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -27,6 +28,7 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
 
 /** Starts a cluster with JetStream; ready when it has a leader. */
 export async function startNatsCluster(options: NatsClusterOptions = {}): Promise<NatsCluster> {
+  assertFetched('nats');
   return await withAnotherPort(() => startOn(options));
 }
 
