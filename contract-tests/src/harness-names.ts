@@ -28,6 +28,7 @@ export const fixtureNames: readonly string[] = [
 /** Harnesses of a store that has a plainer one, which `npm test` runs: other topologies, and other clients. */
 export const topologyNames: readonly string[] = [
   'etcd-cluster',
+  'nats-cluster',
   'pglite',
   'postgres-js-advisory',
   'postgres-js-lease',

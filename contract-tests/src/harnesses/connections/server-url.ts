@@ -1,7 +1,9 @@
 import type { Address } from '@locks/core/conformance/proxy';
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = {
+  'mongodb:': 27017,
   'mysql:': 3306,
+  'nats:': 4222,
   'redis:': 6379,
   'zookeeper:': 2181,
 };

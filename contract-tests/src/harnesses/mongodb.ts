@@ -1,0 +1,73 @@
+import { mongodbBackend } from '@locks/mongodb';
+import { type Collection, MongoClient } from 'mongodb';
+import { at, serverIn } from './connections/server-url.ts';
+import { servedHarness } from './connections/served-harness.ts';
+import { closedWith } from './connections/shared-clients.ts';
+
+/** All backends of a process share one, as those of an application would. */
+let client: MongoClient | undefined;
+
+/** The server that `MONGODB_URL` names, else a mongo-java-server. */
+export default servedHarness<string>({
+  module: import.meta.url,
+  name: 'mongodb',
+  variable: 'LOCKS_CONFORMANCE_MONGODB',
+  async start() {
+    const { startMongodb, startProxy } = await import('@locks/test-servers');
+    const given = process.env['MONGODB_URL'];
+    const server = given ? undefined : await startMongodb();
+    const direct = given || (server?.url as string);
+    const proxy = await startProxy(serverIn(direct), { protocol: 'raw' });
+    return {
+      ...{ direct, proxied: at(direct, proxy), proxies: [proxy] },
+      async stop() {
+        await proxy.stop();
+        await server?.stop();
+      },
+    };
+  },
+  async prepare({ direct }) {
+    const admin = new MongoClient(direct);
+    const { version } = await admin.db().admin().buildInfo();
+    await admin.close();
+    return process.env['MONGODB_URL'] ? `MongoDB ${version}` : `mongo-java-server, as MongoDB ${version}`;
+  },
+  createBackend(url, served) {
+    const backend = mongodbBackend({ collection: locksOf((client ??= open(url))) });
+    // A backend never closes a client that it was given. A child process has no teardown: there it is closed with its backend.
+    return served === undefined ? closedWith(backend, end) : backend;
+  },
+  end,
+  faults: (direct) => ({
+    wire: {
+      servers: () => [serverIn(direct())],
+      createBackend([address]) {
+        const own = open(at(direct(), address));
+        return closedWith(mongodbBackend({ collection: locksOf(own) }), () => own.close());
+      },
+    },
+    async evict(resource) {
+      const admin = new MongoClient(direct());
+      try {
+        await locksOf(admin).deleteOne({ _id: `locks/lock/${resource}` as never });
+      } finally {
+        await admin.close();
+      }
+    },
+  }),
+  timing: { slackMs: 500, idleGapMs: 4_200 },
+});
+
+function locksOf(of: MongoClient): Collection {
+  return of.db('locks').collection('locks');
+}
+
+function open(url: string): MongoClient {
+  return new MongoClient(url, { serverSelectionTimeoutMS: 2_000 });
+}
+
+async function end(): Promise<void> {
+  const ended = client;
+  client = undefined;
+  await ended?.close();
+}
