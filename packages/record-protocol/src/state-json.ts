@@ -105,7 +105,10 @@ function groupsOf(waiters: readonly WaiterRecord[]): string[] {
   return groups;
 }
 
-/** Makes the text of one group. The ids come last: the text behind the first change is not written again. */
+/**
+ * Makes the text of one group. The ids come last: the text behind the first change is not written again. No character of an id
+ * needs an escape in JSON (`AcquireRequest`).
+ */
 function groupText({ mode, client, ttl, since, label }: WaiterRecord, ids: readonly string[]): string {
   const shared: Omit<WaitersJson, 'ids'> = {
     mode: modeText(mode),
@@ -114,13 +117,7 @@ function groupText({ mode, client, ttl, since, label }: WaiterRecord, ids: reado
     since,
     label,
   };
-  return `${JSON.stringify(shared).slice(0, -1)},"ids":${textsOf(ids)}}`;
-}
-
-function textsOf(ids: readonly string[]): string {
-  const all = ids.join('');
-  const areVerbatim = JSON.stringify(all).length === all.length + 2;
-  return areVerbatim ? `["${ids.join('","')}"]` : JSON.stringify(ids);
+  return `${JSON.stringify(shared).slice(0, -1)},"ids":["${ids.join('","')}"]}`;
 }
 
 /** Whether two waiters that follow one another are written as one group. */
