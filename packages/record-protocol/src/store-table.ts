@@ -119,7 +119,7 @@ export class StoreTable implements RecordTable {
     const row: LockRow = {
       version,
       token,
-      holds: [{ ...hold, since: at, until: at + span }],
+      holds: [{ ...hold, since: at, until: at + span, span: undefined }],
       waiters: [],
       source,
     };

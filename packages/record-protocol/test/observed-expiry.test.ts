@@ -48,6 +48,23 @@ describe('a hold in a store that tells no time', () => {
     expect(tookMs).toBeLessThan(2_000);
   });
 
+  it('is not renewed by what its own process writes beside it', async () => {
+    const records = new Records();
+    const holder = open(new MemoryStore(records));
+    const first = request('a', { mode: { kind: 'shared' } });
+    const renewedBy = (): unknown => {
+      const text = Buffer.from(records.byKey.get('locks/lock/a')?.value ?? []).toString();
+      const { holds } = JSON.parse(text.split('\n')[1] ?? '') as { holds: { id: string; mark: number }[] };
+      return holds.find(({ id }) => id === first.acquisitionId)?.mark;
+    };
+    await take(holder, first);
+    const mark = renewedBy();
+    expect(mark).toBeTypeOf('number');
+    // Decided on what this process knows of its take.
+    await take(holder, request('a', { mode: { kind: 'shared' } }));
+    expect(renewedBy()).toBe(mark);
+  });
+
   it('is written off by a process that knows it to be over, for who has just come', async () => {
     const records = new Records();
     const holder = open(new MemoryStore(records));
