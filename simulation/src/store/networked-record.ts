@@ -1,4 +1,5 @@
 import type { LockBackend, LockMode } from '@locks/core';
+import type { WaiterRecord } from '@locks/core/rules';
 import { QueueCheck } from '../checks/queue-check.ts';
 import type { World } from '../kernel/world.ts';
 import type { Link } from '../network/link.ts';
@@ -16,10 +17,26 @@ const CLIENTS = 'locks/client/';
 const OPERATOR_KINDS: readonly OperationKind[] = ['steal', 'force-release', 'resize'];
 /** A hold that ended is there until somebody asks: it counts no more after this part of its ttl, by the slowest clock. */
 const ENDED_PART = 1.006;
+/** A silence of this part of the longest that counts as alive is one, by the fastest clock. */
+const SILENT_PART = 0.98;
+/** A request without an answer is noticed within this, in milliseconds. */
+const UNANSWERED_MS = 3_500;
 
 /** A grant or a renewal, and the true time at which it was written. */
 interface SeenRenewal extends RecordRenewal {
   readonly at: number;
+}
+
+/** The heartbeats of a client, in true time. */
+interface Heartbeats {
+  readonly last: number;
+  /** When the last silence of about the longest that counts as alive ended. */
+  readonly silentUntil: number;
+}
+
+interface QueuedWaiter {
+  readonly waiter: WaiterRecord;
+  readonly since: number;
 }
 
 /** A simulated store of records, the network to it, and what is checked of each record that is written. */
@@ -31,8 +48,10 @@ export class NetworkedRecord implements SimulatedStore {
   readonly #server: RecordServer;
   readonly #links: Link[] = [];
   readonly #checks = new Map<string, QueueCheck>();
-  /** When each client wrote its heartbeat last, and when each hold was granted or renewed last, in true time. */
-  readonly #beats = new Map<string, number>();
+  readonly #beats = new Map<string, Heartbeats>();
+  /** The queues as they were written last, with the true times at which the waiters came. */
+  readonly #queues = new Map<string, ReadonlyMap<string, QueuedWaiter>>();
+  /** When each hold was granted or renewed last. */
   readonly #renewals = new Map<string, Map<string, SeenRenewal>>();
   readonly #hasOperator: boolean;
   #awayUntil = 0;
@@ -127,7 +146,53 @@ export class NetworkedRecord implements SimulatedStore {
   }
 
   #isAlive(client: string): boolean {
-    return this.#world.now < (this.#beats.get(client) ?? Number.NEGATIVE_INFINITY) + this.#record.aliveMs;
+    const { last = Number.NEGATIVE_INFINITY } = this.#beats.get(client) ?? {};
+    return this.#world.now < last + this.#record.aliveMs;
+  }
+
+  /** Whether nobody who reads its heartbeat now and then can take a client for dead. */
+  #isSurelyAlive(client: string): boolean {
+    const { now } = this.#world;
+    const { aliveMs, stale } = this.#record;
+    const { slow, slowMs } = this.#plan.network;
+    const { last, silentUntil } = this.#beats.get(client) ?? { last: -Infinity, silentUntil: Infinity };
+    const knownWithinMs = aliveMs / 2 + (slow > 0 ? 2 * slowMs : 0) + UNANSWERED_MS;
+    return stale === 0 && now < last + SILENT_PART * aliveMs && now > silentUntil + knownWithinMs;
+  }
+
+  #beat(client: string): void {
+    const { now } = this.#world;
+    if (this.#server.present(CLIENTS + client) === undefined) {
+      this.#beats.delete(client);
+      return;
+    }
+    const { last, silentUntil } = this.#beats.get(client) ?? { last: -Infinity, silentUntil: -Infinity };
+    const hasBeenSilent = now - last >= SILENT_PART * this.#record.aliveMs;
+    this.#beats.set(client, { last: now, silentUntil: hasBeenSilent ? now : silentUntil });
+  }
+
+  /** A client that lives keeps its places: the others take out those of the dead alone (docs/spec.md §7.1, §7.7). */
+  #checkPlaces(resource: string, { holds, waiters }: RecordView): void {
+    const { now } = this.#world;
+    const before = this.#queues.get(resource) ?? new Map<string, QueuedWaiter>();
+    const known = new Set([...holds, ...waiters].map(({ id }) => id));
+    const [head] = before.values();
+    for (const queued of before.values()) {
+      const { waiter, since } = queued;
+      if (known.has(waiter.id) || waiter.client === this.#writer) continue;
+      // Who does not enter for so long although it could is passed over.
+      if (queued === head && now - since > SILENT_PART * this.#record.aliveMs) continue;
+      if (this.#isSurelyAlive(waiter.client))
+        this.#world.violated(
+          '§7.1',
+          `${waiter.label} waits for ${resource}, and others took it out of the queue`,
+        );
+    }
+    const queue = waiters.map((waiter) => {
+      const since = before.get(waiter.id)?.since ?? now;
+      return [waiter.id, { waiter, since }] as const;
+    });
+    this.#queues.set(resource, new Map(queue));
   }
 
   /** Whether the hold was granted or renewed so lately that nobody may have ended it. */
@@ -139,14 +204,14 @@ export class NetworkedRecord implements SimulatedStore {
 
   #written(key: string): void {
     if (key.startsWith(CLIENTS)) {
-      const isGone = this.#server.present(key) === undefined;
-      this.#beats.set(key.slice(CLIENTS.length), isGone ? Number.NEGATIVE_INFINITY : this.#world.now);
+      this.#beat(key.slice(CLIENTS.length));
       return;
     }
     const resource = key.slice(LOCKS.length);
     const view = this.#view(resource);
     this.#world.note(this.name, () => `${resource} ${inWords(view)}`);
     this.#noteRenewals(resource, view);
+    this.#checkPlaces(resource, view);
     const check = this.#checks.get(resource) ?? this.#newCheck(resource);
     this.#checks.set(resource, check);
     // Whoever writes takes out what has ended: all that is left counts. One write may carry several steps.
